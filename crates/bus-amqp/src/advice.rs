@@ -1,10 +1,10 @@
 //! Advice on a broker's settings that cost time or lose messages. AMQP reports no settings: the advice holds for every
 //! broker, and for the storage that the URL asks for.
 
-use tickpath_bus_api::{About, Advice};
+use tickpath_bus_api::{Advice, ServerDescription};
 
 /// Returns all advice.
-pub(crate) fn advise(about: &About) -> Vec<Advice> {
+pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
     vec![
         Advice::safety(
             "RabbitMQ publisher confirms",

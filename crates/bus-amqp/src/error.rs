@@ -5,7 +5,7 @@ use std::io;
 use lapin::ErrorKind;
 use lapin::protocol::AMQPError;
 use tickpath_bus_api::PublishError;
-use tickpath_tls::why_not;
+use tickpath_tls::tls_failure;
 
 /// The broker's reply codes.
 const CONNECTION_FORCED: u16 = 320;
@@ -19,7 +19,7 @@ const INTERNAL_ERROR: u16 = 541;
 
 /// The kind of login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Login {
+pub(crate) enum AmqpLoginKind {
     /// The default user `guest`.
     Guest,
     /// A user name and a password.
@@ -30,13 +30,13 @@ pub(crate) enum Login {
 
 /// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServerError {
+pub(crate) enum AmqpServerError {
     /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(io::Error),
     /// No process listens on the port.
     #[error("refused the connection; start rabbitmq-server, or check host and port")]
-    NobodyListens,
+    NotListening,
     /// The server does not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
@@ -60,13 +60,13 @@ pub(crate) enum ServerError {
         "closed the connection before the login was over; write amqps:// if it speaks TLS there, else look into its \
          log, and try again"
     )]
-    HungUp,
+    ClosedBeforeLogin,
     /// The user name or password was refused.
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
     Login,
     /// The URL has no login, and the default user was refused.
     #[error("wants a user name and a password; write amqp://USER:PASSWORD@HOST:PORT")]
-    NoLogin,
+    LoginRequired,
     /// The broker has no user for our certificate.
     #[error(
         "has no user by the name in our certificate; make one, turn on rabbitmq_auth_mechanism_ssl and EXTERNAL there, \
@@ -90,7 +90,7 @@ pub(crate) enum ServerError {
     Missing(String),
     /// A message was returned, because its queue does not exist any more.
     #[error("has no such queue any more, somebody removed it; push again, which makes it anew")]
-    NoQueue,
+    QueueRemoved,
     /// The broker answered with a negative acknowledgement.
     #[error(
         "did not take the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look into \
@@ -114,22 +114,22 @@ pub(crate) enum ServerError {
     Lost(String),
     /// This process lacks a thread, socket or clock.
     #[error("cannot be asked, because this process gets no thread, socket or clock ({0}); raise its limits")]
-    Here(io::Error),
+    LocalResource(io::Error),
     /// None of several servers can be used.
     #[error("none of them can be used: {}", each(.0))]
-    Several(Vec<(String, ServerError)>),
+    AllServersFailed(Vec<(String, AmqpServerError)>),
 }
 
-impl ServerError {
+impl AmqpServerError {
     /// Translates an error of the handshake with this host.
-    pub fn from_handshake(error: lapin::Error, host: &str, login: Login) -> Self {
+    pub fn from_handshake(error: lapin::Error, host: &str, login: AmqpLoginKind) -> Self {
         match error.kind() {
-            ErrorKind::IOError(e) => why_not(e, host).map_or_else(|| Self::from_early(error.clone()), Self::Tls),
+            ErrorKind::IOError(e) => tls_failure(e, host).map_or_else(|| Self::from_early(error.clone()), Self::Tls),
             ErrorKind::ProtocolError(refusal) => match (refusal.get_id(), login) {
-                (ACCESS_REFUSED, Login::Password) => Self::Login,
-                (ACCESS_REFUSED, Login::Guest) => Self::NoLogin,
-                (ACCESS_REFUSED, Login::Certificate) => Self::NoUser,
-                (NOT_ALLOWED, _) if !is_limit(refusal) => Self::VirtualHost(said(refusal)),
+                (ACCESS_REFUSED, AmqpLoginKind::Password) => Self::Login,
+                (ACCESS_REFUSED, AmqpLoginKind::Guest) => Self::LoginRequired,
+                (ACCESS_REFUSED, AmqpLoginKind::Certificate) => Self::NoUser,
+                (NOT_ALLOWED, _) if !is_connection_limit(refusal) => Self::VirtualHost(printable_server_text(refusal)),
                 _ => error.into(),
             },
             _ => Self::from_early(error),
@@ -138,7 +138,7 @@ impl ServerError {
 
     fn from_early(error: lapin::Error) -> Self {
         match Self::from(error) {
-            Self::Closed | Self::Lost(_) => Self::HungUp,
+            Self::Closed | Self::Lost(_) => Self::ClosedBeforeLogin,
             other => other,
         }
     }
@@ -146,7 +146,7 @@ impl ServerError {
     /// Translates an error of the network.
     pub fn from_io(error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::ConnectionRefused => Self::NobodyListens,
+            io::ErrorKind::ConnectionRefused => Self::NotListening,
             io::ErrorKind::TimedOut => Self::Timeout,
             // The library's codes for the end of the stream.
             io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof => Self::Closed,
@@ -155,51 +155,51 @@ impl ServerError {
     }
 
     /// Combines the errors of several servers, at least one.
-    pub fn of_all(mut failed: Vec<(String, Self)>) -> Self {
+    pub fn combine(mut failed: Vec<(String, Self)>) -> Self {
         match failed.len() {
             1 => failed.remove(0).1,
-            _ => Self::Several(failed),
+            _ => Self::AllServersFailed(failed),
         }
     }
 
     /// Returns true if a new connection may help at once.
-    pub fn is_loss(&self) -> bool {
+    pub fn is_connection_loss(&self) -> bool {
         matches!(self, Self::Silent | Self::Closed | Self::Lost(_) | Self::Missing(_))
     }
 
     /// Returns true if it can pass by itself, or by calling again.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unresolved(_)
-            | Self::NobodyListens
+            | Self::NotListening
             | Self::Timeout
             | Self::Silent
             | Self::Blocked
-            | Self::HungUp
+            | Self::ClosedBeforeLogin
             | Self::Missing(_)
-            | Self::NoQueue
+            | Self::QueueRemoved
             | Self::NotConfirmed
             | Self::Policy(_)
             | Self::NotNow(_)
             | Self::Closed
             | Self::Lost(_)
-            | Self::Here(_) => true,
+            | Self::LocalResource(_) => true,
             Self::NotAmqp(_)
             | Self::Tls(_)
             | Self::Login
-            | Self::NoLogin
+            | Self::LoginRequired
             | Self::NoUser
             | Self::VirtualHost(_)
             | Self::Differs(_)
             | Self::OtherLimit(_)
             | Self::Refused(_) => false,
-            Self::Several(failed) => failed.iter().any(|(_, error)| error.may_pass()),
+            Self::AllServersFailed(failed) => failed.iter().any(|(_, error)| error.is_transient()),
         }
     }
 
     /// Turns it into the error of a message that is surely not published on this server.
-    pub fn unpublished(&self, server: &str) -> PublishError {
-        PublishError::not_published(format!("{server} {self}"), self.may_pass())
+    pub fn not_published(&self, server: &str) -> PublishError {
+        PublishError::not_published(format!("{server} {self}"), self.is_transient())
     }
 
     /// Turns it into the error of a message in doubt on this server.
@@ -208,7 +208,7 @@ impl ServerError {
     }
 }
 
-impl From<lapin::Error> for ServerError {
+impl From<lapin::Error> for AmqpServerError {
     fn from(error: lapin::Error) -> Self {
         match error.kind() {
             ErrorKind::IOError(e) => Self::from_io(e),
@@ -227,26 +227,26 @@ impl From<lapin::Error> for ServerError {
 }
 
 /// Translates the broker's refusals after the login: the one table of which pass by themselves and which do not.
-fn from_refusal(refusal: &AMQPError) -> ServerError {
-    let sentence = said(refusal);
+fn from_refusal(refusal: &AMQPError) -> AmqpServerError {
+    let sentence = printable_server_text(refusal);
     match refusal.get_id() {
         // The node that holds a queue is down.
-        NOT_FOUND if sentence.contains("down or inaccessible") => ServerError::NotNow(sentence),
-        NOT_FOUND => ServerError::Missing(sentence),
-        PRECONDITION_FAILED if is_limit_of_deliveries(&sentence) => ServerError::OtherLimit(sentence),
-        PRECONDITION_FAILED if sentence.contains("inequivalent arg") => ServerError::Differs(sentence),
+        NOT_FOUND if sentence.contains("down or inaccessible") => AmqpServerError::NotNow(sentence),
+        NOT_FOUND => AmqpServerError::Missing(sentence),
+        PRECONDITION_FAILED if is_limit_of_deliveries(&sentence) => AmqpServerError::OtherLimit(sentence),
+        PRECONDITION_FAILED if sentence.contains("inequivalent arg") => AmqpServerError::Differs(sentence),
         // Includes a quorum queue without a leader, which is an internal error.
-        CONNECTION_FORCED | INTERNAL_ERROR => ServerError::Lost(sentence),
+        CONNECTION_FORCED | INTERNAL_ERROR => AmqpServerError::Lost(sentence),
         // The connection that owned an exclusive queue, or the node that restarts, is not quite gone.
-        RESOURCE_LOCKED | RESOURCE_ERROR => ServerError::NotNow(sentence),
-        NOT_ALLOWED if is_limit(refusal) => ServerError::NotNow(sentence),
+        RESOURCE_LOCKED | RESOURCE_ERROR => AmqpServerError::NotNow(sentence),
+        NOT_ALLOWED if is_connection_limit(refusal) => AmqpServerError::NotNow(sentence),
         // ACCESS_REFUSED, other NOT_ALLOWED, other PRECONDITION_FAILED, and unforeseen codes.
-        _ => ServerError::Refused(sentence),
+        _ => AmqpServerError::Refused(sentence),
     }
 }
 
 /// Returns the broker's own text, at most 255 bytes, without the control characters that a terminal obeys.
-fn said(refusal: &AMQPError) -> String {
+fn printable_server_text(refusal: &AMQPError) -> String {
     let shown = |c: char| match c {
         c if c.is_whitespace() => ' ',
         c if c.is_control() => char::REPLACEMENT_CHARACTER,
@@ -262,12 +262,12 @@ fn is_limit_of_deliveries(sentence: &str) -> bool {
 }
 
 /// Returns true if the refusal is a limit on connections.
-fn is_limit(refusal: &AMQPError) -> bool {
+fn is_connection_limit(refusal: &AMQPError) -> bool {
     refusal.get_id() == NOT_ALLOWED && refusal.get_message().as_str().contains("limit")
 }
 
 /// Joins several servers' names and errors.
-fn each(failed: &[(String, ServerError)]) -> String {
+fn each(failed: &[(String, AmqpServerError)]) -> String {
     let sentences: Vec<String> = failed.iter().map(|(host, error)| format!("{host} {error}")).collect();
     sentences.join("; ")
 }
@@ -293,36 +293,39 @@ mod tests {
             (530, "NOT_ALLOWED - no", "refused: NOT_ALLOWED", false),
             (541, "INTERNAL_ERROR - queue 'x' has no leader", "lost the connection", true),
         ] {
-            let error = ServerError::from(refusal(code, said));
+            let error = AmqpServerError::from(refusal(code, said));
             let sentence = error.to_string();
             assert!(sentence.contains(words) && sentence.contains(said), "{said}: {sentence}");
-            assert_eq!(error.may_pass(), passes, "{said}");
-            assert_eq!(error.unpublished("amqp://h:1").may_pass(), passes, "{said}");
+            assert_eq!(error.is_transient(), passes, "{said}");
+            assert_eq!(error.not_published("amqp://h:1").is_transient(), passes, "{said}");
         }
     }
 
     #[test]
     fn a_refused_handshake_says_what_to_check() {
         for (code, login, words) in [
-            (403, Login::Password, "check USER:PASSWORD@"),
-            (403, Login::Guest, "write amqp://USER:PASSWORD@HOST:PORT"),
-            (403, Login::Certificate, "name in our certificate"),
-            (530, Login::Password, "check /VHOST"),
-            (541, Login::Password, "lost the connection"),
+            (403, AmqpLoginKind::Password, "check USER:PASSWORD@"),
+            (403, AmqpLoginKind::Guest, "write amqp://USER:PASSWORD@HOST:PORT"),
+            (403, AmqpLoginKind::Certificate, "name in our certificate"),
+            (530, AmqpLoginKind::Password, "check /VHOST"),
+            (541, AmqpLoginKind::Password, "lost the connection"),
         ] {
-            let sentence = ServerError::from_handshake(refusal(code, "no"), "h", login).to_string();
+            let sentence = AmqpServerError::from_handshake(refusal(code, "no"), "h", login).to_string();
             assert!(sentence.contains(words), "{code}: {sentence}");
         }
     }
 
     #[test]
     fn of_several_servers_each_is_told() {
-        let one = ("a:1".to_owned(), ServerError::NobodyListens);
-        let other = ("b:2".to_owned(), ServerError::Login);
-        assert!(matches!(ServerError::of_all(vec![("a:1".to_owned(), ServerError::Login)]), ServerError::Login));
-        let all = ServerError::of_all(vec![one, other]);
+        let one = ("a:1".to_owned(), AmqpServerError::NotListening);
+        let other = ("b:2".to_owned(), AmqpServerError::Login);
+        assert!(matches!(
+            AmqpServerError::combine(vec![("a:1".to_owned(), AmqpServerError::Login)]),
+            AmqpServerError::Login
+        ));
+        let all = AmqpServerError::combine(vec![one, other]);
         let sentence = all.to_string();
-        assert!(all.may_pass() && sentence.contains("a:1 refused the connection"), "{sentence}");
+        assert!(all.is_transient() && sentence.contains("a:1 refused the connection"), "{sentence}");
         assert!(sentence.contains("b:2 refused the user name"), "{sentence}");
     }
 

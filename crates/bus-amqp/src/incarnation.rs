@@ -19,20 +19,20 @@ use lapin::{Channel, ExchangeKind};
 use tickpath_bus_api::Numbering;
 use tickpath_clock::HostClock;
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::place::{Place, What};
+use crate::connection::AmqpConnection;
+use crate::destination::{AmqpDestination, AmqpObject};
+use crate::error::AmqpServerError;
 
 /// The identity of a queue or a topic among those of its name: sixteen hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Incarnation(String);
 
 /// A request in flight whether a queue or topic still exists, and is the same.
-pub(crate) type Check = Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>>;
+pub(crate) type IncarnationCheck = Pin<Box<dyn Future<Output = Result<(), AmqpServerError>> + Send>>;
 
 /// A puller's memory of its queue across connections.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Memory {
+pub(crate) struct LastKnownQueue {
     /// The incarnation of the last queue; none if it cannot be identified.
     pub incarnation: Option<Incarnation>,
     /// True if that queue is gone, and this was not reported yet.
@@ -42,31 +42,31 @@ pub(crate) struct Memory {
 impl Incarnation {
     /// Returns the incarnation of an existing queue or topic. None if this user may not make or bind exchanges, or if
     /// the virtual host's name is so long that the broker's answer is cut off.
-    pub fn of(link: &Link, place: &Place) -> Result<Option<Self>, ServerError> {
-        match Self::find(link, place) {
-            Err(ServerError::Refused(_)) => Ok(None),
+    pub fn identify(link: &AmqpConnection, place: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
+        match Self::find_or_create(link, place) {
+            Err(AmqpServerError::Refused(_)) => Ok(None),
             found => found,
         }
     }
 
     /// Asks, without waiting, whether the queue or topic is still this one; fails if it is not. The check costs a
     /// channel, because the usual answer is a refusal and ends it, and must be dropped before the connection.
-    pub fn check(&self, link: &Link, place: &Place) -> Check {
-        let (opening, known, exchange) = (link.channel_later(), self.clone(), exchange_of(place.what()));
-        let (fresh, options) = (Self::fresh(), options(place));
+    pub fn check(&self, link: &AmqpConnection, place: &AmqpDestination) -> IncarnationCheck {
+        let (opening, known, exchange) = (link.begin_channel(), self.clone(), identity_exchange(place.object()));
+        let (fresh, options) = (Self::random(), options(place));
         Box::pin(async move {
-            let (arguments, channel) = (fresh?.declared(), opening.await?);
+            let (arguments, channel) = (fresh?.arguments(), opening.await?);
             let declaring = channel.exchange_declare(exchange, ExchangeKind::Fanout, options, arguments);
-            match declaring.await.map_err(ServerError::from) {
+            match declaring.await.map_err(AmqpServerError::from) {
                 // The exchange was gone with the queue; the next puller or subscriber binds the new exchange to the new
                 // queue.
-                Ok(()) => Err(ServerError::Missing("another one has its name by now".to_owned())),
-                Err(ServerError::Differs(sentence)) => match Self::in_refusal(&sentence) {
-                    Some(now) if now != known => Err(ServerError::Missing(sentence)),
+                Ok(()) => Err(AmqpServerError::Missing("another one has its name by now".to_owned())),
+                Err(AmqpServerError::Differs(sentence)) => match Self::parse_refusal(&sentence) {
+                    Some(now) if now != known => Err(AmqpServerError::Missing(sentence)),
                     _ => Ok(()),
                 },
                 // A user who has lost the permission goes without the check.
-                Err(ServerError::Refused(_)) => Ok(()),
+                Err(AmqpServerError::Refused(_)) => Ok(()),
                 Err(e) => Err(e),
             }
         })
@@ -78,15 +78,15 @@ impl Incarnation {
         format!("~~{}", self.0).into()
     }
 
-    fn find(link: &Link, place: &Place) -> Result<Option<Self>, ServerError> {
-        let (fresh, options) = (Self::fresh()?, options(place));
-        let arguments = fresh.declared();
-        let exchange = exchange_of(place.what());
+    fn find_or_create(link: &AmqpConnection, place: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
+        let (fresh, options) = (Self::random()?, options(place));
+        let arguments = fresh.arguments();
+        let exchange = identity_exchange(place.object());
         let channel = link.channel()?;
         let declaring = channel.exchange_declare(exchange.clone(), ExchangeKind::Fanout, options, arguments);
-        let found = match link.answer(declaring) {
+        let found = match link.wait_for_answer(declaring) {
             Ok(()) => fresh,
-            Err(ServerError::Differs(sentence)) => match Self::in_refusal(&sentence) {
+            Err(AmqpServerError::Differs(sentence)) => match Self::parse_refusal(&sentence) {
                 Some(found) => found,
                 None => return Ok(None),
             },
@@ -94,15 +94,15 @@ impl Incarnation {
         };
         // A refusal has ended the first channel.
         let channel = link.channel()?;
-        match place.what() {
-            What::Queue(queue) => {
+        match place.object() {
+            AmqpObject::Queue(queue) => {
                 let (key, options) = (ShortString::default(), QueueBindOptions::default());
-                link.answer(channel.queue_bind(queue.clone(), exchange, key, options, FieldTable::default()))?;
+                link.wait_for_answer(channel.queue_bind(queue.clone(), exchange, key, options, FieldTable::default()))?;
             }
-            What::Exchange(topic) => {
+            AmqpObject::Exchange(topic) => {
                 bind(link, &channel, topic, exchange)?;
                 let (own, kind) = (found.exchange(), ExchangeKind::Fanout);
-                link.answer(channel.exchange_declare(own.clone(), kind, options, FieldTable::default()))?;
+                link.wait_for_answer(channel.exchange_declare(own.clone(), kind, options, FieldTable::default()))?;
                 bind(link, &channel, topic, own)?;
             }
         }
@@ -110,20 +110,20 @@ impl Incarnation {
     }
 
     /// Returns the arguments of an exchange that holds this incarnation.
-    fn declared(&self) -> FieldTable {
+    fn arguments(&self) -> FieldTable {
         let mut arguments = FieldTable::default();
         arguments.insert("alternate-exchange".into(), AMQPValue::LongString(self.0.as_str().into()));
         arguments
     }
 
     /// Returns a new incarnation, unique over all hosts.
-    fn fresh() -> Result<Self, ServerError> {
-        let clock = HostClock::get().map_err(|e| ServerError::Here(io::Error::other(e)))?;
-        Ok(Self(format!("{:016x}", Numbering::new(clock).ahead(0).publisher)))
+    fn random() -> Result<Self, AmqpServerError> {
+        let clock = HostClock::get().map_err(|e| AmqpServerError::LocalResource(io::Error::other(e)))?;
+        Ok(Self(format!("{:016x}", Numbering::new(clock).peek(0).publisher)))
     }
 
     /// Reads the existing incarnation from a refusal, which names the wanted and the current value.
-    fn in_refusal(sentence: &str) -> Option<Self> {
+    fn parse_refusal(sentence: &str) -> Option<Self> {
         let (_, rest) = sentence.split_once("but current is ")?;
         let mut quoted = rest.split('\'').skip(1);
         let digits = quoted.next()?;
@@ -135,7 +135,7 @@ impl Incarnation {
 }
 
 /// Returns the options of an exchange that holds an incarnation.
-fn options(place: &Place) -> ExchangeDeclareOptions {
+fn options(place: &AmqpDestination) -> ExchangeDeclareOptions {
     ExchangeDeclareOptions {
         durable: place.is_durable(),
         auto_delete: true,
@@ -145,19 +145,24 @@ fn options(place: &Place) -> ExchangeDeclareOptions {
 }
 
 /// Binds a topic's exchange to this one, so that this one is deleted with the topic.
-fn bind(link: &Link, channel: &Channel, topic: &ShortString, exchange: ShortString) -> Result<(), ServerError> {
+fn bind(
+    link: &AmqpConnection,
+    channel: &Channel,
+    topic: &ShortString,
+    exchange: ShortString,
+) -> Result<(), AmqpServerError> {
     let (key, options) = (ShortString::default(), ExchangeBindOptions::default());
-    link.answer(channel.exchange_bind(topic.clone(), exchange, key, options, FieldTable::default()))
+    link.wait_for_answer(channel.exchange_bind(topic.clone(), exchange, key, options, FieldTable::default()))
 }
 
 /// Returns the name of a queue's or topic's exchange, which no topic has. It is short, because the broker cuts its
 /// answers off at 255 bytes, and the same in all programs (FNV-1a).
-fn exchange_of(what: &What) -> ShortString {
+fn identity_exchange(what: &AmqpObject) -> ShortString {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let hashed = match what {
-        What::Queue(name) => name.as_str().to_owned(),
+        AmqpObject::Queue(name) => name.as_str().to_owned(),
         // A queue's name has no space in it.
-        What::Exchange(name) => format!("topic {name}"),
+        AmqpObject::Exchange(name) => format!("topic {name}"),
     };
     format!("~{:016x}", hashed.bytes().fold(0xcbf2_9ce4_8422_2325, hash)).into()
 }
@@ -168,9 +173,9 @@ mod tests {
 
     #[test]
     fn an_incarnation_is_read_from_the_refusal_of_another_one() {
-        let (wanted, found) = (Incarnation::fresh().unwrap(), Incarnation::fresh().unwrap());
+        let (wanted, found) = (Incarnation::random().unwrap(), Incarnation::random().unwrap());
         assert_ne!(wanted, found);
-        let [exchange, host] = [exchange_of(&queue("orders")).to_string(), "v".repeat(32)];
+        let [exchange, host] = [identity_exchange(&queue("orders")).to_string(), "v".repeat(32)];
         let refusal = |before: &str, behind: &str| {
             format!(
                 "PRECONDITION_FAILED - inequivalent arg 'alternate-exchange' for exchange '{exchange}' in vhost '{host}': \
@@ -181,26 +186,26 @@ mod tests {
         // The wording of version 3, and that of others.
         for (sentence, behind) in [(refusal("", ""), 0), (refusal("the value ", " of type 'longstr'"), 18)] {
             assert!(sentence.len() <= 255, "{} bytes", sentence.len());
-            assert_eq!(Incarnation::in_refusal(&sentence), Some(found.clone()));
+            assert_eq!(Incarnation::parse_refusal(&sentence), Some(found.clone()));
             for bytes in 0..sentence.len() - behind {
-                assert_eq!(Incarnation::in_refusal(&sentence[..bytes]), None, "cut off after {bytes} bytes");
+                assert_eq!(Incarnation::parse_refusal(&sentence[..bytes]), None, "cut off after {bytes} bytes");
             }
         }
         let other = "PRECONDITION_FAILED - inequivalent arg 'durable' for exchange 'x' in vhost '/': received 'true' \
                      but current is 'false'";
-        assert_eq!(Incarnation::in_refusal(other), None);
+        assert_eq!(Incarnation::parse_refusal(other), None);
     }
 
     #[test]
     fn each_queue_and_each_topic_has_an_exchange_of_its_own_for_ever() {
-        assert_eq!(exchange_of(&queue("a")).as_str(), "~af63dc4c8601ec8c", "as FNV-1a has it everywhere");
-        assert_ne!(exchange_of(&queue("orders")), exchange_of(&queue("orders.dead")));
-        let topic = What::Exchange("orders".into());
-        assert_ne!(exchange_of(&queue("orders")), exchange_of(&topic));
-        assert_eq!(exchange_of(&topic).as_str().len(), 17);
+        assert_eq!(identity_exchange(&queue("a")).as_str(), "~af63dc4c8601ec8c", "as FNV-1a has it everywhere");
+        assert_ne!(identity_exchange(&queue("orders")), identity_exchange(&queue("orders.dead")));
+        let topic = AmqpObject::Exchange("orders".into());
+        assert_ne!(identity_exchange(&queue("orders")), identity_exchange(&topic));
+        assert_eq!(identity_exchange(&topic).as_str().len(), 17);
     }
 
-    fn queue(name: &str) -> What {
-        What::Queue(name.into())
+    fn queue(name: &str) -> AmqpObject {
+        AmqpObject::Queue(name.into())
     }
 }

@@ -16,12 +16,12 @@
 //!
 //! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
 //!   with the first window that fails. A topic without subscribers confirms, too.
-//! * A subscriber is sent up to [`MAX_AHEAD`] messages and [`MAX_AHEAD_BYTES`] ahead, estimated from the lengths that
+//! * A subscriber is sent up to [`MAX_PREFETCH`] messages and [`MAX_PREFETCH_BYTES`] ahead, estimated from the lengths that
 //!   it has seen: it begins with few messages, and exceeds the bytes only where long messages follow many short ones,
 //!   until it polls the first of them. For a subscriber that is further behind the broker keeps [`MAX_BEHIND_BYTES`]
 //!   and drops the oldest messages. A second queue of the subscriber, which holds one message, receives what the broker
 //!   drops, as a notice. If all that came and what follows is from one publisher,
-//!   [`Gap::Missed`](tickpath_bus_api::Gap) counts the loss by its sequence numbers. Else the loss cannot be counted,
+//!   [`Gap::ReportsLost`](tickpath_bus_api::Gap) counts the loss by its sequence numbers. Else the loss cannot be counted,
 //!   and is reported as `Reconnected` before what follows: each loss, some twice, and at most once per round trip to
 //!   the broker. (Another publisher that came and ended within what was dropped between the messages of that publisher
 //!   is not reported.)
@@ -37,7 +37,7 @@
 //! A **queue** is a queue of the same name, not exclusive; without `?durable`, at least once covers the death of
 //! pullers, not that of the broker.
 //!
-//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, or [`MAX_AHEAD_BYTES`], estimated likewise,
+//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, or [`MAX_PREFETCH_BYTES`], estimated likewise,
 //!   and no more until it acknowledges. So no puller takes everything. But messages sent ahead go to no other puller
 //!   before this one ends, do not count as waiting, and are then marked as redelivered, also if they were never handed
 //!   over.
@@ -91,23 +91,23 @@
 //!   poll                             socket ──> amqp ──> io loop ──> caller, by a flag that is polled or slept on
 //! ```
 
-mod about;
 mod advice;
-mod ahead;
-mod doubts;
+mod broker_version;
+mod confirm_channel;
+mod connection;
+mod consumer;
+mod destination;
+mod drop_notices;
 mod error;
+mod in_doubt;
 mod incarnation;
-mod inlet;
-mod intake;
-mod link;
 mod losses;
-mod notices;
-mod outlet;
-mod place;
 mod policies;
+mod prefetch;
 mod puller;
+mod receiver;
 mod reconnect;
-mod sending;
+mod sender;
 mod server;
 mod signal;
 mod subscriber;
@@ -115,29 +115,30 @@ mod subscriber;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_bus_api::{
-    About, Advice, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher,
-    QueueCapabilities, QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue, wire,
+    Advice, Capabilities, ConnectError, Connection, DeliveryGuarantee, Policy, Publisher, Puller, Pusher,
+    QueueCapabilities, QueueConfig, ServerDescription, StartPosition, Subscriber, TopicConfig, Transport, adaptive,
+    dead_letter_queue, wire,
 };
 use tickpath_clock::Wait;
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::outlet::Outlet;
-use crate::place::Place;
+use crate::connection::AmqpConnection;
+use crate::destination::AmqpDestination;
+use crate::error::AmqpServerError;
 use crate::puller::AmqpPuller;
-use crate::server::{Durability, Server};
+use crate::sender::AmqpSender;
+use crate::server::{AmqpServer, Durability};
 use crate::subscriber::AmqpSubscriber;
 
-pub use crate::ahead::MAX_AHEAD_BYTES;
-pub use crate::intake::{MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
-pub use crate::outlet::MAX_PAYLOAD_BYTES;
+pub use crate::consumer::{MAX_BEHIND_BYTES, MAX_PREFETCH, MAX_UNACKNOWLEDGED};
+pub use crate::prefetch::MAX_PREFETCH_BYTES;
+pub use crate::sender::MAX_PAYLOAD_BYTES;
 
 /// The registration of this transport: its name, URL schemes and port.
 pub const TRANSPORT: Transport = Transport {
     name: "RabbitMQ",
     schemes: &["amqp", "amqps"],
-    form: "amqp://HOST:PORT",
-    ways: &[""],
+    url_syntax: "amqp://HOST:PORT",
+    modes: &[""],
     port: Some(server::PORT),
     connect: |url| Ok(Box::new(AmqpBus::connect(url)?)),
     advise: advice::advise,
@@ -146,32 +147,32 @@ pub const TRANSPORT: Transport = Transport {
 /// Bus connection to one RabbitMQ broker.
 #[derive(Debug, Clone)]
 pub struct AmqpBus {
-    server: Arc<Server>,
+    server: Arc<AmqpServer>,
     /// The connection for requests and removals; none after an error.
-    control: Arc<Mutex<Option<Link>>>,
+    control: Arc<Mutex<Option<AmqpConnection>>>,
 }
 
 impl AmqpBus {
     /// Reads the URL, and logs in.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        let server = Server::parse(url)?;
-        let control = Link::open(&server).map_err(|e| server.error(&e))?;
+        let server = AmqpServer::parse(url)?;
+        let control = AmqpConnection::open(&server).map_err(|e| server.error(&e))?;
         Ok(Self { server: Arc::new(server), control: Arc::new(Mutex::new(Some(control))) })
     }
 
-    fn topic(&self, name: &str) -> Place {
-        Place::topic(name, self.server.durability())
+    fn topic(&self, name: &str) -> AmqpDestination {
+        AmqpDestination::topic(name, self.server.durability())
     }
 
-    fn queue(&self, name: &str) -> Place {
-        Place::queue(name, self.server.durability(), None)
+    fn queue(&self, name: &str) -> AmqpDestination {
+        AmqpDestination::queue(name, self.server.durability(), None)
     }
 
     /// Refuses a queue name or configuration that cannot be opened.
     fn check_queue(&self, queue: &str, config: &QueueConfig) -> Result<(), ConnectError> {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
-        match config.most_deliveries {
+        match config.max_deliveries {
             // The dead-letter queue must have a valid name, too, so that it can be pulled from.
             Some(_) => wire::check_name("queue", &dead_letter_queue(queue)),
             None => Ok(()),
@@ -180,13 +181,13 @@ impl AmqpBus {
 
     /// Runs a request on the control connection, and repeats it once on a new connection if it fails: the old one may
     /// have been lost, or have used up its channels.
-    fn ask<T>(&self, question: impl Fn(&Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
+    fn request<T>(&self, question: impl Fn(&AmqpConnection) -> Result<T, AmqpServerError>) -> Result<T, ConnectError> {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = control.as_ref().and_then(|link| question(link).ok()) {
             return Ok(answer);
         }
         *control = None;
-        let link = Link::open(&self.server).map_err(|e| self.server.error(&e))?;
+        let link = AmqpConnection::open(&self.server).map_err(|e| self.server.error(&e))?;
         let answer = question(&link).map_err(|e| self.server.error(&e))?;
         *control = Some(link);
         Ok(answer)
@@ -194,15 +195,15 @@ impl AmqpBus {
 }
 
 impl Connection for AmqpBus {
-    fn about(&self) -> About {
-        let version = about::version(&self.server).ok().flatten();
+    fn server_description(&self) -> ServerDescription {
+        let version = broker_version::version(&self.server).ok().flatten();
         let kept = match self.server.durability() {
             Durability::Transient => "memory".to_owned(),
             Durability::Durable { replicas: None } => "majority".to_owned(),
             Durability::Durable { replicas: Some(replicas) } => replicas.to_string(),
         };
         let settings = [("kept", Ok(kept))].into();
-        About { server: Some(TRANSPORT.name.to_owned()), version, settings, ..About::default() }
+        ServerDescription { server: Some(TRANSPORT.name.to_owned()), version, settings, ..ServerDescription::default() }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -221,7 +222,7 @@ impl Connection for AmqpBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let topic = &*self.server.names().of_topic(topic)?;
+        let topic = &*self.server.names().resolve(topic)?;
         if config.policy != Policy::Overwrite {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -229,35 +230,35 @@ impl Connection for AmqpBus {
                 remedy: "use 'overwrite', a queue, or a topic on shm:// or file://",
             });
         }
-        Ok(Box::new(Outlet::open(self.server.clone(), self.topic(topic))?))
+        Ok(Box::new(AmqpSender::open(self.server.clone(), self.topic(topic))?))
     }
 
-    fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().of_topic(topic)?;
+    fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+        let topic = &*self.server.names().resolve(topic)?;
         let from = match start {
-            Start::Now => {
+            StartPosition::Now => {
                 return adaptive::subscriber(wait, AmqpSubscriber::open(self.server.clone(), topic, wait)?);
             }
-            Start::Oldest => "start at the oldest message".to_owned(),
-            Start::Sequence(sequence) => format!("start at the sequence number {sequence}"),
-            Start::After(_) => "go on behind a resume token".to_owned(),
+            StartPosition::Oldest => "start at the oldest message".to_owned(),
+            StartPosition::Sequence(sequence) => format!("start at the sequence number {sequence}"),
+            StartPosition::After(_) => "go on behind a resume token".to_owned(),
         };
         let remedy = "its topics keep no messages: start 'now', or use a queue, or a topic on shm:// or file://";
         Err(ConnectError::Unsupported { transport: TRANSPORT.name, what: from, remedy })
     }
 
-    fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().of_topic(topic)?;
-        self.ask(|link| self.topic(topic).delete(link))
+    fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
+        let topic = &*self.server.names().resolve(topic)?;
+        self.request(|link| self.topic(topic).delete(link))
     }
 
     fn queue_capabilities(&self) -> QueueCapabilities {
         QueueCapabilities {
-            deliveries: &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
+            deliveries: &[DeliveryGuarantee::AtLeastOnce, DeliveryGuarantee::AtMostOnce],
             ordered: true,
             single_pusher: false,
             keeps_without_puller: true,
-            sees_death: true,
+            detects_death: true,
             counts_waiting: true,
             exact_resend: false,
             counts_deliveries: self.server.durability() != Durability::Transient,
@@ -268,8 +269,8 @@ impl Connection for AmqpBus {
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         self.check_queue(queue, config)?;
-        let place = Place::queue(queue, self.server.durability(), config.most_deliveries);
-        Ok(Box::new(Outlet::open(self.server.clone(), place)?))
+        let place = AmqpDestination::queue(queue, self.server.durability(), config.max_deliveries);
+        Ok(Box::new(AmqpSender::open(self.server.clone(), place)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -277,23 +278,23 @@ impl Connection for AmqpBus {
         adaptive::puller(wait, AmqpPuller::open(self.server.clone(), queue, config, wait)?)
     }
 
-    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+    fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         wire::check_name("queue", queue)?;
-        self.ask(|link| self.queue(queue).waiting(link)).map(|waiting| waiting.or(Some(0)))
+        self.request(|link| self.queue(queue).waiting(link)).map(|waiting| waiting.or(Some(0)))
     }
 
     fn advise(&self) -> Vec<Advice> {
-        vec![advice::policies(policies::of_all(&self.server))]
+        vec![advice::policies(policies::all_loss_risks(&self.server))]
     }
 
-    fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {
+    fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
         wire::check_name("queue", queue)?;
-        policies::of_queue(&self.server, &self.queue(queue))
+        policies::queue_loss_risk(&self.server, &self.queue(queue))
             .map_err(|what| ConnectError::Server { server: self.server.name(), what })
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
         wire::check_name("queue", queue)?;
-        self.ask(|link| self.queue(queue).delete(link))
+        self.request(|link| self.queue(queue).delete(link))
     }
 }

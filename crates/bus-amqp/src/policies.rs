@@ -10,68 +10,71 @@ use serde_json::{Map, Value};
 
 use tickpath_clock::{Clock, HostClock};
 
-use crate::about::dial;
-use crate::error::Login;
-use crate::place::{Place, What};
-use crate::server::{Host, Server};
+use crate::broker_version::dial;
+use crate::destination::{AmqpDestination, AmqpObject};
+use crate::error::AmqpLoginKind;
+use crate::server::{AmqpHost, AmqpServer};
 
 /// Max time to connect to the management API, to wait for a part of its answer, and to read all of it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const API_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Max bytes of an answer: some ten thousand queues.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// The text of a 404 for a queue that does not exist; other 404s have another text.
 const NOT_FOUND: &[u8] = b"Object Not Found";
 
 /// Max queues that a sentence names; the others are counted.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED_QUEUES: usize = 3;
 
 /// The columns requested of a queue, without its statistics.
 const COLUMNS: &str = "?columns=name,policy,operator_policy,effective_policy_definition";
 
 /// Returns how a queue may lose or refuse pushed messages, in a sentence; none if it keeps all.
-pub(crate) fn of_queue(server: &Server, place: &Place) -> Result<Option<String>, String> {
-    Ok(queue(server, place)?.as_ref().and_then(loss))
+pub(crate) fn queue_loss_risk(server: &AmqpServer, place: &AmqpDestination) -> Result<Option<String>, String> {
+    Ok(query_queue(server, place)?.as_ref().and_then(loss_sentence))
 }
 
 /// Returns the policy by which a queue refuses pushed messages, in a sentence, if there is one. Asks only if the URL
 /// names the port, because the request carries the login.
-pub(crate) fn refusal(server: &Server, place: &Place) -> Option<String> {
-    let told = server.names_management().then(|| queue(server, place).ok()).flatten().flatten()?;
+pub(crate) fn refusing_policy(server: &AmqpServer, place: &AmqpDestination) -> Option<String> {
+    let told = server.names_management().then(|| query_queue(server, place).ok()).flatten().flatten()?;
     let refuses = told["effective_policy_definition"]["overflow"].as_str()?.starts_with("reject");
-    if refuses { loss(&told) } else { None }
+    if refuses { loss_sentence(&told) } else { None }
 }
 
-fn queue(server: &Server, place: &Place) -> Result<Option<Value>, String> {
-    let What::Queue(queue) = place.what() else { return Ok(None) };
-    ask(server, &format!("/api/queues/{}/{}{COLUMNS}", escaped(server.virtual_host()), escaped(queue.as_str())))
+fn query_queue(server: &AmqpServer, place: &AmqpDestination) -> Result<Option<Value>, String> {
+    let AmqpObject::Queue(queue) = place.object() else { return Ok(None) };
+    query_any_host(
+        server,
+        &format!("/api/queues/{}/{}{COLUMNS}", escaped(server.virtual_host()), escaped(queue.as_str())),
+    )
 }
 
 /// Returns which queues of the virtual host may lose or refuse messages, and how; none if all keep theirs.
-pub(crate) fn of_all(server: &Server) -> Result<Option<String>, String> {
+pub(crate) fn all_loss_risks(server: &AmqpServer) -> Result<Option<String>, String> {
     let path = format!("/api/queues/{}{COLUMNS}", escaped(server.virtual_host()));
-    let queues = ask(server, &path)?.ok_or("the management API does not know this virtual host")?;
+    let queues = query_any_host(server, &path)?.ok_or("the management API does not know this virtual host")?;
     let losing = queues.as_array().into_iter().flatten().filter_map(|queue| {
         let name = queue["name"].as_str()?;
-        Some(format!("{name}: {}", loss(queue)?))
+        Some(format!("{name}: {}", loss_sentence(queue)?))
     });
     let losing: Vec<String> = losing.collect();
-    let more = losing.len().saturating_sub(MOST_NAMED);
-    let named = losing.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
+    let more = losing.len().saturating_sub(MAX_NAMED_QUEUES);
+    let named = losing.iter().take(MAX_NAMED_QUEUES).cloned().collect::<Vec<_>>().join("; ");
     Ok((!losing.is_empty()).then(|| if more > 0 { format!("{named}; and {more} more") } else { named }))
 }
 
 /// Returns the effect of the policy that applies to a queue, in a sentence; none if it keeps all.
-fn loss(queue: &Value) -> Option<String> {
+fn loss_sentence(queue: &Value) -> Option<String> {
     let definition = queue["effective_policy_definition"].as_object()?;
     let policies = ["policy", "operator_policy"].into_iter().filter_map(|which| queue[which].as_str());
     let policies: Vec<String> = policies.filter(|name| !name.is_empty()).map(|name| format!("'{name}'")).collect();
-    let does = deeds(definition);
+    let does = policy_effects(definition);
     (!does.is_empty()).then(|| format!("the policy {} {}", policies.join(" and "), does.join(", ")))
 }
 
-fn deeds(definition: &Map<String, Value>) -> Vec<String> {
+fn policy_effects(definition: &Map<String, Value>) -> Vec<String> {
     let limit = |key: &str, unit: &str| Some(format!("{} {unit}", definition.get(key)?.as_u64()?));
     let limits: Vec<String> =
         [limit("max-length", "messages"), limit("max-length-bytes", "bytes")].into_iter().flatten().collect();
@@ -93,8 +96,8 @@ fn deeds(definition: &Map<String, Value>) -> Vec<String> {
 }
 
 /// Asks the first host that answers; none if the object does not exist.
-fn ask(server: &Server, path: &str) -> Result<Option<Value>, String> {
-    if server.login() == Login::Certificate {
+fn query_any_host(server: &AmqpServer, path: &str) -> Result<Option<Value>, String> {
+    if server.login() == AmqpLoginKind::Certificate {
         return Err("the management API is asked with a user name and a password, and the URL has none".to_owned());
     }
     let mut failed = String::new();
@@ -114,10 +117,10 @@ fn ask(server: &Server, path: &str) -> Result<Option<Value>, String> {
     Err(failed)
 }
 
-fn get(server: &Server, host: &Host, path: &str) -> io::Result<Result<Option<Value>, String>> {
+fn get(server: &AmqpServer, host: &AmqpHost, path: &str) -> io::Result<Result<Option<Value>, String>> {
     let clock = HostClock::get().map_err(io::Error::other)?;
     let begun = clock.ticks();
-    let mut stream = dial(server, host, server.management(), PATIENCE)?;
+    let mut stream = dial(server, host, server.management(), API_TIMEOUT)?;
     let (user, password) = server.user();
     let login = STANDARD.encode(format!("{user}:{password}"));
     // An HTTP/1.0 answer comes in one piece, and ends with the connection.
@@ -134,10 +137,10 @@ fn get(server: &Server, host: &Host, path: &str) -> io::Result<Result<Option<Val
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
-        if answer.len() > MOST_BYTES {
-            return Err(io::Error::other(format!("its answer is longer than {MOST_BYTES} bytes")));
+        if answer.len() > MAX_ANSWER_BYTES {
+            return Err(io::Error::other(format!("its answer is longer than {MAX_ANSWER_BYTES} bytes")));
         }
-        if clock.ns_between(begun, clock.ticks()) > PATIENCE.as_nanos() as i64 {
+        if clock.ns_between(begun, clock.ticks()) > API_TIMEOUT.as_nanos() as i64 {
             return Err(io::Error::other("its answer does not end"));
         }
     }
@@ -192,7 +195,7 @@ mod tests {
             ),
         ] {
             let queue = json!({"name": "orders", "policy": "P", "effective_policy_definition": definition});
-            assert_eq!(loss(&queue), told.map(|told| format!("the policy 'P' {told}")), "{definition}");
+            assert_eq!(loss_sentence(&queue), told.map(|told| format!("the policy 'P' {told}")), "{definition}");
         }
     }
 

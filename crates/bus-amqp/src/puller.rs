@@ -4,48 +4,59 @@ use std::sync::Arc;
 
 use lapin::message::Delivery as Delivered;
 use lapin::types::AMQPValue;
-use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
+use tickpath_bus_api::{ConnectError, DeliveryGuarantee, PulledMessage, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::Wait;
 
-use crate::ahead::MAX_AHEAD_BYTES;
-use crate::inlet::{Inlet, Unanswered};
-use crate::intake::MAX_UNACKNOWLEDGED;
-use crate::place::Place;
-use crate::server::Server;
+use crate::consumer::MAX_UNACKNOWLEDGED;
+use crate::destination::AmqpDestination;
+use crate::prefetch::MAX_PREFETCH_BYTES;
+use crate::receiver::{AmqpReceiver, UnacknowledgedCounts};
+use crate::server::AmqpServer;
 
 /// A puller, which outlives its connections.
 pub(crate) struct AmqpPuller {
-    inlet: Inlet,
+    receiver: AmqpReceiver,
     /// The queue's name with the server's, for sentences.
     queue: String,
-    delivery: Delivery,
+    delivery: DeliveryGuarantee,
     /// The kind of messages from other programs; they are skipped if none.
     foreign: Option<u8>,
     /// True if the broker counts deliveries in this queue.
-    is_counted: bool,
+    counts_deliveries: bool,
     /// True if the queue gives a message up after a number of deliveries.
-    gives_up: bool,
+    limits_deliveries: bool,
 }
 
 impl AmqpPuller {
     /// Connects, and makes the queue if it does not exist.
-    pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
-        let &QueueConfig { delivery, foreign, most_deliveries, .. } = config;
-        let place = Place::queue(queue, server.durability(), most_deliveries);
-        let (is_counted, gives_up) = (place.is_durable(), place.gives_up());
+    pub fn open(server: Arc<AmqpServer>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
+        let &QueueConfig { delivery, foreign, max_deliveries: most_deliveries, .. } = config;
+        let place = AmqpDestination::queue(queue, server.durability(), most_deliveries);
+        let (is_counted, gives_up) = (place.is_durable(), place.limits_deliveries());
         let queue = format!("queue '{queue}' on {}", server.name());
-        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign, is_counted, gives_up })
+        Ok(Self {
+            receiver: AmqpReceiver::open(server, place, wait)?,
+            queue,
+            delivery,
+            foreign,
+            counts_deliveries: is_counted,
+            limits_deliveries: gives_up,
+        })
     }
 
     /// Hands over messages that the caller acknowledges later.
-    fn lend(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+    fn pull_at_least_once(
+        &mut self,
+        limit: usize,
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<usize, ReceiveError> {
         if limit > 0
-            && let Some(count) = self.inlet.full()
+            && let Some(count) = self.receiver.unacknowledged_if_full()
         {
-            let most = if self.gives_up {
+            let most = if self.limits_deliveries {
                 "one at a time of a queue with a number of most deliveries, so that none is counted unseen".to_owned()
             } else {
-                format!("{MAX_UNACKNOWLEDGED}, or {MAX_AHEAD_BYTES} bytes by the longest of late")
+                format!("{MAX_UNACKNOWLEDGED}, or {MAX_PREFETCH_BYTES} bytes by the longest of late")
             };
             let sentence = format!(
                 "{count} messages are handed over and not acknowledged, which is all that a puller can hold: {most}; \
@@ -55,36 +66,40 @@ impl AmqpPuller {
         }
         let mut handed_over = 0;
         for _ in 0..limit {
-            let Some(delivery) = self.inlet.take_owned() else { break };
-            let Some(message) = wire::pulled(&delivery.data, self.foreign) else {
-                self.inlet.reject(&delivery);
+            let Some(delivery) = self.receiver.take_owned() else { break };
+            let Some(message) = wire::decode_pulled(&delivery.data, self.foreign) else {
+                self.receiver.reject(&delivery);
                 continue;
             };
-            let tag = self.inlet.hold(&delivery);
-            let deliveries = self.is_counted.then(|| deliveries(&delivery));
-            handler(Pulled { message, redelivered: delivery.redelivered, deliveries, tag });
+            let tag = self.receiver.hold(&delivery);
+            let deliveries = self.counts_deliveries.then(|| deliveries(&delivery));
+            handler(PulledMessage { message, redelivered: delivery.redelivered, deliveries, tag });
             handed_over += 1;
         }
         Ok(handed_over)
     }
 
     /// Hands over messages that are acknowledged before, so that no other puller gets them.
-    fn give(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+    fn pull_at_most_once(
+        &mut self,
+        limit: usize,
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<usize, ReceiveError> {
         let mut taken = Vec::new();
         for _ in 0..limit {
-            let Some(delivery) = self.inlet.take_owned() else { break };
-            self.inlet.hold(&delivery);
+            let Some(delivery) = self.receiver.take_owned() else { break };
+            self.receiver.hold(&delivery);
             taken.push(delivery);
         }
         if taken.is_empty() {
             return Ok(0);
         }
         // A message that is not surely gone from the queue may be redelivered, and is not handed over.
-        match self.inlet.acknowledge() {
-            Unanswered { unsaid: 0, unknown: 0 } => {}
-            Unanswered { unknown: 0, .. } => return Ok(0),
-            Unanswered { unknown: count, .. } => {
-                return Err(ReceiveError::Gone(format!(
+        match self.receiver.acknowledge() {
+            UnacknowledgedCounts { redelivered: 0, unknown: 0 } => {}
+            UnacknowledgedCounts { unknown: 0, .. } => return Ok(0),
+            UnacknowledgedCounts { unknown: count, .. } => {
+                return Err(ReceiveError::MessagesLost(format!(
                     "{count} messages of {} may be gone: the connection was lost while they were taken out of it, \
                      before the broker had answered; what it has not taken out comes again, marked. Use \
                      'at-least-once' where none may be lost",
@@ -94,10 +109,10 @@ impl AmqpPuller {
         }
         let mut handed_over = 0;
         for delivery in &taken {
-            if let Some(message) = wire::pulled(&delivery.data, self.foreign) {
-                let deliveries = self.is_counted.then(|| deliveries(delivery));
+            if let Some(message) = wire::decode_pulled(&delivery.data, self.foreign) {
+                let deliveries = self.counts_deliveries.then(|| deliveries(delivery));
                 // The message is acknowledged, and cannot be given back.
-                handler(Pulled { message, redelivered: delivery.redelivered, deliveries, tag: 0 });
+                handler(PulledMessage { message, redelivered: delivery.redelivered, deliveries, tag: 0 });
                 handed_over += 1;
             }
         }
@@ -106,10 +121,10 @@ impl AmqpPuller {
 }
 
 impl Puller for AmqpPuller {
-    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<usize, ReceiveError> {
         // Messages lost with the connection are redelivered, unless the queue was lost, too.
-        if self.inlet.is_anew()? && self.inlet.is_gone() {
-            return Err(ReceiveError::Gone(format!(
+        if self.receiver.take_reconnected()? && self.receiver.take_queue_gone() {
+            return Err(ReceiveError::MessagesLost(format!(
                 "{} was not there any more when the connection was made again, and what it held is gone: the broker \
                  was started anew, or somebody removed the queue. It has been made again and is pulled from; \
                  amqp://…?durable keeps queues on disk",
@@ -117,16 +132,16 @@ impl Puller for AmqpPuller {
             )));
         }
         match self.delivery {
-            Delivery::AtLeastOnce => self.lend(limit, handler),
-            Delivery::AtMostOnce => self.give(limit, handler),
+            DeliveryGuarantee::AtLeastOnce => self.pull_at_least_once(limit, handler),
+            DeliveryGuarantee::AtMostOnce => self.pull_at_most_once(limit, handler),
         }
     }
 
     fn acknowledge(&mut self) -> Result<(), ReceiveError> {
-        if self.delivery == Delivery::AtMostOnce {
+        if self.delivery == DeliveryGuarantee::AtMostOnce {
             return Ok(());
         }
-        let Unanswered { unsaid, unknown } = self.inlet.acknowledge();
+        let UnacknowledgedCounts { redelivered: unsaid, unknown } = self.receiver.acknowledge();
         let mut sentences = Vec::new();
         if unsaid > 0 {
             sentences.push(format!(
@@ -147,9 +162,11 @@ impl Puller for AmqpPuller {
 
     fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
         let why = match self.delivery {
-            Delivery::AtMostOnce => "at most once, each is acknowledged before it is handed over; use 'at-least-once'",
-            Delivery::AtLeastOnce if self.inlet.give_back(tag) => return Ok(()),
-            Delivery::AtLeastOnce => {
+            DeliveryGuarantee::AtMostOnce => {
+                "at most once, each is acknowledged before it is handed over; use 'at-least-once'"
+            }
+            DeliveryGuarantee::AtLeastOnce if self.receiver.give_back(tag) => return Ok(()),
+            DeliveryGuarantee::AtLeastOnce => {
                 "give back what was handed over, and is neither acknowledged, given back already, nor lost with its \
                  connection, after which it comes again by itself"
             }
@@ -158,15 +175,15 @@ impl Puller for AmqpPuller {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        self.inlet.wait(timeout_ns);
+        self.receiver.wait(timeout_ns);
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.inlet.reconnects())
+        Some(self.receiver.reconnects())
     }
 
     fn outage(&self) -> Option<String> {
-        self.inlet.outage()
+        self.receiver.outage()
     }
 }
 

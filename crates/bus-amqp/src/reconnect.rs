@@ -4,79 +4,85 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::time::Duration;
 
-use tickpath_bus_api::{Outage, Pause};
+use tickpath_bus_api::{Backoff, Outage};
 
-use crate::error::ServerError;
-use crate::incarnation::Memory;
-use crate::intake::Intake;
-use crate::place::Place;
-use crate::server::Server;
+use crate::consumer::AmqpConsumer;
+use crate::destination::AmqpDestination;
+use crate::error::AmqpServerError;
+use crate::incarnation::LastKnownQueue;
+use crate::server::AmqpServer;
 
 /// The pause between two failed attempts.
-pub(crate) const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
+pub(crate) const RECONNECT_BACKOFF: Backoff = Backoff::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// A thread that tries until it has a connection with a consumer, or an error that does not pass by itself.
-pub(crate) struct Reconnect {
-    outcome: Receiver<Outcome>,
-    ready: Option<Outcome>,
+pub(crate) struct AmqpReconnect {
+    outcome: Receiver<AmqpReconnectOutcome>,
+    ready: Option<AmqpReconnectOutcome>,
     /// The memory of the queue from before.
-    memory: Memory,
+    last_queue: LastKnownQueue,
     /// The reason for the end of the last connection, then for the last failed attempt, as a sentence.
-    why: Outage,
+    outage: Outage,
     /// The thread's stop signal, sent by dropping it.
-    _wanted: Sender<()>,
+    _stop: Sender<()>,
 }
 
 /// The outcome of a reconnect.
-pub(crate) struct Outcome {
+pub(crate) struct AmqpReconnectOutcome {
     /// The new connection.
-    pub made: Result<Intake, ServerError>,
+    pub connected: Result<AmqpConsumer, AmqpServerError>,
     /// The memory of the queue by now.
-    pub memory: Memory,
+    pub last_queue: LastKnownQueue,
 }
 
 /// The target of a reconnect.
-pub(crate) struct Wanted {
+pub(crate) struct AmqpReconnectTarget {
     /// The server.
-    pub server: Arc<Server>,
+    pub server: Arc<AmqpServer>,
     /// The topic or queue.
-    pub place: Place,
+    pub destination: AmqpDestination,
     /// The memory of the queue.
-    pub memory: Memory,
+    pub last_queue: LastKnownQueue,
 }
 
-impl Reconnect {
+impl AmqpReconnect {
     /// Starts trying after a pause. The thread first closes the remains of the lost connection, which can take its
     /// time, too.
-    pub fn start(what: Wanted, why: &ServerError, lost: Option<Intake>, pause: Duration) -> Self {
-        let memory = what.memory.clone();
-        let why = Outage::of(Some(what.server.sentence(why)));
+    pub fn start(
+        what: AmqpReconnectTarget,
+        why: &AmqpServerError,
+        lost: Option<AmqpConsumer>,
+        pause: Duration,
+    ) -> Self {
+        let memory = what.last_queue.clone();
+        let why = Outage::begun(Some(what.server.sentence(why)));
         let known = why.clone();
         let (sender, outcome) = sync_channel(1);
         let (wanted, still_wanted) = channel();
         let thread = std::thread::Builder::new().name("amqp-reconnect".to_owned());
         let started = thread.spawn(move || {
             drop(lost);
-            if is_still(&still_wanted, pause) {
-                try_until_done(what, &known, &still_wanted, &sender);
+            if is_still_wanted(&still_wanted, pause) {
+                reconnect_until_done(what, &known, &still_wanted, &sender);
             }
         });
-        let failed = |e| Outcome { made: Err(ServerError::Here(e)), memory: memory.clone() };
+        let failed =
+            |e| AmqpReconnectOutcome { connected: Err(AmqpServerError::LocalResource(e)), last_queue: memory.clone() };
         let ready = started.err().map(failed);
-        Self { outcome, ready, memory, why, _wanted: wanted }
+        Self { outcome, ready, last_queue: memory, outage: why, _stop: wanted }
     }
 
     /// Returns why there is no connection now, in a sentence.
-    pub fn why(&self) -> Option<String> {
-        self.why.why()
+    pub fn reason(&self) -> Option<String> {
+        self.outage.reason()
     }
 
     /// Returns the outcome, if there is one.
-    pub fn outcome(&mut self) -> Option<Outcome> {
+    pub fn outcome(&mut self) -> Option<AmqpReconnectOutcome> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(self.ended()),
+            Err(TryRecvError::Disconnected) => Some(self.panicked_outcome()),
         })
     }
 
@@ -86,36 +92,41 @@ impl Reconnect {
             self.ready = match self.outcome.recv_timeout(timeout) {
                 Ok(outcome) => Some(outcome),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(self.ended()),
+                Err(RecvTimeoutError::Disconnected) => Some(self.panicked_outcome()),
             };
         }
     }
 
     /// Returns the outcome of a thread that has panicked.
-    fn ended(&self) -> Outcome {
-        Outcome { made: Err(ServerError::Closed), memory: self.memory.clone() }
+    fn panicked_outcome(&self) -> AmqpReconnectOutcome {
+        AmqpReconnectOutcome { connected: Err(AmqpServerError::Closed), last_queue: self.last_queue.clone() }
     }
 }
 
-fn try_until_done(what: Wanted, why: &Outage, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
-    let Wanted { server, place, mut memory } = what;
-    let mut pause = PAUSE;
+fn reconnect_until_done(
+    what: AmqpReconnectTarget,
+    why: &Outage,
+    still_wanted: &Receiver<()>,
+    outcome: &SyncSender<AmqpReconnectOutcome>,
+) {
+    let AmqpReconnectTarget { server, destination: place, last_queue: mut memory } = what;
+    let mut pause = RECONNECT_BACKOFF;
     loop {
-        match Intake::reopen(&server, &place, &mut memory) {
-            Err(e) if e.may_pass() => why.say(server.sentence(&e)),
+        match AmqpConsumer::reopen(&server, &place, &mut memory) {
+            Err(e) if e.is_transient() => why.begin(server.sentence(&e)),
             made => {
                 // The caller may have dropped the reconnect meanwhile.
-                let _ = outcome.send(Outcome { made, memory });
+                let _ = outcome.send(AmqpReconnectOutcome { connected: made, last_queue: memory });
                 return;
             }
         }
-        if !is_still(still_wanted, pause.grow()) {
+        if !is_still_wanted(still_wanted, pause.grow()) {
             return;
         }
     }
 }
 
 /// Pauses, or returns early if the reconnect is dropped; true if it is still wanted. The channel never carries a value.
-fn is_still(wanted: &Receiver<()>, pause: Duration) -> bool {
+fn is_still_wanted(wanted: &Receiver<()>, pause: Duration) -> bool {
     wanted.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
 }

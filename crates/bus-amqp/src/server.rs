@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo, SASLMechanism};
-use tickpath_bus_api::url::{Address, SILENCE_OPTION, TLS_OPTIONS, TlsFiles, Url};
-use tickpath_bus_api::{ConnectError, Names};
+use tickpath_bus_api::url::{ClientTlsFiles, SILENCE_OPTION, ServerAddress, TLS_OPTIONS, Url};
+use tickpath_bus_api::{ConnectError, TopicNames};
 use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
-use crate::error::{Login, ServerError};
+use crate::error::{AmqpLoginKind, AmqpServerError};
 
 /// The default port.
 pub(crate) const PORT: u16 = 5672;
@@ -47,30 +47,30 @@ const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHO
                     amqps:// for TLS, with ?ca=FILE[&cert=FILE&key=FILE]";
 
 /// The nodes of one broker, and the login.
-pub(crate) struct Server {
+pub(crate) struct AmqpServer {
     scheme: &'static str,
     /// The hosts, in the order in which they are tried.
-    hosts: Vec<Host>,
+    hosts: Vec<AmqpHost>,
     /// User name and password, if the URL has them.
     login: Option<(String, String)>,
     virtual_host: String,
     tls: Option<Arc<ClientConfig>>,
     /// True if we have a certificate of our own.
-    is_certified: bool,
+    has_certificate: bool,
     durability: Durability,
     /// The silence after which a connection counts as lost.
     silence: Duration,
     /// The port of the management API, and whether the URL names it.
     management: (u16, bool),
-    names: Names,
+    names: TopicNames,
 }
 
 /// One of the nodes.
-pub(crate) struct Host {
+pub(crate) struct AmqpHost {
     name: String,
     port: u16,
     /// `HOST:PORT`.
-    shown: String,
+    host_port: String,
 }
 
 /// The durability of topics, queues and messages.
@@ -85,22 +85,22 @@ pub(crate) enum Durability {
     },
 }
 
-impl Server {
+impl AmqpServer {
     /// Reads a URL, and the files that it names. Errors do not hold the URL, because it may have a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let options = [&TLS_OPTIONS[..], &["durable", "replicas", MANAGEMENT_OPTION, SILENCE_OPTION]].concat();
         let url = Url::parse(url, &options, FORM)?;
-        read(url).map_err(|what| ConnectError::Url(format!("no RabbitMQ URL: {what}; {FORM}")))
+        parse_server(url).map_err(|what| ConnectError::Url(format!("no RabbitMQ URL: {what}; {FORM}")))
     }
 
     /// Returns the URL of the servers without a password, for sentences.
     pub fn name(&self) -> String {
-        let hosts: Vec<&str> = self.hosts.iter().map(Host::shown).collect();
+        let hosts: Vec<&str> = self.hosts.iter().map(AmqpHost::host_port).collect();
         format!("{}://{}", self.scheme, hosts.join(","))
     }
 
     /// Returns the hosts, in the order in which they are tried.
-    pub fn hosts(&self) -> &[Host] {
+    pub fn hosts(&self) -> &[AmqpHost] {
         &self.hosts
     }
 
@@ -110,11 +110,11 @@ impl Server {
     }
 
     /// Returns the kind of login.
-    pub fn login(&self) -> Login {
+    pub fn login(&self) -> AmqpLoginKind {
         match self.login {
-            Some(_) => Login::Password,
-            None if self.is_certified => Login::Certificate,
-            None => Login::Guest,
+            Some(_) => AmqpLoginKind::Password,
+            None if self.has_certificate => AmqpLoginKind::Certificate,
+            None => AmqpLoginKind::Guest,
         }
     }
 
@@ -129,7 +129,7 @@ impl Server {
     }
 
     /// Returns the names of topics on the broker.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &TopicNames {
         &self.names
     }
 
@@ -149,9 +149,9 @@ impl Server {
     }
 
     /// Returns the URI of a host for the client library.
-    pub fn uri(&self, host: &Host) -> AMQPUri {
+    pub fn uri(&self, host: &AmqpHost) -> AMQPUri {
         let (username, password) = self.user();
-        let auth_mechanism = (self.login() == Login::Certificate).then_some(SASLMechanism::External);
+        let auth_mechanism = (self.login() == AmqpLoginKind::Certificate).then_some(SASLMechanism::External);
         AMQPUri {
             // The stream that the library is given is already encrypted.
             scheme: AMQPScheme::AMQP,
@@ -172,27 +172,27 @@ impl Server {
     }
 
     /// Returns an error as a sentence with the servers' name.
-    pub fn sentence(&self, error: &ServerError) -> String {
+    pub fn sentence(&self, error: &AmqpServerError) -> String {
         format!("{} {error}", self.name())
     }
 
     /// Turns an error into that of a connect.
-    pub fn error(&self, error: &ServerError) -> ConnectError {
+    pub fn error(&self, error: &AmqpServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for AmqpServer {
     /// Prints the name alone: the other fields may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
     }
 }
 
-impl Host {
-    fn new(address: &Address, port: u16) -> Self {
-        let Address { host, .. } = address;
-        Self { name: host.clone(), port: address.port_or(port), shown: address.with_port_or(port) }
+impl AmqpHost {
+    fn new(address: &ServerAddress, port: u16) -> Self {
+        let ServerAddress { host, .. } = address;
+        Self { name: host.clone(), port: address.port_or(port), host_port: address.with_port_or(port) }
     }
 
     /// Returns its name, which its certificate must have.
@@ -201,18 +201,18 @@ impl Host {
     }
 
     /// Returns `HOST:PORT`.
-    pub fn shown(&self) -> &str {
-        &self.shown
+    pub fn host_port(&self) -> &str {
+        &self.host_port
     }
 
     /// Resolves the host's addresses, with its AMQP port.
-    pub fn addresses(&self) -> Result<Vec<SocketAddr>, ServerError> {
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, AmqpServerError> {
         self.addresses_of(self.port)
     }
 
     /// Resolves the host's addresses, with another port.
-    pub fn addresses_of(&self, port: u16) -> Result<Vec<SocketAddr>, ServerError> {
-        let addresses = (self.name.as_str(), port).to_socket_addrs().map_err(ServerError::Unresolved)?;
+    pub fn addresses_of(&self, port: u16) -> Result<Vec<SocketAddr>, AmqpServerError> {
+        let addresses = (self.name.as_str(), port).to_socket_addrs().map_err(AmqpServerError::Unresolved)?;
         Ok(addresses.collect())
     }
 
@@ -222,7 +222,7 @@ impl Host {
     }
 }
 
-fn read(url: Url) -> Result<Server, String> {
+fn parse_server(url: Url) -> Result<AmqpServer, String> {
     let scheme = match url.scheme.as_str() {
         "amqp" => "amqp",
         "amqps" => "amqps",
@@ -236,32 +236,32 @@ fn read(url: Url) -> Result<Server, String> {
     let durability = read_durability(&url)?;
     let is_certified = files.as_ref().is_some_and(|files| files.identity.is_some());
     let tls = files.map(|files| read_files(&files)).transpose()?.map(Arc::new);
-    let hosts = url.servers.iter().map(|address| Host::new(address, port)).collect();
+    let hosts = url.servers.iter().map(|address| AmqpHost::new(address, port)).collect();
     let silence = url.silence()?;
     let management = match url.option(MANAGEMENT_OPTION) {
         None => (MANAGEMENT_PORTS[usize::from(tls.is_some())], false),
         Some(port) => (port.parse().map_err(|_| format!("'{port}' is no port of its management API"))?, true),
     };
-    if url.names.all().any(|name| name.starts_with("amq.")) {
+    if url.topic_names.server_names().any(|name| name.starts_with("amq.")) {
         return Err("exchanges whose names begin with 'amq.' are the broker's own, and no topics".to_owned());
     }
     let login = read_login(url.user, url.password)?;
     let virtual_host = read_virtual_host(url.path)?;
-    Ok(Server {
+    Ok(AmqpServer {
         scheme,
         hosts,
         login,
         virtual_host,
         tls,
-        is_certified,
+        has_certificate: is_certified,
         durability,
         silence,
         management,
-        names: url.names,
+        names: url.topic_names,
     })
 }
 
-fn read_files(files: &TlsFiles) -> Result<ClientConfig, String> {
+fn read_files(files: &ClientTlsFiles) -> Result<ClientConfig, String> {
     let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
     client_config(files.ca.as_deref(), identity, ALL_VERSIONS)
 }
@@ -315,18 +315,18 @@ mod tests {
             ("amqp://ann:s@cret@host:1", "amqp://host:1", ("ann", "s@cret"), "/"),
             ("amqp://one,two:7/v?durable", "amqp://one:5672,two:7", ("guest", "guest"), "v"),
         ] {
-            let server = Server::parse(url).unwrap_or_else(|e| panic!("{url}: {e}"));
+            let server = AmqpServer::parse(url).unwrap_or_else(|e| panic!("{url}: {e}"));
             let uri = server.uri(&server.hosts()[0]);
             let userinfo = (uri.authority.userinfo.username.as_str(), uri.authority.userinfo.password.as_str());
             assert_eq!((server.name().as_str(), userinfo, uri.vhost.as_str()), (name, login, virtual_host), "{url}");
-            assert_eq!(server.login() == Login::Password, url.contains('@'), "{url}");
+            assert_eq!(server.login() == AmqpLoginKind::Password, url.contains('@'), "{url}");
             assert!(server.tls().is_none() && uri.query.auth_mechanism.is_none(), "{url}");
         }
     }
 
     #[test]
     fn what_is_durable_is_so_by_name() {
-        let durability = |url: &str| Server::parse(url).unwrap_or_else(|e| panic!("{url}: {e}")).durability();
+        let durability = |url: &str| AmqpServer::parse(url).unwrap_or_else(|e| panic!("{url}: {e}")).durability();
         assert_eq!(durability("amqp://h"), Durability::Transient);
         assert_eq!(durability("amqp://h?durable"), Durability::Durable { replicas: None });
         assert_eq!(durability("amqp://h?durable&replicas=3"), Durability::Durable { replicas: Some(3) });
@@ -359,7 +359,7 @@ mod tests {
             "amqp://ho st",
             long.as_str(),
         ] {
-            let error = Server::parse(bad).expect_err(bad).to_string();
+            let error = AmqpServer::parse(bad).expect_err(bad).to_string();
             assert!(error.contains("use amqp://[USER:PASSWORD@]HOST[:PORT]"), "{bad}: {error}");
             assert!(!error.contains("secret"), "{error}");
         }

@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use lapin::message::Delivery;
 use lapin::types::AMQPValue;
-use tickpath_bus_api::details::{self, Object};
+use tickpath_bus_api::details::{self, JsonObject};
 use tickpath_bus_api::{
-    ConnectError, Event, Gap, Origin, OriginTracker, PublisherState, ReceiveError, Subscriber, wire,
+    ConnectError, Gap, MessageId, MessageIdTracker, PublisherState, ReceiveError, Subscriber, SubscriptionEvent, wire,
 };
 use tickpath_clock::Wait;
 
-use crate::inlet::Inlet;
-use crate::intake::MAX_BEHIND_BYTES;
-use crate::losses::Losses;
-use crate::place::Place;
-use crate::server::Server;
+use crate::consumer::MAX_BEHIND_BYTES;
+use crate::destination::AmqpDestination;
+use crate::losses::DropTracker;
+use crate::receiver::AmqpReceiver;
+use crate::server::AmqpServer;
 
 /// A subscription, which outlives its connections.
 pub(crate) struct AmqpSubscriber {
-    inlet: Inlet,
+    receiver: AmqpReceiver,
     /// The detector of duplicates, and of gaps in the publishers' sequence numbers.
-    tracker: OriginTracker,
+    tracker: MessageIdTracker,
     /// The losses of which the broker has given notice.
-    losses: Losses,
+    drops: DropTracker,
     /// A message that waits behind a gap.
-    kept: Option<Delivery>,
+    pending: Option<Delivery>,
 }
 
 impl AmqpSubscriber {
     /// Connects and subscribes.
-    pub fn open(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
-        let place = Place::topic(topic, server.durability());
-        let inlet = Inlet::open(server, place, wait)?;
-        Ok(Self { inlet, tracker: OriginTracker::default(), losses: Losses::default(), kept: None })
+    pub fn open(server: Arc<AmqpServer>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
+        let place = AmqpDestination::topic(topic, server.durability());
+        let inlet = AmqpReceiver::open(server, place, wait)?;
+        Ok(Self { receiver: inlet, tracker: MessageIdTracker::default(), drops: DropTracker::default(), pending: None })
     }
 
     /// Returns the next message, after reading all notices that were sent before it. None means that no message was
@@ -40,10 +40,10 @@ impl AmqpSubscriber {
     #[inline]
     fn take(&mut self) -> Option<Delivery> {
         loop {
-            let next = self.kept.take().or_else(|| self.inlet.take());
+            let next = self.pending.take().or_else(|| self.receiver.take());
             let mut is_news = false;
-            while let Some(notice) = self.inlet.take_notice() {
-                self.losses.dropped(notice.delivery_tag, origin(&notice), may_be_last(&notice));
+            while let Some(notice) = self.receiver.take_notice() {
+                self.drops.record_dropped(notice.delivery_tag, message_id_of(&notice), may_be_last(&notice));
                 is_news = true;
             }
             // A message may have come before the notice, but after the poll for messages.
@@ -54,80 +54,80 @@ impl AmqpSubscriber {
     }
 
     /// Reports a loss that cannot be counted.
-    fn tell(&mut self, handler: &mut dyn FnMut(Event<'_>)) {
-        handler(Event::Gap(Gap::Reconnected));
-        self.tracker.told();
+    fn report_uncounted_loss(&mut self, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) {
+        handler(SubscriptionEvent::Gap(Gap::Reconnected));
+        self.tracker.loss_reported();
     }
 }
 
 impl Subscriber for AmqpSubscriber {
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         if limit == 0 {
             return Ok(0);
         }
-        if self.kept.is_none() && self.inlet.is_anew()? {
-            self.losses.told();
-            self.tell(handler);
+        if self.pending.is_none() && self.receiver.take_reconnected()? {
+            self.drops.clear();
+            self.report_uncounted_loss(handler);
             return Ok(1);
         }
         let mut handed_over = 0;
         while handed_over < limit {
             let Some(delivery) = self.take() else {
-                if self.losses.are_last() {
-                    self.tell(handler);
+                if self.drops.take_trailing_loss() {
+                    self.report_uncounted_loss(handler);
                     handed_over += 1;
                 }
                 break;
             };
-            let origin = origin(&delivery);
-            if self.losses.are_before(delivery.delivery_tag, origin) {
-                self.tell(handler);
+            let origin = message_id_of(&delivery);
+            if self.drops.take_loss_before(delivery.delivery_tag, origin) {
+                self.report_uncounted_loss(handler);
                 handed_over += 1;
-                self.kept = Some(delivery);
+                self.pending = Some(delivery);
                 continue;
             }
-            let is_over = wire::hand_over(&mut self.tracker, None, &delivery.data, &mut |event| {
+            let is_over = wire::deliver(&mut self.tracker, None, &delivery.data, &mut |event| {
                 handed_over += 1;
-                details::hand_over(event, || headers(&delivery), handler);
+                details::deliver_with_details(event, || headers(&delivery), handler);
             });
             if is_over {
-                self.losses.came(origin);
-                self.inlet.let_go(&delivery);
+                self.drops.record_received(origin);
+                self.receiver.hold_unacknowledged(&delivery);
             } else {
-                self.kept = Some(delivery);
+                self.pending = Some(delivery);
             }
         }
         Ok(handed_over)
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        if self.kept.is_none() {
-            self.inlet.wait(timeout_ns);
+        if self.pending.is_none() {
+            self.receiver.wait(timeout_ns);
         }
     }
 
-    fn carry_on(&mut self) {
-        self.tracker.carry_on();
+    fn enable_bridge_mode(&mut self) {
+        self.tracker.enable_bridge_mode();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.inlet.reconnects())
+        Some(self.receiver.reconnects())
     }
 
     fn duplicates(&self) -> Option<u64> {
-        Some(self.tracker.again())
+        Some(self.tracker.duplicates())
     }
 
-    fn late(&self) -> Option<u64> {
-        Some(self.tracker.late())
+    fn out_of_order(&self) -> Option<u64> {
+        Some(self.tracker.out_of_order())
     }
 
     fn outage(&self) -> Option<String> {
-        self.inlet.outage()
+        self.receiver.outage()
     }
 }
 
@@ -141,14 +141,14 @@ fn may_be_last(notice: &Delivery) -> bool {
 }
 
 /// Returns the origin of a message, if it has our header.
-fn origin(delivery: &Delivery) -> Option<Origin> {
-    wire::decode(&delivery.data).and_then(|message| message.origin)
+fn message_id_of(delivery: &Delivery) -> Option<MessageId> {
+    wire::decode(&delivery.data).and_then(|message| message.id)
 }
 
 /// Returns the headers from another program, in JSON; values that are no text are shown as the client library prints
 /// them.
 fn headers(delivery: &Delivery) -> Option<String> {
-    let (mut object, mut fields) = (Object::default(), Object::default());
+    let (mut object, mut fields) = (JsonObject::default(), JsonObject::default());
     for (name, value) in delivery.properties.headers().iter().flat_map(|headers| headers.inner()) {
         let name = name.as_str().as_bytes();
         match value {
@@ -157,17 +157,17 @@ fn headers(delivery: &Delivery) -> Option<String> {
             AMQPValue::ByteArray(bytes) => fields.add(name, bytes.as_slice()),
             AMQPValue::Boolean(is) => fields.add_json(name, if *is { "true" } else { "false" }),
             AMQPValue::Void => fields.add_json(name, "null"),
-            number => match whole(number) {
+            number => match as_integer(number) {
                 Some(number) => fields.add_json(name, &number.to_string()),
                 None => fields.add(name, format!("{number:?}").as_bytes()),
             },
         }
     }
     object.add_object(b"headers", fields);
-    object.if_any()
+    object.into_json_if_any()
 }
 
-fn whole(value: &AMQPValue) -> Option<i128> {
+fn as_integer(value: &AMQPValue) -> Option<i128> {
     match value {
         AMQPValue::ShortShortInt(number) => Some((*number).into()),
         AMQPValue::ShortShortUInt(number) => Some((*number).into()),

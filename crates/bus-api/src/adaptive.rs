@@ -1,18 +1,18 @@
-//! [`Wait::Adaptive`] over any transport that can sleep: the transport sleeps, this module decides when.
+//! [`Wait::AdaptiveReceiver`] over any transport that can sleep: the transport sleeps, this module decides when.
 
-use tickpath_clock::{AdaptiveWait, HostClock, Rest, Wait, relax};
+use tickpath_clock::{AdaptiveWait, HostClock, IdleAction, Wait, relax};
 
 use crate::error::{ConnectError, LendError, ReceiveError};
-use crate::lent::Lending;
-use crate::queue::{Pulled, Puller};
+use crate::lending::LendOutcome;
+use crate::queue::{PulledMessage, Puller};
 use crate::token::ResumeToken;
-use crate::topic::{Event, PublisherState, Subscriber};
+use crate::topic::{PublisherState, Subscriber, SubscriptionEvent};
 
-/// Wraps a subscriber opened with [`Wait::Adaptive`], which then sleeps only when that strategy says so; returns any
+/// Wraps a subscriber opened with [`Wait::AdaptiveReceiver`], which then sleeps only when that strategy says so; returns any
 /// other unchanged.
 pub fn subscriber(wait: Wait, inner: impl Subscriber + 'static) -> Result<Box<dyn Subscriber>, ConnectError> {
     match wait {
-        Wait::Adaptive => Ok(Box::new(Adaptive { inner, rests: rests()? })),
+        Wait::Adaptive => Ok(Box::new(AdaptiveReceiver { inner, wait_strategy: adaptive_wait()? })),
         _ => Ok(Box::new(inner)),
     }
 }
@@ -20,44 +20,44 @@ pub fn subscriber(wait: Wait, inner: impl Subscriber + 'static) -> Result<Box<dy
 /// Wraps a puller in the same way as [`subscriber`].
 pub fn puller(wait: Wait, inner: impl Puller + 'static) -> Result<Box<dyn Puller>, ConnectError> {
     match wait {
-        Wait::Adaptive => Ok(Box::new(Adaptive { inner, rests: rests()? })),
+        Wait::Adaptive => Ok(Box::new(AdaptiveReceiver { inner, wait_strategy: adaptive_wait()? })),
         _ => Ok(Box::new(inner)),
     }
 }
 
-fn rests() -> Result<AdaptiveWait<HostClock>, ConnectError> {
+fn adaptive_wait() -> Result<AdaptiveWait<HostClock>, ConnectError> {
     HostClock::get().map(AdaptiveWait::new).map_err(|e| ConnectError::Other(Box::new(e)))
 }
 
-struct Adaptive<T> {
+struct AdaptiveReceiver<T> {
     inner: T,
-    rests: AdaptiveWait<HostClock>,
+    wait_strategy: AdaptiveWait<HostClock>,
 }
 
-impl<T: Subscriber> Subscriber for Adaptive<T> {
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+impl<T: Subscriber> Subscriber for AdaptiveReceiver<T> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         let found = self.inner.poll(limit, handler)?;
         if found > 0 {
-            self.rests.found();
+            self.wait_strategy.note_work();
         }
         Ok(found)
     }
 
-    fn lend(&mut self) -> Result<Lending, LendError> {
+    fn lend(&mut self) -> Result<LendOutcome, LendError> {
         let found = self.inner.lend()?;
-        if !matches!(found, Lending::Nothing) {
-            self.rests.found();
+        if !matches!(found, LendOutcome::Nothing) {
+            self.wait_strategy.note_work();
         }
         Ok(found)
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        match self.rests.rest(timeout_ns) {
-            Rest::Sleep(ns) => {
+        match self.wait_strategy.next_action(timeout_ns) {
+            IdleAction::Sleep(ns) => {
                 self.inner.wait(ns);
-                self.rests.woke();
+                self.wait_strategy.note_wake_up();
             }
-            Rest::Spin | Rest::Yield => _ = self.inner.idle(),
+            IdleAction::Spin | IdleAction::Yield => _ = self.inner.idle(),
         }
     }
 
@@ -65,20 +65,20 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
         self.inner.idle()
     }
 
-    fn keep_warm(&mut self, keep: bool) {
-        self.inner.keep_warm(keep);
+    fn set_warm_up(&mut self, keep: bool) {
+        self.inner.set_warm_up(keep);
     }
 
-    fn token(&self) -> Option<ResumeToken> {
-        self.inner.token()
+    fn resume_token(&self) -> Option<ResumeToken> {
+        self.inner.resume_token()
     }
 
-    fn carry_on(&mut self) {
-        self.inner.carry_on();
+    fn enable_bridge_mode(&mut self) {
+        self.inner.enable_bridge_mode();
     }
 
-    fn publisher(&self) -> PublisherState {
-        self.inner.publisher()
+    fn publisher_state(&self) -> PublisherState {
+        self.inner.publisher_state()
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -89,8 +89,8 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
         self.inner.duplicates()
     }
 
-    fn late(&self) -> Option<u64> {
-        self.inner.late()
+    fn out_of_order(&self) -> Option<u64> {
+        self.inner.out_of_order()
     }
 
     fn outage(&self) -> Option<String> {
@@ -98,11 +98,11 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
     }
 }
 
-impl<T: Puller> Puller for Adaptive<T> {
-    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+impl<T: Puller> Puller for AdaptiveReceiver<T> {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<usize, ReceiveError> {
         let found = self.inner.pull(limit, handler)?;
         if found > 0 {
-            self.rests.found();
+            self.wait_strategy.note_work();
         }
         Ok(found)
     }
@@ -116,12 +116,12 @@ impl<T: Puller> Puller for Adaptive<T> {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        match self.rests.rest(timeout_ns) {
-            Rest::Sleep(ns) => {
+        match self.wait_strategy.next_action(timeout_ns) {
+            IdleAction::Sleep(ns) => {
                 self.inner.wait(ns);
-                self.rests.woke();
+                self.wait_strategy.note_wake_up();
             }
-            Rest::Spin | Rest::Yield => relax(),
+            IdleAction::Spin | IdleAction::Yield => relax(),
         }
     }
 

@@ -4,37 +4,37 @@
 //! [`Capabilities`](crate::Capabilities) or [`QueueCapabilities`](crate::QueueCapabilities) and checks that the
 //! transport refuses all else with a clear error. A case that fails panics with the reason.
 
-mod behind;
+mod bounded_memory;
 mod child;
+mod firewall_proxy;
 mod fixture;
-mod halt;
 mod kills;
 mod lending;
 mod message;
+mod numbered_pull;
 mod owned_event;
 mod process;
-mod pull;
 mod queue;
 mod queue_process;
-mod relay;
+mod redelivery;
 mod resume;
-mod returned;
 mod role;
 mod scratch;
 mod silence;
+mod suspend;
 mod topic;
 
-pub use behind::stays_bounded;
-pub use child::{Connect, run_child, spawn};
-pub use fixture::{Case, Fixture};
-pub use halt::{go_on, halt};
-pub use kills::{Counts, Kills};
-pub use message::{stays_quiet, until};
+pub use bounded_memory::check_bounded_memory;
+pub use child::{BusConnector, run_child, spawn};
+pub use firewall_proxy::FirewallProxy;
+pub use fixture::{ConformanceCase, Fixture};
+pub use kills::{KillCounts, KillRun};
+pub use message::{check_no_event, wait_until};
 pub use owned_event::{OwnedEvent, next_event, next_foreign, pull_stamps};
 pub use queue::QUEUE_CASES;
-pub use relay::Relay;
-pub use role::Role;
-pub use silence::silence_is_told;
+pub use role::ChildRole;
+pub use silence::check_silence_reported;
+pub use suspend::{resume_process, suspend_process};
 pub use topic::CASES;
 
 use std::net::TcpListener;
@@ -45,7 +45,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Runs cases against the transport at a URL; `what` distinguishes their names from those of other calls of this
 /// process.
-pub fn check(url: &str, what: &str, cases: &[(&str, Case)], connect: Connect) {
+pub fn check(url: &str, what: &str, cases: &[(&str, ConformanceCase)], connect: BusConnector) {
     for (name, case) in cases {
         println!("{url}: {what} {name}");
         case(&Fixture {

@@ -7,7 +7,7 @@ use tickpath_clock::Wait;
 use crate::advice::Advice;
 use crate::error::ConnectError;
 use crate::queue::{Puller, Pusher, QueueCapabilities, QueueConfig};
-use crate::topic::{Capabilities, Publisher, Start, Subscriber, TopicConfig};
+use crate::topic::{Capabilities, Publisher, StartPosition, Subscriber, TopicConfig};
 
 /// A connection through which topics and queues are opened.
 pub trait Connection: Send {
@@ -15,19 +15,19 @@ pub trait Connection: Send {
     fn capabilities(&self) -> Capabilities;
 
     /// Returns the description that the server gives of itself; empty where there is no server, or it gives none.
-    fn about(&self) -> About {
-        About::default()
+    fn server_description(&self) -> ServerDescription {
+        ServerDescription::default()
     }
 
     /// Opens a topic for publishing.
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError>;
 
-    /// Subscribes to a topic, whether or not it has a publisher yet. With `Wait::Block` or `Wait::Adaptive` the
+    /// Subscribes to a topic, whether or not it has a publisher yet. With `Wait::Block` or `Wait::AdaptiveReceiver` the
     /// subscriber may sleep.
-    fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError>;
+    fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError>;
 
     /// Removes everything that a topic has left behind. A topic that does not exist is no error.
-    fn remove(&self, topic: &str) -> Result<(), ConnectError>;
+    fn remove_topic(&self, topic: &str) -> Result<(), ConnectError>;
 
     /// Returns the capabilities of queues here.
     fn queue_capabilities(&self) -> QueueCapabilities;
@@ -35,21 +35,21 @@ pub trait Connection: Send {
     /// Opens a queue for pushing, and creates it if it does not exist.
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError>;
 
-    /// Opens a queue for pulling, whether or not anything was pushed yet. With `Wait::Block` or `Wait::Adaptive` the
+    /// Opens a queue for pulling, whether or not anything was pushed yet. With `Wait::Block` or `Wait::AdaptiveReceiver` the
     /// puller may sleep.
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError>;
 
     /// Returns the number of messages in a queue that no puller has taken; `None` if the transport cannot tell. A queue
     /// that does not exist holds none.
-    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError>;
+    fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError>;
 
     /// Returns how the server, by its own settings, may lose or refuse messages pushed to a queue, in a sentence;
     /// `None` if it does neither. Fails if that is not known.
-    fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {
+    fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
         Err(ConnectError::Other(format!("nobody tells what this server drops of the queue '{queue}'").into()))
     }
 
-    /// Returns advice that takes an extra query to the server, beyond [`about`](Self::about).
+    /// Returns advice that takes an extra query to the server, beyond [`server_description`](Self::server_description).
     fn advise(&self) -> Vec<Advice> {
         Vec::new()
     }
@@ -60,7 +60,7 @@ pub trait Connection: Send {
 
 /// A server's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct About {
+pub struct ServerDescription {
     /// Common name of the server.
     pub server: Option<String>,
     /// Version of the server.
@@ -73,7 +73,7 @@ pub struct About {
     pub settings: BTreeMap<&'static str, Result<String, String>>,
 }
 
-impl About {
+impl ServerDescription {
     /// Returns a setting, or why the server does not report it.
     pub fn setting(&self, name: &str) -> Result<&str, String> {
         match self.settings.get(name) {

@@ -9,15 +9,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::topic::{Event, Foreign};
+use crate::topic::{ForeignMessage, SubscriptionEvent};
 
 /// Passes an event to the handler; an event of another program gets its details.
 #[inline]
-pub fn hand_over(event: Event<'_>, details: impl FnOnce() -> Option<String>, handler: &mut dyn FnMut(Event<'_>)) {
+pub fn deliver_with_details(
+    event: SubscriptionEvent<'_>,
+    details: impl FnOnce() -> Option<String>,
+    handler: &mut dyn FnMut(SubscriptionEvent<'_>),
+) {
     match event {
-        Event::Foreign(foreign) => {
+        SubscriptionEvent::Foreign(foreign) => {
             let details = details();
-            handler(Event::Foreign(Foreign { details: details.as_deref(), ..foreign }));
+            handler(SubscriptionEvent::Foreign(ForeignMessage { details: details.as_deref(), ..foreign }));
         }
         event => handler(event),
     }
@@ -28,14 +32,14 @@ const BASE64: &str = "base64:";
 
 /// Builder of a JSON object.
 #[derive(Debug, Default)]
-pub struct Object {
+pub struct JsonObject {
     text: String,
 }
 
-impl Object {
+impl JsonObject {
     /// Adds a field of any bytes.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
-        self.add_json(name, &value_in_json(value).to_string());
+        self.add_json(name, &json_value(value).to_string());
     }
 
     /// Adds a field of several texts: an array, unless there is exactly one.
@@ -48,7 +52,7 @@ impl Object {
     /// Adds a field whose value is JSON already.
     pub fn add_json(&mut self, name: &[u8], value: &str) {
         let before = if self.text.is_empty() { '{' } else { ',' };
-        write!(self.text, "{before}{}:{value}", name_in_json(name)).expect("a string takes all");
+        write!(self.text, "{before}{}:{value}", json_name(name)).expect("a string takes all");
     }
 
     /// Adds a field that is an object itself, unless that has no fields.
@@ -59,7 +63,7 @@ impl Object {
     }
 
     /// Returns the object, if it has any fields.
-    pub fn if_any(self) -> Option<String> {
+    pub fn into_json_if_any(self) -> Option<String> {
         (!self.text.is_empty()).then(|| self.into_json())
     }
 
@@ -70,14 +74,14 @@ impl Object {
     }
 }
 
-fn name_in_json(bytes: &[u8]) -> Value {
+fn json_name(bytes: &[u8]) -> Value {
     match str::from_utf8(bytes) {
         Ok(text) if !text.starts_with(BASE64) => Value::from(text),
         _ => Value::from(format!("{BASE64}{}", STANDARD.encode(bytes))),
     }
 }
 
-fn value_in_json(bytes: &[u8]) -> Value {
+fn json_value(bytes: &[u8]) -> Value {
     match str::from_utf8(bytes) {
         Ok(text) => Value::from(text),
         Err(_) => json!({ "base64": STANDARD.encode(bytes) }),

@@ -74,14 +74,14 @@ pub enum PublishError {
 impl PublishError {
     /// Returns true if the same call can succeed later because the load, the network or the servers have changed,
     /// without any other action.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Full | Self::NoSubscriber | Self::Unavailable(_) | Self::Unknown(_) => true,
             Self::TooLarge { .. } | Self::Other(_) => false,
         }
     }
 
-    /// Returns the error for a message that is certainly not published. `may_pass` states whether the cause can pass by
+    /// Returns the error for a message that is certainly not published. `is_transient` states whether the cause can pass by
     /// itself.
     pub fn not_published(sentence: String, may_pass: bool) -> Self {
         if may_pass { Self::Unavailable(sentence) } else { Self::Other(sentence.into()) }
@@ -119,12 +119,12 @@ impl Fate {
 
 /// Error of a batch that was published in part, or may have been.
 #[derive(Debug, thiserror::Error)]
-#[error("{done} messages of the batch are published{}, then: {error}", others(.rest))]
+#[error("{done} messages of the batch are published{}, then: {error}", others(.fates))]
 pub struct BatchError {
     /// Number of messages published before the first one that is not, or that is in doubt.
     pub done: usize,
     /// Fates of message `done` and of those after it; a message beyond the end of the list is not published.
-    pub rest: Vec<Fate>,
+    pub fates: Vec<Fate>,
     /// Reason why message `done` failed.
     #[source]
     pub error: PublishError,
@@ -133,28 +133,28 @@ pub struct BatchError {
 impl BatchError {
     /// Returns the error of a batch whose first `done` messages are published. The next one failed for this reason, and
     /// those after it were not sent.
-    pub fn at(done: usize, error: PublishError) -> Self {
+    pub fn failed_at(done: usize, error: PublishError) -> Self {
         let rest = if error.fate() == Fate::Unknown { vec![Fate::Unknown] } else { Vec::new() };
-        Self { done, rest, error }
+        Self { done, fates: rest, error }
     }
 
     /// Returns the error of a batch from the fate of each message, and the reason why the first unpublished one failed.
-    pub fn of(fates: &[Fate], error: PublishError) -> Self {
+    pub fn from_fates(fates: &[Fate], error: PublishError) -> Self {
         let done = fates.iter().take_while(|&&fate| fate == Fate::Published).count();
-        Self { done, rest: fates[done..Fate::used(fates)].to_vec(), error }
+        Self { done, fates: fates[done..Fate::used(fates)].to_vec(), error }
     }
 
     /// Returns the fate of the message at this index of the batch.
     pub fn fate(&self, number: usize) -> Fate {
         match number.checked_sub(self.done) {
             None => Fate::Published,
-            Some(behind) => self.rest.get(behind).copied().unwrap_or(Fate::NotPublished),
+            Some(behind) => self.fates.get(behind).copied().unwrap_or(Fate::NotPublished),
         }
     }
 
     /// Returns the indexes of the messages in doubt.
     pub fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
-        Fate::unknown(&self.rest).map(|behind| self.done + behind)
+        Fate::unknown(&self.fates).map(|behind| self.done + behind)
     }
 }
 
@@ -181,7 +181,7 @@ pub enum ReceiveError {
     NotAcknowledged(String),
     /// The queue has lost its messages, or part of them. Reported once; pulling continues.
     #[error("{0}")]
-    Gone(String),
+    MessagesLost(String),
     /// Any other error, in the transport's own words. It does not pass by itself.
     #[error(transparent)]
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
@@ -189,8 +189,8 @@ pub enum ReceiveError {
 
 impl ReceiveError {
     /// Returns true if the error is only a notice, so that the next call can succeed.
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::NotAcknowledged(_) | Self::Gone(_))
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::NotAcknowledged(_) | Self::MessagesLost(_))
     }
 }
 
@@ -199,7 +199,7 @@ impl ReceiveError {
 pub enum LendError {
     /// Messages are not lent here, for this reason.
     #[error("{0}; poll instead, which hands over copies")]
-    NotHere(&'static str),
+    Unsupported(&'static str),
     /// Receiving failed.
     #[error(transparent)]
     Receive(#[from] ReceiveError),
@@ -213,7 +213,7 @@ mod tests {
     fn a_batch_says_what_became_of_each() {
         use Fate::{NotPublished, Published, Unknown};
         let error = || PublishError::Unknown("x".to_owned());
-        let told = BatchError::of(&[Published, Unknown, Published, NotPublished, Unknown], error());
+        let told = BatchError::from_fates(&[Published, Unknown, Published, NotPublished, Unknown], error());
         assert_eq!((told.done, told.unknown().collect::<Vec<_>>()), (1, vec![1, 4]));
         assert_eq!(
             told.to_string(),
@@ -222,8 +222,8 @@ mod tests {
         );
         let fates = |told: BatchError| (0..5).map(|number| told.fate(number)).collect::<Vec<_>>();
         assert_eq!(fates(told), [Published, Unknown, Published, NotPublished, Unknown]);
-        let at = BatchError::at(1, error());
+        let at = BatchError::failed_at(1, error());
         assert_eq!(fates(at), [Published, Unknown, NotPublished, NotPublished, NotPublished]);
-        assert_eq!(BatchError::of(&[Published, NotPublished, NotPublished], PublishError::Full).rest, []);
+        assert_eq!(BatchError::from_fates(&[Published, NotPublished, NotPublished], PublishError::Full).fates, []);
     }
 }

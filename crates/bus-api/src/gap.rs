@@ -18,7 +18,7 @@ pub enum Gap {
 impl Gap {
     /// Returns the payload of the message that reports the loss: eight letters, then the number of lost messages,
     /// little-endian, or zero if it is unknown.
-    pub fn record(self) -> [u8; 16] {
+    pub fn encode(self) -> [u8; 16] {
         let missed = match self {
             Self::Missed(missed) => missed,
             Self::Reconnected => 0,
@@ -30,7 +30,7 @@ impl Gap {
     }
 
     /// Returns the loss that a message reports; `None` for any other message.
-    pub fn read(kind: u8, payload: &[u8]) -> Option<Self> {
+    pub fn decode(kind: u8, payload: &[u8]) -> Option<Self> {
         let missed = payload.strip_prefix(&MAGIC).filter(|_| kind == GAP_KIND)?;
         Some(match u64::from_le_bytes(missed.try_into().ok()?) {
             0 => Self::Reconnected,
@@ -46,13 +46,13 @@ mod tests {
     #[test]
     fn losses_are_written_and_read() {
         for gap in [Gap::Missed(1), Gap::Missed(u64::MAX), Gap::Reconnected] {
-            let record = gap.record();
-            assert_eq!(Gap::read(GAP_KIND, &record), Some(gap));
-            assert_eq!(Gap::read(GAP_KIND - 1, &record), None, "another kind is a message");
-            assert_eq!(Gap::read(GAP_KIND, &record[..15]), None, "another length is a message");
+            let record = gap.encode();
+            assert_eq!(Gap::decode(GAP_KIND, &record), Some(gap));
+            assert_eq!(Gap::decode(GAP_KIND - 1, &record), None, "another kind is a message");
+            assert_eq!(Gap::decode(GAP_KIND, &record[..15]), None, "another length is a message");
         }
         for payload in [&b""[..], b"TICKGAP", &[0; 16], &[255; 16]] {
-            assert_eq!(Gap::read(GAP_KIND, payload), None, "{payload:?}");
+            assert_eq!(Gap::decode(GAP_KIND, payload), None, "{payload:?}");
         }
     }
 }

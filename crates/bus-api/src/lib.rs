@@ -8,59 +8,60 @@
 //! The promises, which [`conformance`] runs against each transport:
 //!
 //! * **Order**: a subscriber sees one publisher's messages in the order of publishing, each whole and at most once.
-//! * **Loss is counted**: a subscriber gets each loss as an [`Event::Gap`], with the number of lost messages where the
-//!   transport knows it. On brokers each message has its publisher's sequence number ([`Origin`]), by which a
+//! * **Loss is counted**: a subscriber gets each loss as an [`SubscriptionEvent::Gap`], with the number of lost messages where the
+//!   transport knows it. On brokers each message has its publisher's sequence number ([`MessageId`]), by which a
 //!   subscriber detects gaps.
 //! * **An error states the fate of the message**: published, not published, or in doubt ([`PublishError::Unknown`]). A
 //!   message in doubt can be [sent again](Publisher::resend) as the same message, and each subscriber gets it once.
 //! * **A topic has one publisher** where [`Capabilities::single_publisher`] says so: a second publisher is refused, and
 //!   the error names the first.
 //! * **Start order is free**: a subscriber that starts before its publisher gets everything from the first message on,
-//!   and can query meanwhile whether a publisher is alive ([`Subscriber::publisher`]).
+//!   and can query meanwhile whether a publisher is alive ([`Subscriber::publisher_state`]).
 //! * **Nothing is left behind**: a publisher or subscriber that is killed at any moment blocks no later start.
 //! * **Resume**: where there is history, a subscriber returns [its position](Subscriber::token), and another subscriber
 //!   [starts after it](Start::After), without duplicates; messages lost since then are a gap.
 //! * **Lending**: where messages need no copy ([`Capabilities::lends`]), a subscriber can
 //!   [read a message in place](Subscriber::lend) for as long as it holds it.
 //!
-//! A [queue](Pusher) gives each message to one of its pullers, at most once or at least once ([`Delivery`]).
+//! A [queue](Pusher) gives each message to one of its pullers, at most once or at least once ([`DeliveryGuarantee`]).
 //!
 //! An adapter declares the limits of its transport in [`Capabilities`]; the suite checks that it refuses the rest with
 //! a clear error. Facts needed before a connection exists (URLs, port, modes) are in the adapter's [`Transport`].
 
 pub mod adaptive;
 mod advice;
+mod backoff;
 pub mod conformance;
 mod connection;
 pub mod details;
 mod error;
 mod gap;
-mod lent;
+mod lending;
 mod mailbox;
-mod names;
-pub mod origin;
+pub mod message_id;
 mod outage;
-mod pause;
 mod queue;
 mod token;
 mod topic;
+mod topic_names;
 mod transport;
 pub mod url;
 pub mod wire;
 
-pub use advice::{Advice, Cost};
-pub use connection::{About, Connection};
+pub use advice::{Advice, SettingCost};
+pub use backoff::{Backoff, ReconnectBackoff};
+pub use connection::{Connection, ServerDescription};
 pub use error::{BatchError, ConnectError, Fate, LendError, PublishError, ReceiveError};
 pub use gap::{GAP_KIND, Gap};
-pub use lent::{Lending, Lent};
+pub use lending::{LendOutcome, LentMessage};
 pub use mailbox::Mailbox;
-pub use names::Names;
-pub use origin::{Numbering, Origin, OriginTracker};
+pub use message_id::{MessageId, MessageIdTracker, Numbering};
 pub use outage::Outage;
-pub use pause::{Pause, Pauses};
-pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig, dead_letter_queue};
-pub use token::{NoToken, ResumeToken};
+pub use queue::{DeliveryGuarantee, PulledMessage, Puller, Pusher, QueueCapabilities, QueueConfig, dead_letter_queue};
+pub use token::{InvalidToken, ResumeToken};
 pub use topic::{
-    Capabilities, Event, Foreign, Message, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
+    Capabilities, ForeignMessage, Message, Policy, Publisher, PublisherState, StartPosition, Subscriber,
+    SubscriptionEvent, TopicConfig,
 };
+pub use topic_names::TopicNames;
 pub use transport::Transport;

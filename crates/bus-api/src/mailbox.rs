@@ -8,35 +8,35 @@ use std::time::Duration;
 /// A queue between a client library's thread and the polling thread. Clones share one mailbox.
 #[derive(Debug)]
 pub struct Mailbox<T> {
-    inner: Arc<Inner<T>>,
+    inner: Arc<MailboxInner<T>>,
 }
 
 #[derive(Debug)]
-struct Inner<T> {
+struct MailboxInner<T> {
     items: Mutex<VecDeque<T>>,
     /// Number of items, so that an empty poll takes no lock.
     length: AtomicUsize,
-    came: Condvar,
+    arrived: Condvar,
 }
 
 impl<T> Mailbox<T> {
     /// Creates an empty mailbox.
     pub fn new() -> Self {
         let items = Mutex::new(VecDeque::new());
-        Self { inner: Arc::new(Inner { items, length: AtomicUsize::new(0), came: Condvar::new() }) }
+        Self { inner: Arc::new(MailboxInner { items, length: AtomicUsize::new(0), arrived: Condvar::new() }) }
     }
 
     /// Appends an item, and wakes a waiting thread.
-    pub fn put(&self, item: T) {
+    pub fn push(&self, item: T) {
         let mut items = self.items();
         items.push_back(item);
         self.inner.length.store(items.len(), Ordering::Release);
         drop(items);
-        self.inner.came.notify_one();
+        self.inner.arrived.notify_one();
     }
 
     /// Takes the oldest item, if there is one. Never waits.
-    pub fn take(&self) -> Option<T> {
+    pub fn pop(&self) -> Option<T> {
         if self.is_empty() {
             return None;
         }
@@ -60,7 +60,7 @@ impl<T> Mailbox<T> {
     pub fn wait(&self, timeout_ns: u64) {
         let items = self.items();
         let timeout = Duration::from_nanos(timeout_ns);
-        let _slept = self.inner.came.wait_timeout_while(items, timeout, |items| items.is_empty());
+        let _slept = self.inner.arrived.wait_timeout_while(items, timeout, |items| items.is_empty());
     }
 
     /// Locks the items, even after another thread panicked: each change is one call of the queue, so they are whole.
@@ -90,17 +90,17 @@ mod tests {
         const COUNT: u32 = 10_000;
         let mailbox = Mailbox::new();
         let other = mailbox.clone();
-        let putting = std::thread::spawn(move || (0..COUNT).for_each(|item| other.put(item)));
+        let putting = std::thread::spawn(move || (0..COUNT).for_each(|item| other.push(item)));
         let mut next = 0;
         while next < COUNT {
             mailbox.wait(60_000_000_000);
-            while let Some(item) = mailbox.take() {
+            while let Some(item) = mailbox.pop() {
                 assert_eq!(item, next);
                 next += 1;
             }
         }
         putting.join().unwrap();
-        assert!(mailbox.is_empty() && mailbox.take().is_none());
+        assert!(mailbox.is_empty() && mailbox.pop().is_none());
         mailbox.wait(1_000);
     }
 }

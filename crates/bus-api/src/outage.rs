@@ -8,12 +8,12 @@ pub struct Outage(Arc<Mutex<Option<String>>>);
 
 impl Outage {
     /// Creates an outage that has begun, with its reason if it is known.
-    pub fn of(why: Option<String>) -> Self {
+    pub fn begun(why: Option<String>) -> Self {
         Self(Arc::new(Mutex::new(why)))
     }
 
     /// Records that there is no connection, and why.
-    pub fn say(&self, why: String) {
+    pub fn begin(&self, why: String) {
         *self.locked() = Some(why);
     }
 
@@ -23,7 +23,7 @@ impl Outage {
     }
 
     /// Returns why there is no connection; `None` while it stands.
-    pub fn why(&self) -> Option<String> {
+    pub fn reason(&self) -> Option<String> {
         self.locked().clone()
     }
 

@@ -5,8 +5,8 @@
 //!        └───────puller(queue)──> Puller ── pull(handler) ─> Pulled … acknowledge()
 //! ```
 //!
-//! * **At most once or at least once, by name**: under [`Delivery::AtMostOnce`] a delivered message is gone, even if
-//!   its puller dies at that moment. Under [`Delivery::AtLeastOnce`] it is gone once acknowledged; if its puller dies
+//! * **At most once or at least once, by name**: under [`DeliveryGuarantee::AtMostOnce`] a delivered message is gone, even if
+//!   its puller dies at that moment. Under [`DeliveryGuarantee::AtLeastOnce`] it is gone once acknowledged; if its puller dies
 //!   or is dropped before, another puller gets it, marked as redelivered.
 //! * **A pushed message is kept**: when `push` returns, the queue has it, with or without a puller, where
 //!   [`QueueCapabilities::keeps_without_puller`] says so.
@@ -20,14 +20,14 @@ use crate::{BatchError, ConnectError, Message, PublishError, ReceiveError};
 
 /// Fate of a message whose puller dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
+pub enum DeliveryGuarantee {
     /// The message is gone.
     AtMostOnce,
     /// Another puller gets the message, marked as redelivered.
     AtLeastOnce,
 }
 
-impl Delivery {
+impl DeliveryGuarantee {
     /// All kinds of delivery.
     pub const ALL: [Self; 2] = [Self::AtMostOnce, Self::AtLeastOnce];
 
@@ -40,7 +40,7 @@ impl Delivery {
     }
 }
 
-impl fmt::Display for Delivery {
+impl fmt::Display for DeliveryGuarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -50,7 +50,7 @@ impl fmt::Display for Delivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueCapabilities {
     /// Kinds of delivery available here; the default first.
-    pub deliveries: &'static [Delivery],
+    pub deliveries: &'static [DeliveryGuarantee],
     /// A single puller gets messages in the order of pushing.
     pub ordered: bool,
     /// A queue has one pusher, and a second one is refused.
@@ -58,13 +58,13 @@ pub struct QueueCapabilities {
     /// A message is kept until it is pulled, even if there is no puller yet.
     pub keeps_without_puller: bool,
     /// The death of a puller is detected at once; else its messages are redelivered after [`QueueConfig::silence_ns`].
-    pub sees_death: bool,
+    pub detects_death: bool,
     /// The number of waiting messages can be queried.
     pub counts_waiting: bool,
     /// A message that [`Pusher::resend`] sends again is in the queue once; else it may be there twice, under the same
-    /// [`Origin`](crate::Origin).
+    /// [`MessageId`](crate::MessageId).
     pub exact_resend: bool,
-    /// Deliveries of a message are counted, and one that exceeds [`QueueConfig::most_deliveries`] goes to the
+    /// Deliveries of a message are counted, and one that exceeds [`QueueConfig::max_deliveries`] goes to the
     /// [dead-letter queue](dead_letter_queue); else such a limit is refused.
     pub counts_deliveries: bool,
     /// A single message can be [given back](Puller::give_back); else that is refused.
@@ -76,7 +76,9 @@ pub struct QueueCapabilities {
 impl QueueCapabilities {
     /// Rejects a limit of deliveries where they are not counted. The kind of delivery is not checked here.
     pub fn check(&self, transport: &'static str, config: &QueueConfig) -> Result<(), ConnectError> {
-        if config.most_deliveries.is_none() || self.counts_deliveries && config.delivery == Delivery::AtLeastOnce {
+        if config.max_deliveries.is_none()
+            || self.counts_deliveries && config.delivery == DeliveryGuarantee::AtLeastOnce
+        {
             return Ok(());
         }
         let remedy = match (self.counts_deliveries, config.delivery) {
@@ -97,7 +99,7 @@ pub fn dead_letter_queue(queue: &str) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueConfig {
     /// Fate of a message whose puller dies.
-    pub delivery: Delivery,
+    pub delivery: DeliveryGuarantee,
     /// Approximate capacity in bytes, where the queue has a bound; the transport rounds.
     pub capacity_bytes: usize,
     /// Nanoseconds without a sign of life after which a puller's unacknowledged messages are redelivered, where the
@@ -108,20 +110,20 @@ pub struct QueueConfig {
     pub foreign: Option<u8>,
     /// At least once: max deliveries of a message that is never acknowledged; it then goes to the [dead-letter
     /// queue](dead_letter_queue), once and unchanged. If none, it is redelivered for ever.
-    pub most_deliveries: Option<NonZeroU32>,
+    pub max_deliveries: Option<NonZeroU32>,
     /// Permissions of the queue's files, where it is made of files.
     pub mode: u32,
 }
 
 impl QueueConfig {
     /// Returns the configuration of a queue of 16 MiB, for its owner only, whose pullers may be silent for 30 s.
-    pub const fn new(delivery: Delivery) -> Self {
+    pub const fn new(delivery: DeliveryGuarantee) -> Self {
         Self {
             delivery,
             capacity_bytes: 16 << 20,
             silence_ns: 30_000_000_000,
             foreign: None,
-            most_deliveries: None,
+            max_deliveries: None,
             mode: 0o600,
         }
     }
@@ -129,7 +131,7 @@ impl QueueConfig {
 
 /// A message as a puller receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pulled<'a> {
+pub struct PulledMessage<'a> {
     /// The message.
     pub message: Message<'a>,
     /// A puller may have received it before.
@@ -140,9 +142,9 @@ pub struct Pulled<'a> {
     pub tag: u64,
 }
 
-impl<'a> Pulled<'a> {
+impl<'a> PulledMessage<'a> {
     /// Returns a message of a queue that counts no deliveries and takes no message back.
-    pub fn plain(message: Message<'a>, redelivered: bool) -> Self {
+    pub fn without_tag(message: Message<'a>, redelivered: bool) -> Self {
         Self { message, redelivered, deliveries: None, tag: 0 }
     }
 }
@@ -157,7 +159,7 @@ pub trait Pusher: Send {
     /// error states the fate of each.
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         for (done, payload) in payloads.iter().enumerate() {
-            self.push(stamp, kind, payload).map_err(|error| BatchError::at(done, error))?;
+            self.push(stamp, kind, payload).map_err(|error| BatchError::failed_at(done, error))?;
         }
         Ok(())
     }
@@ -178,7 +180,7 @@ pub trait Pusher: Send {
 pub trait Puller: Send {
     /// Passes up to `limit` available messages to the handler and returns their number; never waits for one. A
     /// transport may bound the number of unacknowledged messages, and fails beyond it with a clear error.
-    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError>;
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<usize, ReceiveError>;
 
     /// Acknowledges every message passed to the handler so far, so that none is redelivered;
     /// [`ReceiveError::NotAcknowledged`] reports the exceptions. Does nothing under at most once.

@@ -11,13 +11,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::ConnectError;
-use crate::origin::{LastSeen, OriginTracker};
+use crate::message_id::{LastMessage, MessageIdTracker};
 
 /// Number of words in a transport's position.
 const TOKEN_WORDS: usize = 4;
 
 /// Max publishers whose last messages a token holds.
-const PUBLISHERS: usize = 8;
+const MAX_PUBLISHERS: usize = 8;
 
 /// Max length of a transport's name in a token, in bytes.
 const MAX_TRANSPORT_BYTES: usize = 16;
@@ -29,25 +29,25 @@ pub struct ResumeToken {
     transport: [u8; MAX_TRANSPORT_BYTES],
     words: [u64; TOKEN_WORDS],
     /// Last messages of the most recent publishers, to detect duplicates after a resume.
-    seen: [Option<LastSeen>; PUBLISHERS],
+    seen: [Option<LastMessage>; MAX_PUBLISHERS],
 }
 
 /// Error for text that is no resume token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no resume token; take one that a subscriber gave")]
-pub struct NoToken(String);
+pub struct InvalidToken(String);
 
 impl ResumeToken {
     /// Creates the token of a transport, whose name has up to sixteen letters, digits and `+`.
-    pub fn new(transport: &str, words: [u64; TOKEN_WORDS], tracker: &OriginTracker) -> Self {
+    pub fn new(transport: &str, words: [u64; TOKEN_WORDS], tracker: &MessageIdTracker) -> Self {
         let name = padded(transport).expect("a transport's name in a token is short and plain");
-        let mut latest = tracker.latest(PUBLISHERS).into_iter();
+        let mut latest = tracker.latest_publishers(MAX_PUBLISHERS).into_iter();
         Self { transport: name, words, seen: std::array::from_fn(|_| latest.next()) }
     }
 
     /// Returns the position's words and a tracker that detects known duplicates. Fails for the token of another
     /// transport.
-    pub fn read(&self, transport: &str) -> Result<([u64; TOKEN_WORDS], OriginTracker), ConnectError> {
+    pub fn read(&self, transport: &str) -> Result<([u64; TOKEN_WORDS], MessageIdTracker), ConnectError> {
         if self.transport() != transport {
             let sentence = format!(
                 "the resume token '{self}' is of '{}' and this is '{transport}'; resume where it was taken",
@@ -55,7 +55,7 @@ impl ResumeToken {
             );
             return Err(ConnectError::Other(sentence.into()));
         }
-        Ok((self.words, OriginTracker::behind(self.seen.into_iter().flatten())))
+        Ok((self.words, MessageIdTracker::resumed_after(self.seen.into_iter().flatten())))
     }
 
     fn transport(&self) -> &str {
@@ -78,7 +78,7 @@ impl fmt::Display for ResumeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d] = self.words;
         write!(f, "{}:{a:x},{b:x},{c:x},{d:x}", self.transport())?;
-        for LastSeen { publisher, next, is_told } in self.seen.iter().flatten() {
+        for LastMessage { publisher, next, is_loss_reported: is_told } in self.seen.iter().flatten() {
             write!(f, ":{publisher:x},{next:x},{}", u8::from(*is_told))?;
         }
         Ok(())
@@ -86,10 +86,10 @@ impl fmt::Display for ResumeToken {
 }
 
 impl FromStr for ResumeToken {
-    type Err = NoToken;
+    type Err = InvalidToken;
 
-    fn from_str(text: &str) -> Result<Self, NoToken> {
-        parse(text).ok_or_else(|| NoToken(text.chars().take(200).collect()))
+    fn from_str(text: &str) -> Result<Self, InvalidToken> {
+        parse(text).ok_or_else(|| InvalidToken(text.chars().take(200).collect()))
     }
 }
 
@@ -97,11 +97,11 @@ fn parse(text: &str) -> Option<ResumeToken> {
     let mut parts = text.split(':');
     let transport = padded(parts.next()?)?;
     let words = numbers(parts.next()?)?;
-    let mut seen = [None; PUBLISHERS];
+    let mut seen = [None; MAX_PUBLISHERS];
     for place in &mut seen {
         let Some(last) = parts.next() else { break };
         let [publisher, next, told] = numbers(last)?;
-        *place = (told <= 1).then_some(LastSeen { publisher, next, is_told: told == 1 });
+        *place = (told <= 1).then_some(LastMessage { publisher, next, is_loss_reported: told == 1 });
         place.as_ref()?;
     }
     parts.next().is_none().then_some(ResumeToken { transport, words, seen })
@@ -118,48 +118,48 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::origin::{Origin, Sighting};
+    use crate::message_id::{MessageId, SequenceCheck};
 
     proptest! {
         #[test]
         fn what_was_written_is_read(words in any::<[u64; 4]>(), publisher in any::<u64>(), number in any::<u64>()) {
-            let mut tracker = OriginTracker::default();
+            let mut tracker = MessageIdTracker::default();
             let fresh = ResumeToken::new("redis+streams", words, &tracker);
             prop_assert_eq!(fresh.to_string().parse(), Ok(fresh));
-            let origin = Origin { clock: 1, publisher, number };
-            tracker.see(origin);
+            let origin = MessageId { clock: 1, publisher, sequence: number };
+            tracker.check(origin);
             let token = ResumeToken::new("kafka", words, &tracker);
             prop_assert_eq!(token.to_string().parse(), Ok(token));
             let (read, mut tracker) = token.read("kafka").unwrap();
             prop_assert_eq!(read, words);
             if number < u64::MAX - 3 {
-                prop_assert_eq!(tracker.see(origin), Sighting::Again);
-                prop_assert_eq!(tracker.see(Origin { number: number + 3, ..origin }), Sighting::After(2));
+                prop_assert_eq!(tracker.check(origin), SequenceCheck::Duplicate);
+                prop_assert_eq!(tracker.check(MessageId { sequence: number + 3, ..origin }), SequenceCheck::Gap(2));
             }
             prop_assert!(token.read("nats").is_err());
         }
 
         #[test]
         fn what_was_told_is_not_told_again_behind_a_token(number in 0..u64::MAX - 3) {
-            let (mut tracker, origin) = (OriginTracker::default(), Origin { clock: 1, publisher: 2, number });
-            tracker.see(origin);
-            tracker.told();
+            let (mut tracker, origin) = (MessageIdTracker::default(), MessageId { clock: 1, publisher: 2, sequence: number });
+            tracker.check(origin);
+            tracker.loss_reported();
             let token: ResumeToken = ResumeToken::new("kafka", [1; 4], &tracker).to_string().parse().unwrap();
             let (_, mut tracker) = token.read("kafka").unwrap();
-            prop_assert_eq!(tracker.see(Origin { number: number + 3, ..origin }), Sighting::Next);
+            prop_assert_eq!(tracker.check(MessageId { sequence: number + 3, ..origin }), SequenceCheck::InOrder);
         }
 
         #[test]
         fn of_several_publishers_the_last_ones_are_known(publishers in 1u64..20) {
-            let at = |publisher, number| Origin { clock: 1, publisher, number };
-            let mut tracker = OriginTracker::default();
-            (0..publishers).for_each(|publisher| _ = tracker.see(at(publisher, 7)));
+            let at = |publisher, number| MessageId { clock: 1, publisher, sequence: number };
+            let mut tracker = MessageIdTracker::default();
+            (0..publishers).for_each(|publisher| _ = tracker.check(at(publisher, 7)));
             let token: ResumeToken = ResumeToken::new("kafka", [1; 4], &tracker).to_string().parse().unwrap();
             let (_, mut tracker) = token.read("kafka").unwrap();
-            for publisher in publishers.saturating_sub(PUBLISHERS as u64)..publishers {
-                prop_assert_eq!(tracker.see(at(publisher, 7)), Sighting::Again);
-                prop_assert_eq!(tracker.see(at(publisher, 8)), Sighting::Next);
-                prop_assert_eq!(tracker.see(at(publisher, 10)), Sighting::After(1));
+            for publisher in publishers.saturating_sub(MAX_PUBLISHERS as u64)..publishers {
+                prop_assert_eq!(tracker.check(at(publisher, 7)), SequenceCheck::Duplicate);
+                prop_assert_eq!(tracker.check(at(publisher, 8)), SequenceCheck::InOrder);
+                prop_assert_eq!(tracker.check(at(publisher, 10)), SequenceCheck::Gap(1));
             }
         }
 

@@ -6,14 +6,14 @@ use tickpath_clock::relax;
 
 use crate::error::{BatchError, ConnectError, LendError, PublishError, ReceiveError};
 use crate::gap::{GAP_KIND, Gap};
-use crate::lent::{Lending, Lent};
-use crate::origin::Origin;
+use crate::lending::{LendOutcome, LentMessage};
+use crate::message_id::MessageId;
 use crate::token::ResumeToken;
 
 /// Start position of a subscription.
 #[allow(clippy::large_enum_variant, reason = "one is made for each subscription, and none is kept")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum StartPosition {
     /// The next message that is published.
     Now,
     /// The oldest message that the transport still has.
@@ -68,27 +68,27 @@ pub struct Message<'a> {
     /// Bytes of the message.
     pub payload: &'a [u8],
     /// Publisher id and sequence number, on a broker; none in a log of this host, whose clock took the stamp.
-    pub origin: Option<Origin>,
+    pub id: Option<MessageId>,
 }
 
 impl Message<'_> {
     /// Returns whether the stamp was taken by `clock`, that of this host. A stamp of another host, or from before this
     /// host's last boot, gives no time here.
     pub fn is_of_clock(&self, clock: u64) -> bool {
-        self.origin.is_none_or(|origin| origin.clock == clock)
+        self.id.is_none_or(|origin| origin.clock == clock)
     }
 }
 
-impl<'a> From<&'a Lent> for Message<'a> {
-    fn from(lent: &'a Lent) -> Self {
-        let Lent { sequence, stamp, kind, .. } = *lent;
-        Self { sequence, stamp, kind, payload: lent.payload(), origin: None }
+impl<'a> From<&'a LentMessage> for Message<'a> {
+    fn from(lent: &'a LentMessage) -> Self {
+        let LentMessage { sequence, stamp, kind, .. } = *lent;
+        Self { sequence, stamp, kind, payload: lent.payload(), id: None }
     }
 }
 
 /// A message of another program, without the [header](crate::wire).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Foreign<'a> {
+pub struct ForeignMessage<'a> {
     /// Sequence number in the topic, from 0, where the transport keeps one.
     pub sequence: Option<u64>,
     /// Bytes of the message; for an entry of a Redis stream, its fields as a JSON object.
@@ -100,21 +100,21 @@ pub struct Foreign<'a> {
 
 /// An event of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum SubscriptionEvent<'a> {
     /// A message.
     Message(Message<'a>),
     /// A message of another program, which has no stamp and no kind.
-    Foreign(Foreign<'a>),
+    Foreign(ForeignMessage<'a>),
     /// Messages that this subscriber will never see.
     Gap(Gap),
 }
 
-impl<'a> Event<'a> {
+impl<'a> SubscriptionEvent<'a> {
     /// Returns the event for a message: the message itself, or the loss that it reports.
     #[inline]
-    pub fn of(message: Message<'a>) -> Self {
+    pub fn from_message(message: Message<'a>) -> Self {
         if message.kind == GAP_KIND
-            && let Some(gap) = Gap::read(message.kind, message.payload)
+            && let Some(gap) = Gap::decode(message.kind, message.payload)
         {
             return Self::Gap(gap);
         }
@@ -199,20 +199,26 @@ pub trait Publisher: Send {
     /// become visible at once where [`Capabilities::whole_batches`] says so.
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         for (done, payload) in payloads.iter().enumerate() {
-            self.publish(stamp, kind, payload).map_err(|error| BatchError::at(done, error))?;
+            self.publish(stamp, kind, payload).map_err(|error| BatchError::failed_at(done, error))?;
         }
         Ok(())
     }
 
     /// Publishes a message of another bus. On a broker it keeps its origin, so that subscribers detect its duplicates
     /// and gaps as at the source; a log has no place for an origin. Errors are those of [`publish`](Self::publish).
-    fn carry(&mut self, _origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+    fn publish_with_id(
+        &mut self,
+        _origin: MessageId,
+        stamp: u64,
+        kind: u8,
+        payload: &[u8],
+    ) -> Result<(), PublishError> {
         self.publish(stamp, kind, payload)
     }
 
-    /// Publishes a loss that occurred upstream: each subscriber gets [`Event::Gap`].
+    /// Publishes a loss that occurred upstream: each subscriber gets [`SubscriptionEvent::Gap`].
     fn publish_gap(&mut self, stamp: u64, gap: Gap) -> Result<(), PublishError> {
-        self.publish(stamp, GAP_KIND, &gap.record())
+        self.publish(stamp, GAP_KIND, &gap.encode())
     }
 
     /// Resolves the messages that the last call left in doubt, and sends them again if need be as the same messages:
@@ -235,12 +241,12 @@ pub trait Publisher: Send {
 /// Subscriber of one topic.
 pub trait Subscriber: Send {
     /// Passes up to `limit` available events to the handler and returns their number. Never waits.
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError>;
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError>;
 
     /// Lends the next message in place, for as long as it is held, or returns the loss before it. Never waits. If bytes
-    /// do not stay in place ([`Capabilities::lends`]), it returns [`LendError::NotHere`] and takes nothing out.
-    fn lend(&mut self) -> Result<Lending, LendError> {
-        Err(LendError::NotHere("this transport lends no messages, for none of them stays where it arrives"))
+    /// do not stay in place ([`Capabilities::lends`]), it returns [`LendError::Unsupported`] and takes nothing out.
+    fn lend(&mut self) -> Result<LendOutcome, LendError> {
+        Err(LendError::Unsupported("this transport lends no messages, for none of them stays where it arrives"))
     }
 
     /// Waits as the subscription was opened to: until an event may be available or, if it sleeps, until `timeout_ns` is
@@ -255,21 +261,21 @@ pub trait Subscriber: Send {
     }
 
     /// Sets whether time spent spinning may be used for warm-up, where the transport can; on by default.
-    fn keep_warm(&mut self, _keep: bool) {}
+    fn set_warm_up(&mut self, _keep: bool) {}
 
     /// Returns the position after all events passed to the handler, gaps included. `None` without history, or as long
     /// as nothing is known of the topic yet.
-    fn token(&self) -> Option<ResumeToken> {
+    fn resume_token(&self) -> Option<ResumeToken> {
         None
     }
 
     /// Switches to delivery for a bridge: a published loss arrives as its message of [`GAP_KIND`], and messages of a
     /// log get an origin. That origin is made of the log's identity, its writer's boot and the sequence number, so that
     /// every bridge carries the same.
-    fn carry_on(&mut self);
+    fn enable_bridge_mode(&mut self);
 
     /// Returns whether a publisher of this topic is alive.
-    fn publisher(&self) -> PublisherState;
+    fn publisher_state(&self) -> PublisherState;
 
     /// Returns the number of reconnects, including those without a gap because nothing can have been missed; `None` if
     /// they are not counted.
@@ -285,7 +291,7 @@ pub trait Subscriber: Send {
 
     /// Returns the number of messages that were dropped because they came after a later one of their publisher and had
     /// been reported as missed; `None` if they are not counted.
-    fn late(&self) -> Option<u64> {
+    fn out_of_order(&self) -> Option<u64> {
         None
     }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::ConnectError;
-use crate::names::{NAME_OPTION, Names};
+use crate::topic_names::{NAME_OPTION, TopicNames};
 
 /// Options of every transport over TCP, in this order: TLS required, file of the trusted authorities, and files of the
 /// client's certificate and its key.
@@ -30,13 +30,13 @@ pub const SENTINEL_PASSWORD_OPTION: &str = "sentinel-password";
 pub const SILENCE_OPTION: &str = "silence";
 
 /// Max silence of a server if the URL sets none.
-pub const USUAL_SILENCE: Duration = Duration::from_secs(10);
+pub const DEFAULT_SILENCE: Duration = Duration::from_secs(10);
 
 /// Valid range of the silence option. Some servers send a sign of life once a second at most.
 const SILENCE_SECONDS: std::ops::RangeInclusive<f64> = 3.0..=3600.0;
 
 /// Max length of an unknown option name that an error repeats, in bytes.
-const MOST_NAME_BYTES: usize = 20;
+const MAX_ECHOED_NAME_BYTES: usize = 20;
 
 /// A URL, split into its parts.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,18 +48,18 @@ pub struct Url {
     /// Password of the login.
     pub password: Option<String>,
     /// Servers, in the order of the URL; empty if it is a path alone.
-    pub servers: Vec<Address>,
+    pub servers: Vec<ServerAddress>,
     /// The part after the slash that follows the servers, if there is one.
     pub path: Option<String>,
     /// Options by name; the value is empty where none is given.
     options: BTreeMap<String, String>,
     /// Names of topics on the server, where they differ.
-    pub names: Names,
+    pub topic_names: TopicNames,
 }
 
 /// Address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address {
+pub struct ServerAddress {
     /// Host name or IP address, without brackets.
     pub host: String,
     /// Port, if the URL has one.
@@ -68,7 +68,7 @@ pub struct Address {
 
 /// Files for TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TlsFiles {
+pub struct ClientTlsFiles {
     /// Trusted authorities, PEM; this host's if none.
     pub ca: Option<PathBuf>,
     /// Client certificate and its key, PEM, for servers that require them.
@@ -78,7 +78,7 @@ pub struct TlsFiles {
 impl Url {
     /// Parses a URL that may have these options. `form` describes the valid syntax and ends the error of any other URL.
     pub fn parse(url: &str, options: &[&str], form: &str) -> Result<Self, ConnectError> {
-        read(url, options).map_err(|what| ConnectError::Url(format!("{what}; {form}")))
+        parse_url(url, options).map_err(|what| ConnectError::Url(format!("{what}; {form}")))
     }
 
     /// Returns whether the URL has this option.
@@ -93,7 +93,7 @@ impl Url {
 
     /// Returns how long a server may be silent. The error is a sentence.
     pub fn silence(&self) -> Result<Duration, String> {
-        let Some(seconds) = self.option(SILENCE_OPTION) else { return Ok(USUAL_SILENCE) };
+        let Some(seconds) = self.option(SILENCE_OPTION) else { return Ok(DEFAULT_SILENCE) };
         let seconds = seconds.parse::<f64>().ok().filter(|seconds| SILENCE_SECONDS.contains(seconds));
         let (least, most) = (SILENCE_SECONDS.start(), SILENCE_SECONDS.end());
         let refusal = || format!("'{SILENCE_OPTION}' in the URL is a number of seconds from {least} to {most}");
@@ -102,7 +102,7 @@ impl Url {
 
     /// Returns the files for TLS if TLS is required, by the option `tls` or by a secure scheme. The error is a
     /// sentence.
-    pub fn tls(&self, is_secure_scheme: bool) -> Result<Option<TlsFiles>, String> {
+    pub fn tls(&self, is_secure_scheme: bool) -> Result<Option<ClientTlsFiles>, String> {
         let file = |option| match self.option(option) {
             Some("") => Err(format!("'{option}' in the URL names no file")),
             named => Ok(named.map(PathBuf::from)),
@@ -115,19 +115,20 @@ impl Url {
             };
         }
         match (cert, key) {
-            (Some(cert), Some(key)) => Ok(Some(TlsFiles { ca, identity: Some((cert, key)) })),
-            (None, None) => Ok(Some(TlsFiles { ca, identity: None })),
+            (Some(cert), Some(key)) => Ok(Some(ClientTlsFiles { ca, identity: Some((cert, key)) })),
+            (None, None) => Ok(Some(ClientTlsFiles { ca, identity: None })),
             _ => Err("a certificate and its key go together: 'cert=FILE&key=FILE' in the URL".to_owned()),
         }
     }
 }
 
 /// Returns the URL without names of topics, and the topic's name on its server.
-pub fn at_server(url: &str, topic: &str) -> (String, String) {
+pub fn resolve_topic(url: &str, topic: &str) -> (String, String) {
     let Some((place, options)) = url.split_once('?') else { return (url.to_owned(), topic.to_owned()) };
     let is_name = |option: &&str| option.starts_with(NAME_OPTION);
     let (names, others): (Vec<&str>, Vec<&str>) = options.split('&').partition(is_name);
-    let theirs = |option: &&str| option.strip_prefix(NAME_OPTION)?.strip_prefix(topic)?.strip_prefix('=').map(decode);
+    let theirs =
+        |option: &&str| option.strip_prefix(NAME_OPTION)?.strip_prefix(topic)?.strip_prefix('=').map(percent_decode);
     let theirs = names.iter().find_map(theirs).and_then(Result::ok).unwrap_or_else(|| topic.to_owned());
     (if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) }, theirs)
 }
@@ -139,7 +140,7 @@ impl std::fmt::Debug for Url {
     }
 }
 
-impl Address {
+impl ServerAddress {
     /// Returns the port of the URL, or else this one.
     pub fn port_or(&self, port: u16) -> u16 {
         self.port.unwrap_or(port)
@@ -153,7 +154,7 @@ impl Address {
     }
 }
 
-fn read(url: &str, known: &[&str]) -> Result<Url, String> {
+fn parse_url(url: &str, known: &[&str]) -> Result<Url, String> {
     let (scheme, rest) = url.split_once("://").ok_or("a URL begins with what speaks there and '://'")?;
     let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
     let (servers, path) = place.split_once('/').map_or((place, None), |(servers, path)| (servers, Some(path)));
@@ -165,26 +166,26 @@ fn read(url: &str, known: &[&str]) -> Result<Url, String> {
         user,
         password,
         servers: read_servers(servers)?,
-        path: path.map(decode).transpose()?,
+        path: path.map(percent_decode).transpose()?,
         options,
-        names,
+        topic_names: names,
     })
 }
 
 fn read_login(login: &str) -> Result<(Option<String>, Option<String>), String> {
     let (user, password) = login.split_once(':').map_or((login, None), |(user, rest)| (user, Some(rest)));
-    let user = (!user.is_empty()).then(|| decode(user)).transpose()?;
-    Ok((user, password.map(decode).transpose()?))
+    let user = (!user.is_empty()).then(|| percent_decode(user)).transpose()?;
+    Ok((user, password.map(percent_decode).transpose()?))
 }
 
-fn read_servers(servers: &str) -> Result<Vec<Address>, String> {
+fn read_servers(servers: &str) -> Result<Vec<ServerAddress>, String> {
     if servers.is_empty() {
         return Ok(Vec::new());
     }
     servers.split(',').map(read_address).collect()
 }
 
-fn read_address(text: &str) -> Result<Address, String> {
+fn read_address(text: &str) -> Result<ServerAddress, String> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(open) => {
             let (host, rest) = open.split_once(']').ok_or("a '[' in the address is not closed")?;
@@ -204,11 +205,11 @@ fn read_address(text: &str) -> Result<Address, String> {
         None if rest.is_empty() => None,
         None => return Err("something other than a port follows the host".to_owned()),
     };
-    Ok(Address { host: host.to_owned(), port })
+    Ok(ServerAddress { host: host.to_owned(), port })
 }
 
-fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<String, String>, Names), String> {
-    let (mut found, mut names) = (BTreeMap::new(), Names::default());
+fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<String, String>, TopicNames), String> {
+    let (mut found, mut names) = (BTreeMap::new(), TopicNames::default());
     let Some(options) = options else { return Ok((found, names)) };
     for option in options.split('&') {
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
@@ -217,16 +218,16 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<Strin
             if theirs.contains('@') {
                 return Err(format!("'{NAME_OPTION}{ours}' in the URL has an '@'; write %40"));
             }
-            names.add(ours, decode(theirs)?)?;
+            names.add(ours, percent_decode(theirs)?)?;
             continue;
         }
         if !known.contains(&name) {
-            return Err(unknown(name, options, known));
+            return Err(unknown_option(name, options, known));
         }
         if value == Some("") {
             return Err(format!("'{name}=' in the URL has no value"));
         }
-        if found.insert(name.to_owned(), decode(value.unwrap_or_default())?).is_some() {
+        if found.insert(name.to_owned(), percent_decode(value.unwrap_or_default())?).is_some() {
             return Err(format!("'{name}' stands twice in the URL"));
         }
     }
@@ -235,9 +236,9 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<Strin
 
 /// Returns the error for an unknown option. It names the option only if that looks like one and cannot be part of a
 /// password with a '?', which an '@' would follow.
-fn unknown(name: &str, options: &str, known: &[&str]) -> String {
+fn unknown_option(name: &str, options: &str, known: &[&str]) -> String {
     let is_of_a_name = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
-    let is_named = (1..=MOST_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_of_a_name);
+    let is_named = (1..=MAX_ECHOED_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_of_a_name);
     let what = match is_named && !options.contains('@') {
         true => format!("'{name}' is no option here"),
         false => "something behind '?' is no option here".to_owned(),
@@ -249,7 +250,7 @@ fn unknown(name: &str, options: &str, known: &[&str]) -> String {
 }
 
 /// Decodes `%20` and the like.
-fn decode(text: &str) -> Result<String, String> {
+fn percent_decode(text: &str) -> Result<String, String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -270,7 +271,7 @@ fn decode(text: &str) -> Result<String, String> {
 }
 
 /// Removes user, password and password options from each URL of a text. Words are separated by spaces.
-pub fn without_login(text: &str) -> String {
+pub fn redact_logins(text: &str) -> String {
     let words = text.split(' ').map(|word| {
         let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
         let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
@@ -300,7 +301,7 @@ mod tests {
             ("x://a?name.btc=m", "eth", ("x://a", "eth")),
             ("x://a?name.bt=m&streams", "btc", ("x://a?streams", "btc")),
         ] {
-            assert_eq!(at_server(url, topic), (at.0.to_owned(), at.1.to_owned()), "{url}");
+            assert_eq!(resolve_topic(url, topic), (at.0.to_owned(), at.1.to_owned()), "{url}");
         }
     }
 
@@ -378,9 +379,9 @@ mod tests {
     fn tls_is_a_must_or_not_there() {
         let tls = |url: &str, secure: bool| parse(url).unwrap().tls(secure);
         assert_eq!(tls("x://a", false), Ok(None));
-        assert_eq!(tls("x://a?tls", false), Ok(Some(TlsFiles::default())));
-        assert_eq!(tls("x://a", true), Ok(Some(TlsFiles::default())));
-        let files = TlsFiles { ca: Some("/c".into()), identity: Some(("/d".into(), "/k".into())) };
+        assert_eq!(tls("x://a?tls", false), Ok(Some(ClientTlsFiles::default())));
+        assert_eq!(tls("x://a", true), Ok(Some(ClientTlsFiles::default())));
+        let files = ClientTlsFiles { ca: Some("/c".into()), identity: Some(("/d".into(), "/k".into())) };
         assert_eq!(tls("x://a?tls&ca=/c&cert=/d&key=/k", false), Ok(Some(files)));
         assert!(tls("x://a?ca=/c", false).unwrap_err().contains("add 'tls'"));
         assert!(tls("x://a?tls&cert=/c", false).unwrap_err().contains("go together"));
@@ -396,7 +397,7 @@ mod tests {
             ("redis://h?sentinel-password=secret", "redis://h"),
             ("bench host --json a@b", "bench host --json a@b"),
         ] {
-            assert_eq!(without_login(text), shown);
+            assert_eq!(redact_logins(text), shown);
         }
     }
 }

@@ -5,12 +5,12 @@
 //!   │ stamp  │ kind │ tickpt2  │ clock   │ publisher │ number  │ payload …
 //! ```
 //! Numbers are little-endian. The stamp is in ticks of the publisher's host, followed by the id of that host's clock,
-//! the publisher id and the publisher's sequence number ([`Origin`]). A header of 16 bytes that ends with the mark
+//! the publisher id and the publisher's sequence number ([`MessageId`]). A header of 16 bytes that ends with the mark
 //! `tickpt1` is accepted too, without an origin. Messages of other programs have no header: a subscriber gets them as
-//! [`Event::Foreign`], and a puller takes them if it was opened so, or else refuses or skips them.
+//! [`SubscriptionEvent::ForeignMessage`], and a puller takes them if it was opened so, or else refuses or skips them.
 
-use crate::origin::{Origin, OriginTracker, Sighting};
-use crate::{BatchError, ConnectError, Event, Foreign, Gap, Message, PublishError};
+use crate::message_id::{MessageId, MessageIdTracker, SequenceCheck};
+use crate::{BatchError, ConnectError, ForeignMessage, Gap, Message, PublishError, SubscriptionEvent};
 
 /// Header size, in bytes.
 pub const HEADER_BYTES: usize = 40;
@@ -32,19 +32,19 @@ pub const FIRST_KIND: u8 = 16;
 pub const MAX_NAME_BYTES: usize = 128;
 
 /// Returns the header that precedes a payload.
-pub fn header(stamp: u64, kind: u8, origin: Origin) -> [u8; HEADER_BYTES] {
+pub fn header(stamp: u64, kind: u8, origin: MessageId) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&stamp.to_le_bytes());
     bytes[8] = kind;
     bytes[9..16].copy_from_slice(&MARK);
     bytes[16..24].copy_from_slice(&origin.clock.to_le_bytes());
     bytes[24..32].copy_from_slice(&origin.publisher.to_le_bytes());
-    bytes[32..].copy_from_slice(&origin.number.to_le_bytes());
+    bytes[32..].copy_from_slice(&origin.sequence.to_le_bytes());
     bytes
 }
 
 /// Returns a whole message, header and payload.
-pub fn encode(stamp: u64, kind: u8, origin: Origin, payload: &[u8]) -> Vec<u8> {
+pub fn encode(stamp: u64, kind: u8, origin: MessageId, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     bytes.extend_from_slice(&header(stamp, kind, origin));
     bytes.extend_from_slice(payload);
@@ -59,13 +59,14 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
     if kind < FIRST_KIND {
         return None;
     }
-    let stamp = word(short, 0);
+    let stamp = read_u64(short, 0);
     if mark == SHORT_MARK {
-        return Some(Message { sequence: None, stamp, kind, payload: rest, origin: None });
+        return Some(Message { sequence: None, stamp, kind, payload: rest, id: None });
     }
     let (header, payload) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-    let origin = Origin { clock: word(header, 16), publisher: word(header, 24), number: word(header, 32) };
-    (mark == MARK).then_some(Message { sequence: None, stamp, kind, payload, origin: Some(origin) })
+    let origin =
+        MessageId { clock: read_u64(header, 16), publisher: read_u64(header, 24), sequence: read_u64(header, 32) };
+    (mark == MARK).then_some(Message { sequence: None, stamp, kind, payload, id: Some(origin) })
 }
 
 /// Passes the event in these bytes to the handler; a duplicate or late message makes none. If messages of its publisher
@@ -73,44 +74,44 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
 /// makes at most one event. A gap that the topic's own count shows must be [reported](OriginTracker::told) to the
 /// tracker first.
 #[inline]
-pub fn hand_over(
-    tracker: &mut OriginTracker,
+pub fn deliver(
+    tracker: &mut MessageIdTracker,
     sequence: Option<u64>,
     bytes: &[u8],
-    handler: &mut dyn FnMut(Event<'_>),
+    handler: &mut dyn FnMut(SubscriptionEvent<'_>),
 ) -> bool {
     let Some(message) = decode(bytes) else {
-        handler(Event::Foreign(Foreign { sequence, bytes, details: None }));
+        handler(SubscriptionEvent::Foreign(ForeignMessage { sequence, bytes, details: None }));
         return true;
     };
-    if let Some(origin) = message.origin {
-        match tracker.see(origin) {
-            Sighting::Again | Sighting::Late => return true,
-            Sighting::After(missed) => {
-                handler(Event::Gap(Gap::Missed(missed)));
+    if let Some(origin) = message.id {
+        match tracker.check(origin) {
+            SequenceCheck::Duplicate | SequenceCheck::OutOfOrder => return true,
+            SequenceCheck::Gap(missed) => {
+                handler(SubscriptionEvent::Gap(Gap::Missed(missed)));
                 return false;
             }
-            Sighting::Next | Sighting::First => {}
+            SequenceCheck::InOrder | SequenceCheck::First => {}
         }
     }
     let message = Message { sequence, ..message };
-    let event = Event::of(message);
-    let is_news = matches!(event, Event::Gap(_));
+    let event = SubscriptionEvent::from_message(message);
+    let is_news = matches!(event, SubscriptionEvent::Gap(_));
     if is_news {
-        tracker.told();
+        tracker.loss_reported();
     }
-    handler(if is_news && tracker.is_carrier() { Event::Message(message) } else { event });
+    handler(if is_news && tracker.is_bridge() { SubscriptionEvent::Message(message) } else { event });
     true
 }
 
 /// Returns the message in the bytes that a puller has taken. A message of another program gets this kind, if one is
 /// given, and no stamp.
-pub fn pulled(bytes: &[u8], foreign: Option<u8>) -> Option<Message<'_>> {
-    let adopt = |kind| Message { sequence: None, stamp: 0, kind, payload: bytes, origin: None };
+pub fn decode_pulled(bytes: &[u8], foreign: Option<u8>) -> Option<Message<'_>> {
+    let adopt = |kind| Message { sequence: None, stamp: 0, kind, payload: bytes, id: None };
     decode(bytes).or_else(|| foreign.map(adopt))
 }
 
-fn word(header: &[u8], at: usize) -> u64 {
+fn read_u64(header: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"))
 }
 
@@ -127,7 +128,7 @@ pub fn check_message(kind: u8, payload: &[u8], limit: usize) -> Result<(), Publi
 }
 
 /// Sends the messages of a batch before the first one that [`check_message`] rejects, then returns that rejection.
-pub fn send_good(
+pub fn send_valid(
     kind: u8,
     payloads: &[&[u8]],
     limit: usize,
@@ -139,7 +140,7 @@ pub fn send_good(
     if !good.is_empty() {
         send(good)?;
     }
-    bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
+    bad.map_or(Ok(()), |(done, error)| Err(BatchError::failed_at(done, error)))
 }
 
 /// Rejects a name that some transport could not carry. `what` is `topic` or `queue`.
@@ -158,33 +159,33 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ConnectError> {
 mod tests {
     use super::*;
 
-    const ORIGIN: Origin = Origin { clock: u64::MAX, publisher: 0x1122_3344_5566_7788, number: 9 };
+    const ORIGIN: MessageId = MessageId { clock: u64::MAX, publisher: 0x1122_3344_5566_7788, sequence: 9 };
 
     #[test]
     fn what_was_encoded_is_decoded() {
         let bytes = encode(0x0102_0304_0506_0708, 200, ORIGIN, b"payload");
         let message = decode(&bytes).unwrap();
         assert_eq!((message.stamp, message.kind, message.payload), (0x0102_0304_0506_0708, 200, &b"payload"[..]));
-        assert_eq!(message.origin, Some(ORIGIN));
+        assert_eq!(message.id, Some(ORIGIN));
         assert_eq!(decode(&header(7, FIRST_KIND, ORIGIN)).unwrap().payload, b"");
     }
 
     #[test]
     fn a_message_without_an_origin_is_read() {
         let bytes = b"\x07\0\0\0\0\0\0\0\x10tickpt1payload";
-        let found = Message { sequence: None, stamp: 7, kind: 16, payload: b"payload", origin: None };
+        let found = Message { sequence: None, stamp: 7, kind: 16, payload: b"payload", id: None };
         assert_eq!(decode(bytes), Some(found));
     }
 
     #[test]
     fn a_subscriber_gets_each_message_once_and_gaps_before_what_follows() {
-        let encoded = |number| encode(number, 16, Origin { number, ..ORIGIN }, b"");
-        let (mut tracker, mut told) = (OriginTracker::default(), Vec::new());
+        let encoded = |number| encode(number, 16, MessageId { sequence: number, ..ORIGIN }, b"");
+        let (mut tracker, mut told) = (MessageIdTracker::default(), Vec::new());
         for number in [0, 1, 1, 3, 2, 4] {
             let mut hand_over = || {
-                hand_over(&mut tracker, None, &encoded(number), &mut |event| {
+                deliver(&mut tracker, None, &encoded(number), &mut |event| {
                     told.push(match event {
-                        Event::Message(message) => message.stamp.to_string(),
+                        SubscriptionEvent::Message(message) => message.stamp.to_string(),
                         other => format!("{other:?}"),
                     });
                 })
@@ -193,9 +194,9 @@ mod tests {
         }
         assert_eq!(told, ["0", "1", "Gap(Missed(1))", "3", "4"]);
         // A gap that the topic's own count has reported is not reported again by sequence numbers.
-        tracker.told();
-        assert!(hand_over(&mut tracker, Some(9), &encoded(7), &mut |_| {}));
-        assert_eq!(tracker.see(Origin { number: 8, ..ORIGIN }), Sighting::Next);
+        tracker.loss_reported();
+        assert!(deliver(&mut tracker, Some(9), &encoded(7), &mut |_| {}));
+        assert_eq!(tracker.check(MessageId { sequence: 8, ..ORIGIN }), SequenceCheck::InOrder);
     }
 
     #[test]
@@ -216,8 +217,8 @@ mod tests {
             &header(1, 15, ORIGIN),
         ] {
             assert_eq!(decode(foreign), None, "{foreign:?}");
-            assert_eq!(pulled(foreign, None), None);
-            assert_eq!(pulled(foreign, Some(128)).map(|message| message.payload), Some(foreign));
+            assert_eq!(decode_pulled(foreign, None), None);
+            assert_eq!(decode_pulled(foreign, Some(128)).map(|message| message.payload), Some(foreign));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Server settings that cost latency or lose messages. The protocol does not report them: the advice holds for every
 //! server, and for the options of the URL.
 
-use tickpath_bus_api::{About, Advice};
+use tickpath_bus_api::{Advice, ServerDescription};
 
 /// Returns all advice.
-pub(crate) fn advise(about: &About) -> Vec<Advice> {
+pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
     vec![
-        copies(about.setting("replicas")),
+        replica_advice(about.setting("replicas")),
         Advice::safety(
             "Kafka flush",
             "log.flush.interval.messages is not told; unlimited unless the server's file says otherwise",
@@ -25,7 +25,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
 }
 
 /// Returns the advice about the URL's number of replicas, and the loss it permits.
-fn copies(replicas: Result<&str, String>) -> Advice {
+fn replica_advice(replicas: Result<&str, String>) -> Advice {
     let name = "Kafka copies of a topic";
     match replicas.as_deref().map(str::parse::<u32>) {
         Ok(Ok(2..)) => Advice::good(name, format!("on {} servers", replicas.unwrap_or_default())),

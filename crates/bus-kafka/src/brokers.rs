@@ -11,7 +11,7 @@ use rdkafka::message::BorrowedMessage;
 /// Adds the cluster's hosts and ports, separated by commas, to a client again. A client forgets its servers and never
 /// reconnects if a cluster that takes all of them for dead for a moment returns an empty list (librdkafka #5301). Known
 /// servers are unaffected.
-pub(crate) fn add<C: ClientContext>(client: &Client<C>, hosts: &str) {
+pub(crate) fn add_brokers<C: ClientContext>(client: &Client<C>, hosts: &str) {
     let hosts = CString::new(hosts).expect("a host has no zero byte");
     // SAFETY: the handle belongs to the client and outlives the call, which any thread may make; the text is copied.
     unsafe { rd_kafka_brokers_add(client.native_ptr(), hosts.as_ptr()) };

@@ -18,55 +18,55 @@ use rdkafka::{Offset, TopicPartitionList};
 use tickpath_bus_api::ConnectError;
 use tickpath_clock::{HostClock, sleep_ns};
 
-use crate::answer::{Meaning, ServerError, code_of, is_of_connections, meaning};
-use crate::deadline::{Deadline, PAUSE_NS, TIMEOUT};
+use crate::deadline::{CallDeadline, PAUSE_NS, TIMEOUT};
+use crate::error::{ErrorMeaning, KafkaServerError, classify, code_of, is_connection_error};
 use crate::handshake;
-use crate::reasons::Reasons;
-use crate::retention::Retention;
-use crate::server::Server;
+use crate::reasons::OutageReasons;
+use crate::retention::TopicRetention;
+use crate::server::KafkaEndpoint;
 
 /// Topic requested to see whether the cluster answers; it need not exist.
 const PROBE: &str = "tickpath";
 
 /// Timeout of the first probe of a connect, after which an outage is looked for. Each address of a host name is tried
 /// within it.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
+const FIRST_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Max time for a server to create or remove a topic; shorter than [`TIMEOUT`], so that the server reports the timeout.
-const WORK: Duration = Duration::from_secs(4);
+const ADMIN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Longest batch of a topic that we create, in bytes: a server's default, so that batches fit both.
-const MOST_BATCH_BYTES: &str = "1048588";
+const MAX_BATCH_BYTES: &str = "1048588";
 
 /// A cluster that has answered.
 pub(crate) struct Cluster {
-    server: Server,
+    server: KafkaEndpoint,
     clock: HostClock,
     /// Client for lookups, which changes nothing.
-    lookup: BaseConsumer<Reasons>,
-    admin: AdminClient<Reasons>,
+    lookup: BaseConsumer<OutageReasons>,
+    admin: AdminClient<OutageReasons>,
     /// Consumer for the last queried group's offsets; it never joins the group.
-    counter: Mutex<Option<Counter>>,
+    group_offsets: Mutex<Option<GroupOffsets>>,
 }
 
-struct Counter {
+struct GroupOffsets {
     group: String,
-    consumer: BaseConsumer<Reasons>,
+    consumer: BaseConsumer<OutageReasons>,
 }
 
 /// Result of a topic lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
-    Nothing,
+enum TopicLookup {
+    Missing,
     /// The topic is being created, or a partition has no leader.
-    Forming,
+    NotReady,
     /// The topic is usable.
-    Topic(Size),
+    Ready(TopicSize),
 }
 
 /// Size of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
+struct TopicSize {
     partitions: i32,
     /// Number of replicas of the partition that has fewest.
     replicas: usize,
@@ -74,25 +74,26 @@ struct Size {
 
 impl Cluster {
     /// Connects, and waits for an answer.
-    pub fn open(server: Server) -> Result<Self, ConnectError> {
+    pub fn open(server: KafkaEndpoint) -> Result<Self, ConnectError> {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(e.into()))?;
-        let said = |error: ServerError| server.error(&error);
-        if let Some(Err(sentence)) = server.tls.as_ref().map(handshake::read) {
-            return Err(said(ServerError::Tls(sentence)));
+        let said = |error: KafkaServerError| server.error(&error);
+        if let Some(Err(sentence)) = server.tls.as_ref().map(handshake::read_tls_files) {
+            return Err(said(KafkaServerError::Tls(sentence)));
         }
-        let lookup: BaseConsumer<Reasons> = made(server.config(&[]).create_with_context(Reasons::default()), said)?;
-        ping(&lookup).map_err(|error| said(without_tls(&server, error)))?;
-        let admin = made(server.config(&[]).create_with_context(Reasons::default()), said)?;
-        Ok(Self { clock, lookup, admin, counter: Mutex::new(None), server })
+        let lookup: BaseConsumer<OutageReasons> =
+            or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), said)?;
+        ping(&lookup).map_err(|error| said(with_tls_reason(&server, error)))?;
+        let admin = or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), said)?;
+        Ok(Self { clock, lookup, admin, group_offsets: Mutex::new(None), server })
     }
 
     /// Returns the servers and their settings.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &KafkaEndpoint {
         &self.server
     }
 
     /// Returns the error of a failed connect.
-    pub fn error(&self, error: &ServerError) -> ConnectError {
+    pub fn error(&self, error: &KafkaServerError) -> ConnectError {
         self.server.error(error)
     }
 
@@ -102,27 +103,31 @@ impl Cluster {
     }
 
     /// Returns a deadline of [`TIMEOUT`] from now.
-    pub fn deadline(&self) -> Deadline {
-        Deadline::new(self.clock)
+    pub fn deadline(&self) -> CallDeadline {
+        CallDeadline::new(self.clock)
     }
 
     /// Returns a deadline of `timeout` from now.
-    pub fn deadline_after(&self, timeout: Duration) -> Deadline {
-        Deadline::after(self.clock, timeout)
+    pub fn deadline_after(&self, timeout: Duration) -> CallDeadline {
+        CallDeadline::after(self.clock, timeout)
     }
 
     /// Creates a topic with this retention unless it exists, waits until it is usable, and returns its number of
     /// partitions. Refuses an existing topic with fewer replicas than the URL asks for.
-    pub fn ensure(&self, topic: &str, partitions: i32, retention: Retention) -> Result<i32, ServerError> {
-        if self.look(topic)? == Found::Nothing {
+    pub fn ensure(&self, topic: &str, partitions: i32, retention: TopicRetention) -> Result<i32, KafkaServerError> {
+        if self.look_up_topic(topic)? == TopicLookup::Missing {
             self.create(topic, partitions, retention)?;
         }
         let deadline = self.deadline();
         loop {
-            if let Found::Topic(found) = self.look(topic)? {
+            if let TopicLookup::Ready(found) = self.look_up_topic(topic)? {
                 let wanted = self.server.replicas.map_or(0, |wanted| wanted as usize);
                 if found.replicas < wanted {
-                    return Err(ServerError::Copies { topic: topic.to_owned(), has: found.replicas, wanted });
+                    return Err(KafkaServerError::TooFewReplicas {
+                        topic: topic.to_owned(),
+                        has: found.replicas,
+                        wanted,
+                    });
                 }
                 return Ok(found.partitions);
             }
@@ -133,26 +138,26 @@ impl Cluster {
     /// Ensures that an existing topic of one partition has the retention that its publisher asks for. An undecided
     /// topic, created by a subscriber, is changed; to let messages expire only while it is empty. Any two retentions
     /// that let messages expire are compatible, and unreadable settings are accepted.
-    pub fn hold(&self, topic: &str, wanted: Retention) -> Result<(), ServerError> {
-        let Some(found) = self.described(topic)? else { return Ok(()) };
+    pub fn ensure_retention(&self, topic: &str, wanted: TopicRetention) -> Result<(), KafkaServerError> {
+        let Some(found) = self.topic_settings(topic)? else { return Ok(()) };
         let Some(has) = retention(&found) else { return Ok(()) };
-        if has == wanted || has.lets_go() && wanted.lets_go() {
+        if has == wanted || has.expires() && wanted.expires() {
             return Ok(());
         }
-        let is_open = has == Retention::UNDECIDED && (wanted == Retention::ALL || self.is_empty(topic)?);
+        let is_open = has == TopicRetention::UNDECIDED && (wanted == TopicRetention::ALL || self.is_empty(topic)?);
         if !is_open {
-            return Err(ServerError::Kept { topic: topic.to_owned(), has, wanted });
+            return Err(KafkaServerError::RetentionMismatch { topic: topic.to_owned(), has, wanted });
         }
-        self.change(topic, &found, wanted)?;
+        self.change_settings(topic, &found, wanted)?;
         let deadline = self.deadline();
-        while self.described(topic)?.as_ref().and_then(retention) != Some(wanted) {
+        while self.topic_settings(topic)?.as_ref().and_then(retention) != Some(wanted) {
             pause(&deadline)?;
         }
         Ok(())
     }
 
     /// Returns whether a topic of one partition has never held a message.
-    fn is_empty(&self, topic: &str) -> Result<bool, ServerError> {
+    fn is_empty(&self, topic: &str) -> Result<bool, KafkaServerError> {
         let marks = self.watermarks(self.lookup.client(), topic, 0);
         let (_low, high) = marks.map_err(|e| self.explain(&e))?;
         Ok(high == 0)
@@ -160,45 +165,45 @@ impl Cluster {
 
     /// Returns the lasting error, if any, behind an error reported by a receiver's client. A refusal by all servers is
     /// checked with a new connection, because the client reports it once, and another server may let us in by now.
-    pub fn lasting<C: ClientContext>(
+    pub fn permanent_error<C: ClientContext>(
         &self,
         client: &Client<C>,
-        reasons: &Reasons,
+        reasons: &OutageReasons,
         error: &KafkaError,
-    ) -> Option<ServerError> {
+    ) -> Option<KafkaServerError> {
         if let Some(unreadable) = reasons.take_unreadable() {
             return Some(unreadable);
         }
-        if !is_of_connections(error) {
-            return ServerError::lasting(error);
+        if !is_connection_error(error) {
+            return KafkaServerError::permanent(error);
         }
-        self.server.tell_again(client);
+        self.server.add_brokers_again(client);
         reasons.refusal()?;
-        match self.greet() {
+        match self.check_login() {
             Ok(()) => {
-                reasons.forget();
+                reasons.clear();
                 None
             }
-            Err(now) => Some(now).filter(ServerError::is_refusal),
+            Err(now) => Some(now).filter(KafkaServerError::is_refusal),
         }
     }
 
     /// Checks whether a server lets a new client in.
-    fn greet(&self) -> Result<(), ServerError> {
-        let created = self.server.config(&[]).create_with_context(Reasons::default());
-        let lookup: BaseConsumer<Reasons> = created.map_err(|e| ServerError::from(&e))?;
-        ping(&lookup).map_err(|error| without_tls(&self.server, error))
+    fn check_login(&self) -> Result<(), KafkaServerError> {
+        let created = self.server.config(&[]).create_with_context(OutageReasons::default());
+        let lookup: BaseConsumer<OutageReasons> = created.map_err(|e| KafkaServerError::from(&e))?;
+        ping(&lookup).map_err(|error| with_tls_reason(&self.server, error))
     }
 
     /// Removes a topic, and waits until its name is free.
-    pub fn remove(&self, topic: &str) -> Result<(), ServerError> {
-        match outcome(self.administer(self.admin.delete_topics(&[topic], &topic_options()))) {
+    pub fn remove(&self, topic: &str) -> Result<(), KafkaServerError> {
+        match single_result(self.run_admin(self.admin.delete_topics(&[topic], &topic_options()))) {
             Ok(()) => {}
             Err(KafkaError::AdminOp(Code::UnknownTopicOrPartition)) => return Ok(()),
             Err(error) => return Err((&error).into()),
         }
         let deadline = self.deadline();
-        while self.look(topic)? != Found::Nothing {
+        while self.look_up_topic(topic)? != TopicLookup::Missing {
             pause(&deadline)?;
         }
         Ok(())
@@ -206,37 +211,37 @@ impl Cluster {
 
     /// Removes the group of a removed topic, or the next queue of this name would begin at its offsets. The server
     /// drops them with the topic, so a member that died silently does not matter.
-    pub fn remove_group(&self, group: &str, partitions: i32) -> Result<(), ServerError> {
+    pub fn remove_group(&self, group: &str, partitions: i32) -> Result<(), KafkaServerError> {
         let deadline = self.deadline();
         loop {
-            match outcome(self.administer(self.admin.delete_groups(&[group], &options()))) {
+            match single_result(self.run_admin(self.admin.delete_groups(&[group], &options()))) {
                 Ok(()) | Err(KafkaError::AdminOp(Code::GroupIdNotFound)) => return Ok(()),
                 Err(KafkaError::AdminOp(Code::NonEmptyGroup)) => {
-                    let places = self.places(group, partitions)?;
+                    let places = self.committed_offsets(group, partitions)?;
                     if places.elements().iter().all(|place| place.offset() == Offset::Invalid) {
                         return Ok(());
                     }
-                    pause(&deadline).map_err(|_| ServerError::Pulled)?;
+                    pause(&deadline).map_err(|_| KafkaServerError::QueueInUse)?;
                 }
-                Err(error) if passes(&error) => pause(&deadline)?,
+                Err(error) if is_not_ready(&error) => pause(&deadline)?,
                 Err(error) => return Err((&error).into()),
             }
         }
     }
 
     /// Returns the number of messages of a queue that are not acknowledged.
-    pub fn waiting(&self, queue: &str) -> Result<u64, ServerError> {
+    pub fn count_waiting(&self, queue: &str) -> Result<u64, KafkaServerError> {
         let deadline = self.deadline();
         let partitions = loop {
-            match self.look(queue)? {
-                Found::Topic(Size { partitions, .. }) => break partitions,
-                Found::Nothing => return Ok(0),
+            match self.look_up_topic(queue)? {
+                TopicLookup::Ready(TopicSize { partitions, .. }) => break partitions,
+                TopicLookup::Missing => return Ok(0),
                 // The topic may hold many messages: its server has just restarted, or another one takes over.
-                Found::Forming => pause(&deadline)?,
+                TopicLookup::NotReady => pause(&deadline)?,
             }
         };
         let mut waiting = 0;
-        for place in self.places(queue, partitions)?.elements() {
+        for place in self.committed_offsets(queue, partitions)?.elements() {
             let marks = self.watermarks(self.lookup.client(), queue, place.partition());
             let (low, high) = marks.map_err(|e| self.explain(&e))?;
             let done = match place.offset() {
@@ -256,15 +261,15 @@ impl Cluster {
         topic: &str,
         partition: i32,
     ) -> KafkaResult<(i64, i64)> {
-        self.patiently(|left| client.fetch_watermarks(topic, partition, left))
+        self.retry_until_ready(|left| client.fetch_watermarks(topic, partition, left))
     }
 
     /// Asks the server to delete messages below these offsets. It only frees disk, so that a failure is ignored.
-    pub fn free(&self, places: &TopicPartitionList) {
-        let _freed = self.administer(self.admin.delete_records(places, &options()));
+    pub fn delete_records(&self, places: &TopicPartitionList) {
+        let _freed = self.run_admin(self.admin.delete_records(places, &options()));
     }
 
-    fn create(&self, topic: &str, partitions: i32, retention: Retention) -> Result<(), ServerError> {
+    fn create(&self, topic: &str, partitions: i32, retention: TopicRetention) -> Result<(), KafkaServerError> {
         // The server's default number of replicas, unless the URL has one.
         let replicas = self.server.replicas.unwrap_or(-1);
         let settings = self.settings(retention);
@@ -272,16 +277,16 @@ impl Cluster {
         for (key, value) in &settings {
             new = new.set(key, value);
         }
-        match outcome(self.administer(self.admin.create_topics([&new], &topic_options()))) {
+        match single_result(self.run_admin(self.admin.create_topics([&new], &topic_options()))) {
             Ok(()) | Err(KafkaError::AdminOp(Code::TopicAlreadyExists)) => Ok(()),
             Err(error) => Err((&error).into()),
         }
     }
 
     /// Returns the settings of a new topic.
-    fn settings(&self, retention: Retention) -> Vec<(&'static str, String)> {
+    fn settings(&self, retention: TopicRetention) -> Vec<(&'static str, String)> {
         let mut settings = retention.settings();
-        settings.push(("max.message.bytes", MOST_BATCH_BYTES.to_owned()));
+        settings.push(("max.message.bytes", MAX_BATCH_BYTES.to_owned()));
         if let Some(replicas) = self.server.replicas {
             // One server may be down, and acknowledged messages are on all others.
             settings.push(("min.insync.replicas", (replicas - 1).max(1).to_string()));
@@ -291,7 +296,12 @@ impl Cluster {
 
     /// Changes the settings of a topic to those of a new one. Its other settings are sent along, because the server
     /// resets those that are not.
-    fn change(&self, topic: &str, found: &ConfigResource, retention: Retention) -> Result<(), ServerError> {
+    fn change_settings(
+        &self,
+        topic: &str,
+        found: &ConfigResource,
+        retention: TopicRetention,
+    ) -> Result<(), KafkaServerError> {
         let settings = self.settings(retention);
         let mut changed = AlterConfig::new(ResourceSpecifier::Topic(topic));
         for entry in found.entries.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic) {
@@ -303,7 +313,7 @@ impl Cluster {
             changed = changed.set(key, value);
         }
         let results =
-            self.administer(self.admin.alter_configs([&changed], &options())).map_err(|e| ServerError::from(&e))?;
+            self.run_admin(self.admin.alter_configs([&changed], &options())).map_err(|e| KafkaServerError::from(&e))?;
         match results.into_iter().next() {
             Some(Err((_topic, code))) => Err((&KafkaError::AdminOp(code)).into()),
             Some(Ok(_)) | None => Ok(()),
@@ -312,57 +322,57 @@ impl Cluster {
 
     /// Returns the settings of a topic; none if we lack the right. Retries, because a server that has just learned of a
     /// topic returns no settings yet.
-    fn described(&self, topic: &str) -> Result<Option<ConfigResource>, ServerError> {
+    fn topic_settings(&self, topic: &str) -> Result<Option<ConfigResource>, KafkaServerError> {
         let specifier = ResourceSpecifier::Topic(topic);
         let deadline = self.deadline();
         loop {
-            let found = self.administer(self.admin.describe_configs([&specifier], &options()));
-            let found = found.map_err(|e| ServerError::from(&e))?.into_iter().next().transpose();
+            let found = self.run_admin(self.admin.describe_configs([&specifier], &options()));
+            let found = found.map_err(|e| KafkaServerError::from(&e))?.into_iter().next().transpose();
             if let Err(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) = found {
                 return Ok(None);
             }
             if let Some(found) = found.ok().flatten().filter(|found| retention(found).is_some()) {
                 return Ok(Some(found));
             }
-            pause(&deadline).map_err(|_| ServerError::Untold(topic.to_owned()))?;
+            pause(&deadline).map_err(|_| KafkaServerError::RetentionUnreadable(topic.to_owned()))?;
         }
     }
 
-    fn look(&self, topic: &str) -> Result<Found, ServerError> {
+    fn look_up_topic(&self, topic: &str) -> Result<TopicLookup, KafkaServerError> {
         let metadata = self.lookup.fetch_metadata(Some(topic), TIMEOUT).map_err(|e| self.explain(&e))?;
         let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
-            return Ok(Found::Nothing);
+            return Ok(TopicLookup::Missing);
         };
         match found.error().map(Code::from) {
             None if found.partitions().iter().all(|partition| partition.leader() >= 0) => {
                 let replicas = found.partitions().iter().map(|partition| partition.replicas().len()).min();
                 let partitions = found.partitions().len() as i32;
-                Ok(Found::Topic(Size { partitions, replicas: replicas.unwrap_or(0) }))
+                Ok(TopicLookup::Ready(TopicSize { partitions, replicas: replicas.unwrap_or(0) }))
             }
-            None | Some(Code::LeaderNotAvailable) => Ok(Found::Forming),
-            Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => Ok(Found::Nothing),
+            None | Some(Code::LeaderNotAvailable) => Ok(TopicLookup::NotReady),
+            Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => Ok(TopicLookup::Missing),
             Some(code) => Err((&KafkaError::MetadataFetch(code)).into()),
         }
     }
 
     /// Returns the committed offsets of a group in the topic of the same name.
-    fn places(&self, group: &str, partitions: i32) -> Result<TopicPartitionList, ServerError> {
-        let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+    fn committed_offsets(&self, group: &str, partitions: i32) -> Result<TopicPartitionList, KafkaServerError> {
+        let mut counter = self.group_offsets.lock().unwrap_or_else(PoisonError::into_inner);
         let consumer = match counter.take() {
             Some(counter) if counter.group == group => counter.consumer,
             _ => {
                 let settings = [("group.id", group), ("enable.auto.commit", "false")];
-                let created = self.server.config(&settings).create_with_context(Reasons::default());
-                created.map_err(|e| ServerError::from(&e))?
+                let created = self.server.config(&settings).create_with_context(OutageReasons::default());
+                created.map_err(|e| KafkaServerError::from(&e))?
             }
         };
         let mut all = TopicPartitionList::new();
         all.add_partition_range(group, 0, partitions - 1);
-        let places = self.patiently(|left| consumer.committed_offsets(all.clone(), left));
-        drain(&consumer);
+        let places = self.retry_until_ready(|left| consumer.committed_offsets(all.clone(), left));
+        drain_events(&consumer);
         match places {
             Ok(places) => {
-                *counter = Some(Counter { group: group.to_owned(), consumer });
+                *counter = Some(GroupOffsets { group: group.to_owned(), consumer });
                 Ok(places)
             }
             Err(error) => Err(consumer.context().explain(&error)),
@@ -370,28 +380,28 @@ impl Cluster {
     }
 
     /// Waits for the result of an admin request.
-    fn administer<T>(&self, request: impl Future<Output = KafkaResult<T>>) -> KafkaResult<T> {
-        let result = finish(request);
+    fn run_admin<T>(&self, request: impl Future<Output = KafkaResult<T>>) -> KafkaResult<T> {
+        let result = block_on(request);
         if result.is_err() {
-            self.server.tell_again(self.admin.inner());
+            self.server.add_brokers_again(self.admin.inner());
         }
         result
     }
 
     /// Repeats a request while the answer is that something is not ready yet, until [`TIMEOUT`].
-    pub fn patiently<T>(&self, mut ask: impl FnMut(Duration) -> KafkaResult<T>) -> KafkaResult<T> {
+    pub fn retry_until_ready<T>(&self, mut ask: impl FnMut(Duration) -> KafkaResult<T>) -> KafkaResult<T> {
         let deadline = self.deadline();
         loop {
-            match ask(deadline.left()) {
-                Err(error) if passes(&error) && !deadline.is_over() => sleep_ns(PAUSE_NS),
+            match ask(deadline.remaining()) {
+                Err(error) if is_not_ready(&error) && !deadline.is_expired() => sleep_ns(PAUSE_NS),
                 answer => return answer,
             }
         }
     }
 
-    fn explain(&self, error: &KafkaError) -> ServerError {
-        drain(&self.lookup);
-        self.server.tell_again(self.lookup.client());
+    fn explain(&self, error: &KafkaError) -> KafkaServerError {
+        drain_events(&self.lookup);
+        self.server.add_brokers_again(self.lookup.client());
         self.lookup.context().explain(error)
     }
 }
@@ -403,12 +413,12 @@ impl fmt::Debug for Cluster {
 }
 
 /// Reads the retention of a topic; none if the server does not return it.
-fn retention(found: &ConfigResource) -> Option<Retention> {
-    Retention::read(|name| found.get(name)?.value.as_deref())
+fn retention(found: &ConfigResource) -> Option<TopicRetention> {
+    TopicRetention::read(|name| found.get(name)?.value.as_deref())
 }
 
 /// Polls until the client library has delivered its pending error reports.
-pub(crate) fn drain<C: ConsumerContext>(consumer: &BaseConsumer<C>) {
+pub(crate) fn drain_events<C: ConsumerContext>(consumer: &BaseConsumer<C>) {
     const ENOUGH: usize = 100;
     for _ in 0..ENOUGH {
         if consumer.poll(Duration::ZERO).is_none() {
@@ -418,16 +428,16 @@ pub(crate) fn drain<C: ConsumerContext>(consumer: &BaseConsumer<C>) {
 }
 
 /// Waits until the cluster answers. Fails early if every server refuses.
-fn ping(lookup: &BaseConsumer<Reasons>) -> Result<(), ServerError> {
-    let mut last = ServerError::Timeout;
-    for patience in [FIRST_LOOK, TIMEOUT.saturating_sub(FIRST_LOOK)] {
+fn ping(lookup: &BaseConsumer<OutageReasons>) -> Result<(), KafkaServerError> {
+    let mut last = KafkaServerError::Timeout;
+    for patience in [FIRST_PROBE_TIMEOUT, TIMEOUT.saturating_sub(FIRST_PROBE_TIMEOUT)] {
         let Err(error) = lookup.fetch_metadata(Some(PROBE), patience) else {
             // One address of a host name may have refused before another one answered.
-            drain(lookup);
-            lookup.context().forget();
+            drain_events(lookup);
+            lookup.context().clear();
             return Ok(());
         };
-        drain(lookup);
+        drain_events(lookup);
         if let Some(reason) = lookup.context().outage() {
             return Err(reason);
         }
@@ -437,15 +447,20 @@ fn ping(lookup: &BaseConsumer<Reasons>) -> Result<(), ServerError> {
 }
 
 /// Replaces the error by a failed TLS handshake, if that is its cause.
-fn without_tls(server: &Server, error: ServerError) -> ServerError {
+fn with_tls_reason(server: &KafkaEndpoint, error: KafkaServerError) -> KafkaServerError {
     match error {
         // The server was reached, past TLS.
-        ServerError::Login(_) | ServerError::NoLogin | ServerError::Mechanism(_) => error,
-        _ => handshake::why_none(server).map_or(error, ServerError::Tls),
+        KafkaServerError::LoginRefused(_)
+        | KafkaServerError::LoginUnsupported
+        | KafkaServerError::UnsupportedMechanism(_) => error,
+        _ => handshake::failure_reason(server).map_or(error, KafkaServerError::Tls),
     }
 }
 
-fn made<T>(client: KafkaResult<T>, said: impl Fn(ServerError) -> ConnectError) -> Result<T, ConnectError> {
+fn or_connect_error<T>(
+    client: KafkaResult<T>,
+    said: impl Fn(KafkaServerError) -> ConnectError,
+) -> Result<T, ConnectError> {
     client.map_err(|e| said((&e).into()))
 }
 
@@ -454,11 +469,11 @@ fn options() -> AdminOptions {
 }
 
 fn topic_options() -> AdminOptions {
-    options().operation_timeout(Some(WORK))
+    options().operation_timeout(Some(ADMIN_TIMEOUT))
 }
 
 /// Returns the result of a request about one topic or group.
-fn outcome(results: KafkaResult<Vec<TopicResult>>) -> KafkaResult<()> {
+fn single_result(results: KafkaResult<Vec<TopicResult>>) -> KafkaResult<()> {
     match results?.into_iter().next() {
         Some(Err((_name, code))) => Err(KafkaError::AdminOp(code)),
         Some(Ok(_)) | None => Ok(()),
@@ -466,21 +481,21 @@ fn outcome(results: KafkaResult<Vec<TopicResult>>) -> KafkaResult<()> {
 }
 
 /// Returns whether an answer means "not ready yet". A new topic or setting may not be known to every server.
-fn passes(error: &KafkaError) -> bool {
-    meaning(error) == Some(Meaning::NotYet)
+fn is_not_ready(error: &KafkaError) -> bool {
+    classify(error) == Some(ErrorMeaning::Retryable)
         || matches!(code_of(error), Some(Code::UnknownTopicOrPartition | Code::UnknownPartition))
 }
 
-fn pause(deadline: &Deadline) -> Result<(), ServerError> {
-    if deadline.is_over() {
-        return Err(ServerError::Timeout);
+fn pause(deadline: &CallDeadline) -> Result<(), KafkaServerError> {
+    if deadline.is_expired() {
+        return Err(KafkaServerError::Timeout);
     }
     sleep_ns(PAUSE_NS);
     Ok(())
 }
 
 /// Sleeps until the client library's thread has finished the request; every request has a timeout.
-fn finish<F: Future>(future: F) -> F::Output {
+fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use rdkafka::error::KafkaResult;
 
-use crate::share::Place;
+use crate::partitions::OffsetCommit;
 
 /// The commit thread of one puller.
 pub(crate) struct Committer {
     /// None while the committer is dropped.
-    orders: Option<Sender<Vec<Place>>>,
+    requests: Option<Sender<Vec<OffsetCommit>>>,
     answers: Receiver<KafkaResult<()>>,
     /// An answer is outstanding.
     is_busy: bool,
@@ -28,8 +28,8 @@ pub(crate) struct Committer {
 
 impl Committer {
     /// Starts the thread, on which `commit` sends offsets and waits for the answer.
-    pub fn start(mut commit: impl FnMut(&[Place]) -> KafkaResult<()> + Send + 'static) -> io::Result<Self> {
-        let (orders, ordered) = channel::<Vec<Place>>();
+    pub fn start(mut commit: impl FnMut(&[OffsetCommit]) -> KafkaResult<()> + Send + 'static) -> io::Result<Self> {
+        let (orders, ordered) = channel::<Vec<OffsetCommit>>();
         let (answer, answers) = channel();
         let work = move || {
             for places in ordered {
@@ -38,7 +38,7 @@ impl Committer {
             }
         };
         let thread = Builder::new().name("kafka-commit".to_owned()).spawn(work)?;
-        Ok(Self { orders: Some(orders), answers, is_busy: false, thread: Some(thread) })
+        Ok(Self { requests: Some(orders), answers, is_busy: false, thread: Some(thread) })
     }
 
     /// Returns whether an answer is outstanding.
@@ -47,15 +47,15 @@ impl Committer {
     }
 
     /// Sends these offsets. No answer may be outstanding.
-    pub fn send(&mut self, places: Vec<Place>) {
+    pub fn send(&mut self, places: Vec<OffsetCommit>) {
         assert!(!self.is_busy, "one is on its way at a time");
-        let orders = self.orders.as_ref().expect("it ends with its owner");
+        let orders = self.requests.as_ref().expect("it ends with its owner");
         orders.send(places).expect("the thread ends behind its orders");
         self.is_busy = true;
     }
 
     /// Returns the answer to the last commit, if it arrives within the timeout.
-    pub fn answer(&mut self, timeout: Duration) -> Option<KafkaResult<()>> {
+    pub fn wait_for_answer(&mut self, timeout: Duration) -> Option<KafkaResult<()>> {
         match self.answers.recv_timeout(timeout) {
             Ok(answer) => {
                 self.is_busy = false;
@@ -71,7 +71,7 @@ impl Drop for Committer {
     /// Joins the thread, which drops its consumer, unless an answer is outstanding. Then the thread ends by itself when
     /// the answer has come.
     fn drop(&mut self) {
-        self.orders = None;
+        self.requests = None;
         if let Some(thread) = self.thread.take()
             && !self.is_busy
         {
@@ -94,15 +94,15 @@ mod tests {
     fn server() -> (Committer, Sender<KafkaResult<()>>, Receiver<i64>) {
         let (go_on, gate) = channel();
         let (sent, came) = channel();
-        let commit = move |places: &[Place]| {
+        let commit = move |places: &[OffsetCommit]| {
             places.iter().for_each(|place| sent.send(place.offset).unwrap());
             gate.recv().unwrap()
         };
         (Committer::start(commit).unwrap(), go_on, came)
     }
 
-    fn places(offset: i64) -> Vec<Place> {
-        vec![Place { partition: 3, offset, note: String::new() }]
+    fn places(offset: i64) -> Vec<OffsetCommit> {
+        vec![OffsetCommit { partition: 3, offset, note: String::new() }]
     }
 
     #[test]
@@ -113,10 +113,10 @@ mod tests {
             committer.send(places(offset));
             assert_eq!(came.recv(), Ok(offset));
             for timeout in [Duration::ZERO, Duration::from_millis(1)] {
-                assert_eq!((committer.answer(timeout), committer.is_busy()), (None, true));
+                assert_eq!((committer.wait_for_answer(timeout), committer.is_busy()), (None, true));
             }
             go_on.send(answer.clone()).unwrap();
-            assert_eq!((committer.answer(PATIENCE), committer.is_busy()), (Some(answer), false));
+            assert_eq!((committer.wait_for_answer(PATIENCE), committer.is_busy()), (Some(answer), false));
         }
         drop(committer);
         assert_eq!(came.try_recv(), Err(TryRecvError::Disconnected), "its thread has ended");

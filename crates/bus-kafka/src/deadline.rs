@@ -12,14 +12,14 @@ pub(crate) const PAUSE_NS: u64 = 10_000_000;
 
 /// A timeout, counted from the deadline's creation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline {
+pub(crate) struct CallDeadline {
     clock: HostClock,
     /// Start in clock ticks.
     start: u64,
     timeout: Duration,
 }
 
-impl Deadline {
+impl CallDeadline {
     /// Creates a deadline that ends in [`TIMEOUT`].
     pub fn new(clock: HostClock) -> Self {
         Self::after(clock, TIMEOUT)
@@ -31,14 +31,14 @@ impl Deadline {
     }
 
     /// Returns the remaining time.
-    pub fn left(&self) -> Duration {
+    pub fn remaining(&self) -> Duration {
         let gone_ns = self.clock.ns_between(self.start, self.clock.ticks());
         self.timeout.saturating_sub(Duration::from_nanos(gone_ns.max(0) as u64))
     }
 
     /// Returns whether no time remains.
-    pub fn is_over(&self) -> bool {
-        self.left().is_zero()
+    pub fn is_expired(&self) -> bool {
+        self.remaining().is_zero()
     }
 }
 

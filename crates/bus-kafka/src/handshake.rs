@@ -6,23 +6,25 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::url::TlsFiles;
-use tickpath_tls::{ALL_VERSIONS, ClientConfig, ClientConnection, StreamOwned, client_config, server_name, why_not};
+use tickpath_bus_api::url::ClientTlsFiles;
+use tickpath_tls::{
+    ALL_VERSIONS, ClientConfig, ClientConnection, StreamOwned, client_config, server_name, tls_failure,
+};
 
-use crate::server::Server;
+use crate::server::KafkaEndpoint;
 
 /// Timeout of each step: the server has just been reached, or could not be.
 const STEP: Duration = Duration::from_secs(1);
 
 /// Reads the TLS files of a URL, or returns a sentence about what is wrong with them.
-pub(crate) fn read(files: &TlsFiles) -> Result<ClientConfig, String> {
+pub(crate) fn read_tls_files(files: &ClientTlsFiles) -> Result<ClientConfig, String> {
     let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
     client_config(files.ca.as_deref(), identity, ALL_VERSIONS)
 }
 
 /// Returns a sentence to follow the server's name, if a TLS handshake with one of the servers fails.
-pub(crate) fn why_none(server: &Server) -> Option<String> {
-    let config = Arc::new(read(server.tls.as_ref()?).ok()?);
+pub(crate) fn failure_reason(server: &KafkaEndpoint) -> Option<String> {
+    let config = Arc::new(read_tls_files(server.tls.as_ref()?).ok()?);
     server.addresses().find_map(|(host, port)| shake_hands(host, port, config.clone()))
 }
 
@@ -39,5 +41,5 @@ fn shake_hands(host: &str, port: u16, config: Arc<ClientConfig>) -> Option<Strin
     let mut stream = StreamOwned::new(connection, socket);
     // The server sends nothing first, unless it rejects our certificate.
     let failed = stream.read(&mut [0]).err()?;
-    why_not(&failed, host)
+    tls_failure(&failed, host)
 }

@@ -37,7 +37,7 @@
 //!   overtaken an unknown one, `resend` refuses, because subscribers would drop the resent message. Failures before
 //!   anything was sent are `Unavailable`.
 //! * A subscriber tracks its own offset. After a lost connection it resumes there, and reports nothing, because nothing
-//!   is missed. Messages that the server has deleted are reported as `Missed`, with the exact number. Markers of other
+//!   is missed. Messages that the server has deleted are reported as `ReportsLost`, with the exact number. Markers of other
 //!   programs' transactions, and records of aborted ones, are no loss; neither are records that compaction has replaced
 //!   by newer ones.
 //! * Where the end of a topic is lost (a leader without all messages took over, or a disk lost some), or the topic was
@@ -50,7 +50,7 @@
 //! * A token holds the next offset, the time of the newest message seen, and a fingerprint of the record before that
 //!   offset. The client library does not offer Kafka's topic id, so a resuming subscriber reads that record once more:
 //!   if it differs or is missing, the topic is another one or has lost its end, and `Reconnected` is reported. Deleted
-//!   messages are reported as `Missed`. If nothing was seen before the token was given, only message times decide.
+//!   messages are reported as `ReportsLost`. If nothing was seen before the token was given, only message times decide.
 //! * A message that the client library cannot read ends a subscription, or a puller, with an error: it has no zstd.
 //!   gzip, snappy and lz4 are supported.
 //! * A subscriber or puller waits out a server that refuses TLS or the login as long as another server lets it in.
@@ -72,7 +72,7 @@
 //!   messages are in doubt: they are done, or come again. The answer may still come, and nothing else is acknowledged
 //!   before; it counts only for the offsets that were sent.
 //! * At most once, if a commit is not answered and the partition then goes to another puller, messages may be lost that
-//!   no puller was handed: the next pull returns `Gone`, with an upper bound of their number.
+//!   no puller was handed: the next pull returns `TopicGone`, with an upper bound of their number.
 //! * The client library sends heartbeats in the background, but a puller must also pull or wait within `silence_ns`. A
 //!   puller that is silent for longer, or dies, loses its partitions; a dropped puller gives them away at once. Ask for
 //!   two seconds or more: the library sends at most two heartbeats a second.
@@ -85,11 +85,11 @@
 //! * `waiting` counts all messages that are not acknowledged, including those handed over.
 //! * Acknowledged messages are deleted from the server's disk now and then. The server forgets a group's offset when it
 //!   has had no puller for seven days (`offsets.retention.minutes`): then messages not deleted yet come again.
-//! * Drop all pullers before a queue is removed. A remaining puller returns `Gone`, and commits no offset of the
+//! * Drop all pullers before a queue is removed. A remaining puller returns `TopicGone`, and commits no offset of the
 //!   removed topic: before each commit it asks whether its last one is still kept, for the server drops a group's
 //!   offsets with the topic. It then joins the group anew, and may mark as redelivered messages that no puller had.
 //!   That check costs an acknowledgement a second round trip, except within 5 ms of the last one.
-//! * A puller also returns `Gone` if a partition lost its end, or was recreated, and resumes with the messages that it
+//! * A puller also returns `TopicGone` if a partition lost its end, or was recreated, and resumes with the messages that it
 //!   was not handed. It recognizes these by offset and timestamp: a message pushed after the loss and before the puller
 //!   noticed it is skipped if its offset was handed over before, and its pusher's clock is behind the newest message
 //!   that was.
@@ -102,17 +102,18 @@
 //! touched.
 
 mod advice;
-mod answer;
 mod brokers;
 mod cluster;
 mod committer;
 mod deadline;
+mod error;
 mod group;
 mod handshake;
-mod line;
-mod lookout;
 mod names;
-mod place;
+mod outage_probe;
+mod partitions;
+mod position;
+mod producer;
 mod publisher;
 mod puller;
 mod reasons;
@@ -120,22 +121,21 @@ mod record;
 mod reports;
 mod retention;
 mod server;
-mod share;
 mod subscriber;
 
 use std::sync::Arc;
 
 use tickpath_bus_api::{
-    About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive,
+    Capabilities, ConnectError, Connection, DeliveryGuarantee, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    QueueConfig, ServerDescription, StartPosition, Subscriber, TopicConfig, Transport, adaptive,
 };
 use tickpath_clock::Wait;
 
 use crate::cluster::Cluster;
 use crate::publisher::KafkaPublisher;
 use crate::puller::KafkaPuller;
-use crate::retention::Retention;
-use crate::server::Server;
+use crate::retention::TopicRetention;
+use crate::server::KafkaEndpoint;
 use crate::subscriber::KafkaSubscriber;
 
 pub use crate::publisher::MAX_PAYLOAD_BYTES;
@@ -144,8 +144,8 @@ pub use crate::publisher::MAX_PAYLOAD_BYTES;
 pub const TRANSPORT: Transport = Transport {
     name: names::TRANSPORT,
     schemes: &["kafka"],
-    form: "kafka://HOST:PORT",
-    ways: &[""],
+    url_syntax: "kafka://HOST:PORT",
+    modes: &[""],
     port: Some(server::PORT),
     connect: |url| Ok(Box::new(KafkaBus::connect(url)?)),
     advise: advice::advise,
@@ -163,12 +163,12 @@ pub struct KafkaBus {
 impl KafkaBus {
     /// Parses the URL, and waits until the cluster answers.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        let cluster = Cluster::open(Server::parse(url)?)?;
+        let cluster = Cluster::open(KafkaEndpoint::parse(url)?)?;
         Ok(Self { cluster: Arc::new(cluster) })
     }
 
     /// Creates a topic of one partition with this retention unless it exists.
-    fn ensure_topic(&self, topic: &str, there: &str, retention: Retention) -> Result<(), ConnectError> {
+    fn ensure_topic(&self, topic: &str, there: &str, retention: TopicRetention) -> Result<(), ConnectError> {
         match self.cluster.ensure(there, 1, retention).map_err(|e| self.cluster.error(&e))? {
             1 => Ok(()),
             partitions => Err(ConnectError::Unsupported {
@@ -181,17 +181,17 @@ impl KafkaBus {
 
     /// Creates the topic of a queue unless it exists; returns its number of partitions.
     fn ensure_queue(&self, there: &str) -> Result<i32, ConnectError> {
-        let ensured = self.cluster.ensure(there, QUEUE_PARTITIONS, Retention::ALL);
+        let ensured = self.cluster.ensure(there, QUEUE_PARTITIONS, TopicRetention::ALL);
         ensured.map_err(|e| self.cluster.error(&e))
     }
 }
 
 impl Connection for KafkaBus {
     /// Names the transport only: Kafka's protocol reports no version.
-    fn about(&self) -> About {
+    fn server_description(&self) -> ServerDescription {
         let replicas = self.cluster.server().replicas.map_or("the server's own".to_owned(), |count| count.to_string());
         let settings = [("replicas", Ok(replicas))].into();
-        About { server: Some(TRANSPORT.name.to_owned()), settings, ..About::default() }
+        ServerDescription { server: Some(TRANSPORT.name.to_owned()), settings, ..ServerDescription::default() }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -211,7 +211,7 @@ impl Connection for KafkaBus {
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
         let there = names::topic(topic, &self.cluster.server().names)?;
-        let Some(retention) = Retention::of(config) else {
+        let Some(retention) = TopicRetention::from_config(config) else {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
                 what: format!("hold a topic by the policy '{}'", config.policy),
@@ -219,28 +219,28 @@ impl Connection for KafkaBus {
             });
         };
         self.ensure_topic(topic, &there, retention)?;
-        self.cluster.hold(&there, retention).map_err(|e| self.cluster.error(&e))?;
+        self.cluster.ensure_retention(&there, retention).map_err(|e| self.cluster.error(&e))?;
         Ok(Box::new(KafkaPublisher::of_topic(self.cluster.clone(), there)?))
     }
 
-    fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+    fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
         let there = names::topic(topic, &self.cluster.server().names)?;
-        self.ensure_topic(topic, &there, Retention::UNDECIDED)?;
+        self.ensure_topic(topic, &there, TopicRetention::UNDECIDED)?;
         adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?)
     }
 
-    fn remove(&self, topic: &str) -> Result<(), ConnectError> {
+    fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
         let there = names::topic(topic, &self.cluster.server().names)?;
         self.cluster.remove(&there).map_err(|e| self.cluster.error(&e))
     }
 
     fn queue_capabilities(&self) -> QueueCapabilities {
         QueueCapabilities {
-            deliveries: &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
+            deliveries: &[DeliveryGuarantee::AtLeastOnce, DeliveryGuarantee::AtMostOnce],
             ordered: false,
             single_pusher: false,
             keeps_without_puller: true,
-            sees_death: false,
+            detects_death: false,
             counts_waiting: true,
             exact_resend: false,
             counts_deliveries: false,
@@ -263,9 +263,9 @@ impl Connection for KafkaBus {
         adaptive::puller(wait, KafkaPuller::open(self.cluster.clone(), &there, config, wait)?)
     }
 
-    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+    fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         let there = names::queue(queue)?;
-        self.cluster.waiting(&there).map(Some).map_err(|e| self.cluster.error(&e))
+        self.cluster.count_waiting(&there).map(Some).map_err(|e| self.cluster.error(&e))
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {

@@ -10,7 +10,7 @@
 //! letter occurs only in the suffix of a queue. Kafka treats names that differ only in `.` and `_` as the same, and
 //! refuses the second one.
 
-use tickpath_bus_api::{ConnectError, Names, wire};
+use tickpath_bus_api::{ConnectError, TopicNames, wire};
 
 /// Name of this transport in errors.
 pub(crate) const TRANSPORT: &str = "Kafka";
@@ -19,8 +19,8 @@ pub(crate) const TRANSPORT: &str = "Kafka";
 const MAX_BYTES: usize = 249;
 
 /// Returns the name of a topic on the server; `names` has those of the URL.
-pub(crate) fn topic(name: &str, names: &Names) -> Result<String, ConnectError> {
-    if let Some(theirs) = names.theirs(name) {
+pub(crate) fn topic(name: &str, names: &TopicNames) -> Result<String, ConnectError> {
+    if let Some(theirs) = names.server_name(name) {
         return Ok(theirs.to_owned());
     }
     wire::check_name("topic", name)?;
@@ -29,20 +29,20 @@ pub(crate) fn topic(name: &str, names: &Names) -> Result<String, ConnectError> {
             "'{name}' is a name of Kafka's own; use one that does not begin with two underscores"
         )));
     }
-    if name.contains(':') { fitting(name, format!(".{}", escape(name))) } else { Ok(name.to_owned()) }
+    if name.contains(':') { check_length(name, format!(".{}", escape(name))) } else { Ok(name.to_owned()) }
 }
 
 /// Returns the name of a queue's topic and of its consumer group on the server.
 pub(crate) fn queue(name: &str) -> Result<String, ConnectError> {
     wire::check_name("queue", name)?;
-    fitting(name, format!(".{}-queue", escape(name)))
+    check_length(name, format!(".{}-queue", escape(name)))
 }
 
 fn escape(name: &str) -> String {
     name.replace('-', "--").replace(':', "-.")
 }
 
-fn fitting(name: &str, there: String) -> Result<String, ConnectError> {
+fn check_length(name: &str, there: String) -> Result<String, ConnectError> {
     if there.len() <= MAX_BYTES {
         return Ok(there);
     }
@@ -70,7 +70,7 @@ mod tests {
         };
         for number in 0..7usize.pow(4) {
             let name: String = (0..4).map(|place| pieces[number / 7usize.pow(place) % 7]).collect();
-            if let Ok(there) = topic(&name, &Names::default()) {
+            if let Ok(there) = topic(&name, &TopicNames::default()) {
                 take(there, format!("topic {name}"));
             }
             if let Ok(there) = queue(&name) {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn plain_topics_keep_their_names() {
         for (name, there) in [("ticks.BTC-USDT", "ticks.BTC-USDT"), ("md:BTC-USDT", ".md-.BTC--USDT"), ("_a", "_a")] {
-            assert_eq!(topic(name, &Names::default()).unwrap(), there);
+            assert_eq!(topic(name, &TopicNames::default()).unwrap(), there);
         }
         assert_eq!(queue("orders").unwrap(), ".orders-queue");
     }
@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn what_kafka_cannot_carry_is_refused() {
         for bad in ["__consumer_offsets", "", ".hidden", "a/b", &":".repeat(128)] {
-            assert!(matches!(topic(bad, &Names::default()), Err(ConnectError::Name(_))), "{bad}");
+            assert!(matches!(topic(bad, &TopicNames::default()), Err(ConnectError::Name(_))), "{bad}");
         }
         assert!(matches!(queue(&"-".repeat(128)), Err(ConnectError::Name(_))));
-        assert!(topic(&"x".repeat(128), &Names::default()).is_ok() && queue(&"x".repeat(128)).is_ok());
+        assert!(topic(&"x".repeat(128), &TopicNames::default()).is_ok() && queue(&"x".repeat(128)).is_ok());
     }
 }

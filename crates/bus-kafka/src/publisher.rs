@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, Origin, PublishError, Publisher, Pusher, wire};
+use tickpath_bus_api::{BatchError, ConnectError, Fate, MessageId, Numbering, PublishError, Publisher, Pusher, wire};
 
 use crate::cluster::Cluster;
-use crate::line::{Fill, Line};
+use crate::producer::{FillMessage, TopicProducer};
 
 /// Longest payload, in bytes: with its overhead below the limit of a server with default settings.
 pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
 
 /// A publisher or pusher with its own connections.
 pub(crate) struct KafkaPublisher {
-    line: Line,
+    producer: TopicProducer,
     numbering: Numbering,
     /// Subscribers of a topic drop messages by sequence number; pullers of a queue do not.
     is_topic: bool,
@@ -35,15 +35,15 @@ impl KafkaPublisher {
 
     fn open(cluster: Arc<Cluster>, there: String, partitions: i32, is_topic: bool) -> Result<Self, ConnectError> {
         let numbering = Numbering::new(cluster.clock());
-        let line = Line::open(cluster.clone(), there, partitions).map_err(|e| cluster.error(&e))?;
-        Ok(Self { line, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
+        let line = TopicProducer::open(cluster.clone(), there, partitions).map_err(|e| cluster.error(&e))?;
+        Ok(Self { producer: line, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
     }
 
     /// Sends new messages, under the next sequence numbers.
-    fn send_ours(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let first = self.numbering.ahead(0);
+    fn send_new(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        let first = self.numbering.peek(0);
         let fill = |number: usize, value: &mut Vec<u8>| {
-            let origin = Origin { number: first.number + number as u64, ..first };
+            let origin = MessageId { sequence: first.sequence + number as u64, ..first };
             value.extend_from_slice(&wire::header(stamp, kind, origin));
             value.extend_from_slice(payloads[number]);
         };
@@ -51,16 +51,16 @@ impl KafkaPublisher {
         let used = match &sent {
             Ok(()) => payloads.len(),
             // Sequence numbers of trailing messages that are surely not published are free for the next call.
-            Err(error) => error.done + error.rest.len(),
+            Err(error) => error.done + error.fates.len(),
         };
         self.numbering.advance(used);
         sent
     }
 
     /// Sends messages, and keeps those in doubt.
-    fn send(&mut self, count: usize, fill: &Fill<'_>) -> Result<(), BatchError> {
+    fn send(&mut self, count: usize, fill: &FillMessage<'_>) -> Result<(), BatchError> {
         self.unknown.clear();
-        let Err(failure) = self.line.send(count, fill) else { return Ok(()) };
+        let Err(failure) = self.producer.send(count, fill) else { return Ok(()) };
         let error = failure.error();
         self.is_overtaken = is_overtaken(&error);
         self.unknown.extend(error.unknown().map(|number| {
@@ -73,16 +73,16 @@ impl KafkaPublisher {
 
     /// Resends the messages in doubt, under the same sequence numbers. Those not acknowledged stay in doubt, because
     /// the first copy may have arrived.
-    fn send_again(&mut self) -> Result<(), BatchError> {
+    fn resend_unknown(&mut self) -> Result<(), BatchError> {
         let count = self.unknown.len();
         if self.is_topic && self.is_overtaken {
             let sentence = "what was published behind these messages has overtaken them, and subscribers would drop \
                             them as known; read the topic to see whether they have arrived, or publish them anew";
-            return Err(BatchError::of(&vec![Fate::Unknown; count], PublishError::Other(sentence.into())));
+            return Err(BatchError::from_fates(&vec![Fate::Unknown; count], PublishError::Other(sentence.into())));
         }
         let unknown = &self.unknown;
         let fill = |number: usize, value: &mut Vec<u8>| value.extend_from_slice(&unknown[number]);
-        let sent = self.line.send(count, &fill);
+        let sent = self.producer.send(count, &fill);
         let Err(failure) = sent else {
             self.unknown.clear();
             return Ok(());
@@ -96,11 +96,11 @@ impl KafkaPublisher {
             fates[number - 1] == Fate::Unknown
         });
         // A lasting error is returned as such, and leaves the messages in doubt.
-        let error = match failure.may_pass {
-            true => PublishError::Unknown(failure.sentence),
-            false => PublishError::Other(failure.sentence.into()),
+        let error = match failure.is_transient {
+            true => PublishError::Unknown(failure.reason),
+            false => PublishError::Other(failure.reason.into()),
         };
-        let error = BatchError::of(&fates, error);
+        let error = BatchError::from_fates(&fates, error);
         self.is_overtaken = is_overtaken(&error);
         Err(error)
     }
@@ -109,10 +109,10 @@ impl KafkaPublisher {
 impl Publisher for KafkaPublisher {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         wire::check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
-        self.send_ours(stamp, kind, &[payload]).map_err(|e| e.error)
+        self.send_new(stamp, kind, &[payload]).map_err(|e| e.error)
     }
 
-    fn carry(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+    fn publish_with_id(&mut self, origin: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         wire::check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
         let fill = |_number: usize, value: &mut Vec<u8>| {
             value.extend_from_slice(&wire::header(stamp, kind, origin));
@@ -123,11 +123,11 @@ impl Publisher for KafkaPublisher {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.unknown.clear();
-        wire::send_good(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_ours(stamp, kind, good))
+        wire::send_valid(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_new(stamp, kind, good))
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        if self.unknown.is_empty() { Ok(()) } else { self.send_again() }
+        if self.unknown.is_empty() { Ok(()) } else { self.resend_unknown() }
     }
 }
 
@@ -147,8 +147,8 @@ impl Pusher for KafkaPublisher {
 
 /// Returns whether a message was published behind one in doubt.
 fn is_overtaken(error: &BatchError) -> bool {
-    let first = error.rest.iter().position(|&fate| fate == Fate::Unknown);
-    first.is_some_and(|first| error.rest[first..].contains(&Fate::Published))
+    let first = error.fates.iter().position(|&fate| fate == Fate::Unknown);
+    first.is_some_and(|first| error.fates[first..].contains(&Fate::Published))
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
             (&[NotPublished, Published], false),
         ];
         for (fates, is_so) in cases {
-            let error = BatchError::of(fates, PublishError::Unknown(String::new()));
+            let error = BatchError::from_fates(fates, PublishError::Unknown(String::new()));
             assert_eq!(is_overtaken(&error), is_so, "{fates:?}");
         }
     }

@@ -7,17 +7,17 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Offset, TopicPartitionList};
-use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
+use tickpath_bus_api::{ConnectError, DeliveryGuarantee, PulledMessage, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::{Wait, sleep_ns};
 
-use crate::answer::{Meaning, ServerError, meaning};
-use crate::cluster::{Cluster, drain};
+use crate::cluster::{Cluster, drain_events};
 use crate::committer::Committer;
-use crate::deadline::{Deadline, PAUSE_NS, TIMEOUT, whole_ms};
-use crate::group::Group;
-use crate::lookout::Lookout;
+use crate::deadline::{CallDeadline, PAUSE_NS, TIMEOUT, whole_ms};
+use crate::error::{ErrorMeaning, KafkaServerError, classify};
+use crate::group::GroupMember;
 use crate::names::TRANSPORT;
-use crate::share::Place;
+use crate::outage_probe::OutageProbe;
+use crate::partitions::OffsetCommit;
 
 /// Consumer settings. The cooperative assignor interrupts only the puller whose partition moves.
 const SETTINGS: [(&str, &str); 11] = [
@@ -38,65 +38,65 @@ const SETTINGS: [(&str, &str); 11] = [
 
 /// Max milliseconds between heartbeats, by which a puller also learns of others that join or leave. The client library
 /// may take twice as long.
-const MOST_BETWEEN_SIGNS_MS: u64 = 250;
+const MAX_HEARTBEAT_MS: u64 = 250;
 
 /// Longest silence that can be configured, in milliseconds.
-const MOST_SILENCE_MS: u64 = 3_600_000;
+const MAX_SILENCE_MS: u64 = 3_600_000;
 
 /// Timeout of a pull's commit if the pull before it timed out on its own.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Number of done messages after which the server is asked to delete them from its disk.
-const FREE_AFTER: u64 = 100_000;
+const DELETE_AFTER: u64 = 100_000;
 
 /// A member of a queue's consumer group.
 pub(crate) struct KafkaPuller {
     cluster: Arc<Cluster>,
     /// Declared before the consumer, so that the commit thread drops its reference first.
     committer: Committer,
-    consumer: Arc<BaseConsumer<Group>>,
+    consumer: Arc<BaseConsumer<GroupMember>>,
     /// Name on the server.
     topic: String,
-    delivery: Delivery,
+    delivery: DeliveryGuarantee,
     /// Kind given to messages of other programs; none skips them.
     foreign: Option<u8>,
     silence_ms: u64,
     wait: Wait,
     /// Detects the end of an outage.
-    lookout: Option<Lookout>,
+    outage_probe: Option<OutageProbe>,
     /// An error that is not reported yet.
-    error: Option<ServerError>,
+    error: Option<KafkaServerError>,
     /// Fetching is paused because too many records are buffered.
     is_paused: bool,
     /// Buffered records cannot be handed over yet: the group is rebalancing, or its server is away.
-    is_held_up: bool,
+    is_blocked: bool,
 }
 
 /// Outcome of committing offsets.
-enum Commit {
+enum OffsetCommitOutcome {
     Done,
     /// The group is rebalancing, or its server is away.
-    NotNow(ServerError),
+    Retry(KafkaServerError),
     /// The group has excluded this puller, which has not noticed yet.
-    Lost,
+    Excluded,
 }
 
 impl KafkaPuller {
     /// Joins the group, whose topic must exist; partitions are assigned during pulls.
     pub fn open(cluster: Arc<Cluster>, topic: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
         let silence_ms = config.silence_ns.div_ceil(1_000_000).max(1);
-        if silence_ms > MOST_SILENCE_MS {
+        if silence_ms > MAX_SILENCE_MS {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT,
                 what: format!("wait {silence_ms} ms for a silent puller"),
                 remedy: "use a silence of an hour at most",
             });
         }
-        let group = Group::new(cluster.clone(), topic, config.delivery);
-        let (committer, consumer) = member(&cluster, topic, silence_ms, group)?;
+        let group = GroupMember::new(cluster.clone(), topic, config.delivery);
+        let (committer, consumer) = create_member(&cluster, topic, silence_ms, group)?;
         let subscribed = cluster.watermarks(consumer.client(), topic, 0).and_then(|_| consumer.subscribe(&[topic]));
         subscribed.map_err(|e| {
-            drain(&consumer);
+            drain_events(&consumer);
             cluster.error(&consumer.context().reasons.explain(&e))
         })?;
         Ok(Self {
@@ -108,14 +108,14 @@ impl KafkaPuller {
             foreign: config.foreign,
             silence_ms,
             wait,
-            lookout: None,
+            outage_probe: None,
             error: None,
             is_paused: false,
-            is_held_up: false,
+            is_blocked: false,
         })
     }
 
-    fn group(&self) -> &Group {
+    fn group(&self) -> &GroupMember {
         self.consumer.context()
     }
 
@@ -125,26 +125,26 @@ impl KafkaPuller {
         self.pause();
         while self.error.is_none() {
             match self.consumer.poll(Duration::ZERO) {
-                None => return self.look_after(),
-                Some(Ok(message)) => self.keep(&message),
-                Some(Err(e)) => self.error = self.lasting(&e),
+                None => return self.start_outage_probe(),
+                Some(Ok(message)) => self.buffer_message(&message),
+                Some(Err(e)) => self.error = self.permanent_error(&e),
             }
             let group = self.group();
-            if group.fetched() >= limit || group.is_full() {
+            if group.buffered_count() >= limit || group.is_full() {
                 return;
             }
         }
     }
 
     /// Starts a lookout for the end of an outage, which the client library does not report.
-    fn look_after(&mut self) {
-        match &self.lookout {
-            Some(lookout) if lookout.is_over() => self.lookout = None,
+    fn start_outage_probe(&mut self) {
+        match &self.outage_probe {
+            Some(lookout) if lookout.is_finished() => self.outage_probe = None,
             Some(_) => {}
             None if self.group().reasons.is_outage() => {
                 let (cluster, consumer, topic) = (&self.cluster, &self.consumer, &self.topic);
-                let lookout = Lookout::start(cluster, consumer, topic, |group| &group.reasons, &Arc::default());
-                self.lookout = Some(lookout);
+                let lookout = OutageProbe::start(cluster, consumer, topic, |group| &group.reasons, &Arc::default());
+                self.outage_probe = Some(lookout);
             }
             None => {}
         }
@@ -163,62 +163,66 @@ impl KafkaPuller {
         }
     }
 
-    fn keep(&self, message: &BorrowedMessage<'_>) {
+    fn buffer_message(&self, message: &BorrowedMessage<'_>) {
         let end = |partition| self.cluster.watermarks(self.consumer.client(), &self.topic, partition);
-        self.group().keep(message, |partition| end(partition).ok().map(|(_low, high)| high));
+        self.group().buffer_record(message, |partition| end(partition).ok().map(|(_low, high)| high));
     }
 
     /// Commits offsets, and waits for the answer until the deadline; commits nothing if they belong to another topic.
-    fn commit(&mut self, places: &[Place], deadline: &Deadline) -> Result<Commit, ReceiveError> {
-        if !self.settle(deadline.left()) {
-            return Ok(Commit::NotNow(self.silence()));
+    fn commit(
+        &mut self,
+        places: &[OffsetCommit],
+        deadline: &CallDeadline,
+    ) -> Result<OffsetCommitOutcome, ReceiveError> {
+        if !self.await_overdue(deadline.remaining()) {
+            return Ok(OffsetCommitOutcome::Retry(self.no_answer_error()));
         }
         match self.group().is_same_topic(&self.consumer, deadline) {
             Ok(true) => {}
-            Ok(false) => return Err(self.begin_anew()),
-            Err(error) => return self.refused(&error),
+            Ok(false) => return Err(self.rejoin()),
+            Err(error) => return self.classify_refusal(&error),
         }
         self.committer.send(places.to_vec());
-        let Some(answer) = self.committer.answer(deadline.left()) else {
-            self.group().late(places);
-            return Ok(Commit::NotNow(self.silence()));
+        let Some(answer) = self.committer.wait_for_answer(deadline.remaining()) else {
+            self.group().note_overdue(places);
+            return Ok(OffsetCommitOutcome::Retry(self.no_answer_error()));
         };
         let Err(error) = answer else {
-            self.group().committed(places);
-            return Ok(Commit::Done);
+            self.group().note_committed(places);
+            return Ok(OffsetCommitOutcome::Done);
         };
-        if meaning(&error) == Some(Meaning::Unanswered) {
-            self.group().unanswered(places);
+        if classify(&error) == Some(ErrorMeaning::InDoubt) {
+            self.group().note_unanswered(places);
         }
-        self.refused(&error)
+        self.classify_refusal(&error)
     }
 
     /// Classifies a refused commit.
-    fn refused(&self, error: &KafkaError) -> Result<Commit, ReceiveError> {
-        if let Some(error) = self.lasting(error) {
+    fn classify_refusal(&self, error: &KafkaError) -> Result<OffsetCommitOutcome, ReceiveError> {
+        if let Some(error) = self.permanent_error(error) {
             return Err(self.failure(&error));
         }
         match error.rdkafka_error_code() {
-            Some(Code::UnknownMemberId | Code::AssignmentLost) => Ok(Commit::Lost),
-            Some(Code::IllegalGeneration) if self.consumer.assignment_lost() => Ok(Commit::Lost),
-            _ => Ok(Commit::NotNow(self.group().reasons.explain(error))),
+            Some(Code::UnknownMemberId | Code::AssignmentLost) => Ok(OffsetCommitOutcome::Excluded),
+            Some(Code::IllegalGeneration) if self.consumer.assignment_lost() => Ok(OffsetCommitOutcome::Excluded),
+            _ => Ok(OffsetCommitOutcome::Retry(self.group().reasons.explain(error))),
         }
     }
 
     /// Joins the group with a new member when the topic was recreated, because all known offsets are void. The new
     /// member asks the server where to begin.
-    fn begin_anew(&mut self) -> ReceiveError {
-        let group = self.group().anew();
-        let (committer, consumer) = match member(&self.cluster, &self.topic, self.silence_ms, group) {
+    fn rejoin(&mut self) -> ReceiveError {
+        let group = self.group().for_recreated_topic();
+        let (committer, consumer) = match create_member(&self.cluster, &self.topic, self.silence_ms, group) {
             Ok(member) => member,
             Err(error) => return ReceiveError::Other(error.into()),
         };
-        self.group().leave();
+        self.group().start_leaving();
         (self.committer, self.consumer, self.is_paused) = (committer, consumer, false);
         if let Err(error) = self.consumer.subscribe(&[self.topic.as_str()]) {
             return self.failure(&(&error).into());
         }
-        ReceiveError::Gone(format!(
+        ReceiveError::MessagesLost(format!(
             "{}: this queue was removed, with all that was not acknowledged; pull on for what is new, if somebody \
              makes it anew, and push again what is missed",
             self.cluster.server().name()
@@ -227,39 +231,40 @@ impl KafkaPuller {
 
     /// Takes in an overdue answer if it arrives within the timeout. Returns false if it is still outstanding, and
     /// nothing else can be committed yet.
-    fn settle(&mut self, timeout: Duration) -> bool {
+    fn await_overdue(&mut self, timeout: Duration) -> bool {
         if self.committer.is_busy() {
-            let Some(answer) = self.committer.answer(timeout) else { return false };
-            self.group().came_late(answer.is_ok());
+            let Some(answer) = self.committer.wait_for_answer(timeout) else { return false };
+            self.group().note_late_answer(answer.is_ok());
         }
         true
     }
 
     /// Returns the reason for a missing answer.
-    fn silence(&self) -> ServerError {
+    fn no_answer_error(&self) -> KafkaServerError {
         self.group().reasons.explain(&KafkaError::ConsumerCommit(Code::OperationTimedOut))
     }
 
     /// Returns the deadline of a commit, at most the allowed silence: a waiting puller does not poll.
-    fn patience(&self) -> Deadline {
+    fn commit_deadline(&self) -> CallDeadline {
         self.cluster.deadline_after(TIMEOUT.min(Duration::from_millis(self.silence_ms)))
     }
 
     /// Commits what must be committed before the next records are handed over; returns whether that is done.
     fn is_ready(&mut self, limit: usize) -> Result<bool, ReceiveError> {
-        let places = self.group().places_before(limit);
+        let places = self.group().offsets_before(limit);
         if places.is_empty() || self.committer.is_busy() {
             return Ok(places.is_empty());
         }
-        let deadline = if self.is_held_up { self.cluster.deadline_after(AGAIN) } else { self.patience() };
-        Ok(matches!(self.commit(&places, &deadline)?, Commit::Done))
+        let deadline =
+            if self.is_blocked { self.cluster.deadline_after(RETRY_TIMEOUT) } else { self.commit_deadline() };
+        Ok(matches!(self.commit(&places, &deadline)?, OffsetCommitOutcome::Done))
     }
 
     /// Deletes done messages from the server, up to its own committed offsets. The puller's offsets may belong to a
     /// removed topic, and would delete unpulled messages of its replacement.
-    fn free(&self, least: u64) {
-        let Some(partitions) = self.group().to_free(least) else { return };
-        let Ok(kept) = self.consumer.committed_offsets(partitions, self.cluster.deadline().left()) else { return };
+    fn delete_done(&self, least: u64) {
+        let Some(partitions) = self.group().deletable(least) else { return };
+        let Ok(kept) = self.consumer.committed_offsets(partitions, self.cluster.deadline().remaining()) else { return };
         let mut places = TopicPartitionList::new();
         for place in kept.elements() {
             let is_known = place.error().is_ok() && matches!(place.offset(), Offset::Offset(_));
@@ -268,14 +273,14 @@ impl KafkaPuller {
             }
         }
         if places.count() > 0 {
-            self.cluster.free(&places);
+            self.cluster.delete_records(&places);
         }
     }
 
     /// Returns an error that waiting does not cure.
-    fn lasting(&self, error: &KafkaError) -> Option<ServerError> {
+    fn permanent_error(&self, error: &KafkaError) -> Option<KafkaServerError> {
         match error.rdkafka_error_code() {
-            Some(Code::InvalidSessionTimeout) => Some(ServerError::Refused(format!(
+            Some(Code::InvalidSessionTimeout) => Some(KafkaServerError::Refused(format!(
                 "a silence of {} ms lies outside its group.min.session.timeout.ms and group.max.session.timeout.ms, \
                  which are 6 s and 30 min if nobody changed them",
                 self.silence_ms
@@ -286,41 +291,43 @@ impl KafkaPuller {
                 | Code::InconsistentGroupProtocol
                 | Code::GroupMaxSizeReached,
             ) => Some(error.into()),
-            _ => self.cluster.lasting(self.consumer.client(), &self.group().reasons, error),
+            _ => self.cluster.permanent_error(self.consumer.client(), &self.group().reasons, error),
         }
     }
 
-    fn failure(&self, error: &ServerError) -> ReceiveError {
-        let sentence = self.cluster.server().sentence(error);
+    fn failure(&self, error: &KafkaServerError) -> ReceiveError {
+        let sentence = self.cluster.server().describe_error(error);
         match error {
             // Another client may recreate the topic.
-            ServerError::Gone => ReceiveError::Gone(sentence),
+            KafkaServerError::TopicGone => ReceiveError::MessagesLost(sentence),
             _ => ReceiveError::Other(sentence.into()),
         }
     }
 
     /// Commits all messages handed over, and retries until the deadline.
-    fn commit_done(&mut self, places: &[Place], deadline: &Deadline) -> Result<(), ReceiveError> {
+    fn commit_done(&mut self, places: &[OffsetCommit], deadline: &CallDeadline) -> Result<(), ReceiveError> {
         loop {
             let told = match self.commit(places, deadline)? {
-                Commit::Done => return Ok(()),
-                Commit::NotNow(error) if deadline.is_over() => {
+                OffsetCommitOutcome::Done => return Ok(()),
+                OffsetCommitOutcome::Retry(error) if deadline.is_expired() => {
                     let fate = match self.group().in_doubt() {
                         0 => "what was handed over is not acknowledged: it comes again".to_owned(),
-                        in_doubt => format!("{}; what was handed over behind them comes again", doubt(in_doubt)),
+                        in_doubt => {
+                            format!("{}; what was handed over behind them comes again", in_doubt_text(in_doubt))
+                        }
                     };
                     format!(" {error}; {fate}, unless a later acknowledgement takes it in")
                 }
-                Commit::NotNow(_) => {
+                OffsetCommitOutcome::Retry(_) => {
                     sleep_ns(PAUSE_NS);
                     continue;
                 }
-                Commit::Lost => {
+                OffsetCommitOutcome::Excluded => {
                     let fate = match self.group().in_doubt() {
                         0 => "what it did not acknowledge comes again".to_owned(),
-                        in_doubt => doubt(in_doubt),
+                        in_doubt => in_doubt_text(in_doubt),
                     };
-                    self.group().give_up();
+                    self.group().drop_all();
                     format!(
                         ": this puller was silent for more than {} ms; {fate}: pull on, and look for what is marked, \
                          or ask for a longer silence",
@@ -334,52 +341,53 @@ impl KafkaPuller {
 }
 
 /// Creates a member that has not joined the group yet, and its commit thread.
-fn member(
+fn create_member(
     cluster: &Cluster,
     topic: &str,
     silence_ms: u64,
-    group: Group,
-) -> Result<(Committer, Arc<BaseConsumer<Group>>), ConnectError> {
+    group: GroupMember,
+) -> Result<(Committer, Arc<BaseConsumer<GroupMember>>), ConnectError> {
     let silence = silence_ms.to_string();
     let mut settings = cluster.server().config(&SETTINGS);
     settings.set("group.id", topic);
     settings.set("session.timeout.ms", silence.as_str());
     settings.set("max.poll.interval.ms", silence.as_str());
-    settings.set("heartbeat.interval.ms", (silence_ms / 3).clamp(1, MOST_BETWEEN_SIGNS_MS).to_string());
-    let created: KafkaResult<BaseConsumer<Group>> = settings.create_with_context(group);
+    settings.set("heartbeat.interval.ms", (silence_ms / 3).clamp(1, MAX_HEARTBEAT_MS).to_string());
+    let created: KafkaResult<BaseConsumer<GroupMember>> = settings.create_with_context(group);
     let consumer = Arc::new(created.map_err(|e| cluster.error(&(&e).into()))?);
     let member = consumer.clone();
-    let committer = Committer::start(move |places| member.commit(&member.context().list(places), CommitMode::Sync));
+    let committer =
+        Committer::start(move |places| member.commit(&member.context().offset_list(places), CommitMode::Sync));
     Ok((committer.map_err(|e| ConnectError::Other(e.into()))?, consumer))
 }
 
 /// Returns the sentence about messages whose acknowledgement was sent and not answered.
-fn doubt(messages: u64) -> String {
+fn in_doubt_text(messages: u64) -> String {
     format!("nobody knows of up to {messages} messages: they are done with, or come again, marked")
 }
 
 impl Puller for KafkaPuller {
-    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
-        self.settle(Duration::ZERO);
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<usize, ReceiveError> {
+        self.await_overdue(Duration::ZERO);
         self.fetch(limit);
         if let Some(error) = self.error.take() {
             return Err(self.failure(&error));
         }
-        if self.group().is_anew() {
-            return Err(self.begin_anew());
+        if self.group().is_recreated() {
+            return Err(self.rejoin());
         }
-        if self.group().take_cut() {
-            return Err(ReceiveError::Gone(format!(
+        if self.group().take_truncated() {
+            return Err(ReceiveError::MessagesLost(format!(
                 "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what \
                  is new, and push again what is missed",
                 self.cluster.server().name()
             )));
         }
-        if self.delivery == Delivery::AtMostOnce {
+        if self.delivery == DeliveryGuarantee::AtMostOnce {
             match self.group().take_unknown() {
                 0 => {}
                 unknown => {
-                    return Err(ReceiveError::Gone(format!(
+                    return Err(ReceiveError::MessagesLost(format!(
                         "{}: nobody knows of up to {unknown} messages that were about to come when this puller lost \
                          them: another one gets them, or they are gone; pull on, and push again what is missed",
                         self.cluster.server().name()
@@ -387,43 +395,43 @@ impl Puller for KafkaPuller {
                 }
             }
         }
-        self.is_held_up = !self.is_ready(limit)?;
-        if self.is_held_up {
+        self.is_blocked = !self.is_ready(limit)?;
+        if self.is_blocked {
             return Ok(0);
         }
         let mut handed_over = 0;
         for record in self.group().hand_over(limit) {
-            if let Some(message) = wire::pulled(&record.value, self.foreign) {
+            if let Some(message) = wire::decode_pulled(&record.value, self.foreign) {
                 handed_over += 1;
-                handler(Pulled::plain(message, record.redelivered));
+                handler(PulledMessage::without_tag(message, record.redelivered));
             }
         }
-        if self.delivery == Delivery::AtMostOnce {
-            self.free(FREE_AFTER);
+        if self.delivery == DeliveryGuarantee::AtMostOnce {
+            self.delete_done(DELETE_AFTER);
         }
         Ok(handed_over)
     }
 
     fn acknowledge(&mut self) -> Result<(), ReceiveError> {
-        if self.delivery == Delivery::AtMostOnce {
+        if self.delivery == DeliveryGuarantee::AtMostOnce {
             return Ok(());
         }
-        if self.group().is_anew() {
-            return Err(self.begin_anew());
+        if self.group().is_recreated() {
+            return Err(self.rejoin());
         }
-        let deadline = self.patience();
-        self.settle(deadline.left());
-        let places = self.group().places_done();
+        let deadline = self.commit_deadline();
+        self.await_overdue(deadline.remaining());
+        let places = self.group().offsets_done();
         if !places.is_empty() {
             self.commit_done(&places, &deadline)?;
-            self.free(FREE_AFTER);
+            self.delete_done(DELETE_AFTER);
         }
         let group = self.group();
-        let fate = match (group.take_given_away(), group.take_unknown()) {
+        let fate = match (group.take_revoked(), group.take_unknown()) {
             (0, 0) => return Ok(()),
-            (0, unknown) => doubt(unknown),
+            (0, unknown) => in_doubt_text(unknown),
             (given_away, unknown) => {
-                let others = if unknown > 0 { format!(", and {}", doubt(unknown)) } else { String::new() };
+                let others = if unknown > 0 { format!(", and {}", in_doubt_text(unknown)) } else { String::new() };
                 format!(
                     "up to {given_away} messages went to another puller before they were acknowledged, and come again \
                      there, marked{others}"
@@ -440,23 +448,23 @@ impl Puller for KafkaPuller {
         if !self.wait.sleeps() {
             return self.wait.idle();
         }
-        if self.is_held_up {
+        if self.is_blocked {
             // The next pull tries again.
             return sleep_ns(PAUSE_NS.min(timeout_ns));
         }
         let group = self.group();
-        if self.error.is_some() || group.fetched() > 0 || group.has_loss() {
+        if self.error.is_some() || group.buffered_count() > 0 || group.has_loss() {
             return;
         }
         match self.consumer.poll(whole_ms(timeout_ns)) {
-            None => self.look_after(),
-            Some(Ok(message)) => self.keep(&message),
-            Some(Err(e)) => self.error = self.lasting(&e),
+            None => self.start_outage_probe(),
+            Some(Ok(message)) => self.buffer_message(&message),
+            Some(Err(e)) => self.error = self.permanent_error(&e),
         }
     }
 
     fn outage(&self) -> Option<String> {
-        self.group().reasons.outage().map(|why| self.cluster.server().sentence(&why))
+        self.group().reasons.outage().map(|why| self.cluster.server().describe_error(&why))
     }
 }
 
@@ -465,12 +473,12 @@ impl Drop for KafkaPuller {
     /// server answers, notes tell them this puller's position; without notes they mark more, and an outstanding commit
     /// delays the leave.
     fn drop(&mut self) {
-        let can_ask = self.settle(Duration::ZERO) && self.group().reasons.outage().is_none();
-        if can_ask && matches!(self.group().is_same_topic(&self.consumer, &self.patience()), Ok(true)) {
-            self.free(1);
+        let can_ask = self.await_overdue(Duration::ZERO) && self.group().reasons.outage().is_none();
+        if can_ask && matches!(self.group().is_same_topic(&self.consumer, &self.commit_deadline()), Ok(true)) {
+            self.delete_done(1);
         } else {
-            self.group().give_up();
+            self.group().drop_all();
         }
-        self.group().leave();
+        self.group().start_leaving();
     }
 }

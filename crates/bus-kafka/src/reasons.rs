@@ -9,24 +9,24 @@ use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::util::Timeout;
 
-use crate::answer::ServerError;
+use crate::error::KafkaServerError;
 
 /// Failures that the client library has reported in the background.
 #[derive(Debug, Default)]
-pub(crate) struct Reasons {
-    state: Mutex<State>,
+pub(crate) struct OutageReasons {
+    state: Mutex<ReportedFailures>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    last: Option<ServerError>,
+struct ReportedFailures {
+    last: Option<KafkaServerError>,
     /// The client library has tried every server it knows, and reached none.
     is_outage: bool,
     /// A message cannot be read; not reported yet.
-    unreadable: Option<ServerError>,
+    unreadable: Option<KafkaServerError>,
 }
 
-impl Reasons {
+impl OutageReasons {
     /// Takes in a reported failure.
     pub fn note(&self, error: &KafkaError, text: &str) {
         let Some(code) = error.rdkafka_error_code() else { return };
@@ -40,9 +40,9 @@ impl Reasons {
         let mut state = self.state();
         if code == RDKafkaErrorCode::AllBrokersDown {
             state.is_outage = true;
-        } else if let Some(unreadable) = ServerError::of_message(code, text) {
+        } else if let Some(unreadable) = KafkaServerError::from_message(code, text) {
             state.unreadable = Some(unreadable);
-        } else if let Some(reason) = ServerError::of_connection(code, text) {
+        } else if let Some(reason) = KafkaServerError::from_connection(code, text) {
             state.last = Some(reason);
         }
     }
@@ -53,25 +53,25 @@ impl Reasons {
     }
 
     /// Returns the reason of an outage, if there is one.
-    pub fn outage(&self) -> Option<ServerError> {
+    pub fn outage(&self) -> Option<KafkaServerError> {
         let state = self.state();
-        state.is_outage.then(|| state.last.clone().unwrap_or(ServerError::Closed))
+        state.is_outage.then(|| state.last.clone().unwrap_or(KafkaServerError::Closed))
     }
 
     /// Returns the reason of an outage if the servers refused TLS or the login.
-    pub fn refusal(&self) -> Option<ServerError> {
-        self.outage().filter(ServerError::is_refusal)
+    pub fn refusal(&self) -> Option<KafkaServerError> {
+        self.outage().filter(KafkaServerError::is_refusal)
     }
 
     /// Returns, once, that a message cannot be read.
-    pub fn take_unreadable(&self) -> Option<ServerError> {
+    pub fn take_unreadable(&self) -> Option<KafkaServerError> {
         self.state().unreadable.take()
     }
 
     /// Returns the meaning of an error; for a timeout, its reported reason.
-    pub fn explain(&self, error: &KafkaError) -> ServerError {
-        match ServerError::from(error) {
-            silence @ (ServerError::Timeout | ServerError::Late) => {
+    pub fn explain(&self, error: &KafkaError) -> KafkaServerError {
+        match KafkaServerError::from(error) {
+            silence @ (KafkaServerError::Timeout | KafkaServerError::AckTimeout) => {
                 let last = self.state().last.clone();
                 last.or_else(|| self.outage()).unwrap_or(silence)
             }
@@ -80,22 +80,22 @@ impl Reasons {
     }
 
     /// Clears the outage and its reason, when a server answers again.
-    pub fn answered(&self) {
+    pub fn clear_outage(&self) {
         let mut state = self.state();
         (state.last, state.is_outage) = (None, false);
     }
 
     /// Clears everything, when the server has answered.
-    pub fn forget(&self) {
-        *self.state() = State::default();
+    pub fn clear(&self) {
+        *self.state() = ReportedFailures::default();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReportedFailures> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ClientContext for Reasons {
+impl ClientContext for OutageReasons {
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _line: &str) {}
 
     fn error(&self, error: KafkaError, reason: &str) {
@@ -103,7 +103,7 @@ impl ClientContext for Reasons {
     }
 }
 
-impl ConsumerContext for Reasons {
+impl ConsumerContext for OutageReasons {
     /// Disables the library's polling of other queues, because one queue holds all events.
     fn main_queue_min_poll_interval(&self) -> Timeout {
         Timeout::Never
@@ -116,24 +116,24 @@ mod tests {
 
     #[test]
     fn a_reason_stands_for_silence_and_for_nothing_else() {
-        let reasons = Reasons::default();
+        let reasons = OutageReasons::default();
         let silence = KafkaError::MetadataFetch(RDKafkaErrorCode::OperationTimedOut);
-        assert_eq!((reasons.explain(&silence), reasons.outage()), (ServerError::Timeout, None));
+        assert_eq!((reasons.explain(&silence), reasons.outage()), (KafkaServerError::Timeout, None));
         let refused = KafkaError::Global(RDKafkaErrorCode::BrokerTransportFailure);
         reasons.note(&refused, "a:1/bootstrap: Connection refused");
-        let reason = ServerError::NobodyListens("a:1".to_owned());
+        let reason = KafkaServerError::ConnectionRefused("a:1".to_owned());
         assert_eq!((reasons.explain(&silence), reasons.outage()), (reason.clone(), None));
         reasons.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
         assert_eq!(reasons.outage(), Some(reason));
         let gone = KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownTopicOrPartition);
-        assert_eq!(reasons.explain(&gone), ServerError::Gone);
-        reasons.forget();
-        assert_eq!((reasons.explain(&silence), reasons.outage()), (ServerError::Timeout, None));
+        assert_eq!(reasons.explain(&gone), KafkaServerError::TopicGone);
+        reasons.clear();
+        assert_eq!((reasons.explain(&silence), reasons.outage()), (KafkaServerError::Timeout, None));
     }
 
     #[test]
     fn no_word_of_a_server_is_obeyed_by_a_terminal() {
-        let reasons = Reasons::default();
+        let reasons = OutageReasons::default();
         let login = KafkaError::Global(RDKafkaErrorCode::Authentication);
         reasons.note(&login, "a:1/2: SASL authentication error: \u{1b}[2Jno");
         reasons.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn that_one_of_several_servers_refuses_is_no_refusal() {
-        let reasons = Reasons::default();
+        let reasons = OutageReasons::default();
         let login = KafkaError::Global(RDKafkaErrorCode::Authentication);
         reasons.note(&login, "sasl_ssl://a:1/2: SASL authentication error: Authentication failed");
         assert_eq!(reasons.refusal(), None);
         let down = KafkaError::Global(RDKafkaErrorCode::AllBrokersDown);
         reasons.note(&down, "3/3 brokers are down");
-        assert!(matches!(reasons.refusal(), Some(ServerError::Login(_))));
+        assert!(matches!(reasons.refusal(), Some(KafkaServerError::LoginRefused(_))));
         let refused = KafkaError::Global(RDKafkaErrorCode::BrokerTransportFailure);
         reasons.note(&refused, "a:1/2: Connection refused");
         assert_eq!(reasons.refusal(), None, "the last reason counts");
@@ -157,19 +157,19 @@ mod tests {
 
     #[test]
     fn a_message_that_cannot_be_read_is_told_once_and_is_no_reason_for_silence() {
-        let reasons = Reasons::default();
+        let reasons = OutageReasons::default();
         let damaged = KafkaError::Global(RDKafkaErrorCode::BadMessage);
         reasons.note(&damaged, "MessageSet at offset 7 (90 bytes) failed CRC32C check");
         let silence = KafkaError::MetadataFetch(RDKafkaErrorCode::OperationTimedOut);
-        assert_eq!(reasons.explain(&silence), ServerError::Timeout);
-        assert!(matches!(reasons.take_unreadable(), Some(ServerError::Unreadable(_))));
+        assert_eq!(reasons.explain(&silence), KafkaServerError::Timeout);
+        assert!(matches!(reasons.take_unreadable(), Some(KafkaServerError::Unreadable(_))));
         assert_eq!(reasons.take_unreadable(), None);
     }
 
     #[test]
     fn a_server_that_hangs_up_gives_no_other_reason() {
-        let reasons = Reasons::default();
+        let reasons = OutageReasons::default();
         reasons.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
-        assert_eq!(reasons.outage(), Some(ServerError::Closed));
+        assert_eq!(reasons.outage(), Some(KafkaServerError::Closed));
     }
 }

@@ -2,7 +2,7 @@
 
 /// A fetched message, borrowed from the client library.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fetched<'a> {
+pub(crate) struct FetchedRecord<'a> {
     /// Partition of the message.
     pub partition: i32,
     /// Offset in the partition.
@@ -14,7 +14,7 @@ pub(crate) struct Fetched<'a> {
 }
 
 /// A message that is kept until it is handed over.
-pub(crate) struct Record {
+pub(crate) struct BufferedRecord {
     /// Partition of the message.
     pub partition: i32,
     /// Offset in the partition.
@@ -27,7 +27,7 @@ pub(crate) struct Record {
     pub redelivered: bool,
 }
 
-impl Record {
+impl BufferedRecord {
     /// Returns the approximate memory use, in bytes.
     pub fn bytes(&self) -> usize {
         self.value.len() + size_of::<Self>()

@@ -8,33 +8,33 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::producer::{DeliveryResult, ProducerContext};
 
-use crate::reasons::Reasons;
+use crate::reasons::OutageReasons;
 
 /// Reports of one round of messages, which are numbered from 0.
 #[derive(Default)]
-pub(crate) struct Reports {
+pub(crate) struct DeliveryReports {
     /// Reasons for an outage, if there is one.
-    pub reasons: Reasons,
-    round: Mutex<Round>,
+    pub reasons: OutageReasons,
+    round: Mutex<SendRound>,
     complete: Condvar,
 }
 
 #[derive(Default)]
-struct Round {
-    came: usize,
+struct SendRound {
+    report_count: usize,
     /// Number of reports at which the waiting sender is woken.
-    last: usize,
+    wake_at: usize,
     /// Delivered messages, by index. Kept from round to round, so that a round allocates nothing.
     delivered: Vec<bool>,
     /// Failed messages, by index, with their errors.
     failed: Vec<(usize, KafkaError)>,
 }
 
-impl Reports {
+impl DeliveryReports {
     /// Begins a round. No message of the last round may be in flight.
     pub fn begin(&self) {
         let mut round = self.round();
-        (round.came, round.last) = (0, 0);
+        (round.report_count, round.wake_at) = (0, 0);
         round.delivered.clear();
         round.failed.clear();
     }
@@ -42,16 +42,16 @@ impl Reports {
     /// Sleeps until each of `sent` messages has a report; returns false if some are missing at the timeout.
     pub fn wait(&self, sent: usize, timeout: Duration) -> bool {
         let mut round = self.round();
-        round.last = sent;
-        let waited = self.complete.wait_timeout_while(round, timeout, |round| round.came < sent);
+        round.wake_at = sent;
+        let waited = self.complete.wait_timeout_while(round, timeout, |round| round.report_count < sent);
         let (round, _timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        round.came >= sent
+        round.report_count >= sent
     }
 
     /// Returns the results of `sent` messages; none if all are delivered. A missing report counts as a timeout.
     pub fn results(&self, sent: usize) -> Option<Vec<KafkaResult<()>>> {
         let round = self.round();
-        if round.came >= sent && round.failed.is_empty() {
+        if round.report_count >= sent && round.failed.is_empty() {
             return None;
         }
         let silence = KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut);
@@ -66,14 +66,14 @@ impl Reports {
         Some(results)
     }
 
-    fn round(&self) -> MutexGuard<'_, Round> {
+    fn round(&self) -> MutexGuard<'_, SendRound> {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Round {
-    fn take(&mut self, number: usize, result: KafkaResult<()>) {
-        self.came += 1;
+impl SendRound {
+    fn add_result(&mut self, number: usize, result: KafkaResult<()>) {
+        self.report_count += 1;
         match result {
             Ok(()) => {
                 if self.delivered.len() <= number {
@@ -86,7 +86,7 @@ impl Round {
     }
 }
 
-impl ClientContext for Reports {
+impl ClientContext for DeliveryReports {
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _line: &str) {}
 
     fn error(&self, error: KafkaError, reason: &str) {
@@ -94,7 +94,7 @@ impl ClientContext for Reports {
     }
 }
 
-impl ProducerContext for Reports {
+impl ProducerContext for DeliveryReports {
     /// Index of the message in its round.
     type DeliveryOpaque = usize;
 
@@ -104,8 +104,8 @@ impl ProducerContext for Reports {
             Err((error, _message)) => Err(error.clone()),
         };
         let mut round = self.round();
-        round.take(number, result);
-        if round.came == round.last {
+        round.add_result(number, result);
+        if round.report_count == round.wake_at {
             self.complete.notify_one();
         }
     }
@@ -120,15 +120,15 @@ mod tests {
 
     #[test]
     fn each_message_has_a_result_of_its_own() {
-        let reports = Reports::default();
+        let reports = DeliveryReports::default();
         reports.begin();
         for (number, result) in [(3, Ok(())), (0, Ok(())), (1, Err(TOO_LARGE))] {
-            reports.round().take(number, result);
+            reports.round().add_result(number, result);
         }
         assert!(!reports.wait(5, Duration::ZERO), "two reports are missing");
         assert_eq!(reports.results(5), Some(vec![Ok(()), Err(TOO_LARGE), Err(SILENCE), Ok(()), Err(SILENCE)]));
         reports.begin();
-        reports.round().take(0, Ok(()));
+        reports.round().add_result(0, Ok(()));
         assert!(reports.wait(1, Duration::ZERO));
         assert_eq!(reports.results(1), None);
     }

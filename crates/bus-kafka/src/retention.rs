@@ -5,23 +5,23 @@ use std::fmt;
 use tickpath_bus_api::{Policy, TopicConfig};
 
 /// No limit, as Kafka writes it.
-const NONE: i64 = -1;
+const UNLIMITED: i64 = -1;
 
 /// Smallest segment in bytes, because servers refuse less. Old messages are deleted by the segment.
-const LEAST_SEGMENT_BYTES: i64 = 1 << 20;
+const MIN_SEGMENT_BYTES: i64 = 1 << 20;
 
 /// Largest segment in bytes.
-const MOST_SEGMENT_BYTES: i64 = 1 << 30;
+const MAX_SEGMENT_BYTES: i64 = 1 << 30;
 
 /// Approximate number of segments of a topic's capacity.
 const SEGMENTS: i64 = 4;
 
 /// Shortest interval between new segments, in milliseconds.
-const LEAST_SEGMENT_MS: i64 = 1_000;
+const MIN_SEGMENT_MS: i64 = 1_000;
 
 /// Retention settings of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Retention {
+pub(crate) struct TopicRetention {
     /// Max size in bytes; -1 if unlimited.
     bytes: i64,
     /// Max age in milliseconds; -1 if unlimited.
@@ -30,26 +30,26 @@ pub(crate) struct Retention {
     is_compacted: bool,
 }
 
-impl Retention {
+impl TopicRetention {
     /// Unlimited retention.
-    pub const ALL: Self = Self { bytes: NONE, age_ms: NONE, is_compacted: false };
+    pub const ALL: Self = Self { bytes: UNLIMITED, age_ms: UNLIMITED, is_compacted: false };
 
     /// Unlimited retention of a topic created by a subscriber, until the first publisher decides.
     pub const UNDECIDED: Self = Self { age_ms: i64::MAX, ..Self::ALL };
 
     /// Returns whether old messages expire by age or size, and nothing else is deleted.
-    pub fn lets_go(&self) -> bool {
+    pub fn expires(&self) -> bool {
         !self.is_compacted && *self != Self::ALL && *self != Self::UNDECIDED
     }
 
     /// Returns the retention that a publisher asks for; none for a policy that this transport does not support.
-    pub fn of(config: &TopicConfig) -> Option<Self> {
+    pub fn from_config(config: &TopicConfig) -> Option<Self> {
         match config.policy {
             Policy::Fail => None,
             Policy::Keep => Some(Self::ALL),
             Policy::Overwrite => Some(Self {
                 bytes: i64::try_from(config.capacity_bytes).unwrap_or(i64::MAX).max(1),
-                age_ms: config.max_age_ns.map_or(NONE, |ns| ns.div_ceil(1_000_000).max(1) as i64),
+                age_ms: config.max_age_ns.map_or(UNLIMITED, |ns| ns.div_ceil(1_000_000).max(1) as i64),
                 is_compacted: false,
             }),
         }
@@ -59,8 +59,8 @@ impl Retention {
     pub fn read<'a>(setting: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let number = |name: &str| setting(name)?.parse::<i64>().ok();
         Some(Self {
-            bytes: number("retention.bytes")?.max(NONE),
-            age_ms: number("retention.ms")?.max(NONE),
+            bytes: number("retention.bytes")?.max(UNLIMITED),
+            age_ms: number("retention.ms")?.max(UNLIMITED),
             is_compacted: setting("cleanup.policy")?.contains("compact"),
         })
     }
@@ -72,24 +72,24 @@ impl Retention {
             ("retention.bytes", self.bytes.to_string()),
             ("retention.ms", self.age_ms.to_string()),
         ];
-        if self.bytes != NONE {
-            let segment = (self.bytes / SEGMENTS).clamp(LEAST_SEGMENT_BYTES, MOST_SEGMENT_BYTES);
+        if self.bytes != UNLIMITED {
+            let segment = (self.bytes / SEGMENTS).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES);
             settings.push(("segment.bytes", segment.to_string()));
         }
-        if self.age_ms != NONE && *self != Self::UNDECIDED {
-            settings.push(("segment.ms", (self.age_ms / SEGMENTS).max(LEAST_SEGMENT_MS).to_string()));
+        if self.age_ms != UNLIMITED && *self != Self::UNDECIDED {
+            settings.push(("segment.ms", (self.age_ms / SEGMENTS).max(MIN_SEGMENT_MS).to_string()));
         }
         settings
     }
 }
 
-impl fmt::Display for Retention {
+impl fmt::Display for TopicRetention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.is_compacted, self.bytes, self.age_ms) {
             (true, _, _) => f.write_str("the last message of each key"),
-            (false, NONE, NONE | i64::MAX) => f.write_str("everything"),
-            (false, bytes, NONE) => write!(f, "the newest {bytes} bytes"),
-            (false, NONE, age_ms) => write!(f, "the last {age_ms} ms"),
+            (false, UNLIMITED, UNLIMITED | i64::MAX) => f.write_str("everything"),
+            (false, bytes, UNLIMITED) => write!(f, "the newest {bytes} bytes"),
+            (false, UNLIMITED, age_ms) => write!(f, "the last {age_ms} ms"),
             (false, bytes, age_ms) => write!(f, "the newest {bytes} bytes of the last {age_ms} ms"),
         }
     }
@@ -115,27 +115,27 @@ mod tests {
             ),
         ];
         for (config, words, expected) in cases {
-            let retention = Retention::of(&config).unwrap();
+            let retention = TopicRetention::from_config(&config).unwrap();
             let settings = retention.settings();
             let named = |name: &str| settings.iter().find(|(known, _)| *known == name);
             let setting = |name: &str| named(name).map(|(_, value)| value.as_str());
-            assert_eq!(Retention::read(setting), Some(retention));
+            assert_eq!(TopicRetention::read(setting), Some(retention));
             assert!(retention.to_string().contains(words), "{retention}");
             for &(name, value) in expected {
                 assert_eq!(setting(name), Some(value), "{name} of {config:?}");
             }
         }
-        assert_eq!(Retention::of(&TopicConfig::new(Policy::Fail)), None);
-        let undecided = Retention::UNDECIDED.settings();
+        assert_eq!(TopicRetention::from_config(&TopicConfig::new(Policy::Fail)), None);
+        let undecided = TopicRetention::UNDECIDED.settings();
         let setting = |name: &str| undecided.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
-        assert_eq!(Retention::read(setting), Some(Retention::UNDECIDED));
-        assert!(!Retention::UNDECIDED.lets_go() && setting("segment.ms").is_none());
+        assert_eq!(TopicRetention::read(setting), Some(TopicRetention::UNDECIDED));
+        assert!(!TopicRetention::UNDECIDED.expires() && setting("segment.ms").is_none());
     }
 
     #[test]
     fn a_topic_of_others_is_read_as_it_is() {
         let read = |cleanup, bytes, age_ms| {
-            Retention::read(move |name| match name {
+            TopicRetention::read(move |name| match name {
                 "cleanup.policy" => cleanup,
                 "retention.bytes" => bytes,
                 "retention.ms" => age_ms,
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(week.to_string(), "the last 604800000 ms");
         let compacted = read(Some("compact,delete"), Some("-1"), Some("-1")).unwrap();
         assert_eq!(compacted.to_string(), "the last message of each key");
-        assert_ne!(compacted, Retention::ALL);
+        assert_ne!(compacted, TopicRetention::ALL);
         assert_eq!(read(Some("delete"), None, Some("-1")), None);
         assert_eq!(read(None, Some("-1"), Some("-1")), None);
     }

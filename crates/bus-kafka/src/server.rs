@@ -8,12 +8,12 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
-use tickpath_bus_api::url::{Address, SILENCE_OPTION, TlsFiles, Url};
-use tickpath_bus_api::{ConnectError, Names};
+use tickpath_bus_api::url::{ClientTlsFiles, SILENCE_OPTION, ServerAddress, Url};
+use tickpath_bus_api::{ConnectError, TopicNames};
 
-use crate::answer::ServerError;
 use crate::brokers;
 use crate::deadline::TIMEOUT;
+use crate::error::KafkaServerError;
 
 /// Kafka's default port.
 pub(crate) const PORT: u16 = 9092;
@@ -37,10 +37,10 @@ const MAX_ANSWER_BYTES: &str = "100000000";
 
 /// Max delay of the client library's request timeout: a fetch waits half a second at the server, and the library checks
 /// for overdue requests once a second.
-const LATENESS: Duration = Duration::from_millis(1_500);
+const TIMEOUT_SLACK: Duration = Duration::from_millis(1_500);
 
 /// Shortest request timeout.
-const LEAST_PATIENCE: Duration = Duration::from_millis(500);
+const MIN_REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Settings of every client: no output, no metrics pushed to the server, no topic created by a lookup, and a timeout
 /// for every request.
@@ -61,28 +61,28 @@ const SETTINGS: [(&str, &str); 9] = [
 
 /// A cluster, by the servers that the URL names.
 #[derive(Clone)]
-pub(crate) struct Server {
-    addresses: Vec<Address>,
+pub(crate) struct KafkaEndpoint {
+    addresses: Vec<ServerAddress>,
     /// TLS files, if TLS is asked for; TLS is then mandatory.
-    pub tls: Option<TlsFiles>,
-    login: Option<Login>,
+    pub tls: Option<ClientTlsFiles>,
+    login: Option<KafkaLogin>,
     silence: Duration,
     /// Number of replicas of a new topic; the cluster's default if none.
     pub replicas: Option<i32>,
     /// Names of topics on the server.
-    pub names: Names,
+    pub names: TopicNames,
 }
 
 /// Credentials of a login.
 #[derive(Clone)]
-struct Login {
+struct KafkaLogin {
     user: String,
     password: String,
     /// Kafka's name of the mechanism.
     mechanism: &'static str,
 }
 
-impl Server {
+impl KafkaEndpoint {
     /// Parses a URL. Errors do not contain the URL, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let wrong = |what: String| ConnectError::Url(format!("{what}; {FORM}"));
@@ -97,7 +97,7 @@ impl Server {
         let login = login(&url, tls.is_some()).map_err(wrong)?;
         let replicas = replicas(&url).map_err(wrong)?;
         let silence = url.silence().map_err(wrong)?;
-        Ok(Self { addresses: url.servers, tls, login, silence, replicas, names: url.names })
+        Ok(Self { addresses: url.servers, tls, login, silence, replicas, names: url.topic_names })
     }
 
     /// Returns the display name.
@@ -111,8 +111,8 @@ impl Server {
     }
 
     /// Adds the URL's servers to a client again.
-    pub fn tell_again<C: ClientContext>(&self, client: &Client<C>) {
-        brokers::add(client, &self.hosts());
+    pub fn add_brokers_again<C: ClientContext>(&self, client: &Client<C>) {
+        brokers::add_brokers(client, &self.hosts());
     }
 
     /// Returns the settings of a client: the common ones and `settings`.
@@ -123,19 +123,19 @@ impl Server {
         for &(key, value) in SETTINGS.iter().chain(settings) {
             config.set(key, value);
         }
-        let silence = self.silence.saturating_sub(LATENESS).clamp(LEAST_PATIENCE, TIMEOUT);
+        let silence = self.silence.saturating_sub(TIMEOUT_SLACK).clamp(MIN_REQUEST_TIMEOUT, TIMEOUT);
         config.set("socket.timeout.ms", silence.as_millis().to_string());
         self.secure(&mut config);
         config
     }
 
     /// Returns the error of a failed connect.
-    pub fn error(&self, error: &ServerError) -> ConnectError {
+    pub fn error(&self, error: &KafkaServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
     }
 
     /// Returns the sentence of an error on an open connection.
-    pub fn sentence(&self, error: &ServerError) -> String {
+    pub fn describe_error(&self, error: &KafkaServerError) -> String {
         format!("{} {error}", self.name())
     }
 
@@ -170,7 +170,7 @@ impl Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for KafkaEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
     }
@@ -181,7 +181,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn login(url: &Url, is_encrypted: bool) -> Result<Option<Login>, String> {
+fn login(url: &Url, is_encrypted: bool) -> Result<Option<KafkaLogin>, String> {
     let (user, password) = match (&url.user, &url.password) {
         (None, None) if url.has("sasl") => return Err("'sasl' needs a user and a password".to_owned()),
         (None, None) => return Ok(None),
@@ -199,10 +199,10 @@ fn login(url: &Url, is_encrypted: bool) -> Result<Option<Login>, String> {
     if name == PLAIN && !is_encrypted && !url.servers.iter().all(is_loopback) {
         return Err("'sasl=plain' without 'tls' would send the password over the network for all to read".to_owned());
     }
-    Ok(Some(Login { user, password, mechanism }))
+    Ok(Some(KafkaLogin { user, password, mechanism }))
 }
 
-fn is_loopback(address: &Address) -> bool {
+fn is_loopback(address: &ServerAddress) -> bool {
     address.host == "localhost" || address.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
@@ -227,7 +227,7 @@ mod tests {
             ("kafka://[::1]:7000,[fe80::1]", "kafka://[::1]:7000,[fe80::1]:9092"),
             ("kafka://ann:secret@a,b?tls&sasl=plain&replicas=3", "kafka://a:9092,b:9092"),
         ] {
-            let server = Server::parse(url).unwrap();
+            let server = KafkaEndpoint::parse(url).unwrap();
             assert_eq!((server.name(), format!("{server:?}")), (name.to_owned(), name.to_owned()), "{url}");
         }
     }
@@ -255,7 +255,7 @@ mod tests {
             "kafka://a b:1",
             "kafka://host:1/topic",
         ] {
-            let error = Server::parse(bad).unwrap_err();
+            let error = KafkaEndpoint::parse(bad).unwrap_err();
             assert!(matches!(error, ConnectError::Url(_)), "{bad}: {error}");
             let sentence = error.to_string();
             assert!(sentence.contains("use kafka://HOST:PORT") && !sentence.contains("secret"), "{sentence}");
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn every_client_bounds_what_a_server_may_answer() {
-        let server = Server::parse("kafka://a").unwrap();
+        let server = KafkaEndpoint::parse("kafka://a").unwrap();
         let fetching = [("fetch.max.bytes", "8388608")];
         for settings in [&fetching[..0], &fetching[..]] {
             assert_eq!(server.config(settings).get("receive.message.max.bytes"), Some("100000000"));
@@ -304,7 +304,7 @@ mod tests {
             ("kafka://ann:s@a?sasl=scram-sha-256", &[("sasl.mechanism", "SCRAM-SHA-256")]),
         ];
         for (url, settings) in cases {
-            let config = Server::parse(url).unwrap().config(&[]);
+            let config = KafkaEndpoint::parse(url).unwrap().config(&[]);
             for (key, value) in settings {
                 assert_eq!(config.get(key), Some(*value), "{key} of {url}");
             }

@@ -8,17 +8,19 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message as _, Offset, TopicPartitionList};
-use tickpath_bus_api::details::{self, Object};
-use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, ResumeToken, Start, Subscriber, wire};
+use tickpath_bus_api::details::{self, JsonObject};
+use tickpath_bus_api::{
+    ConnectError, Gap, PublisherState, ReceiveError, ResumeToken, StartPosition, Subscriber, SubscriptionEvent, wire,
+};
 use tickpath_clock::{Wait, utc_ns};
 
-use crate::answer::ServerError;
 use crate::brokers;
-use crate::cluster::{Cluster, drain};
+use crate::cluster::{Cluster, drain_events};
 use crate::deadline::whole_ms;
-use crate::lookout::Lookout;
-use crate::place::{self, Ahead, Newer, Place, Taken};
-use crate::reasons::Reasons;
+use crate::error::KafkaServerError;
+use crate::outage_probe::OutageProbe;
+use crate::position::{self, KafkaPosition, NewerOffsets, RecordOutcome, UnreportedGap};
+use crate::reasons::OutageReasons;
 
 /// Consumer settings. A subscriber joins no group, but the client library requires a group id.
 const SETTINGS: [(&str, &str); 11] = [
@@ -47,178 +49,182 @@ pub(crate) struct KafkaSubscriber {
     cluster: Arc<Cluster>,
     /// Name on the server.
     topic: String,
-    consumer: Arc<BaseConsumer<Reasons>>,
+    consumer: Arc<BaseConsumer<OutageReasons>>,
     /// Detects the end of an outage.
-    lookout: Option<Lookout>,
+    outage_probe: Option<OutageProbe>,
     outages: Arc<AtomicU64>,
     wait: Wait,
-    place: Place,
-    trouble: Trouble,
-    /// A gap before `held` that is not reported yet.
-    ahead: Option<Ahead>,
+    position: KafkaPosition,
+    fault: ReceiveFault,
+    /// A gap before `pending_record` that is not reported yet.
+    unreported_gap: Option<UnreportedGap>,
     /// A record that ended a sleep, or waits behind a gap.
-    held: Option<Record>,
+    pending_record: Option<PendingRecord>,
 }
 
 /// Reasons for which no record comes.
 #[derive(Default)]
-struct Trouble {
+struct ReceiveFault {
     /// The offset is void, and another one must be found.
-    lost: Option<Lost>,
+    lost: Option<VoidOffset>,
     /// An error that is not reported yet.
-    error: Option<ServerError>,
+    error: Option<KafkaServerError>,
 }
 
 /// Reason for which an offset is void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lost {
+enum VoidOffset {
     /// The server does not have the offset.
     Refused,
     /// Another record lies before the offset: the topic was recreated.
-    Changed,
+    TopicRecreated,
 }
 
-struct Record {
+struct PendingRecord {
     offset: i64,
     /// Timestamp in milliseconds, if the record has one.
     made_ms: Option<i64>,
     value: Vec<u8>,
     /// Key and headers from another program, in JSON.
-    beside: Option<String>,
+    details: Option<String>,
 }
 
 impl KafkaSubscriber {
     /// Finds the first offset over the connection that is then read from. The topic must exist.
-    pub fn open(cluster: Arc<Cluster>, topic: &str, start: Start, wait: Wait) -> Result<Self, ConnectError> {
-        let consumer: BaseConsumer<Reasons> = cluster
+    pub fn open(cluster: Arc<Cluster>, topic: &str, start: StartPosition, wait: Wait) -> Result<Self, ConnectError> {
+        let consumer: BaseConsumer<OutageReasons> = cluster
             .server()
             .config(&SETTINGS)
-            .create_with_context(Reasons::default())
+            .create_with_context(OutageReasons::default())
             .map_err(|e| cluster.error(&(&e).into()))?;
-        let refused = |e: KafkaError| refusal(&cluster, &consumer, &e);
+        let refused = |e: KafkaError| connect_error(&cluster, &consumer, &e);
         let now_ms = now_ms();
         let (low, high) = cluster.watermarks(consumer.client(), topic, PARTITION).map_err(refused)?;
         let (place, (from, gap)) = match start {
-            Start::Now => (Place::at(high, now_ms), (high, None)),
-            Start::Oldest => (Place::at(low, now_ms), (low, None)),
-            Start::Sequence(number) => {
-                let found = place::sequence(topic, number, low, high)?;
-                (Place::at(number as i64, now_ms), found)
+            StartPosition::Now => (KafkaPosition::at(high, now_ms), (high, None)),
+            StartPosition::Oldest => (KafkaPosition::at(low, now_ms), (low, None)),
+            StartPosition::Sequence(number) => {
+                let found = position::sequence_start(topic, number, low, high)?;
+                (KafkaPosition::at(number as i64, now_ms), found)
             }
-            Start::After(token) => {
-                let mut place = Place::of(&token)?;
-                let found = match place.prove(low, high) {
+            StartPosition::After(token) => {
+                let mut place = KafkaPosition::from_token(&token)?;
+                let found = match place.verification_offset(low, high) {
                     Some(from) => (from, None),
                     None => {
-                        let newer = newer(&cluster, &consumer, topic, &place, high).map_err(refused)?;
-                        place::go_on(place.next, low, newer, high)
+                        let newer = newer_offsets(&cluster, &consumer, topic, &place, high).map_err(refused)?;
+                        position::resume_offset(place.next, low, newer, high)
                     }
                 };
                 (place, found)
             }
         };
-        read_from(&consumer, topic, from).map_err(refused)?;
-        let ahead = gap.map(|gap| Ahead { gap, next: from });
+        assign_from(&consumer, topic, from).map_err(refused)?;
+        let ahead = gap.map(|gap| UnreportedGap { gap, next: from });
         let topic = topic.to_owned();
-        let (consumer, trouble) = (Arc::new(consumer), Trouble::default());
+        let (consumer, trouble) = (Arc::new(consumer), ReceiveFault::default());
         Ok(Self {
             cluster,
             topic,
             consumer,
-            lookout: None,
+            outage_probe: None,
             outages: Arc::default(),
             wait,
-            place,
-            trouble,
-            ahead,
-            held: None,
+            position: place,
+            fault: trouble,
+            unreported_gap: ahead,
+            pending_record: None,
         })
     }
 
     /// Starts a lookout for the end of an outage, which the client library does not report.
-    fn look_after(&mut self) {
-        match &self.lookout {
-            Some(lookout) if lookout.is_over() => self.lookout = None,
+    fn start_outage_probe(&mut self) {
+        match &self.outage_probe {
+            Some(lookout) if lookout.is_finished() => self.outage_probe = None,
             Some(_) => {}
             None if self.consumer.context().is_outage() => {
                 let (cluster, consumer, topic) = (&self.cluster, &self.consumer, &self.topic);
-                self.lookout = Some(Lookout::start(cluster, consumer, topic, |reasons| reasons, &self.outages));
+                self.outage_probe =
+                    Some(OutageProbe::start(cluster, consumer, topic, |reasons| reasons, &self.outages));
             }
             None => {}
         }
     }
 
     /// Searches for the offset to resume at; if the server does not answer, the next call retries.
-    fn look(&mut self, lost: Lost) {
-        match self.go_on(lost) {
-            Ok(ahead) => (self.trouble.lost, self.ahead) = (None, ahead),
-            Err(error) => self.trouble.error = ServerError::lasting(&error),
+    fn search_offset(&mut self, lost: VoidOffset) {
+        match self.find_resume_offset(lost) {
+            Ok(ahead) => (self.fault.lost, self.unreported_gap) = (None, ahead),
+            Err(error) => self.fault.error = KafkaServerError::permanent(&error),
         }
     }
 
-    fn go_on(&mut self, lost: Lost) -> KafkaResult<Option<Ahead>> {
+    fn find_resume_offset(&mut self, lost: VoidOffset) -> KafkaResult<Option<UnreportedGap>> {
         let (low, high) = self.cluster.watermarks(self.consumer.client(), &self.topic, PARTITION)?;
-        let newer = newer(&self.cluster, &self.consumer, &self.topic, &self.place, high)?;
+        let newer = newer_offsets(&self.cluster, &self.consumer, &self.topic, &self.position, high)?;
         let (next, gap) = match lost {
-            Lost::Refused => place::go_on(self.place.next, low, newer, high),
-            Lost::Changed => (newer.than_believed, Some(Gap::Reconnected)),
+            VoidOffset::Refused => position::resume_offset(self.position.next, low, newer, high),
+            VoidOffset::TopicRecreated => (newer.than_believed, Some(Gap::Reconnected)),
         };
-        read_from(&self.consumer, &self.topic, next)?;
-        self.place.give_up_proof();
-        Ok(gap.map(|gap| Ahead { gap, next }))
+        assign_from(&self.consumer, &self.topic, next)?;
+        self.position.skip_verification();
+        Ok(gap.map(|gap| UnreportedGap { gap, next }))
     }
 }
 
 impl Subscriber for KafkaSubscriber {
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         let mut handed_over = 0;
-        let mut hand_over = |event: Event<'_>| {
+        let mut hand_over = |event: SubscriptionEvent<'_>| {
             handed_over += 1;
             handler(event);
         };
         for _ in 0..limit {
-            if let Some(ahead) = self.ahead.take() {
-                self.place.tell(ahead, &mut hand_over);
-            } else if let Some(held) = self.held.take() {
-                let Record { offset, made_ms, value, beside } = &held;
-                let mut with = |event: Event<'_>| details::hand_over(event, || beside.clone(), &mut hand_over);
-                match self.place.take(*offset, *made_ms, value, &mut with) {
-                    Taken::Over => {}
-                    Taken::BehindGap => self.held = Some(held),
-                    Taken::Changed => self.trouble.lost = Some(Lost::Changed),
+            if let Some(ahead) = self.unreported_gap.take() {
+                self.position.report_gap(ahead, &mut hand_over);
+            } else if let Some(held) = self.pending_record.take() {
+                let PendingRecord { offset, made_ms, value, details: beside } = &held;
+                let mut with = |event: SubscriptionEvent<'_>| {
+                    details::deliver_with_details(event, || beside.clone(), &mut hand_over)
+                };
+                match self.position.process_record(*offset, *made_ms, value, &mut with) {
+                    RecordOutcome::HandedOver => {}
+                    RecordOutcome::GapReported => self.pending_record = Some(held),
+                    RecordOutcome::TopicRecreated => self.fault.lost = Some(VoidOffset::TopicRecreated),
                 }
-            } else if self.trouble.error.is_some() {
+            } else if self.fault.error.is_some() {
                 break;
-            } else if let Some(lost) = self.trouble.lost {
-                self.look(lost);
-                if self.trouble.lost.is_some() {
+            } else if let Some(lost) = self.fault.lost {
+                self.search_offset(lost);
+                if self.fault.lost.is_some() {
                     break;
                 }
             } else {
                 match self.consumer.poll(Duration::ZERO) {
                     None => {
-                        self.look_after();
+                        self.start_outage_probe();
                         break;
                     }
-                    Some(Err(e)) => {
-                        self.trouble.note(&e, self.cluster.lasting(self.consumer.client(), self.consumer.context(), &e))
-                    }
+                    Some(Err(e)) => self
+                        .fault
+                        .note(&e, self.cluster.permanent_error(self.consumer.client(), self.consumer.context(), &e)),
                     Some(Ok(message)) => {
                         let value = message.payload().unwrap_or_default();
                         let made_ms = message.timestamp().to_millis();
-                        let mut with =
-                            |event: Event<'_>| details::hand_over(event, || beside(&message), &mut hand_over);
-                        match self.place.take(message.offset(), made_ms, value, &mut with) {
-                            Taken::Over => {}
-                            Taken::BehindGap => self.held = Some(Record::of(&message)),
-                            Taken::Changed => self.trouble.lost = Some(Lost::Changed),
+                        let mut with = |event: SubscriptionEvent<'_>| {
+                            details::deliver_with_details(event, || record_details(&message), &mut hand_over)
+                        };
+                        match self.position.process_record(message.offset(), made_ms, value, &mut with) {
+                            RecordOutcome::HandedOver => {}
+                            RecordOutcome::GapReported => self.pending_record = Some(PendingRecord::of(&message)),
+                            RecordOutcome::TopicRecreated => self.fault.lost = Some(VoidOffset::TopicRecreated),
                         }
                     }
                 }
             }
         }
-        match self.trouble.error.take_if(|_| handed_over == 0) {
-            Some(error) => Err(ReceiveError::Other(self.cluster.server().sentence(&error).into())),
+        match self.fault.error.take_if(|_| handed_over == 0) {
+            Some(error) => Err(ReceiveError::Other(self.cluster.server().describe_error(&error).into())),
             None => Ok(handed_over),
         }
     }
@@ -227,28 +233,28 @@ impl Subscriber for KafkaSubscriber {
         if !self.wait.sleeps() {
             return self.wait.idle();
         }
-        if self.ahead.is_some() || self.held.is_some() || self.trouble.is_any() {
+        if self.unreported_gap.is_some() || self.pending_record.is_some() || self.fault.is_any() {
             return;
         }
         match self.consumer.poll(whole_ms(timeout_ns)) {
-            None => self.look_after(),
-            Some(Ok(message)) => self.held = Some(Record::of(&message)),
+            None => self.start_outage_probe(),
+            Some(Ok(message)) => self.pending_record = Some(PendingRecord::of(&message)),
             Some(Err(e)) => {
-                self.trouble.note(&e, self.cluster.lasting(self.consumer.client(), self.consumer.context(), &e))
+                self.fault.note(&e, self.cluster.permanent_error(self.consumer.client(), self.consumer.context(), &e))
             }
         }
     }
 
     /// Holds the next offset, the time of the newest record seen, and a fingerprint of the record before that offset.
-    fn token(&self) -> Option<ResumeToken> {
-        Some(self.place.token())
+    fn resume_token(&self) -> Option<ResumeToken> {
+        Some(self.position.token())
     }
 
-    fn carry_on(&mut self) {
-        self.place.carry_on();
+    fn enable_bridge_mode(&mut self) {
+        self.position.deliver_gaps_as_messages();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
@@ -257,23 +263,23 @@ impl Subscriber for KafkaSubscriber {
     }
 
     fn duplicates(&self) -> Option<u64> {
-        Some(self.place.again())
+        Some(self.position.duplicates())
     }
 
-    fn late(&self) -> Option<u64> {
-        Some(self.place.late())
+    fn out_of_order(&self) -> Option<u64> {
+        Some(self.position.late())
     }
 
     fn outage(&self) -> Option<String> {
-        self.consumer.context().outage().map(|why| self.cluster.server().sentence(&why))
+        self.consumer.context().outage().map(|why| self.cluster.server().describe_error(&why))
     }
 }
 
-impl Trouble {
+impl ReceiveFault {
     /// Classifies an error that the client library returned instead of a record; keeps it if it is lasting.
-    fn note(&mut self, error: &KafkaError, lasting: Option<ServerError>) {
+    fn note(&mut self, error: &KafkaError, lasting: Option<KafkaServerError>) {
         match error.rdkafka_error_code() {
-            Some(Code::AutoOffsetReset | Code::OffsetOutOfRange) => self.lost = Some(Lost::Refused),
+            Some(Code::AutoOffsetReset | Code::OffsetOutOfRange) => self.lost = Some(VoidOffset::Refused),
             _ => self.error = lasting,
         }
     }
@@ -283,18 +289,18 @@ impl Trouble {
     }
 }
 
-impl Record {
+impl PendingRecord {
     fn of(message: &BorrowedMessage<'_>) -> Self {
         let value = message.payload().unwrap_or_default().to_vec();
-        let beside = wire::decode(&value).is_none().then(|| beside(message)).flatten();
-        Self { offset: message.offset(), made_ms: message.timestamp().to_millis(), value, beside }
+        let beside = wire::decode(&value).is_none().then(|| record_details(message)).flatten();
+        Self { offset: message.offset(), made_ms: message.timestamp().to_millis(), value, details: beside }
     }
 }
 
 /// Returns the key, the headers and the absence of a value, as another program sent them beside the value. None if
 /// there is nothing.
-fn beside(message: &BorrowedMessage<'_>) -> Option<String> {
-    let (mut object, mut headers) = (Object::default(), Object::default());
+fn record_details(message: &BorrowedMessage<'_>) -> Option<String> {
+    let (mut object, mut headers) = (JsonObject::default(), JsonObject::default());
     if let Some(key) = message.key() {
         object.add(b"key", key);
     }
@@ -306,35 +312,35 @@ fn beside(message: &BorrowedMessage<'_>) -> Option<String> {
     if message.payload().is_none() {
         object.add_json(b"tombstone", "true");
     }
-    object.if_any()
+    object.into_json_if_any()
 }
 
 /// Returns the first record with a later timestamp than all records seen, or the end. Such a record was written after
 /// the server lost the seen ones, or to a recreated topic.
-fn newer(
+fn newer_offsets(
     cluster: &Cluster,
-    consumer: &BaseConsumer<Reasons>,
+    consumer: &BaseConsumer<OutageReasons>,
     topic: &str,
-    place: &Place,
+    place: &KafkaPosition,
     high: i64,
-) -> KafkaResult<Newer> {
+) -> KafkaResult<NewerOffsets> {
     let (seen_ms, now_ms) = (place.newest_ms, now_ms());
     let than_seen = first_after(cluster, consumer, topic, seen_ms)?.unwrap_or(high);
     let than_believed =
         if seen_ms <= now_ms { than_seen } else { first_after(cluster, consumer, topic, now_ms)?.unwrap_or(high) };
-    Ok(Newer { than_seen, than_believed })
+    Ok(NewerOffsets { than_seen, than_believed })
 }
 
 /// Returns the offset of the first record with a later timestamp, if there is one.
 fn first_after(
     cluster: &Cluster,
-    consumer: &BaseConsumer<Reasons>,
+    consumer: &BaseConsumer<OutageReasons>,
     topic: &str,
     time_ms: i64,
 ) -> KafkaResult<Option<i64>> {
     let mut times = TopicPartitionList::new();
     times.add_partition_offset(topic, PARTITION, Offset::Offset(time_ms.max(0).saturating_add(1)))?;
-    let found = cluster.patiently(|left| consumer.offsets_for_times(times.clone(), left))?;
+    let found = cluster.retry_until_ready(|left| consumer.offsets_for_times(times.clone(), left))?;
     let Some(found) = found.find_partition(topic, PARTITION) else { return Ok(None) };
     found.error()?;
     match found.offset() {
@@ -343,7 +349,7 @@ fn first_after(
     }
 }
 
-fn read_from(consumer: &BaseConsumer<Reasons>, topic: &str, next: i64) -> KafkaResult<()> {
+fn assign_from(consumer: &BaseConsumer<OutageReasons>, topic: &str, next: i64) -> KafkaResult<()> {
     let mut places = TopicPartitionList::new();
     places.add_partition_offset(topic, PARTITION, Offset::Offset(next))?;
     consumer.assign(&places)
@@ -354,7 +360,7 @@ fn now_ms() -> i64 {
     (utc_ns() / 1_000_000) as i64
 }
 
-fn refusal(cluster: &Cluster, consumer: &BaseConsumer<Reasons>, error: &KafkaError) -> ConnectError {
-    drain(consumer);
+fn connect_error(cluster: &Cluster, consumer: &BaseConsumer<OutageReasons>, error: &KafkaError) -> ConnectError {
+    drain_events(consumer);
     cluster.error(&consumer.context().explain(error))
 }

@@ -6,35 +6,35 @@
 //! A queue is one log too, with `.queue` after its name: the queue `orders` of `shm://lab` is the log
 //! `shm://lab.orders.queue`. A topic and a queue of one name do not collide; no topic's name may end so.
 
-mod lent;
-mod name;
+mod lending;
+mod name_watch;
 mod publisher;
 mod queue;
-mod ring;
 mod start;
 mod subscriber;
-mod warm;
+mod topic_log;
+mod warm_up;
 
 use std::path::PathBuf;
 
 use tickpath_bus_api::{
-    Capabilities, ConnectError, Connection, Policy, Publisher, Puller, Pusher, QueueCapabilities, QueueConfig, Start,
-    Subscriber, TopicConfig, Transport, adaptive,
+    Capabilities, ConnectError, Connection, Policy, Publisher, Puller, Pusher, QueueCapabilities, QueueConfig,
+    StartPosition, Subscriber, TopicConfig, Transport, adaptive,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::{Config, OpenError, Place, PlaceError, Writer};
+use tickpath_log::{Config, LogOpenError, LogPath, LogPathError, Writer};
 
-use crate::name::NamedWriter;
+use crate::name_watch::NamedWriter;
 use crate::publisher::LogPublisher;
-use crate::ring::{MAX_PAYLOAD_BYTES, NAME, SEGMENTS, connect_error, name_error, segment_bytes};
 use crate::subscriber::LogSubscriber;
+use crate::topic_log::{MAX_PAYLOAD_BYTES, NAME, SEGMENTS, connect_error, name_error, segment_bytes};
 
 /// The log transport: name, URL schemes, `connect` and `advise`.
 pub const TRANSPORT: Transport = Transport {
     name: NAME,
     schemes: &["shm", "file"],
-    form: "shm://, shm://PREFIX, file:///FOLDER",
-    ways: &[""],
+    url_syntax: "shm://, shm://PREFIX, file:///FOLDER",
+    modes: &[""],
     port: None,
     connect: |url| Ok(Box::new(LogBus::connect(url)?)),
     advise: |_about| Vec::new(),
@@ -49,12 +49,12 @@ const MAX_QUEUE_NAME_BYTES: usize = 128 - QUEUE_SUFFIX.len();
 /// Root of the topics and queues of one connection.
 #[derive(Debug, Clone)]
 pub struct LogBus {
-    root: Root,
+    root: LogRoot,
     clock: HostClock,
 }
 
 #[derive(Debug, Clone)]
-enum Root {
+enum LogRoot {
     SharedMemory(String),
     Folder(PathBuf),
 }
@@ -65,29 +65,29 @@ impl LogBus {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
         let root = if let Some(prefix) = url.strip_prefix("shm://") {
             if !prefix.is_empty() {
-                Place::shared_memory(prefix).map_err(name_error)?;
+                LogPath::shared_memory(prefix).map_err(name_error)?;
             }
-            Root::SharedMemory(prefix.to_owned())
+            LogRoot::SharedMemory(prefix.to_owned())
         } else {
-            let place: Place = url.parse().map_err(|e: PlaceError| ConnectError::Url(e.to_string()))?;
-            Root::Folder(place.dir().to_owned())
+            let place: LogPath = url.parse().map_err(|e: LogPathError| ConnectError::Url(e.to_string()))?;
+            LogRoot::Folder(place.dir().to_owned())
         };
         Ok(Self { root, clock })
     }
 
     /// Returns the log of a topic.
-    pub fn place(&self, topic: &str) -> Result<Place, ConnectError> {
+    pub fn topic_path(&self, topic: &str) -> Result<LogPath, ConnectError> {
         if let Some(queue) = topic.strip_suffix(QUEUE_SUFFIX) {
             let what = format!("'{topic}' is the log of the queue '{queue}', no topic; use another name");
             return Err(ConnectError::Name(what));
         }
-        self.log(topic)
+        self.log_path(topic)
     }
 
     /// Returns the log of a queue.
-    pub fn queue_place(&self, queue: &str) -> Result<Place, ConnectError> {
-        let log = || self.log(&format!("{queue}{QUEUE_SUFFIX}"));
-        let place = Place::shared_memory(queue).map_err(name_error).and_then(|_| log());
+    pub fn queue_path(&self, queue: &str) -> Result<LogPath, ConnectError> {
+        let log = || self.log_path(&format!("{queue}{QUEUE_SUFFIX}"));
+        let place = LogPath::shared_memory(queue).map_err(name_error).and_then(|_| log());
         place.map_err(|_| {
             ConnectError::Name(format!(
                 "'{queue}' is no queue name; use 1 to {MAX_QUEUE_NAME_BYTES} letters, digits, '.', '_', '-' or ':', not \
@@ -96,37 +96,37 @@ impl LogBus {
         })
     }
 
-    fn log(&self, name: &str) -> Result<Place, ConnectError> {
+    fn log_path(&self, name: &str) -> Result<LogPath, ConnectError> {
         // Names follow the same rules in a folder, so that a topic can be moved.
-        let alone = Place::shared_memory(name).map_err(name_error)?;
+        let alone = LogPath::shared_memory(name).map_err(name_error)?;
         match &self.root {
-            Root::SharedMemory(prefix) if prefix.is_empty() => Ok(alone),
-            Root::SharedMemory(prefix) => Place::shared_memory(&format!("{prefix}.{name}")).map_err(name_error),
-            Root::Folder(dir) => Ok(Place::folder(dir.join(name))),
+            LogRoot::SharedMemory(prefix) if prefix.is_empty() => Ok(alone),
+            LogRoot::SharedMemory(prefix) => LogPath::shared_memory(&format!("{prefix}.{name}")).map_err(name_error),
+            LogRoot::Folder(dir) => Ok(LogPath::folder(dir.join(name))),
         }
     }
 }
 
 /// Returns the log of a topic, given the URL of its bus. The log need not exist.
-pub fn log_of(url: &str, topic: &str) -> Result<Place, ConnectError> {
-    LogBus::connect(url)?.place(topic)
+pub fn topic_log_path(url: &str, topic: &str) -> Result<LogPath, ConnectError> {
+    LogBus::connect(url)?.topic_path(topic)
 }
 
 /// Returns the log of a topic only if it does not exist yet.
-pub fn absent(url: &str, topic: &str) -> Option<Place> {
-    log_of(url, topic).ok().filter(|place| !place.exists())
+pub fn absent_log_path(url: &str, topic: &str) -> Option<LogPath> {
+    topic_log_path(url, topic).ok().filter(|place| !place.exists())
 }
 
 /// Returns the logs in a folder, or in shared memory under its name and a point, sorted by name.
-pub fn within(place: &Place) -> Vec<Place> {
-    let mut found: Vec<Place> = if place.is_shared_memory() {
+pub fn list_logs(place: &LogPath) -> Vec<LogPath> {
+    let mut found: Vec<LogPath> = if place.is_shared_memory() {
         let prefix = format!("{place}.");
-        let names = Place::all_in_shared_memory().unwrap_or_default();
-        let logs = names.iter().filter_map(|name| Place::shared_memory(name).ok());
+        let names = LogPath::all_in_shared_memory().unwrap_or_default();
+        let logs = names.iter().filter_map(|name| LogPath::shared_memory(name).ok());
         logs.filter(|log| log.to_string().starts_with(&prefix)).collect()
     } else {
         let entries = std::fs::read_dir(place.dir()).into_iter().flatten().flatten();
-        entries.map(|entry| Place::folder(entry.path())).filter(Place::exists).collect()
+        entries.map(|entry| LogPath::folder(entry.path())).filter(LogPath::exists).collect()
     };
     found.sort_by(|one, other| one.dir().cmp(other.dir()));
     found
@@ -149,7 +149,7 @@ impl Connection for LogBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let place = self.place(topic)?;
+        let place = self.topic_path(topic)?;
         let config = Config {
             segment_bytes: if config.policy == Policy::Keep {
                 config.capacity_bytes.next_multiple_of(4096)
@@ -164,13 +164,13 @@ impl Connection for LogBus {
         Ok(Box::new(LogPublisher::new(NamedWriter::new(writer, config, self.clock))))
     }
 
-    fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        if let Start::After(token) = start {
+    fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+        if let StartPosition::After(token) = start {
             token.read(TRANSPORT.name)?;
         }
-        let mut subscriber = LogSubscriber::new(self.place(topic)?, self.clock, start, wait, None);
+        let mut subscriber = LogSubscriber::new(self.topic_path(topic)?, self.clock, start, wait, None);
         match subscriber.attach() {
-            Err(OpenError::NotFound(_)) => {
+            Err(LogOpenError::NotFound(_)) => {
                 subscriber.await_topic();
                 adaptive::subscriber(wait, subscriber)
             }
@@ -179,8 +179,8 @@ impl Connection for LogBus {
         }
     }
 
-    fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        remove(&self.place(topic)?)
+    fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
+        remove(&self.topic_path(topic)?)
     }
 
     fn queue_capabilities(&self) -> QueueCapabilities {
@@ -189,39 +189,39 @@ impl Connection for LogBus {
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
-        queue::pusher(self.queue_place(queue)?, config, &self.clock)
+        queue::pusher(self.queue_path(queue)?, config, &self.clock)
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
-        queue::puller(self.queue_place(queue)?, config.delivery, wait, self.clock)
+        queue::puller(self.queue_path(queue)?, config.delivery, wait, self.clock)
     }
 
-    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
-        queue::waiting(&self.queue_place(queue)?).map(Some)
+    fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+        queue::waiting(&self.queue_path(queue)?).map(Some)
     }
 
-    fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {
-        self.queue_place(queue).map(|_place| None)
+    fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
+        self.queue_path(queue).map(|_place| None)
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
-        remove(&self.queue_place(queue)?)
+        remove(&self.queue_path(queue)?)
     }
 }
 
 /// Removes a log. A log that does not exist is no error.
-fn remove(place: &Place) -> Result<(), ConnectError> {
+fn remove(place: &LogPath) -> Result<(), ConnectError> {
     if !place.exists() {
         return Ok(());
     }
     place.remove().map_err(|e| ConnectError::Other(Box::new(e)))
 }
 
-fn log_policy(policy: Policy) -> tickpath_log::Policy {
+fn log_policy(policy: Policy) -> tickpath_log::OverflowPolicy {
     match policy {
-        Policy::Overwrite => tickpath_log::Policy::Overwrite,
-        Policy::Fail => tickpath_log::Policy::Fail,
-        Policy::Keep => tickpath_log::Policy::Keep,
+        Policy::Overwrite => tickpath_log::OverflowPolicy::Overwrite,
+        Policy::Fail => tickpath_log::OverflowPolicy::Fail,
+        Policy::Keep => tickpath_log::OverflowPolicy::Keep,
     }
 }

@@ -1,23 +1,23 @@
 //! Queues over the log.
 
 use tickpath_bus_api::{
-    BatchError, ConnectError, Delivery, Message, PublishError, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig,
-    ReceiveError, adaptive,
+    BatchError, ConnectError, DeliveryGuarantee, Message, PublishError, PulledMessage, Puller, Pusher,
+    QueueCapabilities, QueueConfig, ReceiveError, adaptive,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::{Config, OpenError, Place, Writer};
+use tickpath_log::{Config, LogOpenError, LogPath, Writer};
 
-use crate::name::{NameWatch, NamedWriter};
-use crate::ring::{
-    LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, publish_batch, publish_error, segment_bytes,
+use crate::name_watch::{NameWatch, NamedWriter};
+use crate::topic_log::{
+    ATTACH_INTERVAL_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, publish_batch, publish_error, segment_bytes,
 };
 
 pub(crate) const CAPABILITIES: QueueCapabilities = QueueCapabilities {
-    deliveries: &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
+    deliveries: &[DeliveryGuarantee::AtLeastOnce, DeliveryGuarantee::AtMostOnce],
     ordered: true,
     single_pusher: true,
     keeps_without_puller: true,
-    sees_death: true,
+    detects_death: true,
     counts_waiting: true,
     exact_resend: true,
     counts_deliveries: false,
@@ -26,7 +26,7 @@ pub(crate) const CAPABILITIES: QueueCapabilities = QueueCapabilities {
 };
 
 /// Opens the log of a queue for pushing.
-pub(crate) fn pusher(place: Place, config: &QueueConfig, clock: &HostClock) -> Result<Box<dyn Pusher>, ConnectError> {
+pub(crate) fn pusher(place: LogPath, config: &QueueConfig, clock: &HostClock) -> Result<Box<dyn Pusher>, ConnectError> {
     let config = Config {
         segment_bytes: segment_bytes(config.capacity_bytes),
         segments: SEGMENTS,
@@ -34,66 +34,66 @@ pub(crate) fn pusher(place: Place, config: &QueueConfig, clock: &HostClock) -> R
         ..Config::queue(place)
     };
     let writer = Writer::open_queue(&config, clock.calibration()).map_err(connect_error)?;
-    Ok(Box::new(LogPusher { named: NamedWriter::new(writer, config, *clock) }))
+    Ok(Box::new(LogPusher { writer: NamedWriter::new(writer, config, *clock) }))
 }
 
 /// Opens the log of a queue for pulling, whether or not it exists yet.
 pub(crate) fn puller(
-    place: Place,
-    delivery: Delivery,
+    place: LogPath,
+    delivery: DeliveryGuarantee,
     wait: Wait,
     clock: HostClock,
 ) -> Result<Box<dyn Puller>, ConnectError> {
     let (delivery, name) = (log_delivery(delivery), NameWatch::new(clock));
-    let mut puller = LogPuller { place, delivery, wait, puller: None, name };
+    let mut puller = LogPuller { place, delivery, wait, puller: None, name_watch: name };
     puller.try_attach().map_err(connect_error)?;
     adaptive::puller(wait, puller)
 }
 
 /// Returns the number of messages of a queue that no puller has taken.
-pub(crate) fn waiting(place: &Place) -> Result<u64, ConnectError> {
-    match tickpath_log::waiting(place) {
-        Err(OpenError::NotFound(_) | OpenError::NoQueue(_)) => Ok(0),
+pub(crate) fn waiting(place: &LogPath) -> Result<u64, ConnectError> {
+    match tickpath_log::queue_backlog(place) {
+        Err(LogOpenError::NotFound(_) | LogOpenError::NoQueue(_)) => Ok(0),
         counted => counted.map_err(connect_error),
     }
 }
 
 struct LogPusher {
-    named: NamedWriter,
+    writer: NamedWriter,
 }
 
 impl Pusher for LogPusher {
     #[inline]
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.named.look(stamp)?;
-        self.named.writer.publish(stamp, kind, payload).map(|_| ()).map_err(publish_error)
+        self.writer.check_name(stamp)?;
+        self.writer.writer.publish(stamp, kind, payload).map(|_| ()).map_err(publish_error)
     }
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.named.look(stamp).map_err(|e| BatchError::at(0, e))?;
-        publish_batch(&mut self.named.writer, stamp, kind, payloads)
+        self.writer.check_name(stamp).map_err(|e| BatchError::failed_at(0, e))?;
+        publish_batch(&mut self.writer.writer, stamp, kind, payloads)
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.named.made())
+        Some(self.writer.recreated())
     }
 }
 
 struct LogPuller {
-    place: Place,
-    delivery: tickpath_log::Delivery,
+    place: LogPath,
+    delivery: tickpath_log::QueueDelivery,
     wait: Wait,
-    puller: Option<tickpath_log::Puller>,
-    name: NameWatch<tickpath_log::Puller>,
+    puller: Option<tickpath_log::QueuePuller>,
+    name_watch: NameWatch<tickpath_log::QueuePuller>,
 }
 
 impl LogPuller {
     /// Checks whether a pusher has made the queue.
     #[cold]
-    fn try_attach(&mut self) -> Result<(), OpenError> {
-        match tickpath_log::Puller::open(&self.place, self.delivery) {
+    fn try_attach(&mut self) -> Result<(), LogOpenError> {
+        match tickpath_log::QueuePuller::open(&self.place, self.delivery) {
             Ok(puller) => self.puller = Some(puller),
-            Err(OpenError::NotFound(_) | OpenError::NoQueue(_)) => {}
+            Err(LogOpenError::NotFound(_) | LogOpenError::NoQueue(_)) => {}
             Err(e) => return Err(e),
         }
         Ok(())
@@ -102,25 +102,25 @@ impl LogPuller {
 
 impl Puller for LogPuller {
     #[inline]
-    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<usize, ReceiveError> {
         if self.puller.is_none() {
             self.try_attach().map_err(|e| ReceiveError::Other(Box::new(e)))?;
         }
         let Some(puller) = &mut self.puller else { return Ok(0) };
-        let pulled = puller.pull(limit, |tickpath_log::Pulled { message, redelivered }| {
-            let tickpath_log::Message { sequence, stamp, kind, payload } = message;
-            let message = Message { sequence: Some(sequence), stamp, kind, payload, origin: None };
-            handler(Pulled::plain(message, redelivered));
+        let pulled = puller.pull(limit, |tickpath_log::ClaimedMessage { message, redelivered }| {
+            let tickpath_log::LogMessage { sequence, stamp, kind, payload } = message;
+            let message = Message { sequence: Some(sequence), stamp, kind, payload, id: None };
+            handler(PulledMessage::without_tag(message, redelivered));
         });
         if let Ok(0) = pulled
-            && self.name.is_due()
+            && self.name_watch.is_due()
         {
             let is_removed = || puller.is_removed();
-            let next = || tickpath_log::Puller::open(&self.place, self.delivery);
-            if puller.holds() {
+            let next = || tickpath_log::QueuePuller::open(&self.place, self.delivery);
+            if puller.has_unacknowledged() {
                 // Acknowledgements belong to the log that the messages came from.
-                self.name.note(is_removed);
-            } else if let Some(next) = self.name.look(is_removed, next) {
+                self.name_watch.note_removal(is_removed);
+            } else if let Some(next) = self.name_watch.find_successor(is_removed, next) {
                 self.puller = Some(next);
             }
         }
@@ -137,25 +137,25 @@ impl Puller for LogPuller {
 
     fn wait(&mut self, timeout_ns: u64) {
         match (&mut self.puller, self.wait) {
-            (Some(puller), wait) if wait.sleeps() => puller.wait(wait, self.name.sleep_ns(timeout_ns)),
+            (Some(puller), wait) if wait.sleeps() => puller.wait(wait, self.name_watch.sleep_ns(timeout_ns)),
             (Some(puller), wait) => puller.wait(wait, timeout_ns),
-            (None, wait) if wait.sleeps() => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
+            (None, wait) if wait.sleeps() => tickpath_clock::sleep_ns(timeout_ns.min(ATTACH_INTERVAL_NS)),
             (None, wait) => wait.idle(),
         }
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.name.moved())
+        Some(self.name_watch.switches())
     }
 
     fn outage(&self) -> Option<String> {
-        self.name.outage(&self.place)
+        self.name_watch.outage(&self.place)
     }
 }
 
-fn log_delivery(delivery: Delivery) -> tickpath_log::Delivery {
+fn log_delivery(delivery: DeliveryGuarantee) -> tickpath_log::QueueDelivery {
     match delivery {
-        Delivery::AtMostOnce => tickpath_log::Delivery::AtMostOnce,
-        Delivery::AtLeastOnce => tickpath_log::Delivery::AtLeastOnce,
+        DeliveryGuarantee::AtMostOnce => tickpath_log::QueueDelivery::AtMostOnce,
+        DeliveryGuarantee::AtLeastOnce => tickpath_log::QueueDelivery::AtLeastOnce,
     }
 }

@@ -6,23 +6,23 @@
 //!   another end  … 7 a b   c  d       the disk had lost 8 and 9: reports a gap, and starts with a, the first newer one
 //! ```
 
-use tickpath_bus_api::Start;
-use tickpath_log::{Next, OpenError, Place, Reader, Registration};
+use tickpath_bus_api::StartPosition;
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, Registration};
 
-use crate::ring::NAME;
+use crate::topic_log::NAME;
 
 /// Log that is read from the start of a subscription.
-pub(crate) struct Begun {
+pub(crate) struct StartedReader {
     pub reader: Reader,
     /// True if it is the log that the token names, and it has not lost its end.
     pub is_same: bool,
     /// Message before the start, as the token describes it.
-    pub before: Option<Before>,
+    pub predecessor: Option<PrecedingMessage>,
 }
 
 /// Message right before a place in the log.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before {
+pub(crate) struct PrecedingMessage {
     /// The place, as a sequence number.
     pub next: u64,
     /// Stamp in ticks of its writer's clock.
@@ -31,48 +31,53 @@ pub(crate) struct Before {
     pub utc_ns: u64,
 }
 
-impl Before {
+impl PrecedingMessage {
     /// Reads the message from the log; none if it is gone. Damage is left to be reported by the subscription.
-    pub fn look(place: &Place, next: u64) -> Option<Self> {
-        let at = tickpath_log::Start::Sequence(next.checked_sub(1)?);
+    pub fn read_from_log(place: &LogPath, next: u64) -> Option<Self> {
+        let at = tickpath_log::ReaderStart::Sequence(next.checked_sub(1)?);
         let mut reader = Reader::open(place, at, Registration::Unregistered).ok()?;
         let stamp = match reader.next() {
             Ok(Next::Message(message)) => message.stamp,
             Ok(Next::Gap(_) | Next::Empty) | Err(_) => return None,
         };
-        Self::read(next, stamp, reader.calibration().utc_ns_of(stamp))
+        Self::from_token(next, stamp, reader.calibration().utc_ns_of(stamp))
     }
 
     /// Creates it from the values of a token, where zeros stand for none.
-    pub fn read(next: u64, stamp: u64, utc_ns: u64) -> Option<Self> {
+    pub fn from_token(next: u64, stamp: u64, utc_ns: u64) -> Option<Self> {
         (utc_ns > 0).then_some(Self { next, stamp, utc_ns })
     }
 }
 
 /// Opens a log at the start of a subscription.
-pub(crate) fn open(place: &Place, start: Start) -> Result<Begun, OpenError> {
+pub(crate) fn open(place: &LogPath, start: StartPosition) -> Result<StartedReader, LogOpenError> {
     let open = |start| Reader::open(place, start, Registration::Registered);
-    let begun = |reader, is_same| Begun { reader, is_same, before: None };
+    let begun = |reader, is_same| StartedReader { reader, is_same, predecessor: None };
     match start {
-        Start::Now => Ok(begun(open(tickpath_log::Start::Now)?, true)),
-        Start::Oldest => Ok(begun(open(tickpath_log::Start::Oldest)?, true)),
-        Start::Sequence(sequence) => Ok(begun(open(tickpath_log::Start::Sequence(sequence))?, true)),
-        Start::After(token) => {
+        StartPosition::Now => Ok(begun(open(tickpath_log::ReaderStart::Now)?, true)),
+        StartPosition::Oldest => Ok(begun(open(tickpath_log::ReaderStart::Oldest)?, true)),
+        StartPosition::Sequence(sequence) => Ok(begun(open(tickpath_log::ReaderStart::Sequence(sequence))?, true)),
+        StartPosition::After(token) => {
             let ([next, identity, stamp, utc_ns], _) = token.read(NAME).expect("it was read when it was opened");
-            let newest = open(tickpath_log::Start::Now)?;
+            let newest = open(tickpath_log::ReaderStart::Now)?;
             if newest.identity() != identity {
-                return Ok(begun(open(tickpath_log::Start::Oldest)?, false));
+                return Ok(begun(open(tickpath_log::ReaderStart::Oldest)?, false));
             }
-            let before = Before::read(next, stamp, utc_ns);
+            let before = PrecedingMessage::from_token(next, stamp, utc_ns);
             // Old messages are recycled: a message that is gone was the same.
-            let is_there = |_: Before| Before::look(place, next).is_none_or(|there| there.stamp == stamp);
+            let is_there = |_: PrecedingMessage| {
+                PrecedingMessage::read_from_log(place, next).is_none_or(|there| there.stamp == stamp)
+            };
             if newest.sequence() >= next && before.is_none_or(is_there) {
-                return Ok(Begun { before, ..begun(open(tickpath_log::Start::Sequence(next))?, true) });
+                return Ok(StartedReader {
+                    predecessor: before,
+                    ..begun(open(tickpath_log::ReaderStart::Sequence(next))?, true)
+                });
             }
             // A disk that lost its last messages has lost what was seen; messages written since are newer than that.
-            let mut oldest = open(tickpath_log::Start::Oldest)?;
+            let mut oldest = open(tickpath_log::ReaderStart::Oldest)?;
             let first = first_newer(&mut oldest, stamp, utc_ns).unwrap_or(newest.sequence());
-            Ok(begun(open(tickpath_log::Start::Sequence(first))?, false))
+            Ok(begun(open(tickpath_log::ReaderStart::Sequence(first))?, false))
         }
     }
 }

@@ -2,50 +2,52 @@
 
 use std::hint::black_box;
 
-use tickpath_bus_api::origin::clock_of;
+use tickpath_bus_api::message_id::clock_id;
 use tickpath_bus_api::{
-    Event, Gap, LendError, Lending, Message, Origin, OriginTracker, PublisherState, ReceiveError, ResumeToken, Start,
-    Subscriber,
+    Gap, LendError, LendOutcome, Message, MessageId, MessageIdTracker, PublisherState, ReceiveError, ResumeToken,
+    StartPosition, Subscriber, SubscriptionEvent,
 };
 use tickpath_clock::{Calibration, HostClock, Wait};
-use tickpath_log::{FIRST_KIND, Next, NextLent, OpenError, Place, ReadError, Reader, Registration, Rehearsal, Writer};
+use tickpath_log::{
+    FIRST_KIND, LogOpenError, LogPath, LogReadError, Next, NextLent, Reader, Registration, WarmUpLog, Writer,
+};
 
-use crate::lent;
-use crate::name::NameWatch;
-use crate::ring::{LOOK_FOR_LOG_NS, NAME};
-use crate::start::{self, Before, Begun};
-use crate::warm::Warm;
+use crate::lending;
+use crate::name_watch::NameWatch;
+use crate::start::{self, PrecedingMessage, StartedReader};
+use crate::topic_log::{ATTACH_INTERVAL_NS, NAME};
+use crate::warm_up::IdleWarmUp;
 
 pub(crate) struct LogSubscriber {
-    place: Place,
-    start: Start,
+    place: LogPath,
+    start: StartPosition,
     /// True if the topic did not exist: its first message counts as "from now on", and earlier lost ones are reported
     /// as a gap.
     was_absent: bool,
     wait: Wait,
     reader: Option<Reader>,
-    name: NameWatch<Reader>,
+    name_watch: NameWatch<Reader>,
     /// Reader of a subscription that begins with a gap, until the gap is reported.
-    behind_gap: Option<Reader>,
+    reader_after_gap: Option<Reader>,
     /// State of carrying messages on; none for a plain subscriber.
-    carried: Option<Carried>,
+    bridge_state: Option<BridgeState>,
     /// Bytes of the last message.
     last_bytes: usize,
     /// Stamp of the last message, if it came right before the next one.
     last_stamp: Option<u64>,
     /// Message before the place where the subscription began.
-    before: Option<Before>,
-    warm: Warm<Heard>,
+    predecessor: Option<PrecedingMessage>,
+    warm_up: IdleWarmUp<WarmUpPair>,
 }
 
 /// Outcome of moving on to another log of this name.
-struct Followed {
+struct LogSwitch {
     missed: Option<Gap>,
 }
 
 /// The last message handed over, kept to carry messages on.
 #[derive(Default)]
-struct Carried {
+struct BridgeState {
     /// Copy of its payload.
     copy: Vec<u8>,
     /// Its stamp and that stamp's clock, if it came right before the next message.
@@ -53,81 +55,92 @@ struct Carried {
 }
 
 /// Warm-up: a subscriber, and the writer that publishes to it.
-type Heard = (Writer, LogSubscriber);
+type WarmUpPair = (Writer, LogSubscriber);
 
 impl LogSubscriber {
-    pub(crate) fn new(place: Place, clock: HostClock, start: Start, wait: Wait, reader: Option<Reader>) -> Self {
+    pub(crate) fn new(
+        place: LogPath,
+        clock: HostClock,
+        start: StartPosition,
+        wait: Wait,
+        reader: Option<Reader>,
+    ) -> Self {
         Self {
             place,
             start,
             was_absent: false,
             wait,
             reader,
-            name: NameWatch::new(clock),
-            behind_gap: None,
-            carried: None,
+            name_watch: NameWatch::new(clock),
+            reader_after_gap: None,
+            bridge_state: None,
             last_bytes: 0,
             last_stamp: None,
-            before: None,
-            warm: Warm::new(),
+            predecessor: None,
+            warm_up: IdleWarmUp::new(),
         }
     }
 
     /// Starts with the first message that the topic ever gets, because the topic does not exist yet.
     pub(crate) fn await_topic(&mut self) {
-        self.was_absent = matches!(self.start, Start::Now | Start::Oldest);
+        self.was_absent = matches!(self.start, StartPosition::Now | StartPosition::Oldest);
     }
 
-    pub(crate) fn attach(&mut self) -> Result<(), OpenError> {
+    pub(crate) fn attach(&mut self) -> Result<(), LogOpenError> {
         if self.was_absent {
-            let oldest = Reader::open(&self.place, tickpath_log::Start::Oldest, Registration::Unregistered)?;
-            self.start = Start::Sequence(oldest.first_sequence());
+            let oldest = Reader::open(&self.place, tickpath_log::ReaderStart::Oldest, Registration::Unregistered)?;
+            self.start = StartPosition::Sequence(oldest.first_sequence());
         }
-        let Begun { reader, is_same, before } = start::open(&self.place, self.start)?;
+        let StartedReader { reader, is_same, predecessor: before } = start::open(&self.place, self.start)?;
         if matches!(self.wait, Wait::Busy | Wait::Adaptive) {
             // Pays the cost of the first run now, and not with a real message.
-            rehearse(&mut self.warm, &reader, 0);
+            run_warm_up(&mut self.warm_up, &reader, 0);
         }
-        *(if is_same { &mut self.reader } else { &mut self.behind_gap }) = Some(reader);
-        self.before = before;
-        if self.carried.is_some() {
-            self.look_before();
+        *(if is_same { &mut self.reader } else { &mut self.reader_after_gap }) = Some(reader);
+        self.predecessor = before;
+        if self.bridge_state.is_some() {
+            self.find_predecessor();
         }
         Ok(())
     }
 
     /// Looks up the message before the next one, unless it is known. A subscriber that carries messages on stores its
     /// token from the start, and that message identifies the log again even if nothing has come.
-    fn look_before(&mut self) {
-        let Some(reader) = self.reader.as_ref().or(self.behind_gap.as_ref()) else { return };
-        let next = reader.next_told();
-        if self.before.is_none_or(|before| before.next != next) {
-            self.before = Before::look(&self.place, next);
+    fn find_predecessor(&mut self) {
+        let Some(reader) = self.reader.as_ref().or(self.reader_after_gap.as_ref()) else { return };
+        let next = reader.next_reported();
+        if self.predecessor.is_none_or(|before| before.next != next) {
+            self.predecessor = PrecedingMessage::read_from_log(&self.place, next);
         }
     }
 
     /// Returns the message right before the next one, if it is known.
-    fn last(&self) -> Option<Before> {
+    fn preceding_message(&self) -> Option<PrecedingMessage> {
         let reader = self.reader.as_ref()?;
-        let next = reader.next_told();
-        let handed = match &self.carried {
+        let next = reader.next_reported();
+        let handed = match &self.bridge_state {
             Some(carried) => carried.last,
             None => self.last_stamp.map(|stamp| (stamp, reader.calibration())),
         };
-        let handed = handed.and_then(|(stamp, clock)| Before::read(next, stamp, clock.utc_ns_of(stamp)));
-        handed.or(self.before.filter(|before| before.next == next))
+        let handed =
+            handed.and_then(|(stamp, clock)| PrecedingMessage::from_token(next, stamp, clock.utc_ns_of(stamp)));
+        handed.or(self.predecessor.filter(|before| before.next == next))
     }
 
     /// Reports the gap that the subscription begins with, or checks whether a writer has made the log. Returns true if
     /// there is a log to read, and no gap before it.
     #[cold]
-    fn try_attach(&mut self, told: &mut usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<bool, ReceiveError> {
-        if self.behind_gap.is_none() && !self.find()? {
+    fn try_attach(
+        &mut self,
+        told: &mut usize,
+        handler: &mut dyn FnMut(SubscriptionEvent<'_>),
+    ) -> Result<bool, ReceiveError> {
+        if self.reader_after_gap.is_none() && !self.attach_if_exists()? {
             return Ok(false);
         }
-        if let Some(reader) = self.behind_gap.take() {
+        if let Some(reader) = self.reader_after_gap.take() {
             self.reader = Some(reader);
-            handler(Event::Gap(Gap::Reconnected));
+            handler(SubscriptionEvent::Gap(Gap::Reconnected));
             *told = 1;
         }
         Ok(*told == 0)
@@ -136,44 +149,44 @@ impl LogSubscriber {
     /// Checks whether the log still has its name, and moves on to the log that has it now; returns the gap between
     /// them, if any.
     #[cold]
-    fn follow_name(&mut self) -> Option<Followed> {
+    fn follow_successor(&mut self) -> Option<LogSwitch> {
         let old = self.reader.as_ref()?;
-        let next = || Reader::open(&self.place, tickpath_log::Start::Oldest, Registration::Registered);
-        let next = self.name.look(|| old.is_removed(), next)?;
+        let next = || Reader::open(&self.place, tickpath_log::ReaderStart::Oldest, Registration::Registered);
+        let next = self.name_watch.find_successor(|| old.is_removed(), next)?;
         // A publisher that moves on continues its sequence numbers in the new log.
         let missed = match next.first_sequence() == old.sequence() {
             true => Some(next.sequence() - old.sequence()).filter(|&missed| missed > 0).map(Gap::Missed),
             false => Some(Gap::Reconnected),
         };
-        (self.reader, self.last_stamp, self.before) = (Some(next), None, None);
-        if let Some(carried) = &mut self.carried {
+        (self.reader, self.last_stamp, self.predecessor) = (Some(next), None, None);
+        if let Some(carried) = &mut self.bridge_state {
             carried.last = None;
-            self.look_before();
+            self.find_predecessor();
         }
-        Some(Followed { missed })
+        Some(LogSwitch { missed })
     }
 
     #[inline(always)]
-    fn drain(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
-        let Self { reader, last_bytes, last_stamp, carried, .. } = self;
+    fn drain(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
+        let Self { reader, last_bytes, last_stamp, bridge_state: carried, .. } = self;
         let reader = reader.as_mut().expect("attached");
         let drained = match carried {
-            Some(carried) => carry_on(reader, carried, limit, handler),
+            Some(carried) => drain_bridged(reader, carried, limit, handler),
             None => reader.drain(limit, |next| match next {
                 Next::Message(m) => {
                     *last_bytes = m.payload.len();
                     *last_stamp = Some(m.stamp);
-                    handler(Event::of(Message {
+                    handler(SubscriptionEvent::from_message(Message {
                         sequence: Some(m.sequence),
                         stamp: m.stamp,
                         kind: m.kind,
                         payload: m.payload,
-                        origin: None,
+                        id: None,
                     }));
                 }
                 Next::Gap(missed) => {
                     *last_stamp = None;
-                    handler(Event::Gap(Gap::Missed(missed)));
+                    handler(SubscriptionEvent::Gap(Gap::Missed(missed)));
                 }
                 Next::Empty => {}
             }),
@@ -181,10 +194,10 @@ impl LogSubscriber {
         drained.map_err(|e| ReceiveError::Damaged(e.to_string()))
     }
 
-    fn find(&mut self) -> Result<bool, ReceiveError> {
+    fn attach_if_exists(&mut self) -> Result<bool, ReceiveError> {
         match self.attach() {
             Ok(()) => Ok(true),
-            Err(OpenError::NotFound(_)) => Ok(false),
+            Err(LogOpenError::NotFound(_)) => Ok(false),
             Err(e) => Err(ReceiveError::Other(Box::new(e))),
         }
     }
@@ -193,59 +206,59 @@ impl LogSubscriber {
 impl Subscriber for LogSubscriber {
     // Never inlined, so that callers and the warm-up run the same code: a copy would keep nothing warm.
     #[inline(never)]
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         let mut told = 0;
         if limit == 0 || self.reader.is_none() && !self.try_attach(&mut told, handler)? {
             return Ok(told);
         }
         let drained = self.drain(limit, handler)?;
         match drained {
-            0 if self.name.is_due() => match self.follow_name() {
+            0 if self.name_watch.is_due() => match self.follow_successor() {
                 None => Ok(0),
-                Some(Followed { missed: Some(gap) }) => {
-                    handler(Event::Gap(gap));
+                Some(LogSwitch { missed: Some(gap) }) => {
+                    handler(SubscriptionEvent::Gap(gap));
                     Ok(1)
                 }
-                Some(Followed { missed: None }) => self.drain(limit, handler),
+                Some(LogSwitch { missed: None }) => self.drain(limit, handler),
             },
             0 => Ok(0),
             _ => {
-                self.warm.has_worked();
+                self.warm_up.postpone();
                 Ok(drained)
             }
         }
     }
 
-    fn lend(&mut self) -> Result<Lending, LendError> {
-        if self.carried.is_some() {
-            return Err(LendError::NotHere(lent::CARRIES));
+    fn lend(&mut self) -> Result<LendOutcome, LendError> {
+        if self.bridge_state.is_some() {
+            return Err(LendError::Unsupported(lending::BRIDGE_REFUSAL));
         }
-        if self.reader.is_none() && self.behind_gap.is_none() && !self.find()? {
-            return Ok(Lending::Nothing);
+        if self.reader.is_none() && self.reader_after_gap.is_none() && !self.attach_if_exists()? {
+            return Ok(LendOutcome::Nothing);
         }
-        if let Some(reader) = self.behind_gap.take() {
+        if let Some(reader) = self.reader_after_gap.take() {
             self.reader = Some(reader);
-            return Ok(Lending::Gap(Gap::Reconnected));
+            return Ok(LendOutcome::Gap(Gap::Reconnected));
         }
         let reader = self.reader.as_mut().expect("attached");
         let found = reader.lend().map_err(|e| ReceiveError::Damaged(e.to_string()))?;
-        match found.ok_or_else(|| LendError::NotHere(lent::why_not(reader.policy())))? {
+        match found.ok_or_else(|| LendError::Unsupported(lending::refusal_reason(reader.policy())))? {
             NextLent::Message(message) => {
                 self.last_bytes = message.payload().len();
                 self.last_stamp = Some(message.stamp);
-                self.warm.has_worked();
-                Ok(lent::lending(message))
+                self.warm_up.postpone();
+                Ok(lending::lend_outcome(message))
             }
             NextLent::Gap(missed) => {
                 self.last_stamp = None;
-                Ok(Lending::Gap(Gap::Missed(missed)))
+                Ok(LendOutcome::Gap(Gap::Missed(missed)))
             }
-            NextLent::Empty if self.name.is_due() => match self.follow_name() {
-                Some(Followed { missed: Some(gap) }) => Ok(Lending::Gap(gap)),
+            NextLent::Empty if self.name_watch.is_due() => match self.follow_successor() {
+                Some(LogSwitch { missed: Some(gap) }) => Ok(LendOutcome::Gap(gap)),
                 // The next call reads the new log.
-                Some(Followed { missed: None }) | None => Ok(Lending::Nothing),
+                Some(LogSwitch { missed: None }) | None => Ok(LendOutcome::Nothing),
             },
-            NextLent::Empty => Ok(Lending::Nothing),
+            NextLent::Empty => Ok(LendOutcome::Nothing),
         }
     }
 
@@ -253,27 +266,27 @@ impl Subscriber for LogSubscriber {
         match (&mut self.reader, self.wait) {
             (Some(_), Wait::Busy) => _ = self.idle(),
             (Some(reader), wait) => {
-                let timeout_ns = if wait.sleeps() { self.name.sleep_ns(timeout_ns) } else { timeout_ns };
+                let timeout_ns = if wait.sleeps() { self.name_watch.sleep_ns(timeout_ns) } else { timeout_ns };
                 reader.wait(wait, timeout_ns);
-                self.warm.is_cold();
+                self.warm_up.schedule_next();
             }
-            (None, _) if self.behind_gap.is_some() => {}
-            (None, wait) if wait.sleeps() => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
+            (None, _) if self.reader_after_gap.is_some() => {}
+            (None, wait) if wait.sleeps() => tickpath_clock::sleep_ns(timeout_ns.min(ATTACH_INTERVAL_NS)),
             (None, wait) => wait.idle(),
         }
     }
 
-    fn token(&self) -> Option<ResumeToken> {
+    fn resume_token(&self) -> Option<ResumeToken> {
         let reader = self.reader.as_ref()?;
-        let [stamp, utc_ns] = self.last().map_or([0; 2], |last| [last.stamp, last.utc_ns]);
-        let words = [reader.next_told(), reader.identity(), stamp, utc_ns];
-        Some(ResumeToken::new(NAME, words, &OriginTracker::default()))
+        let [stamp, utc_ns] = self.preceding_message().map_or([0; 2], |last| [last.stamp, last.utc_ns]);
+        let words = [reader.next_reported(), reader.identity(), stamp, utc_ns];
+        Some(ResumeToken::new(NAME, words, &MessageIdTracker::default()))
     }
 
-    fn carry_on(&mut self) {
-        self.before = self.last().or(self.before);
-        self.carried = Some(Carried::default());
-        self.look_before();
+    fn enable_bridge_mode(&mut self) {
+        self.predecessor = self.preceding_message().or(self.predecessor);
+        self.bridge_state = Some(BridgeState::default());
+        self.find_predecessor();
     }
 
     fn idle(&mut self) -> bool {
@@ -281,19 +294,19 @@ impl Subscriber for LogSubscriber {
             tickpath_clock::relax();
             return false;
         };
-        let is_due = self.warm.is_due();
+        let is_due = self.warm_up.is_due();
         if is_due {
-            rehearse(&mut self.warm, reader, self.last_bytes);
+            run_warm_up(&mut self.warm_up, reader, self.last_bytes);
         }
         reader.wait(Wait::Busy, 0);
         is_due
     }
 
-    fn keep_warm(&mut self, keep: bool) {
-        self.warm.keep(keep);
+    fn set_warm_up(&mut self, keep: bool) {
+        self.warm_up.set_enabled(keep);
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         match self.reader.as_ref().and_then(Reader::writer) {
             Some(pid) => PublisherState::Alive(pid),
             None => PublisherState::Absent,
@@ -301,11 +314,11 @@ impl Subscriber for LogSubscriber {
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.name.moved())
+        Some(self.name_watch.switches())
     }
 
     fn outage(&self) -> Option<String> {
-        self.name.outage(&self.place)
+        self.name_watch.outage(&self.place)
     }
 
     /// Always 0: a log has each message once.
@@ -314,21 +327,21 @@ impl Subscriber for LogSubscriber {
     }
 
     /// Always 0: a log has the messages in their order.
-    fn late(&self) -> Option<u64> {
+    fn out_of_order(&self) -> Option<u64> {
         Some(0)
     }
 }
 
 /// Warms the code by receiving a message of `bytes` bytes on a private log.
 #[inline(never)]
-fn rehearse(warm: &mut Warm<Heard>, reader: &Reader, bytes: usize) {
+fn run_warm_up(warm: &mut IdleWarmUp<WarmUpPair>, reader: &Reader, bytes: usize) {
     let make = || {
-        let Rehearsal { writer, reader } = reader.rehearsal().ok()?;
-        let place = reader.place().clone();
+        let WarmUpLog { writer, reader } = reader.warm_up_log().ok()?;
+        let place = reader.path().clone();
         let clock = HostClock::get().ok()?;
-        Some((writer, LogSubscriber::new(place, clock, Start::Now, Wait::Busy, Some(reader))))
+        Some((writer, LogSubscriber::new(place, clock, StartPosition::Now, Wait::Busy, Some(reader))))
     };
-    let Some(((writer, subscriber), message)) = warm.stage(make, bytes) else { return };
+    let Some(((writer, subscriber), message)) = warm.prepare(make, bytes) else { return };
     let _ = writer.publish(0, FIRST_KIND, message);
     let subscriber: &mut dyn Subscriber = black_box(subscriber);
     let _ = subscriber.poll(1, &mut |event| {
@@ -338,12 +351,12 @@ fn rehearse(warm: &mut Warm<Heard>, reader: &Reader, bytes: usize) {
 
 /// Hands over messages with an origin: the log's identity and the boot of the writer as publisher id, and the sequence
 /// number. A log that lost its end with its host continues its numbers from there, under another boot.
-fn carry_on(
+fn drain_bridged(
     reader: &mut Reader,
-    carried: &mut Carried,
+    carried: &mut BridgeState,
     limit: usize,
-    handler: &mut dyn FnMut(Event<'_>),
-) -> Result<usize, ReadError> {
+    handler: &mut dyn FnMut(SubscriptionEvent<'_>),
+) -> Result<usize, LogReadError> {
     for count in 0..limit {
         let (sequence, stamp, kind) = match reader.next()? {
             Next::Message(message) => {
@@ -353,16 +366,22 @@ fn carry_on(
             }
             Next::Gap(missed) => {
                 carried.last = None;
-                handler(Event::Gap(Gap::Missed(missed)));
+                handler(SubscriptionEvent::Gap(Gap::Missed(missed)));
                 continue;
             }
             Next::Empty => return Ok(count),
         };
         let calibration = reader.calibration();
         carried.last = Some((stamp, calibration));
-        let clock = clock_of(&calibration);
-        let origin = Some(Origin { clock, publisher: reader.identity() ^ clock, number: sequence });
-        handler(Event::Message(Message { sequence: Some(sequence), stamp, kind, payload: &carried.copy, origin }));
+        let clock = clock_id(&calibration);
+        let origin = Some(MessageId { clock, publisher: reader.identity() ^ clock, sequence });
+        handler(SubscriptionEvent::Message(Message {
+            sequence: Some(sequence),
+            stamp,
+            kind,
+            payload: &carried.copy,
+            id: origin,
+        }));
     }
     Ok(limit)
 }

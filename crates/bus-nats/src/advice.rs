@@ -1,13 +1,13 @@
 //! Advice on a server's settings that cost time or lose messages.
 
-use tickpath_bus_api::{About, Advice};
+use tickpath_bus_api::{Advice, ServerDescription};
 
 /// Returns the advice on all settings that are checked.
-pub(crate) fn advise(about: &About) -> Vec<Advice> {
+pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
     let longest =
         about.setting("max_payload").map(|bytes| Advice::good("NATS longest message", format!("{bytes} bytes")));
     let mut found = vec![longest.unwrap_or_else(|why| Advice::unknown("NATS longest message", why))];
-    found.extend(kept(about));
+    found.extend(storage_advice(about));
     if about.setting("kept") == Ok("disk") {
         found.push(Advice::safety(
             "NATS sync_interval",
@@ -22,7 +22,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
 }
 
 /// Returns the advice on the storage that the URL asks for, and what it can lose.
-fn kept(about: &About) -> Option<Advice> {
+fn storage_advice(about: &ServerDescription) -> Option<Advice> {
     let (kept, replicas) = (about.setting("kept").ok()?, about.setting("replicas").ok()?);
     let name = "NATS messages are kept";
     Some(match (kept, replicas) {

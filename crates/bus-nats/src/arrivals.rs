@@ -3,35 +3,35 @@
 use async_nats::Message;
 use tickpath_bus_api::{Gap, Mailbox, ReceiveError};
 
-use crate::place::Place;
+use crate::position::JetStreamPosition;
 use crate::receipt::Receipt;
 
 /// The mailbox: arrivals, and news of losses and errors.
-pub(crate) type Mail<T> = Mailbox<Result<T, News>>;
+pub(crate) type ArrivalMailbox<T> = Mailbox<Result<T, FeedReport>>;
 
 /// A report of the thread to its caller, as a sentence.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum FeedReport {
     /// Nothing comes any more, until an operator changes something.
-    Final(String),
+    PermanentError(String),
     /// Messages of a queue are gone. Those behind this report come from another connection, or from another queue.
-    Gone(String),
+    MessagesLost(String),
     /// Messages that were received are not acknowledged, and are redelivered.
     NotAcknowledged(String),
 }
 
-impl From<News> for ReceiveError {
-    fn from(news: News) -> Self {
+impl From<FeedReport> for ReceiveError {
+    fn from(news: FeedReport) -> Self {
         match news {
-            News::Final(sentence) => Self::Other(sentence.into()),
-            News::Gone(sentence) => Self::Gone(sentence),
-            News::NotAcknowledged(sentence) => Self::NotAcknowledged(sentence),
+            FeedReport::PermanentError(sentence) => Self::Other(sentence.into()),
+            FeedReport::MessagesLost(sentence) => Self::MessagesLost(sentence),
+            FeedReport::NotAcknowledged(sentence) => Self::NotAcknowledged(sentence),
         }
     }
 }
 
 /// An arrival of a topic.
-pub(crate) enum Arrival {
+pub(crate) enum TopicArrival {
     /// A message, with its place in the topic where JetStream counts it.
     Message {
         /// JetStream's metadata of the message.
@@ -44,56 +44,56 @@ pub(crate) enum Arrival {
         /// Their number, if known.
         gap: Gap,
         /// The place behind them, where it is known.
-        place: Option<Place>,
+        position: Option<JetStreamPosition>,
     },
 }
 
 /// The thread's side of the mailbox. Until a message comes, it holds one unread loss and one unread final error at
 /// most.
-pub(crate) struct Arrived<T> {
-    mailbox: Mail<T>,
+pub(crate) struct ArrivalSender<T> {
+    mailbox: ArrivalMailbox<T>,
     /// The number of items behind the last loss, if no message has come since.
     behind_loss: Option<usize>,
     /// The number of items behind the last final error, if no message has come since.
     behind_final: Option<usize>,
 }
 
-impl<T> Arrived<T> {
+impl<T> ArrivalSender<T> {
     /// Makes the thread's side of this mailbox.
-    pub fn new(mailbox: Mail<T>) -> Self {
+    pub fn new(mailbox: ArrivalMailbox<T>) -> Self {
         Self { mailbox, behind_loss: None, behind_final: None }
     }
 
     /// Puts a message or gap.
     pub fn put(&mut self, arrival: T) {
         (self.behind_loss, self.behind_final) = (None, None);
-        self.mailbox.put(Ok(arrival));
+        self.mailbox.push(Ok(arrival));
     }
 
     /// Puts a report.
-    pub fn tell(&mut self, news: News) {
-        self.leave(Err(news));
+    pub fn report(&mut self, news: FeedReport) {
+        self.put_report(Err(news));
     }
 
     /// Reports a loss, unless an unread loss lies behind all messages and covers this one, too.
-    pub fn tell_loss(&mut self, loss: Result<T, News>) {
+    pub fn report_loss(&mut self, loss: Result<T, FeedReport>) {
         if !self.is_unread(self.behind_loss) {
-            self.leave(loss);
+            self.put_report(loss);
             self.behind_loss = Some(0);
         }
     }
 
     /// Reports an error that does not pass by itself, unless such an error lies unread behind all messages.
-    pub fn tell_final(&mut self, sentence: String) {
+    pub fn report_permanent(&mut self, sentence: String) {
         if !self.is_unread(self.behind_final) {
-            self.tell(News::Final(sentence));
+            self.report(FeedReport::PermanentError(sentence));
             self.behind_final = Some(0);
         }
     }
 
     /// Takes the oldest unread item back.
-    pub fn take(&self) -> Option<Result<T, News>> {
-        self.mailbox.take()
+    pub fn take_back(&self) -> Option<Result<T, FeedReport>> {
+        self.mailbox.pop()
     }
 
     /// Returns true if the item with that many items behind it is unread. The oldest item is read first, so it is
@@ -102,55 +102,55 @@ impl<T> Arrived<T> {
         behind.is_some_and(|behind| self.mailbox.len() > behind)
     }
 
-    fn leave(&mut self, news: Result<T, News>) {
+    fn put_report(&mut self, news: Result<T, FeedReport>) {
         for behind in [&mut self.behind_loss, &mut self.behind_final].into_iter().flatten() {
             *behind += 1;
         }
-        self.mailbox.put(news);
+        self.mailbox.push(news);
     }
 }
 
 /// The caller's side of the mailbox.
-pub(crate) struct Arrivals<T> {
-    mailbox: Mail<T>,
+pub(crate) struct ArrivalReceiver<T> {
+    mailbox: ArrivalMailbox<T>,
     /// An arrival that is to be handed over once more.
-    back: Option<T>,
+    returned: Option<T>,
     /// News that came behind other arrivals, for the next call.
-    news: Option<News>,
+    pending_report: Option<FeedReport>,
 }
 
-impl<T> Arrivals<T> {
+impl<T> ArrivalReceiver<T> {
     /// Makes the caller's side of this mailbox.
-    pub fn new(mailbox: Mail<T>) -> Self {
-        Self { mailbox, back: None, news: None }
+    pub fn new(mailbox: ArrivalMailbox<T>) -> Self {
+        Self { mailbox, returned: None, pending_report: None }
     }
 
     /// Returns the number of unread items.
     #[inline]
     pub fn unread(&self) -> usize {
-        self.mailbox.len() + usize::from(self.back.is_some())
+        self.mailbox.len() + usize::from(self.returned.is_some())
     }
 
     /// Hands over arrivals until `limit` is reached by the counts that `hand_over` returns, and returns their sum; an
     /// arrival that `hand_over` returns is handed over once more, first. News come after the arrivals before them: in a
     /// later call if this call has handed over any, or if `has_some`.
-    pub fn take(
+    pub fn take_arrivals(
         &mut self,
         limit: usize,
         has_some: bool,
         mut hand_over: impl FnMut(T) -> (usize, Option<T>),
     ) -> Result<usize, ReceiveError> {
-        if self.news.is_none() {
+        if self.pending_report.is_none() {
             let mut count = 0;
             while count < limit {
-                match self.back.take().map(Ok).or_else(|| self.mailbox.take()) {
+                match self.returned.take().map(Ok).or_else(|| self.mailbox.pop()) {
                     Some(Ok(arrival)) => {
                         let (handed_over, back) = hand_over(arrival);
                         count += handed_over;
-                        self.back = back;
+                        self.returned = back;
                     }
                     Some(Err(news)) => {
-                        self.news = Some(news);
+                        self.pending_report = Some(news);
                         break;
                     }
                     None => break,
@@ -163,12 +163,12 @@ impl<T> Arrivals<T> {
         if has_some {
             return Ok(0);
         }
-        self.news.take().map_or(Ok(0), |news| Err(news.into()))
+        self.pending_report.take().map_or(Ok(0), |news| Err(news.into()))
     }
 
     /// Sleeps until an item is there, or until the timeout.
     pub fn wait(&self, timeout_ns: u64) {
-        if self.news.is_none() && self.back.is_none() {
+        if self.pending_report.is_none() && self.returned.is_none() {
             self.mailbox.wait(timeout_ns);
         }
     }
@@ -179,36 +179,36 @@ mod tests {
     use super::*;
 
     /// Returns all items, in order.
-    fn read(mailbox: &Mail<&'static str>) -> Vec<String> {
-        let next = || mailbox.take();
+    fn read(mailbox: &ArrivalMailbox<&'static str>) -> Vec<String> {
+        let next = || mailbox.pop();
         std::iter::from_fn(next).map(|mail| mail.map_or_else(|news| format!("{news:?}"), str::to_owned)).collect()
     }
 
     #[test]
     fn a_loss_and_a_final_word_lie_there_once_and_in_order() {
         let mailbox = Mailbox::new();
-        let mut arrived = Arrived::new(mailbox.clone());
+        let mut arrived = ArrivalSender::new(mailbox.clone());
         for sentence in ["a", "b", "c"] {
-            arrived.tell_loss(Ok("gap"));
-            arrived.tell_final(sentence.to_owned());
+            arrived.report_loss(Ok("gap"));
+            arrived.report_permanent(sentence.to_owned());
         }
         assert_eq!(read(&mailbox), ["gap", "Final(\"a\")"]);
-        arrived.tell_final("d".to_owned());
+        arrived.report_permanent("d".to_owned());
         arrived.put("message");
-        arrived.tell_final("e".to_owned());
-        arrived.tell_loss(Ok("gap"));
+        arrived.report_permanent("e".to_owned());
+        arrived.report_loss(Ok("gap"));
         assert_eq!(read(&mailbox), ["Final(\"d\")", "message", "Final(\"e\")", "gap"]);
     }
 
     #[test]
     fn a_loss_behind_an_unread_final_word_is_told() {
         let mailbox = Mailbox::new();
-        let mut arrived = Arrived::new(mailbox.clone());
-        arrived.tell_loss(Ok("gap"));
-        arrived.tell_final("a".to_owned());
-        assert!(mailbox.take().is_some_and(|first| first.is_ok()), "the first loss is read");
-        arrived.tell_loss(Ok("gap"));
-        arrived.tell_final("b".to_owned());
+        let mut arrived = ArrivalSender::new(mailbox.clone());
+        arrived.report_loss(Ok("gap"));
+        arrived.report_permanent("a".to_owned());
+        assert!(mailbox.pop().is_some_and(|first| first.is_ok()), "the first loss is read");
+        arrived.report_loss(Ok("gap"));
+        arrived.report_permanent("b".to_owned());
         assert_eq!(read(&mailbox), ["Final(\"a\")", "gap"]);
     }
 }

@@ -9,65 +9,65 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use tickpath_bus_api::{Outage, Pause};
+use tickpath_bus_api::{Backoff, Outage};
 use tokio::sync::oneshot;
 use tokio::task::coop::unconstrained;
 use tokio::time::sleep;
 
-use crate::connected::Connected;
-use crate::error::ServerError;
-use crate::link::Engine;
-use crate::server::Server;
+use crate::blocking_connection::LocalRuntime;
+use crate::connection::NatsConnection;
+use crate::error::NatsServerError;
+use crate::server::NatsEndpoint;
 
 /// The pause before a reconnect.
-const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
+const PAUSE: Backoff = Backoff::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// The number of checks per silence. Checks are counted, not timed, because a process that was paused did not receive
 /// meanwhile.
-const LOOKS: u32 = 8;
+const CHECKS_PER_SILENCE: u32 = 8;
 
 /// The work of a background thread.
-pub(crate) trait Feed: Send + 'static {
+pub(crate) trait BackgroundFeed: Send + 'static {
     /// Subscribes, on each new connection; returns when the server has confirmed it.
-    async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError>;
+    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError>;
 
     /// Puts messages into the caller's mailbox until the connection is lost.
-    async fn run(&mut self, connected: &Connected) -> Result<Infallible, ServerError>;
+    async fn run(&mut self, connected: &NatsConnection) -> Result<Infallible, NatsServerError>;
 
     /// Gives back the messages that were not handed over.
-    async fn detach(&mut self, connected: &Connected) -> Result<(), ServerError>;
+    async fn detach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError>;
 
     /// Reports to the caller an error that does not pass by itself.
-    fn tell(&mut self, sentence: String);
+    fn report_error(&mut self, sentence: String);
 }
 
 /// The handle of the thread, which stops when the handle is dropped.
-pub(crate) struct Background {
+pub(crate) struct ReceiverThread {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     reconnects: Arc<AtomicU64>,
     outage: Outage,
 }
 
-impl Background {
+impl ReceiverThread {
     /// Starts the thread; returns when the feed is attached for the first time.
-    pub fn start<F: Feed>(server: Arc<Server>, feed: F) -> Result<Self, ServerError> {
+    pub fn start<F: BackgroundFeed>(server: Arc<NatsEndpoint>, feed: F) -> Result<Self, NatsServerError> {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
         let (reconnects, outage) = (Arc::new(AtomicU64::new(0)), Outage::default());
-        let life = Life {
+        let life = ReceiverThreadState {
             server,
             feed,
             opened: Some(opened),
             pause: PAUSE,
             reconnects: reconnects.clone(),
             outage: outage.clone(),
-            passed_over: 0,
+            skipped_servers: 0,
         };
-        let thread = Builder::new().name("nats".to_owned()).spawn(move || life.live(stopped));
-        let thread = Some(thread.map_err(ServerError::NoThread)?);
+        let thread = Builder::new().name("nats".to_owned()).spawn(move || life.run_connections(stopped));
+        let thread = Some(thread.map_err(NatsServerError::NoThread)?);
         let background = Self { stop: Some(stop), thread, reconnects, outage };
-        outcome.recv().unwrap_or(Err(ServerError::Closed))?;
+        outcome.recv().unwrap_or(Err(NatsServerError::Closed))?;
         Ok(background)
     }
 
@@ -78,11 +78,11 @@ impl Background {
 
     /// Returns why there is no connection now, in a sentence.
     pub fn outage(&self) -> Option<String> {
-        self.outage.why()
+        self.outage.reason()
     }
 }
 
-impl Drop for Background {
+impl Drop for ReceiverThread {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -93,46 +93,46 @@ impl Drop for Background {
 }
 
 /// The state of the thread.
-struct Life<F> {
-    server: Arc<Server>,
+struct ReceiverThreadState<F> {
+    server: Arc<NatsEndpoint>,
     feed: F,
     /// The channel to the caller that waits for the first connection, until it is there.
-    opened: Option<SyncSender<Result<(), ServerError>>>,
+    opened: Option<SyncSender<Result<(), NatsServerError>>>,
     /// The pause before the next connection.
-    pause: Pause,
+    pause: Backoff,
     reconnects: Arc<AtomicU64>,
     outage: Outage,
     /// The number of servers in a row that had no JetStream or no leader.
-    passed_over: usize,
+    skipped_servers: usize,
 }
 
 /// The end of a connection.
-enum End {
+enum NatsConnectionEnd {
     /// The handle was dropped.
     Stopped,
     /// The connection was never usable.
-    Failed(ServerError),
+    Failed(NatsServerError),
     /// The connection was lost.
-    Lost(ServerError),
+    Lost(NatsServerError),
 }
 
-impl<F: Feed> Life<F> {
-    fn live(mut self, mut stop: oneshot::Receiver<()>) {
+impl<F: BackgroundFeed> ReceiverThreadState<F> {
+    fn run_connections(mut self, mut stop: oneshot::Receiver<()>) {
         loop {
             let first = self.server.first();
             let error = match self.next_connection(&mut stop) {
-                End::Stopped => return,
-                End::Lost(error) => {
+                NatsConnectionEnd::Stopped => return,
+                NatsConnectionEnd::Lost(error) => {
                     self.pause.reset();
                     self.pause.grow();
                     error
                 }
-                End::Failed(error) => {
+                NatsConnectionEnd::Failed(error) => {
                     self.pause.grow();
                     error
                 }
             };
-            if self.passes_over(first, &error) {
+            if self.skips_server(first, &error) {
                 continue;
             }
             if let Some(opened) = self.opened.take() {
@@ -140,49 +140,53 @@ impl<F: Feed> Life<F> {
                 return;
             }
             let sentence = format!("{} {error}", self.server.name());
-            if !error.may_pass() {
-                self.feed.tell(sentence.clone());
+            if !error.is_transient() {
+                self.feed.report_error(sentence.clone());
             }
-            self.outage.say(sentence);
+            self.outage.begin(sentence);
         }
     }
 
     /// Reports whether to try another server, because this one has no JetStream or no leader. The answer of the last
     /// server stands.
-    fn passes_over(&mut self, first: usize, error: &ServerError) -> bool {
-        if !error.is_elsewhere() {
-            self.passed_over = 0;
+    fn skips_server(&mut self, first: usize, error: &NatsServerError) -> bool {
+        if !error.is_server_specific() {
+            self.skipped_servers = 0;
             return false;
         }
-        self.server.pass_over(first);
-        self.passed_over = (self.passed_over + 1) % self.server.count();
-        self.passed_over > 0
+        self.server.skip_server(first);
+        self.skipped_servers = (self.skipped_servers + 1) % self.server.count();
+        self.skipped_servers > 0
     }
 
     /// Runs one connection. Each has a runtime of its own, so that none of its tasks outlives it.
-    fn next_connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
-        match Engine::of_receiver() {
-            Ok(engine) => engine.run(self.connection(stop)),
+    fn next_connection(&mut self, stop: &mut oneshot::Receiver<()>) -> NatsConnectionEnd {
+        match LocalRuntime::of_receiver() {
+            Ok(engine) => engine.run(self.run_connection(stop)),
             Err(e) => {
                 self.pause.sleep();
-                if stop.try_recv() == Err(oneshot::error::TryRecvError::Empty) { End::Failed(e) } else { End::Stopped }
+                if stop.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
+                    NatsConnectionEnd::Failed(e)
+                } else {
+                    NatsConnectionEnd::Stopped
+                }
             }
         }
     }
 
-    async fn connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
+    async fn run_connection(&mut self, stop: &mut oneshot::Receiver<()>) -> NatsConnectionEnd {
         let Self { server, feed, opened, pause, reconnects, outage, .. } = self;
         let opening = async {
-            if !pause.now().is_zero() {
-                sleep(pause.now()).await;
+            if !pause.current().is_zero() {
+                sleep(pause.current()).await;
             }
-            let connected = Connected::open(server).await?;
-            connected.bounded(connected.patiently(async || feed.attach(&connected).await)).await?;
-            Ok::<_, ServerError>(connected)
+            let connected = NatsConnection::open(server).await?;
+            connected.with_timeout(connected.retry_until_leader(async || feed.attach(&connected).await)).await?;
+            Ok::<_, NatsServerError>(connected)
         };
-        let connected = match unless(stop, opening).await {
-            None => return End::Stopped,
-            Some(Err(e)) => return End::Failed(e),
+        let connected = match run_unless_stopped(stop, opening).await {
+            None => return NatsConnectionEnd::Stopped,
+            Some(Err(e)) => return NatsConnectionEnd::Failed(e),
             Some(Ok(connected)) => connected,
         };
         match opened.take() {
@@ -190,47 +194,51 @@ impl<F: Feed> Life<F> {
             None => _ = reconnects.fetch_add(1, Ordering::Relaxed),
         }
         outage.end();
-        match unless(stop, until_lost(feed, &connected, server.silence())).await {
-            Some(e) => End::Lost(e),
+        match run_unless_stopped(stop, run_until_lost(feed, &connected, server.silence())).await {
+            Some(e) => NatsConnectionEnd::Lost(e),
             None => {
                 // A message that cannot be given back now is redelivered later.
-                let _ = connected.bounded(feed.detach(&connected)).await;
-                End::Stopped
+                let _ = connected.with_timeout(feed.detach(&connected)).await;
+                NatsConnectionEnd::Stopped
             }
         }
     }
 }
 
 /// Runs the feed until the connection is lost; messages that have come by then are still handed on.
-async fn until_lost<F: Feed>(feed: &mut F, connected: &Connected, silence: Duration) -> ServerError {
+async fn run_until_lost<F: BackgroundFeed>(
+    feed: &mut F,
+    connected: &NatsConnection,
+    silence: Duration,
+) -> NatsServerError {
     // The library's task and the feed take turns; the feed's turn ends when no message is left.
     let running = pin!(unconstrained(feed.run(connected)));
     let failing = pin!(async {
-        match select(pin!(connected.failed()), pin!(until_silent(connected, silence))).await {
+        match select(pin!(connected.failure()), pin!(until_silent(connected, silence))).await {
             Either::Left((error, _)) | Either::Right((error, _)) => error,
         }
     });
     match select(running, failing).await {
-        Either::Left((ended, _)) => ended.err().unwrap_or(ServerError::Closed),
+        Either::Left((ended, _)) => ended.err().unwrap_or(NatsServerError::Closed),
         Either::Right((error, _)) => error,
     }
 }
 
 /// Returns when the server has sent nothing for `silence`; the library pings it twice in that time.
-async fn until_silent(connected: &Connected, silence: Duration) -> ServerError {
+async fn until_silent(connected: &NatsConnection, silence: Duration) -> NatsServerError {
     let heard = || connected.client.statistics().in_bytes.load(Ordering::Relaxed);
     let (mut before, mut quiet) = (heard(), 0);
-    while quiet < LOOKS {
-        sleep(silence / LOOKS).await;
+    while quiet < CHECKS_PER_SILENCE {
+        sleep(silence / CHECKS_PER_SILENCE).await;
         let now = heard();
         quiet = if now == before { quiet + 1 } else { 0 };
         before = now;
     }
-    ServerError::Silent(silence)
+    NatsServerError::Silent(silence)
 }
 
 /// Runs `work`; returns none if it is stopped before the end.
-async fn unless<T>(stop: &mut oneshot::Receiver<()>, work: impl Future<Output = T>) -> Option<T> {
+async fn run_unless_stopped<T>(stop: &mut oneshot::Receiver<()>, work: impl Future<Output = T>) -> Option<T> {
     match select(pin!(work), stop).await {
         Either::Left((done, _)) => Some(done),
         Either::Right(_) => None,

@@ -4,48 +4,48 @@ use async_nats::jetstream::AckKind;
 use async_nats::{StatusCode, Subject, Subscriber};
 use futures_util::StreamExt;
 
-use crate::connected::Connected;
-use crate::error::ServerError;
+use crate::connection::NatsConnection;
+use crate::error::NatsServerError;
 
 /// The subscription that receives the answers.
 pub(crate) struct Confirmations {
     address: String,
     subscription: Subscriber,
     /// The number of requests so far: each has an address of its own.
-    questions: u64,
+    request_count: u64,
 }
 
 impl Confirmations {
     /// Subscribes.
-    pub async fn open(connected: &Connected) -> Result<Self, ServerError> {
+    pub async fn open(connected: &NatsConnection) -> Result<Self, NatsServerError> {
         let address = connected.client.new_inbox();
-        let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(ServerError::closed)?;
-        Ok(Self { address, subscription, questions: 0 })
+        let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(NatsServerError::closed)?;
+        Ok(Self { address, subscription, request_count: 0 })
     }
 
     /// Acknowledges the messages with these reply subjects; returns when the server has answered for each. Counts the
     /// answers in `confirmed` as they come.
-    pub async fn ask(
+    pub async fn confirm(
         &mut self,
-        connected: &Connected,
+        connected: &NatsConnection,
         replies: &[Subject],
         kind: AckKind,
         confirmed: &mut usize,
-    ) -> Result<(), ServerError> {
-        self.questions += 1;
-        let address = Subject::from(format!("{}.{}", self.address, self.questions));
+    ) -> Result<(), NatsServerError> {
+        self.request_count += 1;
+        let address = Subject::from(format!("{}.{}", self.address, self.request_count));
         for reply in replies {
             connected.client.publish_with_reply(reply.clone(), address.clone(), kind.into()).await?;
         }
         while *confirmed < replies.len() {
-            let answer = self.subscription.next().await.ok_or(ServerError::Closed)?;
+            let answer = self.subscription.next().await.ok_or(NatsServerError::Closed)?;
             if answer.subject != address {
                 // A late answer to an earlier request.
                 continue;
             }
             if answer.status == Some(StatusCode::NO_RESPONDERS) {
                 // The server has no stream with such messages any more.
-                return Err(ServerError::StreamGone);
+                return Err(NatsServerError::StreamGone);
             }
             *confirmed += 1;
         }

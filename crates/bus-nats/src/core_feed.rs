@@ -6,14 +6,14 @@ use async_nats::{Message, Subject, Subscriber};
 use futures_util::StreamExt;
 use tickpath_bus_api::{Gap, wire};
 
-use crate::arrivals::{Arrival, Arrived, News};
-use crate::background::Feed;
+use crate::arrivals::{ArrivalSender, FeedReport, TopicArrival};
+use crate::background::BackgroundFeed;
 use crate::backlog::Backlog;
-use crate::connected::Connected;
-use crate::error::ServerError;
+use crate::connection::NatsConnection;
+use crate::error::NatsServerError;
 
 /// A queue group: the pullers that share the messages of a subject.
-pub(crate) struct Group {
+pub(crate) struct QueueGroup {
     /// The group's name on the server.
     pub name: &'static str,
     /// The queue's name.
@@ -25,23 +25,28 @@ pub(crate) struct Group {
 /// A subject, subscribed alone or in a group that shares its messages.
 pub(crate) struct CoreFeed {
     subject: Subject,
-    group: Option<Group>,
-    mailbox: Arrived<Arrival>,
+    group: Option<QueueGroup>,
+    mailbox: ArrivalSender<TopicArrival>,
     backlog: Backlog,
     subscription: Option<Subscriber>,
 }
 
 impl CoreFeed {
     /// Makes a feed that is not subscribed yet.
-    pub fn new(subject: String, group: Option<Group>, mailbox: Arrived<Arrival>, backlog: Backlog) -> Self {
+    pub fn new(
+        subject: String,
+        group: Option<QueueGroup>,
+        mailbox: ArrivalSender<TopicArrival>,
+        backlog: Backlog,
+    ) -> Self {
         Self { subject: subject.into(), group, mailbox, backlog, subscription: None }
     }
 
     /// Reports that messages may be lost, once for losses without a message in between.
-    fn tell_loss(&mut self) {
-        self.mailbox.tell_loss(match &self.group {
-            None => Ok(Arrival::Gap { gap: Gap::Reconnected, place: None }),
-            Some(group) => Err(News::Gone(format!(
+    fn report_loss(&mut self) {
+        self.mailbox.report_loss(match &self.group {
+            None => Ok(TopicArrival::Gap { gap: Gap::Reconnected, position: None }),
+            Some(group) => Err(FeedReport::MessagesLost(format!(
                 "the connection to the queue '{}' was lost, or this puller was too slow; what came meanwhile is gone \
                  if nobody else pulled it",
                 group.queue
@@ -52,43 +57,43 @@ impl CoreFeed {
     /// Returns true if the caller wants this message: a queue takes those of other programs only if it was opened for
     /// them.
     fn is_wanted(&self, message: &Message) -> bool {
-        self.group.as_ref().is_none_or(|group| wire::pulled(&message.payload, group.foreign).is_some())
+        self.group.as_ref().is_none_or(|group| wire::decode_pulled(&message.payload, group.foreign).is_some())
     }
 }
 
-impl Feed for CoreFeed {
-    async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError> {
+impl BackgroundFeed for CoreFeed {
+    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
         let subscribed = match &self.group {
             Some(group) => connected.client.queue_subscribe(self.subject.clone(), group.name.to_owned()).await,
             None => connected.client.subscribe(self.subject.clone()).await,
         };
-        let subscription = subscribed.map_err(ServerError::closed)?;
+        let subscription = subscribed.map_err(NatsServerError::closed)?;
         connected.round_trip().await?;
         if self.subscription.replace(subscription).is_some() {
-            self.tell_loss();
+            self.report_loss();
         }
         Ok(())
     }
 
-    async fn run(&mut self, _connected: &Connected) -> Result<Infallible, ServerError> {
+    async fn run(&mut self, _connected: &NatsConnection) -> Result<Infallible, NatsServerError> {
         loop {
-            let subscription = self.subscription.as_mut().ok_or(ServerError::Closed)?;
-            let message = subscription.next().await.ok_or(ServerError::Closed)?;
+            let subscription = self.subscription.as_mut().ok_or(NatsServerError::Closed)?;
+            let message = subscription.next().await.ok_or(NatsServerError::Closed)?;
             if !self.is_wanted(&message) {
                 continue;
             }
             if !self.backlog.admit(&message) {
-                return Err(ServerError::Closed);
+                return Err(NatsServerError::Closed);
             }
-            self.mailbox.put(Arrival::Message { receipt: None, message });
+            self.mailbox.put(TopicArrival::Message { receipt: None, message });
         }
     }
 
-    async fn detach(&mut self, _connected: &Connected) -> Result<(), ServerError> {
+    async fn detach(&mut self, _connected: &NatsConnection) -> Result<(), NatsServerError> {
         Ok(())
     }
 
-    fn tell(&mut self, sentence: String) {
-        self.mailbox.tell_final(sentence);
+    fn report_error(&mut self, sentence: String) {
+        self.mailbox.report_permanent(sentence);
     }
 }

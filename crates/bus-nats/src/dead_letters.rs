@@ -5,35 +5,40 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Config;
 use async_nats::{HeaderMap, Message, Subject};
 
-use crate::connected::Connected;
-use crate::error::ServerError;
+use crate::connection::NatsConnection;
+use crate::error::NatsServerError;
 use crate::receipt::Receipt;
 use crate::stream;
 
 /// The prefix of the headers that are meant for the server.
-const OF_SERVER: &str = "Nats-";
+const SERVER_HEADER_PREFIX: &str = "Nats-";
 
 /// The dead-letter queue.
-pub(crate) struct DeadLetters {
+pub(crate) struct DeadLetterQueue {
     /// Max deliveries before a message is moved.
-    pub most_deliveries: u32,
+    pub max_deliveries: u32,
     /// The configuration of its stream.
     pub stream: Config,
 }
 
-impl DeadLetters {
+impl DeadLetterQueue {
     /// Returns true if this message was delivered too often.
-    pub fn takes(&self, receipt: &Receipt) -> bool {
-        receipt.deliveries > self.most_deliveries
+    pub fn is_over_limit(&self, receipt: &Receipt) -> bool {
+        receipt.deliveries > self.max_deliveries
     }
 
     /// Stores a whole message there; returns when the server has it. The server drops a second copy within the queue's
     /// duplicate window.
-    pub async fn keep(&self, connected: &Connected, message: &Message, receipt: &Receipt) -> Result<(), ServerError> {
+    pub async fn store(
+        &self,
+        connected: &NatsConnection,
+        message: &Message,
+        receipt: &Receipt,
+    ) -> Result<(), NatsServerError> {
         stream::ensure(connected, &self.stream).await?;
         let subject = Subject::from(self.stream.subjects.concat());
         let bare = || PublishMessage::build().payload(message.payload.clone());
-        let whole = bare().headers(headers(message)).message_id(id(receipt));
+        let whole = bare().headers(headers(message)).message_id(duplicate_id(receipt));
         let sent = match connected.context.send_publish(subject.clone(), whole).await {
             // A message of full length from another program had no id, and leaves no room for one.
             Err(e) if e.kind() == PublishErrorKind::MaxPayloadExceeded => {
@@ -48,7 +53,7 @@ impl DeadLetters {
 
 /// Returns the id by which the server detects a duplicate: no two messages of a queue share place and time. It is as
 /// long as the id that the message had, so that the longest message still fits.
-fn id(receipt: &Receipt) -> String {
+fn duplicate_id(receipt: &Receipt) -> String {
     format!("{:016x}{:016x}", receipt.time_ns, receipt.sequence)
 }
 
@@ -57,7 +62,7 @@ fn headers(message: &Message) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for (name, values) in message.headers.iter().flat_map(HeaderMap::iter) {
         let text: &str = name.as_ref();
-        if !text.starts_with(OF_SERVER) {
+        if !text.starts_with(SERVER_HEADER_PREFIX) {
             values.iter().for_each(|value| kept.append(name.clone(), value.clone()));
         }
     }
@@ -91,6 +96,6 @@ mod tests {
     #[test]
     fn an_id_is_as_long_as_that_of_a_message() {
         let receipt = Receipt { sequence: 2, deliveries: 4, time_ns: 1_795_192_033_655_981_456, pending: 0 };
-        assert_eq!(id(&receipt), "18e9cda4adad05900000000000000002");
+        assert_eq!(duplicate_id(&receipt), "18e9cda4adad05900000000000000002");
     }
 }

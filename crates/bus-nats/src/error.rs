@@ -12,10 +12,10 @@ use async_nats::jetstream::context::{
 use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind, RawMessageError, RawMessageErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{ConnectErrorKind, PublishError, PublishErrorKind, RequestError, RequestErrorKind};
-use tickpath_tls::why_not;
+use tickpath_tls::tls_failure;
 
 /// Errors that a server sends during a login, in lower case, and that pass by themselves. NATS has no codes for them.
-const PASSING: [&str; 4] = [
+const TRANSIENT_ERRORS: [&str; 4] = [
     "maximum connections exceeded",
     "maximum account active connections exceeded",
     "maximum subscriptions exceeded",
@@ -23,14 +23,14 @@ const PASSING: [&str; 4] = [
 ];
 
 /// Errors that mean that the login itself was refused.
-const LOGINS: [&str; 2] = ["user authentication expired", "account authentication expired"];
+const LOGIN_ERRORS: [&str; 2] = ["user authentication expired", "account authentication expired"];
 
 /// Max characters of a server's own text that a sentence repeats.
-const MOST_SAID: usize = 1024;
+const MAX_TEXT_CHARS: usize = 1024;
 
 /// The options of a URL that decide what a connect error means.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ErrorContext<'a> {
     /// True if the URL has a login.
     pub has_login: bool,
     /// True if that login is a file.
@@ -43,13 +43,13 @@ pub(crate) struct Asked<'a> {
 
 /// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServerError {
+pub(crate) enum NatsServerError {
     /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(String),
     /// No process listens on the port.
     #[error("refused the connection; start nats-server, or check host and port")]
-    NobodyListens,
+    ConnectionRefused,
     /// The server does not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
@@ -68,19 +68,19 @@ pub(crate) enum ServerError {
         "sends a first line of more than {0} MiB, which no NATS server has; the connection is closed: check that a NATS \
          server listens there, and look into its log"
     )]
-    Endless(usize),
+    FirstLineTooLong(usize),
     /// The user name, password or token was refused.
     #[error("refused the user name or the password; check USER:PASSWORD@ or TOKEN@ in the URL")]
-    Login,
+    LoginRefused,
     /// The server requires a login, and the URL has none.
     #[error(
         "wants a password; write nats://USER:PASSWORD@HOST:PORT or nats://TOKEN@HOST:PORT, or name a file that logs \
          in: ?creds=FILE or ?nkey=FILE"
     )]
-    NoLogin,
+    LoginRequired,
     /// The login by a file was refused.
     #[error("refused the login by the file; check that its user is one of this server's, and has not expired")]
-    LoginFile,
+    LoginFileRefused,
     /// A file that the URL names cannot be used.
     #[error("was not asked: {0}")]
     File(String),
@@ -95,7 +95,7 @@ pub(crate) enum ServerError {
     TlsClosed,
     /// The server requires TLS, and the URL does not ask for it.
     #[error("wants TLS; add ?tls to the URL, and ca=FILE if its authority is none that this host trusts")]
-    WantsTls,
+    TlsRequired,
     /// The server has no room or capacity now.
     #[error("takes nothing now ({0}); try again in a moment, or give it more room")]
     Busy(String),
@@ -114,7 +114,7 @@ pub(crate) enum ServerError {
     StreamGone,
     /// The topic exists with another policy.
     #[error("holds the topic '{topic}' by the policy '{there}'; open it by that one, or remove it first")]
-    OtherPolicy {
+    PolicyMismatch {
         /// The topic's subject.
         topic: String,
         /// The policy that the topic has.
@@ -122,7 +122,7 @@ pub(crate) enum ServerError {
     },
     /// The topic exists with another age limit.
     #[error("keeps the messages of '{topic}' {there}; open it with that age, or remove it first")]
-    OtherAge {
+    MaxAgeMismatch {
         /// The topic's subject.
         topic: String,
         /// The age limit that the topic has, in words.
@@ -130,7 +130,7 @@ pub(crate) enum ServerError {
     },
     /// The topic or queue exists in another storage, or on fewer servers.
     #[error("keeps '{subject}' {there}, and {wanted} was asked for; write the URL as it is kept, or remove it first")]
-    OtherKeeping {
+    StorageMismatch {
         /// The subject of the topic or queue.
         subject: String,
         /// The storage that it has, in words of the URL.
@@ -140,7 +140,7 @@ pub(crate) enum ServerError {
     },
     /// A subscription cannot start at a sequence number that is not published yet.
     #[error("message {wanted} is not published yet: the topic has had {published}; start at one of them, or 'now'")]
-    Future {
+    FutureSequence {
         /// The sequence number asked for.
         wanted: u64,
         /// The number of messages published so far.
@@ -154,36 +154,36 @@ pub(crate) enum ServerError {
     Closed,
     /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
-    Lost(io::Error),
+    ConnectionLost(io::Error),
     /// This process could not start a thread.
     #[error("was not asked, because this process could start no thread for it ({0}); check its limits")]
     NoThread(io::Error),
 }
 
-impl ServerError {
-    /// Returns [`Self::Closed`], for any error that means that the client library's side of the connection has ended.
+impl NatsServerError {
+    /// Returns [`Self::ByClient`], for any error that means that the client library's side of the connection has ended.
     pub fn closed<E>(_ended: E) -> Self {
         Self::Closed
     }
 
     /// Translates the library's connect error.
-    pub fn of_connect(error: &async_nats::ConnectError, asked: &Asked<'_>) -> Self {
+    pub fn from_connect(error: &async_nats::ConnectError, asked: &ErrorContext<'_>) -> Self {
         match error.kind() {
             ConnectErrorKind::Dns => Self::Unresolved(cause(error)),
             ConnectErrorKind::TimedOut => Self::Timeout,
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::of_login(asked),
-            ConnectErrorKind::Io => Self::of_io(error, asked),
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::from_login(asked),
+            ConnectErrorKind::Io => Self::from_io(error, asked),
             ConnectErrorKind::Tls if asked.is_tls => Self::Tls(cause(error)),
-            ConnectErrorKind::Tls => Self::WantsTls,
+            ConnectErrorKind::Tls => Self::TlsRequired,
             ConnectErrorKind::ServerParse | ConnectErrorKind::MaxReconnects => Self::Refused(cause(error)),
         }
     }
 
     /// Returns true if it can pass by itself.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unresolved(_)
-            | Self::NobodyListens
+            | Self::ConnectionRefused
             | Self::Timeout
             | Self::Silent(_)
             | Self::NoLeader
@@ -191,32 +191,32 @@ impl ServerError {
             | Self::StreamGone
             | Self::TlsClosed
             | Self::Closed
-            | Self::Lost(_)
+            | Self::ConnectionLost(_)
             | Self::NoThread(_) => true,
             Self::NotNats(_)
-            | Self::Endless(_)
-            | Self::Login
-            | Self::NoLogin
-            | Self::LoginFile
+            | Self::FirstLineTooLong(_)
+            | Self::LoginRefused
+            | Self::LoginRequired
+            | Self::LoginFileRefused
             | Self::File(_)
             | Self::Tls(_)
-            | Self::WantsTls
+            | Self::TlsRequired
             | Self::NoJetStream
-            | Self::OtherPolicy { .. }
-            | Self::OtherAge { .. }
-            | Self::OtherKeeping { .. }
-            | Self::Future { .. }
+            | Self::PolicyMismatch { .. }
+            | Self::MaxAgeMismatch { .. }
+            | Self::StorageMismatch { .. }
+            | Self::FutureSequence { .. }
             | Self::Refused(_) => false,
         }
     }
 
     /// Returns true if the same call may succeed on a new connection.
-    pub fn is_loss(&self) -> bool {
-        matches!(self, Self::StreamGone | Self::Closed | Self::Lost(_))
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::StreamGone | Self::Closed | Self::ConnectionLost(_))
     }
 
     /// Returns true if another server of the same URL may have what this server lacks.
-    pub fn is_elsewhere(&self) -> bool {
+    pub fn is_server_specific(&self) -> bool {
         matches!(self, Self::NoLeader | Self::NoJetStream)
     }
 
@@ -225,54 +225,54 @@ impl ServerError {
         matches!(self, Self::Refused(what) if what.starts_with("Permissions Violation for Publish"))
     }
 
-    fn of_login(asked: &Asked<'_>) -> Self {
+    fn from_login(asked: &ErrorContext<'_>) -> Self {
         match (asked.has_login_file, asked.has_login) {
-            (true, _) => Self::LoginFile,
-            (false, true) => Self::Login,
-            (false, false) => Self::NoLogin,
+            (true, _) => Self::LoginFileRefused,
+            (false, true) => Self::LoginRefused,
+            (false, false) => Self::LoginRequired,
         }
     }
 
     /// Translates an I/O error during the connect: a missing, broken-off or foreign first line, or a failed TLS
     /// handshake.
-    fn of_io(error: &async_nats::ConnectError, asked: &Asked<'_>) -> Self {
+    fn from_io(error: &async_nats::ConnectError, asked: &ErrorContext<'_>) -> Self {
         let text = cause(error);
         let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) else {
-            return Self::of_first_words(text, asked);
+            return Self::from_first_line(text, asked);
         };
-        if let Some(sentence) = why_not(io, asked.hosts) {
-            return if asked.is_tls { Self::Tls(sentence) } else { Self::WantsTls };
+        if let Some(sentence) = tls_failure(io, asked.hosts) {
+            return if asked.is_tls { Self::Tls(sentence) } else { Self::TlsRequired };
         }
         match io.kind() {
-            io::ErrorKind::ConnectionRefused => Self::NobodyListens,
+            io::ErrorKind::ConnectionRefused => Self::ConnectionRefused,
             io::ErrorKind::TimedOut => Self::Timeout,
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::NotNats(text),
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
-                Self::hung_up(asked)
+                Self::closed_early(asked)
             }
-            kind => Self::Lost(io::Error::new(kind, text)),
+            kind => Self::ConnectionLost(io::Error::new(kind, text)),
         }
     }
 
-    fn of_first_words(text: String, asked: &Asked<'_>) -> Self {
+    fn from_first_line(text: String, asked: &ErrorContext<'_>) -> Self {
         let said = text.to_lowercase();
         let said = said.strip_prefix("nats: ").unwrap_or(&said);
         match said {
             // The last one is for a client that was too slow to log in, as happens on a busy host.
-            "expected info, got nothing" | "broken pipe" | "authentication timeout" => Self::hung_up(asked),
-            said if PASSING.iter().any(|passing| said.starts_with(passing)) => Self::Busy(said.to_owned()),
-            said if LOGINS.contains(&said) => Self::of_login(asked),
+            "expected info, got nothing" | "broken pipe" | "authentication timeout" => Self::closed_early(asked),
+            said if TRANSIENT_ERRORS.iter().any(|passing| said.starts_with(passing)) => Self::Busy(said.to_owned()),
+            said if LOGIN_ERRORS.contains(&said) => Self::from_login(asked),
             said if said.starts_with("expected info, got") && !text.contains("Error(") => Self::NotNats(text),
             _ => Self::Refused(text),
         }
     }
 
-    fn hung_up(asked: &Asked<'_>) -> Self {
+    fn closed_early(asked: &ErrorContext<'_>) -> Self {
         if asked.is_tls { Self::TlsClosed } else { Self::Closed }
     }
 
     /// Translates an answer of JetStream, by its error code.
-    fn of_jetstream(error: &jetstream::Error) -> Self {
+    fn from_jetstream(error: &jetstream::Error) -> Self {
         match error.error_code() {
             ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT => Self::NoJetStream,
             ErrorCode::CLUSTER_NOT_AVAILABLE | ErrorCode::CLUSTER_NOT_LEADER => Self::NoLeader,
@@ -290,13 +290,13 @@ impl ServerError {
             | ErrorCode::CONSUMER_OFFLINE
             | ErrorCode::STREAM_TOO_MANY_REQUESTS
             | ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT
-            | ErrorCode::STREAM_STORE_FAILED => Self::Busy(said(&error.to_string())),
-            _ => Self::Refused(said(&error.to_string())),
+            | ErrorCode::STREAM_STORE_FAILED => Self::Busy(printable_server_text(&error.to_string())),
+            _ => Self::Refused(printable_server_text(&error.to_string())),
         }
     }
 
     /// Translates a failed request to JetStream that has no answer of its own.
-    fn of_silence(error: &(dyn Error + 'static)) -> Self {
+    fn from_missing_answer(error: &(dyn Error + 'static)) -> Self {
         let request = error.source().and_then(|source| source.downcast_ref::<ApiError>());
         match request.map(|request| request.kind()) {
             Some(ApiErrorKind::NoResponders) => Self::NoJetStream,
@@ -306,7 +306,7 @@ impl ServerError {
     }
 }
 
-impl From<PublishError> for ServerError {
+impl From<PublishError> for NatsServerError {
     fn from(error: PublishError) -> Self {
         match error.kind() {
             PublishErrorKind::MaxPayloadExceeded => Self::Refused(error.to_string()),
@@ -315,7 +315,7 @@ impl From<PublishError> for ServerError {
     }
 }
 
-impl From<RequestError> for ServerError {
+impl From<RequestError> for NatsServerError {
     fn from(error: RequestError) -> Self {
         match error.kind() {
             RequestErrorKind::TimedOut => Self::Timeout,
@@ -325,14 +325,14 @@ impl From<RequestError> for ServerError {
     }
 }
 
-impl From<StoreError> for ServerError {
+impl From<StoreError> for NatsServerError {
     fn from(error: StoreError) -> Self {
         match error.kind() {
             StoreErrorKind::StreamNotFound => Self::StreamGone,
             StoreErrorKind::TimedOut => Self::Timeout,
             StoreErrorKind::BrokenPipe => Self::Closed,
             _ => match answer(&error) {
-                Some(said) => Self::of_jetstream(said),
+                Some(said) => Self::from_jetstream(said),
                 None => Self::Refused(error.to_string()),
             },
         }
@@ -360,10 +360,10 @@ fn answer(error: &StoreError) -> Option<&jetstream::Error> {
     error.source()?.downcast_ref()
 }
 
-impl From<CreateStreamError> for ServerError {
+impl From<CreateStreamError> for NatsServerError {
     fn from(error: CreateStreamError) -> Self {
         match error.kind() {
-            CreateStreamErrorKind::JetStream(said) => Self::of_jetstream(&said),
+            CreateStreamErrorKind::JetStream(said) => Self::from_jetstream(&said),
             CreateStreamErrorKind::JetStreamUnavailable => Self::NoJetStream,
             CreateStreamErrorKind::TimedOut => Self::Timeout,
             CreateStreamErrorKind::NotFound => Self::StreamGone,
@@ -372,38 +372,38 @@ impl From<CreateStreamError> for ServerError {
     }
 }
 
-impl From<GetStreamError> for ServerError {
+impl From<GetStreamError> for NatsServerError {
     fn from(error: GetStreamError) -> Self {
         match error.kind() {
-            GetStreamErrorKind::JetStream(said) => Self::of_jetstream(&said),
-            _ => Self::of_silence(&error),
+            GetStreamErrorKind::JetStream(said) => Self::from_jetstream(&said),
+            _ => Self::from_missing_answer(&error),
         }
     }
 }
 
-impl From<ConsumerError> for ServerError {
+impl From<ConsumerError> for NatsServerError {
     fn from(error: ConsumerError) -> Self {
         match error.kind() {
-            ConsumerErrorKind::JetStream(said) => Self::of_jetstream(&said),
+            ConsumerErrorKind::JetStream(said) => Self::from_jetstream(&said),
             ConsumerErrorKind::TimedOut => Self::Timeout,
-            _ => Self::of_silence(&error),
+            _ => Self::from_missing_answer(&error),
         }
     }
 }
 
-impl From<RawMessageError> for ServerError {
+impl From<RawMessageError> for NatsServerError {
     fn from(error: RawMessageError) -> Self {
         match error.kind() {
-            RawMessageErrorKind::JetStream(said) => Self::of_jetstream(&said),
-            _ => Self::of_silence(&error),
+            RawMessageErrorKind::JetStream(said) => Self::from_jetstream(&said),
+            _ => Self::from_missing_answer(&error),
         }
     }
 }
 
-impl From<ConsumerInfoError> for ServerError {
+impl From<ConsumerInfoError> for NatsServerError {
     fn from(error: ConsumerInfoError) -> Self {
         match error.kind() {
-            ConsumerInfoErrorKind::JetStream(said) => Self::of_jetstream(&said),
+            ConsumerInfoErrorKind::JetStream(said) => Self::from_jetstream(&said),
             ConsumerInfoErrorKind::StreamNotFound | ConsumerInfoErrorKind::NotFound => Self::StreamGone,
             ConsumerInfoErrorKind::NoResponders => Self::NoJetStream,
             ConsumerInfoErrorKind::TimedOut => Self::Timeout,
@@ -415,18 +415,18 @@ impl From<ConsumerInfoError> for ServerError {
 /// Returns the cause of a library error, on one line.
 fn cause(error: &async_nats::ConnectError) -> String {
     let text = error.source().map_or_else(|| error.to_string(), |source| source.to_string());
-    said(&text.replace(['\r', '\n'], ""))
+    printable_server_text(&text.replace(['\r', '\n'], ""))
 }
 
 /// Returns a server's own text fit for a sentence: cut to a length, without the control characters that a terminal
 /// obeys.
-pub(crate) fn said(text: &str) -> String {
+pub(crate) fn printable_server_text(text: &str) -> String {
     let shown = |c: char| match c {
         c if c.is_whitespace() => ' ',
         c if c.is_control() => char::REPLACEMENT_CHARACTER,
         c => c,
     };
-    text.chars().take(MOST_SAID).map(shown).collect()
+    text.chars().take(MAX_TEXT_CHARS).map(shown).collect()
 }
 
 #[cfg(test)]
@@ -435,8 +435,8 @@ mod tests {
 
     #[test]
     fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
-        let told = said(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
+        let told = printable_server_text(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
         assert!(told.contains("[2J") && !told.chars().any(char::is_control), "{told:?}");
-        assert_eq!(told.chars().count(), MOST_SAID);
+        assert_eq!(told.chars().count(), MAX_TEXT_CHARS);
     }
 }

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use tickpath_clock::Clock;
 
-use crate::connected::TIMEOUT;
-use crate::error::ServerError;
-use crate::server::Server;
+use crate::connection::TIMEOUT;
+use crate::error::NatsServerError;
+use crate::server::NatsEndpoint;
 
 /// Max bytes of a server's first line; that of a cluster of 1,000 servers has a tenth of this.
 const MAX_GREETING_BYTES: usize = 1 << 20;
 
 /// Checks one server after the other, until one has sent a whole first line. An error means that a server sends an
 /// endless line, or nothing; the client library finds all other faults.
-pub(crate) fn check(server: &Server) -> Result<(), ServerError> {
+pub(crate) fn check(server: &NatsEndpoint) -> Result<(), NatsServerError> {
     let (mut failed, mut is_open) = (None, false);
     for (host, port) in server.addresses() {
-        match has_end(server, host, port) {
+        match has_first_line(server, host, port) {
             Ok(true) => return Ok(()),
             Ok(false) => is_open = true,
             Err(e) => failed = Some(e),
@@ -28,7 +28,7 @@ pub(crate) fn check(server: &Server) -> Result<(), ServerError> {
 }
 
 /// Reports whether this server sends a whole first line; false if it sends none.
-fn has_end(server: &Server, host: &str, port: u16) -> Result<bool, ServerError> {
+fn has_first_line(server: &NatsEndpoint, host: &str, port: u16) -> Result<bool, NatsServerError> {
     let Ok(mut addresses) = (host, port).to_socket_addrs() else { return Ok(false) };
     let connected = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok());
     let Some(mut stream) = connected else { return Ok(false) };
@@ -39,7 +39,7 @@ fn has_end(server: &Server, host: &str, port: u16) -> Result<bool, ServerError> 
         let past = u64::try_from(clock.ns_between(begun, clock.ticks())).unwrap_or(0);
         let left = TIMEOUT.saturating_sub(Duration::from_nanos(past));
         if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-            return Err(ServerError::Timeout);
+            return Err(NatsServerError::Timeout);
         }
         match stream.read(&mut room) {
             Ok(bytes @ 1..) => {
@@ -51,10 +51,10 @@ fn has_end(server: &Server, host: &str, port: u16) -> Result<bool, ServerError> 
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Err(ServerError::Timeout);
+                return Err(NatsServerError::Timeout);
             }
             Ok(_) | Err(_) => return Ok(false),
         }
     }
-    Err(ServerError::Endless(MAX_GREETING_BYTES >> 20))
+    Err(NatsServerError::FirstLineTooLong(MAX_GREETING_BYTES >> 20))
 }

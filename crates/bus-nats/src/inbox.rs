@@ -14,12 +14,12 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use tokio::time::timeout;
 
-use crate::connected::{Connected, TIMEOUT};
+use crate::connection::{NatsConnection, TIMEOUT};
 use crate::demand::Demand;
-use crate::error::{ServerError, said};
+use crate::error::{NatsServerError, printable_server_text};
 
 /// The lifetime of a standing request at the server, after which it is made again.
-const EXPIRES: Duration = Duration::from_secs(30);
+const STANDING_EXPIRY: Duration = Duration::from_secs(30);
 
 /// The interval of the server's heartbeats; two of them fit into [`TIMEOUT`].
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -28,50 +28,63 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 const FETCH_EXPIRES: Duration = Duration::from_millis(50);
 
 /// Max bytes of one request. A prime, because a request that is met to the byte ends without a status message.
-const MOST_FETCHED_BYTES: usize = (8 << 20) - 15;
+const MAX_FETCH_BYTES: usize = (8 << 20) - 15;
 
 /// The time without any message after which a fetch counts as ended.
 const FETCH_SILENCE: Duration = Duration::from_millis(500);
 
 /// The subscription that receives a consumer's messages.
-pub(crate) struct Inbox {
+pub(crate) struct ConsumerInbox {
     consumer: PullConsumer,
     address: String,
     subscription: Subscriber,
     demand: Demand,
     /// The number of messages outstanding from standing requests.
-    asked: usize,
+    outstanding: usize,
     /// True until a message comes after the last standing request.
     is_fresh: bool,
     /// True if the next message has more bytes than a standing request allows.
-    is_long: bool,
+    is_next_oversized: bool,
     /// The number of fetches so far: each has an address of its own, to which the server reports its end.
     fetches: u64,
 }
 
 /// A request for messages that wait at the server.
-pub(crate) struct Fetch {
+pub(crate) struct InboxFetch {
     address: String,
     /// The number of messages that may still come.
     missing: usize,
-    has_come: bool,
+    has_received: bool,
     /// True if it ended because the next message has too many bytes.
-    is_cut: bool,
+    is_size_limited: bool,
 }
 
-impl Fetch {
+impl InboxFetch {
     /// Returns true if it ended with no message, because the first message alone has too many bytes.
     pub fn is_too_small(&self) -> bool {
-        self.is_cut && !self.has_come
+        self.is_size_limited && !self.has_received
     }
 }
 
-impl Inbox {
+impl ConsumerInbox {
     /// Subscribes. The first call of [`Self::next`] sends the first request.
-    pub async fn open(connected: &Connected, consumer: PullConsumer, demand: Demand) -> Result<Self, ServerError> {
+    pub async fn open(
+        connected: &NatsConnection,
+        consumer: PullConsumer,
+        demand: Demand,
+    ) -> Result<Self, NatsServerError> {
         let address = connected.client.new_inbox();
-        let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(ServerError::closed)?;
-        Ok(Self { consumer, address, subscription, demand, asked: 0, is_fresh: false, is_long: false, fetches: 0 })
+        let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(NatsServerError::closed)?;
+        Ok(Self {
+            consumer,
+            address,
+            subscription,
+            demand,
+            outstanding: 0,
+            is_fresh: false,
+            is_next_oversized: false,
+            fetches: 0,
+        })
     }
 
     /// Returns the consumer's name at the server.
@@ -80,50 +93,50 @@ impl Inbox {
     }
 
     /// Returns the next message. Cancel-safe: no message is lost if the future is dropped.
-    pub async fn next(&mut self) -> Result<Message, ServerError> {
+    pub async fn next(&mut self) -> Result<Message, NatsServerError> {
         loop {
-            self.ask().await?;
-            let silence = if self.asked > 0 { TIMEOUT } else { Duration::MAX };
+            self.send_standing_request().await?;
+            let silence = if self.outstanding > 0 { TIMEOUT } else { Duration::MAX };
             let came = {
                 let coming = pin!(timeout(silence, self.subscription.next()));
-                let grown = pin!(self.demand.grown());
+                let grown = pin!(self.demand.wait_for_growth());
                 match select(coming, grown).await {
                     Either::Left((came, _)) => came,
                     Either::Right(_) => continue,
                 }
             };
-            let message = came.map_err(|_elapsed| ServerError::StreamGone)?.ok_or(ServerError::Closed)?;
+            let message = came.map_err(|_elapsed| NatsServerError::StreamGone)?.ok_or(NatsServerError::Closed)?;
             if self.is_message(&message)? {
                 return Ok(message);
             }
         }
     }
 
-    /// Requests at most this many messages that wait at the server; [`Self::fetched`] returns them.
-    pub async fn fetch(&mut self, messages: usize) -> Result<Fetch, ServerError> {
-        self.fetch_by(messages, MOST_FETCHED_BYTES).await
+    /// Requests at most this many messages that wait at the server; [`Self::next_fetched`] returns them.
+    pub async fn fetch(&mut self, messages: usize) -> Result<InboxFetch, NatsServerError> {
+        self.send_fetch(messages, MAX_FETCH_BYTES).await
     }
 
     /// Requests one message that waits at the server, of any length.
-    pub async fn fetch_long(&mut self) -> Result<Fetch, ServerError> {
-        self.fetch_by(1, 0).await
+    pub async fn fetch_long(&mut self) -> Result<InboxFetch, NatsServerError> {
+        self.send_fetch(1, 0).await
     }
 
     /// Returns the next message of a fetch; none when the fetch has ended.
-    pub async fn fetched(&mut self, fetch: &mut Fetch) -> Result<Option<Message>, ServerError> {
+    pub async fn next_fetched(&mut self, fetch: &mut InboxFetch) -> Result<Option<Message>, NatsServerError> {
         while fetch.missing > 0 {
             let Ok(came) = timeout(FETCH_SILENCE, self.subscription.next()).await else { break };
-            let message = came.ok_or(ServerError::Closed)?;
+            let message = came.ok_or(NatsServerError::Closed)?;
             if matches!(message.status, None | Some(StatusCode::OK)) {
                 fetch.missing -= 1;
-                fetch.has_come = true;
+                fetch.has_received = true;
                 return Ok(Some(message));
             }
             // The status of another request may come late.
             if message.subject.as_str() != fetch.address {
                 self.is_message(&message)?;
             } else if is_end(&message)? {
-                fetch.is_cut = is_too_long(&message);
+                fetch.is_size_limited = is_too_long(&message);
                 break;
             }
         }
@@ -145,28 +158,28 @@ impl Inbox {
     }
 
     /// Sends a standing request for the demand that no outstanding request covers, if there is room for it.
-    async fn ask(&mut self) -> Result<(), ServerError> {
-        let missing = self.demand.wanted().saturating_sub(self.asked);
+    async fn send_standing_request(&mut self) -> Result<(), NatsServerError> {
+        let missing = self.demand.wanted().saturating_sub(self.outstanding);
         if missing == 0 || !self.demand.has_room() {
             return Ok(());
         }
-        let batch = if self.is_long { 1 } else { missing };
+        let batch = if self.is_next_oversized { 1 } else { missing };
         let request = BatchConfig {
             batch,
-            expires: Some(EXPIRES),
+            expires: Some(STANDING_EXPIRY),
             idle_heartbeat: HEARTBEAT,
             // A single message may have any length.
-            max_bytes: if batch == 1 { 0 } else { MOST_FETCHED_BYTES },
+            max_bytes: if batch == 1 { 0 } else { MAX_FETCH_BYTES },
             ..BatchConfig::default()
         };
         let address = Subject::from(format!("{}.standing", self.address));
-        self.consumer.request_batch(request, address).await.map_err(ServerError::closed)?;
-        self.asked += batch;
-        (self.is_fresh, self.is_long) = (true, false);
+        self.consumer.request_batch(request, address).await.map_err(NatsServerError::closed)?;
+        self.outstanding += batch;
+        (self.is_fresh, self.is_next_oversized) = (true, false);
         Ok(())
     }
 
-    async fn fetch_by(&mut self, messages: usize, most_bytes: usize) -> Result<Fetch, ServerError> {
+    async fn send_fetch(&mut self, messages: usize, most_bytes: usize) -> Result<InboxFetch, NatsServerError> {
         self.fetches += 1;
         let address = format!("{}.{}", self.address, self.fetches);
         let request = BatchConfig {
@@ -177,55 +190,59 @@ impl Inbox {
             max_bytes: most_bytes,
             ..BatchConfig::default()
         };
-        self.consumer.request_batch(request, Subject::from(address.as_str())).await.map_err(ServerError::closed)?;
-        Ok(Fetch { address, missing: messages, has_come: false, is_cut: false })
+        self.consumer.request_batch(request, Subject::from(address.as_str())).await.map_err(NatsServerError::closed)?;
+        Ok(InboxFetch { address, missing: messages, has_received: false, is_size_limited: false })
     }
 
     /// Reports whether this is a message. A status lowers the number outstanding, or fails if the consumer is gone.
-    fn is_message(&mut self, message: &Message) -> Result<bool, ServerError> {
+    fn is_message(&mut self, message: &Message) -> Result<bool, NatsServerError> {
         let is_standing = || message.subject.ends_with(".standing");
         match message.status {
             // A fetch that has already ended here: all its messages have come, or go to another puller.
             Some(StatusCode::TIMEOUT) if !is_standing() => {}
             Some(StatusCode::REQUEST_TERMINATED)
-                if !is_standing() && (is_too_long(message) || unmet(message).is_some()) => {}
+                if !is_standing() && (is_too_long(message) || unfulfilled(message).is_some()) => {}
             None | Some(StatusCode::OK) => {
-                self.asked = self.asked.saturating_sub(1);
+                self.outstanding = self.outstanding.saturating_sub(1);
                 self.is_fresh = false;
                 return Ok(true);
             }
             Some(StatusCode::IDLE_HEARTBEAT) => {}
-            Some(StatusCode::TIMEOUT) => self.forget(unmet(message).unwrap_or(self.asked)),
+            Some(StatusCode::TIMEOUT) => self.subtract_outstanding(unfulfilled(message).unwrap_or(self.outstanding)),
             // The request has brought as many messages as fit, perhaps none.
             Some(StatusCode::REQUEST_TERMINATED) if is_too_long(message) => {
-                self.is_long = self.is_fresh;
-                self.forget(unmet(message).unwrap_or(self.asked));
+                self.is_next_oversized = self.is_fresh;
+                self.subtract_outstanding(unfulfilled(message).unwrap_or(self.outstanding));
             }
-            Some(StatusCode::REQUEST_TERMINATED) => self.forget(unmet(message).ok_or(ServerError::StreamGone)?),
-            Some(StatusCode::NO_RESPONDERS) => return Err(ServerError::StreamGone),
+            Some(StatusCode::REQUEST_TERMINATED) => {
+                self.subtract_outstanding(unfulfilled(message).ok_or(NatsServerError::StreamGone)?)
+            }
+            Some(StatusCode::NO_RESPONDERS) => return Err(NatsServerError::StreamGone),
             // The late end of a fetch.
             Some(StatusCode::NOT_FOUND) => {}
-            Some(_) => return Err(refused(message)),
+            Some(_) => return Err(status_error(message)),
         }
         Ok(false)
     }
 
     /// Subtracts messages that a request which has ended will not bring.
-    fn forget(&mut self, messages: usize) {
-        self.asked = self.asked.saturating_sub(messages);
+    fn subtract_outstanding(&mut self, messages: usize) {
+        self.outstanding = self.outstanding.saturating_sub(messages);
     }
 }
 
 /// Reports whether the status of a fetch ends it.
-fn is_end(message: &Message) -> Result<bool, ServerError> {
+fn is_end(message: &Message) -> Result<bool, NatsServerError> {
     match message.status {
         Some(StatusCode::IDLE_HEARTBEAT) => Ok(false),
         Some(StatusCode::TIMEOUT | StatusCode::NOT_FOUND) => Ok(true),
         // This reason has no status code of its own.
         Some(StatusCode::REQUEST_TERMINATED) if is_too_long(message) => Ok(true),
-        Some(StatusCode::REQUEST_TERMINATED) => unmet(message).map(|_unmet| true).ok_or(ServerError::StreamGone),
-        Some(StatusCode::NO_RESPONDERS) => Err(ServerError::StreamGone),
-        _ => Err(refused(message)),
+        Some(StatusCode::REQUEST_TERMINATED) => {
+            unfulfilled(message).map(|_unmet| true).ok_or(NatsServerError::StreamGone)
+        }
+        Some(StatusCode::NO_RESPONDERS) => Err(NatsServerError::StreamGone),
+        _ => Err(status_error(message)),
     }
 }
 
@@ -234,13 +251,13 @@ fn is_too_long(message: &Message) -> bool {
     message.description.as_deref().is_some_and(|text| text.starts_with("Message Size Exceeds"))
 }
 
-fn refused(message: &Message) -> ServerError {
+fn status_error(message: &Message) -> NatsServerError {
     let status = message.status.map(|status| status.to_string()).unwrap_or_default();
     let description = message.description.as_deref().unwrap_or_default();
-    ServerError::Refused(said(&format!("{status} {description}")))
+    NatsServerError::Refused(printable_server_text(&format!("{status} {description}")))
 }
 
 /// Returns the number of messages that a request was still to bring when it ended.
-fn unmet(message: &Message) -> Option<usize> {
+fn unfulfilled(message: &Message) -> Option<usize> {
     message.headers.as_ref()?.get("Nats-Pending-Messages")?.as_str().parse().ok()
 }

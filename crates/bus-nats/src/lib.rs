@@ -9,7 +9,7 @@
 //! | capacity of a topic | not applicable | `overwrite`: a bound in bytes; `keep`: no bound |
 //! | queue | a queue group: at most once, to pullers subscribed then | a stream: at least once, or at most once |
 //!
-//! The names of topics and queues on the server are in `name.rs`; usual names are their own subjects.
+//! The names of topics and queues on the server are in `names.rs`; usual names are their own subjects.
 //!
 //! **Servers and logins.** `nats://A:1,B:2` means the first of these servers that answers, chosen anew for each
 //! connection; with JetStream, a server without JetStream or without a leader is passed over for the next server, until
@@ -22,7 +22,7 @@
 //! `?jetstream` topics and queues are in the server's memory, and lost with the server. `?jetstream&durable` keeps them
 //! in files, and `&replicas=N` on N servers of a cluster, 1 to 5. An existing topic or queue that is stored in another
 //! way, or on fewer servers, is refused with an error that says so. `pull` reports a queue that was lost with its
-//! server as [`ReceiveError::Gone`](tickpath_bus_api::ReceiveError::Gone), once, and the queue is made anew.
+//! server as [`ReceiveError::MessagesLost`](tickpath_bus_api::ReceiveError::Gone), once, and the queue is made anew.
 //!
 //! * Publishing and pushing run on the caller's thread, which itself waits for the socket or for the confirmation; no
 //!   other thread is involved. They are for threads that may block, not for asynchronous code. Between calls nothing
@@ -42,7 +42,7 @@
 //!   ([`Unavailable`](tickpath_bus_api::PublishError::Unavailable)); a missing permission does not. A publish that core
 //!   NATS refuses for a missing permission shows in the next call, because core NATS confirms nothing.
 //! * Each subscriber and each puller has a thread, which also reconnects after a loss. With core NATS a subscriber
-//!   reports a loss as [`Gap::Reconnected`](tickpath_bus_api::Gap), a puller as `Gone`. With JetStream a subscriber
+//!   reports a loss as [`Gap::Reconnected`](tickpath_bus_api::Gap), a puller as `MessagesLost`. With JetStream a subscriber
 //!   resumes at the next sequence number, and overwritten messages are counted. `Reconnected` there means that the
 //!   topic was removed or lost and begins anew at 0, or that the topic has come back with fewer messages than were
 //!   read, as from a backup, and the subscriber resumes behind those; a topic that has grown beyond what was read
@@ -67,7 +67,7 @@
 //!   that has come back older. A message that was held for three quarters of the silence is not given back any more,
 //!   because another puller may have it soon. With at most once, all messages are confirmed before any is handed over.
 //!   Messages that the connection loses in between are gone, or redelivered if the server has no record of the
-//!   confirmation, and are reported as `Gone`; so are messages that came longer ago than the silence, to a process that
+//!   confirmation, and are reported as `MessagesLost`; so are messages that came longer ago than the silence, to a process that
 //!   was paused.
 //! * A message that was delivered more often than a queue's limit is moved by the puller that gets it: first stored in
 //!   the dead-letter queue, under an id that the server knows again for two minutes, and then removed here. A puller
@@ -86,23 +86,23 @@ mod advice;
 mod arrivals;
 mod background;
 mod backlog;
+mod blocking_connection;
 mod confirmations;
-mod connected;
+mod connection;
 mod core_feed;
 mod dead_letters;
 mod demand;
 mod error;
 mod greeting;
 mod inbox;
-mod link;
-mod name;
-mod place;
+mod names;
+mod position;
+mod publish_progress;
 mod publisher;
 mod puller;
 mod pulse;
 mod queue_feed;
 mod receipt;
-mod sending;
 mod server;
 mod stream;
 mod subscriber;
@@ -111,20 +111,21 @@ mod topic_feed;
 use std::sync::Arc;
 
 use tickpath_bus_api::{
-    About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue, wire,
+    Capabilities, ConnectError, Connection, DeliveryGuarantee, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    QueueConfig, ServerDescription, StartPosition, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue,
+    wire,
 };
 use tickpath_clock::{HostClock, Wait};
 
-use crate::connected::Connected;
-use crate::dead_letters::DeadLetters;
-use crate::error::{ServerError, said};
-use crate::link::Link;
-use crate::place::Place;
-use crate::publisher::{NatsPublisher, Target};
+use crate::blocking_connection::BlockingConnection;
+use crate::connection::NatsConnection;
+use crate::dead_letters::DeadLetterQueue;
+use crate::error::{NatsServerError, printable_server_text};
+use crate::position::JetStreamPosition;
+use crate::publisher::{NatsPublisher, PublishTarget};
 use crate::puller::{CorePuller, StreamPuller};
-use crate::queue_feed::Pulling;
-use crate::server::{PORT, Server};
+use crate::queue_feed::QueueFeedConfig;
+use crate::server::{NatsEndpoint, PORT};
 use crate::subscriber::NatsSubscriber;
 
 pub use crate::backlog::MAX_UNREAD_BYTES;
@@ -134,8 +135,8 @@ pub use crate::stream::MAX_PAYLOAD_BYTES;
 pub const TRANSPORT: Transport = Transport {
     name: "NATS",
     schemes: &["nats", "tls"],
-    form: "nats://HOST:PORT[?jetstream]",
-    ways: &["", "?jetstream"],
+    url_syntax: "nats://HOST:PORT[?jetstream]",
+    modes: &["", "?jetstream"],
     port: Some(PORT),
     connect: |url| Ok(Box::new(NatsBus::connect(url)?)),
     advise: advice::advise,
@@ -144,27 +145,30 @@ pub const TRANSPORT: Transport = Transport {
 /// Bus connection to one NATS server, or to the first that answers of several.
 #[derive(Debug, Clone)]
 pub struct NatsBus {
-    server: Arc<Server>,
+    server: Arc<NatsEndpoint>,
     /// The server's limit for a message, in bytes.
     server_bytes: usize,
-    about: About,
+    about: ServerDescription,
 }
 
 impl NatsBus {
     /// Reads the URL and checks that the server answers; with `?jetstream`, that its JetStream does.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        let server = Server::parse(url)?;
-        let (server_bytes, about) = greet(&server).map_err(|e| server.error(&e))?;
+        let server = NatsEndpoint::parse(url)?;
+        let (server_bytes, about) = probe_server(&server).map_err(|e| server.error(&e))?;
         Ok(Self { server: Arc::new(server), server_bytes, about })
     }
 
     /// Runs `work` on a connection of its own.
-    fn ask<T>(&self, work: impl AsyncFn(&Connected) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-        let asked = self.server.on_each(|| Link::open(&self.server)?.run_patiently(&work));
+    fn with_connection<T>(
+        &self,
+        work: impl AsyncFn(&NatsConnection) -> Result<T, NatsServerError>,
+    ) -> Result<T, ConnectError> {
+        let asked = self.server.try_each(|| BlockingConnection::open(&self.server)?.run_until_leader(&work));
         asked.map_err(|e| self.server.error(&e))
     }
 
-    fn open_publisher(&self, target: Target) -> Result<NatsPublisher, ConnectError> {
+    fn open_publisher(&self, target: PublishTarget) -> Result<NatsPublisher, ConnectError> {
         NatsPublisher::open(self.server.clone(), target, clock()?).map_err(|e| self.server.error(&e))
     }
 
@@ -180,7 +184,7 @@ impl NatsBus {
         Err(self.unsupported(format!("hold a topic by the policy '{policy}'"), remedy))
     }
 
-    fn check_delivery(&self, delivery: Delivery) -> Result<(), ConnectError> {
+    fn check_delivery(&self, delivery: DeliveryGuarantee) -> Result<(), ConnectError> {
         if self.queue_capabilities().deliveries.contains(&delivery) {
             return Ok(());
         }
@@ -194,7 +198,7 @@ impl NatsBus {
 }
 
 impl Connection for NatsBus {
-    fn about(&self) -> About {
+    fn server_description(&self) -> ServerDescription {
         self.about.clone()
     }
 
@@ -210,34 +214,38 @@ impl Connection for NatsBus {
             whole_batches: false,
             policies: if is_jetstream { &[Policy::Overwrite, Policy::Keep] } else { &[Policy::Overwrite] },
             lends: &[],
-            max_payload: stream::longest_payload(self.server_bytes, is_jetstream, is_jetstream.then_some(usual_bytes)),
+            max_payload: stream::max_payload_bytes(
+                self.server_bytes,
+                is_jetstream,
+                is_jetstream.then_some(usual_bytes),
+            ),
         }
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let topic = &*self.server.names().of_topic(topic)?;
+        let topic = &*self.server.names().resolve(topic)?;
         self.check_policy(config.policy)?;
-        let stream = self.server.keeping().map(|keeping| stream::of_topic(topic, config, keeping));
-        let subject = name::topic_subject(topic).into();
-        Ok(Box::new(self.open_publisher(Target { subject, stream })?))
+        let stream = self.server.storage().map(|keeping| stream::topic_stream_config(topic, config, keeping));
+        let subject = names::topic_subject(topic).into();
+        Ok(Box::new(self.open_publisher(PublishTarget { subject, stream })?))
     }
 
-    fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().of_topic(topic)?;
+    fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+        let topic = &*self.server.names().resolve(topic)?;
         let server = self.server.clone();
         let opened = if server.is_jetstream() {
             let behind = match &start {
-                Start::After(token) => Some(Place::read(token)?),
-                Start::Now | Start::Oldest | Start::Sequence(_) => None,
+                StartPosition::After(token) => Some(JetStreamPosition::from_token(token)?),
+                StartPosition::Now | StartPosition::Oldest | StartPosition::Sequence(_) => None,
             };
             NatsSubscriber::of_stream(server, topic, start, behind, wait)
         } else {
             let from = match start {
-                Start::Now => None,
-                Start::Oldest => Some("start at the oldest message".to_owned()),
-                Start::Sequence(sequence) => Some(format!("start at the sequence number {sequence}")),
-                Start::After(_) => Some("go on behind a resume token".to_owned()),
+                StartPosition::Now => None,
+                StartPosition::Oldest => Some("start at the oldest message".to_owned()),
+                StartPosition::Sequence(sequence) => Some(format!("start at the sequence number {sequence}")),
+                StartPosition::After(_) => Some("go on behind a resume token".to_owned()),
             };
             if let Some(from) = from {
                 let remedy = "it keeps no messages: start 'now', or use ?jetstream in the URL";
@@ -248,31 +256,33 @@ impl Connection for NatsBus {
         adaptive::subscriber(wait, opened.map_err(|e| self.server.error(&e))?)
     }
 
-    fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().of_topic(topic)?;
+    fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
+        let topic = &*self.server.names().resolve(topic)?;
         if !self.server.is_jetstream() {
             return Ok(());
         }
-        self.ask(async |connected: &Connected| stream::remove(connected, &name::topic_stream(topic)).await)
+        self.with_connection(async |connected: &NatsConnection| {
+            stream::remove(connected, &names::topic_stream(topic)).await
+        })
     }
 
     fn queue_capabilities(&self) -> QueueCapabilities {
         let is_jetstream = self.server.is_jetstream();
         QueueCapabilities {
             deliveries: if is_jetstream {
-                &[Delivery::AtLeastOnce, Delivery::AtMostOnce]
+                &[DeliveryGuarantee::AtLeastOnce, DeliveryGuarantee::AtMostOnce]
             } else {
-                &[Delivery::AtMostOnce]
+                &[DeliveryGuarantee::AtMostOnce]
             },
             ordered: true,
             single_pusher: false,
             keeps_without_puller: is_jetstream,
-            sees_death: false,
+            detects_death: false,
             counts_waiting: is_jetstream,
             exact_resend: is_jetstream,
             counts_deliveries: is_jetstream,
             gives_back: is_jetstream,
-            max_payload: stream::longest_payload(self.server_bytes, is_jetstream, None),
+            max_payload: stream::max_payload_bytes(self.server_bytes, is_jetstream, None),
         }
     }
 
@@ -280,9 +290,9 @@ impl Connection for NatsBus {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
-        let stream = self.server.keeping().map(|keeping| stream::of_queue(queue, keeping));
-        let subject = name::queue_subject(queue).into();
-        Ok(Box::new(self.open_publisher(Target { subject, stream })?))
+        let stream = self.server.storage().map(|keeping| stream::queue_stream_config(queue, keeping));
+        let subject = names::queue_subject(queue).into();
+        Ok(Box::new(self.open_publisher(PublishTarget { subject, stream })?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -290,20 +300,21 @@ impl Connection for NatsBus {
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
         let server = self.server.clone();
-        let error = |e: ServerError| self.server.error(&e);
-        let Some(keeping) = server.keeping() else {
+        let error = |e: NatsServerError| self.server.error(&e);
+        let Some(keeping) = server.storage() else {
             return adaptive::puller(wait, CorePuller::open(server, queue, config, wait).map_err(error)?);
         };
         let dead = dead_letter_queue(queue);
-        if config.most_deliveries.is_some() {
+        if config.max_deliveries.is_some() {
             wire::check_name("queue", &dead)?;
         }
-        let dead_letters = config
-            .most_deliveries
-            .map(|most| DeadLetters { most_deliveries: most.get(), stream: stream::of_queue(&dead, keeping) });
-        let pulling = Pulling {
+        let dead_letters = config.max_deliveries.map(|most| DeadLetterQueue {
+            max_deliveries: most.get(),
+            stream: stream::queue_stream_config(&dead, keeping),
+        });
+        let pulling = QueueFeedConfig {
             queue: queue.to_owned(),
-            stream: stream::of_queue(queue, keeping),
+            stream: stream::queue_stream_config(queue, keeping),
             silence: puller::silence(config),
             foreign: config.foreign,
             dead_letters,
@@ -311,12 +322,15 @@ impl Connection for NatsBus {
         adaptive::puller(wait, StreamPuller::open(server, pulling, config, wait, clock()?).map_err(error)?)
     }
 
-    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+    fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         wire::check_name("queue", queue)?;
         if !self.server.is_jetstream() {
             return Ok(None);
         }
-        self.ask(async |connected: &Connected| stream::waiting(connected, &name::queue_stream(queue)).await).map(Some)
+        self.with_connection(async |connected: &NatsConnection| {
+            stream::count_waiting(connected, &names::queue_stream(queue)).await
+        })
+        .map(Some)
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
@@ -324,7 +338,9 @@ impl Connection for NatsBus {
         if !self.server.is_jetstream() {
             return Ok(());
         }
-        self.ask(async |connected: &Connected| stream::remove(connected, &name::queue_stream(queue)).await)
+        self.with_connection(async |connected: &NatsConnection| {
+            stream::remove(connected, &names::queue_stream(queue)).await
+        })
     }
 }
 
@@ -333,30 +349,31 @@ fn clock() -> Result<HostClock, ConnectError> {
 }
 
 /// Checks that the server answers; returns the server's message limit, in bytes, and its description.
-fn greet(server: &Server) -> Result<(usize, About), ServerError> {
+fn probe_server(server: &NatsEndpoint) -> Result<(usize, ServerDescription), NatsServerError> {
     greeting::check(server)?;
-    let link = server.on_each(|| {
-        let link = Link::open(server)?;
+    let link = server.try_each(|| {
+        let link = BlockingConnection::open(server)?;
         if server.is_jetstream() {
-            link.run_patiently(async |connected: &Connected| stream::find(connected, "tickpath").await)?;
+            link.run_until_leader(async |connected: &NatsConnection| stream::find(connected, "tickpath").await)?;
         }
         Ok(link)
     })?;
     let client = &link.connected().client;
     let info = client.server_info();
-    let kept = server.keeping().map_or("nothing", |keeping| if keeping.is_durable { "disk" } else { "memory" });
-    let replicas = server.keeping().map_or(0, |keeping| keeping.replicas);
+    let kept = server.storage().map_or("nothing", |keeping| if keeping.is_durable { "disk" } else { "memory" });
+    let replicas = server.storage().map_or(0, |keeping| keeping.replicas);
     let told = [
         ("max_payload", info.max_payload.to_string()),
         ("jetstream", info.jetstream.to_string()),
         ("kept", kept.to_owned()),
         ("replicas", replicas.to_string()),
     ];
-    let about = About {
+    let about = ServerDescription {
         server: Some("nats-server".to_owned()),
-        version: Some(said(&info.version)).filter(|version| !version.is_empty()),
+        version: Some(printable_server_text(&info.version)).filter(|version| !version.is_empty()),
         // JetStream shares the identity: a stream has the subject that core NATS has.
-        identity: Some(format!("nats {}", said(&info.server_id))).filter(|_| !info.server_id.is_empty()),
+        identity: Some(format!("nats {}", printable_server_text(&info.server_id)))
+            .filter(|_| !info.server_id.is_empty()),
         settings: told.map(|(name, value)| (name, Ok(value))).into(),
     };
     Ok((client.max_payload(), about))

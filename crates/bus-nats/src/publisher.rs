@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use async_nats::Subject;
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
-use tickpath_bus_api::{BatchError, Fate, Numbering, Origin, PublishError, Publisher, Pusher, wire};
+use tickpath_bus_api::{BatchError, Fate, MessageId, Numbering, PublishError, Publisher, Pusher, wire};
 use tickpath_clock::{Clock, HostClock};
 use tokio::runtime::Handle;
 
-use crate::connected::Connected;
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::sending::{Outgoing, Sending, store, write};
-use crate::server::Server;
+use crate::blocking_connection::BlockingConnection;
+use crate::connection::NatsConnection;
+use crate::error::NatsServerError;
+use crate::publish_progress::{Outgoing, PublishProgress, publish_core, publish_stored};
+use crate::server::NatsEndpoint;
 use crate::stream;
 
 /// Max messages in flight at once.
-const TOGETHER: usize = 256;
+const MAX_IN_FLIGHT: usize = 256;
 
 /// The destination of a publisher's messages.
-pub(crate) struct Target {
+pub(crate) struct PublishTarget {
     /// The subject.
     pub subject: Subject,
     /// The stream that stores the subject's messages; none with core NATS.
@@ -29,21 +29,21 @@ pub(crate) struct Target {
 
 /// A publisher with its own connection, which runs on the caller's thread.
 pub(crate) struct NatsPublisher {
-    server: Arc<Server>,
-    target: Target,
+    server: Arc<NatsEndpoint>,
+    target: PublishTarget,
     /// The connection; none after most errors.
-    link: Option<Link>,
+    link: Option<BlockingConnection>,
     /// True after one answer has timed out. The server may only be slow, and the connection keeps the order of what was
     /// sent.
-    is_doubtful: bool,
+    has_timed_out: bool,
     reconnects: u64,
     /// The longest payload, in bytes, as found at the last connect.
-    limit: usize,
+    max_payload: usize,
     numbering: Numbering,
     /// The number of calls with refused messages whose numbers were used again for other messages.
     refusals: u16,
     /// The queue's duplicate window; none where a copy does no harm, as in a topic.
-    known_for: Option<Duration>,
+    duplicate_window: Option<Duration>,
     /// The messages that the last call has left in doubt.
     unknown: Vec<Outgoing>,
     /// The time at which those messages were first sent, in ticks.
@@ -52,17 +52,17 @@ pub(crate) struct NatsPublisher {
 
 impl NatsPublisher {
     /// Connects at once, so that the first message does not pay for it.
-    pub fn open(server: Arc<Server>, target: Target, clock: HostClock) -> Result<Self, ServerError> {
+    pub fn open(server: Arc<NatsEndpoint>, target: PublishTarget, clock: HostClock) -> Result<Self, NatsServerError> {
         let mut publisher = Self {
             server,
             target,
             link: None,
-            is_doubtful: false,
+            has_timed_out: false,
             reconnects: 0,
-            limit: 0,
+            max_payload: 0,
             numbering: Numbering::new(clock),
             refusals: 0,
-            known_for: None,
+            duplicate_window: None,
             unknown: Vec::new(),
             unknown_since: clock.ticks(),
         };
@@ -70,27 +70,28 @@ impl NatsPublisher {
         Ok(publisher)
     }
 
-    fn connect(&mut self) -> Result<(), ServerError> {
+    fn connect(&mut self) -> Result<(), NatsServerError> {
         let wanted = self.target.stream.as_ref();
-        let (link, stream) = self.server.on_each(|| {
-            let link = Link::open(&self.server)?;
+        let (link, stream) = self.server.try_each(|| {
+            let link = BlockingConnection::open(&self.server)?;
             let Some(wanted) = wanted else { return Ok((link, None)) };
-            let stream = link.run_patiently(async |connected: &Connected| stream::ensure(connected, wanted).await)?;
+            let stream =
+                link.run_until_leader(async |connected: &NatsConnection| stream::ensure(connected, wanted).await)?;
             Ok((link, Some(stream)))
         })?;
         let topic_bytes = match &stream {
             Some(stream) => {
                 let there = &stream.cached_info().config;
                 let is_queue = there.retention == RetentionPolicy::WorkQueue;
-                self.known_for = is_queue.then_some(there.duplicate_window);
+                self.duplicate_window = is_queue.then_some(there.duplicate_window);
                 Some(there.max_bytes)
             }
             None => None,
         };
         let server_bytes = link.connected().client.max_payload();
-        self.limit = stream::longest_payload(server_bytes, self.is_stored(), topic_bytes);
+        self.max_payload = stream::max_payload_bytes(server_bytes, self.is_stored(), topic_bytes);
         self.link = Some(link);
-        self.is_doubtful = false;
+        self.has_timed_out = false;
         Ok(())
     }
 
@@ -100,19 +101,19 @@ impl NatsPublisher {
 
     fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         self.unknown.clear();
-        wire::check_message(kind, payload, self.limit)?;
+        wire::check_message(kind, payload, self.max_payload)?;
         self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
     }
 
     fn send_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.unknown.clear();
-        wire::send_good(kind, payloads, self.limit, |good| self.send_all(stamp, kind, good))
+        wire::send_valid(kind, payloads, self.max_payload, |good| self.send_all(stamp, kind, good))
     }
 
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let (first, refusals) = (self.numbering.ahead(0), self.refusals);
+        let (first, refusals) = (self.numbering.peek(0), self.refusals);
         let message = |at: usize| {
-            let origin = Origin { number: first.number + at as u64, ..first };
+            let origin = MessageId { sequence: first.sequence + at as u64, ..first };
             Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
         };
         let since = self.server.clock().ticks();
@@ -122,12 +123,18 @@ impl NatsPublisher {
         let Err(error) = result else { return Ok(()) };
         self.unknown = sending.unknown().map(message).collect();
         self.unknown_since = since;
-        Err(BatchError::of(&sending.fates, self.sentence(&error, sending.first_fate())))
+        Err(BatchError::from_fates(&sending.fates, self.publish_error(&error, sending.first_fate())))
     }
 
-    fn send_carried(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+    fn send_with_origin(
+        &mut self,
+        origin: MessageId,
+        stamp: u64,
+        kind: u8,
+        payload: &[u8],
+    ) -> Result<(), PublishError> {
         self.unknown.clear();
-        wire::check_message(kind, payload, self.limit)?;
+        wire::check_message(kind, payload, self.max_payload)?;
         let refusals = self.refusals;
         let message = |_at: usize| Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payload) };
         let since = self.server.clock().ticks();
@@ -136,44 +143,44 @@ impl NatsPublisher {
         let Err(error) = result else { return Ok(()) };
         self.unknown = sending.unknown().map(message).collect();
         self.unknown_since = since;
-        Err(self.sentence(&error, sending.first_fate()))
+        Err(self.publish_error(&error, sending.first_fate()))
     }
 
     /// Counts a refusal if numbers were sent and refused: they are used again, so that subscribers see no gap.
-    fn count_refusal(&mut self, sending: &Sending) {
+    fn count_refusal(&mut self, sending: &PublishProgress) {
         if sending.handed_over > sending.used() {
             self.refusals = self.refusals.wrapping_add(1);
         }
     }
 
     /// Finds out what became of the messages in doubt, or sends the same messages again.
-    fn send_again(&mut self) -> Result<(), BatchError> {
+    fn resend_unknown(&mut self) -> Result<(), BatchError> {
         let kept = std::mem::take(&mut self.unknown);
-        if kept.is_empty() || self.has_passed() {
+        if kept.is_empty() || self.is_received() {
             return Ok(());
         }
-        if let Some(known_for) = self.forgotten(self.unknown_since) {
+        if let Some(known_for) = self.expired_window(self.unknown_since) {
             let fates = vec![Fate::Unknown; kept.len()];
             self.unknown = kept;
-            return Err(BatchError::of(&fates, self.would_double(known_for)));
+            return Err(BatchError::from_fates(&fates, self.duplicate_error(known_for)));
         }
         let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone(), self.unknown_since);
         let Err(error) = result else { return Ok(()) };
         // A message that was not sent by this attempt was sent by an earlier one.
-        sending.doubt(0..kept.len());
+        sending.mark_unknown(0..kept.len());
         self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
-        Err(BatchError::of(&sending.fates, self.sentence(&error, Fate::Unknown)))
+        Err(BatchError::from_fates(&sending.fates, self.publish_error(&error, Fate::Unknown)))
     }
 
     /// Returns the queue's duplicate window if it may be over for a message first sent at `since`. Half of the window
     /// is left for the delivery.
-    fn forgotten(&self, since: u64) -> Option<Duration> {
+    fn expired_window(&self, since: u64) -> Option<Duration> {
         let clock = self.server.clock();
         let ago_ns = i128::from(clock.ns_between(since, clock.ticks()));
-        self.known_for.filter(|known_for| ago_ns > known_for.as_nanos() as i128 / 2)
+        self.duplicate_window.filter(|known_for| ago_ns > known_for.as_nanos() as i128 / 2)
     }
 
-    fn would_double(&self, known_for: Duration) -> PublishError {
+    fn duplicate_error(&self, known_for: Duration) -> PublishError {
         PublishError::Unknown(format!(
             "{} knows a message again for {} s, which is too short to send it once more: it might be kept twice; look \
              whether it has come, or push it anew",
@@ -184,15 +191,15 @@ impl NatsPublisher {
 
     /// Reports whether core NATS has received all that was sent before: a connection keeps its order, so an answer now
     /// proves it.
-    fn has_passed(&mut self) -> bool {
-        if !self.is_doubtful || self.is_stored() {
+    fn is_received(&mut self) -> bool {
+        if !self.has_timed_out || self.is_stored() {
             return false;
         }
         let has_passed = self.link.as_ref().is_some_and(|link| link.run(link.connected().round_trip()).is_ok());
         if !has_passed {
             self.link = None;
         }
-        self.is_doubtful = false;
+        self.has_timed_out = false;
         has_passed
     }
 
@@ -203,26 +210,26 @@ impl NatsPublisher {
         count: usize,
         message: &dyn Fn(usize) -> Outgoing,
         since: u64,
-    ) -> (Sending, Result<(), ServerError>) {
-        let mut sending = Sending::of(count);
+    ) -> (PublishProgress, Result<(), NatsServerError>) {
+        let mut sending = PublishProgress::new(count);
         let mut result = self.attempt(message, &mut sending);
-        let is_known_again = self.is_stored() && self.forgotten(since).is_none();
+        let is_known_again = self.is_stored() && self.expired_window(since).is_none();
         let may_repeat = is_known_again || sending.unknown().next().is_none();
-        if may_repeat && result.as_ref().is_err_and(ServerError::is_loss) {
+        if may_repeat && result.as_ref().is_err_and(NatsServerError::is_retryable) {
             self.link = None;
             let sent: Vec<usize> = sending.unknown().collect();
             result = self.attempt(message, &mut sending);
-            sending.doubt(sent);
+            sending.mark_unknown(sent);
         }
         match &result {
-            Ok(()) => self.is_doubtful = false,
-            Err(ServerError::Timeout) if !self.is_doubtful => self.is_doubtful = self.link.is_some(),
-            Err(ServerError::Busy(_)) => {}
+            Ok(()) => self.has_timed_out = false,
+            Err(NatsServerError::Timeout) if !self.has_timed_out => self.has_timed_out = self.link.is_some(),
+            Err(NatsServerError::Busy(_)) => {}
             Err(error) => {
-                if error.is_elsewhere()
+                if error.is_server_specific()
                     && let Some(link) = &self.link
                 {
-                    self.server.pass_over(link.first());
+                    self.server.skip_server(link.first_server());
                 }
                 self.link = None;
             }
@@ -230,29 +237,33 @@ impl NatsPublisher {
         (sending, result)
     }
 
-    fn attempt(&mut self, message: &dyn Fn(usize) -> Outgoing, sending: &mut Sending) -> Result<(), ServerError> {
+    fn attempt(
+        &mut self,
+        message: &dyn Fn(usize) -> Outgoing,
+        sending: &mut PublishProgress,
+    ) -> Result<(), NatsServerError> {
         if self.link.is_none() {
             self.connect()?;
             self.reconnects += 1;
         }
         let link = self.link.as_ref().expect("connected");
-        let Target { subject, stream } = &self.target;
-        for together in sending.not_published().chunks(TOGETHER) {
+        let PublishTarget { subject, stream } = &self.target;
+        for together in sending.not_published().chunks(MAX_IN_FLIGHT) {
             let sent = match stream {
-                Some(_) => link.run(store(link.connected(), subject, together, message, sending)),
-                None => link.run(write(link.connected(), subject, together, message, sending)),
+                Some(_) => link.run(publish_stored(link.connected(), subject, together, message, sending)),
+                None => link.run(publish_core(link.connected(), subject, together, message, sending)),
             };
             sent.map_err(|e| sending.first_error(e))?;
         }
         Ok(())
     }
 
-    fn sentence(&self, error: &ServerError, fate: Fate) -> PublishError {
+    fn publish_error(&self, error: &NatsServerError, fate: Fate) -> PublishError {
         let sentence = format!("{} {error}", self.server.name());
         match fate {
             // Applies to permanent errors, too: an earlier attempt may have arrived.
             Fate::Unknown => PublishError::Unknown(sentence),
-            Fate::Published | Fate::NotPublished => PublishError::not_published(sentence, error.may_pass()),
+            Fate::Published | Fate::NotPublished => PublishError::not_published(sentence, error.is_transient()),
         }
     }
 }
@@ -266,12 +277,12 @@ impl Publisher for NatsPublisher {
         self.send_batch(stamp, kind, payloads)
     }
 
-    fn carry(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send_carried(origin, stamp, kind, payload)
+    fn publish_with_id(&mut self, origin: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.send_with_origin(origin, stamp, kind, payload)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.send_again()
+        self.resend_unknown()
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -289,7 +300,7 @@ impl Pusher for NatsPublisher {
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.send_again()
+        self.resend_unknown()
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -303,7 +314,7 @@ impl Drop for NatsPublisher {
     fn drop(&mut self) {
         if let Some(link) = &self.link
             && !self.is_stored()
-            && !self.is_doubtful
+            && !self.has_timed_out
             && Handle::try_current().is_err()
         {
             let _ = link.run(link.connected().round_trip());

@@ -7,69 +7,76 @@ use std::time::Duration;
 
 use async_nats::Subject;
 use async_nats::jetstream::AckKind;
-use tickpath_bus_api::{Delivery, Mailbox, Message, Pulled, Puller, QueueConfig, ReceiveError, wire};
+use tickpath_bus_api::{DeliveryGuarantee, Mailbox, Message, PulledMessage, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::{Clock, HostClock, Wait};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::arrivals::{Arrival, Arrivals, Arrived};
-use crate::background::Background;
+use crate::arrivals::{ArrivalReceiver, ArrivalSender, TopicArrival};
+use crate::background::ReceiverThread;
 use crate::backlog::Backlog;
-use crate::connected::TIMEOUT;
-use crate::core_feed::{CoreFeed, Group};
-use crate::demand::{Demand, WINDOW};
-use crate::error::ServerError;
-use crate::name;
-use crate::pulse::{age, ours};
-use crate::queue_feed::{Fetching, Held, Order, Pulling, QueueFeed, Settled, Settlement};
+use crate::connection::TIMEOUT;
+use crate::core_feed::{CoreFeed, QueueGroup};
+use crate::demand::{Demand, MAX_REQUESTED};
+use crate::error::NatsServerError;
+use crate::names;
+use crate::pulse::{age, safe_hold_time};
+use crate::queue_feed::{
+    DeliveredMessage, FeedRequest, FetchRequest, QueueFeed, QueueFeedConfig, Settlement, SettlementOutcome,
+};
 use crate::receipt::Receipt;
-use crate::server::Server;
+use crate::server::NatsEndpoint;
 
 /// The queue group of all pullers.
 const GROUP: &str = "tickpath";
 
 /// The shortest silence: the clocks of server and host are no finer.
-const LEAST_SILENCE: Duration = Duration::from_millis(100);
+const MIN_SILENCE: Duration = Duration::from_millis(100);
 
 /// Max time that a call waits for the messages that it requested; a server that is not stalled needs less.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Max time that a call waits for the answers to its acknowledgements: a little longer than its thread, which counts
 /// them.
-const SETTLING: Duration = Duration::from_secs(6);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Max time that a puller tries to give back what it does not hand over.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A member of a queue group of core NATS.
 pub(crate) struct CorePuller {
-    arrivals: Arrivals<Arrival>,
+    arrivals: ArrivalReceiver<TopicArrival>,
     backlog: Backlog,
     foreign: Option<u8>,
     wait: Wait,
-    background: Background,
+    background: ReceiverThread,
 }
 
 impl CorePuller {
     /// Subscribes.
-    pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ServerError> {
+    pub fn open(
+        server: Arc<NatsEndpoint>,
+        queue: &str,
+        config: &QueueConfig,
+        wait: Wait,
+    ) -> Result<Self, NatsServerError> {
         let (mailbox, backlog, foreign) = (Mailbox::new(), Backlog::default(), config.foreign);
-        let group = Group { name: GROUP, queue: queue.to_owned(), foreign };
-        let arrived = Arrived::new(mailbox.clone());
-        let feed = CoreFeed::new(name::queue_subject(queue), Some(group), arrived, backlog.clone());
-        let background = Background::start(server, feed)?;
-        Ok(Self { arrivals: Arrivals::new(mailbox), backlog, foreign, wait, background })
+        let group = QueueGroup { name: GROUP, queue: queue.to_owned(), foreign };
+        let arrived = ArrivalSender::new(mailbox.clone());
+        let feed = CoreFeed::new(names::queue_subject(queue), Some(group), arrived, backlog.clone());
+        let background = ReceiverThread::start(server, feed)?;
+        Ok(Self { arrivals: ArrivalReceiver::new(mailbox), backlog, foreign, wait, background })
     }
 }
 
 impl Puller for CorePuller {
-    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<usize, ReceiveError> {
         let Self { arrivals, backlog, foreign, .. } = self;
-        arrivals.take(limit, false, |arrival| {
+        arrivals.take_arrivals(limit, false, |arrival| {
             // The feed of a group sends no gaps; it reports losses as news.
-            let Arrival::Message { message, .. } = arrival else { return (0, None) };
+            let TopicArrival::Message { message, .. } = arrival else { return (0, None) };
             backlog.release(&message);
-            let Some(message) = wire::pulled(&message.payload, *foreign) else { return (0, None) };
-            handler(Pulled::plain(message, false));
+            let Some(message) = wire::decode_pulled(&message.payload, *foreign) else { return (0, None) };
+            handler(PulledMessage::without_tag(message, false));
             (1, None)
         })
     }
@@ -100,15 +107,15 @@ impl Puller for CorePuller {
 /// does a request for one message lie at the server, so that the next message comes at once.
 pub(crate) struct StreamPuller {
     /// The first field, so that it is dropped first: its thread gives back unread messages and takes orders until then.
-    background: Background,
-    server: Arc<Server>,
+    background: ReceiverThread,
+    server: Arc<NatsEndpoint>,
     clock: HostClock,
-    arrivals: Arrivals<Held>,
+    arrivals: ArrivalReceiver<DeliveredMessage>,
     /// The demand of the standing request: one message while the request lies at the server.
     demand: Demand,
-    orders: UnboundedSender<Order>,
+    requests: UnboundedSender<FeedRequest>,
     /// The end of a fetch that is still in flight.
-    fetching: Option<Receiver<()>>,
+    fetch_end: Option<Receiver<()>>,
     /// The number of messages that are known to wait at the server and are not requested.
     pending: usize,
     config: QueueConfig,
@@ -116,13 +123,13 @@ pub(crate) struct StreamPuller {
     /// The time without an acknowledgement after which a message is redelivered.
     silence: Duration,
     /// The messages about to be handed over; kept, so that pulling allocates nothing.
-    taken: Vec<Held>,
+    batch: Vec<DeliveredMessage>,
     /// The messages that were handed over, all of one era; none for those that were given back.
     unacknowledged: Vec<Option<Unacknowledged>>,
     /// The tag of the first of `unacknowledged`; the others follow. No tag is used twice.
     first_tag: u64,
     /// The era of `unacknowledged`.
-    era: u64,
+    epoch: u64,
 }
 
 /// A message that was handed over and is not acknowledged.
@@ -136,37 +143,37 @@ struct Unacknowledged {
 impl StreamPuller {
     /// Makes the queue if it does not exist, without pulling from it yet. `pulling` must belong to this `config`.
     pub fn open(
-        server: Arc<Server>,
-        pulling: Pulling,
+        server: Arc<NatsEndpoint>,
+        pulling: QueueFeedConfig,
         config: &QueueConfig,
         wait: Wait,
         clock: HostClock,
-    ) -> Result<Self, ServerError> {
+    ) -> Result<Self, NatsServerError> {
         let (mailbox, demand) = (Mailbox::new(), Demand::default());
         let (orders, ordered) = unbounded_channel();
         let silence = pulling.silence;
-        let feed = QueueFeed::new(pulling, clock, Arrived::new(mailbox.clone()), demand.clone(), ordered);
+        let feed = QueueFeed::new(pulling, clock, ArrivalSender::new(mailbox.clone()), demand.clone(), ordered);
         Ok(Self {
-            background: Background::start(server.clone(), feed)?,
+            background: ReceiverThread::start(server.clone(), feed)?,
             server,
             clock,
-            arrivals: Arrivals::new(mailbox),
+            arrivals: ArrivalReceiver::new(mailbox),
             demand,
-            orders,
-            fetching: None,
+            requests: orders,
+            fetch_end: None,
             pending: 0,
             config: *config,
             wait,
             silence,
-            taken: Vec::new(),
+            batch: Vec::new(),
             unacknowledged: Vec::new(),
             first_tag: 1,
-            era: 0,
+            epoch: 0,
         })
     }
 
     /// Leaves a request for the next message at the server, if no message is known to wait and no request lies there.
-    fn ask(&self) {
+    fn request_next(&self) {
         if self.pending == 0 && self.demand.wanted() == 0 && self.arrivals.unread() == 0 {
             self.demand.raise(1);
         }
@@ -174,36 +181,36 @@ impl StreamPuller {
 
     /// Fetches messages that are known to wait, up to the limit, and waits until they have come.
     fn fetch(&mut self, limit: usize) -> Result<(), ReceiveError> {
-        let messages = self.pending.min(limit - self.taken.len()).min(WINDOW);
+        let messages = self.pending.min(limit - self.batch.len()).min(MAX_REQUESTED);
         if messages == 0 {
             return Ok(());
         }
-        if self.fetching.is_none() {
+        if self.fetch_end.is_none() {
             let (done, fetched) = sync_channel(1);
-            let order = Order::Fetch(Fetching { messages, done });
-            self.orders.send(order).map_err(|_ended| self.failure(&ServerError::Closed))?;
-            self.fetching = Some(fetched);
+            let order = FeedRequest::Fetch(FetchRequest { messages, done });
+            self.requests.send(order).map_err(|_ended| self.failure(&NatsServerError::Closed))?;
+            self.fetch_end = Some(fetched);
         }
-        let ended = self.fetching.as_ref().map(|fetched| fetched.recv_timeout(PATIENCE));
+        let ended = self.fetch_end.as_ref().map(|fetched| fetched.recv_timeout(FETCH_TIMEOUT));
         if ended != Some(Err(RecvTimeoutError::Timeout)) {
-            self.fetching = None;
+            self.fetch_end = None;
             // The last message that came reports how many still wait.
             self.pending = 0;
         }
-        self.take(limit)
+        self.take_arrived(limit)
     }
 
     /// Takes messages that have come and surely still belong to this puller. Those that lay unread for too long are
     /// given back.
-    fn take(&mut self, limit: usize) -> Result<(), ReceiveError> {
+    fn take_arrived(&mut self, limit: usize) -> Result<(), ReceiveError> {
         let (clock, now) = (self.clock, self.clock.ticks());
         let half_ns = self.silence.as_nanos() as i64 / 2;
         let mut stale = Vec::new();
-        let Self { arrivals, taken, pending, era, .. } = self;
+        let Self { arrivals, batch: taken, pending, epoch: era, .. } = self;
         let has_some = !taken.is_empty();
-        let took = arrivals.take(limit - taken.len(), has_some, |held| {
+        let took = arrivals.take_arrivals(limit - taken.len(), has_some, |held| {
             *pending = usize::try_from(held.receipt.pending).unwrap_or(usize::MAX);
-            *era = held.era;
+            *era = held.epoch;
             let lay_ns = clock.ns_between(held.ticks, now);
             if lay_ns < half_ns {
                 taken.push(held);
@@ -217,11 +224,11 @@ impl StreamPuller {
         });
         if !stale.is_empty() {
             // A message that cannot be given back now is redelivered later.
-            let _ = self.settle(stale, AckKind::Nak(None), false, FAREWELL);
+            let _ = self.settle(stale, AckKind::Nak(None), false, CLOSE_TIMEOUT);
         }
-        if let Err(ReceiveError::Gone(_)) = took {
+        if let Err(ReceiveError::MessagesLost(_)) = took {
             // The messages are gone with their queue; their reply subjects now belong to other messages.
-            self.let_go();
+            self.forget_unacknowledged();
             self.pending = 0;
         }
         took.map(|_count| ())
@@ -229,26 +236,26 @@ impl StreamPuller {
 
     /// Acknowledges the messages about to be handed over, for delivery at most once. Fails unless the server has
     /// confirmed all of them, and nothing is handed over then.
-    fn forget_taken(&mut self) -> Result<(), ReceiveError> {
-        let replies = self.taken.iter().filter_map(|held| held.message.reply.clone()).collect();
+    fn acknowledge_batch(&mut self) -> Result<(), ReceiveError> {
+        let replies = self.batch.iter().filter_map(|held| held.message.reply.clone()).collect();
         let patience = (self.silence / 2).min(TIMEOUT);
         let error = self.settle(replies, AckKind::Ack, true, patience).error;
-        let is_late = self.taken.iter().any(|held| self.age(held.ticks) >= self.silence);
+        let is_late = self.batch.iter().any(|held| self.age(held.ticks) >= self.silence);
         if error.is_none() && !is_late {
             return Ok(());
         }
-        let count = self.taken.len();
-        self.taken.clear();
+        let count = self.batch.len();
+        self.batch.clear();
         let Some(error) = error else {
-            return Err(ReceiveError::Gone(format!(
+            return Err(ReceiveError::MessagesLost(format!(
                 "{count} messages were to be handed over at most once, and came too long ago: this process stood \
                  still, and somebody else may have had them; here they are gone"
             )));
         };
-        if !error.may_pass() {
+        if !error.is_transient() {
             return Err(self.failure(&error));
         }
-        Err(ReceiveError::Gone(format!(
+        Err(ReceiveError::MessagesLost(format!(
             "{} {error}; that was while {count} messages were to be handed over at most once: those that it knows to \
              be taken are gone, and the others come again",
             self.server.name()
@@ -256,7 +263,7 @@ impl StreamPuller {
     }
 
     /// Forgets the messages that were handed over so far: they do not belong to this puller any more.
-    fn let_go(&mut self) {
+    fn forget_unacknowledged(&mut self) {
         self.first_tag += self.unacknowledged.len() as u64;
         self.unacknowledged.clear();
     }
@@ -267,67 +274,73 @@ impl StreamPuller {
     }
 
     /// Returns how long a message that came at `ticks` can still be given back.
-    fn left(&self, ticks: u64) -> Duration {
-        ours(self.silence).saturating_sub(self.age(ticks))
+    fn return_time_left(&self, ticks: u64) -> Duration {
+        safe_hold_time(self.silence).saturating_sub(self.age(ticks))
     }
 
     /// Settles messages with the server's confirmation, on a second connection if the first is lost: the server knows a
     /// message by its place in the queue.
-    fn settle_surely(&self, replies: Vec<Subject>, kind: AckKind, patience: Duration) -> Settled {
+    fn settle_with_retry(&self, replies: Vec<Subject>, kind: AckKind, patience: Duration) -> SettlementOutcome {
         let begun = self.clock.ticks();
         let first = self.settle(replies.clone(), kind, true, patience);
-        if !first.error.as_ref().is_some_and(ServerError::is_loss) {
+        if !first.error.as_ref().is_some_and(NatsServerError::is_retryable) {
             return first;
         }
         let second = self.settle(replies, kind, true, patience.saturating_sub(self.age(begun)));
-        Settled { has_gone_out: first.has_gone_out || second.has_gone_out, ..second }
+        SettlementOutcome { was_sent: first.was_sent || second.was_sent, ..second }
     }
 
     /// Has the thread settle messages, and waits for the outcome.
-    fn settle(&self, replies: Vec<Subject>, kind: AckKind, is_confirmed: bool, patience: Duration) -> Settled {
+    fn settle(
+        &self,
+        replies: Vec<Subject>,
+        kind: AckKind,
+        is_confirmed: bool,
+        patience: Duration,
+    ) -> SettlementOutcome {
         let (done, settled) = sync_channel(1);
         let is_decided = Arc::new(AtomicBool::new(false));
         let settlement =
-            Settlement { replies, era: self.era, kind, is_confirmed, is_decided: Arc::clone(&is_decided), done };
-        if self.orders.send(Order::Settle(settlement)).is_err() {
-            return Settled { confirmed: 0, has_gone_out: false, error: Some(ServerError::Closed) };
+            Settlement { replies, epoch: self.epoch, kind, is_confirmed, is_decided: Arc::clone(&is_decided), done };
+        if self.requests.send(FeedRequest::Settle(settlement)).is_err() {
+            return SettlementOutcome { confirmed: 0, was_sent: false, error: Some(NatsServerError::Closed) };
         }
         settled.recv_timeout(patience).unwrap_or_else(|e| {
             // A settlement that the thread has not begun by now is dropped.
             let has_gone_out = is_decided.swap(true, Ordering::Relaxed);
             let error = match e {
-                RecvTimeoutError::Timeout => ServerError::Timeout,
-                RecvTimeoutError::Disconnected => ServerError::Closed,
+                RecvTimeoutError::Timeout => NatsServerError::Timeout,
+                RecvTimeoutError::Disconnected => NatsServerError::Closed,
             };
-            Settled { confirmed: 0, has_gone_out, error: Some(error) }
+            SettlementOutcome { confirmed: 0, was_sent: has_gone_out, error: Some(error) }
         })
     }
 
-    fn failure(&self, error: &ServerError) -> ReceiveError {
+    fn failure(&self, error: &NatsServerError) -> ReceiveError {
         ReceiveError::Other(format!("{} {error}", self.server.name()).into())
     }
 }
 
 impl Puller for StreamPuller {
-    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<usize, ReceiveError> {
         if limit == 0 {
             return Ok(0);
         }
-        self.take(limit)?;
+        self.take_arrived(limit)?;
         self.fetch(limit)?;
-        if self.taken.is_empty() {
-            self.ask();
+        if self.batch.is_empty() {
+            self.request_next();
             return Ok(0);
         }
-        if self.config.delivery == Delivery::AtMostOnce {
-            self.forget_taken()?;
+        if self.config.delivery == DeliveryGuarantee::AtMostOnce {
+            self.acknowledge_batch()?;
         }
         let mut count = 0;
-        for Held { message, receipt, ticks, .. } in self.taken.drain(..) {
-            let is_kept = self.config.delivery == Delivery::AtLeastOnce;
-            if let Some(found) = wire::pulled(&message.payload, self.config.foreign) {
+        for DeliveredMessage { message, receipt, ticks, .. } in self.batch.drain(..) {
+            let is_kept = self.config.delivery == DeliveryGuarantee::AtLeastOnce;
+            if let Some(found) = wire::decode_pulled(&message.payload, self.config.foreign) {
                 let Receipt { sequence, deliveries, .. } = receipt;
-                handler(Pulled {
+                handler(PulledMessage {
                     message: Message { sequence: Some(sequence), ..found },
                     redelivered: deliveries > 1,
                     deliveries: Some(deliveries),
@@ -346,12 +359,13 @@ impl Puller for StreamPuller {
         let held = || self.unacknowledged.iter().flatten();
         let replies: Vec<Subject> = held().map(|held| held.reply.clone()).collect();
         let late = held().filter(|held| self.age(held.ticks) >= self.silence).count();
-        self.let_go();
+        self.forget_unacknowledged();
         if replies.is_empty() {
             return Ok(());
         }
         let count = replies.len();
-        let Settled { confirmed, has_gone_out, error } = self.settle_surely(replies, AckKind::Ack, SETTLING);
+        let SettlementOutcome { confirmed, was_sent: has_gone_out, error } =
+            self.settle_with_retry(replies, AckKind::Ack, SETTLE_TIMEOUT);
         let left = count - confirmed;
         match error {
             None if late == 0 => Ok(()),
@@ -359,11 +373,11 @@ impl Puller for StreamPuller {
                 "{late} messages were held for longer than a puller may be silent, and are acknowledged too late: \
                  somebody else may have them, too; acknowledge sooner, or open the queue with a longer silence"
             ))),
-            Some(e) if e.may_pass() && has_gone_out => Err(ReceiveError::NotAcknowledged(format!(
+            Some(e) if e.is_transient() && has_gone_out => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; nobody knows of {left} messages: they are done with, or come again",
                 self.server.name()
             ))),
-            Some(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
+            Some(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; {left} messages are not acknowledged, and come again",
                 self.server.name()
             ))),
@@ -380,16 +394,16 @@ impl Puller for StreamPuller {
                  handed over at least once and is not acknowledged"
             )));
         };
-        let left = self.left(ticks);
+        let left = self.return_time_left(ticks);
         if left.is_zero() {
             return Err(ReceiveError::NotAcknowledged(format!(
                 "the message with the tag {tag} was held for so long that somebody else may have it by now, and is not \
                  given back; it comes again by itself; give back sooner, or open the queue with a longer silence"
             )));
         }
-        match self.settle_surely(vec![reply], AckKind::Nak(None), left.min(SETTLING)).error {
+        match self.settle_with_retry(vec![reply], AckKind::Nak(None), left.min(SETTLE_TIMEOUT)).error {
             None => Ok(()),
-            Some(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
+            Some(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; the message with the tag {tag} may not be given back, and comes again later",
                 self.server.name()
             ))),
@@ -402,7 +416,7 @@ impl Puller for StreamPuller {
             // `pull` waits for the messages that are known to wait at the server.
             Wait::Block | Wait::Adaptive if self.pending > 0 => {}
             Wait::Block | Wait::Adaptive => {
-                self.ask();
+                self.request_next();
                 self.arrivals.wait(timeout_ns);
             }
             Wait::Busy | Wait::Yield => self.wait.idle(),
@@ -423,16 +437,16 @@ impl Drop for StreamPuller {
     /// Leaves alone those that another puller may have by now.
     fn drop(&mut self) {
         let held = std::mem::take(&mut self.unacknowledged).into_iter().flatten();
-        let ours = held.filter(|held| !self.left(held.ticks).is_zero());
+        let ours = held.filter(|held| !self.return_time_left(held.ticks).is_zero());
         let replies: Vec<Subject> = ours.map(|held| held.reply).collect();
         if !replies.is_empty() {
             // Messages that cannot be given back now are redelivered after the silence.
-            let _ = self.settle(replies, AckKind::Nak(None), false, FAREWELL);
+            let _ = self.settle(replies, AckKind::Nak(None), false, CLOSE_TIMEOUT);
         }
     }
 }
 
 /// Returns how long a puller of this queue may be silent.
 pub(crate) fn silence(config: &QueueConfig) -> Duration {
-    Duration::from_nanos(config.silence_ns).max(LEAST_SILENCE)
+    Duration::from_nanos(config.silence_ns).max(MIN_SILENCE)
 }

@@ -15,7 +15,7 @@ pub(crate) struct Pulse<C> {
     clock: C,
     interval: Duration,
     /// The time of the last beat but one, in ticks.
-    before: u64,
+    previous: u64,
     /// The time of the last beat, in ticks.
     last: u64,
 }
@@ -24,7 +24,7 @@ impl<C: Clock> Pulse<C> {
     /// Starts the beats of a thread, often enough for this silence.
     pub fn new(clock: C, silence: Duration) -> Self {
         let now = clock.ticks();
-        Self { clock, interval: silence / BEATS, before: now, last: now }
+        Self { clock, interval: silence / BEATS, previous: now, last: now }
     }
 
     /// Returns the time between two beats.
@@ -35,14 +35,14 @@ impl<C: Clock> Pulse<C> {
     /// Restarts the beats: messages that came before are never read.
     pub fn restart(&mut self) {
         let now = self.clock.ticks();
-        (self.before, self.last) = (now, now);
+        (self.previous, self.last) = (now, now);
     }
 
     /// Records a beat, if it is time for one.
     pub fn beat(&mut self) {
         let now = self.clock.ticks();
         if self.clock.ns_between(self.last, now) >= self.interval.as_nanos() as i64 {
-            (self.before, self.last) = (self.last, now);
+            (self.previous, self.last) = (self.last, now);
         }
     }
 
@@ -53,7 +53,7 @@ impl<C: Clock> Pulse<C> {
 
     /// Returns the earliest possible arrival time of messages that are read now, in ticks.
     pub fn since(&self) -> u64 {
-        self.before
+        self.previous
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn age(clock: &impl Clock, ticks: u64) -> Duration {
 
 /// Returns how long a message surely belongs to a puller that may give it back, with a margin; later another puller may
 /// have it.
-pub(crate) fn ours(silence: Duration) -> Duration {
+pub(crate) fn safe_hold_time(silence: Duration) -> Duration {
     silence * 3 / 4
 }
 

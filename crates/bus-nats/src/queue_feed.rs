@@ -19,23 +19,23 @@ use tickpath_clock::HostClock;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use crate::arrivals::{Arrived, News};
-use crate::background::Feed;
+use crate::arrivals::{ArrivalSender, FeedReport};
+use crate::background::BackgroundFeed;
 use crate::confirmations::Confirmations;
-use crate::connected::Connected;
-use crate::dead_letters::DeadLetters;
+use crate::connection::NatsConnection;
+use crate::dead_letters::DeadLetterQueue;
 use crate::demand::Demand;
-use crate::error::ServerError;
-use crate::inbox::{Fetch, Inbox};
-use crate::pulse::{Pulse, ours};
+use crate::error::NatsServerError;
+use crate::inbox::{ConsumerInbox, InboxFetch};
+use crate::pulse::{Pulse, safe_hold_time};
 use crate::receipt::Receipt;
 use crate::stream::{self, QUEUE_CONSUMER};
 
 /// The delay until a message is redelivered that could not be moved to the dead-letter queue.
-const BURY_AGAIN: Duration = Duration::from_secs(1);
+const DEAD_LETTER_RETRY: Duration = Duration::from_secs(1);
 
 /// A message that the server has delivered to this puller, and to no other puller for a while.
-pub(crate) struct Held {
+pub(crate) struct DeliveredMessage {
     /// The message, whose reply subject takes the acknowledgement.
     pub message: Message,
     /// The server's metadata of the message.
@@ -43,19 +43,19 @@ pub(crate) struct Held {
     /// A time before its arrival, in ticks of the host's clock.
     pub ticks: u64,
     /// The era of its queue, which grows each time this puller sees the queue lost or restored.
-    pub era: u64,
+    pub epoch: u64,
 }
 
 /// A request of the caller to the thread.
-pub(crate) enum Order {
+pub(crate) enum FeedRequest {
     /// Settle messages.
     Settle(Settlement),
     /// Fetch messages that wait at the server.
-    Fetch(Fetching),
+    Fetch(FetchRequest),
 }
 
 /// A request for messages that wait at the server.
-pub(crate) struct Fetching {
+pub(crate) struct FetchRequest {
     /// Max messages.
     pub messages: usize,
     /// The channel that signals the end, when the messages are in the mailbox. It is dropped if the connection is lost.
@@ -67,7 +67,7 @@ pub(crate) struct Settlement {
     /// The reply subjects of the messages.
     pub replies: Vec<Subject>,
     /// The era of the messages: in another era the same subjects belong to other messages.
-    pub era: u64,
+    pub epoch: u64,
     /// The kind: done, or not.
     pub kind: AckKind,
     /// True if the server's answers are waited for; else it is enough that the acknowledgements are sent.
@@ -76,21 +76,21 @@ pub(crate) struct Settlement {
     /// timeout, which cancels it.
     pub is_decided: Arc<AtomicBool>,
     /// The channel to the waiting caller.
-    pub done: SyncSender<Settled>,
+    pub done: SyncSender<SettlementOutcome>,
 }
 
 /// The outcome of a settlement.
-pub(crate) struct Settled {
+pub(crate) struct SettlementOutcome {
     /// The number of messages that the server has confirmed.
     pub confirmed: usize,
     /// True if the settlement was sent, so that it may have arrived for the unconfirmed messages, too.
-    pub has_gone_out: bool,
+    pub was_sent: bool,
     /// The reason why it was not sent, or not confirmed for all.
-    pub error: Option<ServerError>,
+    pub error: Option<NatsServerError>,
 }
 
 /// The configuration of a queue's feed.
-pub(crate) struct Pulling {
+pub(crate) struct QueueFeedConfig {
     /// The queue's name.
     pub queue: String,
     /// The configuration of its stream.
@@ -100,62 +100,62 @@ pub(crate) struct Pulling {
     /// The kind of messages from other programs; they are skipped if none.
     pub foreign: Option<u8>,
     /// The queue for messages that were delivered too often, if there is a limit.
-    pub dead_letters: Option<DeadLetters>,
+    pub dead_letters: Option<DeadLetterQueue>,
 }
 
 /// A queue's stream and its consumer.
 pub(crate) struct QueueFeed {
-    pulling: Pulling,
+    config: QueueFeedConfig,
     pulse: Pulse<HostClock>,
-    mailbox: Arrived<Held>,
+    mailbox: ArrivalSender<DeliveredMessage>,
     demand: Demand,
-    orders: UnboundedReceiver<Order>,
-    inbox: Option<Inbox>,
+    requests: UnboundedReceiver<FeedRequest>,
+    inbox: Option<ConsumerInbox>,
     confirmations: Option<Confirmations>,
     /// The creation time of the stream: a stream that was lost and made anew holds nothing that was pushed before.
-    made: Option<DateTime>,
+    created: Option<DateTime>,
     /// The number of messages that the stream was seen to have had. A stream that has come back with fewer gives their
     /// places to other messages.
-    seen: u64,
+    seen_count: u64,
     /// The received message with the highest place in the stream.
     newest: Option<Receipt>,
     /// The number of times that the stream was lost or came back older.
-    era: u64,
+    epoch: u64,
     /// True after a failure to move a message to the dead-letter queue was reported, until a message is moved.
-    is_bury_told: bool,
+    has_reported_failure: bool,
 }
 
 impl QueueFeed {
     /// Makes a feed that is not attached yet.
     pub fn new(
-        pulling: Pulling,
+        pulling: QueueFeedConfig,
         clock: HostClock,
-        mailbox: Arrived<Held>,
+        mailbox: ArrivalSender<DeliveredMessage>,
         demand: Demand,
-        orders: UnboundedReceiver<Order>,
+        orders: UnboundedReceiver<FeedRequest>,
     ) -> Self {
         Self {
             pulse: Pulse::new(clock, pulling.silence),
-            pulling,
+            config: pulling,
             mailbox,
             demand,
-            orders,
+            requests: orders,
             inbox: None,
             confirmations: None,
-            made: None,
-            seen: 0,
+            created: None,
+            seen_count: 0,
             newest: None,
-            era: 0,
-            is_bury_told: false,
+            epoch: 0,
+            has_reported_failure: false,
         }
     }
 
     /// Reports a loss if the stream is not the one of the last connection, or has come back with less: with fewer
     /// messages than were seen, or with other messages at the places of those that were received.
-    fn compare(&mut self, created: DateTime, last: u64, is_replaced: bool) {
-        let before = self.made.replace(created);
-        let seen = std::mem::replace(&mut self.seen, last);
-        let queue = &self.pulling.queue;
+    fn detect_loss(&mut self, created: DateTime, last: u64, is_replaced: bool) {
+        let before = self.created.replace(created);
+        let seen = std::mem::replace(&mut self.seen_count, last);
+        let queue = &self.config.queue;
         let sentence = match before {
             Some(made) if made != created => format!(
                 "the queue '{queue}' was lost with the server, or removed; what was in it is gone; it is made anew"
@@ -166,13 +166,13 @@ impl QueueFeed {
             ),
             _ => return,
         };
-        self.era += 1;
+        self.epoch += 1;
         self.newest = None;
-        self.mailbox.tell_loss(Err(News::Gone(sentence)));
+        self.mailbox.report_loss(Err(FeedReport::MessagesLost(sentence)));
     }
 
     /// Reports whether another message has the place of the newest message that was received.
-    async fn is_replaced(&self, stream: &Stream) -> Result<bool, ServerError> {
+    async fn is_replaced(&self, stream: &Stream) -> Result<bool, NatsServerError> {
         let Some(newest) = self.newest else { return Ok(false) };
         match stream.get_raw_message(newest.sequence + 1).await {
             Ok(found) => Ok(found.time.unix_timestamp_nanos() != i128::from(newest.time_ns)),
@@ -184,19 +184,19 @@ impl QueueFeed {
 
     /// Puts a message into the mailbox and returns true; a foreign message is dropped, and one that was delivered too
     /// often is moved to the dead letters.
-    async fn hand_on(&mut self, connected: &Connected, message: Message) -> Result<bool, ServerError> {
+    async fn forward(&mut self, connected: &NatsConnection, message: Message) -> Result<bool, NatsServerError> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
-        let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
-        self.seen = self.seen.max(receipt.sequence + 1);
+        let receipt = receipt.ok_or_else(|| NatsServerError::NotNats("a message without a receipt".to_owned()))?;
+        self.seen_count = self.seen_count.max(receipt.sequence + 1);
         if self.newest.is_none_or(|newest| newest.sequence < receipt.sequence) {
             self.newest = Some(receipt);
         }
-        if wire::pulled(&message.payload, self.pulling.foreign).is_some() {
-            if self.pulling.dead_letters.as_ref().is_some_and(|dead_letters| dead_letters.takes(&receipt)) {
-                self.bury(connected, &message, &receipt).await?;
+        if wire::decode_pulled(&message.payload, self.config.foreign).is_some() {
+            if self.config.dead_letters.as_ref().is_some_and(|dead_letters| dead_letters.is_over_limit(&receipt)) {
+                self.move_to_dead_letters(connected, &message, &receipt).await?;
                 return Ok(false);
             }
-            self.mailbox.put(Held { message, receipt, ticks: self.pulse.since(), era: self.era });
+            self.mailbox.put(DeliveredMessage { message, receipt, ticks: self.pulse.since(), epoch: self.epoch });
             return Ok(true);
         }
         if let Some(reply) = message.reply {
@@ -208,43 +208,48 @@ impl QueueFeed {
 
     /// Moves a message to the dead-letter queue, where it is stored before it is removed here. A message that cannot be
     /// moved is redelivered later, and delays no other message.
-    async fn bury(&mut self, connected: &Connected, message: &Message, receipt: &Receipt) -> Result<(), ServerError> {
-        let Self { pulling, confirmations, .. } = self;
+    async fn move_to_dead_letters(
+        &mut self,
+        connected: &NatsConnection,
+        message: &Message,
+        receipt: &Receipt,
+    ) -> Result<(), NatsServerError> {
+        let Self { config: pulling, confirmations, .. } = self;
         let (Some(dead_letters), Some(confirmations)) = (&pulling.dead_letters, confirmations) else { return Ok(()) };
         let moving = async {
-            dead_letters.keep(connected, message, receipt).await?;
-            confirmations.ask(connected, message.reply.as_slice(), AckKind::Ack, &mut 0).await
+            dead_letters.store(connected, message, receipt).await?;
+            confirmations.confirm(connected, message.reply.as_slice(), AckKind::Ack, &mut 0).await
         };
-        let error = match connected.bounded(moving).await {
-            Err(e) if e.is_loss() => return Err(e),
+        let error = match connected.with_timeout(moving).await {
+            Err(e) if e.is_retryable() => return Err(e),
             Err(e) => e,
             Ok(()) => {
-                self.is_bury_told = false;
+                self.has_reported_failure = false;
                 return Ok(());
             }
         };
-        say(connected, message.reply.as_slice(), AckKind::Nak(Some(BURY_AGAIN))).await?;
-        if !std::mem::replace(&mut self.is_bury_told, true) {
+        send_acks(connected, message.reply.as_slice(), AckKind::Nak(Some(DEAD_LETTER_RETRY))).await?;
+        if !std::mem::replace(&mut self.has_reported_failure, true) {
             let sentence = format!(
                 "a message of the queue '{}' that was delivered too often is not moved to its dead letters, because \
                  the server {error}; it comes again until it is moved, and is not handed over",
-                self.pulling.queue
+                self.config.queue
             );
-            self.mailbox.tell(News::NotAcknowledged(sentence));
+            self.mailbox.report(FeedReport::NotAcknowledged(sentence));
         }
         Ok(())
     }
 
     /// Returns true if a message of that era, which came after `ticks`, is surely held by this puller alone.
-    fn is_ours(&self, era: u64, ticks: u64) -> bool {
-        era == self.era && self.pulse.age(ticks) < ours(self.pulling.silence)
+    fn is_held(&self, era: u64, ticks: u64) -> bool {
+        era == self.epoch && self.pulse.age(ticks) < safe_hold_time(self.config.silence)
     }
 
-    async fn follow(&mut self, connected: &Connected, order: Order) -> Result<(), ServerError> {
+    async fn handle_request(&mut self, connected: &NatsConnection, order: FeedRequest) -> Result<(), NatsServerError> {
         match order {
-            Order::Settle(settlement) => self.settle(connected, settlement).await,
-            Order::Fetch(Fetching { messages, done }) => {
-                connected.bounded(self.fetch(connected, messages)).await?;
+            FeedRequest::Settle(settlement) => self.settle(connected, settlement).await,
+            FeedRequest::Fetch(FetchRequest { messages, done }) => {
+                connected.with_timeout(self.fetch(connected, messages)).await?;
                 // The caller may have given up waiting.
                 let _ = done.try_send(());
                 Ok(())
@@ -252,77 +257,81 @@ impl QueueFeed {
         }
     }
 
-    async fn fetch(&mut self, connected: &Connected, messages: usize) -> Result<(), ServerError> {
-        let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
+    async fn fetch(&mut self, connected: &NatsConnection, messages: usize) -> Result<(), NatsServerError> {
+        let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
         let mut fetch = inbox.fetch(messages).await?;
-        self.leave(connected, &mut fetch).await?;
+        self.forward_fetched(connected, &mut fetch).await?;
         if fetch.is_too_small() {
-            let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
+            let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
             fetch = inbox.fetch_long().await?;
-            self.leave(connected, &mut fetch).await?;
+            self.forward_fetched(connected, &mut fetch).await?;
         }
         Ok(())
     }
 
     /// Hands on all messages of a fetch.
-    async fn leave(&mut self, connected: &Connected, fetch: &mut Fetch) -> Result<(), ServerError> {
+    async fn forward_fetched(
+        &mut self,
+        connected: &NatsConnection,
+        fetch: &mut InboxFetch,
+    ) -> Result<(), NatsServerError> {
         loop {
-            let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
-            let Some(message) = inbox.fetched(fetch).await? else { return Ok(()) };
-            self.hand_on(connected, message).await?;
+            let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
+            let Some(message) = inbox.next_fetched(fetch).await? else { return Ok(()) };
+            self.forward(connected, message).await?;
         }
     }
 
     /// Sends a settlement, and fails if the connection is lost: the caller then sends it again on the next connection.
-    async fn settle(&mut self, connected: &Connected, settlement: Settlement) -> Result<(), ServerError> {
-        let Settlement { replies, era, kind, is_confirmed, is_decided, done } = settlement;
+    async fn settle(&mut self, connected: &NatsConnection, settlement: Settlement) -> Result<(), NatsServerError> {
+        let Settlement { replies, epoch: era, kind, is_confirmed, is_decided, done } = settlement;
         // Relaxed: the flag orders no other memory.
         if is_decided.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         // Messages of another era are gone with their queue. Their subjects now belong to other messages, so nothing is
         // sent, and the caller gets an error.
-        let is_of_now = era == self.era;
+        let is_of_now = era == self.epoch;
         let (mut confirmed, mut has_gone_out) = (0, false);
         let (confirmations, counted, gone_out) = (&mut self.confirmations, &mut confirmed, &mut has_gone_out);
-        let settled = connected.bounded(async move {
-            connected.listen(false).await?;
+        let settled = connected.with_timeout(async move {
+            connected.process_incoming(false).await?;
             if !is_of_now {
-                return Err(ServerError::StreamGone);
+                return Err(NatsServerError::StreamGone);
             }
             *gone_out = true;
             match confirmations {
-                Some(confirmations) if is_confirmed => confirmations.ask(connected, &replies, kind, counted).await,
-                _ => say(connected, &replies, kind).await,
+                Some(confirmations) if is_confirmed => confirmations.confirm(connected, &replies, kind, counted).await,
+                _ => send_acks(connected, &replies, kind).await,
             }
         });
         let error = settled.await.err();
-        let is_lost = is_of_now && error.as_ref().is_some_and(ServerError::is_loss);
+        let is_lost = is_of_now && error.as_ref().is_some_and(NatsServerError::is_retryable);
         // The caller may have given up waiting.
-        let _ = done.try_send(Settled { confirmed, has_gone_out, error });
-        if is_lost { Err(ServerError::Closed) } else { Ok(()) }
+        let _ = done.try_send(SettlementOutcome { confirmed, was_sent: has_gone_out, error });
+        if is_lost { Err(NatsServerError::Closed) } else { Ok(()) }
     }
 }
 
-impl Feed for QueueFeed {
-    async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError> {
+impl BackgroundFeed for QueueFeed {
+    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
         self.inbox = None;
-        let stream = stream::ensure(connected, &self.pulling.stream).await?;
-        let consumer = stream.create_consumer(shared_by_pullers(self.pulling.silence)).await?;
+        let stream = stream::ensure(connected, &self.config.stream).await?;
+        let consumer = stream.create_consumer(shared_consumer_config(self.config.silence)).await?;
         let is_replaced = self.is_replaced(&stream).await?;
         let info = stream.cached_info();
-        self.compare(info.created, info.state.last_sequence, is_replaced);
+        self.detect_loss(info.created, info.state.last_sequence, is_replaced);
         self.confirmations = Some(Confirmations::open(connected).await?);
-        self.inbox = Some(Inbox::open(connected, consumer, self.demand.clone()).await?);
+        self.inbox = Some(ConsumerInbox::open(connected, consumer, self.demand.clone()).await?);
         self.pulse.restart();
         Ok(())
     }
 
-    async fn run(&mut self, connected: &Connected) -> Result<Infallible, ServerError> {
+    async fn run(&mut self, connected: &NatsConnection) -> Result<Infallible, NatsServerError> {
         loop {
-            let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
+            let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
             let next = {
-                let order = pin!(self.orders.recv());
+                let order = pin!(self.requests.recv());
                 let message = pin!(inbox.next());
                 let mut waiting = select(order, message);
                 loop {
@@ -336,11 +345,11 @@ impl Feed for QueueFeed {
                 }
             };
             match next {
-                Either::Left(Some(order)) => self.follow(connected, order).await?,
-                Either::Left(None) => return Err(ServerError::Closed),
+                Either::Left(Some(order)) => self.handle_request(connected, order).await?,
+                Either::Left(None) => return Err(NatsServerError::Closed),
                 Either::Right(message) => {
-                    if self.hand_on(connected, message?).await? {
-                        self.demand.meet();
+                    if self.forward(connected, message?).await? {
+                        self.demand.lower();
                     }
                 }
             }
@@ -349,35 +358,35 @@ impl Feed for QueueFeed {
 
     /// Gives back the messages that came and were not handed over, so that another puller gets them at once. Leaves
     /// alone those that another puller may have by now.
-    async fn detach(&mut self, connected: &Connected) -> Result<(), ServerError> {
+    async fn detach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
         let mut unread: Vec<Message> = Vec::new();
-        while let Some(held) = self.mailbox.take() {
-            unread.extend(held.ok().filter(|held| self.is_ours(held.era, held.ticks)).map(|held| held.message));
+        while let Some(held) = self.mailbox.take_back() {
+            unread.extend(held.ok().filter(|held| self.is_held(held.epoch, held.ticks)).map(|held| held.message));
         }
-        let is_ours = self.is_ours(self.era, self.pulse.since());
+        let is_ours = self.is_held(self.epoch, self.pulse.since());
         if let Some(inbox) = self.inbox.take() {
             unread.extend(inbox.close().await.into_iter().filter(|_| is_ours));
         }
         let replies: Vec<Subject> = unread.into_iter().filter_map(|message| message.reply).collect();
-        say(connected, &replies, AckKind::Nak(None)).await?;
+        send_acks(connected, &replies, AckKind::Nak(None)).await?;
         connected.round_trip().await
     }
 
-    fn tell(&mut self, sentence: String) {
-        self.mailbox.tell_final(sentence);
+    fn report_error(&mut self, sentence: String) {
+        self.mailbox.report_permanent(sentence);
     }
 }
 
 /// Returns when the acknowledgements are sent.
-async fn say(connected: &Connected, replies: &[Subject], kind: AckKind) -> Result<(), ServerError> {
+async fn send_acks(connected: &NatsConnection, replies: &[Subject], kind: AckKind) -> Result<(), NatsServerError> {
     for reply in replies {
         connected.client.publish(reply.clone(), kind.into()).await?;
     }
-    connected.client.flush().await.map_err(ServerError::closed)
+    connected.client.flush().await.map_err(NatsServerError::closed)
 }
 
 /// Configures the one consumer that all pullers of a queue share; the consumer stays when they disconnect.
-fn shared_by_pullers(silence: Duration) -> pull::Config {
+fn shared_consumer_config(silence: Duration) -> pull::Config {
     pull::Config {
         durable_name: Some(QUEUE_CONSUMER.to_owned()),
         deliver_policy: DeliverPolicy::All,

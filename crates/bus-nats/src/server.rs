@@ -10,12 +10,12 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 use async_nats::rustls::crypto::ring;
 use async_nats::rustls::{ClientConfig, RootCertStore};
-use tickpath_bus_api::url::{Address, SILENCE_OPTION, TLS_OPTIONS, TlsFiles, Url};
-use tickpath_bus_api::{ConnectError, Names};
+use tickpath_bus_api::url::{ClientTlsFiles, SILENCE_OPTION, ServerAddress, TLS_OPTIONS, Url};
+use tickpath_bus_api::{ConnectError, TopicNames};
 use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, client_config};
 
-use crate::error::{Asked, ServerError};
+use crate::error::{ErrorContext, NatsServerError};
 
 /// The default port.
 pub(crate) const PORT: u16 = 4222;
@@ -25,34 +25,34 @@ const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstre
                     nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
 
 /// Max copies that JetStream keeps of a stream.
-const MOST_REPLICAS: usize = 5;
+const MAX_REPLICAS: usize = 5;
 
 /// The servers of a URL, of which the first that answers is used, and the login.
-pub(crate) struct Server {
+pub(crate) struct NatsEndpoint {
     name: String,
     hosts: String,
-    addresses: Vec<Address>,
-    login: Option<Login>,
-    tls: Option<TlsFiles>,
+    addresses: Vec<ServerAddress>,
+    login: Option<NatsLogin>,
+    tls: Option<ClientTlsFiles>,
     /// The storage of topics and queues; none with core NATS, which keeps nothing.
-    keeping: Option<Keeping>,
+    storage: Option<StreamStorage>,
     silence: Duration,
     clock: HostClock,
     /// The index of the address that is tried first, modulo the number of addresses.
     first: AtomicUsize,
-    names: Names,
+    names: TopicNames,
 }
 
 /// The storage of the streams that this process makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Keeping {
+pub(crate) struct StreamStorage {
     /// True for files, false for the server's memory.
     pub is_durable: bool,
     /// The number of servers that hold a copy.
     pub replicas: usize,
 }
 
-enum Login {
+enum NatsLogin {
     Token(String),
     User {
         name: String,
@@ -64,7 +64,7 @@ enum Login {
     Nkey(PathBuf),
 }
 
-impl Server {
+impl NatsEndpoint {
     /// Reads a URL. Errors hold neither the password nor the token.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let [tls, ca, cert, key] = TLS_OPTIONS;
@@ -93,7 +93,7 @@ impl Server {
             addresses: url.servers.clone(),
             login: read_login(url)?,
             tls: url.tls(url.scheme == "tls")?,
-            keeping: read_keeping(url)?,
+            storage: read_storage(url)?,
             silence: url.silence()?,
             clock: HostClock::get().map_err(|e| e.to_string())?,
             first: AtomicUsize::new(0),
@@ -102,7 +102,7 @@ impl Server {
     }
 
     /// Returns the names of topics on the server.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &TopicNames {
         &self.names
     }
 
@@ -134,31 +134,31 @@ impl Server {
         self.addresses.len()
     }
 
-    /// Returns the index of the server that is tried first now, for [`Self::pass_over`].
+    /// Returns the index of the server that is tried first now, for [`Self::skip_server`].
     pub fn first(&self) -> usize {
         self.first.load(Ordering::Relaxed)
     }
 
     /// Tries the next server first from now on, because the server at index `first` was of no use. Does nothing if
     /// another caller has already passed over that server.
-    pub fn pass_over(&self, first: usize) {
+    pub fn skip_server(&self, first: usize) {
         let _ = self.first.compare_exchange(first, first.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Runs `work`, which connects, for one server after the other, as long as it fails for want of JetStream or of a
     /// leader.
-    pub fn on_each<T>(&self, mut work: impl FnMut() -> Result<T, ServerError>) -> Result<T, ServerError> {
+    pub fn try_each<T>(&self, mut work: impl FnMut() -> Result<T, NatsServerError>) -> Result<T, NatsServerError> {
         for _ in 1..self.count() {
             let first = self.first();
             match work() {
-                Err(e) if e.is_elsewhere() => self.pass_over(first),
+                Err(e) if e.is_server_specific() => self.skip_server(first),
                 done => return done,
             }
         }
         let first = self.first();
         work().inspect_err(|e| {
-            if e.is_elsewhere() {
-                self.pass_over(first);
+            if e.is_server_specific() {
+                self.skip_server(first);
             }
         })
     }
@@ -170,59 +170,59 @@ impl Server {
 
     /// Returns true if topics and queues are kept in JetStream.
     pub fn is_jetstream(&self) -> bool {
-        self.keeping.is_some()
+        self.storage.is_some()
     }
 
     /// Returns how topics and queues are stored; none with core NATS.
-    pub fn keeping(&self) -> Option<Keeping> {
-        self.keeping
+    pub fn storage(&self) -> Option<StreamStorage> {
+        self.storage
     }
 
     /// Returns the options that decide what a connect error means.
-    pub fn asked(&self) -> Asked<'_> {
-        Asked {
+    pub fn error_context(&self) -> ErrorContext<'_> {
+        ErrorContext {
             has_login: self.login.is_some(),
-            has_login_file: matches!(self.login, Some(Login::Creds(_) | Login::Nkey(_))),
+            has_login_file: matches!(self.login, Some(NatsLogin::Creds(_) | NatsLogin::Nkey(_))),
             is_tls: self.tls.is_some(),
             hosts: &self.hosts,
         }
     }
 
     /// Returns the client library's options, with login and TLS. Reads the files that the URL names.
-    pub fn options(&self) -> Result<ConnectOptions, ServerError> {
+    pub fn options(&self) -> Result<ConnectOptions, NatsServerError> {
         let options = match &self.login {
             None => ConnectOptions::new(),
-            Some(Login::Token(token)) => ConnectOptions::with_token(token.clone()),
-            Some(Login::User { name, password }) => {
+            Some(NatsLogin::Token(token)) => ConnectOptions::with_token(token.clone()),
+            Some(NatsLogin::User { name, password }) => {
                 ConnectOptions::with_user_and_password(name.clone(), password.clone())
             }
-            Some(Login::Creds(file)) => by_credentials(file)?,
-            Some(Login::Nkey(file)) => ConnectOptions::with_nkey(read_seed(file)?),
+            Some(NatsLogin::Creds(file)) => credentials_options(file)?,
+            Some(NatsLogin::Nkey(file)) => ConnectOptions::with_nkey(read_seed(file)?),
         };
         let config = match &self.tls {
-            Some(files) => trusting(files)?,
-            None => trusting_nobody(),
+            Some(files) => trusting_config(files)?,
+            None => untrusting_config(),
         };
         Ok(options.require_tls(self.tls.is_some()).tls_client_config(config))
     }
 
     /// Turns an error into that of a connect.
-    pub fn error(&self, error: &ServerError) -> ConnectError {
+    pub fn error(&self, error: &NatsServerError) -> ConnectError {
         match error {
-            ServerError::Future { .. } => ConnectError::Other(error.to_string().into()),
+            NatsServerError::FutureSequence { .. } => ConnectError::Other(error.to_string().into()),
             _ => ConnectError::Server { server: self.name.clone(), what: error.to_string() },
         }
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for NatsEndpoint {
     /// Prints the name alone: the other fields may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
 }
 
-fn read_login(url: &Url) -> Result<Option<Login>, String> {
+fn read_login(url: &Url) -> Result<Option<NatsLogin>, String> {
     let file = |option: &str| match url.option(option) {
         Some("") => Err(format!("'{option}' in the URL names no file")),
         named => Ok(named.map(PathBuf::from)),
@@ -230,10 +230,11 @@ fn read_login(url: &Url) -> Result<Option<Login>, String> {
     let written = match (&url.user, &url.password) {
         (None, None) => None,
         (None, Some(_)) => return Err("a password in a NATS URL needs a user name".to_owned()),
-        (Some(token), None) => Some(Login::Token(token.clone())),
-        (Some(name), Some(password)) => Some(Login::User { name: name.clone(), password: password.clone() }),
+        (Some(token), None) => Some(NatsLogin::Token(token.clone())),
+        (Some(name), Some(password)) => Some(NatsLogin::User { name: name.clone(), password: password.clone() }),
     };
-    let mut logins = [written, file("creds")?.map(Login::Creds), file("nkey")?.map(Login::Nkey)].into_iter().flatten();
+    let mut logins =
+        [written, file("creds")?.map(NatsLogin::Creds), file("nkey")?.map(NatsLogin::Nkey)].into_iter().flatten();
     let login = logins.next();
     match logins.next() {
         Some(_) => Err("there is more than one login in the URL".to_owned()),
@@ -243,8 +244,8 @@ fn read_login(url: &Url) -> Result<Option<Login>, String> {
 
 /// Reads the names of topics as plain subjects; with JetStream they are refused, because its streams have our own
 /// names.
-fn read_names(url: &Url) -> Result<Names, String> {
-    if url.has("jetstream") && !url.names.are_none() {
+fn read_names(url: &Url) -> Result<TopicNames, String> {
+    if url.has("jetstream") && !url.topic_names.is_empty() {
         return Err(
             "topics of ?jetstream are streams of ours, and have no other names; read a subject without it".to_owned()
         );
@@ -253,15 +254,15 @@ fn read_names(url: &Url) -> Result<Names, String> {
         let tokens = subject.split('.').all(|token| !token.is_empty() && token != "*" && token != ">");
         tokens && !subject.contains(char::is_whitespace)
     };
-    match url.names.all().all(is_subject) {
-        true => Ok(url.names.clone()),
+    match url.topic_names.server_names().all(is_subject) {
+        true => Ok(url.topic_names.clone()),
         false => {
             Err("a name in the URL is no subject of NATS: it has white space, a wildcard, or an empty token".to_owned())
         }
     }
 }
 
-fn read_keeping(url: &Url) -> Result<Option<Keeping>, String> {
+fn read_storage(url: &Url) -> Result<Option<StreamStorage>, String> {
     if !url.has("jetstream") {
         return match ["durable", "replicas"].into_iter().find(|option| url.has(option)) {
             Some(option) => Err(format!("'{option}' is for JetStream: add 'jetstream' to it")),
@@ -269,41 +270,42 @@ fn read_keeping(url: &Url) -> Result<Option<Keeping>, String> {
         };
     }
     let replicas = url.option("replicas").map_or(Some(1), |text| text.parse().ok());
-    let replicas = replicas.filter(|copies| (1..=MOST_REPLICAS).contains(copies));
-    let replicas = replicas.ok_or_else(|| format!("'replicas' in the URL is a number from 1 to {MOST_REPLICAS}"))?;
-    Ok(Some(Keeping { is_durable: url.has("durable"), replicas }))
+    let replicas = replicas.filter(|copies| (1..=MAX_REPLICAS).contains(copies));
+    let replicas = replicas.ok_or_else(|| format!("'replicas' in the URL is a number from 1 to {MAX_REPLICAS}"))?;
+    Ok(Some(StreamStorage { is_durable: url.has("durable"), replicas }))
 }
 
-fn by_credentials(file: &Path) -> Result<ConnectOptions, ServerError> {
+fn credentials_options(file: &Path) -> Result<ConnectOptions, NatsServerError> {
     let text = read(file, "creds")?;
     let place = file.display();
     ConnectOptions::with_credentials(&text).map_err(|e| {
-        ServerError::File(format!("{place}: {e}; 'creds' must be a file as 'nsc generate creds' writes it"))
+        NatsServerError::File(format!("{place}: {e}; 'creds' must be a file as 'nsc generate creds' writes it"))
     })
 }
 
 /// Reads the first word that can be a user's seed; tools write comments around it.
-fn read_seed(file: &Path) -> Result<String, ServerError> {
+fn read_seed(file: &Path) -> Result<String, NatsServerError> {
     let text = read(file, "nkey")?;
     let seed = text.split_whitespace().find(|word| word.starts_with("SU") && word.len() > 40);
     let place = file.display();
-    let none = || ServerError::File(format!("{place}: there is no seed in it; 'nkey' must be a file with one: SU…"));
+    let none =
+        || NatsServerError::File(format!("{place}: there is no seed in it; 'nkey' must be a file with one: SU…"));
     seed.map(str::to_owned).ok_or_else(none)
 }
 
-fn read(file: &Path, option: &str) -> Result<String, ServerError> {
+fn read(file: &Path, option: &str) -> Result<String, NatsServerError> {
     let place = file.display();
-    fs::read_to_string(file).map_err(|e| ServerError::File(format!("{place}: {e}; check '{option}' in the URL")))
+    fs::read_to_string(file).map_err(|e| NatsServerError::File(format!("{place}: {e}; check '{option}' in the URL")))
 }
 
-fn trusting(files: &TlsFiles) -> Result<ClientConfig, ServerError> {
+fn trusting_config(files: &ClientTlsFiles) -> Result<ClientConfig, NatsServerError> {
     let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
-    client_config(files.ca.as_deref(), identity, ALL_VERSIONS).map_err(ServerError::File)
+    client_config(files.ca.as_deref(), identity, ALL_VERSIONS).map_err(NatsServerError::File)
 }
 
 /// Trusts no certificate, because the library switches to TLS by itself if the server requires it. A URL without `tls`
 /// then fails with an error, instead of using a connection whose other end is not verified.
-fn trusting_nobody() -> ClientConfig {
+fn untrusting_config() -> ClientConfig {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("the provider has these versions")
@@ -317,7 +319,7 @@ mod tests {
 
     #[test]
     fn urls_name_servers() {
-        let memory = Some(Keeping { is_durable: false, replicas: 1 });
+        let memory = Some(StreamStorage { is_durable: false, replicas: 1 });
         for (url, name, login, keeping) in [
             ("nats://127.0.0.1:4222", "nats://127.0.0.1:4222", "", None),
             ("nats://localhost", "nats://localhost:4222", "", None),
@@ -331,18 +333,18 @@ mod tests {
                 "nats://host?jetstream&durable&replicas=3",
                 "nats://host:4222",
                 "",
-                Some(Keeping { is_durable: true, replicas: 3 }),
+                Some(StreamStorage { is_durable: true, replicas: 3 }),
             ),
         ] {
-            let server = Server::parse(url).unwrap();
+            let server = NatsEndpoint::parse(url).unwrap();
             let found = match &server.login {
                 None => String::new(),
-                Some(Login::Token(token)) => format!("token {token}"),
-                Some(Login::User { name, password }) => format!("{name} {password}"),
-                Some(Login::Creds(file)) => format!("creds {}", file.display()),
-                Some(Login::Nkey(file)) => format!("nkey {}", file.display()),
+                Some(NatsLogin::Token(token)) => format!("token {token}"),
+                Some(NatsLogin::User { name, password }) => format!("{name} {password}"),
+                Some(NatsLogin::Creds(file)) => format!("creds {}", file.display()),
+                Some(NatsLogin::Nkey(file)) => format!("nkey {}", file.display()),
             };
-            assert_eq!((server.name(), found.as_str(), server.keeping()), (name, login, keeping), "{url}");
+            assert_eq!((server.name(), found.as_str(), server.storage()), (name, login, keeping), "{url}");
             assert_eq!(server.tls.is_some(), url.contains("tls"), "{url}");
             assert_eq!(format!("{server:?}"), name);
         }
@@ -350,20 +352,20 @@ mod tests {
 
     #[test]
     fn the_server_that_was_of_no_use_is_tried_last() {
-        let server = Server::parse("nats://a:1,b:2,c:3?jetstream").unwrap();
+        let server = NatsEndpoint::parse("nats://a:1,b:2,c:3?jetstream").unwrap();
         let then = server.first();
         assert_eq!(server.urls(), ["nats://a:1", "nats://b:2", "nats://c:3"]);
         // Two callers pass over the same server.
-        (0..2).for_each(|_| server.pass_over(then));
+        (0..2).for_each(|_| server.skip_server(then));
         assert_eq!(server.urls(), ["nats://b:2", "nats://c:3", "nats://a:1"]);
         let mut tried = Vec::new();
-        let done = server.on_each(|| {
+        let done = server.try_each(|| {
             tried.push(server.urls().remove(0));
-            if tried.len() < 3 { Err(ServerError::NoLeader) } else { Ok(()) }
+            if tried.len() < 3 { Err(NatsServerError::NoLeader) } else { Ok(()) }
         });
         assert!(done.is_ok());
         assert_eq!(tried, ["nats://b:2", "nats://c:3", "nats://a:1"]);
-        assert!(matches!(server.on_each(|| Err::<(), _>(ServerError::Timeout)), Err(ServerError::Timeout)));
+        assert!(matches!(server.try_each(|| Err::<(), _>(NatsServerError::Timeout)), Err(NatsServerError::Timeout)));
         assert_eq!(server.urls()[0], "nats://a:1", "it was no answer");
     }
 
@@ -386,7 +388,7 @@ mod tests {
             "nats://host:1?nkey",
             "nats://ann:secret@host:1?ca=/c",
         ] {
-            let error = Server::parse(bad).unwrap_err();
+            let error = NatsEndpoint::parse(bad).unwrap_err();
             assert!(matches!(error, ConnectError::Url(_)), "{bad}: {error}");
             let sentence = error.to_string();
             assert!(sentence.contains("HOST:PORT[,HOST:PORT…]") && !sentence.contains("secret"), "{bad}: {sentence}");

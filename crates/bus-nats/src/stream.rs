@@ -8,10 +8,10 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use tickpath_bus_api::wire::HEADER_BYTES;
 use tickpath_bus_api::{Policy, TopicConfig};
 
-use crate::connected::Connected;
-use crate::error::ServerError;
-use crate::name;
-use crate::server::Keeping;
+use crate::connection::NatsConnection;
+use crate::error::NatsServerError;
+use crate::names;
+use crate::server::StreamStorage;
 
 /// Max payload, in bytes, also where a server takes more. Servers usually take 1 MiB with the header.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
@@ -20,50 +20,50 @@ pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 pub(crate) const QUEUE_CONSUMER: &str = "tickpath";
 
 /// Bytes of a message's subject and of the server's metadata, which has at most 16 bytes.
-const NOTES_BYTES: usize = 256;
+const METADATA_BYTES: usize = 256;
 
 /// A queue's duplicate window: a message sent again within this time is known by its `Nats-Msg-Id`, and not stored
 /// twice.
-const KNOWN_IN_QUEUE: Duration = Duration::from_secs(120);
+const QUEUE_DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
 /// A topic's duplicate window: short, because subscribers detect duplicates without a limit, and the server keeps some
 /// 100 bytes per message for this long.
-const KNOWN_IN_TOPIC: Duration = Duration::from_secs(10);
+const TOPIC_DUPLICATE_WINDOW: Duration = Duration::from_secs(10);
 
 /// The bytes of a message's JetStream headers: the first line, `Nats-Msg-Id` with 32 digits, and the empty line.
 const ID_BYTES: usize = 10 + 13 + 32 + 2 + 2;
 
 /// The shortest age at which messages expire.
-const LEAST_AGE: Duration = Duration::from_millis(100);
+const MIN_AGE: Duration = Duration::from_millis(100);
 
 /// The smallest capacity of a topic, in bytes.
-const LEAST_BYTES: usize = 4096;
+const MIN_CAPACITY_BYTES: usize = 4096;
 
 /// The server's value for no limit.
 const UNLIMITED: i64 = -1;
 
 /// Returns the configuration of a topic's stream.
-pub(crate) fn of_topic(topic: &str, config: &TopicConfig, keeping: Keeping) -> Config {
+pub(crate) fn topic_stream_config(topic: &str, config: &TopicConfig, keeping: StreamStorage) -> Config {
     let max_bytes = match config.policy {
         Policy::Keep => UNLIMITED,
-        Policy::Overwrite | Policy::Fail => config.capacity_bytes.max(LEAST_BYTES) as i64,
+        Policy::Overwrite | Policy::Fail => config.capacity_bytes.max(MIN_CAPACITY_BYTES) as i64,
     };
-    let (name, subject) = (name::topic_stream(topic), name::topic_subject(topic));
-    let kept = kept(name, subject, RetentionPolicy::Limits, keeping);
+    let (name, subject) = (names::topic_stream(topic), names::topic_subject(topic));
+    let kept = stream_config(name, subject, RetentionPolicy::Limits, keeping);
     let Some(age_ns) = config.max_age_ns else { return Config { max_bytes, ..kept } };
-    let max_age = Duration::from_nanos(age_ns).max(LEAST_AGE);
+    let max_age = Duration::from_nanos(age_ns).max(MIN_AGE);
     // The server refuses a duplicate window that is longer than the age of messages.
     Config { max_bytes, max_age, duplicate_window: kept.duplicate_window.min(max_age), ..kept }
 }
 
 /// Returns the configuration of a queue's stream, from which acknowledged messages are removed.
-pub(crate) fn of_queue(queue: &str, keeping: Keeping) -> Config {
-    kept(name::queue_stream(queue), name::queue_subject(queue), RetentionPolicy::WorkQueue, keeping)
+pub(crate) fn queue_stream_config(queue: &str, keeping: StreamStorage) -> Config {
+    stream_config(names::queue_stream(queue), names::queue_subject(queue), RetentionPolicy::WorkQueue, keeping)
 }
 
 /// Makes the stream if it does not exist. An existing one is taken with its capacity, but not with another policy or
 /// age, nor in another storage, nor on fewer servers.
-pub(crate) async fn ensure(connected: &Connected, wanted: &Config) -> Result<Stream, ServerError> {
+pub(crate) async fn ensure(connected: &NatsConnection, wanted: &Config) -> Result<Stream, NatsServerError> {
     let error = match connected.context.create_stream(wanted).await {
         Ok(stream) => return Ok(stream),
         Err(error) => error,
@@ -75,37 +75,37 @@ pub(crate) async fn ensure(connected: &Connected, wanted: &Config) -> Result<Str
     if !is_there {
         return Err(error.into());
     }
-    let stream = find(connected, &wanted.name).await?.ok_or(ServerError::StreamGone)?;
-    check_same(&stream.cached_info().config, wanted)?;
+    let stream = find(connected, &wanted.name).await?.ok_or(NatsServerError::StreamGone)?;
+    check_config(&stream.cached_info().config, wanted)?;
     Ok(stream)
 }
 
 /// Returns the stream of this name, if it exists.
-pub(crate) async fn find(connected: &Connected, name: &str) -> Result<Option<Stream>, ServerError> {
-    match connected.context.get_stream(name).await.map_err(ServerError::from) {
+pub(crate) async fn find(connected: &NatsConnection, name: &str) -> Result<Option<Stream>, NatsServerError> {
+    match connected.context.get_stream(name).await.map_err(NatsServerError::from) {
         Ok(stream) => Ok(Some(stream)),
-        Err(ServerError::StreamGone) => Ok(None),
+        Err(NatsServerError::StreamGone) => Ok(None),
         Err(e) => Err(e),
     }
 }
 
 /// Removes the stream of this name, if it exists.
-pub(crate) async fn remove(connected: &Connected, name: &str) -> Result<(), ServerError> {
-    match connected.context.delete_stream(name).await.map_err(ServerError::from) {
-        Ok(_) | Err(ServerError::StreamGone) => Ok(()),
+pub(crate) async fn remove(connected: &NatsConnection, name: &str) -> Result<(), NatsServerError> {
+    match connected.context.delete_stream(name).await.map_err(NatsServerError::from) {
+        Ok(_) | Err(NatsServerError::StreamGone) => Ok(()),
         Err(e) => Err(e),
     }
 }
 
 /// Returns the number of a queue's messages that no puller has requested yet.
-pub(crate) async fn waiting(connected: &Connected, name: &str) -> Result<u64, ServerError> {
+pub(crate) async fn count_waiting(connected: &NatsConnection, name: &str) -> Result<u64, NatsServerError> {
     let Some(stream) = find(connected, name).await? else { return Ok(0) };
     match stream.consumer_info(QUEUE_CONSUMER).await {
         Ok(consumer) => Ok(consumer.num_pending),
         // The consumer is made by the first puller.
         Err(e) if e.kind() == ConsumerInfoErrorKind::NotFound => Ok(stream.cached_info().state.messages),
-        Err(e) => match ServerError::from(e) {
-            ServerError::StreamGone => Ok(0),
+        Err(e) => match NatsServerError::from(e) {
+            NatsServerError::StreamGone => Ok(0),
             e => Err(e),
         },
     }
@@ -113,14 +113,14 @@ pub(crate) async fn waiting(connected: &Connected, name: &str) -> Result<u64, Se
 
 /// Returns the longest payload, in bytes: limited by the server's messages, where JetStream's headers count, and by the
 /// capacity of the topic.
-pub(crate) fn longest_payload(server_bytes: usize, is_jetstream: bool, topic_bytes: Option<i64>) -> usize {
+pub(crate) fn max_payload_bytes(server_bytes: usize, is_jetstream: bool, topic_bytes: Option<i64>) -> usize {
     let server_bytes = server_bytes.saturating_sub(if is_jetstream { ID_BYTES } else { 0 });
     let bounded = topic_bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
-    let topic_bytes = bounded.map_or(usize::MAX, |bytes| bytes.saturating_sub(NOTES_BYTES));
+    let topic_bytes = bounded.map_or(usize::MAX, |bytes| bytes.saturating_sub(METADATA_BYTES));
     server_bytes.min(topic_bytes).saturating_sub(HEADER_BYTES).min(MAX_PAYLOAD_BYTES)
 }
 
-fn kept(name: String, subject: String, retention: RetentionPolicy, keeping: Keeping) -> Config {
+fn stream_config(name: String, subject: String, retention: RetentionPolicy, keeping: StreamStorage) -> Config {
     Config {
         name,
         subjects: vec![subject],
@@ -131,23 +131,27 @@ fn kept(name: String, subject: String, retention: RetentionPolicy, keeping: Keep
         storage: if keeping.is_durable { StorageType::File } else { StorageType::Memory },
         num_replicas: keeping.replicas,
         duplicate_window: match retention {
-            RetentionPolicy::WorkQueue => KNOWN_IN_QUEUE,
-            _ => KNOWN_IN_TOPIC,
+            RetentionPolicy::WorkQueue => QUEUE_DUPLICATE_WINDOW,
+            _ => TOPIC_DUPLICATE_WINDOW,
         },
         ..Config::default()
     }
 }
 
-fn check_same(there: &Config, wanted: &Config) -> Result<(), ServerError> {
+fn check_config(there: &Config, wanted: &Config) -> Result<(), NatsServerError> {
     let subject = wanted.subjects.concat();
     if policy(there) != policy(wanted) {
-        return Err(ServerError::OtherPolicy { topic: subject, there: policy(there).name() });
+        return Err(NatsServerError::PolicyMismatch { topic: subject, there: policy(there).name() });
     }
     if there.max_age != wanted.max_age {
-        return Err(ServerError::OtherAge { topic: subject, there: age(there.max_age) });
+        return Err(NatsServerError::MaxAgeMismatch { topic: subject, there: age_text(there.max_age) });
     }
     if there.storage != wanted.storage || there.num_replicas < wanted.num_replicas {
-        return Err(ServerError::OtherKeeping { subject, there: place(there), wanted: place(wanted) });
+        return Err(NatsServerError::StorageMismatch {
+            subject,
+            there: storage_text(there),
+            wanted: storage_text(wanted),
+        });
     }
     Ok(())
 }
@@ -157,12 +161,12 @@ fn policy(config: &Config) -> Policy {
 }
 
 /// Returns for how long messages are kept, in words.
-fn age(max_age: Duration) -> String {
+fn age_text(max_age: Duration) -> String {
     if max_age.is_zero() { "whatever their age".to_owned() } else { format!("for {} s", max_age.as_secs_f64()) }
 }
 
 /// Returns where a stream is kept, in words of the URL.
-fn place(config: &Config) -> String {
+fn storage_text(config: &Config) -> String {
     let medium = if config.storage == StorageType::File { "in files ('durable')" } else { "in memory" };
     format!("{medium}, with replicas={}", config.num_replicas)
 }

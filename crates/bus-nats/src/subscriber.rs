@@ -3,108 +3,120 @@
 use std::sync::{Arc, OnceLock};
 
 use async_nats::HeaderMap;
-use tickpath_bus_api::details::{self, Object};
+use tickpath_bus_api::details::{self, JsonObject};
 use tickpath_bus_api::{
-    Event, Mailbox, OriginTracker, PublisherState, ReceiveError, ResumeToken, Start, Subscriber, wire,
+    Mailbox, MessageIdTracker, PublisherState, ReceiveError, ResumeToken, StartPosition, Subscriber, SubscriptionEvent,
+    wire,
 };
 use tickpath_clock::Wait;
 
-use crate::arrivals::{Arrival, Arrivals, Arrived};
-use crate::background::Background;
+use crate::arrivals::{ArrivalReceiver, ArrivalSender, TopicArrival};
+use crate::background::ReceiverThread;
 use crate::backlog::{self, Backlog};
 use crate::core_feed::CoreFeed;
-use crate::demand::{Demand, WINDOW};
-use crate::error::ServerError;
-use crate::name;
-use crate::place::Place;
+use crate::demand::{Demand, MAX_REQUESTED};
+use crate::error::NatsServerError;
+use crate::names;
+use crate::position::JetStreamPosition;
 use crate::receipt::Receipt;
-use crate::server::Server;
-use crate::topic_feed::{Beginning, TopicFeed};
+use crate::server::NatsEndpoint;
+use crate::topic_feed::{SubscriptionStart, TopicFeed};
 
 /// A subscription, which outlives its connections.
 pub(crate) struct NatsSubscriber {
-    arrivals: Arrivals<Arrival>,
-    flow: Flow,
+    arrivals: ArrivalReceiver<TopicArrival>,
+    flow: UnreadBound,
     /// The messages of each publisher that have come.
-    tracker: OriginTracker,
+    tracker: MessageIdTracker,
     /// The place where the subscription began, once the topic exists; never set with core NATS.
-    begun: Arc<OnceLock<Place>>,
+    start_position: Arc<OnceLock<JetStreamPosition>>,
     /// The place behind all that was handed over, once anything was, or the place of a token.
-    place: Option<Place>,
+    position: Option<JetStreamPosition>,
     wait: Wait,
-    background: Background,
+    background: ReceiverThread,
 }
 
 /// The bound on unread messages.
-enum Flow {
+enum UnreadBound {
     /// JetStream: the demand is requested, and the server keeps the rest.
-    Asked(Demand),
+    Requested(Demand),
     /// Core NATS, which sends everything: a subscriber too far behind is cut off.
-    Sent(Backlog),
+    Pushed(Backlog),
 }
 
 impl NatsSubscriber {
     /// Subscribes to a subject of core NATS.
-    pub fn to_subject(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ServerError> {
+    pub fn to_subject(server: Arc<NatsEndpoint>, topic: &str, wait: Wait) -> Result<Self, NatsServerError> {
         let (mailbox, backlog) = (Mailbox::new(), Backlog::default());
-        let feed = CoreFeed::new(name::topic_subject(topic), None, Arrived::new(mailbox.clone()), backlog.clone());
-        let background = Background::start(server, feed)?;
-        Ok(Self::new(Arrivals::new(mailbox), Flow::Sent(backlog), wait, background))
+        let feed =
+            CoreFeed::new(names::topic_subject(topic), None, ArrivalSender::new(mailbox.clone()), backlog.clone());
+        let background = ReceiverThread::start(server, feed)?;
+        Ok(Self::new(ArrivalReceiver::new(mailbox), UnreadBound::Pushed(backlog), wait, background))
     }
 
     /// Follows a stream of JetStream from `start`, or behind a place with its known publishers.
     pub fn of_stream(
-        server: Arc<Server>,
+        server: Arc<NatsEndpoint>,
         topic: &str,
-        start: Start,
-        behind: Option<(Place, OriginTracker)>,
+        start: StartPosition,
+        behind: Option<(JetStreamPosition, MessageIdTracker)>,
         wait: Wait,
-    ) -> Result<Self, ServerError> {
+    ) -> Result<Self, NatsServerError> {
         let (mailbox, demand, begun) = (Mailbox::new(), Demand::default(), Arc::default());
         let (place, tracker) = behind.map_or_else(Default::default, |(place, tracker)| (Some(place), tracker));
-        demand.raise(WINDOW);
-        let beginning = Beginning { start, behind: place, begun: Arc::clone(&begun) };
-        let feed = TopicFeed::new(name::topic_stream(topic), beginning, Arrived::new(mailbox.clone()), demand.clone());
-        let background = Background::start(server, feed)?;
-        Ok(Self { tracker, begun, place, ..Self::new(Arrivals::new(mailbox), Flow::Asked(demand), wait, background) })
+        demand.raise(MAX_REQUESTED);
+        let beginning = SubscriptionStart { start, resume_at: place, start_position: Arc::clone(&begun) };
+        let feed =
+            TopicFeed::new(names::topic_stream(topic), beginning, ArrivalSender::new(mailbox.clone()), demand.clone());
+        let background = ReceiverThread::start(server, feed)?;
+        Ok(Self {
+            tracker,
+            start_position: begun,
+            position: place,
+            ..Self::new(ArrivalReceiver::new(mailbox), UnreadBound::Requested(demand), wait, background)
+        })
     }
 
-    fn new(arrivals: Arrivals<Arrival>, flow: Flow, wait: Wait, background: Background) -> Self {
-        let (tracker, begun) = (OriginTracker::default(), Arc::default());
-        Self { arrivals, flow, tracker, begun, place: None, wait, background }
+    fn new(arrivals: ArrivalReceiver<TopicArrival>, flow: UnreadBound, wait: Wait, background: ReceiverThread) -> Self {
+        let (tracker, begun) = (MessageIdTracker::default(), Arc::default());
+        Self { arrivals, flow, tracker, start_position: begun, position: None, wait, background }
     }
 }
 
 impl Subscriber for NatsSubscriber {
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
-        let Self { arrivals, flow, tracker, begun, place, .. } = self;
-        if let Flow::Asked(demand) = flow {
-            demand.keep_up(arrivals.unread());
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
+        let Self { arrivals, flow, tracker, start_position: begun, position: place, .. } = self;
+        if let UnreadBound::Requested(demand) = flow {
+            demand.top_up(arrivals.unread());
         }
-        arrivals.take(limit, false, |arrival| match arrival {
-            Arrival::Gap { gap, place: behind } => {
-                handler(Event::Gap(gap));
-                tracker.told();
+        arrivals.take_arrivals(limit, false, |arrival| match arrival {
+            TopicArrival::Gap { gap, position: behind } => {
+                handler(SubscriptionEvent::Gap(gap));
+                tracker.loss_reported();
                 *place = behind.or(*place);
                 (1, None)
             }
-            Arrival::Message { receipt, message } => {
+            TopicArrival::Message { receipt, message } => {
                 let mut count = 0;
                 let sequence = receipt.map(|receipt| receipt.sequence);
-                let is_over = wire::hand_over(tracker, sequence, &message.payload, &mut |event| {
+                let is_over = wire::deliver(tracker, sequence, &message.payload, &mut |event| {
                     count += 1;
-                    details::hand_over(event, || headers(message.headers.as_ref()?), handler);
+                    details::deliver_with_details(event, || headers(message.headers.as_ref()?), handler);
                 });
                 if !is_over {
-                    return (count, Some(Arrival::Message { receipt, message }));
+                    return (count, Some(TopicArrival::Message { receipt, message }));
                 }
                 match flow {
-                    Flow::Sent(backlog) => backlog.release(&message),
-                    Flow::Asked(demand) => demand.release(backlog::bytes(&message)),
+                    UnreadBound::Pushed(backlog) => backlog.release(&message),
+                    UnreadBound::Requested(demand) => demand.subtract_unread(backlog::bytes(&message)),
                 }
                 if let Some(Receipt { sequence, time_ns, .. }) = receipt {
                     let before = place.or_else(|| begun.get().copied());
-                    let behind = |before: Place| Place { next: sequence + 1, read_ns: Some(time_ns), ..before };
+                    let behind = |before: JetStreamPosition| JetStreamPosition {
+                        next: sequence + 1,
+                        last_read_ns: Some(time_ns),
+                        ..before
+                    };
                     *place = before.map(behind);
                 }
                 (count, None)
@@ -119,16 +131,16 @@ impl Subscriber for NatsSubscriber {
         }
     }
 
-    fn token(&self) -> Option<ResumeToken> {
-        let place = self.place.or_else(|| self.begun.get().copied());
+    fn resume_token(&self) -> Option<ResumeToken> {
+        let place = self.position.or_else(|| self.start_position.get().copied());
         place.map(|place| place.token(&self.tracker))
     }
 
-    fn carry_on(&mut self) {
-        self.tracker.carry_on();
+    fn enable_bridge_mode(&mut self) {
+        self.tracker.enable_bridge_mode();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
@@ -137,11 +149,11 @@ impl Subscriber for NatsSubscriber {
     }
 
     fn duplicates(&self) -> Option<u64> {
-        Some(self.tracker.again())
+        Some(self.tracker.duplicates())
     }
 
-    fn late(&self) -> Option<u64> {
-        Some(self.tracker.late())
+    fn out_of_order(&self) -> Option<u64> {
+        Some(self.tracker.out_of_order())
     }
 
     fn outage(&self) -> Option<String> {
@@ -151,11 +163,11 @@ impl Subscriber for NatsSubscriber {
 
 /// Returns the headers from another program, in JSON.
 fn headers(headers: &HeaderMap) -> Option<String> {
-    let (mut object, mut fields) = (Object::default(), Object::default());
+    let (mut object, mut fields) = (JsonObject::default(), JsonObject::default());
     for (name, values) in headers.iter() {
         let name: &str = name.as_ref();
         fields.add_all(name.as_bytes(), values.iter().map(|value| value.as_str()));
     }
     object.add_object(b"headers", fields);
-    object.if_any()
+    object.into_json_if_any()
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tickpath_bus_api::About;
+use tickpath_bus_api::ServerDescription;
 
-use crate::error::{ServerError, said};
-use crate::info::Info;
-use crate::link::Link;
-use crate::server::{Mechanism, Server};
+use crate::connection::RedisConnection;
+use crate::error::{RedisServerError, printable_server_text};
+use crate::info::RedisInfo;
+use crate::server::{Mechanism, RedisEndpoint};
 
 /// Settings that decide what the server keeps and what that costs.
 const SETTINGS: [&str; 8] = [
@@ -23,31 +23,33 @@ const SETTINGS: [&str; 8] = [
 
 /// Collects everything about the server. Each setting that it refuses to report, or all if it does not answer, holds
 /// the error.
-pub(crate) fn about(server: &Server) -> About {
-    match ask(server) {
+pub(crate) fn about(server: &RedisEndpoint) -> ServerDescription {
+    match fetch_about(server) {
         Ok(about) => about,
-        Err(error) => About {
+        Err(error) => ServerDescription {
             server: Some("redis-server".to_owned()),
             settings: SETTINGS.map(|name| (name, Err(error.to_string()))).into(),
-            ..About::default()
+            ..ServerDescription::default()
         },
     }
 }
 
-fn ask(server: &Server) -> Result<About, ServerError> {
-    let mut link = Link::open_ready(server)?;
-    let info = Info::ask(&mut link).map_err(|e| e.to_string());
-    let field = |name: &str| info.as_ref().ok().and_then(|info| info.field(name)).map(|value| said(value.as_bytes()));
+fn fetch_about(server: &RedisEndpoint) -> Result<ServerDescription, RedisServerError> {
+    let mut link = RedisConnection::open_ready(server)?;
+    let info = RedisInfo::request(&mut link).map_err(|e| e.to_string());
+    let field = |name: &str| {
+        info.as_ref().ok().and_then(|info| info.field(name)).map(|value| printable_server_text(value.as_bytes()))
+    };
     let mut settings = BTreeMap::new();
     for name in SETTINGS {
-        let told = link.ask(&["CONFIG", "GET", name], |items| match items.array()? {
+        let told = link.request(&["CONFIG", "GET", name], |items| match items.array()? {
             0 => Ok(None),
-            _ => items.bulk().and_then(|_name| Ok(Some(said(items.bulk()?)))),
+            _ => items.bulk().and_then(|_name| Ok(Some(printable_server_text(items.bulk()?)))),
         });
         let told = told.map_err(|e| e.to_string());
         settings.insert(name, told.and_then(|told| told.ok_or_else(|| format!("it has no setting '{name}'"))));
     }
-    let slow = link.ask(&["SLOWLOG", "LEN"], |items| items.integer());
+    let slow = link.request(&["SLOWLOG", "LEN"], |items| items.integer());
     settings.insert("slowlog-len", slow.map(|count| count.to_string()).map_err(|e| e.to_string()));
     let refused = info.as_ref().err().map_or("INFO does not tell", String::as_str);
     let clients = field("connected_clients").ok_or_else(|| refused.to_owned());
@@ -61,7 +63,7 @@ fn ask(server: &Server) -> Result<About, ServerError> {
         Mechanism::Plain => format!("redis {id}"),
         Mechanism::Streams => format!("redis {id} {}?streams", server.database()),
     });
-    Ok(About {
+    Ok(ServerDescription {
         server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),
         version: valkey.or_else(|| field("redis_version")),
         identity,

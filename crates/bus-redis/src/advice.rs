@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use tickpath_bus_api::{About, Advice};
+use tickpath_bus_api::{Advice, ServerDescription};
 
 /// Check of one setting.
-type Look = fn(&About) -> Result<Advice, String>;
+type SettingCheck = fn(&ServerDescription) -> Result<Advice, String>;
 
 /// Runs all checks.
-pub(crate) fn advise(about: &About) -> Vec<Advice> {
-    let looks: [Look; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
+pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
+    let looks: [SettingCheck; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
     let mut advised = Vec::new();
     let mut untold = Vec::new();
     for look in looks {
@@ -26,7 +26,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
 }
 
 /// Returns advice on commands that the checks need and this user may not run.
-fn rights(about: &About) -> Option<Advice> {
+fn rights(about: &ServerDescription) -> Option<Advice> {
     let refusals = about.settings.values().filter_map(|told| refused_command(told.as_ref().err()?));
     let commands: BTreeSet<&str> = refusals.collect();
     if commands.is_empty() {
@@ -43,7 +43,7 @@ fn refused_command(why: &str) -> Option<&str> {
     why.split_once("NOPERM")?.1.split('\'').nth(1)
 }
 
-fn snapshots(about: &About) -> Result<Advice, String> {
+fn snapshots(about: &ServerDescription) -> Result<Advice, String> {
     let save = about.setting("save")?;
     if save.is_empty() {
         return Ok(Advice::good("Redis snapshots", "off"));
@@ -57,7 +57,7 @@ fn snapshots(about: &About) -> Result<Advice, String> {
     ))
 }
 
-fn append_only(about: &About) -> Result<Advice, String> {
+fn append_only(about: &ServerDescription) -> Result<Advice, String> {
     let (is_on, sync) = (about.setting("appendonly")? == "yes", about.setting("appendfsync")?);
     Ok(match (is_on, sync) {
         (false, _) => Advice::safety(
@@ -81,7 +81,7 @@ fn append_only(about: &About) -> Result<Advice, String> {
     })
 }
 
-fn replicas(about: &About) -> Result<Advice, String> {
+fn replicas(about: &ServerDescription) -> Result<Advice, String> {
     Ok(match (about.setting("min-replicas-to-write")?, about.setting("connected_slaves")) {
         ("0", Ok("0")) => Advice::good("Redis replicas that must be there", "none, and it has none"),
         ("0", _) => Advice::safety(
@@ -95,7 +95,7 @@ fn replicas(about: &About) -> Result<Advice, String> {
     })
 }
 
-fn subscribers(about: &About) -> Result<Advice, String> {
+fn subscribers(about: &ServerDescription) -> Result<Advice, String> {
     let limits = about.setting("client-output-buffer-limit")?;
     let words: Vec<&str> = limits.split_whitespace().collect();
     let pubsub = words.iter().position(|&word| word == "pubsub").and_then(|at| words.get(at + 1..at + 4));
@@ -111,7 +111,7 @@ fn subscribers(about: &About) -> Result<Advice, String> {
     ))
 }
 
-fn memory(about: &About) -> Result<Advice, String> {
+fn memory(about: &ServerDescription) -> Result<Advice, String> {
     let (limit, policy) = (about.setting("maxmemory")?, about.setting("maxmemory-policy")?);
     Ok(match (limit, policy) {
         ("0", _) => Advice::safety(
@@ -130,7 +130,7 @@ fn memory(about: &About) -> Result<Advice, String> {
     })
 }
 
-fn clients(about: &About) -> Result<Advice, String> {
+fn clients(about: &ServerDescription) -> Result<Advice, String> {
     let others = about.setting("connected_clients")?.parse::<u64>().unwrap_or(1).saturating_sub(1);
     if others == 0 {
         return Ok(Advice::good("Redis clients", "none but this one"));
@@ -144,7 +144,7 @@ fn clients(about: &About) -> Result<Advice, String> {
     ))
 }
 
-fn slow_commands(about: &About) -> Result<Advice, String> {
+fn slow_commands(about: &ServerDescription) -> Result<Advice, String> {
     let slow = about.setting("slowlog-len")?.parse::<u64>().unwrap_or(0);
     if slow == 0 {
         return Ok(Advice::good("Redis slow commands", "none are noted"));
@@ -160,15 +160,15 @@ fn slow_commands(about: &About) -> Result<Advice, String> {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_bus_api::Cost;
+    use tickpath_bus_api::SettingCost;
 
     use super::*;
 
     /// Returns the advice of this name for a server that reports these settings and no others.
-    fn said(settings: &[(&'static str, &str)], name: &str) -> Advice {
+    fn advice_for(settings: &[(&'static str, &str)], name: &str) -> Advice {
         let settings = settings.iter().map(|&(name, value)| (name, Ok(value.to_owned()))).collect();
-        let advised = advise(&About { settings, ..About::default() });
-        advised.into_iter().find(|advice| advice.name == name).unwrap_or_else(|| panic!("nothing is said of {name}"))
+        let advised = advise(&ServerDescription { settings, ..ServerDescription::default() });
+        advised.into_iter().find(|advice| advice.setting == name).unwrap_or_else(|| panic!("nothing is said of {name}"))
     }
 
     #[test]
@@ -178,8 +178,8 @@ mod tests {
         };
         let settings = [("save", "config|get"), ("maxmemory", "config|get"), ("slowlog-len", "slowlog|len")];
         let settings = settings.map(|(name, command)| (name, refused(command))).into();
-        let advised = advise(&About { settings, ..About::default() });
-        let told: Vec<_> = advised.iter().filter(|advice| advice.name == "Redis rights").collect();
+        let advised = advise(&ServerDescription { settings, ..ServerDescription::default() });
+        let told: Vec<_> = advised.iter().filter(|advice| advice.setting == "Redis rights").collect();
         let why = "this user may not run config|get, slowlog|len: `ACL SETUSER NAME +config|get +slowlog|len` lets it, or \
                    name another user";
         assert_eq!(told, [&Advice::unknown("Redis rights", why)]);
@@ -219,8 +219,8 @@ mod tests {
             (&[("connected_clients", "3")], "Redis clients", LATENCY, Ok("2 others")),
             (&none[..], "Redis setting", None, Err("'save' is not told")),
         ] {
-            let advice = said(settings, name);
-            let costs = advice.cost.map(|cost| matches!(cost, Cost::Safety { .. }));
+            let advice = advice_for(settings, name);
+            let costs = advice.cost.map(|cost| matches!(cost, SettingCost::Safety { .. }));
             let found = advice.value.as_deref().map_err(String::as_str);
             assert_eq!((costs, found), (cost, value), "{settings:?}");
         }

@@ -5,26 +5,26 @@ use std::time::Duration;
 
 use tickpath_bus_api::PublishError;
 
-use crate::resp::{Limit, Malformed};
+use crate::resp::{ReplyLimit, RespError};
 
 /// Max number of characters of a server's text that a message repeats.
-const MOST_SAID: usize = 1024;
+const MAX_TEXT_CHARS: usize = 1024;
 
 /// Reason why a server cannot be used. The text follows the server's name.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServerError {
+pub(crate) enum RedisServerError {
     /// The host name cannot be resolved.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(io::Error),
     /// The connection was refused: no process listens there.
     #[error("refused the connection; start redis-server, or check host and port")]
-    NobodyListens,
+    ConnectionRefused,
     /// The Unix socket does not exist.
     #[error("has no socket there; start redis-server with 'unixsocket PATH', or check the path")]
     NoSocket,
     /// The Unix socket belongs to another user and forbids access.
     #[error("does not let this user open its socket; set 'unixsocketperm' of redis-server, or run as its user")]
-    Forbidden,
+    SocketPermission,
     /// The server did not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
@@ -37,40 +37,40 @@ pub(crate) enum ServerError {
     Silent(Duration),
     /// The server was silent while an `XREAD` without end was in flight: whether it is alive is unknown.
     #[error("was asked nothing for a while; it is connected to again")]
-    Unproven,
+    LivenessUnknown,
     /// The first reply is not Redis protocol: another kind of server listens there.
     #[error("answers, but not as Redis does ({0}); check the port")]
     NotRedis(String),
     /// A later reply is not Redis protocol, though earlier replies were.
     #[error("sent what is no answer ({0}); look into its log, and try again")]
-    Garbled(String),
+    MalformedReply(String),
     /// The server announces a payload that exceeds the max.
     #[error("sends a message that is too long; they are read up to 64 MiB: remove that one, and write shorter ones")]
-    TooLong,
+    PayloadTooLong,
     /// An answer exceeds a bound, and is not read any further.
     #[error(
         "sends an answer of more than {0}, which no question of this client has; the connection is closed: check that a \
          Redis server listens there, and look into its log"
     )]
-    Endless(Limit),
+    ReplyTooLarge(ReplyLimit),
     /// TLS is required and not available, or its certificate cannot be trusted.
     #[error("is not spoken to over TLS: {0}")]
-    NoTls(String),
+    TlsUnavailable(String),
     /// The TLS connection broke: its bytes cannot be read.
     #[error("broke off what was spoken over TLS: {0}; try again")]
-    BrokenTls(String),
+    TlsBroken(String),
     /// The server closed the connection during the TLS handshake.
     #[error("hung up while shaking hands over TLS; does it speak TLS on this port, and which version? Try again")]
-    ClosedTls,
+    TlsClosed,
     /// The TLS handshake timed out.
     #[error("did not shake hands over TLS within 5 s; check whether it speaks TLS on this port, or hangs")]
-    SilentTls,
+    TlsTimeout,
     /// The login failed.
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
-    Login,
+    LoginRefused,
     /// The server requires a login, and the URL has none.
     #[error("wants a password; write redis://:PASSWORD@HOST:PORT or redis://USER:PASSWORD@HOST:PORT")]
-    NoLogin,
+    LoginRequired,
     /// A sentinel requires a password, or refused the given one.
     #[error(
         "is a sentinel, and {}; one password for both is that of the URL, and one of the sentinels alone is \
@@ -87,7 +87,7 @@ pub(crate) enum ServerError {
         /// Address of the master.
         master: String,
         /// Reason of the failure.
-        reason: Box<ServerError>,
+        reason: Box<RedisServerError>,
     },
     /// The server is starting.
     #[error("is still loading its data; try again when it has finished")]
@@ -106,13 +106,13 @@ pub(crate) enum ServerError {
     NoMaster(String),
     /// The server has reached its max number of clients.
     #[error("has as many clients as it takes; close some, or raise its maxclients")]
-    Crowded,
+    TooManyClients,
     /// The server's memory is full.
     #[error("has no memory left ({0}); empty a queue or a stream, or raise its maxmemory")]
-    Full(String),
+    OutOfMemory(String),
     /// The server cannot write its disk: it refuses writes, and a `PING` too.
     #[error("cannot write its disk, and takes nothing to keep ({0}); make room there, and look into its log")]
-    NoDisk(String),
+    DiskFailure(String),
     /// The server is a cluster node, and another node has the name.
     #[error("is one of a cluster, and another of its servers has this name ({0}); write '?cluster' in the URL")]
     Moved(String),
@@ -130,22 +130,22 @@ pub(crate) enum ServerError {
         "has something of another type under this name ({0}); use another name, or, for a queue or topic of Tickpath, \
          the URL that made it: with '?streams', or without"
     )]
-    OtherType(String),
+    WrongType(String),
     /// Another transient error, in the server's words.
     #[error("does not take it now ({0}); try again, and look into its log")]
-    NotNow(String),
+    TransientRefusal(String),
     /// The queue was removed under a puller.
     #[error("has the queue no more ({0}); pull again, and it is made anew")]
     NoQueue(String),
     /// The stream was removed under a subscriber, or removed and created again.
     #[error("has the stream no more, or another one of its name; it is begun anew")]
-    Anew,
+    StreamReplaced,
     /// The queue holds foreign messages.
     #[error(
         "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \
          such messages too: QueueConfig::foreign names the kind that they get"
     )]
-    Foreign,
+    ForeignMessage,
     /// Number of messages handed over that were given to other pullers meanwhile.
     #[error(
         "does not acknowledge {0} messages that were handed over: this puller was silent for too long, or the server has \
@@ -157,46 +157,46 @@ pub(crate) enum ServerError {
     Refused(String),
     /// Error of one of several servers, of which another one may come back.
     #[error(transparent)]
-    OneOfSeveral(Box<ServerError>),
+    OneOfSeveral(Box<RedisServerError>),
     /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
     /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
-    Lost(io::Error),
+    ConnectionLost(io::Error),
 }
 
-impl ServerError {
+impl RedisServerError {
     /// Returns the error that an error line stands for.
     pub fn from_line(line: &[u8]) -> Self {
-        let line = said(line);
-        match cause(&line).split_whitespace().next() {
-            Some("WRONGPASS") => Self::Login,
-            Some("NOAUTH") => Self::NoLogin,
+        let line = printable_server_text(line);
+        match strip_script_prefix(&line).split_whitespace().next() {
+            Some("WRONGPASS") => Self::LoginRefused,
+            Some("NOAUTH") => Self::LoginRequired,
             Some("LOADING") => Self::Loading,
             Some("MASTERDOWN") => Self::MasterDown,
             Some("BUSY") => Self::Busy,
             Some("READONLY") => Self::Replica,
-            Some("OOM") => Self::Full(line),
-            Some("MISCONF") => Self::NoDisk(line),
+            Some("OOM") => Self::OutOfMemory(line),
+            Some("MISCONF") => Self::DiskFailure(line),
             // Too few replicas, a cluster that moves or has lost a part, a failover.
-            Some("NOREPLICAS" | "TRYAGAIN" | "CLUSTERDOWN" | "UNBLOCKED" | "INPROG") => Self::NotNow(line),
+            Some("NOREPLICAS" | "TRYAGAIN" | "CLUSTERDOWN" | "UNBLOCKED" | "INPROG") => Self::TransientRefusal(line),
             Some("MOVED" | "ASK") => Self::Moved(line),
-            Some("WRONGTYPE") => Self::OtherType(line),
+            Some("WRONGTYPE") => Self::WrongType(line),
             Some("NOGROUP") => Self::NoQueue(line),
-            Some("ERR") if line.contains("max number of clients") => Self::Crowded,
+            Some("ERR") if line.contains("max number of clients") => Self::TooManyClients,
             // Reply of servers before version 6 to a wrong password, and of all servers to a password that they do not
             // expect.
-            Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::Login,
+            Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::LoginRefused,
             _ => Self::Refused(line),
         }
     }
 
     /// Returns the meaning of this error as the first answer of a server: it is the wrong kind of server.
-    pub fn at_first(self) -> Self {
+    pub fn at_first_reply(self) -> Self {
         match self {
-            Self::Garbled(what) => Self::NotRedis(what),
-            Self::BrokenTls(why) => Self::NoTls(why),
+            Self::MalformedReply(what) => Self::NotRedis(what),
+            Self::TlsBroken(why) => Self::TlsUnavailable(why),
             other => other,
         }
     }
@@ -204,14 +204,14 @@ impl ServerError {
     /// Returns the meaning of this error from a known cluster node: the cluster is asked again which node has the name.
     pub fn in_cluster(self) -> Self {
         match self {
-            Self::Moved(line) => Self::NotNow(line),
+            Self::Moved(line) => Self::TransientRefusal(line),
             other => other,
         }
     }
 
     /// Returns `meant` for a server that does not know a command of cluster nodes or sentinels. A server that knows the
     /// command and denies the right to it keeps its own refusal.
-    pub fn of_another_kind(self, meant: Self) -> Self {
+    pub fn or_wrong_kind(self, meant: Self) -> Self {
         match self {
             Self::Refused(line) if line.starts_with("ERR ") => meant,
             other => other,
@@ -220,7 +220,7 @@ impl ServerError {
 
     /// Returns true if another node of the cluster now has the name.
     pub fn is_moved(&self) -> bool {
-        matches!(self, Self::NotNow(line) if line.starts_with("MOVED"))
+        matches!(self, Self::TransientRefusal(line) if line.starts_with("MOVED"))
     }
 
     /// Returns true if the server gives this reply to every command until it is ready.
@@ -229,45 +229,45 @@ impl ServerError {
     }
 
     /// Returns true if the error can pass by itself.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unresolved(_)
-            | Self::NobodyListens
+            | Self::ConnectionRefused
             | Self::NoSocket
             | Self::Timeout
             | Self::Silent(_)
-            | Self::Unproven
-            | Self::SilentTls
-            | Self::BrokenTls(_)
-            | Self::ClosedTls
-            | Self::Garbled(_)
+            | Self::LivenessUnknown
+            | Self::TlsTimeout
+            | Self::TlsBroken(_)
+            | Self::TlsClosed
+            | Self::MalformedReply(_)
             | Self::OneOfSeveral(_)
-            | Self::NoDisk(_)
+            | Self::DiskFailure(_)
             | Self::Loading
             | Self::MasterDown
             | Self::Busy
             | Self::Replica
-            | Self::Crowded
-            | Self::Full(_)
-            | Self::NotNow(_)
+            | Self::TooManyClients
+            | Self::OutOfMemory(_)
+            | Self::TransientRefusal(_)
             | Self::NoQueue(_)
-            | Self::Anew
+            | Self::StreamReplaced
             | Self::Closed
-            | Self::Lost(_) => true,
-            Self::Forbidden
+            | Self::ConnectionLost(_) => true,
+            Self::SocketPermission
             | Self::NotRedis(_)
-            | Self::TooLong
-            | Self::Endless(_)
-            | Self::NoTls(_)
-            | Self::Login
-            | Self::NoLogin
+            | Self::PayloadTooLong
+            | Self::ReplyTooLarge(_)
+            | Self::TlsUnavailable(_)
+            | Self::LoginRefused
+            | Self::LoginRequired
             | Self::SentinelLogin { .. }
             | Self::MasterLogin { .. }
             | Self::NoMaster(_)
             | Self::NoCluster
             | Self::NoSentinel
-            | Self::OtherType(_)
-            | Self::Foreign
+            | Self::WrongType(_)
+            | Self::ForeignMessage
             | Self::Moved(_)
             | Self::NotAcknowledged(_)
             | Self::Refused(_) => false,
@@ -275,68 +275,68 @@ impl ServerError {
     }
 
     /// Returns true if the connection is unusable, because the last request has no answer.
-    pub fn is_silence(&self) -> bool {
+    pub fn is_unanswered(&self) -> bool {
         match self {
-            Self::OneOfSeveral(last) => last.is_silence(),
+            Self::OneOfSeveral(last) => last.is_unanswered(),
             Self::Timeout
-            | Self::SilentTls
-            | Self::ClosedTls
-            | Self::BrokenTls(_)
+            | Self::TlsTimeout
+            | Self::TlsClosed
+            | Self::TlsBroken(_)
             | Self::NotRedis(_)
-            | Self::Garbled(_)
-            | Self::TooLong
-            | Self::Endless(_)
-            | Self::NoTls(_)
+            | Self::MalformedReply(_)
+            | Self::PayloadTooLong
+            | Self::ReplyTooLarge(_)
+            | Self::TlsUnavailable(_)
             | Self::Closed
-            | Self::Lost(_) => true,
+            | Self::ConnectionLost(_) => true,
             _ => false,
         }
     }
 
     /// Returns this error for a message that is certainly not published.
-    pub fn refusal(&self, server: &str) -> PublishError {
-        PublishError::not_published(format!("{server} {self}"), self.may_pass())
+    pub fn not_published(&self, server: &str) -> PublishError {
+        PublishError::not_published(format!("{server} {self}"), self.is_transient())
     }
 }
 
-impl From<io::Error> for ServerError {
+impl From<io::Error> for RedisServerError {
     fn from(error: io::Error) -> Self {
-        if let Some(why) = tickpath_tls::why_not(&error, "this host") {
-            return Self::BrokenTls(why);
+        if let Some(why) = tickpath_tls::tls_failure(&error, "this host") {
+            return Self::TlsBroken(why);
         }
         match error.kind() {
-            io::ErrorKind::ConnectionRefused => Self::NobodyListens,
+            io::ErrorKind::ConnectionRefused => Self::ConnectionRefused,
             io::ErrorKind::NotFound => Self::NoSocket,
-            io::ErrorKind::PermissionDenied => Self::Forbidden,
+            io::ErrorKind::PermissionDenied => Self::SocketPermission,
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::Timeout,
             io::ErrorKind::UnexpectedEof => Self::Closed,
-            _ => Self::Lost(error),
+            _ => Self::ConnectionLost(error),
         }
     }
 }
 
-impl From<Malformed> for ServerError {
-    fn from(error: Malformed) -> Self {
+impl From<RespError> for RedisServerError {
+    fn from(error: RespError) -> Self {
         match error {
-            Malformed::Beyond(Limit::Payload) => Self::TooLong,
-            Malformed::Beyond(limit) => Self::Endless(limit),
-            Malformed::Not(what) => Self::Garbled(what.to_owned()),
+            RespError::TooLarge(ReplyLimit::Payload) => Self::PayloadTooLong,
+            RespError::TooLarge(limit) => Self::ReplyTooLarge(limit),
+            RespError::Invalid(what) => Self::MalformedReply(what.to_owned()),
         }
     }
 }
 
 /// Sanitizes a server's text for a message: cuts it, and replaces control characters that a terminal would obey.
-pub(crate) fn said(line: &[u8]) -> String {
+pub(crate) fn printable_server_text(line: &[u8]) -> String {
     let shown = |c: char| match c {
         c if c.is_whitespace() => ' ',
         c if c.is_control() => char::REPLACEMENT_CHARACTER,
         c => c,
     };
-    String::from_utf8_lossy(line).chars().take(MOST_SAID).map(shown).collect()
+    String::from_utf8_lossy(line).chars().take(MAX_TEXT_CHARS).map(shown).collect()
 }
 
 /// Returns the error proper: servers before version 7 put its place in a script before it.
-fn cause(line: &str) -> &str {
+fn strip_script_prefix(line: &str) -> &str {
     let Some((_, cause)) = line.rsplit_once("@user_script:").filter(|_| line.starts_with("ERR Error running script"))
     else {
         return line;
@@ -350,9 +350,9 @@ mod tests {
 
     #[test]
     fn in_a_cluster_what_has_moved_is_asked_for_elsewhere() {
-        let error = |line: &str| ServerError::from_line(line.as_bytes()).in_cluster();
+        let error = |line: &str| RedisServerError::from_line(line.as_bytes()).in_cluster();
         let (moved, asking) = (error("MOVED 12182 10.0.0.1:6379"), error("ASK 12182 10.0.0.1:6379"));
-        assert!(moved.may_pass() && moved.is_moved() && asking.may_pass() && !asking.is_moved());
+        assert!(moved.is_transient() && moved.is_moved() && asking.is_transient() && !asking.is_moved());
     }
 
     #[test]
@@ -363,8 +363,8 @@ mod tests {
             ("NOPERM this user has no permissions to run the 'cluster|slots' command", "NOPERM", "NOPERM"),
             ("LOADING Redis is loading the dataset in memory", "loading", "loading"),
         ] {
-            for (meant, word) in [(ServerError::NoCluster, cluster), (ServerError::NoSentinel, sentinel)] {
-                let sentence = ServerError::from_line(line.as_bytes()).of_another_kind(meant).to_string();
+            for (meant, word) in [(RedisServerError::NoCluster, cluster), (RedisServerError::NoSentinel, sentinel)] {
+                let sentence = RedisServerError::from_line(line.as_bytes()).or_wrong_kind(meant).to_string();
                 assert!(sentence.contains(word), "{line}: {sentence}");
             }
         }
@@ -373,9 +373,9 @@ mod tests {
     #[test]
     fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
         let line = ["ERR \u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat();
-        let sentence = ServerError::from_line(line.as_bytes()).to_string();
+        let sentence = RedisServerError::from_line(line.as_bytes()).to_string();
         assert!(sentence.contains("[2J") && !sentence.chars().any(char::is_control), "{sentence:?}");
-        assert!(sentence.chars().count() < MOST_SAID + 100, "{}", sentence.len());
+        assert!(sentence.chars().count() < MAX_TEXT_CHARS + 100, "{}", sentence.len());
     }
 
     #[test]
@@ -413,11 +413,11 @@ mod tests {
             ),
             ("ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation", "with '?streams'", false),
         ] {
-            let error = ServerError::from_line(line.as_bytes());
+            let error = RedisServerError::from_line(line.as_bytes());
             let sentence = error.to_string();
             assert!(sentence.contains(word), "{line}: {sentence}");
-            assert_eq!(error.may_pass(), may_pass, "{line}");
-            assert!(!error.is_silence(), "{line}");
+            assert_eq!(error.is_transient(), may_pass, "{line}");
+            assert!(!error.is_unanswered(), "{line}");
         }
     }
 }

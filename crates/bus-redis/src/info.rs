@@ -1,17 +1,17 @@
 //! Identity of a server and its data, and whether the data is still complete.
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::server::Address;
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::server::RedisServerAddress;
 
 /// Answer to `INFO`: one line per field.
-pub(crate) struct Info(String);
+pub(crate) struct RedisInfo(String);
 
 /// Identity of a server's data: differs from any other server's, and from the data before a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct DataIdentity {
     /// Address at which the server was reached.
-    address: Address,
+    address: RedisServerAddress,
     /// Id of the process, new after each start.
     id: String,
     /// Id of the replication history, new after each promotion, and copied from a master.
@@ -19,9 +19,9 @@ pub(crate) struct Run {
     /// Position in that history, in bytes.
     offset: i64,
     /// Id of the history that this one continues; zeros if there is none.
-    before: String,
+    previous_history: String,
     /// First byte of that history that the server never had; -1 if there is none.
-    end: i64,
+    previous_end: i64,
     /// True if the server copies from no other server.
     is_master: bool,
     /// True for a master that has each write on its disk before the reply: a restart loses none.
@@ -30,7 +30,7 @@ pub(crate) struct Run {
 
 /// Part of all acknowledged data that a server still has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum RetainedData {
     /// All: the server never ended, or continues from where another one had come to.
     All,
     /// All that was on its disk, from which it was restarted; an older copy may have been put there.
@@ -39,10 +39,10 @@ pub(crate) enum Kept {
     Unknown,
 }
 
-impl Info {
+impl RedisInfo {
     /// Requests all fields.
-    pub fn ask(link: &mut Link) -> Result<Self, ServerError> {
-        link.ask(&["INFO"], |items| Ok(Self(String::from_utf8_lossy(items.bulk()?).into_owned())))
+    pub fn request(link: &mut RedisConnection) -> Result<Self, RedisServerError> {
+        link.request(&["INFO"], |items| Ok(Self(String::from_utf8_lossy(items.bulk()?).into_owned())))
     }
 
     /// Returns the value of a field.
@@ -56,11 +56,11 @@ impl Info {
     }
 }
 
-impl Run {
+impl DataIdentity {
     /// Requests the identity of the connected server; none if the server does not report it.
-    pub fn ask(link: &mut Link) -> Result<Option<Self>, ServerError> {
-        let info = match Info::ask(link) {
-            Err(ServerError::Refused(_)) => return Ok(None),
+    pub fn request(link: &mut RedisConnection) -> Result<Option<Self>, RedisServerError> {
+        let info = match RedisInfo::request(link) {
+            Err(RedisServerError::Refused(_)) => return Ok(None),
             info => info?,
         };
         let field = |name| info.field(name).map(str::to_owned);
@@ -69,7 +69,16 @@ impl Run {
         let before = field("master_replid2").unwrap_or_default();
         let is_master = info.field("role") == Some("master");
         let is_durable = is_master && info.field("aof_enabled") == Some("1") && syncs_always(link)?;
-        Ok(Some(Self { address: link.address().clone(), id, history, offset, before, end, is_master, is_durable }))
+        Ok(Some(Self {
+            address: link.address().clone(),
+            id,
+            history,
+            offset,
+            previous_history: before,
+            previous_end: end,
+            is_master,
+            is_durable,
+        }))
     }
 
     /// Returns whether both are the same process, in which a client id means the same connection.
@@ -78,54 +87,54 @@ impl Run {
     }
 
     /// Returns whether all acknowledged data is still there, as far as a server can report.
-    pub fn has_kept_all(before: Option<&Self>, now: Option<&Self>) -> bool {
-        Self::kept(before, now) != Kept::Unknown
+    pub fn retains_all(before: Option<&Self>, now: Option<&Self>) -> bool {
+        Self::retained(before, now) != RetainedData::Unknown
     }
 
     /// Compares two identities. The result is unknown for a server that restarted without syncing each write, that
     /// copied its data from another server, or that took over.
-    pub fn kept(before: Option<&Self>, now: Option<&Self>) -> Kept {
-        let (Some(before), Some(now)) = (before, now) else { return Kept::Unknown };
+    pub fn retained(before: Option<&Self>, now: Option<&Self>) -> RetainedData {
+        let (Some(before), Some(now)) = (before, now) else { return RetainedData::Unknown };
         match now.id == before.id {
-            true if now.goes_on_from(before) => Kept::All,
-            false if now.was_started_again(before) => Kept::Disk,
-            _ => Kept::Unknown,
+            true if now.continues(before) => RetainedData::All,
+            false if now.is_restart_of(before) => RetainedData::Disk,
+            _ => RetainedData::Unknown,
         }
     }
 
     /// Returns whether a process that never ended kept its data: its history is the same, or continues from beyond
-    /// `before`.
-    fn goes_on_from(&self, before: &Self) -> bool {
+    /// `previous_history`.
+    fn continues(&self, before: &Self) -> bool {
         let is_same = self.history == before.history && self.offset >= before.offset;
-        is_same || self.before == before.history && self.end > before.offset
+        is_same || self.previous_history == before.history && self.previous_end > before.offset
     }
 
     /// Returns whether the same server restarted and read everything from its own disk, which begins a new history. A
     /// history that continues another one was copied from a server that may have lacked some data.
-    fn was_started_again(&self, before: &Self) -> bool {
-        self.address == before.address && before.is_durable && self.is_durable && !self.has_copied()
+    fn is_restart_of(&self, before: &Self) -> bool {
+        self.address == before.address && before.is_durable && self.is_durable && !self.is_copied()
     }
 
-    fn has_copied(&self) -> bool {
-        self.before.bytes().any(|digit| digit != b'0')
+    fn is_copied(&self) -> bool {
+        self.previous_history.bytes().any(|digit| digit != b'0')
     }
 
     /// Returns a number for resume tokens that distinguishes this server's data from others'; never 0. The upper half
     /// stands for its history; the lower one for its address if a restart loses nothing, else it is 0.
-    pub fn mark(&self) -> u64 {
-        u64::from(digest(&self.history)) << 32 | u64::from(self.place())
+    pub fn fingerprint(&self) -> u64 {
+        u64::from(digest(&self.history)) << 32 | u64::from(self.address_digest())
     }
 
     /// Compares with a mark of earlier data. A replica has the history of its master, and may lag behind it, so it is
     /// unknown.
-    pub fn kept_of(&self, mark: u64) -> Kept {
-        let own = self.mark();
+    pub fn retained_since(&self, mark: u64) -> RetainedData {
+        let own = self.fingerprint();
         if self.is_master && own >> 32 == mark >> 32 {
-            Kept::All
-        } else if self.place() != 0 && own << 32 == mark << 32 {
-            Kept::Disk
+            RetainedData::All
+        } else if self.address_digest() != 0 && own << 32 == mark << 32 {
+            RetainedData::Disk
         } else {
-            Kept::Unknown
+            RetainedData::Unknown
         }
     }
 
@@ -133,19 +142,19 @@ impl Run {
     #[cfg(test)]
     pub fn example(id: &str) -> Self {
         Self {
-            address: Address::Tcp { host: "host".to_owned(), port: 1 },
+            address: RedisServerAddress::Tcp { host: "host".to_owned(), port: 1 },
             id: id.to_owned(),
             history: "h".to_owned(),
             offset: 5,
-            before: "0000".to_owned(),
-            end: -1,
+            previous_history: "0000".to_owned(),
+            previous_end: -1,
             is_master: true,
             is_durable: true,
         }
     }
 
-    fn place(&self) -> u32 {
-        if self.is_durable && !self.has_copied() { digest(&self.address.to_string()) } else { 0 }
+    fn address_digest(&self) -> u32 {
+        if self.is_durable && !self.is_copied() { digest(&self.address.to_string()) } else { 0 }
     }
 }
 
@@ -157,8 +166,8 @@ fn digest(text: &str) -> u32 {
     ((mixed >> 32) as u32 ^ mixed as u32).max(1)
 }
 
-fn syncs_always(link: &mut Link) -> Result<bool, ServerError> {
-    let told = link.ask(&["CONFIG", "GET", "appendfsync"], |items| match items.array()? {
+fn syncs_always(link: &mut RedisConnection) -> Result<bool, RedisServerError> {
+    let told = link.request(&["CONFIG", "GET", "appendfsync"], |items| match items.array()? {
         2 => {
             let _name = items.bulk()?;
             Ok(items.bulk()? == b"always")
@@ -166,27 +175,27 @@ fn syncs_always(link: &mut Link) -> Result<bool, ServerError> {
         _ => Ok(false),
     });
     match told {
-        Err(ServerError::Refused(_)) => Ok(false),
+        Err(RedisServerError::Refused(_)) => Ok(false),
         told => told,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Kept::{All, Disk, Unknown};
+    use super::RetainedData::{All, Disk, Unknown};
     use super::*;
 
     const NONE: &str = "0000";
 
     /// Returns a master on this port.
-    fn run(port: u16, id: &str, history: (&str, i64), before: (&str, i64), is_durable: bool) -> Run {
-        Run {
-            address: Address::Tcp { host: "host".to_owned(), port },
+    fn run(port: u16, id: &str, history: (&str, i64), before: (&str, i64), is_durable: bool) -> DataIdentity {
+        DataIdentity {
+            address: RedisServerAddress::Tcp { host: "host".to_owned(), port },
             id: id.to_owned(),
             history: history.0.to_owned(),
             offset: history.1,
-            before: before.0.to_owned(),
-            end: before.1,
+            previous_history: before.0.to_owned(),
+            previous_end: before.1,
             is_master: true,
             is_durable,
         }
@@ -208,15 +217,18 @@ mod tests {
             ("a failover", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 9), ("h", 9), durable), Unknown),
             ("a copy here", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 9), ("h", 9), durable), Unknown),
         ] {
-            assert_eq!(Run::kept(Some(&before), Some(&now)), kept, "{what}");
-            assert!(!Run::has_kept_all(Some(&before), None) && !Run::has_kept_all(None, Some(&now)), "{what}");
+            assert_eq!(DataIdentity::retained(Some(&before), Some(&now)), kept, "{what}");
+            assert!(
+                !DataIdentity::retains_all(Some(&before), None) && !DataIdentity::retains_all(None, Some(&now)),
+                "{what}"
+            );
         }
     }
 
     #[test]
     fn a_mark_tells_a_server_by_its_history_or_where_nothing_is_lost_by_its_place() {
         let (new, plain, durable) = ((NONE, -1), false, true);
-        let copy = |run| Run { is_master: false, ..run };
+        let copy = |run| DataIdentity { is_master: false, ..run };
         for (what, before, now, kept) in [
             ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), All),
             ("its copy", run(1, "a", ("h", 5), new, plain), copy(run(2, "b", ("h", 9), new, plain)), Unknown),
@@ -226,8 +238,8 @@ mod tests {
             ("no longer durable", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, plain), Unknown),
             ("a failover", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 9), ("h", 9), durable), Unknown),
         ] {
-            assert_eq!(now.kept_of(before.mark()), kept, "{what}");
-            assert_eq!(now.kept_of(0), Unknown, "{what}");
+            assert_eq!(now.retained_since(before.fingerprint()), kept, "{what}");
+            assert_eq!(now.retained_since(0), Unknown, "{what}");
         }
     }
 }

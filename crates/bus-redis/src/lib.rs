@@ -75,25 +75,25 @@
 //!   bound. A server that sends bytes that no request asked for is disconnected, too.
 //! * Foreign messages, without our header, reach a subscriber as an event of their own, an entry of a stream as a JSON
 //!   object of its fields. A puller refuses a foreign message and leaves it in the queue, unless the queue was opened
-//!   with a kind for such messages ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.
+//!   with a kind for such messages ([`QueueConfig::to_json`]). In a stream such an entry is passed by, and stays.
 
 mod about;
 mod advice;
+mod batch_size;
+mod connection;
 mod error;
+mod host_instant;
 mod info;
-mod link;
 mod list;
 mod list_at_least_once;
 mod list_at_most_once;
 mod login;
-mod moment;
-mod place;
-mod portion;
+mod node_address;
+mod publisher;
 mod puller;
 mod reconnect;
 mod resp;
 mod retention;
-mod sender;
 mod server;
 mod slot;
 mod socket;
@@ -102,7 +102,7 @@ mod stream_at_least_once;
 mod stream_at_most_once;
 mod stream_feed;
 mod stream_group;
-mod stream_progress;
+mod stream_position;
 mod stream_subscriber;
 mod subscriber;
 
@@ -110,33 +110,33 @@ use std::sync::Arc;
 
 use tickpath_bus_api::wire::check_name;
 use tickpath_bus_api::{
-    About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue,
+    Capabilities, ConnectError, Connection, DeliveryGuarantee, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    QueueConfig, ServerDescription, StartPosition, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue,
 };
 use tickpath_clock::Wait;
 
-use crate::error::ServerError;
-use crate::link::Link;
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
 use crate::list_at_least_once::ListAtLeastOnce;
 use crate::list_at_most_once::ListAtMostOnce;
-use crate::puller::{Queue, RedisPuller};
-use crate::retention::Retention;
-use crate::sender::Sender;
-use crate::server::{Mechanism, Server};
+use crate::publisher::RedisPublisher;
+use crate::puller::{RedisPuller, RedisQueue};
+use crate::retention::StreamRetention;
+use crate::server::{Mechanism, RedisEndpoint};
 use crate::stream_at_least_once::StreamAtLeastOnce;
 use crate::stream_at_most_once::StreamAtMostOnce;
 use crate::stream_subscriber::StreamSubscriber;
 use crate::subscriber::RedisSubscriber;
 
+pub use crate::publisher::MAX_PAYLOAD_BYTES;
 pub use crate::puller::MAX_PULLED_BYTES;
-pub use crate::sender::MAX_PAYLOAD_BYTES;
 
 /// The Redis transport: name, URL schemes, `connect` and `advise`.
 pub const TRANSPORT: Transport = Transport {
     name: "Redis",
     schemes: &["redis", "rediss", "redis+unix"],
-    form: "redis://HOST:PORT[?streams]",
-    ways: &["", "?streams"],
+    url_syntax: "redis://HOST:PORT[?streams]",
+    modes: &["", "?streams"],
     port: Some(server::PORT),
     connect: |url| Ok(Box::new(RedisBus::connect(url)?)),
     advise: advice::advise,
@@ -145,23 +145,26 @@ pub const TRANSPORT: Transport = Transport {
 /// Topics and queues on one Redis server.
 #[derive(Debug, Clone)]
 pub struct RedisBus {
-    server: Arc<Server>,
+    server: Arc<RedisEndpoint>,
 }
 
 impl RedisBus {
     /// Parses the URL, connects and sends a `PING`.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        let bus = Self { server: Arc::new(Server::parse(url)?) };
-        bus.ask(|_ready| Ok(()))?;
+        let bus = Self { server: Arc::new(RedisEndpoint::parse(url)?) };
+        bus.with_connection(|_ready| Ok(()))?;
         Ok(bus)
     }
 
-    fn ask<T>(&self, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-        ask(&self.server, question)
+    fn with_connection<T>(
+        &self,
+        question: impl FnOnce(&mut RedisConnection) -> Result<T, RedisServerError>,
+    ) -> Result<T, ConnectError> {
+        with_new_connection(&self.server, question)
     }
 
-    fn open_puller(&self, queue: impl Queue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-        let server = self.server.at(queue.name());
+    fn open_puller(&self, queue: impl RedisQueue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        let server = self.server.for_name(queue.name());
         adaptive::puller(wait, RedisPuller::open(server, queue, wait)?)
     }
 
@@ -188,7 +191,7 @@ impl RedisBus {
     /// Rejects a delivery limit where no dead-letter queue is possible: its stream may lie on another node of a
     /// cluster.
     fn check_dead_letters(&self, queue: &str, config: &QueueConfig) -> Result<(), ConnectError> {
-        if config.most_deliveries.is_none() {
+        if config.max_deliveries.is_none() {
             return Ok(());
         }
         if self.server.is_cluster() {
@@ -204,18 +207,20 @@ impl RedisBus {
         check_name("queue", &dead_letter_queue(queue))
     }
 
-    fn check_start(&self, start: Start) -> Result<(), ConnectError> {
+    fn check_start(&self, start: StartPosition) -> Result<(), ConnectError> {
         let (what, remedy) = match (self.server.mechanism(), start) {
-            (_, Start::Now) | (Mechanism::Streams, Start::Oldest | Start::After(_)) => return Ok(()),
-            (Mechanism::Plain, Start::Oldest) => {
+            (_, StartPosition::Now) | (Mechanism::Streams, StartPosition::Oldest | StartPosition::After(_)) => {
+                return Ok(());
+            }
+            (Mechanism::Plain, StartPosition::Oldest) => {
                 let remedy = "it keeps no messages: start 'now', or use ?streams in the URL, shm:// or file://";
                 ("start at the oldest message".to_owned(), remedy)
             }
-            (_, Start::After(_)) => {
+            (_, StartPosition::After(_)) => {
                 let remedy = "it keeps no messages: start 'now', or use ?streams in the URL";
                 ("go on behind a resume token".to_owned(), remedy)
             }
-            (mechanism, Start::Sequence(sequence)) => {
+            (mechanism, StartPosition::Sequence(sequence)) => {
                 let remedy = match mechanism {
                     Mechanism::Plain => "it keeps no messages: start 'now', or use shm:// or file://",
                     Mechanism::Streams => {
@@ -230,7 +235,7 @@ impl RedisBus {
 }
 
 impl Connection for RedisBus {
-    fn about(&self) -> About {
+    fn server_description(&self) -> ServerDescription {
         about::about(&self.server)
     }
 
@@ -254,45 +259,47 @@ impl Connection for RedisBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(self.transport(), config)?;
-        let topic = &*self.server.names().of_topic(topic)?;
+        let topic = &*self.server.names().resolve(topic)?;
         self.check_policy(config.policy)?;
         let server = self.server.clone();
         Ok(Box::new(match server.mechanism() {
-            Mechanism::Plain => Sender::to_channel(server, topic)?,
-            Mechanism::Streams => Sender::to_stream(server, topic, Retention::of(topic, config))?,
+            Mechanism::Plain => RedisPublisher::to_channel(server, topic)?,
+            Mechanism::Streams => {
+                RedisPublisher::to_stream(server, topic, StreamRetention::from_config(topic, config))?
+            }
         }))
     }
 
-    fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().of_topic(topic)?;
+    fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+        let topic = &*self.server.names().resolve(topic)?;
         self.check_start(start)?;
         let server = self.server.clone();
         match server.mechanism() {
             Mechanism::Plain => adaptive::subscriber(wait, RedisSubscriber::open(server, topic, wait)?),
             Mechanism::Streams => {
-                adaptive::subscriber(wait, StreamSubscriber::open(server.at(topic), topic, start, wait)?)
+                adaptive::subscriber(wait, StreamSubscriber::open(server.for_name(topic), topic, start, wait)?)
             }
         }
     }
 
-    fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().of_topic(topic)?;
+    fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
+        let topic = &*self.server.names().resolve(topic)?;
         match self.server.mechanism() {
             Mechanism::Plain => Ok(()),
-            Mechanism::Streams => ask(&self.server.at(topic), |link| stream::remove(link, topic)),
+            Mechanism::Streams => with_new_connection(&self.server.for_name(topic), |link| stream::remove(link, topic)),
         }
     }
 
     fn queue_capabilities(&self) -> QueueCapabilities {
         QueueCapabilities {
             deliveries: match self.server.mechanism() {
-                Mechanism::Plain => &[Delivery::AtMostOnce, Delivery::AtLeastOnce],
-                Mechanism::Streams => &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
+                Mechanism::Plain => &[DeliveryGuarantee::AtMostOnce, DeliveryGuarantee::AtLeastOnce],
+                Mechanism::Streams => &[DeliveryGuarantee::AtLeastOnce, DeliveryGuarantee::AtMostOnce],
             },
             ordered: true,
             single_pusher: false,
             keeps_without_puller: true,
-            sees_death: false,
+            detects_death: false,
             counts_waiting: true,
             exact_resend: false,
             counts_deliveries: self.server.mechanism() == Mechanism::Streams,
@@ -307,8 +314,8 @@ impl Connection for RedisBus {
         self.check_dead_letters(queue, config)?;
         let server = self.server.clone();
         Ok(Box::new(match server.mechanism() {
-            Mechanism::Plain => Sender::to_key(server, &["LPUSH", queue])?,
-            Mechanism::Streams => Sender::to_key(server, &["XADD", queue, "*", stream::FIELD])?,
+            Mechanism::Plain => RedisPublisher::to_key(server, &["LPUSH", queue])?,
+            Mechanism::Streams => RedisPublisher::to_key(server, &["XADD", queue, "*", stream::MESSAGE_FIELD])?,
         }))
     }
 
@@ -319,34 +326,34 @@ impl Connection for RedisBus {
         let clock = self.server.clock();
         let QueueConfig { silence_ns, foreign, .. } = *config;
         match (self.server.mechanism(), config.delivery) {
-            (Mechanism::Plain, Delivery::AtMostOnce) => {
+            (Mechanism::Plain, DeliveryGuarantee::AtMostOnce) => {
                 self.open_puller(ListAtMostOnce::new(queue, foreign, clock), wait)
             }
-            (Mechanism::Plain, Delivery::AtLeastOnce) => {
+            (Mechanism::Plain, DeliveryGuarantee::AtLeastOnce) => {
                 self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
             }
-            (Mechanism::Streams, Delivery::AtMostOnce) => {
+            (Mechanism::Streams, DeliveryGuarantee::AtMostOnce) => {
                 self.open_puller(StreamAtMostOnce::new(queue, config, clock), wait)
             }
-            (Mechanism::Streams, Delivery::AtLeastOnce) => {
+            (Mechanism::Streams, DeliveryGuarantee::AtLeastOnce) => {
                 self.open_puller(StreamAtLeastOnce::new(queue, config, clock), wait)
             }
         }
     }
 
-    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+    fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         check_name("queue", queue)?;
-        let there = self.server.at(queue);
+        let there = self.server.for_name(queue);
         let count = match self.server.mechanism() {
-            Mechanism::Plain => ask(&there, |link| list_at_least_once::count_waiting(link, queue)),
-            Mechanism::Streams => ask(&there, |link| stream_group::count_waiting(link, queue)),
+            Mechanism::Plain => with_new_connection(&there, |link| list_at_least_once::count_waiting(link, queue)),
+            Mechanism::Streams => with_new_connection(&there, |link| stream_group::count_waiting(link, queue)),
         };
         count.map(Some)
     }
 
-    fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {
+    fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
         check_name("queue", queue)?;
-        let about = self.about();
+        let about = self.server_description();
         let told = |name| {
             about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name().to_owned(), what })
         };
@@ -358,15 +365,18 @@ impl Connection for RedisBus {
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
         check_name("queue", queue)?;
-        let there = self.server.at(queue);
+        let there = self.server.for_name(queue);
         match self.server.mechanism() {
-            Mechanism::Plain => ask(&there, |link| list_at_least_once::remove(link, queue)),
-            Mechanism::Streams => ask(&there, |link| stream::remove(link, queue)),
+            Mechanism::Plain => with_new_connection(&there, |link| list_at_least_once::remove(link, queue)),
+            Mechanism::Streams => with_new_connection(&there, |link| stream::remove(link, queue)),
         }
     }
 }
 
 /// Opens a connection to a ready server, and runs the request over it.
-fn ask<T>(server: &Server, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-    Link::open_ready(server).and_then(|mut link| question(&mut link)).map_err(|e| server.error(&e))
+fn with_new_connection<T>(
+    server: &RedisEndpoint,
+    question: impl FnOnce(&mut RedisConnection) -> Result<T, RedisServerError>,
+) -> Result<T, ConnectError> {
+    RedisConnection::open_ready(server).and_then(|mut link| question(&mut link)).map_err(|e| server.error(&e))
 }

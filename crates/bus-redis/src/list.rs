@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::puller::message;
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::puller::decode_message;
 
 /// Lua function that recognizes a message of ours, as `wire::decode` does. Compares bytes, because cutting strings out
 /// of each message takes longer.
-pub(crate) const OURS: &str = "
+pub(crate) const IS_MESSAGE_LUA: &str = "
 local byte = string.byte
 local function ours(message)
   local kind, t, i, c, k, p, u, version = byte(message, 9, 16)
@@ -18,20 +18,20 @@ end
 ";
 
 /// Rejects a queue whose next message is foreign, before anything is taken from it, and a key that is no list.
-pub(crate) fn check(link: &mut Link, queue: &str, foreign: Option<u8>) -> Result<(), ServerError> {
-    let looked = link.ask_for(1, &["LINDEX", queue, "-1"], |items| {
+pub(crate) fn check_list(link: &mut RedisConnection, queue: &str, foreign: Option<u8>) -> Result<(), RedisServerError> {
+    let looked = link.request_messages(1, &["LINDEX", queue, "-1"], |items| {
         let next = items.bulk_or_null()?;
-        Ok(next.map_or(Ok(()), |bytes| message(bytes, foreign).map(|_| ())))
+        Ok(next.map_or(Ok(()), |bytes| decode_message(bytes, foreign).map(|_| ())))
     });
     looked?
 }
 
 /// Formats a time in seconds, to the millisecond, as list commands take it.
-pub(crate) fn seconds(timeout: Duration) -> String {
+pub(crate) fn format_seconds(timeout: Duration) -> String {
     format!("{:.3}", timeout.as_secs_f64())
 }
 
 /// Returns the name of a key beside a queue, in the queue's slot of a cluster.
-pub(crate) fn beside(queue: &str, what: &str) -> String {
+pub(crate) fn sibling_key(queue: &str, what: &str) -> String {
     format!("{{{queue}}}/{what}")
 }

@@ -16,14 +16,14 @@
 
 use std::time::Duration;
 
-use tickpath_bus_api::Pulled;
+use tickpath_bus_api::PulledMessage;
 use tickpath_clock::{HostClock, SetOnce};
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::list::{OURS, beside, check, seconds};
-use crate::moment::Moment;
-use crate::puller::{MAX_PULLED_BYTES, Queue, SHORTEST_SLEEP, message, milliseconds, unique_id};
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::host_instant::HostInstant;
+use crate::list::{IS_MESSAGE_LUA, check_list, format_seconds, sibling_key};
+use crate::puller::{MAX_PULLED_BYTES, MIN_SLEEP, RedisQueue, decode_message, format_millis, unique_id};
 use crate::resp::{self, UNEXPECTED};
 use crate::server::TIMEOUT;
 
@@ -120,7 +120,7 @@ redis.call('RPUSH', KEYS[4], message)
 return 1";
 
 /// Appended to [`RENEW`]: puts the newest messages back to where they were. Keys: alive, pullers, taken, queue, again.
-/// Arguments: silence in ms, id, number that go to the queue, number of the next ones that go to `again`.
+/// Arguments: silence in ms, id, number that go to the queue, number of the next ones that go to `returned`.
 const PUT_BACK: &str = "
 for to = 4, 5 do
   for _ = 1, tonumber(ARGV[to - 1]) do redis.call('LMOVE', KEYS[3], KEYS[to], 'LEFT', 'RIGHT') end
@@ -129,7 +129,7 @@ return 1";
 
 /// Returns the messages of dead pullers, whose heartbeat has expired. Result: the number of messages.
 /// Keys: pullers, again, queue. Arguments: prefix of the pullers' keys, 1 if foreign messages are taken.
-const LOOK_FOR_FALLEN: &str = "
+const RECLAIM_FROM_DEAD: &str = "
 redis.call('SREM', KEYS[1], '')
 local count = 0
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
@@ -154,12 +154,12 @@ end
 return redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])";
 
 /// Returns the scripts with the functions that they call, each assembled once.
-fn scripts() -> &'static Scripts {
-    static SCRIPTS: SetOnce<Scripts> = SetOnce::new();
-    SCRIPTS.get_or_make(|| Scripts {
-        resume: format!("{OURS}{GIVE_BACK_NEWEST}{RESUME}"),
-        leave: format!("{OURS}{GIVE_BACK_NEWEST}{LEAVE}"),
-        look_for_fallen: format!("{OURS}{GIVE_BACK_NEWEST}{LOOK_FOR_FALLEN}"),
+fn scripts() -> &'static ListScripts {
+    static SCRIPTS: SetOnce<ListScripts> = SetOnce::new();
+    SCRIPTS.get_or_init(|| ListScripts {
+        resume: format!("{IS_MESSAGE_LUA}{GIVE_BACK_NEWEST}{RESUME}"),
+        leave: format!("{IS_MESSAGE_LUA}{GIVE_BACK_NEWEST}{LEAVE}"),
+        reclaim_from_dead: format!("{IS_MESSAGE_LUA}{GIVE_BACK_NEWEST}{RECLAIM_FROM_DEAD}"),
         renew: format!("{RENEW}return 0"),
         acknowledge: format!("{RENEW}{ACKNOWLEDGE}"),
         give_back: format!("{RENEW}{GIVE_BACK}"),
@@ -168,10 +168,10 @@ fn scripts() -> &'static Scripts {
 }
 
 /// Assembled scripts.
-struct Scripts {
+struct ListScripts {
     resume: String,
     leave: String,
-    look_for_fallen: String,
+    reclaim_from_dead: String,
     renew: String,
     acknowledge: String,
     give_back: String,
@@ -180,90 +180,96 @@ struct Scripts {
 
 /// State of one puller.
 pub(crate) struct ListAtLeastOnce {
-    keys: Keys,
+    keys: ListKeys,
     clock: HostClock,
     silence_ns: u64,
     /// Time of the last heartbeat.
-    renewed: Moment,
+    last_heartbeat: HostInstant,
     /// Time of the last search for dead pullers.
-    looked: Moment,
+    last_reclaim: HostInstant,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
     /// Tag of the message that was handed over last.
     newest: u64,
     /// Tags of the messages handed over, the oldest first: these are the oldest messages in the puller's list.
-    held: Vec<u64>,
+    unacknowledged: Vec<u64>,
     /// Number of messages handed over that other pullers may have got since; the next acknowledgement reports it.
-    returned: u64,
+    maybe_redelivered: u64,
     /// Newest message in the puller's list, received during a sleep, and a time at which it had not come yet.
-    kept: Option<(Moment, Vec<u8>)>,
+    prefetched: Option<(HostInstant, Vec<u8>)>,
     /// True if the message at the head of the queue was foreign at the last look.
-    is_wary: bool,
+    has_foreign_head: bool,
     /// True while the server has not confirmed an acknowledgement, because the connection was lost.
     is_acknowledging: bool,
     /// Tag of a message whose return the server has not confirmed, because the connection was lost.
-    going_back: Option<u64>,
+    pending_return: Option<u64>,
 }
 
 /// Keys of a queue, and those of one connection of a puller.
-struct Keys {
+struct ListKeys {
     queue: String,
-    again: String,
+    returned: String,
     pullers: String,
     /// Prefix of the pullers' keys.
-    beside: String,
+    puller_prefix: String,
     id: String,
     taken: String,
-    alive: String,
+    heartbeat: String,
 }
 
 /// Returns the number of messages that no puller has taken.
-pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerError> {
-    let count = link.ask(&["EVAL", COUNT_WAITING, "2", queue, &beside(queue, "again")], |items| items.integer())?;
+pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> Result<u64, RedisServerError> {
+    let count =
+        link.request(&["EVAL", COUNT_WAITING, "2", queue, &sibling_key(queue, "again")], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
 /// Removes a queue with all its messages.
-pub(crate) fn remove(link: &mut Link, queue: &str) -> Result<(), ServerError> {
-    let [again, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| beside(queue, what));
-    link.ask(&["EVAL", REMOVE, "3", queue, &again, &pullers, &pullers_keys], |items| items.integer())?;
+pub(crate) fn remove(link: &mut RedisConnection, queue: &str) -> Result<(), RedisServerError> {
+    let [again, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
+    link.request(&["EVAL", REMOVE, "3", queue, &again, &pullers, &pullers_keys], |items| items.integer())?;
     Ok(())
 }
 
 impl ListAtLeastOnce {
     /// Creates the state of a puller of this queue. A puller that is silent for `silence_ns` counts as dead.
     pub fn new(queue: &str, silence_ns: u64, foreign: Option<u8>, clock: HostClock) -> Self {
-        let now = Moment::now(clock);
+        let now = HostInstant::now(clock);
         Self {
-            keys: Keys::new(queue, clock),
+            keys: ListKeys::new(queue, clock),
             clock,
             silence_ns,
-            renewed: now,
-            looked: now,
+            last_heartbeat: now,
+            last_reclaim: now,
             foreign,
             newest: 0,
-            held: Vec::new(),
-            returned: 0,
-            kept: None,
-            is_wary: false,
+            unacknowledged: Vec::new(),
+            maybe_redelivered: 0,
+            prefetched: None,
+            has_foreign_head: false,
             is_acknowledging: false,
-            going_back: None,
+            pending_return: None,
         }
     }
 
     /// Returns the script argument that states whether foreign messages are taken.
-    fn takes_all(&self) -> &'static str {
+    fn foreign_argument(&self) -> &'static str {
         if self.foreign.is_some() { "1" } else { "0" }
     }
 
     /// Starts a connection. Returns how many of the known messages are still taken, and how many messages were taken
     /// before.
-    fn begin(&self, link: &mut Link, new: &Keys, known: &str) -> Result<(i64, i64), ServerError> {
-        let (old, silence) = (&self.keys, milliseconds(self.silence_ns));
-        let keys = [&old.taken, &old.alive, &new.taken, &new.alive, &new.again, &new.pullers, &new.queue];
-        let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.takes_all()];
+    fn start_connection(
+        &self,
+        link: &mut RedisConnection,
+        new: &ListKeys,
+        known: &str,
+    ) -> Result<(i64, i64), RedisServerError> {
+        let (old, silence) = (&self.keys, format_millis(self.silence_ns));
+        let keys = [&old.taken, &old.heartbeat, &new.taken, &new.heartbeat, &new.returned, &new.pullers, &new.queue];
+        let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.foreign_argument()];
         let script = ["EVAL", scripts().resume.as_str(), "7"];
-        link.ask(&[&script[..], &keys.map(String::as_str), &words].concat(), |items| {
+        link.request(&[&script[..], &keys.map(String::as_str), &words].concat(), |items| {
             items.array()?;
             Ok((items.integer()?, items.integer()?))
         })
@@ -271,31 +277,32 @@ impl ListAtLeastOnce {
 
     /// Takes messages and hands them over. A foreign one goes back with all behind it, and the puller then takes single
     /// messages until it is gone.
-    fn take_some(
+    fn take_batch(
         &mut self,
-        link: &mut Link,
+        link: &mut RedisConnection,
         limit: usize,
-        handler: &mut dyn FnMut(Pulled<'_>),
-    ) -> Result<(), ServerError> {
-        let is_due = self.renewed.is_past(self.silence_ns / 3);
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError> {
+        let is_due = self.last_heartbeat.is_older_than(self.silence_ns / 3);
         if is_due {
-            self.renewed = self.renewed.restarted();
+            self.last_heartbeat = self.last_heartbeat.restarted();
         }
-        let Self { keys, held, newest, foreign, .. } = self;
-        let (limit, silence) = (if self.is_wary { 1 } else { limit }.to_string(), milliseconds(self.silence_ns));
+        let Self { keys, unacknowledged: held, newest, foreign, .. } = self;
+        let (limit, silence) =
+            (if self.has_foreign_head { 1 } else { limit }.to_string(), format_millis(self.silence_ns));
         let most = MAX_PULLED_BYTES.to_string();
         let due = if is_due { "1" } else { "0" };
-        let places: [&str; 5] = [&keys.queue, &keys.again, &keys.taken, &keys.alive, &keys.pullers];
+        let places: [&str; 5] = [&keys.queue, &keys.returned, &keys.taken, &keys.heartbeat, &keys.pullers];
         let words: [&str; 5] = [&limit, &silence, &keys.id, due, &most];
         let (mut handed, mut again, mut count, mut refused) = (0, 0, 0, None);
-        link.run(TAKE, &places, &words, |items| {
+        link.run_script(TAKE, &places, &words, |items| {
             count = items.array()?.checked_sub(1).ok_or(UNEXPECTED)?;
             again = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
             while handed < count && refused.is_none() {
-                match message(items.bulk()?, *foreign) {
+                match decode_message(items.bulk()?, *foreign) {
                     Ok(message) => {
                         let tag = next_tag(newest, held);
-                        handler(Pulled { tag, ..Pulled::plain(message, handed < again) });
+                        handler(PulledMessage { tag, ..PulledMessage::without_tag(message, handed < again) });
                         handed += 1;
                     }
                     Err(e) => refused = Some(e),
@@ -303,7 +310,7 @@ impl ListAtLeastOnce {
             }
             Ok(())
         })?;
-        self.is_wary = refused.is_some();
+        self.has_foreign_head = refused.is_some();
         if let Some(e) = refused {
             let again = again.saturating_sub(handed);
             self.put_back(link, count - handed - again, again)?;
@@ -315,21 +322,21 @@ impl ListAtLeastOnce {
     }
 
     /// Returns the messages of dead pullers to the queue.
-    fn look_for_fallen(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        self.looked = self.looked.restarted();
-        let Keys { queue, again, pullers, beside, .. } = &self.keys;
-        let script = scripts().look_for_fallen.as_str();
-        let command: [&str; 8] = ["EVAL", script, "3", pullers, again, queue, beside, self.takes_all()];
-        link.ask(&command, |items| items.integer()).map(|_count| ())
+    fn reclaim_from_dead(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        self.last_reclaim = self.last_reclaim.restarted();
+        let ListKeys { queue, returned: again, pullers, puller_prefix: beside, .. } = &self.keys;
+        let script = scripts().reclaim_from_dead.as_str();
+        let command: [&str; 8] = ["EVAL", script, "3", pullers, again, queue, beside, self.foreign_argument()];
+        link.request(&command, |items| items.integer()).map(|_count| ())
     }
 
     /// Puts the newest messages back to where they were, if they still are this puller's: `queue` of them to the queue,
-    /// and `again` of the next ones to the list of returned messages.
-    fn put_back(&mut self, link: &mut Link, queue: usize, again: usize) -> Result<(), ServerError> {
-        let Keys { taken, queue: there, again: first, .. } = &self.keys;
+    /// and `returned` of the next ones to the list of returned messages.
+    fn put_back(&mut self, link: &mut RedisConnection, queue: usize, again: usize) -> Result<(), RedisServerError> {
+        let ListKeys { taken, queue: there, returned: first, .. } = &self.keys;
         let keys = [taken, there, first].map(String::clone);
         let counts = [queue, again].map(|count| count.to_string());
-        self.ask_alive(
+        self.run_with_heartbeat(
             link,
             &scripts().put_back,
             &keys.each_ref().map(String::as_str),
@@ -339,23 +346,23 @@ impl ListAtLeastOnce {
     }
 
     /// Runs a script that begins with a heartbeat. Takes the script's further keys and arguments.
-    fn ask_alive(
+    fn run_with_heartbeat(
         &mut self,
-        link: &mut Link,
+        link: &mut RedisConnection,
         script: &'static str,
         keys: &[&str],
         words: &[&str],
-    ) -> Result<i64, ServerError> {
-        self.renewed = self.renewed.restarted();
-        let silence = milliseconds(self.silence_ns);
-        let Keys { alive, pullers, id, .. } = &self.keys;
+    ) -> Result<i64, RedisServerError> {
+        self.last_heartbeat = self.last_heartbeat.restarted();
+        let silence = format_millis(self.silence_ns);
+        let ListKeys { heartbeat: alive, pullers, id, .. } = &self.keys;
         let (signs, sign): ([&str; 2], [&str; 2]) = ([alive, pullers], [&silence, id]);
-        link.run(script, &[&signs, keys].concat(), &[&sign, words].concat(), |items| items.integer())
+        link.run_script(script, &[&signs, keys].concat(), &[&sign, words].concat(), |items| items.integer())
     }
 
     /// Sleeps on a server whose memory is full: only scripts may move messages there, and scripts cannot block. No
     /// pusher can push then, so only returned messages can come.
-    fn sleep_on_full(&self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
+    fn wait_on_full_server(&self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
         if count_waiting(link, &self.keys.queue)? == 0 {
             link.receive_within(timeout)?;
         }
@@ -363,133 +370,139 @@ impl ListAtLeastOnce {
     }
 }
 
-impl Queue for ListAtLeastOnce {
+impl RedisQueue for ListAtLeastOnce {
     const GIVES_BACK: bool = true;
 
     fn name(&self) -> &str {
         &self.keys.queue
     }
 
-    fn check(&self, link: &mut Link) -> Result<(), ServerError> {
-        check(link, &self.keys.queue, self.foreign)
+    fn check(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        check_list(link, &self.keys.queue, self.foreign)
     }
 
-    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError> {
-        self.renewed = self.renewed.restarted();
-        let new = Keys::new(&self.keys.queue, self.clock);
-        let kept = usize::from(self.kept.is_some());
-        let known = self.held.len() + kept;
+    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError> {
+        self.last_heartbeat = self.last_heartbeat.restarted();
+        let new = ListKeys::new(&self.keys.queue, self.clock);
+        let kept = usize::from(self.prefetched.is_some());
+        let known = self.unacknowledged.len() + kept;
         // In older data these positions hold other messages, which must not be deleted.
         let trusted = if has_kept_all { known } else { 0 };
-        let (still_known, there) = self.begin(link, &new, &trusted.to_string())?;
+        let (still_known, there) = self.start_connection(link, &new, &trusted.to_string())?;
         self.keys = new;
-        let going_back = self.going_back.take();
+        let going_back = self.pending_return.take();
         if known > 0 && still_known == 0 {
-            self.returned += self.held.len() as u64;
-            self.held.clear();
-            (self.kept, self.is_acknowledging) = (None, false);
+            self.maybe_redelivered += self.unacknowledged.len() as u64;
+            self.unacknowledged.clear();
+            (self.prefetched, self.is_acknowledging) = (None, false);
         } else if self.is_acknowledging && there == kept as i64 {
             // The server had acknowledged them, and its answer was lost.
-            self.held.clear();
+            self.unacknowledged.clear();
             self.is_acknowledging = false;
         } else if there < known as i64 {
             // The server had returned that message, and its answer was lost.
-            self.held.retain(|&tag| Some(tag) != going_back);
+            self.unacknowledged.retain(|&tag| Some(tag) != going_back);
         }
         // A list exists whenever it holds something, so its removal cannot be detected.
         Ok(false)
     }
 
-    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
+    fn fetch(
+        &mut self,
+        link: &mut RedisConnection,
+        limit: usize,
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError> {
         // Another puller may have got it meanwhile, and acknowledged it.
-        if self.kept.take_if(|(before, _)| before.is_past(self.silence_ns / 2)).is_some() {
+        if self.prefetched.take_if(|(before, _)| before.is_older_than(self.silence_ns / 2)).is_some() {
             self.put_back(link, 1, 0)?;
         }
-        if let Some((_, bytes)) = self.kept.take() {
-            let tag = next_tag(&mut self.newest, &mut self.held);
-            handler(Pulled { tag, ..Pulled::plain(message(&bytes, self.foreign)?, false) });
+        if let Some((_, bytes)) = self.prefetched.take() {
+            let tag = next_tag(&mut self.newest, &mut self.unacknowledged);
+            handler(PulledMessage { tag, ..PulledMessage::without_tag(decode_message(&bytes, self.foreign)?, false) });
             return Ok(());
         }
         // Also on a queue that is never empty: messages of dead pullers must not wait for an empty queue.
-        if self.looked.is_past(self.silence_ns / 2) {
-            self.look_for_fallen(link)?;
+        if self.last_reclaim.is_older_than(self.silence_ns / 2) {
+            self.reclaim_from_dead(link)?;
         }
-        self.take_some(link, limit, handler)
+        self.take_batch(link, limit, handler)
     }
 
-    fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
-        if self.kept.is_some() {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+        if self.prefetched.is_some() {
             return Ok(());
         }
         // The heartbeat outlives the sleep, so that a message that comes during it always has an owner.
-        let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(SHORTEST_SLEEP);
-        self.renewed = self.renewed.restarted();
-        let before = self.renewed;
-        let Keys { queue, taken, alive, pullers, id, .. } = &self.keys;
+        let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(MIN_SLEEP);
+        self.last_heartbeat = self.last_heartbeat.restarted();
+        let before = self.last_heartbeat;
+        let ListKeys { queue, taken, heartbeat: alive, pullers, id, .. } = &self.keys;
         let mut commands = Vec::new();
         let renew = scripts().renew.as_str();
-        resp::command(&mut commands, &["EVAL", renew, "2", alive, pullers, &milliseconds(self.silence_ns), id]);
-        resp::command(&mut commands, &["BLMOVE", queue, taken, "RIGHT", "LEFT", &seconds(timeout)]);
+        resp::command(&mut commands, &["EVAL", renew, "2", alive, pullers, &format_millis(self.silence_ns), id]);
+        resp::command(&mut commands, &["BLMOVE", queue, taken, "RIGHT", "LEFT", &format_seconds(timeout)]);
         link.send(&commands)?;
-        link.answer(TIMEOUT, |items| items.integer())?;
-        let came = link.answer_of(1, timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
+        link.receive_reply(TIMEOUT, |items| items.integer())?;
+        let came = link.receive_messages(1, timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
         let came = match came {
-            Err(ServerError::Full(_)) => return self.sleep_on_full(link, timeout),
+            Err(RedisServerError::OutOfMemory(_)) => return self.wait_on_full_server(link, timeout),
             came => came?,
         };
-        if came.as_ref().is_some_and(|bytes| message(bytes, self.foreign).is_err()) {
+        if came.as_ref().is_some_and(|bytes| decode_message(bytes, self.foreign).is_err()) {
             // The next call finds it there, and reports it.
             return self.put_back(link, 1, 0);
         }
-        self.kept = came.map(|bytes| (before, bytes));
+        self.prefetched = came.map(|bytes| (before, bytes));
         Ok(())
     }
 
-    fn is_holding(&self) -> bool {
-        !self.held.is_empty() || self.returned > 0
+    fn has_unacknowledged(&self) -> bool {
+        !self.unacknowledged.is_empty() || self.maybe_redelivered > 0
     }
 
-    fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
         self.is_acknowledging = true;
         let taken = self.keys.taken.clone();
         // The newest message, which was not handed over, stays.
-        let kept = if self.kept.is_some() { "1" } else { "0" };
-        let done = self.ask_alive(link, &scripts().acknowledge, &[&taken], &[kept])?;
-        let returned = self.returned + (self.held.len() as u64).saturating_sub(u64::try_from(done).unwrap_or(0));
-        self.held.clear();
-        (self.returned, self.is_acknowledging) = (0, false);
-        if returned == 0 { Ok(()) } else { Err(ServerError::NotAcknowledged(returned)) }
+        let kept = if self.prefetched.is_some() { "1" } else { "0" };
+        let done = self.run_with_heartbeat(link, &scripts().acknowledge, &[&taken], &[kept])?;
+        let returned = self.maybe_redelivered
+            + (self.unacknowledged.len() as u64).saturating_sub(u64::try_from(done).unwrap_or(0));
+        self.unacknowledged.clear();
+        (self.maybe_redelivered, self.is_acknowledging) = (0, false);
+        if returned == 0 { Ok(()) } else { Err(RedisServerError::NotAcknowledged(returned)) }
     }
 
-    fn give_back(&mut self, link: &mut Link, tag: u64) -> Result<bool, ServerError> {
-        let Ok(at) = self.held.binary_search(&tag) else { return Ok(false) };
+    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> Result<bool, RedisServerError> {
+        let Ok(at) = self.unacknowledged.binary_search(&tag) else { return Ok(false) };
         // Messages that others have returned are missing at the oldest end, so positions count from the newest.
-        let newer = self.held.len() - 1 - at + usize::from(self.kept.is_some());
-        self.going_back = Some(tag);
-        let (taken, again) = (self.keys.taken.clone(), self.keys.again.clone());
-        let count = self.ask_alive(link, &scripts().give_back, &[&taken, &again], &[&newer.to_string()])?;
-        self.going_back = None;
-        self.held.remove(at);
+        let newer = self.unacknowledged.len() - 1 - at + usize::from(self.prefetched.is_some());
+        self.pending_return = Some(tag);
+        let (taken, again) = (self.keys.taken.clone(), self.keys.returned.clone());
+        let count = self.run_with_heartbeat(link, &scripts().give_back, &[&taken, &again], &[&newer.to_string()])?;
+        self.pending_return = None;
+        self.unacknowledged.remove(at);
         Ok(count > 0)
     }
 
-    fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        let Keys { queue, again, pullers, id, taken, alive, .. } = &self.keys;
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        let ListKeys { queue, returned: again, pullers, id, taken, heartbeat: alive, .. } = &self.keys;
         let keys: [&str; 5] = [taken, alive, again, pullers, queue];
-        let words: [&str; 2] = [id, self.takes_all()];
+        let words: [&str; 2] = [id, self.foreign_argument()];
         let script = ["EVAL", scripts().leave.as_str(), "5"];
-        link.ask(&[&script[..], &keys, &words].concat(), |items| items.integer())?;
+        link.request(&[&script[..], &keys, &words].concat(), |items| items.integer())?;
         Ok(())
     }
 }
 
-impl Keys {
+impl ListKeys {
     /// Creates keys with a unique id.
     fn new(queue: &str, clock: HostClock) -> Self {
         let id = unique_id(clock);
-        let [again, pullers, beside] = ["again", "pullers", ""].map(|what| beside(queue, what));
+        let [again, pullers, beside] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
         let (taken, alive) = (format!("{beside}taken/{id}"), format!("{beside}alive/{id}"));
-        Self { queue: queue.to_owned(), again, pullers, beside, id, taken, alive }
+        Self { queue: queue.to_owned(), returned: again, pullers, puller_prefix: beside, id, taken, heartbeat: alive }
     }
 }
 

@@ -10,14 +10,14 @@
 
 use std::time::Duration;
 
-use tickpath_bus_api::Pulled;
+use tickpath_bus_api::PulledMessage;
 use tickpath_clock::HostClock;
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::list::{beside, check, seconds};
-use crate::portion::Portion;
-use crate::puller::{Queue, message, unique_id};
+use crate::batch_size::BatchSizer;
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::list::{check_list, format_seconds, sibling_key};
+use crate::puller::{RedisQueue, decode_message, unique_id};
 use crate::resp;
 use crate::server::TIMEOUT;
 
@@ -32,23 +32,23 @@ redis.call('SET', KEYS[2], '', 'PX', ARGV[1])
 return there";
 
 /// A day: a puller that reconnects later puts the messages back once more. One that reconnects earlier removes the key.
-const SAID_MS: &str = "86400000";
+const RETURN_RECORD_MS: &str = "86400000";
 
 /// State of one puller.
 pub(crate) struct ListAtMostOnce {
     queue: String,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
-    portion: Portion,
+    portion: BatchSizer,
     /// Message that came during a sleep.
-    kept: Option<Vec<u8>>,
+    prefetched: Option<Vec<u8>>,
     /// Messages to be put back, the next one first.
-    back: Vec<Vec<u8>>,
+    pending_return: Vec<Vec<u8>>,
     /// Key that records their return.
-    said: String,
+    return_record: String,
     clock: HostClock,
     /// True if the message at the head of the queue was foreign at the last look.
-    is_wary: bool,
+    has_foreign_head: bool,
 }
 
 impl ListAtMostOnce {
@@ -57,75 +57,84 @@ impl ListAtMostOnce {
         Self {
             queue: queue.to_owned(),
             foreign,
-            portion: Portion::new(),
-            kept: None,
-            back: Vec::new(),
-            said: key(queue, clock),
+            portion: BatchSizer::new(),
+            prefetched: None,
+            pending_return: Vec::new(),
+            return_record: return_record_key(queue, clock),
             clock,
-            is_wary: false,
+            has_foreign_head: false,
         }
     }
 
     /// Puts messages back to where they were taken from.
-    fn put_back(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        if self.back.is_empty() {
+    fn put_back(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        if self.pending_return.is_empty() {
             return Ok(());
         }
         let mut command = Vec::new();
-        let (queue, messages) = (self.queue.as_str(), self.back.len());
-        resp::front(&mut command, &["EVAL", PUT_BACK, "2", queue, &self.said, SAID_MS], messages);
-        self.back.iter().rev().for_each(|bytes| resp::bulk(&mut command, &[bytes]));
+        let (queue, messages) = (self.queue.as_str(), self.pending_return.len());
+        resp::command_front(
+            &mut command,
+            &["EVAL", PUT_BACK, "2", queue, &self.return_record, RETURN_RECORD_MS],
+            messages,
+        );
+        self.pending_return.iter().rev().for_each(|bytes| resp::bulk(&mut command, &[bytes]));
         link.send(&command)?;
-        link.answer(TIMEOUT, |items| items.integer())?;
-        self.back.clear();
-        self.is_wary = true;
-        let said = std::mem::replace(&mut self.said, key(&self.queue, self.clock));
+        link.receive_reply(TIMEOUT, |items| items.integer())?;
+        self.pending_return.clear();
+        self.has_foreign_head = true;
+        let said = std::mem::replace(&mut self.return_record, return_record_key(&self.queue, self.clock));
         let mut forgetting = Vec::new();
         resp::command(&mut forgetting, &["DEL", &said]);
-        link.tell(&forgetting)
+        link.send_unanswered(&forgetting)
     }
 
     /// Puts back pending messages. Then, while the next message is foreign, refuses it without taking it.
-    fn begin(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn return_pending(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
         self.put_back(link)?;
-        if self.is_wary {
+        if self.has_foreign_head {
             self.check(link)?;
-            self.is_wary = false;
+            self.has_foreign_head = false;
         }
         Ok(())
     }
 }
 
-impl Queue for ListAtMostOnce {
-    const TAKES_AWAY: bool = true;
+impl RedisQueue for ListAtMostOnce {
+    const REMOVES_ON_READ: bool = true;
 
     fn name(&self) -> &str {
         &self.queue
     }
 
-    fn check(&self, link: &mut Link) -> Result<(), ServerError> {
-        check(link, &self.queue, self.foreign)
+    fn check(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        check_list(link, &self.queue, self.foreign)
     }
 
-    fn resume(&mut self, _link: &mut Link, _has_kept_all: bool) -> Result<bool, ServerError> {
+    fn resume(&mut self, _link: &mut RedisConnection, _has_kept_all: bool) -> Result<bool, RedisServerError> {
         Ok(false)
     }
 
-    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        self.begin(link)?;
-        if let Some(bytes) = self.kept.take() {
-            handler(Pulled::plain(message(&bytes, self.foreign)?, false));
+    fn fetch(
+        &mut self,
+        link: &mut RedisConnection,
+        limit: usize,
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError> {
+        self.return_pending(link)?;
+        if let Some(bytes) = self.prefetched.take() {
+            handler(PulledMessage::without_tag(decode_message(&bytes, self.foreign)?, false));
             return Ok(());
         }
         let limit = self.portion.limit(limit);
-        let Self { queue, foreign, portion, back, .. } = self;
+        let Self { queue, foreign, portion, pending_return: back, .. } = self;
         let mut refused = None;
-        link.ask_for(limit, &["RPOP", queue, &limit.to_string()], |items| {
+        link.request_messages(limit, &["RPOP", queue, &limit.to_string()], |items| {
             for at in 0..items.array()? {
                 let bytes = items.bulk()?;
-                portion.came(bytes.len());
-                match message(bytes, *foreign) {
-                    Ok(message) if back.is_empty() => handler(Pulled::plain(message, false)),
+                portion.record_size(bytes.len());
+                match decode_message(bytes, *foreign) {
+                    Ok(message) if back.is_empty() => handler(PulledMessage::without_tag(message, false)),
                     Err(e) if at == 0 => {
                         refused = Some(e);
                         back.push(bytes.to_vec());
@@ -139,19 +148,19 @@ impl Queue for ListAtMostOnce {
         refused.map_or(Ok(()), Err)
     }
 
-    fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
-        if self.kept.is_some() {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+        if self.prefetched.is_some() {
             return Ok(());
         }
-        match self.begin(link) {
+        match self.return_pending(link) {
             // The next call reports it.
-            Err(ServerError::Foreign) => return Ok(()),
+            Err(RedisServerError::ForeignMessage) => return Ok(()),
             begun => begun?,
         }
         let mut command = Vec::new();
-        resp::command(&mut command, &["BRPOP", &self.queue, &seconds(timeout)]);
+        resp::command(&mut command, &["BRPOP", &self.queue, &format_seconds(timeout)]);
         link.send(&command)?;
-        let came = link.answer_of(1, timeout + TIMEOUT, |items| {
+        let came = link.receive_messages(1, timeout + TIMEOUT, |items| {
             if items.array()? == 0 {
                 return Ok(None);
             }
@@ -160,32 +169,32 @@ impl Queue for ListAtMostOnce {
         })?;
         match came {
             // The next call finds it there, and reports it.
-            Some(bytes) if message(&bytes, self.foreign).is_err() => {
-                self.back.push(bytes);
+            Some(bytes) if decode_message(&bytes, self.foreign).is_err() => {
+                self.pending_return.push(bytes);
                 self.put_back(link)
             }
             came => {
-                self.kept = came;
+                self.prefetched = came;
                 Ok(())
             }
         }
     }
 
-    fn is_holding(&self) -> bool {
+    fn has_unacknowledged(&self) -> bool {
         false
     }
 
-    fn acknowledge(&mut self, _link: &mut Link) -> Result<(), ServerError> {
+    fn acknowledge(&mut self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
         Ok(())
     }
 
-    fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        self.back.extend(self.kept.take());
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        self.pending_return.extend(self.prefetched.take());
         self.put_back(link)
     }
 }
 
 /// Returns a unique key beside a queue.
-fn key(queue: &str, clock: HostClock) -> String {
-    beside(queue, &format!("back/{}", unique_id(clock)))
+fn return_record_key(queue: &str, clock: HostClock) -> String {
+    sibling_key(queue, &format!("back/{}", unique_id(clock)))
 }

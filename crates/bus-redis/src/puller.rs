@@ -4,158 +4,175 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{ConnectError, Message, Pause, Pulled, Puller, ReceiveError, wire};
+use tickpath_bus_api::{Backoff, ConnectError, Message, PulledMessage, Puller, ReceiveError, wire};
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns, utc_ns};
 
-use crate::error::ServerError;
-use crate::info::Run;
-use crate::link::Link;
-use crate::moment::Moment;
-use crate::reconnect::State;
-use crate::server::{Server, TIMEOUT};
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::host_instant::HostInstant;
+use crate::info::DataIdentity;
+use crate::reconnect::RedisConnectionState;
+use crate::server::{RedisEndpoint, TIMEOUT};
 
 /// Max number of messages in one request.
-const MOST_MESSAGES: usize = 1024;
+const MAX_MESSAGES: usize = 1024;
 
 /// Max bytes in one request, unless a single message has more: exact for a list with acknowledgements, else estimated
 /// from the last messages.
 pub const MAX_PULLED_BYTES: usize = 8 << 20;
 
 /// Max sleep before the next request: returned messages wake no puller.
-const LONGEST_SLEEP: Duration = Duration::from_millis(250);
+const MAX_SLEEP: Duration = Duration::from_millis(250);
 
 /// Min time, in nanoseconds, after which a connection counts as good.
-const LASTING_NS: u64 = 1_000_000_000;
+const STABLE_AFTER_NS: u64 = 1_000_000_000;
 
 /// Pause before reconnecting after a connection that was not good, so that a server that refuses every request is not
 /// flooded.
-const PAUSE: Pause = Pause::between(Duration::from_millis(10), Duration::from_secs(1));
+const PAUSE: Backoff = Backoff::between(Duration::from_millis(10), Duration::from_secs(1));
 
 /// Min sleep that the server can be asked for: it takes 0 as no end, and version 6.2 takes a millisecond as 0.
-pub(crate) const SHORTEST_SLEEP: Duration = Duration::from_millis(2);
+pub(crate) const MIN_SLEEP: Duration = Duration::from_millis(2);
 
 /// Queue on the server, as one puller uses it.
-pub(crate) trait Queue: Send {
+pub(crate) trait RedisQueue: Send {
     /// Whether a single message can be given back.
     const GIVES_BACK: bool = false;
 
     /// Whether a read removes messages from the server before its answer has arrived.
-    const TAKES_AWAY: bool = false;
+    const REMOVES_ON_READ: bool = false;
 
     /// Returns the name of the queue.
     fn name(&self) -> &str;
 
     /// Rejects, before a puller is opened, a key that is not a queue of ours.
-    fn check(&self, _link: &mut Link) -> Result<(), ServerError> {
+    fn check(&self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
         Ok(())
     }
 
-    /// Brings a new connection to this puller's state, at the start and after each loss; without `has_kept_all` the
+    /// Brings a new connection to this puller's state, at the start and after each loss; without `has_retained_all` the
     /// server may hold other messages than the puller took there. Returns true, once, if the queue is not the one that
     /// was pulled from.
-    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError>;
+    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError>;
 
     /// Accepts any queue at the next `resume`: the removal of this one is already reported.
-    fn forget(&mut self) {}
+    fn accept_any_queue(&mut self) {}
 
     /// Takes up to `limit` messages without waiting, and hands them over.
-    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError>;
+    fn fetch(
+        &mut self,
+        link: &mut RedisConnection,
+        limit: usize,
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError>;
 
-    /// Sleeps until a message comes, which is kept for the next [`Self::take`], or for `timeout`. The server checks its
+    /// Sleeps until a message comes, which is kept for the next [`Self::fetch`], or for `timeout`. The server checks its
     /// clock ten times a second, so the sleep may last a tenth of a second longer.
-    fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError>;
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError>;
 
     /// Returns true if messages were handed over and not acknowledged, or were given to other pullers before that.
-    fn is_holding(&self) -> bool;
+    fn has_unacknowledged(&self) -> bool;
 
     /// Acknowledges the messages that were handed over.
-    fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError>;
+    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError>;
 
     /// Gives back one message that was handed over; false if it is not this puller's, or not any more.
-    fn give_back(&mut self, _link: &mut Link, _tag: u64) -> Result<bool, ServerError> {
+    fn give_back(&mut self, _link: &mut RedisConnection, _tag: u64) -> Result<bool, RedisServerError> {
         Ok(false)
     }
 
     /// Gives back the messages that are not acknowledged.
-    fn leave(&mut self, link: &mut Link) -> Result<(), ServerError>;
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError>;
 }
 
 /// Puller that outlives its connections.
-pub(crate) struct RedisPuller<Q: Queue> {
-    server: Arc<Server>,
+pub(crate) struct RedisPuller<Q: RedisQueue> {
+    server: Arc<RedisEndpoint>,
     queue: Q,
     wait: Wait,
-    state: State<Attached>,
+    state: RedisConnectionState<PullerConnection>,
     /// Identity of the server at the last connection.
-    run: Option<Run>,
+    identity: Option<DataIdentity>,
     /// Server and client id of the last connection.
-    last: Option<(Run, i64)>,
+    last_connection: Option<(DataIdentity, i64)>,
     /// Error to report once.
-    news: Option<ReceiveError>,
+    pending_error: Option<ReceiveError>,
     reconnects: u64,
     /// Time of the last connection, or of the last failed attempt.
-    connected: Moment,
+    connected: HostInstant,
     /// Pause before the next reconnect.
-    pause: Pause,
+    pause: Backoff,
 }
 
 /// Connection and the server that it leads to.
-struct Attached {
-    link: Link,
-    run: Option<Run>,
+struct PullerConnection {
+    link: RedisConnection,
+    identity: Option<DataIdentity>,
     /// Client id on the server; none if the server refuses to report it.
-    number: Option<i64>,
+    client_id: Option<i64>,
 }
 
-impl<Q: Queue> RedisPuller<Q> {
+impl<Q: RedisQueue> RedisPuller<Q> {
     /// Connects, checks the queue and joins it.
-    pub fn open(server: Arc<Server>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
-        let resumed = attach(&server).and_then(|mut there| {
+    pub fn open(server: Arc<RedisEndpoint>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
+        let resumed = connect_puller(&server).and_then(|mut there| {
             queue.check(&mut there.link)?;
             queue.resume(&mut there.link, true)?;
             Ok(there)
         });
         let there = resumed.map_err(|e| server.error(&e))?;
-        let (run, last, connected) = (there.run.clone(), there.name(), Moment::now(server.clock()));
-        let state = State::Connected(there);
-        Ok(Self { server, queue, wait, state, run, last, news: None, reconnects: 0, connected, pause: PAUSE })
+        let (run, last, connected) =
+            (there.identity.clone(), there.client_identity(), HostInstant::now(server.clock()));
+        let state = RedisConnectionState::Connected(there);
+        Ok(Self {
+            server,
+            queue,
+            wait,
+            state,
+            identity: run,
+            last_connection: last,
+            pending_error: None,
+            reconnects: 0,
+            connected,
+            pause: PAUSE,
+        })
     }
 
     /// Drops the connection and starts a reconnect, also after a refusal: the server may have become the wrong one.
-    fn reconnect(&mut self, why: &ServerError) {
-        if self.connected.is_past(LASTING_NS) {
+    fn reconnect(&mut self, why: &RedisServerError) {
+        if self.connected.is_older_than(STABLE_AFTER_NS) {
             self.pause.reset();
         } else {
             self.pause.grow();
         }
         // Pauses once: an attempt that fails to connect makes pauses of its own.
-        let pause = Cell::new(self.pause.now());
-        let open = move |server: &Server| {
+        let pause = Cell::new(self.pause.current());
+        let open = move |server: &RedisEndpoint| {
             sleep_ns(pause.take().as_nanos() as u64);
-            attach(server)
+            connect_puller(server)
         };
-        self.state.renew(&self.server, Some(why), Box::new(open));
+        self.state.reconnect(&self.server, Some(why), Box::new(open));
     }
 
     /// Resumes on a restored connection. Fails if the reconnect failed, or if the new connection breaks at once.
-    fn look_for_connection(&mut self) -> Result<(), ServerError> {
+    fn resume_connection(&mut self) -> Result<(), RedisServerError> {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
         self.connected = self.connected.restarted();
-        let has_kept_all = self.has_kept_all();
+        let has_kept_all = self.has_retained_all();
         let resumed = match &mut self.state {
-            State::Connected(there) => outcome.and_then(|()| {
-                there.end(self.last.as_ref())?;
-                self.last = there.name();
+            RedisConnectionState::Connected(there) => outcome.and_then(|()| {
+                there.kill_previous(self.last_connection.as_ref())?;
+                self.last_connection = there.client_identity();
                 self.queue.resume(&mut there.link, has_kept_all)
             }),
-            State::Lost(_) => outcome.map(|()| false),
+            RedisConnectionState::Lost(_) => outcome.map(|()| false),
         };
         match resumed {
             Ok(is_another) => {
                 self.reconnects += 1;
-                self.go_by_this_server(has_kept_all);
+                self.adopt_server(has_kept_all);
                 if is_another && has_kept_all {
-                    self.news = Some(self.removed());
+                    self.pending_error = Some(self.queue_removed_error());
                 }
                 Ok(())
             }
@@ -167,17 +184,17 @@ impl<Q: Queue> RedisPuller<Q> {
     }
 
     /// Returns whether the connected server certainly kept all its data.
-    fn has_kept_all(&self) -> bool {
-        let State::Connected(there) = &self.state else { return true };
-        Run::has_kept_all(self.run.as_ref(), there.run.as_ref())
+    fn has_retained_all(&self) -> bool {
+        let RedisConnectionState::Connected(there) = &self.state else { return true };
+        DataIdentity::retains_all(self.identity.as_ref(), there.identity.as_ref())
     }
 
     /// Adopts the connected server's identity, and notes an error if it may have lost messages.
-    fn go_by_this_server(&mut self, has_kept_all: bool) {
-        let State::Connected(there) = &self.state else { return };
-        self.run.clone_from(&there.run);
+    fn adopt_server(&mut self, has_kept_all: bool) {
+        let RedisConnectionState::Connected(there) = &self.state else { return };
+        self.identity.clone_from(&there.identity);
         if !has_kept_all {
-            self.news = Some(ReceiveError::Gone(format!(
+            self.pending_error = Some(ReceiveError::MessagesLost(format!(
                 "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or part of \
                  it, and what was acknowledged since it was last saved may come again; a server with appendfsync \
                  always loses nothing at a start",
@@ -187,42 +204,42 @@ impl<Q: Queue> RedisPuller<Q> {
         }
     }
 
-    fn take(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        self.look_for_connection()?;
-        if self.news.is_some() {
+    fn fetch(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<(), RedisServerError> {
+        self.resume_connection()?;
+        if self.pending_error.is_some() {
             return Ok(());
         }
-        let State::Connected(there) = &mut self.state else { return Ok(()) };
-        if is_cut::<Q>(&mut there.link) {
-            self.reconnect(&ServerError::Closed);
+        let RedisConnectionState::Connected(there) = &mut self.state else { return Ok(()) };
+        if is_closed_by_server::<Q>(&mut there.link) {
+            self.reconnect(&RedisServerError::Closed);
             return Ok(());
         }
-        let taken = self.queue.take(&mut there.link, limit, handler);
-        if let Some(error) = taken.as_ref().err().filter(|e| !matches!(e, ServerError::Foreign)) {
-            self.give_up(error, limit);
+        let taken = self.queue.fetch(&mut there.link, limit, handler);
+        if let Some(error) = taken.as_ref().err().filter(|e| !matches!(e, RedisServerError::ForeignMessage)) {
+            self.drop_connection(error, limit);
         }
         taken
     }
 
     /// Drops the connection after a request for up to `most` messages, and notes the loss that this error may mean.
-    fn give_up(&mut self, error: &ServerError, most: usize) {
-        let was_asked = matches!(&self.state, State::Connected(there) if there.link.sent() > 0);
-        if Q::TAKES_AWAY && was_asked && error.is_silence() {
+    fn drop_connection(&mut self, error: &RedisServerError, most: usize) {
+        let was_asked = matches!(&self.state, RedisConnectionState::Connected(there) if there.link.sent() > 0);
+        if Q::REMOVES_ON_READ && was_asked && error.is_unanswered() {
             let (server, queue) = (self.server.name(), self.queue.name());
-            self.news = Some(ReceiveError::Gone(format!(
+            self.pending_error = Some(ReceiveError::MessagesLost(format!(
                 "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
                  'at-least-once' where none may be"
             )));
-        } else if is_of_no_queue(error) {
-            self.queue.forget();
-            self.news = Some(self.removed());
+        } else if is_queue_removed(error) {
+            self.queue.accept_any_queue();
+            self.pending_error = Some(self.queue_removed_error());
         }
         self.reconnect(error);
     }
 
     /// Returns the error for a queue that another client removed.
-    fn removed(&self) -> ReceiveError {
-        ReceiveError::Gone(format!(
+    fn queue_removed_error(&self) -> ReceiveError {
+        ReceiveError::MessagesLost(format!(
             "{} has the queue '{}' no more, or another one of its name: somebody removed it, and what it held may be gone; \
              it is made anew",
             self.server.name(),
@@ -231,22 +248,28 @@ impl<Q: Queue> RedisPuller<Q> {
     }
 
     /// Runs `work` over the connection, and once more over a new one if the connection breaks.
-    fn insist<T>(&mut self, work: impl Fn(&mut Q, &mut Link) -> Result<T, ServerError>) -> Result<T, ServerError> {
+    fn run_with_retry<T>(
+        &mut self,
+        work: impl Fn(&mut Q, &mut RedisConnection) -> Result<T, RedisServerError>,
+    ) -> Result<T, RedisServerError> {
         match self.try_once(&work) {
-            Err(e) if e.may_pass() => self.try_once(&work),
+            Err(e) if e.is_transient() => self.try_once(&work),
             known => known,
         }
     }
 
-    fn try_once<T>(&mut self, work: impl Fn(&mut Q, &mut Link) -> Result<T, ServerError>) -> Result<T, ServerError> {
-        if let State::Lost(reconnect) = &mut self.state {
+    fn try_once<T>(
+        &mut self,
+        work: impl Fn(&mut Q, &mut RedisConnection) -> Result<T, RedisServerError>,
+    ) -> Result<T, RedisServerError> {
+        if let RedisConnectionState::Lost(reconnect) = &mut self.state {
             reconnect.wait(TIMEOUT);
         }
-        self.look_for_connection()?;
-        let State::Connected(there) = &mut self.state else { return Err(ServerError::Timeout) };
+        self.resume_connection()?;
+        let RedisConnectionState::Connected(there) = &mut self.state else { return Err(RedisServerError::Timeout) };
         let done = work(&mut self.queue, &mut there.link);
         if let Err(e) = &done
-            && !matches!(e, ServerError::NotAcknowledged(_))
+            && !matches!(e, RedisServerError::NotAcknowledged(_))
         {
             self.reconnect(e);
         }
@@ -254,27 +277,27 @@ impl<Q: Queue> RedisPuller<Q> {
     }
 }
 
-impl<Q: Queue> Puller for RedisPuller<Q> {
-    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+impl<Q: RedisQueue> Puller for RedisPuller<Q> {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<usize, ReceiveError> {
         if limit == 0 {
             return Ok(0);
         }
         let mut handed_over = 0;
-        let taken = self.take(limit.min(MOST_MESSAGES), &mut |pulled| {
+        let taken = self.fetch(limit.min(MAX_MESSAGES), &mut |pulled| {
             handed_over += 1;
             handler(pulled);
         });
-        if let Some(news) = self.news.take_if(|_| handed_over == 0) {
+        if let Some(news) = self.pending_error.take_if(|_| handed_over == 0) {
             return Err(news);
         }
         match taken {
             // An error that does not pass by itself would recur on every connection, without a report.
-            Err(e) if !e.may_pass() => {
+            Err(e) if !e.is_transient() => {
                 let error = self.server.receive_error(&e);
                 if handed_over == 0 {
                     return Err(error);
                 }
-                self.news = Some(error);
+                self.pending_error = Some(error);
                 Ok(handed_over)
             }
             _ => Ok(handed_over),
@@ -282,14 +305,16 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
     }
 
     fn acknowledge(&mut self) -> Result<(), ReceiveError> {
-        if !self.queue.is_holding() {
+        if !self.queue.has_unacknowledged() {
             return Ok(());
         }
-        self.insist(Q::acknowledge).map_err(|e| match e {
-            ServerError::NotAcknowledged(_) => ReceiveError::NotAcknowledged(format!("{} {e}", self.server.name())),
+        self.run_with_retry(Q::acknowledge).map_err(|e| match e {
+            RedisServerError::NotAcknowledged(_) => {
+                ReceiveError::NotAcknowledged(format!("{} {e}", self.server.name()))
+            }
             // The messages are lost to this puller after the reconnect, or still its own: the next call acknowledges
             // them again.
-            e if e.may_pass() => ReceiveError::NotAcknowledged(format!(
+            e if e.is_transient() => ReceiveError::NotAcknowledged(format!(
                 "{} {e}; what was handed over is not acknowledged: acknowledge it again, or it comes again, marked",
                 self.server.name()
             )),
@@ -304,13 +329,13 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
             return Err(ReceiveError::Other(sentence.into()));
         }
         let server = self.server.name().to_owned();
-        match self.insist(|queue, link| queue.give_back(link, tag)) {
+        match self.run_with_retry(|queue, link| queue.give_back(link, tag)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(ReceiveError::NotAcknowledged(format!(
                 "{server} does not take the message {tag} back: it is acknowledged, or was given back, or this puller was \
                  silent for too long or lost it with a connection; then it comes again, marked, if it is still there"
             ))),
-            Err(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
+            Err(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
                 "{server} {e}; nobody knows whether the message {tag} went back: give it back again"
             ))),
             Err(e) => Err(self.server.receive_error(&e)),
@@ -323,15 +348,15 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
         }
         let timeout = Duration::from_nanos(timeout_ns);
         match &mut self.state {
-            State::Lost(reconnect) => reconnect.wait(timeout),
-            State::Connected(_) if timeout.is_zero() => {}
-            State::Connected(there) => {
-                if is_cut::<Q>(&mut there.link) {
-                    return self.reconnect(&ServerError::Closed);
+            RedisConnectionState::Lost(reconnect) => reconnect.wait(timeout),
+            RedisConnectionState::Connected(_) if timeout.is_zero() => {}
+            RedisConnectionState::Connected(there) => {
+                if is_closed_by_server::<Q>(&mut there.link) {
+                    return self.reconnect(&RedisServerError::Closed);
                 }
-                let timeout = timeout.clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
-                if let Err(error) = self.queue.sleep(&mut there.link, timeout) {
-                    self.give_up(&error, 1);
+                let timeout = timeout.clamp(MIN_SLEEP, MAX_SLEEP);
+                if let Err(error) = self.queue.wait_for_message(&mut there.link, timeout) {
+                    self.drop_connection(&error, 1);
                 }
             }
         }
@@ -346,58 +371,58 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
     }
 }
 
-impl<Q: Queue> Drop for RedisPuller<Q> {
+impl<Q: RedisQueue> Drop for RedisPuller<Q> {
     fn drop(&mut self) {
-        if let State::Connected(there) = &mut self.state {
+        if let RedisConnectionState::Connected(there) = &mut self.state {
             // Messages that cannot be returned are redelivered once this puller has exceeded its silence limit.
-            let _ = self.queue.leave(&mut there.link);
+            let _ = self.queue.return_unacknowledged(&mut there.link);
         }
     }
 }
 
-impl Attached {
+impl PullerConnection {
     /// Returns the server and the client id, by which the next connection can end this one.
-    fn name(&self) -> Option<(Run, i64)> {
-        self.run.clone().zip(self.number)
+    fn client_identity(&self) -> Option<(DataIdentity, i64)> {
+        self.identity.clone().zip(self.client_id)
     }
 
     /// Ends the previous connection, if the server allows it, so that requests in flight there are not executed after
     /// this connection has read the state of the queue.
-    fn end(&mut self, last: Option<&(Run, i64)>) -> Result<(), ServerError> {
-        let is_here = |run: &Run| self.run.as_ref().is_some_and(|now| now.is_same_process(run));
+    fn kill_previous(&mut self, last: Option<&(DataIdentity, i64)>) -> Result<(), RedisServerError> {
+        let is_here = |run: &DataIdentity| self.identity.as_ref().is_some_and(|now| now.is_same_process(run));
         let Some((_, number)) = last.filter(|(run, _)| is_here(run)) else { return Ok(()) };
-        match self.link.ask(&["CLIENT", "KILL", "ID", &number.to_string()], |items| items.integer()) {
-            Err(ServerError::Refused(_)) => Ok(()),
+        match self.link.request(&["CLIENT", "KILL", "ID", &number.to_string()], |items| items.integer()) {
+            Err(RedisServerError::Refused(_)) => Ok(()),
             ended => ended.map(|_count| ()),
         }
     }
 }
 
 /// Connects, and asks for the server's identity and the client id.
-fn attach(server: &Server) -> Result<Attached, ServerError> {
-    let mut link = Link::open_ready(server)?;
-    let run = Run::ask(&mut link)?;
-    let number = match link.ask(&["CLIENT", "ID"], |items| items.integer()) {
-        Err(ServerError::Refused(_)) => None,
+fn connect_puller(server: &RedisEndpoint) -> Result<PullerConnection, RedisServerError> {
+    let mut link = RedisConnection::open_ready(server)?;
+    let run = DataIdentity::request(&mut link)?;
+    let number = match link.request(&["CLIENT", "ID"], |items| items.integer()) {
+        Err(RedisServerError::Refused(_)) => None,
         told => Some(told?),
     };
-    Ok(Attached { link, run, number })
+    Ok(PullerConnection { link, identity: run, client_id: number })
 }
 
 /// Returns whether the error means that another client removed the queue.
-fn is_of_no_queue(error: &ServerError) -> bool {
+fn is_queue_removed(error: &RedisServerError) -> bool {
     match error {
-        ServerError::NoQueue(_) => true,
+        RedisServerError::NoQueue(_) => true,
         // Reply of servers before version 7.2 to a blocked client.
-        ServerError::NotNow(line) => line.starts_with("UNBLOCKED the stream key no longer exists"),
+        RedisServerError::TransientRefusal(line) => line.starts_with("UNBLOCKED the stream key no longer exists"),
         _ => false,
     }
 }
 
 /// Returns whether the server has closed the connection, where a request without an answer would look like a loss.
 /// Checks twice, because the end may lie behind a discarded reply.
-fn is_cut<Q: Queue>(link: &mut Link) -> bool {
-    Q::TAKES_AWAY && (0..2).any(|_| link.is_closed())
+fn is_closed_by_server<Q: RedisQueue>(link: &mut RedisConnection) -> bool {
+    Q::REMOVES_ON_READ && (0..2).any(|_| link.is_closed())
 }
 
 /// Returns a name for a puller that no other puller has.
@@ -406,12 +431,12 @@ pub(crate) fn unique_id(clock: HostClock) -> String {
 }
 
 /// Decodes a pulled message. Rejects one without our header, unless the queue has a kind for foreign messages.
-pub(crate) fn message(bytes: &[u8], foreign: Option<u8>) -> Result<Message<'_>, ServerError> {
-    wire::pulled(bytes, foreign).ok_or(ServerError::Foreign)
+pub(crate) fn decode_message(bytes: &[u8], foreign: Option<u8>) -> Result<Message<'_>, RedisServerError> {
+    wire::decode_pulled(bytes, foreign).ok_or(RedisServerError::ForeignMessage)
 }
 
 /// Formats a time for the server, in whole milliseconds and at least 1.
-pub(crate) fn milliseconds(ns: u64) -> String {
+pub(crate) fn format_millis(ns: u64) -> String {
     (ns / 1_000_000).max(1).to_string()
 }
 
@@ -427,7 +452,7 @@ mod tests {
             ("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", false),
             ("READONLY You can't write against a read only replica.", false),
         ] {
-            assert_eq!(is_of_no_queue(&ServerError::from_line(line.as_bytes())), was_removed, "{line}");
+            assert_eq!(is_queue_removed(&RedisServerError::from_line(line.as_bytes())), was_removed, "{line}");
         }
     }
 }

@@ -4,50 +4,56 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tickpath_bus_api::{Outage, Pause};
+use tickpath_bus_api::{Backoff, Outage};
 
-use crate::error::ServerError;
-use crate::server::Server;
+use crate::error::RedisServerError;
+use crate::server::RedisEndpoint;
 
 /// Pause between failed attempts.
-pub(crate) const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
+pub(crate) const PAUSE: Backoff = Backoff::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// Function that opens a connection and restores its state.
-pub(crate) type Open<T> = Box<dyn Fn(&Server) -> Result<T, ServerError> + Send>;
+pub(crate) type ReopenFn<T> = Box<dyn Fn(&RedisEndpoint) -> Result<T, RedisServerError> + Send>;
 
 /// Connection that outlives its losses.
-pub(crate) enum State<T> {
+pub(crate) enum RedisConnectionState<T> {
     Connected(T),
-    Lost(Reconnect<T>),
+    Lost(RedisReconnect<T>),
 }
 
-impl<T: Send + 'static> State<T> {
+impl<T: Send + 'static> RedisConnectionState<T> {
     /// Drops the connection, and starts a thread that opens it again: at once, or, after a permanent failure, after a
     /// growing pause.
-    pub fn renew(&mut self, server: &Arc<Server>, why: Option<&ServerError>, open: Open<T>) {
+    pub fn reconnect(&mut self, server: &Arc<RedisEndpoint>, why: Option<&RedisServerError>, open: ReopenFn<T>) {
         let mut pause = PAUSE;
         if let Self::Lost(failed) = self {
             pause = failed.pause;
             pause.grow();
         }
-        self.renew_after(pause, server, why, open);
+        self.reconnect_after(pause, server, why, open);
     }
 
     /// Drops the connection, and starts a thread that opens it again after this pause.
-    pub fn renew_after(&mut self, pause: Pause, server: &Arc<Server>, why: Option<&ServerError>, open: Open<T>) {
-        *self = Self::Lost(Reconnect::start(pause, server.clone(), why, open));
+    pub fn reconnect_after(
+        &mut self,
+        pause: Backoff,
+        server: &Arc<RedisEndpoint>,
+        why: Option<&RedisServerError>,
+        open: ReopenFn<T>,
+    ) {
+        *self = Self::Lost(RedisReconnect::start(pause, server.clone(), why, open));
     }
 
     /// Returns a sentence on why there is no connection; none while there is one.
     pub fn outage(&self) -> Option<String> {
         match self {
             Self::Connected(_) => None,
-            Self::Lost(reconnect) => reconnect.why.why(),
+            Self::Lost(reconnect) => reconnect.outage.reason(),
         }
     }
 
     /// Returns, once, the outcome of a reconnect when it has finished. Without an error the connection is restored.
-    pub fn outcome(&mut self) -> Option<Result<(), ServerError>> {
+    pub fn outcome(&mut self) -> Option<Result<(), RedisServerError>> {
         let Self::Lost(reconnect) = self else { return None };
         match reconnect.outcome()? {
             Ok(connection) => {
@@ -60,22 +66,22 @@ impl<T: Send + 'static> State<T> {
 }
 
 /// Thread that tries until it has a connection, or an error that does not pass by itself.
-pub(crate) struct Reconnect<T> {
-    outcome: Receiver<Outcome<T>>,
-    ready: Option<Outcome<T>>,
+pub(crate) struct RedisReconnect<T> {
+    outcome: Receiver<ReopenResult<T>>,
+    ready: Option<ReopenResult<T>>,
     /// Pause before the first attempt.
-    pause: Pause,
+    pause: Backoff,
     /// Reason of the outage: the end of the last connection, then the failure of the last attempt.
-    why: Outage,
+    outage: Outage,
     /// Kept alive by the owner; the thread ends when it is dropped.
     _wanted: Arc<()>,
 }
 
-type Outcome<T> = Result<T, ServerError>;
+type ReopenResult<T> = Result<T, RedisServerError>;
 
-impl<T: Send + 'static> Reconnect<T> {
-    fn start(pause: Pause, server: Arc<Server>, why: Option<&ServerError>, open: Open<T>) -> Self {
-        let why = Outage::of(why.map(|e| server.sentence(e)));
+impl<T: Send + 'static> RedisReconnect<T> {
+    fn start(pause: Backoff, server: Arc<RedisEndpoint>, why: Option<&RedisServerError>, open: ReopenFn<T>) -> Self {
+        let why = Outage::begun(why.map(|e| server.describe_error(e)));
         let known = why.clone();
         let (sender, outcome) = sync_channel(1);
         let wanted = Arc::new(());
@@ -83,10 +89,10 @@ impl<T: Send + 'static> Reconnect<T> {
         let thread = std::thread::Builder::new().name("redis-reconnect".to_owned());
         let started = thread.spawn(move || {
             pause.sleep();
-            try_until_done(&server, &open, &known, &still, &sender);
+            retry_until_connected(&server, &open, &known, &still, &sender);
         });
-        let ready = started.err().map(|e| Err(ServerError::Lost(e)));
-        Self { outcome, ready, pause, why, _wanted: wanted }
+        let ready = started.err().map(|e| Err(RedisServerError::ConnectionLost(e)));
+        Self { outcome, ready, pause, outage: why, _wanted: wanted }
     }
 
     /// Sleeps until the reconnect has finished, or for `timeout`.
@@ -95,33 +101,33 @@ impl<T: Send + 'static> Reconnect<T> {
             self.ready = match self.outcome.recv_timeout(timeout) {
                 Ok(outcome) => Some(outcome),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(Err(ServerError::Closed)),
+                Err(RecvTimeoutError::Disconnected) => Some(Err(RedisServerError::Closed)),
             };
         }
     }
 
     /// Returns the outcome, if the reconnect has finished.
-    fn outcome(&mut self) -> Option<Outcome<T>> {
+    fn outcome(&mut self) -> Option<ReopenResult<T>> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(ServerError::Closed)),
+            Err(TryRecvError::Disconnected) => Some(Err(RedisServerError::Closed)),
         })
     }
 }
 
-fn try_until_done<T>(
-    server: &Server,
-    open: &Open<T>,
+fn retry_until_connected<T>(
+    server: &RedisEndpoint,
+    open: &ReopenFn<T>,
     why: &Outage,
     still_wanted: &Weak<()>,
-    outcome: &SyncSender<Outcome<T>>,
+    outcome: &SyncSender<ReopenResult<T>>,
 ) {
     let mut pause = PAUSE;
     while still_wanted.strong_count() > 0 {
         match open(server) {
-            Err(e) if e.may_pass() => {
-                why.say(server.sentence(&e));
+            Err(e) if e.is_transient() => {
+                why.begin(server.describe_error(&e));
                 pause.grow();
                 pause.sleep();
             }

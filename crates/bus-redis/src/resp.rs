@@ -4,7 +4,7 @@
 //! have come, parsing restarts from the first byte, which is cheap because it hops from length to length. Every length
 //! is checked against a bound before it is used, and nothing is allocated for it.
 //!
-//! One reply is bounded as a whole: in bytes by the request (see [`room_for`]), in its number of values, and in the
+//! One reply is bounded as a whole: in bytes by the request (see [`max_reply_bytes`]), in its number of values, and in the
 //! nesting depth of its arrays. After a reply that exceeds a bound nothing more is read from the server.
 
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) const MAX_BULK_BYTES: usize = 64 << 20;
 const MAX_REPLY_BYTES: usize = 104 * (16 << 20);
 
 /// Max length of a reply that brings no message, in bytes: ten times the slot table of a cluster of 1,000 nodes.
-pub(crate) const MAX_TOLD_BYTES: usize = 8 << 20;
+pub(crate) const MAX_PLAIN_REPLY_BYTES: usize = 8 << 20;
 
 /// Max length of a status or error line, in bytes.
 const MAX_LINE_BYTES: usize = 8 << 10;
@@ -30,11 +30,11 @@ const MAX_ITEMS: usize = 1 << 20;
 const MAX_DEPTH: usize = 16;
 
 /// Error for bytes of no Redis server, or for a reply of the wrong shape.
-pub(crate) const UNEXPECTED: Malformed = Malformed::Not("an unexpected reply");
+pub(crate) const UNEXPECTED: RespError = RespError::Invalid("an unexpected reply");
 
 /// One item of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Item<'a> {
+pub(crate) enum RespItem<'a> {
     /// `+OK`
     Status(&'a [u8]),
     /// `-ERR reason`
@@ -51,18 +51,18 @@ pub(crate) enum Item<'a> {
 
 /// Error of a reply that cannot be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Malformed {
+pub(crate) enum RespError {
     /// Bytes that no Redis server sends.
     #[error("{0}")]
-    Not(&'static str),
+    Invalid(&'static str),
     /// A reply that exceeds a bound.
     #[error("a reply of more than {0}")]
-    Beyond(Limit),
+    TooLarge(ReplyLimit),
 }
 
 /// Bound of one reply. Its text follows "more than" in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum ReplyLimit {
     /// Bytes of one payload.
     Payload,
     /// Bytes of the whole reply.
@@ -73,7 +73,7 @@ pub(crate) enum Limit {
     Depth,
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for ReplyLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Payload => write!(f, "{} MiB in one value", MAX_BULK_BYTES >> 20),
@@ -86,27 +86,27 @@ impl fmt::Display for Limit {
 
 /// Parser that yields the items of a reply in order.
 #[derive(Debug, Clone)]
-pub(crate) struct Items<'a> {
+pub(crate) struct RespReader<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Max number of bytes that are read.
-    most: usize,
+    max_bytes: usize,
 }
 
 /// Returns the max length of a reply that brings at most `messages` messages, in bytes.
-pub(crate) fn room_for(messages: usize) -> usize {
-    messages.saturating_mul(MAX_BULK_BYTES).saturating_add(MAX_TOLD_BYTES).min(MAX_REPLY_BYTES)
+pub(crate) fn max_reply_bytes(messages: usize) -> usize {
+    messages.saturating_mul(MAX_BULK_BYTES).saturating_add(MAX_PLAIN_REPLY_BYTES).min(MAX_REPLY_BYTES)
 }
 
-/// Returns the length of the first reply in `bytes`, at most `most`; none if it is incomplete.
-pub(crate) fn length(bytes: &[u8], most: usize) -> Result<Option<usize>, Malformed> {
-    let mut items = Items::within(bytes, most);
+/// Returns the length of the first reply in `bytes`, at most `max_bytes`; none if it is incomplete.
+pub(crate) fn length(bytes: &[u8], most: usize) -> Result<Option<usize>, RespError> {
+    let mut items = RespReader::with_limit(bytes, most);
     Ok(items.skip()?.then_some(items.at))
 }
 
 /// Returns the payload if this complete reply is a message on a channel.
 pub(crate) fn message(reply: &[u8]) -> Option<&[u8]> {
-    let mut items = Items::of(reply);
+    let mut items = RespReader::new(reply);
     let is_message = items.array() == Ok(3) && items.bulk() == Ok(&b"message"[..]);
     let _channel = is_message.then(|| items.bulk().ok()).flatten()?;
     items.bulk().ok()
@@ -114,17 +114,17 @@ pub(crate) fn message(reply: &[u8]) -> Option<&[u8]> {
 
 /// Appends a command.
 pub(crate) fn command(out: &mut Vec<u8>, parts: &[&str]) {
-    front(out, parts, 0);
+    command_front(out, parts, 0);
 }
 
 /// Appends a command without its last part, which the caller appends by [`bulk`].
-pub(crate) fn head(out: &mut Vec<u8>, parts: &[&str]) {
-    front(out, parts, 1);
+pub(crate) fn command_head(out: &mut Vec<u8>, parts: &[&str]) {
+    command_front(out, parts, 1);
 }
 
 /// Appends a command without its last `follow` parts, which the caller appends by [`bulk`].
-pub(crate) fn front(out: &mut Vec<u8>, parts: &[&str], follow: usize) {
-    count(out, b'*', parts.len() + follow);
+pub(crate) fn command_front(out: &mut Vec<u8>, parts: &[&str], follow: usize) {
+    write_count(out, b'*', parts.len() + follow);
     for part in parts {
         bulk(out, &[part.as_bytes()]);
     }
@@ -132,22 +132,22 @@ pub(crate) fn front(out: &mut Vec<u8>, parts: &[&str], follow: usize) {
 
 /// Appends one part of a command, or a payload, made of pieces.
 pub(crate) fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
-    count(out, b'$', pieces.iter().map(|piece| piece.len()).sum());
+    write_count(out, b'$', pieces.iter().map(|piece| piece.len()).sum());
     for piece in pieces {
         out.extend_from_slice(piece);
     }
     out.extend_from_slice(b"\r\n");
 }
 
-impl<'a> Items<'a> {
+impl<'a> RespReader<'a> {
     /// Returns the items of these bytes, from the first one on.
-    pub fn of(bytes: &'a [u8]) -> Self {
-        Self::within(bytes, MAX_REPLY_BYTES)
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self::with_limit(bytes, MAX_REPLY_BYTES)
     }
 
-    /// Returns the items of a reply that has at most `most` bytes.
-    pub fn within(bytes: &'a [u8], most: usize) -> Self {
-        Self { bytes, at: 0, most }
+    /// Returns the items of a reply that has at most `max_bytes` bytes.
+    pub fn with_limit(bytes: &'a [u8], most: usize) -> Self {
+        Self { bytes, at: 0, max_bytes: most }
     }
 
     /// Returns the number of bytes read so far.
@@ -156,17 +156,17 @@ impl<'a> Items<'a> {
     }
 
     /// Reads the next item; none, without moving on, if it is incomplete.
-    pub fn item(&mut self) -> Result<Option<Item<'a>>, Malformed> {
+    pub fn item(&mut self) -> Result<Option<RespItem<'a>>, RespError> {
         let start = self.at;
         let item = self.read()?;
         if item.is_none() {
             self.at = start;
         }
-        if self.at > self.most { Err(self.beyond()) } else { Ok(item) }
+        if self.at > self.max_bytes { Err(self.too_large()) } else { Ok(item) }
     }
 
     /// Skips one value with everything in it; false if it is incomplete.
-    pub fn skip(&mut self) -> Result<bool, Malformed> {
+    pub fn skip(&mut self) -> Result<bool, RespError> {
         // Values still to come of each open array; the first element counts the value itself.
         let mut left = [0; MAX_DEPTH + 1];
         left[0] = 1;
@@ -180,13 +180,13 @@ impl<'a> Items<'a> {
             }
             let Some(item) = self.item()? else { return Ok(false) };
             left[depth] -= 1;
-            let Item::Array(length) = item else { continue };
+            let RespItem::Array(length) = item else { continue };
             announced += length;
             if announced > MAX_ITEMS {
-                return Err(Malformed::Beyond(Limit::Items));
+                return Err(RespError::TooLarge(ReplyLimit::Items));
             }
             if depth == MAX_DEPTH {
-                return Err(Malformed::Beyond(Limit::Depth));
+                return Err(RespError::TooLarge(ReplyLimit::Depth));
             }
             depth += 1;
             left[depth] = length;
@@ -194,96 +194,98 @@ impl<'a> Items<'a> {
     }
 
     /// Reads an array's head and returns its length, 0 if it is null; any other item is an error.
-    pub fn array(&mut self) -> Result<usize, Malformed> {
+    pub fn array(&mut self) -> Result<usize, RespError> {
         match self.item()? {
-            Some(Item::Array(length)) => Ok(length),
-            Some(Item::Null) => Ok(0),
+            Some(RespItem::Array(length)) => Ok(length),
+            Some(RespItem::Null) => Ok(0),
             _ => Err(UNEXPECTED),
         }
     }
 
     /// Reads a payload; any other item is an error.
-    pub fn bulk(&mut self) -> Result<&'a [u8], Malformed> {
+    pub fn bulk(&mut self) -> Result<&'a [u8], RespError> {
         self.bulk_or_null()?.ok_or(UNEXPECTED)
     }
 
     /// Reads a payload or a null; any other item is an error.
-    pub fn bulk_or_null(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+    pub fn bulk_or_null(&mut self) -> Result<Option<&'a [u8]>, RespError> {
         match self.item()? {
-            Some(Item::Bulk(payload)) => Ok(Some(payload)),
-            Some(Item::Null) => Ok(None),
+            Some(RespItem::Bulk(payload)) => Ok(Some(payload)),
+            Some(RespItem::Null) => Ok(None),
             _ => Err(UNEXPECTED),
         }
     }
 
     /// Reads an integer; any other item is an error.
-    pub fn integer(&mut self) -> Result<i64, Malformed> {
+    pub fn integer(&mut self) -> Result<i64, RespError> {
         match self.item()? {
-            Some(Item::Integer(number)) => Ok(number),
+            Some(RespItem::Integer(number)) => Ok(number),
             _ => Err(UNEXPECTED),
         }
     }
 
     /// Reads a status; any other item is an error.
-    pub fn status(&mut self) -> Result<&'a [u8], Malformed> {
+    pub fn status(&mut self) -> Result<&'a [u8], RespError> {
         match self.item()? {
-            Some(Item::Status(line)) => Ok(line),
+            Some(RespItem::Status(line)) => Ok(line),
             _ => Err(UNEXPECTED),
         }
     }
 
-    fn read(&mut self) -> Result<Option<Item<'a>>, Malformed> {
+    fn read(&mut self) -> Result<Option<RespItem<'a>>, RespError> {
         let Some(&mark) = self.bytes.get(self.at) else { return Ok(None) };
         self.at += 1;
         match mark {
-            b'+' => Ok(self.line()?.map(Item::Status)),
-            b'-' => Ok(self.line()?.map(Item::Error)),
-            b':' => Ok(self.number()?.map(Item::Integer)),
+            b'+' => Ok(self.line()?.map(RespItem::Status)),
+            b'-' => Ok(self.line()?.map(RespItem::Error)),
+            b':' => Ok(self.number()?.map(RespItem::Integer)),
             b'$' => self.payload(),
-            b'*' => Ok(self.length(MAX_ITEMS, Limit::Items)?.map(|length| length.map_or(Item::Null, Item::Array))),
-            _ => Err(Malformed::Not("an item starts with none of + - : $ *")),
+            b'*' => Ok(self
+                .length(MAX_ITEMS, ReplyLimit::Items)?
+                .map(|length| length.map_or(RespItem::Null, RespItem::Array))),
+            _ => Err(RespError::Invalid("an item starts with none of + - : $ *")),
         }
     }
 
-    fn payload(&mut self) -> Result<Option<Item<'a>>, Malformed> {
-        let Some(length) = self.length(MAX_BULK_BYTES, Limit::Payload)? else { return Ok(None) };
-        let Some(length) = length else { return Ok(Some(Item::Null)) };
+    fn payload(&mut self) -> Result<Option<RespItem<'a>>, RespError> {
+        let Some(length) = self.length(MAX_BULK_BYTES, ReplyLimit::Payload)? else { return Ok(None) };
+        let Some(length) = length else { return Ok(Some(RespItem::Null)) };
         let bytes = self.bytes;
         let end = self.at + length;
-        if end > self.most {
-            return Err(self.beyond());
+        if end > self.max_bytes {
+            return Err(self.too_large());
         }
         let Some(tail) = bytes.get(end..end + 2) else { return Ok(None) };
         if tail != b"\r\n" {
-            return Err(Malformed::Not("a payload does not end where it says"));
+            return Err(RespError::Invalid("a payload does not end where it says"));
         }
         let payload = &bytes[self.at..end];
         self.at = end + 2;
-        Ok(Some(Item::Bulk(payload)))
+        Ok(Some(RespItem::Bulk(payload)))
     }
 
-    /// Reads a length up to `most`, beyond which the error names `limit`. The inner option is none for the length -1.
-    fn length(&mut self, most: usize, limit: Limit) -> Result<Option<Option<usize>>, Malformed> {
+    /// Reads a length up to `max_bytes`, beyond which the error names `limit`. The inner option is none for the length -1.
+    fn length(&mut self, most: usize, limit: ReplyLimit) -> Result<Option<Option<usize>>, RespError> {
         let Some(number) = self.number()? else { return Ok(None) };
         match usize::try_from(number) {
             Ok(length) if length <= most => Ok(Some(Some(length))),
-            Ok(_) => Err(Malformed::Beyond(limit)),
+            Ok(_) => Err(RespError::TooLarge(limit)),
             Err(_) if number == -1 => Ok(Some(None)),
-            _ => Err(Malformed::Not("a length is out of bounds")),
+            _ => Err(RespError::Invalid("a length is out of bounds")),
         }
     }
 
-    fn beyond(&self) -> Malformed {
-        Malformed::Beyond(Limit::Bytes(self.most))
+    fn too_large(&self) -> RespError {
+        RespError::TooLarge(ReplyLimit::Bytes(self.max_bytes))
     }
 
-    fn number(&mut self) -> Result<Option<i64>, Malformed> {
+    fn number(&mut self) -> Result<Option<i64>, RespError> {
         let Some(line) = self.line()? else { return Ok(None) };
         let number = std::str::from_utf8(line).ok().and_then(|text| text.parse().ok());
-        number.map(Some).ok_or(Malformed::Not("a number is none"))
+        number.map(Some).ok_or(RespError::Invalid("a number is none"))
     }
 
-    fn line(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+    fn line(&mut self) -> Result<Option<&'a [u8]>, RespError> {
         let bytes = self.bytes;
         let rest = &bytes[self.at..];
         let window = &rest[..rest.len().min(MAX_LINE_BYTES)];
@@ -292,13 +294,13 @@ impl<'a> Items<'a> {
                 self.at += end + 2;
                 Ok(Some(&rest[..end]))
             }
-            None if window.len() == MAX_LINE_BYTES => Err(Malformed::Not("a line does not end")),
+            None if window.len() == MAX_LINE_BYTES => Err(RespError::Invalid("a line does not end")),
             None => Ok(None),
         }
     }
 }
 
-fn count(out: &mut Vec<u8>, mark: u8, number: usize) {
+fn write_count(out: &mut Vec<u8>, mark: u8, number: usize) {
     out.push(mark);
     write!(out, "{number}\r\n").expect("a vector takes every byte");
 }
@@ -332,19 +334,19 @@ mod tests {
             Tree::Bulk(payload) => bulk(out, &[payload]),
             Tree::Null => out.extend_from_slice(b"$-1\r\n"),
             Tree::Array(trees) => {
-                count(out, b'*', trees.len());
+                write_count(out, b'*', trees.len());
                 trees.iter().for_each(|tree| encode(tree, out));
             }
         }
     }
 
-    fn flatten<'a>(tree: &'a Tree, items: &mut Vec<Item<'a>>) {
+    fn flatten<'a>(tree: &'a Tree, items: &mut Vec<RespItem<'a>>) {
         match tree {
-            Tree::Integer(number) => items.push(Item::Integer(*number)),
-            Tree::Bulk(payload) => items.push(Item::Bulk(payload)),
-            Tree::Null => items.push(Item::Null),
+            Tree::Integer(number) => items.push(RespItem::Integer(*number)),
+            Tree::Bulk(payload) => items.push(RespItem::Bulk(payload)),
+            Tree::Null => items.push(RespItem::Null),
             Tree::Array(trees) => {
-                items.push(Item::Array(trees.len()));
+                items.push(RespItem::Array(trees.len()));
                 trees.iter().for_each(|tree| flatten(tree, items));
             }
         }
@@ -353,18 +355,18 @@ mod tests {
     /// Encodes a message on a channel.
     fn push(payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        head(&mut bytes, &["message", "ticks"]);
+        command_head(&mut bytes, &["message", "ticks"]);
         bulk(&mut bytes, &[payload]);
         bytes
     }
 
     /// Returns the length of the first of these replies.
-    fn whole(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    fn whole(bytes: &[u8]) -> Result<Option<usize>, RespError> {
         length(bytes, MAX_REPLY_BYTES)
     }
 
     /// Returns all payloads of a stream that is received in pieces of these sizes, in turn.
-    fn payloads(stream: &[u8], pieces: &[usize]) -> Result<Vec<Vec<u8>>, Malformed> {
+    fn payloads(stream: &[u8], pieces: &[usize]) -> Result<Vec<Vec<u8>>, RespError> {
         let (mut found, mut start, mut end) = (Vec::new(), 0, 0);
         for piece in pieces.iter().cycle() {
             end = (end + piece).min(stream.len());
@@ -394,7 +396,7 @@ mod tests {
             }
             bytes.extend(behind);
             prop_assert_eq!(whole(&bytes), Ok(Some(end)));
-            let mut items = Items::of(&bytes[..end]);
+            let mut items = RespReader::new(&bytes[..end]);
             for item in expected {
                 prop_assert_eq!(items.item(), Ok(Some(item)));
             }
@@ -434,18 +436,18 @@ mod tests {
     #[test]
     fn items_are_told_apart() {
         for (bytes, item) in [
-            (&b"+PONG\r\n"[..], Item::Status(b"PONG")),
-            (b"-NOAUTH Authentication required.\r\n", Item::Error(b"NOAUTH Authentication required.")),
-            (b":-12\r\n", Item::Integer(-12)),
-            (b"$3\r\na\r\n\r\n", Item::Bulk(b"a\r\n")),
-            (b"$-1\r\n", Item::Null),
-            (b"*-1\r\n", Item::Null),
-            (b"*0\r\n", Item::Array(0)),
+            (&b"+PONG\r\n"[..], RespItem::Status(b"PONG")),
+            (b"-NOAUTH Authentication required.\r\n", RespItem::Error(b"NOAUTH Authentication required.")),
+            (b":-12\r\n", RespItem::Integer(-12)),
+            (b"$3\r\na\r\n\r\n", RespItem::Bulk(b"a\r\n")),
+            (b"$-1\r\n", RespItem::Null),
+            (b"*-1\r\n", RespItem::Null),
+            (b"*0\r\n", RespItem::Array(0)),
         ] {
-            assert_eq!(Items::of(bytes).item(), Ok(Some(item)));
+            assert_eq!(RespReader::new(bytes).item(), Ok(Some(item)));
             assert_eq!(whole(bytes), Ok(Some(bytes.len())), "{item:?}");
             for cut in 0..bytes.len() {
-                assert_eq!(Items::of(&bytes[..cut]).item(), Ok(None), "{cut} bytes of {item:?}");
+                assert_eq!(RespReader::new(&bytes[..cut]).item(), Ok(None), "{cut} bytes of {item:?}");
             }
         }
     }
@@ -469,24 +471,24 @@ mod tests {
 
     #[test]
     fn a_value_that_servers_take_and_we_do_not_is_told_apart_from_garbage() {
-        assert_eq!(whole(b"$536870912\r\n"), Err(Malformed::Beyond(Limit::Payload)));
-        assert!(matches!(whole(b"$-2\r\n"), Err(Malformed::Not(_))));
+        assert_eq!(whole(b"$536870912\r\n"), Err(RespError::TooLarge(ReplyLimit::Payload)));
+        assert!(matches!(whole(b"$-2\r\n"), Err(RespError::Invalid(_))));
     }
 
     #[test]
     fn a_reply_is_bounded_in_bytes_in_values_and_in_depth() {
         let nested = |arrays: usize| [b"*1\r\n".repeat(arrays), b":7\r\n".to_vec()].concat();
         assert_eq!(whole(&nested(MAX_DEPTH)), Ok(Some(4 * MAX_DEPTH + 4)));
-        assert_eq!(whole(&nested(MAX_DEPTH + 1)), Err(Malformed::Beyond(Limit::Depth)));
+        assert_eq!(whole(&nested(MAX_DEPTH + 1)), Err(RespError::TooLarge(ReplyLimit::Depth)));
         let announced = |lengths: &[usize]| {
             let mut bytes = Vec::new();
-            lengths.iter().for_each(|&length| count(&mut bytes, b'*', length));
+            lengths.iter().for_each(|&length| write_count(&mut bytes, b'*', length));
             whole(&bytes)
         };
         assert_eq!(announced(&[MAX_ITEMS]), Ok(None));
         assert_eq!(announced(&[MAX_ITEMS - 1, 1]), Ok(None));
-        assert_eq!(announced(&[MAX_ITEMS, 1]), Err(Malformed::Beyond(Limit::Items)));
-        let beyond = Err(Malformed::Beyond(Limit::Bytes(20)));
+        assert_eq!(announced(&[MAX_ITEMS, 1]), Err(RespError::TooLarge(ReplyLimit::Items)));
+        let beyond = Err(RespError::TooLarge(ReplyLimit::Bytes(20)));
         for (bytes, within) in [
             (&b"*2\r\n+eight\r\n+eight\r\n"[..], Ok(Some(20))),
             (b"*2\r\n+eight\r\n+eight.\r\n", beyond),
@@ -496,7 +498,9 @@ mod tests {
             assert_eq!(length(bytes, 20), within, "{}", bytes.escape_ascii());
         }
         assert!(
-            room_for(1) > MAX_BULK_BYTES && room_for(0) == MAX_TOLD_BYTES && room_for(usize::MAX) == MAX_REPLY_BYTES
+            max_reply_bytes(1) > MAX_BULK_BYTES
+                && max_reply_bytes(0) == MAX_PLAIN_REPLY_BYTES
+                && max_reply_bytes(usize::MAX) == MAX_REPLY_BYTES
         );
     }
 
@@ -504,7 +508,7 @@ mod tests {
     fn a_head_and_its_message_are_a_command() {
         let (mut whole, mut pieces) = (Vec::new(), Vec::new());
         command(&mut whole, &["PUBLISH", "ticks", "headerpayload"]);
-        head(&mut pieces, &["PUBLISH", "ticks"]);
+        command_head(&mut pieces, &["PUBLISH", "ticks"]);
         bulk(&mut pieces, &[b"header", b"payload"]);
         assert_eq!(whole, pieces);
     }

@@ -6,22 +6,22 @@
 
 use tickpath_bus_api::{Policy, TopicConfig};
 
-use crate::error::ServerError;
-use crate::link::Link;
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
 use crate::resp;
-use crate::stream::{Id, read_entries};
+use crate::stream::{EntryId, read_entries};
 
 /// Number of newest entries from which a new publisher learns the mean size.
 const SAMPLE: usize = 8;
 
 /// Number of messages that the mean covers, about.
-const MEAN_OF: u64 = 1024;
+const MEAN_WINDOW: u64 = 1024;
 
 /// Max number of messages between two trims.
-const MOST_BETWEEN: u64 = 64;
+const MAX_TRIM_INTERVAL: u64 = 64;
 
 /// Size and age limits of a stream, as one publisher applies them.
-pub(crate) struct Retention {
+pub(crate) struct StreamRetention {
     topic: String,
     capacity_bytes: u64,
     max_age_ms: Option<u64>,
@@ -29,75 +29,77 @@ pub(crate) struct Retention {
     bytes: u64,
     messages: u64,
     /// Messages since the last trim by size.
-    since: u64,
+    since_trim: u64,
     /// Time of the last trim by age, by the server's clock.
-    aged_ms: u64,
+    last_age_trim_ms: u64,
 }
 
-impl Retention {
+impl StreamRetention {
     /// Returns the limits of this configuration; none if everything stays.
-    pub fn of(topic: &str, config: &TopicConfig) -> Option<Self> {
+    pub fn from_config(topic: &str, config: &TopicConfig) -> Option<Self> {
         (config.policy == Policy::Overwrite).then(|| Self {
             topic: topic.to_owned(),
             capacity_bytes: config.capacity_bytes as u64,
             max_age_ms: config.max_age_ns.map(|ns| ns.div_ceil(1_000_000)),
             bytes: 0,
             messages: 0,
-            since: 0,
-            aged_ms: 0,
+            since_trim: 0,
+            last_age_trim_ms: 0,
         })
     }
 
     /// Learns the mean size from the newest entries, and checks that this user may trim the stream.
-    pub fn begin(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    pub fn learn_mean_size(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
         let mut lengths = Vec::new();
         let sample = SAMPLE.to_string();
         let newest = ["XREVRANGE", self.topic.as_str(), "+", "-", "COUNT", sample.as_str()];
-        link.ask_for(SAMPLE, &newest, |items| read_entries(items, &mut |entry| lengths.push(entry.whole().len())))?;
-        lengths.into_iter().for_each(|bytes| self.add(bytes));
-        self.since = 0;
-        let most = self.most_entries().unwrap_or(i64::MAX as u64).to_string();
-        link.ask(&["XTRIM", &self.topic, "MAXLEN", "~", &most], |items| items.integer())?;
+        link.request_messages(SAMPLE, &newest, |items| {
+            read_entries(items, &mut |entry| lengths.push(entry.message_or_json().len()))
+        })?;
+        lengths.into_iter().for_each(|bytes| self.count_message(bytes));
+        self.since_trim = 0;
+        let most = self.max_entries().unwrap_or(i64::MAX as u64).to_string();
+        link.request(&["XTRIM", &self.topic, "MAXLEN", "~", &most], |items| items.integer())?;
         Ok(())
     }
 
     /// Counts a new message of this size.
-    pub fn add(&mut self, bytes: usize) {
-        if self.messages >= MEAN_OF {
+    pub fn count_message(&mut self, bytes: usize) {
+        if self.messages >= MEAN_WINDOW {
             (self.bytes, self.messages) = (self.bytes / 2, self.messages / 2);
         }
         self.bytes = self.bytes.saturating_add(bytes as u64);
         self.messages += 1;
-        self.since += 1;
+        self.since_trim += 1;
     }
 
     /// Returns the trims that are due; `last` is the id of the newest entry.
-    pub fn cuts(&mut self, last: Id) -> Vec<Vec<u8>> {
+    pub fn due_trims(&mut self, last: EntryId) -> Vec<Vec<u8>> {
         let mut cuts = Vec::new();
-        if let Some(most) = self.most_entries()
-            && self.since >= (most / 8).clamp(1, MOST_BETWEEN)
+        if let Some(most) = self.max_entries()
+            && self.since_trim >= (most / 8).clamp(1, MAX_TRIM_INTERVAL)
         {
-            self.since = 0;
-            cuts.push(self.cut(&["MAXLEN", "~", &most.to_string()]));
+            self.since_trim = 0;
+            cuts.push(self.trim_command(&["MAXLEN", "~", &most.to_string()]));
         }
         let [now_ms, _] = last.numbers();
         if let Some(age_ms) = self.max_age_ms
-            && now_ms.saturating_sub(self.aged_ms) >= (age_ms / 16).max(1)
+            && now_ms.saturating_sub(self.last_age_trim_ms) >= (age_ms / 16).max(1)
         {
-            self.aged_ms = now_ms;
-            cuts.push(self.cut(&["MINID", &now_ms.saturating_sub(age_ms).to_string()]));
+            self.last_age_trim_ms = now_ms;
+            cuts.push(self.trim_command(&["MINID", &now_ms.saturating_sub(age_ms).to_string()]));
         }
         cuts
     }
 
-    fn cut(&self, to: &[&str]) -> Vec<u8> {
+    fn trim_command(&self, to: &[&str]) -> Vec<u8> {
         let mut command = Vec::new();
         resp::command(&mut command, &[&["XTRIM", self.topic.as_str()][..], to].concat());
         command
     }
 
     /// Returns the max number of entries: capacity over mean size. None before the first message.
-    fn most_entries(&self) -> Option<u64> {
+    fn max_entries(&self) -> Option<u64> {
         let mean = self.bytes.checked_div(self.messages)?.max(1);
         Some((self.capacity_bytes / mean).max(1))
     }
@@ -107,15 +109,15 @@ impl Retention {
 mod tests {
     use super::*;
 
-    fn retention(capacity_bytes: usize, max_age_ns: Option<u64>) -> Retention {
+    fn retention(capacity_bytes: usize, max_age_ns: Option<u64>) -> StreamRetention {
         let config = TopicConfig { capacity_bytes, max_age_ns, ..TopicConfig::new(Policy::Overwrite) };
-        Retention::of("ticks", &config).expect("it overwrites")
+        StreamRetention::from_config("ticks", &config).expect("it overwrites")
     }
 
     /// Adds a message of this size at this millisecond, and returns the trims that are due.
-    fn cuts(retention: &mut Retention, bytes: usize, ms: u64) -> Vec<String> {
-        retention.add(bytes);
-        let cuts = retention.cuts(Id::new(ms, 0));
+    fn cuts(retention: &mut StreamRetention, bytes: usize, ms: u64) -> Vec<String> {
+        retention.count_message(bytes);
+        let cuts = retention.due_trims(EntryId::new(ms, 0));
         let words = |cut: Vec<u8>| {
             let text = String::from_utf8(cut).unwrap();
             text.split("\r\n").filter(|word| !word.starts_with(['*', '$'])).collect::<Vec<_>>().join(" ")
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_keeps_everything_cuts_nothing() {
-        assert!(Retention::of("ticks", &TopicConfig::new(Policy::Keep)).is_none());
+        assert!(StreamRetention::from_config("ticks", &TopicConfig::new(Policy::Keep)).is_none());
     }
 
     #[test]
@@ -137,7 +139,7 @@ mod tests {
         for _ in 0..5000 {
             cuts(&mut small, 400, 1);
         }
-        let most = small.most_entries().unwrap();
+        let most = small.max_entries().unwrap();
         assert!((250..300).contains(&most), "{most}");
         let mut large = retention(100, None);
         assert_eq!(cuts(&mut large, 1000, 1), ["XTRIM ticks MAXLEN ~ 1"]);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tickpath_bus_api::url::{SENTINEL_PASSWORD_OPTION, SILENCE_OPTION, TLS_OPTIONS, Url};
-use tickpath_bus_api::{ConnectError, Names, ReceiveError};
+use tickpath_bus_api::{ConnectError, ReceiveError, TopicNames};
 use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
-use crate::error::ServerError;
+use crate::error::RedisServerError;
 use crate::slot::slot;
 
 /// Timeout of a connect, and of an answer.
@@ -31,11 +31,11 @@ const MAX_PATH_BYTES: usize = 107;
 
 /// Candidate servers, of which one is the master, with the login and the mechanism to use.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub(crate) struct RedisEndpoint {
     name: String,
-    addresses: Vec<Address>,
+    addresses: Vec<RedisServerAddress>,
     login: Option<(Option<String>, String)>,
-    names: Names,
+    names: TopicNames,
     database: i64,
     mechanism: Mechanism,
     /// Name of the master; the addresses are then those of sentinels, which know where it is.
@@ -53,7 +53,7 @@ pub(crate) struct Server {
 
 /// Address on which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
+pub(crate) enum RedisServerAddress {
     Tcp { host: String, port: u16 },
     Unix(PathBuf),
 }
@@ -67,7 +67,7 @@ pub(crate) enum Mechanism {
     Streams,
 }
 
-impl Server {
+impl RedisEndpoint {
     /// Parses a URL, and reads the files that it names. Errors do not repeat the URL, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let refused = |what: &str| ConnectError::Url(format!("{what}; {FORM}"));
@@ -121,17 +121,17 @@ impl Server {
             silence: url.silence().map_err(|what| refused(&what))?,
             clock: HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?,
             login: url.password.map(|password| (url.user, password)),
-            names: url.names,
+            names: url.topic_names,
         })
     }
 
     /// Returns this server for the use of one topic or queue.
-    pub fn at(&self, name: &str) -> Arc<Self> {
+    pub fn for_name(&self, name: &str) -> Arc<Self> {
         Arc::new(Self { slot: Some(slot(name)), ..self.clone() })
     }
 
     /// Returns the names of topics on the server.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &TopicNames {
         &self.names
     }
 
@@ -151,7 +151,7 @@ impl Server {
     }
 
     /// Returns the addresses, in the order in which they are tried.
-    pub fn addresses(&self) -> &[Address] {
+    pub fn addresses(&self) -> &[RedisServerAddress] {
         &self.addresses
     }
 
@@ -201,22 +201,22 @@ impl Server {
     }
 
     /// Returns the error of a failed connect.
-    pub fn error(&self, error: &ServerError) -> ConnectError {
+    pub fn error(&self, error: &RedisServerError) -> ConnectError {
         ConnectError::Server { server: self.name.clone(), what: error.to_string() }
     }
 
     /// Returns the error of a failed receive or pull.
-    pub fn receive_error(&self, error: &ServerError) -> ReceiveError {
-        ReceiveError::Other(self.sentence(error).into())
+    pub fn receive_error(&self, error: &RedisServerError) -> ReceiveError {
+        ReceiveError::Other(self.describe_error(error).into())
     }
 
     /// Formats an error with the server's name before it.
-    pub fn sentence(&self, error: &ServerError) -> String {
+    pub fn describe_error(&self, error: &RedisServerError) -> String {
         format!("{} {error}", self.name())
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for RedisServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
@@ -226,7 +226,7 @@ impl fmt::Display for Address {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for RedisEndpoint {
     /// Prints the name alone: the other fields may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
@@ -244,7 +244,7 @@ fn name(url: &Url, is_secure: bool) -> String {
     }
 }
 
-fn unix(url: &Url) -> Result<Vec<Address>, String> {
+fn unix(url: &Url) -> Result<Vec<RedisServerAddress>, String> {
     let path = PathBuf::from(format!("/{}", url.path.as_deref().unwrap_or_default()));
     if !url.servers.is_empty() || path.file_name().is_none() {
         return Err("no path to a Unix socket".to_owned());
@@ -252,15 +252,15 @@ fn unix(url: &Url) -> Result<Vec<Address>, String> {
     if path.as_os_str().len() > MAX_PATH_BYTES {
         return Err(format!("the path of a Unix socket has {MAX_PATH_BYTES} bytes at most"));
     }
-    Ok(vec![Address::Unix(path)])
+    Ok(vec![RedisServerAddress::Unix(path)])
 }
 
-fn tcp(url: &Url, are_sentinels: bool) -> Result<Vec<Address>, String> {
+fn tcp(url: &Url, are_sentinels: bool) -> Result<Vec<RedisServerAddress>, String> {
     if url.servers.is_empty() {
         return Err("the URL names no host".to_owned());
     }
     let port = if are_sentinels { SENTINEL_PORT } else { PORT };
-    let address = |server: &tickpath_bus_api::url::Address| Address::Tcp {
+    let address = |server: &tickpath_bus_api::url::ServerAddress| RedisServerAddress::Tcp {
         host: server.host.clone(),
         port: server.port_or(port),
     };
@@ -293,7 +293,7 @@ mod tests {
             ("redis+unix:///a%20b/redis.sock", "redis+unix:///a b/redis.sock", None, 0),
         ] {
             for (end, mechanism) in [("", Mechanism::Plain), ("?streams", Mechanism::Streams)] {
-                let server = Server::parse(&format!("{url}{end}")).unwrap();
+                let server = RedisEndpoint::parse(&format!("{url}{end}")).unwrap();
                 assert_eq!(server.name(), name, "{url}{end}");
                 assert_eq!(
                     (server.login(), server.database(), server.mechanism()),
@@ -327,7 +327,7 @@ mod tests {
             "redis+unix:///run/redis.sock?lists",
             long.as_str(),
         ] {
-            let error = Server::parse(bad).unwrap_err();
+            let error = RedisEndpoint::parse(bad).unwrap_err();
             assert!(matches!(error, ConnectError::Url(_)), "{bad}: {error}");
             let sentence = error.to_string();
             assert!(sentence.contains("?streams") && !sentence.contains("secret"), "{sentence}");

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tickpath_tls::{ClientConfig, ClientConnection, StreamOwned, server_name, why_not};
+use tickpath_tls::{ClientConfig, ClientConnection, StreamOwned, server_name, tls_failure};
 
-use crate::error::ServerError;
-use crate::server::{Address, TIMEOUT};
+use crate::error::RedisServerError;
+use crate::server::{RedisServerAddress, TIMEOUT};
 
 /// Keepalive that detects a vanished server within a minute, even for a client that only receives.
 const KEEPALIVE: TcpKeepalive =
@@ -19,26 +19,26 @@ const KEEPALIVE: TcpKeepalive =
 
 /// Open socket.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub(crate) enum RedisSocket {
     Tcp(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
     Unix(UnixStream),
 }
 
-impl Socket {
+impl RedisSocket {
     /// Connects, over TLS if there is a configuration; reads and writes then time out after [`TIMEOUT`].
-    pub fn connect(address: &Address, tls: Option<&Arc<ClientConfig>>) -> Result<Self, ServerError> {
+    pub fn connect(address: &RedisServerAddress, tls: Option<&Arc<ClientConfig>>) -> Result<Self, RedisServerError> {
         match address {
-            Address::Tcp { host, port } => {
+            RedisServerAddress::Tcp { host, port } => {
                 let tcp = connect_tcp(host, *port)?;
                 tcp.set_write_timeout(Some(TIMEOUT))?;
                 tcp.set_read_timeout(Some(TIMEOUT))?;
                 match tls {
-                    Some(config) => secure(tcp, host, config),
+                    Some(config) => start_tls(tcp, host, config),
                     None => Ok(Self::Tcp(tcp)),
                 }
             }
-            Address::Unix(path) => {
+            RedisServerAddress::Unix(path) => {
                 // Never waits, unless the server's backlog is full.
                 let unix = UnixStream::connect(path)?;
                 unix.set_write_timeout(Some(TIMEOUT))?;
@@ -49,14 +49,14 @@ impl Socket {
     }
 
     /// Returns the unread state of the socket, without reading or waiting.
-    pub fn news(&self) -> News {
+    pub fn unread_state(&self) -> UnreadState {
         let mut byte = [MaybeUninit::uninit()];
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
         match self.reference().recv_with_flags(&mut byte, flags) {
-            Ok(0) => News::End,
-            Ok(_) => News::Bytes,
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => News::Nothing,
-            Err(_) => News::End,
+            Ok(0) => UnreadState::Closed,
+            Ok(_) => UnreadState::Readable,
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => UnreadState::Empty,
+            Err(_) => UnreadState::Closed,
         }
     }
 
@@ -81,16 +81,16 @@ impl Socket {
 
 /// Unread state of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum UnreadState {
     /// Neither bytes nor an end.
-    Nothing,
+    Empty,
     /// Bytes.
-    Bytes,
+    Readable,
     /// The server has closed the connection.
-    End,
+    Closed,
 }
 
-impl Read for Socket {
+impl Read for RedisSocket {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(room),
@@ -100,7 +100,7 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+impl Write for RedisSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
@@ -115,28 +115,28 @@ impl Write for Socket {
 }
 
 /// Performs the TLS handshake.
-fn secure(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Result<Socket, ServerError> {
-    let name = server_name(host).map_err(ServerError::NoTls)?;
+fn start_tls(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Result<RedisSocket, RedisServerError> {
+    let name = server_name(host).map_err(RedisServerError::TlsUnavailable)?;
     let mut tls = ClientConnection::new(config.clone(), name)
-        .map_err(|e| ServerError::NoTls(tickpath_tls::sentence(&e, host)))?;
+        .map_err(|e| RedisServerError::TlsUnavailable(tickpath_tls::describe_error(&e, host)))?;
     while tls.is_handshaking() {
         if let Err(e) = tls.complete_io(&mut tcp) {
-            return Err(match why_not(&e, host) {
-                Some(why) => ServerError::NoTls(why),
-                None if e.kind() == io::ErrorKind::UnexpectedEof => ServerError::ClosedTls,
+            return Err(match tls_failure(&e, host) {
+                Some(why) => RedisServerError::TlsUnavailable(why),
+                None if e.kind() == io::ErrorKind::UnexpectedEof => RedisServerError::TlsClosed,
                 None if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    ServerError::SilentTls
+                    RedisServerError::TlsTimeout
                 }
                 None => e.into(),
             });
         }
     }
-    Ok(Socket::Tls(Box::new(StreamOwned::new(tls, tcp))))
+    Ok(RedisSocket::Tls(Box::new(StreamOwned::new(tls, tcp))))
 }
 
-fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, ServerError> {
-    let addresses = (host, port).to_socket_addrs().map_err(ServerError::Unresolved)?;
-    let mut last = ServerError::Unresolved(io::Error::from(io::ErrorKind::NotFound));
+fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, RedisServerError> {
+    let addresses = (host, port).to_socket_addrs().map_err(RedisServerError::Unresolved)?;
+    let mut last = RedisServerError::Unresolved(io::Error::from(io::ErrorKind::NotFound));
     for address in addresses {
         match TcpStream::connect_timeout(&address, TIMEOUT) {
             Ok(stream) => {

@@ -1,22 +1,22 @@
 //! Streams of the server: ids, entries and extents.
 //!
-//! Our entries have one field, [`FIELD`], whose value is a message with its header.
+//! Our entries have one field, [`MESSAGE_FIELD`], whose value is a message with its header.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use tickpath_bus_api::details::Object;
-use tickpath_bus_api::{OriginTracker, wire};
+use tickpath_bus_api::details::JsonObject;
+use tickpath_bus_api::{MessageIdTracker, wire};
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::resp::{self, RespError, RespItem, RespReader, UNEXPECTED};
 
 /// Name of the field that holds the message.
-pub(crate) const FIELD: &str = "m";
+pub(crate) const MESSAGE_FIELD: &str = "m";
 
-/// Number of messages in the answer to [`ask_extent`]: the oldest entry and the newest one.
-pub(crate) const MESSAGES_OF_EXTENT: usize = 2;
+/// Number of messages in the answer to [`append_extent_request`]: the oldest entry and the newest one.
+pub(crate) const EXTENT_MESSAGES: usize = 2;
 
 /// Removes a stream, and rejects any other type of key. Key: stream.
 const REMOVE: &str = "
@@ -26,70 +26,70 @@ return redis.call('DEL', KEYS[1])";
 
 /// Id of an entry: the millisecond of its arrival, and a number within that millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Id {
+pub(crate) struct EntryId {
     ms: u64,
     number: u64,
 }
 
 /// Entry of a stream.
 #[derive(Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct StreamEntry<'a> {
     /// Id on the server.
-    pub id: Id,
+    pub id: EntryId,
     /// Value of our field; empty, and so no message, if there is no such field.
     pub bytes: &'a [u8],
     /// All fields of the entry.
-    fields: Items<'a>,
+    fields: RespReader<'a>,
 }
 
 /// Extent of a stream, and its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct StreamExtent {
     /// Oldest entry; none if the stream is empty.
-    pub first: Option<Id>,
+    pub first: Option<EntryId>,
     /// Last entry ever added, even if it was deleted.
-    pub last: Id,
+    pub last: EntryId,
     /// Number of entries.
     pub length: u64,
     /// Number of entries ever added; servers before version 7 do not report it.
     pub added: Option<u64>,
     /// Newest entry that was deleted by its id.
-    pub deleted: Id,
+    pub deleted: EntryId,
 }
 
-impl Extent {
+impl StreamExtent {
     /// Returns the number of entries that are gone: the oldest ones, unless later ones were deleted by their ids.
-    pub fn gone(&self) -> Option<u64> {
+    pub fn trimmed_count(&self) -> Option<u64> {
         self.added.map(|added| added.saturating_sub(self.length))
     }
 
     /// Returns whether entries are gone.
     pub fn is_trimmed(&self) -> bool {
-        self.gone().is_some_and(|gone| gone > 0)
+        self.trimmed_count().is_some_and(|gone| gone > 0)
     }
 
     /// Returns whether all entries lie after this place.
-    pub fn lies_behind(&self, place: Id) -> bool {
+    pub fn is_all_after(&self, place: EntryId) -> bool {
         self.first.is_none_or(|first| first > place)
     }
 
     /// Returns whether the count of gone entries shows the loss after this place: no entry is left up to it, or none
     /// after it.
-    pub fn tells(&self, place: Id) -> bool {
-        self.last == place || self.lies_behind(place)
+    pub fn shows_loss_after(&self, place: EntryId) -> bool {
+        self.last == place || self.is_all_after(place)
     }
 
     /// Returns the number of entries ever added up to this place; none if the server does not count, or entries lie on
     /// both sides.
-    pub fn count_to(&self, place: Id) -> Option<u64> {
+    pub fn count_up_to(&self, place: EntryId) -> Option<u64> {
         if self.last == place {
             return self.added;
         }
-        self.gone().filter(|_| self.lies_behind(place))
+        self.trimmed_count().filter(|_| self.is_all_after(place))
     }
 }
 
-impl Id {
+impl EntryId {
     /// Place before every entry.
     pub const START: Self = Self { ms: 0, number: 0 };
 
@@ -104,62 +104,62 @@ impl Id {
     }
 
     /// Parses the text of an id.
-    pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
+    pub fn parse(text: &[u8]) -> Result<Self, RespError> {
         let (ms, number) = std::str::from_utf8(text).ok().and_then(|text| text.split_once('-')).ok_or(UNEXPECTED)?;
         let parse = |digits: &str| digits.parse::<u64>().map_err(|_| UNEXPECTED);
         Ok(Self { ms: parse(ms)?, number: parse(number)? })
     }
 
     /// Reads an id; any other item is an error.
-    pub fn read(items: &mut Items<'_>) -> Result<Self, Malformed> {
+    pub fn read(items: &mut RespReader<'_>) -> Result<Self, RespError> {
         Self::parse(items.bulk()?)
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.ms, self.number)
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> StreamEntry<'a> {
     /// Reads an entry; none if it is null.
-    pub fn read(items: &mut Items<'a>) -> Result<Option<Self>, Malformed> {
+    pub fn read(items: &mut RespReader<'a>) -> Result<Option<Self>, RespError> {
         match items.item()? {
-            Some(Item::Array(2)) => {}
-            Some(Item::Null) => return Ok(None),
+            Some(RespItem::Array(2)) => {}
+            Some(RespItem::Null) => return Ok(None),
             _ => return Err(UNEXPECTED),
         }
-        let mut entry = Self { id: Id::read(items)?, bytes: &[], fields: items.clone() };
+        let mut entry = Self { id: EntryId::read(items)?, bytes: &[], fields: items.clone() };
         for _ in 0..items.array()? / 2 {
             let (field, value) = (items.bulk()?, items.bulk()?);
-            if field == FIELD.as_bytes() {
+            if field == MESSAGE_FIELD.as_bytes() {
                 entry.bytes = value;
             }
         }
         Ok(Some(entry))
     }
 
-    /// Returns the message, or the entry of another program as [`Self::foreign`] does.
-    pub fn whole(&self) -> Cow<'a, [u8]> {
+    /// Returns the message, or the entry of another program as [`Self::to_json`] does.
+    pub fn message_or_json(&self) -> Cow<'a, [u8]> {
         match wire::decode(self.bytes) {
             Some(_) => Cow::Borrowed(self.bytes),
-            None => self.foreign().unwrap_or_default(),
+            None => self.to_json().unwrap_or_default(),
         }
     }
 
     /// Returns the entry of another program: all fields, in order, as a JSON object. A value that is not UTF-8 becomes
     /// `{"base64":"…"}`; a name that is not, or that begins with `base64:` itself, becomes `base64:…`, so no byte is
     /// lost. A single field with the name of ours becomes its value.
-    pub fn foreign(&self) -> Result<Cow<'a, [u8]>, Malformed> {
+    pub fn to_json(&self) -> Result<Cow<'a, [u8]>, RespError> {
         let mut items = self.fields.clone();
         let fields = items.array()? / 2;
-        if fields == 1 && items.bulk()? == FIELD.as_bytes() {
+        if fields == 1 && items.bulk()? == MESSAGE_FIELD.as_bytes() {
             return items.bulk().map(Cow::Borrowed);
         }
         let mut items = self.fields.clone();
         let _fields = items.array()?;
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         for _ in 0..fields {
             object.add(items.bulk()?, items.bulk()?);
         }
@@ -168,7 +168,7 @@ impl<'a> Entry<'a> {
 }
 
 /// Reads the reply of a command that reads one stream; the reply is null if there are no entries.
-pub(crate) fn read_reply(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), Malformed> {
+pub(crate) fn read_reply(items: &mut RespReader<'_>, each: &mut dyn FnMut(StreamEntry<'_>)) -> Result<(), RespError> {
     if items.array()? == 0 {
         return Ok(());
     }
@@ -180,9 +180,9 @@ pub(crate) fn read_reply(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>))
 }
 
 /// Reads an array of entries.
-pub(crate) fn read_entries(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), Malformed> {
+pub(crate) fn read_entries(items: &mut RespReader<'_>, each: &mut dyn FnMut(StreamEntry<'_>)) -> Result<(), RespError> {
     for _ in 0..items.array()? {
-        if let Some(entry) = Entry::read(items)? {
+        if let Some(entry) = StreamEntry::read(items)? {
             each(entry);
         }
     }
@@ -190,20 +190,25 @@ pub(crate) fn read_entries(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>
 }
 
 /// Requests the extent of a stream; none if the stream does not exist.
-pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, ServerError> {
-    match link.ask_for(MESSAGES_OF_EXTENT, &["XINFO", "STREAM", key], read_extent) {
-        Err(ServerError::Refused(line)) if line.contains("no such key") => Ok(None),
+pub(crate) fn request_extent(link: &mut RedisConnection, key: &str) -> Result<Option<StreamExtent>, RedisServerError> {
+    match link.request_messages(EXTENT_MESSAGES, &["XINFO", "STREAM", key], read_extent) {
+        Err(RedisServerError::Refused(line)) if line.contains("no such key") => Ok(None),
         known => known.map(Some),
     }
 }
 
 /// Requests an entry by its id, and returns whether it was received before, as far as its number shows: a stream that
 /// was created again may have the same id. None if there is no such entry.
-pub(crate) fn is_seen(link: &mut Link, key: &str, id: Id, before: &OriginTracker) -> Result<Option<bool>, ServerError> {
+pub(crate) fn was_received(
+    link: &mut RedisConnection,
+    key: &str,
+    id: EntryId,
+    before: &MessageIdTracker,
+) -> Result<Option<bool>, RedisServerError> {
     let (id, mut is_seen) = (id.to_string(), None);
-    link.ask_for(1, &["XRANGE", key, &id, &id], |items| {
+    link.request_messages(1, &["XRANGE", key, &id, &id], |items| {
         read_entries(items, &mut |entry| {
-            let origin = wire::decode(entry.bytes).and_then(|message| message.origin);
+            let origin = wire::decode(entry.bytes).and_then(|message| message.id);
             is_seen = Some(origin.is_none_or(|origin| before.has_seen(origin)));
         })
     })?;
@@ -211,39 +216,39 @@ pub(crate) fn is_seen(link: &mut Link, key: &str, id: Id, before: &OriginTracker
 }
 
 /// Removes a stream with all its entries.
-pub(crate) fn remove(link: &mut Link, key: &str) -> Result<(), ServerError> {
-    link.ask(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
+pub(crate) fn remove(link: &mut RedisConnection, key: &str) -> Result<(), RedisServerError> {
+    link.request(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
 }
 
 /// Appends the request whose answer [`read_extent`] reads.
-pub(crate) fn ask_extent(out: &mut Vec<u8>, key: &str) {
+pub(crate) fn append_extent_request(out: &mut Vec<u8>, key: &str) {
     resp::command(out, &["XINFO", "STREAM", key]);
 }
 
 /// Appends the request for the number of entries of a stream; the answer is 0 if the stream does not exist.
-pub(crate) fn ask_length(out: &mut Vec<u8>, key: &str) {
+pub(crate) fn append_length_request(out: &mut Vec<u8>, key: &str) {
     resp::command(out, &["XLEN", key]);
 }
 
 /// Reads the extent of a stream.
-pub(crate) fn read_extent(items: &mut Items<'_>) -> Result<Extent, Malformed> {
-    let (mut first, mut last, mut length, mut added, mut deleted) = (None, None, 0, None, Id::START);
+pub(crate) fn read_extent(items: &mut RespReader<'_>) -> Result<StreamExtent, RespError> {
+    let (mut first, mut last, mut length, mut added, mut deleted) = (None, None, 0, None, EntryId::START);
     for _ in 0..items.array()? / 2 {
         match items.bulk()? {
             b"length" => length = count(items)?,
             b"entries-added" => added = Some(count(items)?),
-            b"max-deleted-entry-id" => deleted = Id::read(items)?,
-            b"last-generated-id" => last = Some(Id::read(items)?),
-            b"first-entry" => first = Entry::read(items)?.map(|entry| entry.id),
+            b"max-deleted-entry-id" => deleted = EntryId::read(items)?,
+            b"last-generated-id" => last = Some(EntryId::read(items)?),
+            b"first-entry" => first = StreamEntry::read(items)?.map(|entry| entry.id),
             _ => {
                 items.skip()?;
             }
         }
     }
-    Ok(Extent { first, last: last.ok_or(UNEXPECTED)?, length, added, deleted })
+    Ok(StreamExtent { first, last: last.ok_or(UNEXPECTED)?, length, added, deleted })
 }
 
-fn count(items: &mut Items<'_>) -> Result<u64, Malformed> {
+fn count(items: &mut RespReader<'_>) -> Result<u64, RespError> {
     u64::try_from(items.integer()?).map_err(|_| UNEXPECTED)
 }
 
@@ -262,10 +267,10 @@ mod tests {
             a: (u64, u64),
             b: (u64, u64),
         ) {
-            let [first, second] = [a, b].map(|(ms, number)| Id { ms, number });
-            prop_assert_eq!(Id::parse(first.to_string().as_bytes()), Ok(first));
+            let [first, second] = [a, b].map(|(ms, number)| EntryId { ms, number });
+            prop_assert_eq!(EntryId::parse(first.to_string().as_bytes()), Ok(first));
             prop_assert_eq!(first.cmp(&second), a.cmp(&b));
-            prop_assert!(Id::START <= first);
+            prop_assert!(EntryId::START <= first);
         }
     }
 
@@ -289,8 +294,8 @@ mod tests {
             let mut reply = b"*2\r\n$3\r\n7-0\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n".to_vec();
             resp::bulk(&mut reply, &[&name]);
             resp::bulk(&mut reply, &[&value]);
-            let entry = Entry::read(&mut Items::of(&reply)).unwrap().expect("it is no null");
-            let read: serde_json::Map<String, Value> = serde_json::from_slice(&entry.foreign().unwrap()).unwrap();
+            let entry = StreamEntry::read(&mut RespReader::new(&reply)).unwrap().expect("it is no null");
+            let read: serde_json::Map<String, Value> = serde_json::from_slice(&entry.to_json().unwrap()).unwrap();
             prop_assume!(name != b"a");
             let (read_name, read_value) = read.iter().find(|(name, _)| *name != "a").expect("it is there");
             prop_assert_eq!(back(read_name, read_value), (name, value));
@@ -300,7 +305,7 @@ mod tests {
     #[test]
     fn what_is_no_id_is_refused() {
         for text in [&b""[..], b"1", b"-", b"1-", b"-1", b"1-x", b"1-2-3", b"18446744073709551616-0", b"\xff-1"] {
-            assert_eq!(Id::parse(text), Err(UNEXPECTED), "{text:?}");
+            assert_eq!(EntryId::parse(text), Err(UNEXPECTED), "{text:?}");
         }
     }
 
@@ -312,14 +317,14 @@ mod tests {
             *2\r\n$3\r\n8-0\r\n*2\r\n$1\r\nx\r\n$1\r\ny\r\n\
             $-1\r\n";
         let mut found = Vec::new();
-        let mut note = |entry: Entry<'_>| {
-            let foreign = String::from_utf8(entry.foreign().unwrap().into_owned()).unwrap();
+        let mut note = |entry: StreamEntry<'_>| {
+            let foreign = String::from_utf8(entry.to_json().unwrap().into_owned()).unwrap();
             found.push(format!("{} {} {foreign}", entry.id, entry.bytes.escape_ascii()));
         };
-        read_reply(&mut Items::of(reply), &mut note).unwrap();
+        read_reply(&mut RespReader::new(reply), &mut note).unwrap();
         assert_eq!(found, ["7-0 hi hi", r#"7-1 ! {"x":"y","m":"!"}"#, r#"8-0  {"x":"y"}"#]);
         for nothing in [&b"*-1\r\n"[..], b"*0\r\n"] {
-            read_reply(&mut Items::of(nothing), &mut |entry| panic!("{entry:?} from nothing")).unwrap();
+            read_reply(&mut RespReader::new(nothing), &mut |entry| panic!("{entry:?} from nothing")).unwrap();
         }
     }
 }

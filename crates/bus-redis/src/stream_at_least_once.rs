@@ -15,78 +15,78 @@
 
 use std::time::Duration;
 
-use tickpath_bus_api::{Pulled, QueueConfig};
+use tickpath_bus_api::{PulledMessage, QueueConfig};
 use tickpath_clock::HostClock;
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::moment::Moment;
-use crate::portion::Portion;
-use crate::puller::{Queue, SHORTEST_SLEEP, message};
+use crate::batch_size::BatchSizer;
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::host_instant::HostInstant;
+use crate::puller::{MIN_SLEEP, RedisQueue, decode_message};
 use crate::server::TIMEOUT;
-use crate::stream::{Id, read_reply};
-use crate::stream_group::Consumer;
+use crate::stream::{EntryId, read_reply};
+use crate::stream_group::GroupConsumer;
 
 /// Interval at which an idle puller looks for entries that others returned, in nanoseconds.
-const LOOK_NS: u64 = 100_000_000;
+const IDLE_CLAIM_NS: u64 = 100_000_000;
 
 /// Interval at which a busy puller does so, in nanoseconds.
-const BUSY_LOOK_NS: u64 = 1_000_000_000;
+const BUSY_CLAIM_NS: u64 = 1_000_000_000;
 
 /// Max number of entries in one command.
-const MOST_IDS: usize = 1000;
+const MAX_IDS: usize = 1000;
 
 /// Max time by which the server may find a silence limit exceeded too early, as it counts whole milliseconds, in
 /// nanoseconds.
-const ROUNDED_NS: u64 = 2_000_000;
+const ROUNDING_NS: u64 = 2_000_000;
 
 /// State of one puller.
 pub(crate) struct StreamAtLeastOnce {
-    consumer: Consumer,
+    consumer: GroupConsumer,
     silence_ns: u64,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
     /// Time of the last heartbeat.
-    renewed: Moment,
+    last_heartbeat: HostInstant,
     /// Time since which the held entries are certain: no other puller can claim them before half of the silence limit
     /// has passed. None if others may have them already.
-    sure: Option<Moment>,
+    owned_since: Option<HostInstant>,
     /// Time of the last claim.
-    looked: Moment,
+    last_claim: HostInstant,
     /// Entry at which the next claim continues.
-    next: Id,
+    claim_cursor: EntryId,
     /// True if an entry was returned, and not all pending entries were scanned since.
     has_given_back: bool,
-    portion: Portion,
-    held: Held,
+    portion: BatchSizer,
+    pending: PendingEntries,
     /// Entry that came during a sleep, and a time at which it had not come yet.
-    kept: Option<(Moment, Id, Vec<u8>)>,
+    prefetched: Option<(HostInstant, EntryId, Vec<u8>)>,
 }
 
 /// Entries handed over and not acknowledged: tag and id, in the order of arrival.
 #[derive(Default)]
-struct Held {
+struct PendingEntries {
     /// Tag of the last entry.
     newest: u64,
-    entries: Vec<(u64, Id)>,
+    entries: Vec<(u64, EntryId)>,
 }
 
-impl Held {
+impl PendingEntries {
     /// Adds an entry; returns its tag.
-    fn add(&mut self, id: Id) -> u64 {
+    fn add(&mut self, id: EntryId) -> u64 {
         self.newest += 1;
         self.entries.push((self.newest, id));
         self.newest
     }
 
     /// Adds an entry that may be held already, and replaces its tag.
-    fn add_again(&mut self, id: Id) -> u64 {
+    fn add_redelivered(&mut self, id: EntryId) -> u64 {
         self.entries.retain(|&(_, held)| held != id);
         self.add(id)
     }
 
     /// Returns the entry of a tag.
-    fn entry(&self, tag: u64) -> Option<Id> {
+    fn id_of(&self, tag: u64) -> Option<EntryId> {
         let at = self.entries.binary_search_by_key(&tag, |&(tag, _)| tag);
         at.ok().map(|at| self.entries[at].1)
     }
@@ -97,8 +97,8 @@ impl Held {
     }
 
     /// Returns the ids of all entries, in the order of the stream.
-    fn ids(&self) -> Vec<Id> {
-        let mut ids: Vec<Id> = self.entries.iter().map(|&(_, id)| id).collect();
+    fn ids(&self) -> Vec<EntryId> {
+        let mut ids: Vec<EntryId> = self.entries.iter().map(|&(_, id)| id).collect();
         ids.sort_unstable();
         ids
     }
@@ -107,73 +107,73 @@ impl Held {
 impl StreamAtLeastOnce {
     /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
-        let now = Moment::now(clock);
+        let now = HostInstant::now(clock);
         Self {
-            consumer: Consumer::new(queue, config, clock),
+            consumer: GroupConsumer::new(queue, config, clock),
             silence_ns: config.silence_ns,
             foreign: config.foreign,
-            renewed: now,
-            sure: None,
-            looked: now,
-            next: Id::START,
+            last_heartbeat: now,
+            owned_since: None,
+            last_claim: now,
+            claim_cursor: EntryId::START,
             has_given_back: false,
-            portion: Portion::new(),
-            held: Held::default(),
-            kept: None,
+            portion: BatchSizer::new(),
+            pending: PendingEntries::default(),
+            prefetched: None,
         }
     }
 
     /// Returns the entry that came during a sleep: any puller can claim it, unless another one already has.
-    fn return_kept(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        let Some((_, id, _)) = self.kept.take() else { return Ok(()) };
-        (self.next, self.has_given_back) = (Id::START, true);
-        link.tell(&self.consumer.giving_back_unseen(id))
+    fn return_prefetched(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        let Some((_, id, _)) = self.prefetched.take() else { return Ok(()) };
+        (self.claim_cursor, self.has_given_back) = (EntryId::START, true);
+        link.send_unanswered(&self.consumer.return_undelivered_command(id))
     }
 
     /// Sends a heartbeat when one is due. Entries that others have claimed stay theirs.
-    fn renew(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        if !self.renewed.is_past(self.silence_ns / 3) {
+    fn send_heartbeat(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        if !self.last_heartbeat.is_older_than(self.silence_ns / 3) {
             return Ok(());
         }
-        self.renewed = self.renewed.restarted();
-        self.sure = self.is_sure().then_some(self.renewed);
-        for ids in self.held.ids().chunks(MOST_IDS) {
-            link.tell(&self.consumer.holding(ids))?;
+        self.last_heartbeat = self.last_heartbeat.restarted();
+        self.owned_since = self.owns_pending().then_some(self.last_heartbeat);
+        for ids in self.pending.ids().chunks(MAX_IDS) {
+            link.send_unanswered(&self.consumer.reset_idle_command(ids))?;
         }
         Ok(())
     }
 
     /// Returns whether no other puller can have the held entries.
-    fn is_sure(&self) -> bool {
-        self.sure.is_some_and(|since| !since.is_past(self.silence_ns.saturating_sub(ROUNDED_NS) / 2))
+    fn owns_pending(&self) -> bool {
+        self.owned_since.is_some_and(|since| !since.is_older_than(self.silence_ns.saturating_sub(ROUNDING_NS) / 2))
     }
 
     /// Starts a request for entries. If none are held, those that come are certain from now on.
-    fn begin(&mut self) {
-        if self.held.entries.is_empty() && self.kept.is_none() {
-            self.sure = Some(self.looked.restarted());
+    fn mark_owned(&mut self) {
+        if self.pending.entries.is_empty() && self.prefetched.is_none() {
+            self.owned_since = Some(self.last_claim.restarted());
         }
     }
 
     /// Takes entries never delivered before.
-    fn take_fresh(
+    fn take_new(
         &mut self,
-        link: &mut Link,
+        link: &mut RedisConnection,
         limit: usize,
-        handler: &mut dyn FnMut(Pulled<'_>),
-    ) -> Result<(), ServerError> {
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError> {
         let asked = self.portion.limit(limit);
-        self.consumer.ask(link, asked, &[])?;
-        let (held, portion, foreign) = (&mut self.held, &mut self.portion, self.foreign);
+        self.consumer.request_new(link, asked, &[])?;
+        let (held, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
-        link.answer_of(asked, TIMEOUT, |items| {
+        link.receive_messages(asked, TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
-                let whole = entry.whole();
-                portion.came(whole.len());
-                match message(&whole, foreign) {
+                let whole = entry.message_or_json();
+                portion.record_size(whole.len());
+                match decode_message(&whole, foreign) {
                     Ok(message) => {
                         let tag = held.add(entry.id);
-                        handler(Pulled { message, redelivered: false, deliveries: Some(1), tag });
+                        handler(PulledMessage { message, redelivered: false, deliveries: Some(1), tag });
                     }
                     // The foreign entry stays as it is, in the stream.
                     Err(refused) => outcome = Err(refused),
@@ -184,138 +184,144 @@ impl StreamAtLeastOnce {
     }
 
     /// Claims entries that others returned, or held when they died.
-    fn take_again(
+    fn claim_returned(
         &mut self,
-        link: &mut Link,
+        link: &mut RedisConnection,
         limit: usize,
-        handler: &mut dyn FnMut(Pulled<'_>),
-    ) -> Result<(), ServerError> {
-        self.looked = self.looked.restarted();
-        let (held, portion, foreign) = (&mut self.held, &mut self.portion, self.foreign);
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError> {
+        self.last_claim = self.last_claim.restarted();
+        let (held, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
         let limit = portion.limit(limit);
-        self.next = self.consumer.claim(link, limit, self.next, &mut |entry, deliveries| {
-            let whole = entry.whole();
-            portion.came(whole.len());
-            match message(&whole, foreign) {
+        self.claim_cursor = self.consumer.claim(link, limit, self.claim_cursor, &mut |entry, deliveries| {
+            let whole = entry.message_or_json();
+            portion.record_size(whole.len());
+            match decode_message(&whole, foreign) {
                 Ok(message) => {
-                    let tag = held.add_again(entry.id);
-                    handler(Pulled { message, redelivered: true, deliveries: Some(deliveries), tag });
+                    let tag = held.add_redelivered(entry.id);
+                    handler(PulledMessage { message, redelivered: true, deliveries: Some(deliveries), tag });
                 }
                 Err(refused) => outcome = Err(refused),
             }
         })?;
-        if self.next == Id::START {
+        if self.claim_cursor == EntryId::START {
             self.has_given_back = false;
         }
         outcome
     }
 
     /// Takes entries: a kept one, returned ones or new ones.
-    fn take_some(
+    fn take_batch(
         &mut self,
-        link: &mut Link,
+        link: &mut RedisConnection,
         limit: usize,
-        handler: &mut dyn FnMut(Pulled<'_>),
-    ) -> Result<(), ServerError> {
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError> {
         // Another puller may have got it meanwhile, and acknowledged it.
-        if self.kept.as_ref().is_some_and(|(before, ..)| before.is_past(self.silence_ns / 2)) {
-            self.return_kept(link)?;
+        if self.prefetched.as_ref().is_some_and(|(before, ..)| before.is_older_than(self.silence_ns / 2)) {
+            self.return_prefetched(link)?;
         }
-        if let Some((_, id, bytes)) = self.kept.take() {
-            let message = message(&bytes, self.foreign)?;
-            handler(Pulled { message, redelivered: false, deliveries: Some(1), tag: self.held.add(id) });
+        if let Some((_, id, bytes)) = self.prefetched.take() {
+            let message = decode_message(&bytes, self.foreign)?;
+            handler(PulledMessage { message, redelivered: false, deliveries: Some(1), tag: self.pending.add(id) });
             return Ok(());
         }
-        self.renew(link)?;
-        self.begin();
-        let before = self.held.newest;
+        self.send_heartbeat(link)?;
+        self.mark_owned();
+        let before = self.pending.newest;
         // Also on a stream that always has new entries: entries of dead pullers must not wait for an empty stream.
-        if self.has_given_back || self.looked.is_past(BUSY_LOOK_NS.min(self.silence_ns)) {
-            self.take_again(link, limit, handler)?;
-            if self.held.newest > before {
+        if self.has_given_back || self.last_claim.is_older_than(BUSY_CLAIM_NS.min(self.silence_ns)) {
+            self.claim_returned(link, limit, handler)?;
+            if self.pending.newest > before {
                 return Ok(());
             }
         }
-        self.take_fresh(link, limit, handler)?;
-        let is_empty = self.held.newest == before;
-        let is_due = self.next != Id::START || self.looked.is_past(LOOK_NS.min(self.silence_ns / 2));
-        if is_empty && is_due { self.take_again(link, limit, handler) } else { Ok(()) }
+        self.take_new(link, limit, handler)?;
+        let is_empty = self.pending.newest == before;
+        let is_due = self.claim_cursor != EntryId::START
+            || self.last_claim.is_older_than(IDLE_CLAIM_NS.min(self.silence_ns / 2));
+        if is_empty && is_due { self.claim_returned(link, limit, handler) } else { Ok(()) }
     }
 }
 
-impl Queue for StreamAtLeastOnce {
+impl RedisQueue for StreamAtLeastOnce {
     const GIVES_BACK: bool = true;
 
     fn name(&self) -> &str {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError> {
+    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError> {
         // A server that has come back may have given them to others, and the last heartbeat may not have arrived.
-        self.sure = None;
+        self.owned_since = None;
         self.consumer.join(link)?;
         if !has_kept_all {
-            self.return_kept(link)?;
+            self.return_prefetched(link)?;
         }
-        Ok(self.consumer.has_changed())
+        Ok(self.consumer.take_replaced())
     }
 
-    fn forget(&mut self) {
-        self.consumer.forget();
+    fn accept_any_queue(&mut self) {
+        self.consumer.accept_any_stream();
     }
 
-    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        self.take_some(link, limit, handler)?;
+    fn fetch(
+        &mut self,
+        link: &mut RedisConnection,
+        limit: usize,
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError> {
+        self.take_batch(link, limit, handler)?;
         self.consumer.check(link)
     }
 
-    fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
-        if self.kept.is_some() {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+        if self.prefetched.is_some() {
             return Ok(());
         }
-        self.renew(link)?;
-        self.begin();
-        let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(SHORTEST_SLEEP);
-        let before = self.renewed.restarted();
-        self.consumer.ask(link, 1, &["BLOCK", &timeout.as_millis().to_string()])?;
-        let kept = &mut self.kept;
-        link.answer_of(1, timeout + TIMEOUT, |items| {
-            read_reply(items, &mut |entry| *kept = Some((before, entry.id, entry.whole().into_owned())))
+        self.send_heartbeat(link)?;
+        self.mark_owned();
+        let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(MIN_SLEEP);
+        let before = self.last_heartbeat.restarted();
+        self.consumer.request_new(link, 1, &["BLOCK", &timeout.as_millis().to_string()])?;
+        let kept = &mut self.prefetched;
+        link.receive_messages(1, timeout + TIMEOUT, |items| {
+            read_reply(items, &mut |entry| *kept = Some((before, entry.id, entry.message_or_json().into_owned())))
         })?;
         self.consumer.check(link)
     }
 
-    fn is_holding(&self) -> bool {
-        !self.held.entries.is_empty()
+    fn has_unacknowledged(&self) -> bool {
+        !self.pending.entries.is_empty()
     }
 
-    fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
         let mut others = 0;
-        for ids in self.held.ids().chunks(MOST_IDS) {
+        for ids in self.pending.ids().chunks(MAX_IDS) {
             // An acknowledged entry is never delivered again, however long the command took.
-            let is_done = self.is_sure() && self.consumer.acknowledge_own(link, ids)? == ids.len();
+            let is_done = self.owns_pending() && self.consumer.acknowledge_own(link, ids)? == ids.len();
             if !is_done {
                 others += self.consumer.acknowledge(link, ids)?;
             }
         }
-        self.held.entries.clear();
-        if others > 0 { Err(ServerError::NotAcknowledged(others as u64)) } else { Ok(()) }
+        self.pending.entries.clear();
+        if others > 0 { Err(RedisServerError::NotAcknowledged(others as u64)) } else { Ok(()) }
     }
 
-    fn give_back(&mut self, link: &mut Link, tag: u64) -> Result<bool, ServerError> {
-        let Some(id) = self.held.entry(tag) else { return Ok(false) };
-        link.send(&self.consumer.giving_back(&[id]))?;
-        let count = link.answer(TIMEOUT, |items| items.integer())?;
-        self.held.remove(tag);
-        (self.next, self.has_given_back) = (Id::START, true);
+    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> Result<bool, RedisServerError> {
+        let Some(id) = self.pending.id_of(tag) else { return Ok(false) };
+        link.send(&self.consumer.give_back_command(&[id]))?;
+        let count = link.receive_reply(TIMEOUT, |items| items.integer())?;
+        self.pending.remove(tag);
+        (self.claim_cursor, self.has_given_back) = (EntryId::START, true);
         Ok(count > 0)
     }
 
-    fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        self.return_kept(link)?;
-        for ids in self.held.ids().chunks(MOST_IDS) {
-            link.tell(&self.consumer.giving_back(ids))?;
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        self.return_prefetched(link)?;
+        for ids in self.pending.ids().chunks(MAX_IDS) {
+            link.send_unanswered(&self.consumer.give_back_command(ids))?;
         }
         self.consumer.leave(link)
     }
@@ -323,7 +329,7 @@ impl Queue for StreamAtLeastOnce {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_bus_api::Delivery;
+    use tickpath_bus_api::DeliveryGuarantee;
 
     use super::*;
 
@@ -331,18 +337,18 @@ mod tests {
     fn nobody_is_sure_of_what_others_may_claim_at_once() {
         let clock = HostClock::get().unwrap();
         let puller = |silence_ns| {
-            let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
+            let config = QueueConfig { silence_ns, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
             StreamAtLeastOnce::new("orders", &config, clock)
         };
         // The server may treat a silence limit of a millisecond as exceeded at once.
-        for silence_ns in [0, 1, 1_000_000, ROUNDED_NS] {
+        for silence_ns in [0, 1, 1_000_000, ROUNDING_NS] {
             let mut hasty = puller(silence_ns);
-            hasty.begin();
-            assert!(!hasty.is_sure(), "{silence_ns}");
+            hasty.mark_owned();
+            assert!(!hasty.owns_pending(), "{silence_ns}");
         }
         let mut patient = puller(3_600_000_000_000);
-        assert!(!patient.is_sure(), "it has asked for nothing");
-        patient.begin();
-        assert!(patient.is_sure());
+        assert!(!patient.owns_pending(), "it has asked for nothing");
+        patient.mark_owned();
+        assert!(patient.owns_pending());
     }
 }

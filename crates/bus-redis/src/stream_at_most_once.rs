@@ -2,74 +2,79 @@
 
 use std::time::Duration;
 
-use tickpath_bus_api::{Pulled, QueueConfig};
+use tickpath_bus_api::{PulledMessage, QueueConfig};
 use tickpath_clock::HostClock;
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::portion::Portion;
-use crate::puller::{Queue, message};
+use crate::batch_size::BatchSizer;
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::puller::{RedisQueue, decode_message};
 use crate::resp;
 use crate::server::TIMEOUT;
-use crate::stream::{Id, read_reply};
-use crate::stream_group::Consumer;
+use crate::stream::{EntryId, read_reply};
+use crate::stream_group::GroupConsumer;
 
 /// State of one puller.
 pub(crate) struct StreamAtMostOnce {
-    consumer: Consumer,
+    consumer: GroupConsumer,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
-    portion: Portion,
+    portion: BatchSizer,
     /// Message that came during a sleep.
-    kept: Option<Vec<u8>>,
+    prefetched: Option<Vec<u8>>,
 }
 
 impl StreamAtMostOnce {
     /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
-        let consumer = Consumer::new(queue, config, clock);
-        Self { consumer, foreign: config.foreign, portion: Portion::new(), kept: None }
+        let consumer = GroupConsumer::new(queue, config, clock);
+        Self { consumer, foreign: config.foreign, portion: BatchSizer::new(), prefetched: None }
     }
 
     /// Deletes entries without waiting for the reply: they are not delivered again in any case.
-    fn delete(&self, link: &mut Link, ids: &[Id]) -> Result<(), ServerError> {
-        if ids.is_empty() { Ok(()) } else { link.tell(&self.consumer.deleting(ids)) }
+    fn delete(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<(), RedisServerError> {
+        if ids.is_empty() { Ok(()) } else { link.send_unanswered(&self.consumer.delete_command(ids)) }
     }
 }
 
-impl Queue for StreamAtMostOnce {
-    const TAKES_AWAY: bool = true;
+impl RedisQueue for StreamAtMostOnce {
+    const REMOVES_ON_READ: bool = true;
 
     fn name(&self) -> &str {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut Link, _has_kept_all: bool) -> Result<bool, ServerError> {
+    fn resume(&mut self, link: &mut RedisConnection, _has_kept_all: bool) -> Result<bool, RedisServerError> {
         self.consumer.join(link)?;
-        Ok(self.consumer.has_changed())
+        Ok(self.consumer.take_replaced())
     }
 
-    fn forget(&mut self) {
-        self.consumer.forget();
+    fn accept_any_queue(&mut self) {
+        self.consumer.accept_any_stream();
     }
 
-    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        if let Some(bytes) = self.kept.take() {
-            handler(Pulled::plain(message(&bytes, self.foreign)?, false));
+    fn fetch(
+        &mut self,
+        link: &mut RedisConnection,
+        limit: usize,
+        handler: &mut dyn FnMut(PulledMessage<'_>),
+    ) -> Result<(), RedisServerError> {
+        if let Some(bytes) = self.prefetched.take() {
+            handler(PulledMessage::without_tag(decode_message(&bytes, self.foreign)?, false));
             return Ok(());
         }
         let asked = self.portion.limit(limit);
-        self.consumer.ask(link, asked, &["NOACK"])?;
+        self.consumer.request_new(link, asked, &["NOACK"])?;
         let (mut ids, mut outcome) = (Vec::new(), Ok(()));
         let (portion, foreign) = (&mut self.portion, self.foreign);
-        link.answer_of(asked, TIMEOUT, |items| {
+        link.receive_messages(asked, TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
-                let whole = entry.whole();
-                portion.came(whole.len());
-                match message(&whole, foreign) {
+                let whole = entry.message_or_json();
+                portion.record_size(whole.len());
+                match decode_message(&whole, foreign) {
                     Ok(message) => {
                         ids.push(entry.id);
-                        handler(Pulled::plain(message, false));
+                        handler(PulledMessage::without_tag(message, false));
                     }
                     // The foreign entry stays in the stream.
                     Err(refused) => outcome = Err(refused),
@@ -81,18 +86,18 @@ impl Queue for StreamAtMostOnce {
         self.consumer.check(link)
     }
 
-    fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
-        if self.kept.is_some() {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+        if self.prefetched.is_some() {
             return Ok(());
         }
-        self.consumer.ask(link, 1, &["NOACK", "BLOCK", &timeout.as_millis().to_string()])?;
+        self.consumer.request_new(link, 1, &["NOACK", "BLOCK", &timeout.as_millis().to_string()])?;
         let (mut ids, foreign) = (Vec::new(), self.foreign);
-        let kept = &mut self.kept;
-        link.answer_of(1, timeout + TIMEOUT, |items| {
+        let kept = &mut self.prefetched;
+        link.receive_messages(1, timeout + TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
-                let bytes = entry.whole().into_owned();
+                let bytes = entry.message_or_json().into_owned();
                 // A foreign entry stays in the stream; the next call reports it.
-                if message(&bytes, foreign).is_ok() {
+                if decode_message(&bytes, foreign).is_ok() {
                     ids.push(entry.id);
                 }
                 *kept = Some(bytes);
@@ -102,21 +107,21 @@ impl Queue for StreamAtMostOnce {
         self.consumer.check(link)
     }
 
-    fn is_holding(&self) -> bool {
+    fn has_unacknowledged(&self) -> bool {
         false
     }
 
-    fn acknowledge(&mut self, _link: &mut Link) -> Result<(), ServerError> {
+    fn acknowledge(&mut self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
         Ok(())
     }
 
-    fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
         // A foreign entry is still in the stream.
-        if let Some(bytes) = self.kept.take().filter(|bytes| message(bytes, self.foreign).is_ok()) {
-            let mut command = self.consumer.adding();
+        if let Some(bytes) = self.prefetched.take().filter(|bytes| decode_message(bytes, self.foreign).is_ok()) {
+            let mut command = self.consumer.add_command();
             resp::bulk(&mut command, &[&bytes]);
             link.send(&command)?;
-            link.answer(TIMEOUT, |items| items.bulk().map(|_| ()))?;
+            link.receive_reply(TIMEOUT, |items| items.bulk().map(|_| ()))?;
         }
         self.consumer.leave(link)
     }

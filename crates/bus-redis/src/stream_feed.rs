@@ -25,63 +25,66 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tickpath_bus_api::{Event, Foreign, Gap, OriginTracker, Start, wire};
+use tickpath_bus_api::{ForeignMessage, Gap, MessageIdTracker, StartPosition, SubscriptionEvent, wire};
 
-use crate::error::ServerError;
-use crate::info::Run;
-use crate::link::Link;
-use crate::moment::Moment;
-use crate::resp::{self, Item, Items};
-use crate::server::Server;
-use crate::stream::{Entry, Extent, Id, MESSAGES_OF_EXTENT, ask_extent, ask_length, extent, is_seen, read_extent};
-use crate::stream_progress::{Found, Progress};
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::host_instant::HostInstant;
+use crate::info::DataIdentity;
+use crate::resp::{self, RespItem, RespReader};
+use crate::server::RedisEndpoint;
+use crate::stream::{
+    EXTENT_MESSAGES, EntryId, StreamEntry, StreamExtent, append_extent_request, append_length_request, read_extent,
+    request_extent, was_received,
+};
+use crate::stream_position::{StreamPosition, StreamResumeState};
 
 /// Max number of entries in one answer.
-const MOST_ENTRIES: &str = "64";
+const MAX_ENTRIES: &str = "64";
 
 /// Time that an `XREAD` waits for entries, in milliseconds.
-const QUESTION_MS: &str = "1000";
+const BLOCK_MS: &str = "1000";
 
 /// Endless wait, for a reader that polls rarely: entries after the end of a finite wait would be found one poll later.
-const ENDLESS_MS: &str = "0";
+const BLOCK_FOREVER_MS: &str = "0";
 
 /// Time without a poll after which a reader counts as polling rarely, in nanoseconds.
-const RARELY_NS: u64 = 900_000_000;
+const RARE_POLL_NS: u64 = 900_000_000;
 
 /// Interval of requests for the stream's length, in nanoseconds: one with each `XREAD` that ends without entries.
-const LOOK_NS: u64 = 900_000_000;
+const LENGTH_CHECK_NS: u64 = 900_000_000;
 
 /// Max number of publishers that are remembered; beyond it the set is cleared and learned again.
-const MOST_PUBLISHERS: usize = 1024;
+const MAX_PUBLISHERS: usize = 1024;
 
 /// Connection that feeds a subscription.
-pub(crate) struct Feed {
-    link: Link,
-    pub progress: Progress,
+pub(crate) struct StreamFeed {
+    link: RedisConnection,
+    pub progress: StreamPosition,
     /// Entries of the current answer that are still to be read.
-    left: usize,
+    entries_left: usize,
     /// True if the current entries will be read again, after the server's count.
     is_stale: bool,
     /// Request whose answer comes before the entries.
-    ahead: Ahead,
+    preflight: ReadPreflight,
     /// Time of the reader's last request, empty poll or sleep.
-    seen: Moment,
+    last_poll: HostInstant,
     /// Time of the reader's last request.
-    asked: Moment,
+    last_request: HostInstant,
     /// True if the `XREAD` in flight waits without end.
     is_endless: bool,
     /// True if the reader was polling rarely on the previous connection.
-    looks_rarely: bool,
+    polls_rarely: bool,
     /// Longest silence of the server before the connection counts as dead.
     silence: Duration,
     /// Time of the last request for the stream's length or the server's count.
-    looked: Moment,
-    need: Need,
+    last_check: HostInstant,
+    count_need: CountNeed,
 }
 
 /// Request sent before an `XREAD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ahead {
+enum ReadPreflight {
     Nothing,
     /// Number of entries in the stream.
     Length,
@@ -93,17 +96,17 @@ enum Ahead {
 
 /// Reason for the next `XREAD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum ReadReason {
     /// The previous entries have come.
     Next,
     /// The previous `XREAD` timed out.
-    Again,
+    TimedOut,
     /// The server's count is needed first.
     Counting,
 }
 
 /// Conditions under which the server's count is needed.
-struct Need {
+struct CountNeed {
     /// True if it is needed after each answer.
     always: bool,
     /// True if the current answer was preceded by a count.
@@ -111,111 +114,119 @@ struct Need {
     /// True if the length suggests that unread entries are gone: the count follows when the next check is due.
     is_suspected: bool,
     /// Number of gone entries when it was last certain whether they are a loss; none if the server does not count.
-    gone: Option<u64>,
+    trimmed_count: Option<u64>,
     /// Publishers whose messages have come.
     publishers: HashSet<u64>,
 }
 
-impl Feed {
+impl StreamFeed {
     /// Connects and sends the first `XREAD`; later messages are not missed.
-    pub fn begin(server: &Server, topic: &str, start: Start) -> Result<Self, ServerError> {
-        let mut link = Link::open_ready(server)?;
-        let run = Run::ask(&mut link)?;
-        let extent = extent(&mut link, topic)?;
+    pub fn begin(server: &RedisEndpoint, topic: &str, start: StartPosition) -> Result<Self, RedisServerError> {
+        let mut link = RedisConnection::open_ready(server)?;
+        let run = DataIdentity::request(&mut link)?;
+        let extent = request_extent(&mut link, topic)?;
         let (place, read) = match (start, extent) {
-            (_, None) => (Id::START, Some(0)),
-            (Start::Now, Some(extent)) => (extent.last, extent.added),
-            (Start::Oldest | Start::Sequence(_) | Start::After(_), Some(extent)) => (Id::START, extent.gone()),
+            (_, None) => (EntryId::START, Some(0)),
+            (StartPosition::Now, Some(extent)) => (extent.last, extent.added),
+            (StartPosition::Oldest | StartPosition::Sequence(_) | StartPosition::After(_), Some(extent)) => {
+                (EntryId::START, extent.trimmed_count())
+            }
         };
-        Self::asking(link, topic, Progress::begin(place, read, run), extent, server, false)
+        Self::start_reading(link, topic, StreamPosition::begin(place, read, run), extent, server, false)
     }
 
-    /// Reconnects and resumes after the last received entry wherever that is possible; `seen` has the numbers received
-    /// so far. With `looks_rarely` the first `XREAD` waits without end.
+    /// Reconnects and resumes after the last received entry wherever that is possible; `last_poll` has the numbers received
+    /// so far. With `polls_rarely` the first `XREAD` waits without end.
     pub fn resume(
-        server: &Server,
+        server: &RedisEndpoint,
         topic: &str,
-        before: &Progress,
-        seen: &OriginTracker,
+        before: &StreamPosition,
+        seen: &MessageIdTracker,
         looks_rarely: bool,
-    ) -> Result<Self, ServerError> {
-        let mut link = Link::open_ready(server)?;
-        let run = Run::ask(&mut link)?;
-        let at_place = is_seen(&mut link, topic, before.place(), seen)?;
+    ) -> Result<Self, RedisServerError> {
+        let mut link = RedisConnection::open_ready(server)?;
+        let run = DataIdentity::request(&mut link)?;
+        let at_place = was_received(&mut link, topic, before.last_id(), seen)?;
         let at_furthest = match before.furthest() {
-            Some(furthest) => is_seen(&mut link, topic, furthest, seen)?,
+            Some(furthest) => was_received(&mut link, topic, furthest, seen)?,
             None => None,
         };
-        let extent = extent(&mut link, topic)?;
+        let extent = request_extent(&mut link, topic)?;
         let (has_place, is_another) = (at_place == Some(true), at_place == Some(false));
         let has_furthest = at_furthest == Some(true);
-        let progress = before.resumed(Found { run, extent, has_place, is_another, has_furthest });
-        Self::asking(link, topic, progress, extent, server, looks_rarely)
+        let progress = before.resumed_on(StreamResumeState {
+            run,
+            extent,
+            has_last_entry: has_place,
+            is_replaced: is_another,
+            has_furthest,
+        });
+        Self::start_reading(link, topic, progress, extent, server, looks_rarely)
     }
 
-    fn asking(
-        link: Link,
+    fn start_reading(
+        link: RedisConnection,
         topic: &str,
-        progress: Progress,
-        extent: Option<Extent>,
-        server: &Server,
+        progress: StreamPosition,
+        extent: Option<StreamExtent>,
+        server: &RedisEndpoint,
         looks_rarely: bool,
-    ) -> Result<Self, ServerError> {
-        let (now, silence) = (Moment::now(server.clock()), server.silence());
-        let need = Need {
+    ) -> Result<Self, RedisServerError> {
+        let (now, silence) = (HostInstant::now(server.clock()), server.silence());
+        let need = CountNeed {
             always: extent.is_some_and(|extent| extent.is_trimmed()),
             is_met: false,
             is_suspected: false,
-            gone: extent.map_or(Some(0), |extent| extent.gone()),
+            trimmed_count: extent.map_or(Some(0), |extent| extent.trimmed_count()),
             publishers: HashSet::new(),
         };
-        let (seen, asked, looked, ahead) = (now, now, now, Ahead::Nothing);
+        let (seen, asked, looked, ahead) = (now, now, now, ReadPreflight::Nothing);
         let (left, is_stale, is_endless) = (0, false, false);
         let mut feed = Self {
             link,
             progress,
-            left,
+            entries_left: left,
             is_stale,
-            ahead,
-            seen,
-            asked,
+            preflight: ahead,
+            last_poll: seen,
+            last_request: asked,
             is_endless,
-            looks_rarely,
+            polls_rarely: looks_rarely,
             silence,
-            looked,
-            need,
+            last_check: looked,
+            count_need: need,
         };
-        feed.ask(topic, Why::Next)?;
+        feed.request_entries(topic, ReadReason::Next)?;
         // The count has just been requested.
-        feed.need.is_met = true;
+        feed.count_need.is_met = true;
         Ok(feed)
     }
 
-    fn ask(&mut self, topic: &str, why: Why) -> Result<(), ServerError> {
-        let place = self.progress.place().to_string();
+    fn request_entries(&mut self, topic: &str, why: ReadReason) -> Result<(), RedisServerError> {
+        let place = self.progress.last_id().to_string();
         let mut commands = Vec::with_capacity(192 + 2 * topic.len());
-        self.need.is_met = false;
-        let is_due = self.looked.is_past(LOOK_NS);
-        self.ahead = match why {
-            Why::Counting => Ahead::Count,
-            Why::Next if self.need.always => Ahead::Count,
-            Why::Next | Why::Again if !is_due => Ahead::Nothing,
-            Why::Next | Why::Again if self.need.is_suspected => Ahead::SuspectCount,
-            Why::Next | Why::Again => Ahead::Length,
+        self.count_need.is_met = false;
+        let is_due = self.last_check.is_older_than(LENGTH_CHECK_NS);
+        self.preflight = match why {
+            ReadReason::Counting => ReadPreflight::Count,
+            ReadReason::Next if self.count_need.always => ReadPreflight::Count,
+            ReadReason::Next | ReadReason::TimedOut if !is_due => ReadPreflight::Nothing,
+            ReadReason::Next | ReadReason::TimedOut if self.count_need.is_suspected => ReadPreflight::SuspectCount,
+            ReadReason::Next | ReadReason::TimedOut => ReadPreflight::Length,
         };
-        self.is_endless = self.seen.is_past(RARELY_NS) || std::mem::take(&mut self.looks_rarely);
-        let question = if self.is_endless { ENDLESS_MS } else { QUESTION_MS };
-        self.seen = self.seen.restarted();
-        self.asked = self.seen;
-        if self.ahead != Ahead::Nothing {
-            self.looked = self.seen;
+        self.is_endless = self.last_poll.is_older_than(RARE_POLL_NS) || std::mem::take(&mut self.polls_rarely);
+        let question = if self.is_endless { BLOCK_FOREVER_MS } else { BLOCK_MS };
+        self.last_poll = self.last_poll.restarted();
+        self.last_request = self.last_poll;
+        if self.preflight != ReadPreflight::Nothing {
+            self.last_check = self.last_poll;
         }
-        match self.ahead {
-            Ahead::Nothing => {}
-            Ahead::Length => ask_length(&mut commands, topic),
-            Ahead::Count | Ahead::SuspectCount => ask_extent(&mut commands, topic),
+        match self.preflight {
+            ReadPreflight::Nothing => {}
+            ReadPreflight::Length => append_length_request(&mut commands, topic),
+            ReadPreflight::Count | ReadPreflight::SuspectCount => append_extent_request(&mut commands, topic),
         }
-        resp::command(&mut commands, &["XREAD", "COUNT", MOST_ENTRIES, "BLOCK", question, "STREAMS", topic, &place]);
+        resp::command(&mut commands, &["XREAD", "COUNT", MAX_ENTRIES, "BLOCK", question, "STREAMS", topic, &place]);
         self.link.send(&commands)
     }
 
@@ -223,52 +234,52 @@ impl Feed {
     pub fn drain(
         &mut self,
         topic: &str,
-        tracker: &mut OriginTracker,
+        tracker: &mut MessageIdTracker,
         limit: usize,
-        handler: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), ServerError> {
+        handler: &mut dyn FnMut(SubscriptionEvent<'_>),
+    ) -> Result<(), RedisServerError> {
         for _ in 0..limit {
             if !self.has_more(topic)? {
                 return Ok(());
             }
             if let Some(gap) = self.progress.take_gap() {
-                tracker.told();
-                handler(Event::Gap(gap));
+                tracker.loss_reported();
+                handler(SubscriptionEvent::Gap(gap));
                 continue;
             }
             let Some(length) = self.entry_length()? else { return Ok(()) };
             if !self.is_stale
-                && let Some(entry) = Entry::read(&mut Items::of(self.link.reply(length)))?
+                && let Some(entry) = StreamEntry::read(&mut RespReader::new(self.link.reply(length)))?
             {
-                match hand_over(&entry, tracker, &mut self.need, handler)? {
-                    Handed::Over => self.progress.pass(entry.id),
-                    Handed::Missed(missed) => {
+                match hand_over(&entry, tracker, &mut self.count_need, handler)? {
+                    EntryOutcome::Delivered => self.progress.advance(entry.id),
+                    EntryOutcome::Missed(missed) => {
                         // Other publishers, which have ended, may have lost their last messages along with these.
-                        self.need.always = true;
-                        self.progress.miss(missed);
+                        self.count_need.always = true;
+                        self.progress.add_missed(missed);
                         continue;
                     }
-                    Handed::Uncounted => {
+                    EntryOutcome::CountNeeded => {
                         self.is_stale = true;
-                        self.ask(topic, Why::Counting)?;
+                        self.request_entries(topic, ReadReason::Counting)?;
                         continue;
                     }
                 }
             }
             self.link.consume(length);
-            self.left -= 1;
-            if self.left == 0 && !std::mem::take(&mut self.is_stale) {
-                self.ask(topic, Why::Next)?;
+            self.entries_left -= 1;
+            if self.entries_left == 0 && !std::mem::take(&mut self.is_stale) {
+                self.request_entries(topic, ReadReason::Next)?;
             }
         }
         Ok(())
     }
 
     /// Returns true if an entry is coming in, or a gap is to be reported first.
-    fn has_more(&mut self, topic: &str) -> Result<bool, ServerError> {
-        while self.left == 0 && !self.progress.has_gap() {
-            if self.ahead != Ahead::Nothing {
-                if !self.has_looked()? {
+    fn has_more(&mut self, topic: &str) -> Result<bool, RedisServerError> {
+        while self.entries_left == 0 && !self.progress.has_gap() {
+            if self.preflight != ReadPreflight::Nothing {
+                if !self.read_preflight()? {
                     return Ok(false);
                 }
                 continue;
@@ -276,17 +287,17 @@ impl Feed {
             match self.link.entries()? {
                 Some((entries, bytes)) => {
                     self.link.consume(bytes);
-                    self.left = entries.unwrap_or(0);
+                    self.entries_left = entries.unwrap_or(0);
                     match entries {
                         // Entries were added, and are gone already.
-                        Some(0) => self.ask(topic, Why::Counting)?,
+                        Some(0) => self.request_entries(topic, ReadReason::Counting)?,
                         Some(_) => {}
-                        None => self.ask(topic, Why::Again)?,
+                        None => self.request_entries(topic, ReadReason::TimedOut)?,
                     }
                 }
                 None => {
-                    if !self.link.receive()? && !self.prove()? {
-                        self.seen = self.seen.restarted();
+                    if !self.link.receive()? && !self.check_alive()? {
+                        self.last_poll = self.last_poll.restarted();
                         return Ok(false);
                     }
                 }
@@ -298,100 +309,101 @@ impl Feed {
     /// Checks a silent connection: fails if the server has sent nothing for `silence` though an answer was due. An
     /// endless `XREAD` has no due time, so it is unknown whether the server is gone. Returns true if bytes came in the
     /// last moment.
-    fn prove(&mut self) -> Result<bool, ServerError> {
-        if self.asked.elapsed().min(self.link.quiet()) < self.silence {
+    fn check_alive(&mut self) -> Result<bool, RedisServerError> {
+        if self.last_request.elapsed().min(self.link.idle_time()) < self.silence {
             return Ok(false);
         }
         // The process may have been preempted between the poll and the clock.
         if self.link.receive()? {
             return Ok(true);
         }
-        Err(if self.is_endless { ServerError::Unproven } else { ServerError::Silent(self.silence) })
+        Err(if self.is_endless { RedisServerError::LivenessUnknown } else { RedisServerError::Silent(self.silence) })
     }
 
     /// Reads the answer to the request before the `XREAD`, and updates the known or suspected loss. Returns false if it
     /// is incomplete.
     #[cold]
-    fn has_looked(&mut self) -> Result<bool, ServerError> {
+    fn read_preflight(&mut self) -> Result<bool, RedisServerError> {
         let Some(length) = self.entry_length()? else { return Ok(false) };
-        let mut items = Items::of(self.link.reply(length));
-        let ahead = std::mem::replace(&mut self.ahead, Ahead::Nothing);
-        if ahead == Ahead::Length {
+        let mut items = RespReader::new(self.link.reply(length));
+        let ahead = std::mem::replace(&mut self.preflight, ReadPreflight::Nothing);
+        if ahead == ReadPreflight::Length {
             // A user without the right to ask goes without the length; any other refusal meets the `XREAD`, too.
             let entries =
-                if let Some(Item::Integer(entries)) = items.item()? { u64::try_from(entries).ok() } else { None };
+                if let Some(RespItem::Integer(entries)) = items.item()? { u64::try_from(entries).ok() } else { None };
             self.link.consume(length);
-            self.need.is_suspected = entries.is_some_and(|entries| self.progress.may_lack(entries, self.need.gone));
+            self.count_need.is_suspected =
+                entries.is_some_and(|entries| self.progress.may_have_lost(entries, self.count_need.trimmed_count));
             return Ok(true);
         }
         let counted = match items.clone().item()? {
-            Some(Item::Error(line)) => Err(self.link.refusal(line)),
+            Some(RespItem::Error(line)) => Err(self.link.error_of_line(line)),
             _ => Ok(read_extent(&mut items)?),
         };
         self.link.consume(length);
-        (self.need.is_met, self.need.is_suspected) = (true, false);
+        (self.count_need.is_met, self.count_need.is_suspected) = (true, false);
         match counted {
-            Ok(now) => self.count(&now, ahead == Ahead::Count).map(|()| true),
-            Err(ServerError::Refused(line)) if line.contains("no such key") => match self.progress.place() {
+            Ok(now) => self.apply_count(&now, ahead == ReadPreflight::Count).map(|()| true),
+            Err(RedisServerError::Refused(line)) if line.contains("no such key") => match self.progress.last_id() {
                 // The stream never existed.
-                Id::START => Ok(true),
-                _ => Err(ServerError::Anew),
+                EntryId::START => Ok(true),
+                _ => Err(RedisServerError::StreamReplaced),
             },
             Err(e) => Err(e),
         }
     }
 
     /// Applies the server's count, which was needed, or was requested because of the length.
-    fn count(&mut self, now: &Extent, was_needed: bool) -> Result<(), ServerError> {
-        self.progress.count(now).map_err(|_anew| ServerError::Anew)?;
+    fn apply_count(&mut self, now: &StreamExtent, was_needed: bool) -> Result<(), RedisServerError> {
+        self.progress.compare_count(now).map_err(|_anew| RedisServerError::StreamReplaced)?;
         // Another client trims, perhaps unread entries. A reader that has lost nothing need not request the count more
         // often.
-        self.need.always |= self.progress.has_gap() || was_needed && now.is_trimmed();
-        if now.tells(self.progress.place()) {
-            self.need.gone = now.gone();
+        self.count_need.always |= self.progress.has_gap() || was_needed && now.is_trimmed();
+        if now.shows_loss_after(self.progress.last_id()) {
+            self.count_need.trimmed_count = now.trimmed_count();
         }
-        self.need.is_suspected = self.progress.may_lack(now.length, self.need.gone);
+        self.count_need.is_suspected = self.progress.may_have_lost(now.length, self.count_need.trimmed_count);
         Ok(())
     }
 
     /// Returns the number of messages that the next value may bring.
-    fn messages(&self) -> usize {
-        if self.left == 0 { MESSAGES_OF_EXTENT } else { 1 }
+    fn max_messages(&self) -> usize {
+        if self.entries_left == 0 { EXTENT_MESSAGES } else { 1 }
     }
 
     /// Returns the length of the next entry of the answer; none if it has not come.
-    fn entry_length(&mut self) -> Result<Option<usize>, ServerError> {
+    fn entry_length(&mut self) -> Result<Option<usize>, RedisServerError> {
         loop {
-            if let Some(length) = self.link.length(self.messages())? {
+            if let Some(length) = self.link.length(self.max_messages())? {
                 return Ok(Some(length));
             }
-            if !self.link.receive()? && !self.prove()? {
+            if !self.link.receive()? && !self.check_alive()? {
                 return Ok(None);
             }
         }
     }
 
     /// Sleeps until bytes come, unless there is something to hand over already.
-    pub fn sleep(&mut self, timeout: Duration) -> Result<(), ServerError> {
-        let has_more = match self.left {
+    pub fn sleep(&mut self, timeout: Duration) -> Result<(), RedisServerError> {
+        let has_more = match self.entries_left {
             _ if self.progress.has_gap() => true,
-            0 if self.ahead == Ahead::Nothing => self.link.entries()?.is_some(),
-            _ => self.link.length(self.messages())?.is_some(),
+            0 if self.preflight == ReadPreflight::Nothing => self.link.entries()?.is_some(),
+            _ => self.link.length(self.max_messages())?.is_some(),
         };
         if has_more || timeout.is_zero() {
             return Ok(());
         }
         let has_come = self.link.receive_within(timeout.min(self.silence))?;
         // The reader polls as soon as something comes.
-        self.seen = self.seen.restarted();
-        if has_come { Ok(()) } else { self.prove().map(|_has_come| ()) }
+        self.last_poll = self.last_poll.restarted();
+        if has_come { Ok(()) } else { self.check_alive().map(|_has_come| ()) }
     }
 }
 
-impl Need {
+impl CountNeed {
     /// Returns whether the count is needed before an entry of this publisher is handed over; `publisher` is none for a
     /// message without a number, `last` is the publisher of the message before.
-    fn is_open(&mut self, publisher: Option<u64>, last: Option<u64>) -> bool {
+    fn is_unmet(&mut self, publisher: Option<u64>, last: Option<u64>) -> bool {
         let Some(publisher) = publisher else {
             self.always = true;
             return !self.is_met;
@@ -402,7 +414,7 @@ impl Need {
         if !self.is_met && !self.publishers.contains(&publisher) {
             return true;
         }
-        if self.publishers.len() >= MOST_PUBLISHERS {
+        if self.publishers.len() >= MAX_PUBLISHERS {
             self.publishers.clear();
         }
         self.publishers.insert(publisher);
@@ -411,37 +423,37 @@ impl Need {
 }
 
 /// Outcome of handing an entry over.
-enum Handed {
+enum EntryOutcome {
     /// The entry was handed over.
-    Over,
+    Delivered,
     /// Number of missing entries before it, already reported; the entry is to be handed over again.
     Missed(u64),
     /// Nothing was handed over: the server's count is needed first.
-    Uncounted,
+    CountNeeded,
 }
 
 /// Hands an entry over as [`wire::hand_over`] does.
 fn hand_over(
-    entry: &Entry<'_>,
-    tracker: &mut OriginTracker,
-    need: &mut Need,
-    handler: &mut dyn FnMut(Event<'_>),
-) -> Result<Handed, ServerError> {
+    entry: &StreamEntry<'_>,
+    tracker: &mut MessageIdTracker,
+    need: &mut CountNeed,
+    handler: &mut dyn FnMut(SubscriptionEvent<'_>),
+) -> Result<EntryOutcome, RedisServerError> {
     let message = wire::decode(entry.bytes);
-    let publisher = message.and_then(|message| message.origin).map(|origin| origin.publisher);
-    if need.is_open(publisher, tracker.last().map(|last| last.publisher)) {
-        return Ok(Handed::Uncounted);
+    let publisher = message.and_then(|message| message.id).map(|origin| origin.publisher);
+    if need.is_unmet(publisher, tracker.last().map(|last| last.publisher)) {
+        return Ok(EntryOutcome::CountNeeded);
     }
     if message.is_none() {
-        handler(Event::Foreign(Foreign { sequence: None, bytes: &entry.foreign()?, details: None }));
-        return Ok(Handed::Over);
+        handler(SubscriptionEvent::Foreign(ForeignMessage { sequence: None, bytes: &entry.to_json()?, details: None }));
+        return Ok(EntryOutcome::Delivered);
     }
     let mut missing = 0;
-    let is_over = wire::hand_over(tracker, None, entry.bytes, &mut |event| {
-        if let Event::Gap(Gap::Missed(missed)) = event {
+    let is_over = wire::deliver(tracker, None, entry.bytes, &mut |event| {
+        if let SubscriptionEvent::Gap(Gap::Missed(missed)) = event {
             missing = missed;
         }
         handler(event);
     });
-    Ok(if is_over { Handed::Over } else { Handed::Missed(missing) })
+    Ok(if is_over { EntryOutcome::Delivered } else { EntryOutcome::Missed(missing) })
 }

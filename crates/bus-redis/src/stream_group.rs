@@ -19,29 +19,29 @@ use std::num::NonZeroU32;
 use tickpath_bus_api::{QueueConfig, dead_letter_queue};
 use tickpath_clock::{HostClock, SetOnce};
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::list::OURS;
-use crate::moment::Moment;
-use crate::puller::{milliseconds, unique_id};
-use crate::resp::{self, Items, Malformed};
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::host_instant::HostInstant;
+use crate::list::IS_MESSAGE_LUA;
+use crate::puller::{format_millis, unique_id};
+use crate::resp::{self, RespError, RespReader};
 use crate::server::TIMEOUT;
-use crate::stream::{Entry, FIELD, Id, read_entries};
+use crate::stream::{EntryId, MESSAGE_FIELD, StreamEntry, read_entries};
 
 /// Name of the group.
 const GROUP: &str = "tickpath";
 
 /// Consumer that holds returned entries.
-const NOBODY: &str = "nobody";
+const RETURNED_CONSUMER: &str = "nobody";
 
 /// A year: returned entries are marked as idle for that long, so that any puller can claim them.
 const LONG_IDLE_MS: &str = "31536000000";
 
 /// A year in nanoseconds: a longer silence limit would keep returned entries from every puller.
-const LONGEST_SILENCE_NS: u64 = 31_536_000_000_000_000;
+const MAX_SILENCE_NS: u64 = 31_536_000_000_000_000;
 
 /// Prefix of the name of the group that distinguishes a stream from any other of its name.
-const MARK: &str = "tickpath~";
+const MARK_PREFIX: &str = "tickpath~";
 
 /// Interval of the check that this group exists, in nanoseconds.
 const CHECK_NS: u64 = 1_000_000_000;
@@ -86,7 +86,7 @@ return redis.call('XADD', KEYS[1], '*', ARGV[1], ARGV[2])";
 /// no consumer: these are acknowledged, or the server came back without their delivery. Finds none of a queue that was
 /// removed.
 /// Key: stream. Arguments: group, consumer, ids in their order.
-const STILL_OURS: &str = "
+const STILL_PENDING: &str = "
 local found = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[#ARGV], #ARGV - 2, ARGV[2])
 local is_gone = found.err and string.find(found.err, 'NOGROUP', 1, true)
 if found.err and not is_gone then return found end
@@ -105,7 +105,7 @@ for at = 3, is_gone and 0 or #ARGV do
 end
 ";
 
-/// Appended to [`STILL_OURS`]: acknowledges and deletes the entries; a deleted entry is never delivered again. The
+/// Appended to [`STILL_PENDING`]: acknowledges and deletes the entries; a deleted entry is never delivered again. The
 /// result follows: how many others have or were removed, and how many do not exist.
 const ACKNOWLEDGE: &str = "
 if is_gone then return #ARGV - 2 end
@@ -117,8 +117,8 @@ if #ids > 0 then
 end
 return ";
 
-/// Appended to [`STILL_OURS`]: restarts the idle time of the entries.
-const HOLD: &str = "
+/// Appended to [`STILL_PENDING`]: restarts the idle time of the entries.
+const RESET_IDLE: &str = "
 if #ids == 0 then return 0 end
 ids[#ids + 1] = 'JUSTID'
 redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, unpack(ids))
@@ -172,37 +172,37 @@ end
 return {claimed[1], counts, entries}";
 
 /// Returns the scripts with the functions that they call, each assembled once.
-fn scripts() -> &'static Scripts {
-    static SCRIPTS: SetOnce<Scripts> = SetOnce::new();
-    SCRIPTS.get_or_make(|| Scripts {
-        acknowledge: format!("{STILL_OURS}{ACKNOWLEDGE}others"),
-        acknowledge_limited: format!("{STILL_OURS}{ACKNOWLEDGE}others + lacking"),
-        hold: format!("{STILL_OURS}{HOLD}"),
-        give_back: give_back("'JUSTID'"),
-        give_back_unseen: give_back("'RETRYCOUNT', 0, 'JUSTID'"),
-        claim: format!("{OURS}{CLAIM}"),
+fn scripts() -> &'static StreamScripts {
+    static SCRIPTS: SetOnce<StreamScripts> = SetOnce::new();
+    SCRIPTS.get_or_init(|| StreamScripts {
+        acknowledge: format!("{STILL_PENDING}{ACKNOWLEDGE}others"),
+        acknowledge_limited: format!("{STILL_PENDING}{ACKNOWLEDGE}others + lacking"),
+        reset_idle: format!("{STILL_PENDING}{RESET_IDLE}"),
+        give_back: give_back_script("'JUSTID'"),
+        give_back_undelivered: give_back_script("'RETRYCOUNT', 0, 'JUSTID'"),
+        claim: format!("{IS_MESSAGE_LUA}{CLAIM}"),
     })
 }
 
 /// Assembled scripts.
-struct Scripts {
+struct StreamScripts {
     acknowledge: String,
     acknowledge_limited: String,
-    hold: String,
+    reset_idle: String,
     give_back: String,
-    give_back_unseen: String,
+    give_back_undelivered: String,
     claim: String,
 }
 
 /// Returns a script that gives entries to the consumer of returned ones, with these `XCLAIM` options. Its result is
 /// their number.
-fn give_back(options: &str) -> String {
+fn give_back_script(options: &str) -> String {
     format!(
-        "{STILL_OURS}
+        "{STILL_PENDING}
 if #ids == 0 then return 0 end
 local count = #ids
 for _, option in ipairs({{'IDLE', '{LONG_IDLE_MS}', {options}}}) do ids[#ids + 1] = option end
-redis.call('XCLAIM', KEYS[1], ARGV[1], '{NOBODY}', 0, unpack(ids))
+redis.call('XCLAIM', KEYS[1], ARGV[1], '{RETURNED_CONSUMER}', 0, unpack(ids))
 return count"
     )
 }
@@ -223,7 +223,7 @@ end
 return redis.call('XLEN', KEYS[1])";
 
 /// One puller as a consumer of the group.
-pub(crate) struct Consumer {
+pub(crate) struct GroupConsumer {
     queue: String,
     /// Name in the group. Ends with `~` and the silence limit, so that other pullers know it.
     id: String,
@@ -232,35 +232,35 @@ pub(crate) struct Consumer {
     /// True if foreign entries are taken.
     takes_all: bool,
     /// Max deliveries of an entry, and the stream that it goes to after them.
-    dead: Option<(NonZeroU32, String)>,
+    dead_letters: Option<(NonZeroU32, String)>,
     /// Mark of the joined stream; none if another stream is not to be reported.
     mark: Option<Vec<u8>>,
     /// True if joining again found another stream, which is not reported yet.
-    is_another: bool,
+    is_replaced: bool,
     /// Time of the last check of the mark.
-    checked: Moment,
+    checked: HostInstant,
     clock: HostClock,
 }
 
 /// Returns the number of messages that no puller has taken.
-pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerError> {
-    let count = link.ask(&["EVAL", COUNT_WAITING, "1", queue, GROUP, LONG_IDLE_MS], |items| items.integer())?;
+pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> Result<u64, RedisServerError> {
+    let count = link.request(&["EVAL", COUNT_WAITING, "1", queue, GROUP, LONG_IDLE_MS], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-impl Consumer {
+impl GroupConsumer {
     /// Creates a consumer of this queue, without joining.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
-        let silence = milliseconds(config.silence_ns.min(LONGEST_SILENCE_NS));
+        let silence = format_millis(config.silence_ns.min(MAX_SILENCE_NS));
         Self {
             queue: queue.to_owned(),
             id: format!("{}~{silence}", unique_id(clock)),
             silence,
             takes_all: config.foreign.is_some(),
-            dead: config.most_deliveries.map(|most| (most, dead_letter_queue(queue))),
+            dead_letters: config.max_deliveries.map(|most| (most, dead_letter_queue(queue))),
             mark: None,
-            is_another: false,
-            checked: Moment::now(clock),
+            is_replaced: false,
+            checked: HostInstant::now(clock),
             clock,
         }
     }
@@ -271,69 +271,76 @@ impl Consumer {
     }
 
     /// Joins the group, and creates it if it does not exist; a new group begins with the oldest entry.
-    pub fn join(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    pub fn join(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
         let new = unique_id(self.clock);
-        let join = ["EVAL", JOIN, "1", self.queue.as_str(), GROUP, self.silence.as_str(), MARK, new.as_str()];
-        let mark = link.ask(&join, |items| Ok(items.bulk()?.to_vec()))?;
-        self.is_another |= self.mark.as_ref().is_some_and(|before| *before != mark);
+        let join = ["EVAL", JOIN, "1", self.queue.as_str(), GROUP, self.silence.as_str(), MARK_PREFIX, new.as_str()];
+        let mark = link.request(&join, |items| Ok(items.bulk()?.to_vec()))?;
+        self.is_replaced |= self.mark.as_ref().is_some_and(|before| *before != mark);
         (self.mark, self.checked) = (Some(mark), self.checked.restarted());
         Ok(())
     }
 
     /// Checks once a second that the stream is the joined one; an error if it is not. Must be called after a read,
     /// whose answer may be the last one for long.
-    pub fn check(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        let Some(mark) = self.mark.as_ref().filter(|_| self.checked.is_past(CHECK_NS)) else { return Ok(()) };
+    pub fn check(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        let Some(mark) = self.mark.as_ref().filter(|_| self.checked.is_older_than(CHECK_NS)) else { return Ok(()) };
         self.checked = self.checked.restarted();
-        match link.ask(&["XINFO", "GROUPS", &self.queue], |items| has_group(items, mark)) {
+        match link.request(&["XINFO", "GROUPS", &self.queue], |items| has_group(items, mark)) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(ServerError::NoQueue("another one has its name by now".to_owned())),
-            Err(ServerError::Refused(line)) if line.contains("no such key") => Err(ServerError::NoQueue(line)),
+            Ok(false) => Err(RedisServerError::NoQueue("another one has its name by now".to_owned())),
+            Err(RedisServerError::Refused(line)) if line.contains("no such key") => {
+                Err(RedisServerError::NoQueue(line))
+            }
             // No entry was taken by this request.
-            Err(e) if e.is_silence() && e.may_pass() => Err(ServerError::NotNow(e.to_string())),
+            Err(e) if e.is_unanswered() && e.is_transient() => Err(RedisServerError::TransientRefusal(e.to_string())),
             Err(e) => Err(e),
         }
     }
 
     /// Returns, once, whether another stream was joined than before.
-    pub fn has_changed(&mut self) -> bool {
-        std::mem::take(&mut self.is_another)
+    pub fn take_replaced(&mut self) -> bool {
+        std::mem::take(&mut self.is_replaced)
     }
 
     /// Accepts any stream at the next join: the loss of this one is already reported.
-    pub fn forget(&mut self) {
-        (self.mark, self.is_another) = (None, false);
+    pub fn accept_any_stream(&mut self) {
+        (self.mark, self.is_replaced) = (None, false);
     }
 
     /// Requests entries never delivered before. The answer is read by [`read_reply`](crate::stream::read_reply).
-    pub fn ask(&self, link: &mut Link, limit: usize, options: &[&str]) -> Result<(), ServerError> {
+    pub fn request_new(
+        &self,
+        link: &mut RedisConnection,
+        limit: usize,
+        options: &[&str],
+    ) -> Result<(), RedisServerError> {
         let limit = limit.to_string();
         let question = ["XREADGROUP", "GROUP", GROUP, self.id.as_str(), "COUNT", limit.as_str()];
         let place = ["STREAMS", self.queue.as_str(), ">"];
-        link.send(&packed(&[&question[..], options, &place].concat()))
+        link.send(&encode_command(&[&question[..], options, &place].concat()))
     }
 
     /// Claims entries from consumers that exceeded the silence limit, scanning the pending ones from `start` on, and
     /// hands over each with its number of deliveries. Returns where the next scan continues.
     pub fn claim(
         &self,
-        link: &mut Link,
+        link: &mut RedisConnection,
         limit: usize,
-        start: Id,
-        each: &mut dyn FnMut(Entry<'_>, u32),
-    ) -> Result<Id, ServerError> {
+        start: EntryId,
+        each: &mut dyn FnMut(StreamEntry<'_>, u32),
+    ) -> Result<EntryId, RedisServerError> {
         let (start, messages, limit) = (start.to_string(), limit, limit.to_string());
-        let (most, keys) = match &self.dead {
+        let (most, keys) = match &self.dead_letters {
             Some((most, dead)) => (most.get().to_string(), vec!["2", self.queue.as_str(), dead.as_str()]),
             None => ("0".to_owned(), vec!["1", self.queue.as_str()]),
         };
         let takes_all = if self.takes_all { "1" } else { "0" };
-        let words: [&str; 8] = [GROUP, &self.id, &self.silence, &start, &limit, takes_all, FIELD, &most];
+        let words: [&str; 8] = [GROUP, &self.id, &self.silence, &start, &limit, takes_all, MESSAGE_FIELD, &most];
         let script = ["EVAL", scripts().claim.as_str()];
-        link.ask_for(messages, &[&script[..], keys.as_slice(), &words].concat(), |items| {
+        link.request_messages(messages, &[&script[..], keys.as_slice(), &words].concat(), |items| {
             items.array()?;
-            let next = Id::read(items)?;
-            let counts = (0..items.array()?).map(|_| items.integer()).collect::<Result<Vec<i64>, Malformed>>()?;
+            let next = EntryId::read(items)?;
+            let counts = (0..items.array()?).map(|_| items.integer()).collect::<Result<Vec<i64>, RespError>>()?;
             let mut counts = counts.into_iter();
             read_entries(items, &mut |entry| {
                 let count = counts.next().and_then(|count| u32::try_from(count).ok());
@@ -344,84 +351,84 @@ impl Consumer {
     }
 
     /// Returns the command that restarts the idle time of entries, except those that others have by now.
-    pub fn holding(&self, ids: &[Id]) -> Vec<u8> {
-        self.on_ours(&scripts().hold, ids)
+    pub fn reset_idle_command(&self, ids: &[EntryId]) -> Vec<u8> {
+        self.pending_command(&scripts().reset_idle, ids)
     }
 
     /// Returns the command that makes entries claimable by any puller, except those that others have by now.
-    pub fn giving_back(&self, ids: &[Id]) -> Vec<u8> {
-        self.on_ours(&scripts().give_back, ids)
+    pub fn give_back_command(&self, ids: &[EntryId]) -> Vec<u8> {
+        self.pending_command(&scripts().give_back, ids)
     }
 
     /// Returns the command that does so for an entry that was not handed over: its delivery does not count.
-    pub fn giving_back_unseen(&self, id: Id) -> Vec<u8> {
-        self.on_ours(&scripts().give_back_unseen, &[id])
+    pub fn return_undelivered_command(&self, id: EntryId) -> Vec<u8> {
+        self.pending_command(&scripts().give_back_undelivered, &[id])
     }
 
     /// Acknowledges entries, except those that others have by now; returns the number of these. An entry that does not
     /// exist was acknowledged by others, or by this puller with a lost answer; or it is a dead letter, where there are
     /// some.
-    pub fn acknowledge(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
-        let script = if self.dead.is_some() { &scripts().acknowledge_limited } else { &scripts().acknowledge };
-        link.send(&self.on_ours(script, ids))?;
-        counted(link)
+    pub fn acknowledge(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<usize, RedisServerError> {
+        let script = if self.dead_letters.is_some() { &scripts().acknowledge_limited } else { &scripts().acknowledge };
+        link.send(&self.pending_command(script, ids))?;
+        read_count(link)
     }
 
     /// Acknowledges entries regardless of their consumer; returns how many were pending, which are never delivered
     /// again. Suffices where no other puller can have them, and takes the server a fifth of the time for one entry.
-    pub fn acknowledge_own(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
-        let acknowledging = on_entries(&["XACK", &self.queue, GROUP], ids);
+    pub fn acknowledge_own(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<usize, RedisServerError> {
+        let acknowledging = entries_command(&["XACK", &self.queue, GROUP], ids);
         // A deleted entry is never delivered again, even if the second command is lost.
-        link.send(&[self.deleting(ids), acknowledging].concat())?;
-        counted(link)?;
-        counted(link)
+        link.send(&[self.delete_command(ids), acknowledging].concat())?;
+        read_count(link)?;
+        read_count(link)
     }
 
     /// Returns the command that deletes entries.
-    pub fn deleting(&self, ids: &[Id]) -> Vec<u8> {
-        on_entries(&["XDEL", &self.queue], ids)
+    pub fn delete_command(&self, ids: &[EntryId]) -> Vec<u8> {
+        entries_command(&["XDEL", &self.queue], ids)
     }
 
     /// Returns the command that adds a message, up to the message.
-    pub fn adding(&self) -> Vec<u8> {
+    pub fn add_command(&self) -> Vec<u8> {
         let mut head = Vec::new();
-        resp::head(&mut head, &["EVAL", ADD, "1", &self.queue, FIELD]);
+        resp::command_head(&mut head, &["EVAL", ADD, "1", &self.queue, MESSAGE_FIELD]);
         head
     }
 
     /// Leaves the group, unless something is pending.
-    pub fn leave(&self, link: &mut Link) -> Result<(), ServerError> {
-        link.ask(&["EVAL", LEAVE, "1", &self.queue, GROUP, &self.id], |items| items.integer())?;
+    pub fn leave(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+        link.request(&["EVAL", LEAVE, "1", &self.queue, GROUP, &self.id], |items| items.integer())?;
         Ok(())
     }
 
-    /// Returns the command that runs a script which begins with [`STILL_OURS`] on these entries.
-    fn on_ours(&self, script: &str, ids: &[Id]) -> Vec<u8> {
-        on_entries(&["EVAL", script, "1", &self.queue, GROUP, &self.id], ids)
+    /// Returns the command that runs a script which begins with [`STILL_PENDING`] on these entries.
+    fn pending_command(&self, script: &str, ids: &[EntryId]) -> Vec<u8> {
+        entries_command(&["EVAL", script, "1", &self.queue, GROUP, &self.id], ids)
     }
 }
 
 /// Reads an answer that is a number of entries.
-fn counted(link: &mut Link) -> Result<usize, ServerError> {
-    let count = link.answer(TIMEOUT, |items| items.integer())?;
+fn read_count(link: &mut RedisConnection) -> Result<usize, RedisServerError> {
+    let count = link.receive_reply(TIMEOUT, |items| items.integer())?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// Returns a command that ends with the ids of entries.
-fn on_entries(front: &[&str], ids: &[Id]) -> Vec<u8> {
-    let ids: Vec<String> = ids.iter().map(Id::to_string).collect();
+fn entries_command(front: &[&str], ids: &[EntryId]) -> Vec<u8> {
+    let ids: Vec<String> = ids.iter().map(EntryId::to_string).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    packed(&[front, ids.as_slice()].concat())
+    encode_command(&[front, ids.as_slice()].concat())
 }
 
-fn packed(parts: &[&str]) -> Vec<u8> {
+fn encode_command(parts: &[&str]) -> Vec<u8> {
     let mut command = Vec::new();
     resp::command(&mut command, parts);
     command
 }
 
 /// Reads the groups of a stream, and returns whether one has this name.
-fn has_group(items: &mut Items<'_>, name: &[u8]) -> Result<bool, Malformed> {
+fn has_group(items: &mut RespReader<'_>, name: &[u8]) -> Result<bool, RespError> {
     let mut is_there = false;
     for _ in 0..items.array()? {
         for _ in 0..items.array()? / 2 {

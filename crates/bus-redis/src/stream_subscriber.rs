@@ -12,55 +12,63 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tickpath_bus_api::{
-    ConnectError, Event, OriginTracker, Pauses, PublisherState, ReceiveError, ResumeToken, Start, Subscriber,
+    ConnectError, MessageIdTracker, PublisherState, ReceiveError, ReconnectBackoff, ResumeToken, StartPosition,
+    Subscriber, SubscriptionEvent,
 };
 use tickpath_clock::Wait;
 
-use crate::error::ServerError;
-use crate::reconnect::{PAUSE, State};
-use crate::server::Server;
-use crate::stream_feed::Feed;
-use crate::stream_progress::Progress;
+use crate::error::RedisServerError;
+use crate::reconnect::{PAUSE, RedisConnectionState};
+use crate::server::RedisEndpoint;
+use crate::stream_feed::StreamFeed;
+use crate::stream_position::StreamPosition;
 
 /// Subscription that outlives its connections.
 pub(crate) struct StreamSubscriber {
-    server: Arc<Server>,
+    server: Arc<RedisEndpoint>,
     topic: String,
     wait: Wait,
     /// Position in the stream, as of the last lost connection.
-    progress: Progress,
-    tracker: OriginTracker,
-    state: State<Feed>,
+    position: StreamPosition,
+    tracker: MessageIdTracker,
+    state: RedisConnectionState<StreamFeed>,
     /// True if the connection is being replaced though it may not be lost.
     is_renewed: bool,
     reconnects: u64,
-    pauses: Pauses,
+    pauses: ReconnectBackoff,
 }
 
 impl StreamSubscriber {
     /// Connects, fixes the start of the subscription, and sends the first `XREAD`.
-    pub fn open(server: Arc<Server>, topic: &str, start: Start, wait: Wait) -> Result<Self, ConnectError> {
+    pub fn open(
+        server: Arc<RedisEndpoint>,
+        topic: &str,
+        start: StartPosition,
+        wait: Wait,
+    ) -> Result<Self, ConnectError> {
         let (feed, tracker) = match start {
-            Start::After(token) => {
-                let (before, tracker) = Progress::after(&token)?;
-                (Feed::resume(&server, topic, &before, &tracker, false), tracker)
+            StartPosition::After(token) => {
+                let (before, tracker) = StreamPosition::from_token(&token)?;
+                (StreamFeed::resume(&server, topic, &before, &tracker, false), tracker)
             }
-            start => (Feed::begin(&server, topic, start), OriginTracker::default()),
+            start => (StreamFeed::begin(&server, topic, start), MessageIdTracker::default()),
         };
         let feed = feed.map_err(|e| server.error(&e))?;
-        let (topic, progress, pauses) = (topic.to_owned(), feed.progress.clone(), Pauses::new(PAUSE, server.clock()));
-        let (state, is_renewed, reconnects) = (State::Connected(feed), false, 0);
-        Ok(Self { server, topic, wait, progress, tracker, state, is_renewed, reconnects, pauses })
+        let (topic, progress, pauses) =
+            (topic.to_owned(), feed.progress.clone(), ReconnectBackoff::new(PAUSE, server.clock()));
+        let (state, is_renewed, reconnects) = (RedisConnectionState::Connected(feed), false, 0);
+        Ok(Self { server, topic, wait, position: progress, tracker, state, is_renewed, reconnects, pauses })
     }
 
-    fn reconnect(&mut self, why: &ServerError) {
-        let (topic, before, seen) = (self.topic.clone(), self.progress.clone(), self.tracker.clone());
-        let looks_rarely = matches!(why, ServerError::Unproven);
-        let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before, &seen, looks_rarely));
+    fn reconnect(&mut self, why: &RedisServerError) {
+        let (topic, before, seen) = (self.topic.clone(), self.position.clone(), self.tracker.clone());
+        let looks_rarely = matches!(why, RedisServerError::LivenessUnknown);
+        let open =
+            Box::new(move |server: &RedisEndpoint| StreamFeed::resume(server, &topic, &before, &seen, looks_rarely));
         // An unproven connection is no outage, as long as the server accepts the next one.
         self.is_renewed = looks_rarely;
         let why = Some(why).filter(|_| !self.is_renewed);
-        self.state.renew_after(self.pauses.next_pause(), &self.server, why, open);
+        self.state.reconnect_after(self.pauses.next_backoff(), &self.server, why, open);
     }
 
     /// Returns true if the connection has been restored.
@@ -83,24 +91,24 @@ impl StreamSubscriber {
 }
 
 impl Subscriber for StreamSubscriber {
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         if limit == 0 {
             return Ok(0);
         }
-        if matches!(self.state, State::Lost(_)) && !self.is_reconnected()? {
+        if matches!(self.state, RedisConnectionState::Lost(_)) && !self.is_reconnected()? {
             return Ok(0);
         }
-        let State::Connected(feed) = &mut self.state else { return Ok(0) };
+        let RedisConnectionState::Connected(feed) = &mut self.state else { return Ok(0) };
         let mut handed_over = 0;
         let drained = feed.drain(&self.topic, &mut self.tracker, limit, &mut |event| {
             handed_over += 1;
             handler(event);
         });
         let Err(e) = drained else { return Ok(handed_over) };
-        self.progress = feed.progress.clone();
+        self.position = feed.progress.clone();
         self.reconnect(&e);
         // An error that does not pass by itself would recur on every connection, without a report.
-        if e.may_pass() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
+        if e.is_transient() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -109,15 +117,15 @@ impl Subscriber for StreamSubscriber {
         }
         let timeout = Duration::from_nanos(timeout_ns);
         let lost = match &mut self.state {
-            State::Lost(reconnect) => {
+            RedisConnectionState::Lost(reconnect) => {
                 reconnect.wait(timeout);
                 None
             }
             // An error line of the server is still there for the next poll.
-            State::Connected(feed) => {
-                let lost = feed.sleep(timeout).err().filter(ServerError::may_pass);
+            RedisConnectionState::Connected(feed) => {
+                let lost = feed.sleep(timeout).err().filter(RedisServerError::is_transient);
                 if lost.is_some() {
-                    self.progress = feed.progress.clone();
+                    self.position = feed.progress.clone();
                 }
                 lost
             }
@@ -127,19 +135,19 @@ impl Subscriber for StreamSubscriber {
         }
     }
 
-    fn token(&self) -> Option<ResumeToken> {
+    fn resume_token(&self) -> Option<ResumeToken> {
         let progress = match &self.state {
-            State::Connected(feed) => &feed.progress,
-            State::Lost(_) => &self.progress,
+            RedisConnectionState::Connected(feed) => &feed.progress,
+            RedisConnectionState::Lost(_) => &self.position,
         };
         Some(progress.token(&self.tracker))
     }
 
-    fn carry_on(&mut self) {
-        self.tracker.carry_on();
+    fn enable_bridge_mode(&mut self) {
+        self.tracker.enable_bridge_mode();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
@@ -148,11 +156,11 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn duplicates(&self) -> Option<u64> {
-        Some(self.tracker.again())
+        Some(self.tracker.duplicates())
     }
 
-    fn late(&self) -> Option<u64> {
-        Some(self.tracker.late())
+    fn out_of_order(&self) -> Option<u64> {
+        Some(self.tracker.out_of_order())
     }
 
     fn outage(&self) -> Option<String> {

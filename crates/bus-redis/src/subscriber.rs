@@ -4,39 +4,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tickpath_bus_api::{
-    ConnectError, Event, Gap, OriginTracker, Pauses, PublisherState, ReceiveError, Subscriber, wire,
+    ConnectError, Gap, MessageIdTracker, PublisherState, ReceiveError, ReconnectBackoff, Subscriber, SubscriptionEvent,
+    wire,
 };
 use tickpath_clock::Wait;
 
-use crate::error::ServerError;
-use crate::link::Link;
-use crate::reconnect::{PAUSE, State};
+use crate::connection::RedisConnection;
+use crate::error::RedisServerError;
+use crate::reconnect::{PAUSE, RedisConnectionState};
 use crate::resp;
-use crate::server::Server;
+use crate::server::RedisEndpoint;
 
 /// Subscription that outlives its connections.
 pub(crate) struct RedisSubscriber {
-    server: Arc<Server>,
+    server: Arc<RedisEndpoint>,
     topic: String,
     wait: Wait,
-    state: State<Link>,
-    tracker: OriginTracker,
+    state: RedisConnectionState<RedisConnection>,
+    tracker: MessageIdTracker,
     reconnects: u64,
-    pauses: Pauses,
+    pauses: ReconnectBackoff,
 }
 
 impl RedisSubscriber {
     /// Connects and subscribes.
-    pub fn open(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
+    pub fn open(server: Arc<RedisEndpoint>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let link = subscribe(&server, topic).map_err(|e| server.error(&e))?;
-        let (topic, tracker, pauses) = (topic.to_owned(), OriginTracker::default(), Pauses::new(PAUSE, server.clock()));
-        Ok(Self { server, topic, wait, state: State::Connected(link), tracker, reconnects: 0, pauses })
+        let (topic, tracker, pauses) =
+            (topic.to_owned(), MessageIdTracker::default(), ReconnectBackoff::new(PAUSE, server.clock()));
+        Ok(Self { server, topic, wait, state: RedisConnectionState::Connected(link), tracker, reconnects: 0, pauses })
     }
 
-    fn reconnect(&mut self, why: &ServerError) {
+    fn reconnect(&mut self, why: &RedisServerError) {
         let topic = self.topic.clone();
-        let open = Box::new(move |server: &Server| subscribe(server, &topic));
-        self.state.renew_after(self.pauses.next_pause(), &self.server, Some(why), open);
+        let open = Box::new(move |server: &RedisEndpoint| subscribe(server, &topic));
+        self.state.reconnect_after(self.pauses.next_backoff(), &self.server, Some(why), open);
     }
 
     /// Returns true if the connection has been restored.
@@ -57,18 +59,18 @@ impl RedisSubscriber {
 }
 
 impl Subscriber for RedisSubscriber {
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         if limit == 0 {
             return Ok(0);
         }
         let link = match &mut self.state {
-            State::Connected(link) => link,
-            State::Lost(_) => {
+            RedisConnectionState::Connected(link) => link,
+            RedisConnectionState::Lost(_) => {
                 if !self.is_reconnected()? {
                     return Ok(0);
                 }
-                self.tracker.told();
-                handler(Event::Gap(Gap::Reconnected));
+                self.tracker.loss_reported();
+                handler(SubscriptionEvent::Gap(Gap::Reconnected));
                 return Ok(1);
             }
         };
@@ -81,7 +83,7 @@ impl Subscriber for RedisSubscriber {
         let Err(e) = drained else { return Ok(handed_over) };
         self.reconnect(&e);
         // An error that does not pass by itself would recur on every connection, without a report.
-        if e.may_pass() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
+        if e.is_transient() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -90,24 +92,24 @@ impl Subscriber for RedisSubscriber {
         }
         let timeout = Duration::from_nanos(timeout_ns);
         let slept = match &mut self.state {
-            State::Lost(reconnect) => {
+            RedisConnectionState::Lost(reconnect) => {
                 reconnect.wait(timeout);
                 Ok(())
             }
-            State::Connected(link) => sleep(link, timeout, self.server.silence()),
+            RedisConnectionState::Connected(link) => sleep(link, timeout, self.server.silence()),
         };
         match slept {
-            Err(e) if e.may_pass() => self.reconnect(&e),
+            Err(e) if e.is_transient() => self.reconnect(&e),
             // Any other error meets the next poll.
             _ => {}
         }
     }
 
-    fn carry_on(&mut self) {
-        self.tracker.carry_on();
+    fn enable_bridge_mode(&mut self) {
+        self.tracker.enable_bridge_mode();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
@@ -116,11 +118,11 @@ impl Subscriber for RedisSubscriber {
     }
 
     fn duplicates(&self) -> Option<u64> {
-        Some(self.tracker.again())
+        Some(self.tracker.duplicates())
     }
 
-    fn late(&self) -> Option<u64> {
-        Some(self.tracker.late())
+    fn out_of_order(&self) -> Option<u64> {
+        Some(self.tracker.out_of_order())
     }
 
     fn outage(&self) -> Option<String> {
@@ -129,31 +131,31 @@ impl Subscriber for RedisSubscriber {
 }
 
 /// Opens a subscribed connection.
-fn subscribe(server: &Server, channel: &str) -> Result<Link, ServerError> {
-    let mut link = Link::open(server)?;
+fn subscribe(server: &RedisEndpoint, channel: &str) -> Result<RedisConnection, RedisServerError> {
+    let mut link = RedisConnection::open(server)?;
     link.subscribe(channel)?;
     Ok(link)
 }
 
 /// Hands over received messages. Reads at most `limit` replies, those that are no messages included.
 fn drain(
-    link: &mut Link,
+    link: &mut RedisConnection,
     silence: Duration,
-    tracker: &mut OriginTracker,
+    tracker: &mut MessageIdTracker,
     limit: usize,
-    handler: &mut dyn FnMut(Event<'_>),
-) -> Result<(), ServerError> {
+    handler: &mut dyn FnMut(SubscriptionEvent<'_>),
+) -> Result<(), RedisServerError> {
     for _ in 0..limit {
         let length = loop {
             if let Some(length) = link.length(1)? {
                 break length;
             }
             if !link.receive()? {
-                return link.prove(silence);
+                return link.check_alive(silence);
             }
         };
         let message = resp::message(link.reply(length));
-        if message.is_none_or(|bytes| wire::hand_over(tracker, None, bytes, handler)) {
+        if message.is_none_or(|bytes| wire::deliver(tracker, None, bytes, handler)) {
             link.consume(length);
         }
     }
@@ -161,9 +163,9 @@ fn drain(
 }
 
 /// Sleeps until bytes come, unless a complete reply is there already.
-fn sleep(link: &mut Link, timeout: Duration, silence: Duration) -> Result<(), ServerError> {
+fn sleep(link: &mut RedisConnection, timeout: Duration, silence: Duration) -> Result<(), RedisServerError> {
     if link.length(1)?.is_some() || timeout.is_zero() || link.receive_within(timeout.min(silence / 2))? {
         return Ok(());
     }
-    link.prove(silence)
+    link.check_alive(silence)
 }

@@ -16,20 +16,20 @@
 //!
 //! NATS, RabbitMQ and Kafka belong to the feature `brokers`, which is on by default.
 
-mod meant;
-mod secret;
+mod suggestion;
 mod transports;
+mod url_source;
 
-pub use meant::meant;
-pub use secret::resolve;
+pub use suggestion::suggest_url;
 pub use tickpath_bus_api::*;
-pub use tickpath_bus_log::{absent, log_of, within};
-pub use transports::{TRANSPORTS, add, address, servers, transport};
+pub use tickpath_bus_log::{absent_log_path, list_logs, topic_log_path};
+pub use transports::{TRANSPORTS, add_transports, first_server, server_prefixes, transport_of};
+pub use url_source::resolve_url;
 
 /// Connects to the topics and queues of a URL, which may be stored elsewhere, as may its password: see [`resolve`].
 pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
-    let url = &*resolve(url)?;
-    if let Some(transport) = transport(url) {
+    let url = &*resolve_url(url)?;
+    if let Some(transport) = transport_of(url) {
         return (transport.connect)(url);
     }
     // The part before the host may be a password.
@@ -40,9 +40,9 @@ pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
         },
         None => url.to_owned(),
     };
-    let remedy = match meant(url) {
+    let remedy = match suggest_url(url) {
         Some(meant) => format!("did you mean {meant}?"),
-        None => format!("use {}", transports::forms()),
+        None => format!("use {}", transports::url_syntaxes()),
     };
     Err(ConnectError::Url(format!("'{shown}' names no transport; {remedy}")))
 }

@@ -23,25 +23,25 @@ pub const TRANSPORTS: &[Transport] = &[
 ];
 
 /// Transports that the program adds.
-static MORE: OnceLock<&'static [Transport]> = OnceLock::new();
+static ADDED: OnceLock<&'static [Transport]> = OnceLock::new();
 
 /// Adds transports that only this program has: once, before the first connection.
-pub fn add(transports: &'static [Transport]) {
+pub fn add_transports(transports: &'static [Transport]) {
     // The first caller is the program itself; a later call has no effect.
-    let _ = MORE.set(transports);
+    let _ = ADDED.set(transports);
 }
 
 /// Returns the transport that a URL names, if any.
-pub fn transport(url: &str) -> Option<&'static Transport> {
+pub fn transport_of(url: &str) -> Option<&'static Transport> {
     let (scheme, _) = url.split_once("://")?;
-    let more = MORE.get().copied().unwrap_or_default();
+    let more = ADDED.get().copied().unwrap_or_default();
     TRANSPORTS.iter().chain(more).find(|transport| transport.schemes.contains(&scheme))
 }
 
 /// Returns the address of a URL's first server, `HOST:PORT`; `None` if the URL names no server, or one without a port.
-pub fn address(url: &str) -> Option<String> {
+pub fn first_server(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
-    let port = transport(url)?.port?;
+    let port = transport_of(url)?.port?;
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
     let host = place.split([',', '/', '?']).next().filter(|host| !host.is_empty())?;
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
@@ -49,18 +49,18 @@ pub fn address(url: &str) -> Option<String> {
 }
 
 /// Returns the URL prefixes of servers: `redis://, nats://, amqp:// or kafka://`.
-pub fn servers() -> String {
+pub fn server_prefixes() -> String {
     let servers = TRANSPORTS.iter().filter(|transport| transport.is_server());
-    either(servers.map(|server| format!("{}://", server.schemes[0])).collect())
+    join_alternatives(servers.map(|server| format!("{}://", server.schemes[0])).collect())
 }
 
 /// Returns the URL syntax of every transport.
-pub(crate) fn forms() -> String {
-    let told = TRANSPORTS.iter().filter(|transport| !transport.form.is_empty());
-    either(told.map(|transport| transport.form.to_owned()).collect())
+pub(crate) fn url_syntaxes() -> String {
+    let told = TRANSPORTS.iter().filter(|transport| !transport.url_syntax.is_empty());
+    join_alternatives(told.map(|transport| transport.url_syntax.to_owned()).collect())
 }
 
-fn either(mut words: Vec<String>) -> String {
+fn join_alternatives(mut words: Vec<String>) -> String {
     let last = words.pop().unwrap_or_default();
     if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
 }

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use tickpath_bus::{Event, Policy, Start, TopicConfig};
+use tickpath_bus::{Policy, StartPosition, SubscriptionEvent, TopicConfig};
 use tickpath_clock::{Clock, HostClock, Wait};
 
 const KIND: u8 = 200;
@@ -17,14 +17,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock = HostClock::get()?;
     let bus = tickpath_bus::connect(&url)?;
     let mut publisher = bus.publisher(topic, &TopicConfig::new(Policy::Overwrite))?;
-    let mut subscriber = bus.subscriber(topic, Start::Now, Wait::Block)?;
+    let mut subscriber = bus.subscriber(topic, StartPosition::Now, Wait::Block)?;
 
     let each = |begun: u64, count: usize| clock.ns_between(begun, clock.ticks()) as f64 / count as f64;
     let (mut publish, mut poll, mut empty) = (f64::MAX, f64::MAX, f64::MAX);
     for _ in 0..ROUNDS {
         let (mut publishing, mut polling, mut sum) = (0.0, 0.0, 0);
-        let mut add = |event: Event<'_>| {
-            if let Event::Message(message) = event {
+        let mut add = |event: SubscriptionEvent<'_>| {
+            if let SubscriptionEvent::Message(message) = event {
                 sum += message.payload.len();
             }
         };
@@ -50,5 +50,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("Rust: publish {publish:.1} ns, poll {poll:.1} ns a message, empty poll {empty:.1} ns");
 
     drop((publisher, subscriber));
-    Ok(bus.remove(topic)?)
+    Ok(bus.remove_topic(topic)?)
 }

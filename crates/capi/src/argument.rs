@@ -10,13 +10,13 @@ use std::slice;
 use tickpath_bus::wire::FIRST_KIND;
 use tickpath_bus::{BatchError, Fate};
 
-use crate::status::{Failure, tp_status};
+use crate::status::{CallFailure, tp_status};
 
 /// Max bytes of any object in memory.
-const MOST_BYTES: usize = isize::MAX as usize;
+const MAX_BYTES: usize = isize::MAX as usize;
 
 /// Max messages that a batch can list.
-const MOST_MESSAGES: usize = MOST_BYTES / size_of::<tp_slice>();
+const MAX_MESSAGES: usize = MAX_BYTES / size_of::<tp_slice>();
 
 /// Fate of one message of a batch.
 #[repr(C)]
@@ -44,13 +44,13 @@ pub struct tp_slice {
 ///
 /// # Safety
 /// `given` is null, or zero-terminated and unchanged for `'a`.
-pub unsafe fn text<'a>(what: &str, given: *const c_char) -> Result<&'a str, Failure> {
+pub unsafe fn text<'a>(what: &str, given: *const c_char) -> Result<&'a str, CallFailure> {
     if given.is_null() {
-        return Err(Failure::null(what));
+        return Err(CallFailure::null(what));
     }
     // SAFETY: `given` is not null, and zero-terminated, as the caller guarantees.
     let bytes = unsafe { CStr::from_ptr(given) };
-    bytes.to_str().map_err(|_| Failure::invalid(format!("{what} is no UTF-8; write it so")))
+    bytes.to_str().map_err(|_| CallFailure::invalid(format!("{what} is no UTF-8; write it so")))
 }
 
 /// Reads the bytes of a message.
@@ -58,11 +58,11 @@ pub unsafe fn text<'a>(what: &str, given: *const c_char) -> Result<&'a str, Fail
 /// # Safety
 /// `data` is null, or valid for `len` bytes that are unchanged for `'a`.
 #[inline(always)]
-pub unsafe fn bytes<'a>(data: *const c_void, len: usize) -> Result<&'a [u8], Failure> {
+pub unsafe fn bytes<'a>(data: *const c_void, len: usize) -> Result<&'a [u8], CallFailure> {
     if len == 0 {
         return Ok(&[]);
     }
-    if data.is_null() || len > MOST_BYTES {
+    if data.is_null() || len > MAX_BYTES {
         return Err(no_bytes(data.is_null(), len));
     }
     // SAFETY: `len` bytes are valid, as the caller guarantees, and within the size limit of memory.
@@ -71,29 +71,29 @@ pub unsafe fn bytes<'a>(data: *const c_void, len: usize) -> Result<&'a [u8], Fai
 
 #[cold]
 #[inline(never)]
-fn no_bytes(is_null: bool, len: usize) -> Failure {
+fn no_bytes(is_null: bool, len: usize) -> CallFailure {
     match is_null {
-        true => Failure::invalid(format!("data is null, and len is {len}; hand over a pointer, or a len of 0")),
-        false => Failure::new(tp_status::TP_TOO_LARGE, format!("no message has {len} bytes; was len below 0?")),
+        true => CallFailure::invalid(format!("data is null, and len is {len}; hand over a pointer, or a len of 0")),
+        false => CallFailure::new(tp_status::TP_TOO_LARGE, format!("no message has {len} bytes; was len below 0?")),
     }
 }
 
 /// Rejects the kinds reserved for the bus.
 #[inline(always)]
-pub fn check_kind(kind: u8) -> Result<(), Failure> {
+pub fn check_kind(kind: u8) -> Result<(), CallFailure> {
     if kind >= FIRST_KIND { Ok(()) } else { Err(no_kind(kind)) }
 }
 
 #[cold]
 #[inline(never)]
-fn no_kind(kind: u8) -> Failure {
-    Failure::invalid(format!("the kind {kind} is not ours to give; use {FIRST_KIND} to 255"))
+fn no_kind(kind: u8) -> CallFailure {
+    CallFailure::invalid(format!("the kind {kind} is not ours to give; use {FIRST_KIND} to 255"))
 }
 
 /// Rejects a null pointer.
 #[inline(always)]
-pub fn check_pointer<T>(what: &str, given: *const T) -> Result<(), Failure> {
-    if given.is_null() { Err(Failure::null(what)) } else { Ok(()) }
+pub fn check_pointer<T>(what: &str, given: *const T) -> Result<(), CallFailure> {
+    if given.is_null() { Err(CallFailure::null(what)) } else { Ok(()) }
 }
 
 /// Writes a number, a count or an id to the place that C gave, if any.
@@ -109,28 +109,28 @@ pub unsafe fn put<N>(place: *mut N, number: N) {
 }
 
 /// Output parameters of a batch: the number of messages done, and the fate of each.
-pub struct Told {
+pub struct BatchOutcome {
     count: usize,
     done: *mut usize,
     fates: *mut u8,
 }
 
-impl Told {
+impl BatchOutcome {
     /// Begins with no message published, which is the result if the call fails before sending.
     ///
     /// # Safety
     /// `done` is null or valid for a number; `fates` is null or valid for `count` bytes. Neither is used by others
     /// while this value lives.
-    pub unsafe fn nothing(count: usize, done: *mut usize, fates: *mut u8) -> Self {
+    pub unsafe fn unpublished(count: usize, done: *mut usize, fates: *mut u8) -> Self {
         // No batch can have more messages, and the call is refused.
-        let fates = if count > MOST_MESSAGES { null_mut() } else { fates };
+        let fates = if count > MAX_MESSAGES { null_mut() } else { fates };
         let told = Self { count, done, fates };
         told.put(0, |_| Fate::NotPublished);
         told
     }
 
     /// Runs `act` on the batch and writes the outcome; after a panic every message is in doubt.
-    pub fn outcome(&self, act: impl FnOnce() -> Result<(), BatchError>) -> Result<(), BatchError> {
+    pub fn run(&self, act: impl FnOnce() -> Result<(), BatchError>) -> Result<(), BatchError> {
         self.put(0, |_| Fate::Unknown);
         let ended = act();
         match &ended {
@@ -160,12 +160,12 @@ impl Told {
 
 /// The list of a batch's messages, whose memory is reused by the next batch.
 #[derive(Default)]
-pub struct Batch {
+pub struct SliceList {
     /// Empty except during a batch.
     messages: Vec<&'static [u8]>,
 }
 
-impl Batch {
+impl SliceList {
     /// Runs `act` on a batch.
     ///
     /// # Safety
@@ -175,10 +175,10 @@ impl Batch {
         slices: *const tp_slice,
         count: usize,
         act: impl FnOnce(&[&[u8]]) -> R,
-    ) -> Result<R, Failure> {
-        if count > 0 && (slices.is_null() || count > MOST_MESSAGES) {
+    ) -> Result<R, CallFailure> {
+        if count > 0 && (slices.is_null() || count > MAX_MESSAGES) {
             let sentence = format!("no {count} slices are there; hand over where they are, or a count of 0");
-            return Err(Failure::invalid(sentence));
+            return Err(CallFailure::invalid(sentence));
         }
         let mut listed = Ok(());
         for at in 0..count {

@@ -8,20 +8,20 @@ use tickpath_bus::Connection;
 use tickpath_clock::HostClock;
 
 use crate::argument::{check_pointer, text};
-use crate::handle::{Handle, Opened, close, make};
-use crate::status::{Failure, tp_status};
+use crate::handle::{Handle, HandleObject, close, create};
+use crate::status::{CallFailure, tp_status};
 
 /// Connection to a transport, with its topics and queues.
-pub struct tp_bus(pub(crate) Handle<Bus>);
+pub struct tp_bus(pub(crate) Handle<ClockedConnection>);
 
 /// A connection, and the clock that stamps the messages published over it.
-pub(crate) struct Bus {
+pub(crate) struct ClockedConnection {
     pub connection: Box<dyn Connection>,
     pub clock: HostClock,
 }
 
-impl Opened for Bus {
-    fn what() -> &'static str {
+impl HandleObject for ClockedConnection {
+    fn c_name() -> &'static str {
         "tp_bus"
     }
 }
@@ -33,18 +33,18 @@ impl Opened for Bus {
 /// itself stays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_connect(url: *const c_char, out: *mut *mut tp_bus) -> tp_status {
-    let connect = || -> Result<tp_bus, Failure> {
+    let connect = || -> Result<tp_bus, CallFailure> {
         // SAFETY: null or zero-terminated text, as the header requires.
         let url = unsafe { text("url", url)? };
-        let clock = HostClock::get().map_err(|e| Failure::new(tp_status::TP_OTHER, e.to_string()))?;
-        let url = tickpath_bus::resolve(url)?;
+        let clock = HostClock::get().map_err(|e| CallFailure::new(tp_status::TP_OTHER, e.to_string()))?;
+        let url = tickpath_bus::resolve_url(url)?;
         if is_served(&url) {
             ignore_broken_pipes();
         }
-        Ok(tp_bus(Handle::new(Bus { connection: tickpath_bus::connect(&url)?, clock })))
+        Ok(tp_bus(Handle::new(ClockedConnection { connection: tickpath_bus::connect(&url)?, clock })))
     };
     // SAFETY: `out` is null or a valid place for a handle, as the header requires.
-    unsafe { make(out, connect) }
+    unsafe { create(out, connect) }
 }
 
 /// Closes a connection and frees its handle; does nothing for a null pointer. Publishers, subscribers, pushers and
@@ -60,10 +60,10 @@ pub unsafe extern "C" fn tp_bus_close(bus: *mut tp_bus) -> tp_status {
 pub unsafe extern "C" fn tp_bus_remove(bus: *mut tp_bus, topic: *const c_char) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
-    Handle::taking(bus.map(|bus| &bus.0), |bus| {
+    Handle::with_exclusive(bus.map(|bus| &bus.0), |bus| {
         // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
-        bus.connection.remove(topic).map_err(Failure::from)
+        bus.connection.remove_topic(topic).map_err(CallFailure::from)
     })
 }
 
@@ -72,10 +72,10 @@ pub unsafe extern "C" fn tp_bus_remove(bus: *mut tp_bus, topic: *const c_char) -
 pub unsafe extern "C" fn tp_bus_remove_queue(bus: *mut tp_bus, queue: *const c_char) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
-    Handle::taking(bus.map(|bus| &bus.0), |bus| {
+    Handle::with_exclusive(bus.map(|bus| &bus.0), |bus| {
         // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
-        bus.connection.remove_queue(queue).map_err(Failure::from)
+        bus.connection.remove_queue(queue).map_err(CallFailure::from)
     })
 }
 
@@ -85,13 +85,13 @@ pub unsafe extern "C" fn tp_bus_remove_queue(bus: *mut tp_bus, queue: *const c_c
 pub unsafe extern "C" fn tp_bus_waiting(bus: *mut tp_bus, queue: *const c_char, waiting: *mut u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
-    Handle::taking(bus.map(|bus| &bus.0), |bus| {
+    Handle::with_exclusive(bus.map(|bus| &bus.0), |bus| {
         // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         check_pointer("waiting", waiting)?;
-        let Some(count) = bus.connection.waiting(queue)? else {
+        let Some(count) = bus.connection.count_waiting(queue)? else {
             let sentence = "this transport cannot tell how many messages wait; ask its server";
-            return Err(Failure::new(tp_status::TP_UNSUPPORTED, sentence));
+            return Err(CallFailure::new(tp_status::TP_UNSUPPORTED, sentence));
         };
         // SAFETY: not null, and a valid place for a number, as the header requires.
         unsafe { waiting.write(count) };
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn tp_bus_waiting(bus: *mut tp_bus, queue: *const c_char, 
 /// Reports whether the URL names a server.
 fn is_served(url: &str) -> bool {
     let is_here = ["shm://", "file://"].iter().any(|scheme| url.starts_with(scheme));
-    !is_here && tickpath_bus::transport(url).is_some()
+    !is_here && tickpath_bus::transport_of(url).is_some()
 }
 
 /// Ignores SIGPIPE unless the program handles it, as the start of every Rust program does: transports rely on a lost

@@ -6,11 +6,11 @@ use std::mem::{MaybeUninit, offset_of};
 use std::num::NonZeroU32;
 
 use tickpath_bus::wire::FIRST_KIND;
-use tickpath_bus::{Delivery, NoToken, Policy, QueueConfig, Start, TopicConfig};
+use tickpath_bus::{DeliveryGuarantee, InvalidToken, Policy, QueueConfig, StartPosition, TopicConfig};
 use tickpath_clock::Wait;
 
 use crate::argument::text;
-use crate::status::Failure;
+use crate::status::CallFailure;
 
 /// Behaviour of a full topic.
 #[repr(C)]
@@ -135,13 +135,13 @@ const QUEUE_FIRST_BYTES: usize = 40;
 ///
 /// # Safety
 /// Any bytes are a valid value of the struct, and it has no padding that a later field could occupy.
-pub unsafe trait Config: Copy {
+pub unsafe trait SizedStruct: Copy {
     /// The size of the struct's first version.
     fn first_bytes() -> usize;
 }
 
 // SAFETY: all fields are numbers, without padding.
-unsafe impl Config for tp_publisher_config {
+unsafe impl SizedStruct for tp_publisher_config {
     fn first_bytes() -> usize {
         PUBLISHER_FIRST_BYTES
     }
@@ -149,7 +149,7 @@ unsafe impl Config for tp_publisher_config {
 const _: () = assert!(PUBLISHER_FIRST_BYTES == offset_of!(tp_publisher_config, max_age_ns) + size_of::<u64>());
 const _: () = assert!(size_of::<tp_publisher_config>() == 8 + 4 + 4 + 8 + 8);
 // SAFETY: all fields are numbers or a pointer, without padding.
-unsafe impl Config for tp_subscriber_config {
+unsafe impl SizedStruct for tp_subscriber_config {
     fn first_bytes() -> usize {
         SUBSCRIBER_FIRST_BYTES
     }
@@ -157,7 +157,7 @@ unsafe impl Config for tp_subscriber_config {
 const _: () = assert!(SUBSCRIBER_FIRST_BYTES == offset_of!(tp_subscriber_config, token) + size_of::<*const c_char>());
 const _: () = assert!(size_of::<tp_subscriber_config>() == 8 + 4 + 4 + 8 + 8);
 // SAFETY: all fields are numbers, without padding.
-unsafe impl Config for tp_queue_config {
+unsafe impl SizedStruct for tp_queue_config {
     fn first_bytes() -> usize {
         QUEUE_FIRST_BYTES
     }
@@ -169,7 +169,7 @@ const _: () = assert!(size_of::<tp_queue_config>() == 8 + 4 + 4 + 8 + 8 + 4 + 4)
 ///
 /// # Safety
 /// `given` is null, or begins with its size and is valid for so many bytes, which are unchanged during the call.
-pub unsafe fn read<C: Config>(what: &str, given: *const C) -> Result<C, Failure> {
+pub unsafe fn read_struct<C: SizedStruct>(what: &str, given: *const C) -> Result<C, CallFailure> {
     let mut config = MaybeUninit::<C>::zeroed();
     if !given.is_null() {
         // SAFETY: the struct begins with its size, as the caller guarantees.
@@ -178,25 +178,25 @@ pub unsafe fn read<C: Config>(what: &str, given: *const C) -> Result<C, Failure>
         // SAFETY: the struct has `bytes` bytes, as the caller guarantees, and they fit: the size was checked.
         unsafe { given.cast::<u8>().copy_to_nonoverlapping(config.as_mut_ptr().cast(), bytes) };
     }
-    // SAFETY: any bytes are a valid `Config`: zeros, and the bytes copied over them.
+    // SAFETY: any bytes are a valid `SizedStruct`: zeros, and the bytes copied over them.
     Ok(unsafe { config.assume_init() })
 }
 
 /// Rejects a size that no version of the struct has.
-pub fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usize) -> Result<(), Failure> {
+pub fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usize) -> Result<(), CallFailure> {
     if bytes < first_bytes {
-        return Err(Failure::invalid(format!(
+        return Err(CallFailure::invalid(format!(
             "the size of this {what} is {bytes} bytes, which is too small; set its field size to sizeof({what})"
         )));
     }
     // A third version will add a third size.
     if bytes > first_bytes && bytes < known_bytes {
-        return Err(Failure::invalid(format!(
+        return Err(CallFailure::invalid(format!(
             "the size of this {what} is {bytes} bytes, which no version has; set its field size to sizeof({what})"
         )));
     }
     if bytes > known_bytes {
-        return Err(Failure::invalid(format!(
+        return Err(CallFailure::invalid(format!(
             "the size of this {what} is {bytes} bytes, and this library knows {known_bytes}: set its field size to \
              sizeof({what}), or, if a later header was used, take the library that belongs to it"
         )));
@@ -206,18 +206,18 @@ pub fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usi
 
 impl tp_publisher_config {
     /// Converts to the bus's configuration, on a transport with this usual policy.
-    pub fn topic(&self, usual: Policy) -> Result<TopicConfig, Failure> {
+    pub fn topic(&self, usual: Policy) -> Result<TopicConfig, CallFailure> {
         const POLICIES: [(u32, Option<Policy>); 4] = [
             (tp_policy::TP_POLICY_USUAL as u32, None),
             (tp_policy::TP_POLICY_OVERWRITE as u32, Some(Policy::Overwrite)),
             (tp_policy::TP_POLICY_FAIL as u32, Some(Policy::Fail)),
             (tp_policy::TP_POLICY_KEEP as u32, Some(Policy::Keep)),
         ];
-        let config = TopicConfig::new(chosen("tp_policy", self.policy, &POLICIES)?.unwrap_or(usual));
+        let config = TopicConfig::new(find_value("tp_policy", self.policy, &POLICIES)?.unwrap_or(usual));
         Ok(TopicConfig {
-            capacity_bytes: given_or(self.capacity_bytes, config.capacity_bytes),
+            capacity_bytes: nonzero_or(self.capacity_bytes, config.capacity_bytes),
             max_age_ns: Some(self.max_age_ns).filter(|&age| age > 0),
-            mode: given_or(self.mode, config.mode),
+            mode: nonzero_or(self.mode, config.mode),
             ..config
         })
     }
@@ -228,28 +228,28 @@ impl tp_subscriber_config {
     ///
     /// # Safety
     /// The token is null, or zero-terminated and unchanged during the call.
-    pub unsafe fn start(&self) -> Result<Start, Failure> {
+    pub unsafe fn start(&self) -> Result<StartPosition, CallFailure> {
         const STARTS: [(u32, tp_start); 4] = [
             (tp_start::TP_START_NOW as u32, tp_start::TP_START_NOW),
             (tp_start::TP_START_OLDEST as u32, tp_start::TP_START_OLDEST),
             (tp_start::TP_START_SEQUENCE as u32, tp_start::TP_START_SEQUENCE),
             (tp_start::TP_START_AFTER as u32, tp_start::TP_START_AFTER),
         ];
-        match chosen("tp_start", self.start, &STARTS)? {
-            tp_start::TP_START_NOW => Ok(Start::Now),
-            tp_start::TP_START_OLDEST => Ok(Start::Oldest),
-            tp_start::TP_START_SEQUENCE => Ok(Start::Sequence(self.sequence)),
+        match find_value("tp_start", self.start, &STARTS)? {
+            tp_start::TP_START_NOW => Ok(StartPosition::Now),
+            tp_start::TP_START_OLDEST => Ok(StartPosition::Oldest),
+            tp_start::TP_START_SEQUENCE => Ok(StartPosition::Sequence(self.sequence)),
             tp_start::TP_START_AFTER => {
                 // SAFETY: guaranteed by the caller.
                 let token = unsafe { text("token", self.token)? };
                 if token.is_empty() {
-                    return Err(Failure::invalid(
+                    return Err(CallFailure::invalid(
                         "the token is empty: nothing was known of the topic when it was given; start with \
                          TP_START_NOW or TP_START_OLDEST",
                     ));
                 }
-                let read = token.parse().map(Start::After);
-                read.map_err(|e: NoToken| Failure::invalid(e.to_string()))
+                let read = token.parse().map(StartPosition::After);
+                read.map_err(|e: InvalidToken| CallFailure::invalid(e.to_string()))
             }
         }
     }
@@ -257,55 +257,55 @@ impl tp_subscriber_config {
 
 impl tp_queue_config {
     /// Converts to the bus's configuration, on a transport with this usual delivery.
-    pub fn queue(&self, usual: Delivery) -> Result<QueueConfig, Failure> {
-        const DELIVERIES: [(u32, Option<Delivery>); 3] = [
+    pub fn queue(&self, usual: DeliveryGuarantee) -> Result<QueueConfig, CallFailure> {
+        const DELIVERIES: [(u32, Option<DeliveryGuarantee>); 3] = [
             (tp_delivery::TP_DELIVERY_USUAL as u32, None),
-            (tp_delivery::TP_DELIVERY_AT_MOST_ONCE as u32, Some(Delivery::AtMostOnce)),
-            (tp_delivery::TP_DELIVERY_AT_LEAST_ONCE as u32, Some(Delivery::AtLeastOnce)),
+            (tp_delivery::TP_DELIVERY_AT_MOST_ONCE as u32, Some(DeliveryGuarantee::AtMostOnce)),
+            (tp_delivery::TP_DELIVERY_AT_LEAST_ONCE as u32, Some(DeliveryGuarantee::AtLeastOnce)),
         ];
-        let config = QueueConfig::new(chosen("tp_delivery", self.delivery, &DELIVERIES)?.unwrap_or(usual));
+        let config = QueueConfig::new(find_value("tp_delivery", self.delivery, &DELIVERIES)?.unwrap_or(usual));
         let foreign = match u8::try_from(self.foreign_kind) {
             Ok(0) => None,
             Ok(kind) if kind >= FIRST_KIND => Some(kind),
             _ => {
                 let sentence = format!("the foreign_kind {} is none; use {FIRST_KIND} to 255, or 0", self.foreign_kind);
-                return Err(Failure::invalid(sentence));
+                return Err(CallFailure::invalid(sentence));
             }
         };
         Ok(QueueConfig {
-            capacity_bytes: given_or(self.capacity_bytes, config.capacity_bytes),
-            silence_ns: given_or(self.silence_ns, config.silence_ns),
+            capacity_bytes: nonzero_or(self.capacity_bytes, config.capacity_bytes),
+            silence_ns: nonzero_or(self.silence_ns, config.silence_ns),
             foreign,
-            most_deliveries: NonZeroU32::new(self.most_deliveries),
-            mode: given_or(self.mode, config.mode),
+            max_deliveries: NonZeroU32::new(self.most_deliveries),
+            mode: nonzero_or(self.mode, config.mode),
             ..config
         })
     }
 }
 
 /// Converts the number of a [`tp_wait`].
-pub fn wait_of(number: u32) -> Result<Wait, Failure> {
+pub fn wait_of(number: u32) -> Result<Wait, CallFailure> {
     const WAITS: [(u32, Wait); 4] = [
         (tp_wait::TP_WAIT_BLOCK as u32, Wait::Block),
         (tp_wait::TP_WAIT_BUSY as u32, Wait::Busy),
         (tp_wait::TP_WAIT_YIELD as u32, Wait::Yield),
         (tp_wait::TP_WAIT_ADAPTIVE as u32, Wait::Adaptive),
     ];
-    chosen("tp_wait", number, &WAITS)
+    find_value("tp_wait", number, &WAITS)
 }
 
 /// Finds a value by its number in the header.
-pub fn chosen<T: Copy>(what: &str, number: u32, all: &[(u32, T)]) -> Result<T, Failure> {
+pub fn find_value<T: Copy>(what: &str, number: u32, all: &[(u32, T)]) -> Result<T, CallFailure> {
     let found = all.iter().find(|(known, _)| *known == number);
     found.map(|&(_, one)| one).ok_or_else(|| {
         let known: Vec<String> = all.iter().map(|(known, _)| known.to_string()).collect();
         let known = known.join(", ");
-        Failure::invalid(format!("{number} is no {what}; use one of the header's names, which are {known}"))
+        CallFailure::invalid(format!("{number} is no {what}; use one of the header's names, which are {known}"))
     })
 }
 
 /// Returns the number, or the usual one for zero.
-pub fn given_or<N: Default + PartialEq>(given: N, usual: N) -> N {
+pub fn nonzero_or<N: Default + PartialEq>(given: N, usual: N) -> N {
     if given == N::default() { usual } else { given }
 }
 
@@ -323,16 +323,16 @@ mod tests {
     }
 
     // SAFETY: all fields are numbers, without padding.
-    unsafe impl Config for Second {
+    unsafe impl SizedStruct for Second {
         fn first_bytes() -> usize {
             16
         }
     }
 
-    fn read_with(size: usize) -> Result<Second, Failure> {
+    fn read_with(size: usize) -> Result<Second, CallFailure> {
         let given = Second { size, first: 7, appended: 9 };
         // SAFETY: the struct begins with a size, and nothing is read unless it has so many bytes.
-        unsafe { read("second", &raw const given) }
+        unsafe { read_struct("second", &raw const given) }
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use tickpath_log::Birthplace;
+use tickpath_log::ForkGeneration;
 
-use crate::status::{Failure, tp_status};
+use crate::status::{CallFailure, tp_status};
 
 /// No call is running.
 const FREE: u8 = 0;
@@ -22,29 +22,29 @@ const IN_USE: u8 = 1;
 const BROKEN: u8 = 2;
 
 /// An object that a handle can hold.
-pub trait Opened: Send {
+pub trait HandleObject: Send {
     /// The type's name in C, for error messages.
-    fn what() -> &'static str;
+    fn c_name() -> &'static str;
 }
 
 /// Handle of an opened object.
 pub struct Handle<T> {
-    born: Birthplace,
+    birthplace: ForkGeneration,
     state: AtomicU8,
     opened: UnsafeCell<T>,
 }
 
-impl<T: Opened> Handle<T> {
+impl<T: HandleObject> Handle<T> {
     /// Creates the handle of an object that was just opened.
     pub fn new(opened: T) -> Self {
-        Self { born: Birthplace::here(), state: AtomicU8::new(FREE), opened: UnsafeCell::new(opened) }
+        Self { birthplace: ForkGeneration::current(), state: AtomicU8::new(FREE), opened: UnsafeCell::new(opened) }
     }
 
     /// Runs `act` on the object; fails for a null pointer.
     #[inline(always)]
-    pub fn using(handle: Option<&Self>, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
-        let Some(handle) = handle else { return Failure::null(T::what()).tell() };
-        if handle.born.is_elsewhere() || handle.state.load(Ordering::Relaxed) != FREE {
+    pub fn with(handle: Option<&Self>, act: impl FnOnce(&mut T) -> Result<(), CallFailure>) -> tp_status {
+        let Some(handle) = handle else { return CallFailure::null(T::c_name()).store() };
+        if handle.birthplace.is_forked() || handle.state.load(Ordering::Relaxed) != FREE {
             return handle.refuse();
         }
         handle.state.store(IN_USE, Ordering::Relaxed);
@@ -54,10 +54,10 @@ impl<T: Opened> Handle<T> {
     }
 
     /// Runs `act` on the object; detects a second thread with certainty, at the cost of an atomic exchange.
-    pub fn taking(handle: Option<&Self>, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
-        let Some(handle) = handle else { return Failure::null(T::what()).tell() };
+    pub fn with_exclusive(handle: Option<&Self>, act: impl FnOnce(&mut T) -> Result<(), CallFailure>) -> tp_status {
+        let Some(handle) = handle else { return CallFailure::null(T::c_name()).store() };
         let take = || handle.state.compare_exchange(FREE, IN_USE, Ordering::Acquire, Ordering::Relaxed);
-        if handle.born.is_elsewhere() || take().is_err() {
+        if handle.birthplace.is_forked() || take().is_err() {
             return handle.refuse();
         }
         // SAFETY: the exchange found the state free, so that any other caller finds it in use.
@@ -69,30 +69,33 @@ impl<T: Opened> Handle<T> {
     /// # Safety
     /// The caller has found the state free, and set it to in use.
     #[inline(always)]
-    unsafe fn run(&self, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
+    unsafe fn run(&self, act: impl FnOnce(&mut T) -> Result<(), CallFailure>) -> tp_status {
         // SAFETY: the caller has exclusive use.
         let opened = unsafe { &mut *self.opened.get() };
         let ended = catch_unwind(AssertUnwindSafe(|| status_of(act(opened))));
         self.state.store(if ended.is_ok() { FREE } else { BROKEN }, Ordering::Release);
-        ended.unwrap_or_else(|panic| panicked(&*panic))
+        ended.unwrap_or_else(|panic| panic_status(&*panic))
     }
 
     /// Returns the reason why the handle cannot be used.
     #[cold]
     #[inline(never)]
     fn refuse(&self) -> tp_status {
-        let what = T::what();
-        let failure = if self.born.is_elsewhere() {
+        let what = T::c_name();
+        let failure = if self.birthplace.is_forked() {
             let sentence = format!("this {what} was opened before the process was forked; open another one here");
-            Failure::new(tp_status::TP_FORKED, sentence)
+            CallFailure::new(tp_status::TP_FORKED, sentence)
         } else if self.state.load(Ordering::Relaxed) == BROKEN {
-            Failure::new(tp_status::TP_PANIC, format!("a mistake has broken this {what}; close it, open another one"))
+            CallFailure::new(
+                tp_status::TP_PANIC,
+                format!("a mistake has broken this {what}; close it, open another one"),
+            )
         } else {
             let sentence = format!("this {what} is in use, by the call that runs this callback or by another thread");
             let remedy = "give each thread its own handle, and go on with this one when that call has returned";
-            Failure::new(tp_status::TP_IN_USE, format!("{sentence}; {remedy}"))
+            CallFailure::new(tp_status::TP_IN_USE, format!("{sentence}; {remedy}"))
         };
-        failure.tell()
+        failure.store()
     }
 }
 
@@ -100,13 +103,13 @@ impl<T: Opened> Handle<T> {
 ///
 /// # Safety
 /// `out` is null, or valid for a pointer and not used by others during the call.
-pub unsafe fn make<H>(out: *mut *mut H, made: impl FnOnce() -> Result<H, Failure>) -> tp_status {
+pub unsafe fn create<H>(out: *mut *mut H, made: impl FnOnce() -> Result<H, CallFailure>) -> tp_status {
     if out.is_null() {
-        return Failure::null("out").tell();
+        return CallFailure::null("out").store();
     }
     // SAFETY: `out` is a valid place for a pointer, as the caller guarantees.
     unsafe { out.write(null_mut()) };
-    guarded(|| {
+    catch_panics(|| {
         let handle = Box::new(made()?);
         // SAFETY: as above.
         unsafe { out.write(Box::into_raw(handle)) };
@@ -117,18 +120,18 @@ pub unsafe fn make<H>(out: *mut *mut H, made: impl FnOnce() -> Result<H, Failure
 /// Creates a handle from the object of another handle, and writes it to `out`, which is null on an error.
 ///
 /// # Safety
-/// As for [`make`].
-pub unsafe fn open<T: Opened, H>(
+/// As for [`create`].
+pub unsafe fn open<T: HandleObject, H>(
     from: Option<&Handle<T>>,
     out: *mut *mut H,
-    made: impl FnOnce(&mut T) -> Result<H, Failure>,
+    made: impl FnOnce(&mut T) -> Result<H, CallFailure>,
 ) -> tp_status {
     if out.is_null() {
-        return Failure::null("out").tell();
+        return CallFailure::null("out").store();
     }
     // SAFETY: `out` is a valid place for a pointer, as the caller guarantees.
     unsafe { out.write(null_mut()) };
-    Handle::taking(from, |opened| {
+    Handle::with_exclusive(from, |opened| {
         let handle = Box::new(made(opened)?);
         // SAFETY: as above.
         unsafe { out.write(Box::into_raw(handle)) };
@@ -139,20 +142,20 @@ pub unsafe fn open<T: Opened, H>(
 /// Closes and frees a handle. In a fork the handle stays, since its threads and locks stayed with the parent.
 ///
 /// # Safety
-/// `handle` is null, or was made by [`make`] or [`open`] and is not closed; it is never used again.
-pub unsafe fn close<T: Opened, H>(handle: *mut H, inner: fn(&H) -> &Handle<T>) -> tp_status {
+/// `handle` is null, or was made by [`create`] or [`open`] and is not closed; it is never used again.
+pub unsafe fn close<T: HandleObject, H>(handle: *mut H, inner: fn(&H) -> &Handle<T>) -> tp_status {
     // SAFETY: null or an open handle.
     let Some(closing) = (unsafe { handle.as_ref() }).map(inner) else { return tp_status::TP_OK };
-    if closing.born.is_elsewhere() {
-        let what = T::what();
+    if closing.birthplace.is_forked() {
+        let what = T::c_name();
         let sentence = format!("this {what} was opened before the process was forked; it is the parent's: leave it");
-        return Failure::new(tp_status::TP_FORKED, sentence).tell();
+        return CallFailure::new(tp_status::TP_FORKED, sentence).store();
     }
     // A broken handle is closed too; a handle in use is not.
     if closing.state.swap(IN_USE, Ordering::Acquire) == IN_USE {
         return closing.refuse();
     }
-    guarded(|| {
+    catch_panics(|| {
         // SAFETY: `handle` came from a box, and is closed once and never used again: the state was not in use, and the
         // caller guarantees the rest.
         drop(unsafe { Box::from_raw(handle) });
@@ -161,20 +164,20 @@ pub unsafe fn close<T: Opened, H>(handle: *mut H, inner: fn(&H) -> &Handle<T>) -
 }
 
 /// Runs `act` and catches panics, so that none unwinds into C.
-pub fn guarded(act: impl FnOnce() -> Result<(), Failure>) -> tp_status {
-    catch_unwind(AssertUnwindSafe(|| status_of(act()))).unwrap_or_else(|panic| panicked(&*panic))
+pub fn catch_panics(act: impl FnOnce() -> Result<(), CallFailure>) -> tp_status {
+    catch_unwind(AssertUnwindSafe(|| status_of(act()))).unwrap_or_else(|panic| panic_status(&*panic))
 }
 
 #[inline(always)]
-fn status_of(done: Result<(), Failure>) -> tp_status {
-    done.map_or_else(Failure::tell, |()| tp_status::TP_OK)
+fn status_of(done: Result<(), CallFailure>) -> tp_status {
+    done.map_or_else(CallFailure::store, |()| tp_status::TP_OK)
 }
 
 #[cold]
 #[inline(never)]
-fn panicked(panic: &(dyn Any + Send)) -> tp_status {
+fn panic_status(panic: &(dyn Any + Send)) -> tp_status {
     let said = panic.downcast_ref::<&str>().copied();
     let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
     let sentence = format!("the library has made a mistake and stopped this call: {said}; please report it");
-    Failure::new(tp_status::TP_PANIC, sentence).tell()
+    CallFailure::new(tp_status::TP_PANIC, sentence).store()
 }

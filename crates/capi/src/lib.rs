@@ -20,10 +20,10 @@
 
 mod argument;
 mod config;
+mod event_array;
 mod handle;
 mod report;
 mod request;
-mod room;
 mod status;
 mod tick;
 

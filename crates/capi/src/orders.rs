@@ -15,19 +15,19 @@ use std::mem::offset_of;
 
 use tickpath_clock::utc_ns;
 use tickpath_market::{AccountId, ClientOrderId};
-use tickpath_oms_client::{Client, ClientError, Config as ClientConfig, Event, Since};
+use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConfig, Since};
 
 use crate::argument::{check_pointer, put, text};
 use crate::bus::ignore_broken_pipes;
-use crate::config::{Config, chosen, given_or, read};
-use crate::handle::{Handle, Opened, close, make};
-use crate::report::{sentence, tp_order_event};
-use crate::request::{Asks, tp_cancel_order, tp_new_order, tp_replace_order};
-use crate::room::Room;
-use crate::status::{Failure, c_text, tp_status};
+use crate::config::{SizedStruct, find_value, nonzero_or, read_struct};
+use crate::event_array::EventArray;
+use crate::handle::{Handle, HandleObject, close, create};
+use crate::report::{explanation, tp_order_event};
+use crate::request::{RequestStruct, tp_cancel_order, tp_new_order, tp_replace_order};
+use crate::status::{CallFailure, c_text, tp_status};
 
 /// Max events that wait to be handed over; at this number the session stops reading until some are polled.
-const MOST_WAITING: usize = 1 << 16;
+const MAX_WAITING_EVENTS: usize = 1 << 16;
 
 /// First report of a session.
 #[repr(C)]
@@ -76,7 +76,7 @@ pub struct tp_orders_config {
 const ORDERS_FIRST_BYTES: usize = 64;
 
 // SAFETY: all fields are numbers or pointers, without padding.
-unsafe impl Config for tp_orders_config {
+unsafe impl SizedStruct for tp_orders_config {
     fn first_bytes() -> usize {
         ORDERS_FIRST_BYTES
     }
@@ -85,15 +85,15 @@ const _: () = assert!(ORDERS_FIRST_BYTES == offset_of!(tp_orders_config, connect
 const _: () = assert!(size_of::<tp_orders_config>() == 5 * 8 + 6 * 4);
 
 /// Session with an OMS.
-pub struct tp_orders(Handle<Session>);
+pub struct tp_orders(Handle<OrdersSession>);
 
-struct Session {
+struct OrdersSession {
     client: Client,
     account: AccountId,
     /// Id of the next request without an id.
     next_id: u64,
     /// Events received and not handed over.
-    waiting: VecDeque<Event>,
+    waiting: VecDeque<ClientEvent>,
     /// Reports from this number on are live.
     live_from: u64,
     /// Sentences of the events handed over by the last poll, which point to them.
@@ -102,8 +102,8 @@ struct Session {
     ended: Option<ClientError>,
 }
 
-impl Opened for Session {
-    fn what() -> &'static str {
+impl HandleObject for OrdersSession {
+    fn c_name() -> &'static str {
         "tp_orders"
     }
 }
@@ -115,13 +115,13 @@ impl Opened for Session {
 /// signal.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_open(config: *const tp_orders_config, out: *mut *mut tp_orders) -> tp_status {
-    let log_on = || -> Result<tp_orders, Failure> {
+    let log_on = || -> Result<tp_orders, CallFailure> {
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read("tp_orders_config", config)? };
+        let config = unsafe { read_struct("tp_orders_config", config)? };
         // SAFETY: its texts are null or zero-terminated, as the header requires.
         let session = unsafe { config.session()? };
         ignore_broken_pipes();
-        Ok(tp_orders(Handle::new(Session {
+        Ok(tp_orders(Handle::new(OrdersSession {
             client: Client::connect(session)?,
             account: AccountId(config.account),
             next_id: if config.first_id == 0 { utc_ns() } else { config.first_id },
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn tp_orders_open(config: *const tp_orders_config, out: *m
         })))
     };
     // SAFETY: `out` is null or a valid place for a handle, as the header requires.
-    unsafe { make(out, log_on) }
+    unsafe { create(out, log_on) }
 }
 
 /// Sends a new order, stamped with the present time; never waits. Writes to `id`, which may be null, the id that names
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn tp_orders_submit(
     id: *mut u64,
 ) -> tp_status {
     // SAFETY: the header requires the same of the caller.
-    unsafe { ask(orders, "order", order, id) }
+    unsafe { send_request(orders, "order", order, id) }
 }
 
 /// Sends a request to cancel an order, like tp_orders_submit; writes the id of this request to `id`.
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn tp_orders_cancel(
     id: *mut u64,
 ) -> tp_status {
     // SAFETY: the header requires the same of the caller.
-    unsafe { ask(orders, "cancel", cancel, id) }
+    unsafe { send_request(orders, "cancel", cancel, id) }
 }
 
 /// Sends a request to change the price and the total quantity of an order, like tp_orders_submit; writes the id of this
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn tp_orders_replace(
     id: *mut u64,
 ) -> tp_status {
     // SAFETY: the header requires the same of the caller.
-    unsafe { ask(orders, "replace", replace, id) }
+    unsafe { send_request(orders, "replace", replace, id) }
 }
 
 /// Copies up to `max` available events to the array `events`, whose first element has `size` set to
@@ -184,12 +184,12 @@ pub unsafe extern "C" fn tp_orders_poll(
     // SAFETY: null or an open handle, as the header requires.
     let orders = unsafe { orders.as_ref() };
     let mut told = 0;
-    let status = Handle::using(orders.map(|orders| &orders.0), |session| {
+    let status = Handle::with(orders.map(|orders| &orders.0), |session| {
         check_pointer("count", count)?;
         // SAFETY: `max` events are valid, and the first one begins with its size, as the header requires.
-        let room = unsafe { Room::of(events, max)? };
-        session.hear(room.most)?;
-        told = session.tell(&room);
+        let room = unsafe { EventArray::of(events, max)? };
+        session.poll_client(room.capacity)?;
+        told = session.hand_over(&room);
         Ok(())
     });
     // SAFETY: `count` is null or a valid place for a number, as the header requires.
@@ -203,11 +203,11 @@ pub unsafe extern "C" fn tp_orders_poll(
 pub unsafe extern "C" fn tp_orders_wait(orders: *mut tp_orders, timeout_ns: u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let orders = unsafe { orders.as_ref() };
-    Handle::using(orders.map(|orders| &orders.0), |session| {
+    Handle::with(orders.map(|orders| &orders.0), |session| {
         if session.waiting.is_empty() {
             session.client.wait(timeout_ns);
             // Keeps the session alive. An error that ends the session is left for the next poll.
-            let _ = session.hear(0);
+            let _ = session.poll_client(0);
         }
         Ok(())
     })
@@ -227,15 +227,20 @@ pub unsafe extern "C" fn tp_orders_close(orders: *mut tp_orders) -> tp_status {
 /// `orders` is null or an open handle; `given` is null, or as large as its size states, and unchanged during the call;
 /// `id` is null, or valid for a number and not used by others during the call.
 #[inline(always)]
-unsafe fn ask<A: Asks>(orders: *mut tp_orders, what: &str, given: *const A, id: *mut u64) -> tp_status {
+unsafe fn send_request<A: RequestStruct>(
+    orders: *mut tp_orders,
+    what: &str,
+    given: *const A,
+    id: *mut u64,
+) -> tp_status {
     // SAFETY: `id` is null or a valid place for a number, as the caller guarantees.
     unsafe { put(id, 0) };
     // SAFETY: null or an open handle, as the caller guarantees.
     let orders = unsafe { orders.as_ref() };
-    Handle::using(orders.map(|orders| &orders.0), |session| {
+    Handle::with(orders.map(|orders| &orders.0), |session| {
         check_pointer(what, given)?;
         // SAFETY: the struct is as large as its `size` field states, as the caller guarantees.
-        let asked = unsafe { read(A::name(), given)? };
+        let asked = unsafe { read_struct(A::c_name(), given)? };
         let sent = session.send(&asked)?;
         // SAFETY: as above.
         unsafe { put(id, sent) };
@@ -243,13 +248,13 @@ unsafe fn ask<A: Asks>(orders: *mut tp_orders, what: &str, given: *const A, id: 
     })
 }
 
-impl Session {
+impl OrdersSession {
     /// Sends a request; returns its id.
-    fn send(&mut self, asked: &impl Asks) -> Result<u64, Failure> {
+    fn send(&mut self, asked: &impl RequestStruct) -> Result<u64, CallFailure> {
         if let Some(why) = &self.ended {
-            return Err(over(why));
+            return Err(ended_failure(why));
         }
-        let id = given_or(asked.id(), self.next_id);
+        let id = nonzero_or(asked.id(), self.next_id);
         self.client.send(&asked.request(ClientOrderId(id), self.account)?)?;
         if asked.id() == 0 {
             self.next_id = id.wrapping_add(1).max(1);
@@ -259,12 +264,12 @@ impl Session {
 
     /// Polls until `most` events wait or no more are there. Each call polls, which keeps the session alive; the reason
     /// for the session's end is returned after all events.
-    fn hear(&mut self, most: usize) -> Result<(), Failure> {
+    fn poll_client(&mut self, most: usize) -> Result<(), CallFailure> {
         let Self { client, waiting, ended, .. } = self;
-        while waiting.len() < MOST_WAITING {
+        while waiting.len() < MAX_WAITING_EVENTS {
             match client.poll(|event| waiting.push_back(event)) {
                 Err(why) if waiting.is_empty() => {
-                    let failure = over(&why);
+                    let failure = ended_failure(&why);
                     *ended = Some(why);
                     return Err(failure);
                 }
@@ -277,17 +282,17 @@ impl Session {
     }
 
     /// Hands over as many events as there is room for; returns their number.
-    fn tell(&mut self, room: &Room) -> usize {
+    fn hand_over(&mut self, room: &EventArray) -> usize {
         self.sentences.clear();
         let mut told = 0;
-        while told < room.most
+        while told < room.capacity
             && let Some(event) = self.waiting.pop_front()
         {
-            if let Event::Connected(welcome) = &event {
+            if let ClientEvent::Connected(welcome) = &event {
                 self.live_from = welcome.live_report;
             }
             let Some(mut seen) = tp_order_event::of(&event, self.live_from) else { continue };
-            let sentence = sentence(&event);
+            let sentence = explanation(&event);
             if !sentence.is_empty() {
                 let sentence = c_text(&sentence);
                 seen.sentence = sentence.as_ptr();
@@ -300,9 +305,9 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for OrdersSession {
     fn drop(&mut self) {
-        self.client.leave();
+        self.client.disconnect();
     }
 }
 
@@ -311,7 +316,7 @@ impl tp_orders_config {
     ///
     /// # Safety
     /// The texts are null, or zero-terminated and unchanged during the call.
-    unsafe fn session(&self) -> Result<ClientConfig, Failure> {
+    unsafe fn session(&self) -> Result<ClientConfig, CallFailure> {
         const SINCE: [(u32, Since); 2] =
             [(tp_since::TP_SINCE_NOW as u32, Since::Now), (tp_since::TP_SINCE_START as u32, Since::Start)];
         // SAFETY: guaranteed by the caller.
@@ -323,28 +328,28 @@ impl tp_orders_config {
         let config = ClientConfig::new(url, user, password);
         Ok(ClientConfig {
             session: self.wanted_session()?,
-            since: chosen("tp_since", self.since, &SINCE)?,
+            since: find_value("tp_since", self.since, &SINCE)?,
             heartbeat_ms: self.heartbeat_ms,
-            connect_timeout_ms: given_or(self.connect_timeout_ms, config.connect_timeout_ms),
+            connect_timeout_ms: nonzero_or(self.connect_timeout_ms, config.connect_timeout_ms),
             ..config
         })
     }
 
     /// Returns the requested session number; None for any session.
-    fn wanted_session(&self) -> Result<Option<u16>, Failure> {
+    fn wanted_session(&self) -> Result<Option<u16>, CallFailure> {
         match (self.has_session, u16::try_from(self.session)) {
             (0, _) => Ok(None),
             // The highest number is reserved for "any session".
             (1, Ok(session)) if session < u16::MAX => Ok(Some(session)),
-            (1, _) => Err(Failure::invalid(format!("{} is no session; take one of the user's", self.session))),
+            (1, _) => Err(CallFailure::invalid(format!("{} is no session; take one of the user's", self.session))),
             (other, _) => {
-                Err(Failure::invalid(format!("has_session is {other}; set it to 1, or to 0 for any session")))
+                Err(CallFailure::invalid(format!("has_session is {other}; set it to 1, or to 0 for any session")))
             }
         }
     }
 }
 
 /// Creates the error of a session that has ended.
-fn over(why: &ClientError) -> Failure {
-    Failure::new(tp_status::TP_ENDED, format!("{why}; this session is over: close it, and open another one"))
+fn ended_failure(why: &ClientError) -> CallFailure {
+    CallFailure::new(tp_status::TP_ENDED, format!("{why}; this session is over: close it, and open another one"))
 }

@@ -2,43 +2,43 @@
 
 use std::ffi::{c_char, c_void};
 
-use tickpath_bus::origin::clock_of;
-use tickpath_bus::{Pulled, Puller, Pusher};
+use tickpath_bus::message_id::clock_id;
+use tickpath_bus::{PulledMessage, Puller, Pusher};
 use tickpath_clock::{Clock, HostClock};
 
-use crate::argument::{Batch, Told, bytes, check_kind, check_pointer, put, text, tp_slice};
-use crate::bus::{Bus, tp_bus};
-use crate::config::{read, tp_queue_config, wait_of};
-use crate::handle::{Handle, Opened, close, open};
-use crate::status::{Failure, tp_status};
+use crate::argument::{BatchOutcome, SliceList, bytes, check_kind, check_pointer, put, text, tp_slice};
+use crate::bus::{ClockedConnection, tp_bus};
+use crate::config::{read_struct, tp_queue_config, wait_of};
+use crate::handle::{Handle, HandleObject, close, open};
+use crate::status::{CallFailure, tp_status};
 use crate::topic::{TP_NO_SEQUENCE, stamp_of};
 
 /// Pusher of one queue.
-pub struct tp_pusher(Handle<Pushing>);
+pub struct tp_pusher(Handle<ClockedPusher>);
 
-struct Pushing {
+struct ClockedPusher {
     pusher: Box<dyn Pusher>,
     clock: HostClock,
-    batch: Batch,
+    batch: SliceList,
 }
 
-impl Opened for Pushing {
-    fn what() -> &'static str {
+impl HandleObject for ClockedPusher {
+    fn c_name() -> &'static str {
         "tp_pusher"
     }
 }
 
 /// Puller of one queue.
-pub struct tp_puller(Handle<Pulling>);
+pub struct tp_puller(Handle<ClockedPuller>);
 
-struct Pulling {
+struct ClockedPuller {
     puller: Box<dyn Puller>,
     /// Identifier of this host's clock, to recognise stamps of other clocks.
     clock: u64,
 }
 
-impl Opened for Pulling {
-    fn what() -> &'static str {
+impl HandleObject for ClockedPuller {
+    fn c_name() -> &'static str {
         "tp_puller"
     }
 }
@@ -83,14 +83,14 @@ pub unsafe extern "C" fn tp_pusher_open(
     config: *const tp_queue_config,
     out: *mut *mut tp_pusher,
 ) -> tp_status {
-    let push = |bus: &mut Bus| -> Result<tp_pusher, Failure> {
+    let push = |bus: &mut ClockedConnection| -> Result<tp_pusher, CallFailure> {
         // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read("tp_queue_config", config)? };
+        let config = unsafe { read_struct("tp_queue_config", config)? };
         let config = config.queue(bus.connection.queue_capabilities().deliveries[0])?;
         let pusher = bus.connection.pusher(queue, &config)?;
-        Ok(tp_pusher(Handle::new(Pushing { pusher, clock: bus.clock, batch: Batch::default() })))
+        Ok(tp_pusher(Handle::new(ClockedPusher { pusher, clock: bus.clock, batch: SliceList::default() })))
     };
     // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
@@ -111,12 +111,12 @@ pub unsafe extern "C" fn tp_pusher_push(
 ) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let pusher = unsafe { pusher.as_ref() };
-    Handle::using(pusher.map(|pusher| &pusher.0), |pushing| {
+    Handle::with(pusher.map(|pusher| &pusher.0), |pushing| {
         check_kind(kind)?;
         // SAFETY: `len` bytes are valid during the call, as the header requires.
         let message = unsafe { bytes(data, len)? };
         let stamp = stamp_of(stamp, pushing.clock);
-        pushing.pusher.push(stamp, kind, message).map_err(Failure::from)
+        pushing.pusher.push(stamp, kind, message).map_err(CallFailure::from)
     })
 }
 
@@ -136,18 +136,18 @@ pub unsafe extern "C" fn tp_pusher_push_batch(
     fates: *mut u8,
 ) -> tp_status {
     // SAFETY: `done` and `fates` are null, or valid for a number and `count` bytes, as the header requires.
-    let told = unsafe { Told::nothing(count, done, fates) };
+    let told = unsafe { BatchOutcome::unpublished(count, done, fates) };
     // SAFETY: null or an open handle, as the header requires.
     let pusher = unsafe { pusher.as_ref() };
-    Handle::using(pusher.map(|pusher| &pusher.0), |pushing| {
+    Handle::with(pusher.map(|pusher| &pusher.0), |pushing| {
         check_pointer("done", done)?;
         check_kind(kind)?;
-        let Pushing { pusher, clock, batch } = pushing;
+        let ClockedPusher { pusher, clock, batch } = pushing;
         let stamp = stamp_of(stamp, *clock);
-        let push = |batch: &[&[u8]]| told.outcome(|| pusher.push_batch(stamp, kind, batch));
+        let push = |batch: &[&[u8]]| told.run(|| pusher.push_batch(stamp, kind, batch));
         // SAFETY: `count` slices and their bytes are valid during the call, as the header requires.
         let pushed = unsafe { batch.with(messages, count, push)? };
-        pushed.map_err(Failure::from)
+        pushed.map_err(CallFailure::from)
     })
 }
 
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn tp_pusher_push_batch(
 pub unsafe extern "C" fn tp_pusher_resend(pusher: *mut tp_pusher) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let pusher = unsafe { pusher.as_ref() };
-    Handle::using(pusher.map(|pusher| &pusher.0), |pushing| pushing.pusher.resend().map_err(Failure::from))
+    Handle::with(pusher.map(|pusher| &pusher.0), |pushing| pushing.pusher.resend().map_err(CallFailure::from))
 }
 
 /// Closes a pusher and frees its handle; does nothing for a null pointer.
@@ -179,15 +179,15 @@ pub unsafe extern "C" fn tp_puller_open(
     wait: u32,
     out: *mut *mut tp_puller,
 ) -> tp_status {
-    let pull = |bus: &mut Bus| -> Result<tp_puller, Failure> {
+    let pull = |bus: &mut ClockedConnection| -> Result<tp_puller, CallFailure> {
         // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read("tp_queue_config", config)? };
+        let config = unsafe { read_struct("tp_queue_config", config)? };
         let config = config.queue(bus.connection.queue_capabilities().deliveries[0])?;
         let puller = bus.connection.puller(queue, &config, wait_of(wait)?)?;
-        let clock = clock_of(bus.clock.calibration());
-        Ok(tp_puller(Handle::new(Pulling { puller, clock })))
+        let clock = clock_id(bus.clock.calibration());
+        Ok(tp_puller(Handle::new(ClockedPuller { puller, clock })))
     };
     // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
@@ -208,17 +208,17 @@ pub unsafe extern "C" fn tp_puller_pull(
     // SAFETY: null or an open handle, as the header requires.
     let puller = unsafe { puller.as_ref() };
     let mut handed = 0;
-    let status = Handle::using(puller.map(|puller| &puller.0), |pulling| {
+    let status = Handle::with(puller.map(|puller| &puller.0), |pulling| {
         check_pointer("count", count)?;
-        let Some(on_pulled) = on_pulled else { return Err(Failure::null("on_pulled")) };
-        let Pulling { puller, clock } = pulling;
+        let Some(on_pulled) = on_pulled else { return Err(CallFailure::null("on_pulled")) };
+        let ClockedPuller { puller, clock } = pulling;
         let pulled = puller.pull(max, &mut |pulled| {
             handed += 1;
             let pulled = tp_pulled::of(&pulled, *clock);
             // SAFETY: the callback accepts the message and returns, as the header requires.
             unsafe { on_pulled(&pulled, user) };
         });
-        pulled.map(|_| ()).map_err(Failure::from)
+        pulled.map(|_| ()).map_err(CallFailure::from)
     });
     // SAFETY: `count` is null or a valid place for a number, as the header requires.
     unsafe { put(count, handed) };
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn tp_puller_pull(
 pub unsafe extern "C" fn tp_puller_acknowledge(puller: *mut tp_puller) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let puller = unsafe { puller.as_ref() };
-    Handle::using(puller.map(|puller| &puller.0), |pulling| pulling.puller.acknowledge().map_err(Failure::from))
+    Handle::with(puller.map(|puller| &puller.0), |pulling| pulling.puller.acknowledge().map_err(CallFailure::from))
 }
 
 /// Gives one unacknowledged message back at once, by its `tag`; it is redelivered, marked, to any puller. Fails if the
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn tp_puller_acknowledge(puller: *mut tp_puller) -> tp_sta
 pub unsafe extern "C" fn tp_puller_give_back(puller: *mut tp_puller, tag: u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let puller = unsafe { puller.as_ref() };
-    Handle::using(puller.map(|puller| &puller.0), |pulling| pulling.puller.give_back(tag).map_err(Failure::from))
+    Handle::with(puller.map(|puller| &puller.0), |pulling| pulling.puller.give_back(tag).map_err(CallFailure::from))
 }
 
 /// Waits as the puller was opened to: until a message may be available or, if it sleeps, until `timeout_ns` nanoseconds
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn tp_puller_give_back(puller: *mut tp_puller, tag: u64) -
 pub unsafe extern "C" fn tp_puller_wait(puller: *mut tp_puller, timeout_ns: u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let puller = unsafe { puller.as_ref() };
-    Handle::using(puller.map(|puller| &puller.0), |pulling| {
+    Handle::with(puller.map(|puller| &puller.0), |pulling| {
         pulling.puller.wait(timeout_ns);
         Ok(())
     })
@@ -264,7 +264,7 @@ pub unsafe extern "C" fn tp_puller_close(puller: *mut tp_puller) -> tp_status {
 
 impl tp_pulled {
     #[inline]
-    fn of(pulled: &Pulled<'_>, clock: u64) -> Self {
+    fn of(pulled: &PulledMessage<'_>, clock: u64) -> Self {
         let message = &pulled.message;
         Self {
             sequence: message.sequence.unwrap_or(TP_NO_SEQUENCE),

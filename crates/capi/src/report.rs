@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::mem::offset_of;
 
 use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request};
-use tickpath_oms_client::Event;
+use tickpath_oms_client::ClientEvent;
 use tickpath_oms_risk::Denial;
 
 /// Type of an event of a session with an OMS.
@@ -220,41 +220,41 @@ impl tp_int128 {
 impl tp_order_event {
     /// Converts an event for C; reports from number `live_from` on are live. Returns None for duplicate reports, and
     /// for events that only queries and admin commands cause.
-    pub fn of(event: &Event, live_from: u64) -> Option<Self> {
+    pub fn of(event: &ClientEvent, live_from: u64) -> Option<Self> {
         Some(match event {
-            Event::Report { number, stamp, report } => {
+            ClientEvent::Report { number, stamp, report } => {
                 Self { number: *number, stamp: *stamp, is_live: *number >= live_from, ..Self::of_report(report) }
             }
-            Event::Denied { number, stamp, denial } => {
+            ClientEvent::Denied { number, stamp, denial } => {
                 Self { number: *number, stamp: *stamp, is_live: *number >= live_from, ..Self::of_denial(denial) }
             }
-            Event::Gap { from, to } => Self::between(tp_order_event_type::TP_TOLD_GAP, *from, *to),
-            Event::NotTaken { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_NOT_TAKEN, request),
-            Event::InDoubt { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_IN_DOUBT, request),
-            Event::Connected(welcome) => Self {
+            ClientEvent::Gap { from, to } => Self::of_range(tp_order_event_type::TP_TOLD_GAP, *from, *to),
+            ClientEvent::NotTaken { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_NOT_TAKEN, request),
+            ClientEvent::InDoubt { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_IN_DOUBT, request),
+            ClientEvent::Connected(welcome) => Self {
                 session: welcome.session.into(),
                 heartbeat_ms: welcome.heartbeat_ms,
-                ..Self::bare(tp_order_event_type::TP_TOLD_CONNECTED)
+                ..Self::of_type(tp_order_event_type::TP_TOLD_CONNECTED)
             },
-            Event::Disconnected { .. } => Self::bare(tp_order_event_type::TP_TOLD_DISCONNECTED),
-            Event::Failed { .. } => Self::bare(tp_order_event_type::TP_TOLD_FAILED),
-            Event::OtherJournal { before, now } => {
-                Self::between(tp_order_event_type::TP_TOLD_OTHER_JOURNAL, *before, *now)
+            ClientEvent::Disconnected { .. } => Self::of_type(tp_order_event_type::TP_TOLD_DISCONNECTED),
+            ClientEvent::Failed { .. } => Self::of_type(tp_order_event_type::TP_TOLD_FAILED),
+            ClientEvent::OtherJournal { before, now } => {
+                Self::of_range(tp_order_event_type::TP_TOLD_OTHER_JOURNAL, *before, *now)
             }
-            Event::SaidAgain { from, to } => Self::between(tp_order_event_type::TP_TOLD_SAID_AGAIN, *from, *to),
-            Event::Forgotten { from, to } => Self::between(tp_order_event_type::TP_TOLD_FORGOTTEN, *from, *to),
-            Event::Copied { .. }
-            | Event::Double { .. }
-            | Event::WordAnswered(_)
-            | Event::OrderRow { .. }
-            | Event::InstrumentRow(_)
-            | Event::KillSwitches(_)
-            | Event::Answered(_) => return None,
+            ClientEvent::Resent { from, to } => Self::of_range(tp_order_event_type::TP_TOLD_SAID_AGAIN, *from, *to),
+            ClientEvent::Forgotten { from, to } => Self::of_range(tp_order_event_type::TP_TOLD_FORGOTTEN, *from, *to),
+            ClientEvent::Copied { .. }
+            | ClientEvent::Duplicate { .. }
+            | ClientEvent::CommandAnswered(_)
+            | ClientEvent::OrderRow { .. }
+            | ClientEvent::InstrumentRow(_)
+            | ClientEvent::KillSwitches(_)
+            | ClientEvent::Answered(_) => return None,
         })
     }
 
     /// Returns an event of this type with all other fields zero.
-    fn bare(told: tp_order_event_type) -> Self {
+    fn of_type(told: tp_order_event_type) -> Self {
         let zero = tp_int128 { low: 0, high: 0 };
         Self {
             size: size_of::<Self>(),
@@ -294,8 +294,8 @@ impl tp_order_event {
         }
     }
 
-    fn between(told: tp_order_event_type, from: u64, to: u64) -> Self {
-        Self { from, to, ..Self::bare(told) }
+    fn of_range(told: tp_order_event_type, from: u64, to: u64) -> Self {
+        Self { from, to, ..Self::of_type(told) }
     }
 
     fn of_report(report: &ExecutionReport) -> Self {
@@ -319,7 +319,7 @@ impl tp_order_event {
             reason: report.reason.into(),
             venue: report.venue.0.into(),
             is_manual: report.manual == ManualOrderIndicator::Manual.code(),
-            ..Self::bare(tp_order_event_type::TP_TOLD_REPORT)
+            ..Self::of_type(tp_order_event_type::TP_TOLD_REPORT)
         }
     }
 
@@ -331,7 +331,7 @@ impl tp_order_event {
             limit: tp_int128::of(i128::from_le_bytes(denied.limit)),
             value: tp_int128::of(i128::from_le_bytes(denied.value)),
             code: denied.code.into(),
-            ..Self::bare(tp_order_event_type::TP_TOLD_DENIED)
+            ..Self::of_type(tp_order_event_type::TP_TOLD_DENIED)
         }
     }
 
@@ -342,29 +342,33 @@ impl tp_order_event {
             Request::Replace(_) | Request::ReplaceConditional(_) => tp_request::TP_REQUEST_REPLACE as u32,
             Request::Status(_) => 0,
         };
-        Self { client_order_id: request.client_order_id().0, request: what, ..Self::bare(told) }
+        Self { client_order_id: request.client_order_id().0, request: what, ..Self::of_type(told) }
     }
 }
 
 /// Returns an event's explanation for people, with the remedy; empty if there is none.
-pub fn sentence(event: &Event) -> String {
+pub fn explanation(event: &ClientEvent) -> String {
     let sentence = match event {
-        Event::Denied { denial, .. } => return why_denied(denial.code),
-        Event::Disconnected { why } | Event::Failed { why } => return why.to_string(),
-        Event::Connected(welcome) => return format!("session {} is connected", welcome.session),
-        Event::Gap { .. } => "reports are missing and do not come; `tickpath orders` has the open orders",
-        Event::NotTaken { .. } => "the OMS has not taken it and never will; send it again if it still holds",
-        Event::InDoubt { .. } => "nobody can know whether the OMS has taken it; `tickpath orders` has the open orders",
-        Event::OtherJournal { .. } => "the OMS has another journal; `tickpath orders` has the open orders",
-        Event::SaidAgain { .. } => "the OMS has lost what it said last; it comes again, and may say something else",
-        Event::Forgotten { .. } => "the OMS took requests that it knows no more; `tickpath orders` has the open orders",
+        ClientEvent::Denied { denial, .. } => return denial_reason(denial.code),
+        ClientEvent::Disconnected { why } | ClientEvent::Failed { why } => return why.to_string(),
+        ClientEvent::Connected(welcome) => return format!("session {} is connected", welcome.session),
+        ClientEvent::Gap { .. } => "reports are missing and do not come; `tickpath orders` has the open orders",
+        ClientEvent::NotTaken { .. } => "the OMS has not taken it and never will; send it again if it still holds",
+        ClientEvent::InDoubt { .. } => {
+            "nobody can know whether the OMS has taken it; `tickpath orders` has the open orders"
+        }
+        ClientEvent::OtherJournal { .. } => "the OMS has another journal; `tickpath orders` has the open orders",
+        ClientEvent::Resent { .. } => "the OMS has lost what it said last; it comes again, and may say something else",
+        ClientEvent::Forgotten { .. } => {
+            "the OMS took requests that it knows no more; `tickpath orders` has the open orders"
+        }
         _ => "",
     };
     sentence.to_owned()
 }
 
 /// Returns the reason for a denial, with the remedy.
-fn why_denied(code: u16) -> String {
+fn denial_reason(code: u16) -> String {
     let newer = || format!("the OMS has denied it by a check of code {code}, which is newer than this library");
     Denial::from_code(code).map_or_else(newer, |denial| denial.to_string())
 }
@@ -383,8 +387,8 @@ mod tests {
     use super::tp_order_status::*;
     use super::*;
 
-    fn told(event: &Event) -> (tp_order_event, String) {
-        (tp_order_event::of(event, 5).expect("C is told of it"), sentence(event))
+    fn told(event: &ClientEvent) -> (tp_order_event, String) {
+        (tp_order_event::of(event, 5).expect("C is told of it"), explanation(event))
     }
 
     #[test]
@@ -410,7 +414,7 @@ mod tests {
             side: 2,
             manual: ManualOrderIndicator::Manual.code(),
         };
-        let (event, sentence) = told(&Event::Report { number: 4, stamp: 16, report });
+        let (event, sentence) = told(&ClientEvent::Report { number: 4, stamp: 16, report });
         assert_eq!((event.r#type, event.number, event.stamp, event.is_live), (TP_TOLD_REPORT as u32, 4, 16, false));
         assert_eq!((event.exec_type, event.status, event.side), (TP_EXEC_TRADE as u32, TP_ORDER_FILLED as u32, 2));
         assert_eq!((event.order_id, event.client_order_id, event.venue_order_id, event.exec_id), (1, 2, 3, 4));
@@ -418,7 +422,7 @@ mod tests {
         assert_eq!((event.last_price, event.last_quantity, event.price), (-6, 7, 10));
         assert_eq!((event.cumulative_quantity, event.leaves_quantity), (8, 9));
         assert_eq!((event.reason, event.venue, event.is_manual, sentence.as_str()), (14, 15, true, ""));
-        assert!(told(&Event::Report { number: 5, stamp: 16, report }).0.is_live);
+        assert!(told(&ClientEvent::Report { number: 5, stamp: 16, report }).0.is_live);
     }
 
     #[test]
@@ -433,35 +437,35 @@ mod tests {
             code: Denial::MaximumQuantity.code(),
             reserved: 0,
         };
-        let (event, sentence) = told(&Event::Denied { number: 5, stamp: 6, denial });
+        let (event, sentence) = told(&ClientEvent::Denied { number: 5, stamp: 6, denial });
         assert_eq!((event.r#type, event.code, event.number, event.stamp), (TP_TOLD_DENIED as u32, 23, 5, 6));
         assert_eq!((event.order_id, event.client_order_id, event.account, event.is_live), (1, 2, 3, true));
         assert_eq!(event.limit, tp_int128 { low: 7, high: 1 });
         assert_eq!(event.value, tp_int128 { low: u64::MAX - 1, high: -1 });
         assert!(sentence.contains("split the order"), "{sentence}");
         let newer = OrderDenied { code: 9_999, ..denial };
-        let (_, sentence) = told(&Event::Denied { number: 5, stamp: 6, denial: newer });
+        let (_, sentence) = told(&ClientEvent::Denied { number: 5, stamp: 6, denial: newer });
         assert!(sentence.contains("newer than this library"), "{sentence}");
     }
 
     #[test]
     fn every_event_has_its_type_and_its_sentence() {
-        let request = |request: Request| Event::NotTaken { number: 1, request };
+        let request = |request: Request| ClientEvent::NotTaken { number: 1, request };
         for (event, what, from, to, part) in [
-            (Event::Gap { from: 5, to: 7 }, TP_TOLD_GAP, 5, 7, "do not come"),
+            (ClientEvent::Gap { from: 5, to: 7 }, TP_TOLD_GAP, 5, 7, "do not come"),
             (request(Request::New(NewOrder::default())), TP_TOLD_NOT_TAKEN, 0, 0, "never will"),
-            (Event::Connected(Welcome::default()), TP_TOLD_CONNECTED, 0, 0, "session 0 is connected"),
-            (Event::Disconnected { why: ClientError::Closed }, TP_TOLD_DISCONNECTED, 0, 0, "without a word"),
-            (Event::Failed { why: ClientError::Closed }, TP_TOLD_FAILED, 0, 0, "without a word"),
-            (Event::OtherJournal { before: 8, now: 9 }, TP_TOLD_OTHER_JOURNAL, 8, 9, "another journal"),
-            (Event::SaidAgain { from: 1, to: 3 }, TP_TOLD_SAID_AGAIN, 1, 3, "comes again"),
-            (Event::Forgotten { from: 2, to: 4 }, TP_TOLD_FORGOTTEN, 2, 4, "knows no more"),
+            (ClientEvent::Connected(Welcome::default()), TP_TOLD_CONNECTED, 0, 0, "session 0 is connected"),
+            (ClientEvent::Disconnected { why: ClientError::Closed }, TP_TOLD_DISCONNECTED, 0, 0, "without a word"),
+            (ClientEvent::Failed { why: ClientError::Closed }, TP_TOLD_FAILED, 0, 0, "without a word"),
+            (ClientEvent::OtherJournal { before: 8, now: 9 }, TP_TOLD_OTHER_JOURNAL, 8, 9, "another journal"),
+            (ClientEvent::Resent { from: 1, to: 3 }, TP_TOLD_SAID_AGAIN, 1, 3, "comes again"),
+            (ClientEvent::Forgotten { from: 2, to: 4 }, TP_TOLD_FORGOTTEN, 2, 4, "knows no more"),
         ] {
             let (event, sentence) = told(&event);
             assert_eq!((event.r#type, event.from, event.to), (what as u32, from, to), "{sentence}");
             assert!(sentence.contains(part), "'{part}' in '{sentence}'");
         }
-        assert!(tp_order_event::of(&Event::Double { number: 1 }, 0).is_none());
+        assert!(tp_order_event::of(&ClientEvent::Duplicate { number: 1 }, 0).is_none());
     }
 
     #[test]
@@ -475,7 +479,7 @@ mod tests {
                 tp_request::TP_REQUEST_REPLACE,
             ),
         ] {
-            let (event, _) = told(&Event::InDoubt { number: 1, request });
+            let (event, _) = told(&ClientEvent::InDoubt { number: 1, request });
             assert_eq!((event.r#type, event.request), (TP_TOLD_IN_DOUBT as u32, what as u32));
             assert_eq!(event.client_order_id, 77);
         }

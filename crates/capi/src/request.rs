@@ -7,8 +7,8 @@ use tickpath_market::{
     Request, Side, SymbolId, TimeInForce,
 };
 
-use crate::config::{Config, chosen};
-use crate::status::Failure;
+use crate::config::{SizedStruct, find_value};
+use crate::status::CallFailure;
 
 /// Side of an order or a trade.
 #[repr(C)]
@@ -129,15 +129,15 @@ pub struct tp_replace_order {
 }
 
 /// A struct that describes a request to an OMS.
-pub trait Asks: Config {
+pub trait RequestStruct: SizedStruct {
     /// The struct's name in C, for error messages.
-    fn name() -> &'static str;
+    fn c_name() -> &'static str;
 
     /// The id given by C; zero if the library should choose one.
     fn id(&self) -> u64;
 
     /// Converts to a request with this id, for account `usual` if the struct names none.
-    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, Failure>;
+    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure>;
 }
 
 // Sizes of the first versions, as in `config`.
@@ -146,7 +146,7 @@ const CANCEL_FIRST_BYTES: usize = 48;
 const REPLACE_FIRST_BYTES: usize = 56;
 
 // SAFETY: all fields are numbers, without padding.
-unsafe impl Config for tp_new_order {
+unsafe impl SizedStruct for tp_new_order {
     fn first_bytes() -> usize {
         NEW_FIRST_BYTES
     }
@@ -154,7 +154,7 @@ unsafe impl Config for tp_new_order {
 const _: () = assert!(NEW_FIRST_BYTES == offset_of!(tp_new_order, position_effect) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_new_order>() == 5 * 8 + 6 * 4);
 // SAFETY: all fields are numbers, without padding.
-unsafe impl Config for tp_cancel_order {
+unsafe impl SizedStruct for tp_cancel_order {
     fn first_bytes() -> usize {
         CANCEL_FIRST_BYTES
     }
@@ -162,7 +162,7 @@ unsafe impl Config for tp_cancel_order {
 const _: () = assert!(CANCEL_FIRST_BYTES == offset_of!(tp_cancel_order, reserved) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_cancel_order>() == 5 * 8 + 2 * 4);
 // SAFETY: all fields are numbers, without padding.
-unsafe impl Config for tp_replace_order {
+unsafe impl SizedStruct for tp_replace_order {
     fn first_bytes() -> usize {
         REPLACE_FIRST_BYTES
     }
@@ -170,8 +170,8 @@ unsafe impl Config for tp_replace_order {
 const _: () = assert!(REPLACE_FIRST_BYTES == offset_of!(tp_replace_order, reserved) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_replace_order>() == 6 * 8 + 2 * 4);
 
-impl Asks for tp_new_order {
-    fn name() -> &'static str {
+impl RequestStruct for tp_new_order {
+    fn c_name() -> &'static str {
         "tp_new_order"
     }
 
@@ -179,7 +179,7 @@ impl Asks for tp_new_order {
         self.id
     }
 
-    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, Failure> {
+    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure> {
         const SIDES: [(u32, Side); 2] = [(tp_side::TP_BUY as u32, Side::Buy), (tp_side::TP_SELL as u32, Side::Sell)];
         const ORDER_TYPES: [(u32, OrderType); 2] = [
             (tp_order_type::TP_ORDER_TYPE_LIMIT as u32, OrderType::Limit),
@@ -196,10 +196,10 @@ impl Asks for tp_new_order {
             (tp_position_effect::TP_POSITION_OPEN as u32, PositionEffect::Open),
             (tp_position_effect::TP_POSITION_CLOSE as u32, PositionEffect::Close),
         ];
-        let order_type = chosen("tp_order_type", self.order_type, &ORDER_TYPES)?;
+        let order_type = find_value("tp_order_type", self.order_type, &ORDER_TYPES)?;
         if order_type == OrderType::Market && self.price != 0 {
             let sentence = "a market order has no price; leave it 0, or make the order_type TP_ORDER_TYPE_LIMIT";
-            return Err(Failure::invalid(sentence));
+            return Err(CallFailure::invalid(sentence));
         }
         Ok(Request::New(NewOrder {
             client_order_id: id,
@@ -208,17 +208,17 @@ impl Asks for tp_new_order {
             cause: self.cause,
             symbol: SymbolId(self.symbol),
             account: account_or(self.account, usual),
-            side: chosen("tp_side", self.side, &SIDES)?.code(),
+            side: find_value("tp_side", self.side, &SIDES)?.code(),
             order_type: order_type.code(),
-            time_in_force: chosen("tp_time_in_force", self.time_in_force, &TIMES_IN_FORCE)?.code(),
-            position_effect: chosen("tp_position_effect", self.position_effect, &POSITION_EFFECTS)?.code(),
+            time_in_force: find_value("tp_time_in_force", self.time_in_force, &TIMES_IN_FORCE)?.code(),
+            position_effect: find_value("tp_position_effect", self.position_effect, &POSITION_EFFECTS)?.code(),
             ..NewOrder::default()
         }))
     }
 }
 
-impl Asks for tp_cancel_order {
-    fn name() -> &'static str {
+impl RequestStruct for tp_cancel_order {
+    fn c_name() -> &'static str {
         "tp_cancel_order"
     }
 
@@ -226,11 +226,11 @@ impl Asks for tp_cancel_order {
         self.id
     }
 
-    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, Failure> {
+    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure> {
         if (self.original == 0) == (self.order_id == 0) {
             let sentence = "a cancel names one order; set its original to the id of the new order, or its order_id to the \
                             OMS's id, and leave the other 0";
-            return Err(Failure::invalid(sentence));
+            return Err(CallFailure::invalid(sentence));
         }
         Ok(Request::Cancel(CancelOrder {
             client_order_id: id,
@@ -243,8 +243,8 @@ impl Asks for tp_cancel_order {
     }
 }
 
-impl Asks for tp_replace_order {
-    fn name() -> &'static str {
+impl RequestStruct for tp_replace_order {
+    fn c_name() -> &'static str {
         "tp_replace_order"
     }
 
@@ -252,9 +252,9 @@ impl Asks for tp_replace_order {
         self.id
     }
 
-    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, Failure> {
+    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure> {
         if self.original == 0 {
-            return Err(Failure::invalid("a replace names one order; set its original to the id of the new order"));
+            return Err(CallFailure::invalid("a replace names one order; set its original to the id of the new order"));
         }
         Ok(Request::Replace(ReplaceOrder {
             client_order_id: id,

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 
 use tickpath_bus::{BatchError, ConnectError, Fate, PublishError, ReceiveError};
 use tickpath_market::Request;
-use tickpath_oms_client::{ClientError, SendError};
+use tickpath_oms_client::{ClientError, ClientSendError};
 
 /// Outcome of a call. The numbers never change; later versions may add others. The same call can succeed later after
 /// TP_UNAVAILABLE, TP_OUTCOME_UNKNOWN, TP_TOPIC_FULL and TP_NO_SUBSCRIBER; TP_GONE and TP_NOT_ACKNOWLEDGED are reported
@@ -71,12 +71,12 @@ pub extern "C" fn tp_last_error() -> *const c_char {
 
 /// Error of a call.
 #[derive(Debug)]
-pub struct Failure {
+pub struct CallFailure {
     status: tp_status,
     sentence: String,
 }
 
-impl Failure {
+impl CallFailure {
     /// Creates an error with this status and this sentence.
     pub fn new(status: tp_status, sentence: impl Into<String>) -> Self {
         Self { status, sentence: sentence.into() }
@@ -96,7 +96,7 @@ impl Failure {
     /// Stores the sentence for [`tp_last_error`]; returns the status.
     #[cold]
     #[inline(never)]
-    pub fn tell(self) -> tp_status {
+    pub fn store(self) -> tp_status {
         let sentence = c_text(&self.sentence);
         // A thread that is ending has no thread-local storage any more.
         let _ = LAST.try_with(|last| *last.borrow_mut() = Some(sentence));
@@ -109,7 +109,7 @@ pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("its zeros are gone")
 }
 
-impl From<ConnectError> for Failure {
+impl From<ConnectError> for CallFailure {
     fn from(error: ConnectError) -> Self {
         let status = match &error {
             ConnectError::Url(_) | ConnectError::Name(_) => tp_status::TP_INVALID,
@@ -122,16 +122,16 @@ impl From<ConnectError> for Failure {
     }
 }
 
-impl From<PublishError> for Failure {
+impl From<PublishError> for CallFailure {
     fn from(error: PublishError) -> Self {
         Self::new(status_of(&error), error.to_string())
     }
 }
 
-impl From<BatchError> for Failure {
+impl From<BatchError> for CallFailure {
     fn from(error: BatchError) -> Self {
         // A message in doubt takes precedence over other errors: the program must resolve it by resend.
-        let status = match error.rest.contains(&Fate::Unknown) {
+        let status = match error.fates.contains(&Fate::Unknown) {
             true => tp_status::TP_OUTCOME_UNKNOWN,
             false => status_of(&error.error),
         };
@@ -139,26 +139,26 @@ impl From<BatchError> for Failure {
     }
 }
 
-impl From<ReceiveError> for Failure {
+impl From<ReceiveError> for CallFailure {
     fn from(error: ReceiveError) -> Self {
         let status = match &error {
             ReceiveError::Damaged(_) => tp_status::TP_DAMAGED,
             ReceiveError::NotAcknowledged(_) => tp_status::TP_NOT_ACKNOWLEDGED,
-            ReceiveError::Gone(_) => tp_status::TP_GONE,
+            ReceiveError::MessagesLost(_) => tp_status::TP_GONE,
             ReceiveError::Other(_) => tp_status::TP_OTHER,
         };
         Self::new(status, error.to_string())
     }
 }
 
-impl From<ClientError> for Failure {
+impl From<ClientError> for CallFailure {
     fn from(error: ClientError) -> Self {
         let status = match &error {
             ClientError::Address(_) => tp_status::TP_INVALID,
             ClientError::Clock(_) => tp_status::TP_OTHER,
             ClientError::Unreachable { .. }
             | ClientError::Tls { .. }
-            | ClientError::Late { .. }
+            | ClientError::LogonTimeout { .. }
             | ClientError::Logon(_)
             | ClientError::Refused { .. }
             | ClientError::LoggedOut(_)
@@ -173,12 +173,12 @@ impl From<ClientError> for Failure {
     }
 }
 
-impl From<SendError<Request>> for Failure {
-    fn from(error: SendError<Request>) -> Self {
+impl From<ClientSendError<Request>> for CallFailure {
+    fn from(error: ClientSendError<Request>) -> Self {
         let status = match &error {
-            SendError::Full(_) | SendError::Disconnected(_) => tp_status::TP_UNAVAILABLE,
-            SendError::Malformed { .. } => tp_status::TP_INVALID,
-            SendError::Older(_) => tp_status::TP_UNSUPPORTED,
+            ClientSendError::Full(_) | ClientSendError::Disconnected(_) => tp_status::TP_UNAVAILABLE,
+            ClientSendError::Malformed { .. } => tp_status::TP_INVALID,
+            ClientSendError::Unsupported(_) => tp_status::TP_UNSUPPORTED,
         };
         Self::new(status, error.to_string())
     }

@@ -3,15 +3,15 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::null;
 
-use tickpath_bus::origin::clock_of;
-use tickpath_bus::{Event, Gap, Publisher, PublisherState, Subscriber};
+use tickpath_bus::message_id::clock_id;
+use tickpath_bus::{Gap, Publisher, PublisherState, Subscriber, SubscriptionEvent};
 use tickpath_clock::{Clock, HostClock};
 
-use crate::argument::{Batch, Told, bytes, check_kind, check_pointer, put, text, tp_slice};
-use crate::bus::{Bus, tp_bus};
-use crate::config::{read, tp_publisher_config, tp_subscriber_config, wait_of};
-use crate::handle::{Handle, Opened, close, open};
-use crate::status::{Failure, tp_status};
+use crate::argument::{BatchOutcome, SliceList, bytes, check_kind, check_pointer, put, text, tp_slice};
+use crate::bus::{ClockedConnection, tp_bus};
+use crate::config::{read_struct, tp_publisher_config, tp_subscriber_config, wait_of};
+use crate::handle::{Handle, HandleObject, close, open};
+use crate::status::{CallFailure, tp_status};
 
 /// Value in place of a stamp: the present moment.
 pub const TP_NOW: u64 = u64::MAX;
@@ -23,31 +23,31 @@ pub const TP_NO_SEQUENCE: u64 = u64::MAX;
 pub const TP_TOKEN_BYTES: usize = 512;
 
 /// Publisher of one topic.
-pub struct tp_publisher(Handle<Publishing>);
+pub struct tp_publisher(Handle<ClockedPublisher>);
 
-struct Publishing {
+struct ClockedPublisher {
     publisher: Box<dyn Publisher>,
     clock: HostClock,
-    batch: Batch,
+    batch: SliceList,
 }
 
-impl Opened for Publishing {
-    fn what() -> &'static str {
+impl HandleObject for ClockedPublisher {
+    fn c_name() -> &'static str {
         "tp_publisher"
     }
 }
 
 /// Subscriber of one topic.
-pub struct tp_subscriber(Handle<Subscribing>);
+pub struct tp_subscriber(Handle<ClockedSubscriber>);
 
-struct Subscribing {
+struct ClockedSubscriber {
     subscriber: Box<dyn Subscriber>,
     /// Identifier of this host's clock, to recognise stamps of other clocks.
     clock: u64,
 }
 
-impl Opened for Subscribing {
-    fn what() -> &'static str {
+impl HandleObject for ClockedSubscriber {
+    fn c_name() -> &'static str {
         "tp_subscriber"
     }
 }
@@ -100,14 +100,14 @@ pub unsafe extern "C" fn tp_publisher_open(
     config: *const tp_publisher_config,
     out: *mut *mut tp_publisher,
 ) -> tp_status {
-    let publish = |bus: &mut Bus| -> Result<tp_publisher, Failure> {
+    let publish = |bus: &mut ClockedConnection| -> Result<tp_publisher, CallFailure> {
         // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read("tp_publisher_config", config)? };
+        let config = unsafe { read_struct("tp_publisher_config", config)? };
         let config = config.topic(bus.connection.capabilities().policies[0])?;
         let publisher = bus.connection.publisher(topic, &config)?;
-        Ok(tp_publisher(Handle::new(Publishing { publisher, clock: bus.clock, batch: Batch::default() })))
+        Ok(tp_publisher(Handle::new(ClockedPublisher { publisher, clock: bus.clock, batch: SliceList::default() })))
     };
     // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
@@ -128,12 +128,12 @@ pub unsafe extern "C" fn tp_publisher_publish(
 ) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let publisher = unsafe { publisher.as_ref() };
-    Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
+    Handle::with(publisher.map(|publisher| &publisher.0), |publishing| {
         check_kind(kind)?;
         // SAFETY: `len` bytes are valid during the call, as the header requires.
         let message = unsafe { bytes(data, len)? };
         let stamp = stamp_of(stamp, publishing.clock);
-        publishing.publisher.publish(stamp, kind, message).map_err(Failure::from)
+        publishing.publisher.publish(stamp, kind, message).map_err(CallFailure::from)
     })
 }
 
@@ -153,18 +153,18 @@ pub unsafe extern "C" fn tp_publisher_publish_batch(
     fates: *mut u8,
 ) -> tp_status {
     // SAFETY: `done` and `fates` are null, or valid for a number and `count` bytes, as the header requires.
-    let told = unsafe { Told::nothing(count, done, fates) };
+    let told = unsafe { BatchOutcome::unpublished(count, done, fates) };
     // SAFETY: null or an open handle, as the header requires.
     let publisher = unsafe { publisher.as_ref() };
-    Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
+    Handle::with(publisher.map(|publisher| &publisher.0), |publishing| {
         check_pointer("done", done)?;
         check_kind(kind)?;
-        let Publishing { publisher, clock, batch } = publishing;
+        let ClockedPublisher { publisher, clock, batch } = publishing;
         let stamp = stamp_of(stamp, *clock);
-        let publish = |batch: &[&[u8]]| told.outcome(|| publisher.publish_batch(stamp, kind, batch));
+        let publish = |batch: &[&[u8]]| told.run(|| publisher.publish_batch(stamp, kind, batch));
         // SAFETY: `count` slices and their bytes are valid during the call, as the header requires.
         let published = unsafe { batch.with(messages, count, publish)? };
-        published.map_err(Failure::from)
+        published.map_err(CallFailure::from)
     })
 }
 
@@ -176,8 +176,8 @@ pub unsafe extern "C" fn tp_publisher_publish_batch(
 pub unsafe extern "C" fn tp_publisher_resend(publisher: *mut tp_publisher) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let publisher = unsafe { publisher.as_ref() };
-    Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
-        publishing.publisher.resend().map_err(Failure::from)
+    Handle::with(publisher.map(|publisher| &publisher.0), |publishing| {
+        publishing.publisher.resend().map_err(CallFailure::from)
     })
 }
 
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn tp_publisher_resend(publisher: *mut tp_publisher) -> tp
 pub unsafe extern "C" fn tp_publisher_idle(publisher: *mut tp_publisher) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let publisher = unsafe { publisher.as_ref() };
-    Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
+    Handle::with(publisher.map(|publisher| &publisher.0), |publishing| {
         publishing.publisher.idle();
         Ok(())
     })
@@ -209,16 +209,16 @@ pub unsafe extern "C" fn tp_subscriber_open(
     config: *const tp_subscriber_config,
     out: *mut *mut tp_subscriber,
 ) -> tp_status {
-    let subscribe = |bus: &mut Bus| -> Result<tp_subscriber, Failure> {
+    let subscribe = |bus: &mut ClockedConnection| -> Result<tp_subscriber, CallFailure> {
         // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read("tp_subscriber_config", config)? };
+        let config = unsafe { read_struct("tp_subscriber_config", config)? };
         // SAFETY: its token is null or zero-terminated text, as the header requires.
         let start = unsafe { config.start()? };
         let subscriber = bus.connection.subscriber(topic, start, wait_of(config.wait)?)?;
-        let clock = clock_of(bus.clock.calibration());
-        Ok(tp_subscriber(Handle::new(Subscribing { subscriber, clock })))
+        let clock = clock_id(bus.clock.calibration());
+        Ok(tp_subscriber(Handle::new(ClockedSubscriber { subscriber, clock })))
     };
     // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
@@ -239,17 +239,17 @@ pub unsafe extern "C" fn tp_subscriber_poll(
     // SAFETY: null or an open handle, as the header requires.
     let subscriber = unsafe { subscriber.as_ref() };
     let mut handed = 0;
-    let status = Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    let status = Handle::with(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         check_pointer("count", count)?;
-        let Some(on_event) = on_event else { return Err(Failure::null("on_event")) };
-        let Subscribing { subscriber, clock } = subscribing;
+        let Some(on_event) = on_event else { return Err(CallFailure::null("on_event")) };
+        let ClockedSubscriber { subscriber, clock } = subscribing;
         let polled = subscriber.poll(max, &mut |event| {
             handed += 1;
             let event = tp_event::of(&event, *clock);
             // SAFETY: the callback accepts the event and returns, as the header requires.
             unsafe { on_event(&event, user) };
         });
-        polled.map(|_| ()).map_err(Failure::from)
+        polled.map(|_| ()).map_err(CallFailure::from)
     });
     // SAFETY: `count` is null or a valid place for a number, as the header requires.
     unsafe { put(count, handed) };
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn tp_subscriber_poll(
 pub unsafe extern "C" fn tp_subscriber_wait(subscriber: *mut tp_subscriber, timeout_ns: u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let subscriber = unsafe { subscriber.as_ref() };
-    Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    Handle::with(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         subscribing.subscriber.wait(timeout_ns);
         Ok(())
     })
@@ -280,12 +280,12 @@ pub unsafe extern "C" fn tp_subscriber_token(
 ) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let subscriber = unsafe { subscriber.as_ref() };
-    Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    Handle::with(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         check_pointer("token", token)?;
-        let text = subscribing.subscriber.token().map(|token| token.to_string()).unwrap_or_default();
+        let text = subscribing.subscriber.resume_token().map(|token| token.to_string()).unwrap_or_default();
         if text.len() >= size {
             let sentence = format!("a token does not fit in {size} bytes; give it TP_TOKEN_BYTES, {TP_TOKEN_BYTES}");
-            return Err(Failure::new(tp_status::TP_TOO_LARGE, sentence));
+            return Err(CallFailure::new(tp_status::TP_TOO_LARGE, sentence));
         }
         // SAFETY: `size` bytes are valid, as the header requires, and the text with its zero fits.
         unsafe {
@@ -302,9 +302,9 @@ pub unsafe extern "C" fn tp_subscriber_token(
 pub unsafe extern "C" fn tp_subscriber_publisher(subscriber: *mut tp_subscriber, process: *mut i64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
     let subscriber = unsafe { subscriber.as_ref() };
-    Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    Handle::with(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         check_pointer("process", process)?;
-        let publisher = match subscribing.subscriber.publisher() {
+        let publisher = match subscribing.subscriber.publisher_state() {
             PublisherState::Alive(0) => -2,
             PublisherState::Alive(pid) => i64::from(pid),
             PublisherState::Absent => 0,
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn tp_subscriber_close(subscriber: *mut tp_subscriber) -> 
 
 impl tp_event {
     #[inline]
-    fn of(event: &Event<'_>, clock: u64) -> Self {
+    fn of(event: &SubscriptionEvent<'_>, clock: u64) -> Self {
         let none = Self {
             r#type: tp_event_type::TP_GAP as u32,
             kind: 0,
@@ -337,7 +337,7 @@ impl tp_event {
             missed: 0,
         };
         match event {
-            Event::Message(message) => Self {
+            SubscriptionEvent::Message(message) => Self {
                 r#type: tp_event_type::TP_MESSAGE as u32,
                 kind: message.kind,
                 is_of_clock: message.is_of_clock(clock),
@@ -347,15 +347,15 @@ impl tp_event {
                 len: message.payload.len(),
                 ..none
             },
-            Event::Foreign(foreign) => Self {
+            SubscriptionEvent::Foreign(foreign) => Self {
                 r#type: tp_event_type::TP_FOREIGN as u32,
                 sequence: foreign.sequence.unwrap_or(TP_NO_SEQUENCE),
                 data: foreign.bytes.as_ptr().cast(),
                 len: foreign.bytes.len(),
                 ..none
             },
-            Event::Gap(Gap::Missed(missed)) => Self { missed: *missed, ..none },
-            Event::Gap(Gap::Reconnected) => none,
+            SubscriptionEvent::Gap(Gap::Missed(missed)) => Self { missed: *missed, ..none },
+            SubscriptionEvent::Gap(Gap::Reconnected) => none,
         }
     }
 }

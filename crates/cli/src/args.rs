@@ -6,39 +6,39 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tickpath_bus::Policy;
-use tickpath_lab_harness::arrivals::Arrivals;
-use tickpath_lab_harness::proxy::MOST_RTT_MS;
-use tickpath_lab_harness::targets::reach;
+use tickpath_lab_harness::arrivals::ArrivalProcess;
+use tickpath_lab_harness::proxy::MAX_RTT_MS;
+use tickpath_lab_harness::targets::check_reachable;
 use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_result::ResultFile;
 
 /// A mistake in the command's arguments: exit code 2.
 #[derive(Debug)]
-pub struct Usage(pub String);
+pub struct CliUsageError(pub String);
 
-impl std::fmt::Display for Usage {
+impl std::fmt::Display for CliUsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Usage {}
+impl std::error::Error for CliUsageError {}
 
 /// A request without an answer, or whose answer is lost: exit code 5.
 #[derive(Debug)]
-pub struct Unanswered(pub String);
+pub struct UnansweredError(pub String);
 
-impl std::fmt::Display for Unanswered {
+impl std::fmt::Display for UnansweredError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unanswered {}
+impl std::error::Error for UnansweredError {}
 
 /// Where results go.
 #[derive(Debug, Clone, Args)]
-pub struct Output {
+pub struct OutputArgs {
     /// Write the result file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -53,15 +53,15 @@ pub struct Output {
     pub quiet: bool,
 }
 
-impl Output {
+impl OutputArgs {
     /// Rejects files that cannot be written, before anything is measured.
-    pub fn check(&self) -> Result<(), Usage> {
-        self.json.iter().chain(&self.html).try_for_each(|file| can_be_written(file))
+    pub fn check(&self) -> Result<(), CliUsageError> {
+        self.json.iter().chain(&self.html).try_for_each(|file| check_writable(file))
     }
 }
 
 /// Rejects a file that cannot be written. Leaves an existing file unchanged, and creates none.
-pub fn can_be_written(file: &Path) -> Result<(), Usage> {
+pub fn check_writable(file: &Path) -> Result<(), CliUsageError> {
     let is_new = !file.exists();
     // Opening a pipe or a terminal would wait for its other end.
     if std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
@@ -76,14 +76,14 @@ pub fn can_be_written(file: &Path) -> Result<(), Usage> {
         Ok(_) => Ok(()),
         Err(error) => {
             let remedy = "name a file in a folder that exists and that you may write to";
-            Err(Usage(format!("cannot write {}: {error}; {remedy}", file.display())))
+            Err(CliUsageError(format!("cannot write {}: {error}; {remedy}", file.display())))
         }
     }
 }
 
 /// Which processors a run uses.
 #[derive(Debug, Clone, Args)]
-pub struct Cpus {
+pub struct CpuArgs {
     /// CPUs of generator, system (receiver) and venue; the first two if not given, the venue beside the generator
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cpus: Vec<usize>,
@@ -91,24 +91,24 @@ pub struct Cpus {
 
 /// Whether threads that spin keep warm.
 #[derive(Debug, Clone, Args)]
-pub struct Warm {
+pub struct WarmUpArgs {
     /// Whether threads that wait by busy or adaptive rehearse the next message or order meanwhile, on memory of their own, so
     /// that it finds caches warm; over logs, and in the OMS
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
     warm: String,
 }
 
-impl Warm {
+impl WarmUpArgs {
     /// Runs with this setting, and notes it in the runs if it is not the default.
-    pub fn hold<'a>(
+    pub fn apply<'a>(
         &self,
         lab: &mut Lab<'a>,
         result: &mut ResultFile,
         run: impl FnOnce(&Lab<'a>, &mut ResultFile) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        lab.warm = self.warm == "on";
+        lab.runs_warm_up = self.warm == "on";
         let done = run(lab, result);
-        if !lab.warm {
+        if !lab.runs_warm_up {
             result.runs.iter_mut().for_each(|run| run.params.set("warm", "off"));
         }
         done
@@ -117,12 +117,12 @@ impl Warm {
 
 /// A number of messages a second, or as fast as possible.
 #[derive(Debug, Clone, Copy)]
-pub enum Rate {
+pub enum SendRate {
     Max,
     PerSecond(f64),
 }
 
-impl Rate {
+impl SendRate {
     /// Returns the rate; none if it is as fast as possible.
     pub fn per_second(self) -> Option<f64> {
         match self {
@@ -135,35 +135,36 @@ impl Rate {
 /// Resolves the URL of a bus, which may stand in the environment or in a file, as may its password. Errors are
 /// reported at connect: a parse error here would print the whole text, which may hold a password.
 pub fn bus_url(text: &str) -> Result<String, Infallible> {
-    Ok(tickpath_bus::resolve(text).unwrap_or_else(|_| text.to_owned()))
+    Ok(tickpath_bus::resolve_url(text).unwrap_or_else(|_| text.to_owned()))
 }
 
 /// Rejects a URL that names no transport, before anything is measured.
-pub fn are_targets(urls: &[String]) -> anyhow::Result<()> {
-    urls.iter().try_for_each(|url| is_target(url))
+pub fn check_targets(urls: &[String]) -> anyhow::Result<()> {
+    urls.iter().try_for_each(|url| check_target(url))
 }
 
 /// Rejects a target that is not reachable, or that no transport supports. Ctrl-C ends the wait for a target that does
 /// not answer.
-pub fn is_target(url: &str) -> anyhow::Result<()> {
-    match reach(url) {
-        Err(LabError::Connect(error)) if error.is_usage() => Err(Usage(error.to_string()).into()),
+pub fn check_target(url: &str) -> anyhow::Result<()> {
+    match check_reachable(url) {
+        Err(LabError::Connect(error)) if error.is_usage() => Err(CliUsageError(error.to_string()).into()),
         reached => Ok(reached?),
     }
 }
 
 /// Rejects a recording that does not exist, before anything is measured.
-pub fn is_file(ticks: &Option<PathBuf>) -> Result<(), Usage> {
+pub fn check_recording(ticks: &Option<PathBuf>) -> Result<(), CliUsageError> {
     match ticks.as_ref().filter(|file| !file.is_file()) {
-        Some(file) => {
-            Err(Usage(format!("--ticks {}: no such file, or no file; give the path of a recording", file.display())))
-        }
+        Some(file) => Err(CliUsageError(format!(
+            "--ticks {}: no such file, or no file; give the path of a recording",
+            file.display()
+        ))),
         None => Ok(()),
     }
 }
 
 /// Parses a number with its suffix: `k` multiplies by `of_k`, `M` by its square.
-fn multiplied(text: &str, of_k: f64) -> Option<f64> {
+fn parse_suffixed(text: &str, of_k: f64) -> Option<f64> {
     let (number, times) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, of_k),
         None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, of_k * of_k)),
@@ -171,19 +172,19 @@ fn multiplied(text: &str, of_k: f64) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * times)
 }
 
-pub fn rate(text: &str) -> Result<Rate, String> {
-    if text == "max" { Ok(Rate::Max) } else { positive(text).map(Rate::PerSecond) }
+pub fn rate(text: &str) -> Result<SendRate, String> {
+    if text == "max" { Ok(SendRate::Max) } else { positive(text).map(SendRate::PerSecond) }
 }
 
 /// Names of the arrival processes, the default first.
 pub const ARRIVALS: [&str; 2] = ["steady", "poisson"];
 
-pub fn arrivals(name: &str, seed: u64) -> Arrivals {
-    if name == ARRIVALS[0] { Arrivals::Steady } else { Arrivals::Poisson { seed } }
+pub fn arrivals(name: &str, seed: u64) -> ArrivalProcess {
+    if name == ARRIVALS[0] { ArrivalProcess::Steady } else { ArrivalProcess::Poisson { seed } }
 }
 
 pub fn positive(text: &str) -> Result<f64, String> {
-    let number = multiplied(text, 1_000.0).ok_or("not a number, as 10000 or 10k")?;
+    let number = parse_suffixed(text, 1_000.0).ok_or("not a number, as 10000 or 10k")?;
     if number > 0.0 && number <= 1e8 { Ok(number) } else { Err("use a number above 0, up to 100000000".to_owned()) }
 }
 
@@ -199,27 +200,27 @@ pub fn policy(text: &str) -> Result<Policy, String> {
 
 /// A round trip of our own making, in milliseconds.
 pub fn rtt(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| (0.0..=MOST_RTT_MS).contains(number));
-    number.ok_or_else(|| format!("use 0 to {MOST_RTT_MS} milliseconds, a number without a unit"))
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=MAX_RTT_MS).contains(number));
+    number.ok_or_else(|| format!("use 0 to {MAX_RTT_MS} milliseconds, a number without a unit"))
 }
 
 pub fn size(text: &str) -> Result<usize, String> {
-    let number = multiplied(text, 1_024.0).filter(|number| number.fract() == 0.0);
+    let number = parse_suffixed(text, 1_024.0).filter(|number| number.fract() == 0.0);
     let number = number.ok_or("not a whole number, as 65536 or 64k")? as usize;
     if (16..=16 << 20).contains(&number) { Ok(number) } else { Err("use 16 to 16777216 bytes".to_owned()) }
 }
 
-impl Cpus {
+impl CpuArgs {
     /// The venue's, if one is named.
-    pub fn third(&self) -> Option<usize> {
+    pub fn venue_cpu(&self) -> Option<usize> {
         self.cpus.get(2).copied()
     }
 
     /// Generator and system, checked against what this process may use.
-    pub fn two(&self) -> Result<[usize; 2], Usage> {
+    pub fn bench_cpus(&self) -> Result<[usize; 2], CliUsageError> {
         let available = tickpath_clock::cpus();
         if let Some(missing) = self.cpus.iter().find(|cpu| !available.contains(cpu)) {
-            return Err(Usage(format!("--cpus: CPU {missing} is not available; available: {available:?}")));
+            return Err(CliUsageError(format!("--cpus: CPU {missing} is not available; available: {available:?}")));
         }
         let last = available.last().copied().unwrap_or(0);
         let first = available.first().copied().unwrap_or(0);

@@ -2,15 +2,15 @@
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_lab_check::{Finding, LIES, Lie, Stage};
+use tickpath_lab_check::{CheckContext, FaultReport, PLANTED_FAULTS, PlantedFault};
 use tickpath_lab_harness::Lab;
 
-use crate::args::{Cpus, Usage};
-use crate::bench::measure::{lab, usage};
-use crate::outcome::Outcome;
+use crate::args::{CliUsageError, CpuArgs};
+use crate::bench::measure::{as_usage_error, lab};
+use crate::bench_lock::BenchLock;
+use crate::outcome::CliOutcome;
 use crate::print::Printer;
-use crate::progress::Bar;
-use crate::turn::Turn;
+use crate::progress::BenchProgress;
 
 /// Approximate length of one lie, in seconds.
 const SECONDS: f64 = 4.0;
@@ -25,7 +25,7 @@ const WIDTH: usize = 80;
 counts, by its name elsewhere. \"nothing\" and \"identical\" plant none, and nothing is to be told.\n\nExit code: 0 \
 all were told, 1 one got through or gave a false alarm."
 )]
-pub struct Check {
+pub struct CheckArgs {
     /// Which lies; all if not given
     #[arg(value_name = "LIE")]
     pub lies: Vec<String>,
@@ -40,31 +40,31 @@ pub struct Check {
     #[arg(long)]
     pub quiet: bool,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
 }
 
-pub fn run(args: &Check) -> anyhow::Result<Outcome> {
+pub fn run(args: &CheckArgs) -> anyhow::Result<CliOutcome> {
     let lies = chosen(&args.lies)?;
-    let cpus = args.cpus.two()?;
-    let turn = Turn::take()?;
-    let bar = Bar::new(args.quiet);
+    let cpus = args.cpus.bench_cpus()?;
+    let turn = BenchLock::acquire()?;
+    let bar = BenchProgress::new(args.quiet);
     let lab = lab(&bar)?;
     let planted = args.repeat * lies.len() as u32;
     lab.progress.plan(planted as usize, SECONDS * f64::from(planted));
-    let stage = Stage::new(&lab, cpus);
+    let stage = CheckContext::new(&lab, cpus);
     let (mut printer, mut missed) = (Printer::default(), 0);
-    printer.say(&row("lie", "planted → reported"));
+    printer.print(&row("lie", "planted → reported"));
     for _ in 0..args.repeat {
         for lie in &lies {
             let mut is_told = false;
-            for _ in 0..tries(lie, args.tries) {
+            for _ in 0..max_attempts(lie, args.tries) {
                 let finding = plant(&lab, lie, &stage);
                 if turn.is_interrupted() {
-                    return Ok(Outcome::Interrupted);
+                    return Ok(CliOutcome::Interrupted);
                 }
                 let finding = finding.with_context(|| lie.title())?;
-                printer.say(&line(lie, &finding));
-                is_told = finding.is_told;
+                printer.print(&line(lie, &finding));
+                is_told = finding.is_detected;
                 if is_told {
                     break;
                 }
@@ -72,25 +72,25 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
             missed += u32::from(!is_told);
         }
     }
-    printer.say(&match missed {
+    printer.print(&match missed {
         0 => format!("\nAll {planted} were told.\n"),
         _ => format!("\n{missed} of {planted} got through or gave a false alarm.\n"),
     });
-    printer.end(Ok(if missed == 0 { Outcome::Good } else { Outcome::Lost }))
+    printer.end(Ok(if missed == 0 { CliOutcome::Success } else { CliOutcome::Lost }))
 }
 
 /// Returns how often a lie may be planted: a lie that plants nothing is never retried.
-fn tries(lie: &Lie, most: u32) -> u32 {
+fn max_attempts(lie: &PlantedFault, most: u32) -> u32 {
     if lie.plants_nothing() { 1 } else { most }
 }
 
-fn plant(lab: &Lab<'_>, lie: &Lie, stage: &Stage<'_>) -> anyhow::Result<Finding> {
+fn plant(lab: &Lab<'_>, lie: &PlantedFault, stage: &CheckContext<'_>) -> anyhow::Result<FaultReport> {
     lab.step(&lie.title(), SECONDS)?;
-    lie.plant(stage).map_err(usage)
+    lie.plant(stage).map_err(as_usage_error)
 }
 
-fn line(lie: &Lie, finding: &Finding) -> String {
-    let Finding { planted, reported, is_told } = finding;
+fn line(lie: &PlantedFault, finding: &FaultReport) -> String {
+    let FaultReport { planted, reported, is_detected: is_told } = finding;
     let through = match (*is_told, lie.plants_nothing()) {
         (true, _) => "",
         (false, true) => " (FALSE ALARM)",
@@ -115,15 +115,15 @@ fn row(name: &str, text: &str) -> String {
     out + "\n"
 }
 
-fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Lie>> {
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static PlantedFault>> {
     for name in names {
-        if !LIES.iter().any(|lie| lie.name == name) {
-            let mut known: Vec<&str> = LIES.iter().map(|lie| lie.name).collect();
+        if !PLANTED_FAULTS.iter().any(|lie| lie.name == name) {
+            let mut known: Vec<&str> = PLANTED_FAULTS.iter().map(|lie| lie.name).collect();
             known.dedup();
-            return Err(Usage(format!("no lie is called '{name}'; there are {}", known.join(", "))).into());
+            return Err(CliUsageError(format!("no lie is called '{name}'; there are {}", known.join(", "))).into());
         }
     }
-    Ok(LIES.iter().filter(|lie| names.is_empty() || names.iter().any(|name| name == lie.name)).collect())
+    Ok(PLANTED_FAULTS.iter().filter(|lie| names.is_empty() || names.iter().any(|name| name == lie.name)).collect())
 }
 
 #[cfg(test)]
@@ -132,8 +132,9 @@ mod tests {
 
     #[test]
     fn a_false_alarm_is_never_tried_again() {
-        let once: Vec<&str> = LIES.iter().filter(|lie| tries(lie, 3) == 1).map(|lie| lie.name).collect();
+        let once: Vec<&str> =
+            PLANTED_FAULTS.iter().filter(|lie| max_attempts(lie, 3) == 1).map(|lie| lie.name).collect();
         assert_eq!(once, ["nothing", "nothing", "nothing", "identical", "identical", "identical"]);
-        assert!(LIES.iter().all(|lie| lie.plants_nothing() || tries(lie, 3) == 3));
+        assert!(PLANTED_FAULTS.iter().all(|lie| lie.plants_nothing() || max_attempts(lie, 3) == 3));
     }
 }

@@ -4,51 +4,51 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-use crate::args::Output;
+use crate::args::OutputArgs;
 
 /// Carries a market tick to an order at a venue, and shows where each nanosecond went.
 #[derive(Debug, Parser)]
 #[command(name = "tickpath", version, propagate_version = true, max_term_width = 100)]
-pub struct Args {
+pub struct CliArgs {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "one value a process")]
-pub enum Command {
+pub enum CliCommand {
     /// The path on this machine, with and without a broker, and where the time goes
-    Demo(crate::demo::Demo),
+    Demo(crate::demo::DemoArgs),
     /// Measure a workload
-    Bench(Bench),
+    Bench(BenchCommandArgs),
     /// Render result files again
-    Report(crate::report::Report),
+    Report(crate::report::ReportArgs),
     /// Where the time goes for this broker and client, and what each change would gain
     Explain(crate::explain::ExplainArgs),
     /// Two builds side by side: what changed, by how much, and what is only noise
-    Compare(crate::compare::Compare),
+    Compare(crate::compare::CompareArgs),
     /// Every lie that the instrument must catch, planted and told
-    Check(crate::check::Check),
+    Check(crate::check::CheckArgs),
     /// Results of one machine over time: each figure, and at which commit it changed
-    History(crate::history::History),
+    History(crate::history::HistoryArgs),
     /// Send an order to an OMS, change it, take it back
-    Order(crate::order::Order),
+    Order(crate::order::OrderCommandArgs),
     /// The open orders of an order journal, and what becomes of them; safe while its OMS trades
-    Orders(crate::orders::Orders),
+    Orders(crate::orders::OpenOrdersArgs),
     /// Orders, fills and profit of a day, from an order journal: tables, CSV, JSON; safe while its OMS trades
     Blotter(tickpath_oms_blotter::command::BlotterArgs),
     /// Reports of other sessions, a line each, by the session of a user with a drop copy
-    DropCopy(crate::drop_copy::DropCopy),
+    DropCopy(crate::drop_copy::DropCopyArgs),
     /// An OMS as a server: check its configuration, make a first one, change its users
-    Oms(crate::oms::Oms),
+    Oms(crate::oms::OmsArgs),
     /// A running OMS at a glance: orders, positions, sessions, lines, latency now
-    Top(crate::top::Top),
+    Top(crate::top::TopArgs),
     /// A simulated exchange as a process: its orders come from an OMS
-    Exchange(crate::exchange::Exchange),
+    Exchange(crate::exchange::ExchangeArgs),
     /// Look into logs and journals
-    Log(Log),
+    Log(LogArgs),
     /// Settings of this host and its brokers that cost latency or safety, and the remedy of each
-    Doctor(crate::doctor::Doctor),
+    Doctor(crate::doctor::DoctorArgs),
     /// A process of a bench
     #[command(hide = true)]
     Child {
@@ -58,7 +58,7 @@ pub enum Command {
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct Bench {
+pub struct BenchCommandArgs {
     #[command(subcommand)]
     pub workload: Workload,
 }
@@ -83,7 +83,7 @@ pub enum Workload {
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct Log {
+pub struct LogArgs {
     #[command(subcommand)]
     pub command: LogCommand,
 }
@@ -113,7 +113,7 @@ pub enum LogCommand {
         /// The journal's folder
         dir: PathBuf,
         #[command(flatten)]
-        output: Output,
+        output: OutputArgs,
     },
     /// Make a snapshot of an order journal as far as it goes: the next start of the OMS reads it, and what came since
     Snapshot {

@@ -13,17 +13,17 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tickpath_clock::{Clock, sleep_ns};
 use tickpath_lab_compare::{
-    CompareError, Ending, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruling, Side, ending, in_turn,
-    judge, markdown, result_file, text,
+    BuildSide, CompareError, ComparedResults, ComparisonOutcome, FalsePositives, Judgement, MetricLimit, ResultPair,
+    Ruling, UnmeasuredMetric, in_turn, judge, markdown, overall_outcome, result_file, text,
 };
-use tickpath_lab_harness::{Lab, Progress};
+use tickpath_lab_harness::{Lab, ProgressSink};
 use tickpath_lab_result::ResultFile;
 
-use crate::args::{Output, Usage};
+use crate::args::{CliUsageError, OutputArgs};
 use crate::bench::measure::new_result;
-use crate::outcome::Outcome;
-use crate::print::{note, say};
-use crate::progress::about;
+use crate::outcome::CliOutcome;
+use crate::print::{print_note, print_text};
+use crate::progress::approximate_time;
 
 /// Default number of pairs of calls: six are the fewest that tell a change from noise, and one may be invalid.
 const PAIRS: u32 = 7;
@@ -32,11 +32,11 @@ const PAIRS: u32 = 7;
 const CALL_SECONDS: u64 = 30 * 60;
 
 /// Number of checks for the exit of a call that has closed its standard error, and the time between two checks.
-const LOOKS: u32 = 500;
-const LOOK_NS: u64 = 20_000_000;
+const EXIT_CHECKS: u32 = 500;
+const EXIT_CHECK_NS: u64 = 20_000_000;
 
 /// Max bytes kept of a call's standard error.
-const SAID_BYTES: u64 = 64 << 10;
+const MAX_STDERR_BYTES: u64 = 64 << 10;
 
 /// Default file for the false-positive rates.
 const FALSE_POSITIVES: &str = "tickpath-false-positives.json";
@@ -60,7 +60,7 @@ compare; 2 bad usage; 1 NEW loses messages, or a call failed.
 
 #[derive(Debug, Args)]
 #[command(after_help = NOISE)]
-pub struct Compare {
+pub struct CompareArgs {
     /// A result file; or a program, and behind -- the bench to call it with
     #[arg(value_name = "OLD")]
     pub old: PathBuf,
@@ -69,7 +69,7 @@ pub struct Compare {
     pub new: PathBuf,
     /// A limit such as 'tick_to_order.p99 > +10%' or 'throughput_per_s < -5%'; may be repeated
     #[arg(long, value_name = "EXPR")]
-    pub fail_if: Vec<Limit>,
+    pub fail_if: Vec<MetricLimit>,
     /// Write both results and every ratio
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -91,51 +91,53 @@ pub struct Compare {
     pub bench: Vec<String>,
 }
 
-pub fn run(args: &Compare) -> anyhow::Result<Outcome> {
+pub fn run(args: &CompareArgs) -> anyhow::Result<CliOutcome> {
     // Both files are checked before anything is measured.
-    Output { json: args.json.clone(), html: args.markdown.clone(), all: false, quiet: args.quiet }.check()?;
+    OutputArgs { json: args.json.clone(), html: args.markdown.clone(), all: false, quiet: args.quiet }.check()?;
     if args.bench.is_empty() {
         return files(args);
     }
-    let steps = Steps { quiet: args.quiet, is_planned: Cell::new(false) };
+    let steps = CallProgress { quiet: args.quiet, is_planned: Cell::new(false) };
     let lab = Lab::new(std::env::current_exe().context("cannot find this program's own file")?, &steps)?;
-    let calls = Calls::of(args, &lab)?;
+    let calls = AlternatingCalls::of(args, &lab)?;
     match args.false_positives {
         Some(comparisons) => false_positives(args, &calls, comparisons),
         None => programs(args, &calls),
     }
 }
 
-fn files(args: &Compare) -> anyhow::Result<Outcome> {
+fn files(args: &CompareArgs) -> anyhow::Result<CliOutcome> {
     if let Some(program) = [&args.old, &args.new].into_iter().find(|file| is_program(file)) {
         let how = format!("tickpath compare {} {} -- bench path", args.old.display(), args.new.display());
-        return Err(Usage(format!("{} is a program; say what to measure with both: {how}", program.display())).into());
+        return Err(
+            CliUsageError(format!("{} is a program; say what to measure with both: {how}", program.display())).into()
+        );
     }
     let head = new_result("");
-    let pair = Pair { old: ResultFile::load(&args.old)?, new: ResultFile::load(&args.new)? };
-    finish(args, &Measured::Apart(Box::new(pair)), &head)
+    let pair = ResultPair { old: ResultFile::load(&args.old)?, new: ResultFile::load(&args.new)? };
+    finish(args, &ComparedResults::Apart(Box::new(pair)), &head)
 }
 
 /// Runs the pairs of calls and compares them. If a call fails, the pairs before it are still shown and written.
-fn programs(args: &Compare, calls: &Calls<'_>) -> anyhow::Result<Outcome> {
+fn programs(args: &CompareArgs, calls: &AlternatingCalls<'_>) -> anyhow::Result<CliOutcome> {
     let head = new_result("");
     let mut pairs = Vec::new();
     let done = calls.pairs("", &args.fail_if, &mut pairs);
     if pairs.is_empty() {
         done?;
-        return Ok(Outcome::Good);
+        return Ok(CliOutcome::Success);
     }
-    let outcome = finish(args, &Measured::InTurn(pairs), &head);
+    let outcome = finish(args, &ComparedResults::InTurn(pairs), &head);
     done?;
     outcome
 }
 
 /// Compares a program with itself, and keeps the rates after each comparison.
-fn false_positives(args: &Compare, calls: &Calls<'_>, comparisons: u32) -> anyhow::Result<Outcome> {
+fn false_positives(args: &CompareArgs, calls: &AlternatingCalls<'_>, comparisons: u32) -> anyhow::Result<CliOutcome> {
     let [old, new] = &calls.programs;
     if old != new && read(old)? != read(new)? {
         let why = "--false-positives compares a program with itself; name the same one twice";
-        return Err(Usage(why.to_owned()).into());
+        return Err(CliUsageError(why.to_owned()).into());
     }
     let file = args.json.clone().unwrap_or_else(|| PathBuf::from(FALSE_POSITIVES));
     let head = new_result("");
@@ -143,120 +145,120 @@ fn false_positives(args: &Compare, calls: &Calls<'_>, comparisons: u32) -> anyho
     for number in 1..=comparisons {
         let mut pairs = Vec::new();
         calls.pairs(&format!("comparison {number} of {comparisons}, "), &args.fail_if, &mut pairs)?;
-        match judge(&Measured::InTurn(pairs)) {
+        match judge(&ComparedResults::InTurn(pairs)) {
             Ok(judgement) => found.add(&judgement, &args.fail_if),
             Err(CompareError::NothingValid { .. }) => found.skip(),
-            Err(error) => return Err(usage(&error)),
+            Err(error) => return Err(as_usage_error(&error)),
         }
         let json = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
         replace(&file, &(json + "\n")).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    say(&format!("{}Kept in {}.\n", found.text(), file.display()))?;
-    Ok(Outcome::Good)
+    print_text(&format!("{}Kept in {}.\n", found.text(), file.display()))?;
+    Ok(CliOutcome::Success)
 }
 
 /// Judges the measurements and writes them, then prints the judgement and checks the limits.
-fn finish(args: &Compare, measured: &Measured, head: &ResultFile) -> anyhow::Result<Outcome> {
+fn finish(args: &CompareArgs, measured: &ComparedResults, head: &ResultFile) -> anyhow::Result<CliOutcome> {
     let judged = judge(measured);
     let changes = match &judged {
         Ok(judgement) => judgement.changes.as_slice(),
         Err(CompareError::NothingValid { .. }) => &[],
-        Err(error) => return Err(usage(error)),
+        Err(error) => return Err(as_usage_error(error)),
     };
     if let Some(file) = &args.json {
         result_file(measured, changes, &head.command, &head.started_at).save(file)?;
     }
     match judged {
-        Ok(judgement) => tell(args, &judgement),
+        Ok(judgement) => print_judgement(args, &judgement),
         Err(error) => {
-            note(&format!("tickpath: {error}"));
-            let CompareError::NothingValid { losses, .. } = error else { return Ok(Outcome::Invalid) };
-            losses.iter().for_each(|loss| note(&format!("tickpath: {loss}")));
-            Ok(if losses.is_empty() { Outcome::Invalid } else { Outcome::Lost })
+            print_note(&format!("tickpath: {error}"));
+            let CompareError::NothingValid { losses, .. } = error else { return Ok(CliOutcome::Invalid) };
+            losses.iter().for_each(|loss| print_note(&format!("tickpath: {loss}")));
+            Ok(if losses.is_empty() { CliOutcome::Invalid } else { CliOutcome::Lost })
         }
     }
 }
 
-fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
+fn print_judgement(args: &CompareArgs, judgement: &Judgement) -> anyhow::Result<CliOutcome> {
     let rulings = rulings(judgement, &args.fail_if);
     let told = rulings.as_deref().unwrap_or_default();
     if let Some(file) = &args.markdown {
         fs::write(file, markdown(judgement, told)).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    say(&text(judgement, told))?;
+    print_text(&text(judgement, told))?;
     let rulings = match rulings {
         // A metric may be missing because its program lost messages: the limit then names no wrong metric.
-        Err(_) if !judgement.losses.is_empty() => return Ok(Outcome::Lost),
-        rulings => rulings.map_err(|error| usage(&error))?,
+        Err(_) if !judgement.losses.is_empty() => return Ok(CliOutcome::Lost),
+        rulings => rulings.map_err(|error| as_usage_error(&error))?,
     };
-    Ok(match ending(judgement, &rulings) {
-        Ending::Lost => Outcome::Lost,
-        Ending::Exceeded => Outcome::LimitExceeded,
-        Ending::Open => Outcome::Invalid,
-        Ending::Good => Outcome::Good,
+    Ok(match overall_outcome(judgement, &rulings) {
+        ComparisonOutcome::Lost => CliOutcome::Lost,
+        ComparisonOutcome::Exceeded => CliOutcome::LimitExceeded,
+        ComparisonOutcome::Undecided => CliOutcome::Invalid,
+        ComparisonOutcome::Good => CliOutcome::Success,
     })
 }
 
 /// Two programs that run the same bench in turn.
-struct Calls<'a> {
+struct AlternatingCalls<'a> {
     /// The old program, then the new one.
     programs: [PathBuf; 2],
     bench: &'a [String],
     count: u32,
     /// Number of calls of all comparisons.
-    all: u64,
+    total: u64,
     lab: &'a Lab<'a>,
 }
 
-impl<'a> Calls<'a> {
-    fn of(args: &'a Compare, lab: &'a Lab<'a>) -> anyhow::Result<Self> {
+impl<'a> AlternatingCalls<'a> {
+    fn of(args: &'a CompareArgs, lab: &'a Lab<'a>) -> anyhow::Result<Self> {
         let bench = args.bench.as_slice();
         if bench.first().is_none_or(|word| word != "bench") {
-            return Err(Usage("behind -- comes what to measure: -- bench path --count 20000".to_owned()).into());
+            return Err(CliUsageError("behind -- comes what to measure: -- bench path --count 20000".to_owned()).into());
         }
         if let Some(word) = bench.iter().find(|word| *word == "--json" || word.starts_with("--json=")) {
             let why = "compare reads the bench's own result, so name a file before --";
-            return Err(Usage(format!("{word} behind --: {why}")).into());
+            return Err(CliUsageError(format!("{word} behind --: {why}")).into());
         }
         let programs = [program(&args.old)?, program(&args.new)?];
         let count = args.repeat.unwrap_or(PAIRS);
         let all = 2 * u64::from(count) * u64::from(args.false_positives.unwrap_or(1));
-        Ok(Self { programs, bench, count, all, lab })
+        Ok(Self { programs, bench, count, total: all, lab })
     }
 
     /// Runs pairs in the order A B, B A, A B, …: drift and the costs of the first call then affect both sides alike. A
     /// limit on a metric that the bench lacks is rejected after the first pair.
-    fn pairs(&self, label: &str, limits: &[Limit], into: &mut Vec<Pair>) -> anyhow::Result<()> {
+    fn pairs(&self, label: &str, limits: &[MetricLimit], into: &mut Vec<ResultPair>) -> anyhow::Result<()> {
         let mut seconds = 0.0;
         for place in 0..self.count {
-            let mut call = |nth: u32, side: Side| {
+            let mut call = |nth: u32, side: BuildSide| {
                 let what = format!("{label}call {} of {}: {}", 2 * place + nth, 2 * self.count, side.name());
                 self.lab.step(&what, seconds)?;
                 let begun = self.lab.clock.ticks();
                 let result = self.call(side);
                 seconds = self.lab.clock.ns_between(begun, self.lab.clock.ticks()) as f64 / 1e9;
                 // The first call shows the length of a bench.
-                self.lab.progress.plan(self.all as usize, seconds * self.all as f64);
+                self.lab.progress.plan(self.total as usize, seconds * self.total as f64);
                 result
             };
             let mut results = [None, None];
-            for (nth, side) in (1..).zip(in_turn(place + 1, Side::BOTH)) {
-                results[usize::from(side == Side::New)] = Some(call(nth, side)?);
+            for (nth, side) in (1..).zip(in_turn(place + 1, BuildSide::BOTH)) {
+                results[usize::from(side == BuildSide::New)] = Some(call(nth, side)?);
             }
             let [Some(old), Some(new)] = results else { bail!("this is a defect of Tickpath: a side had no turn") };
-            into.push(Pair { old, new });
+            into.push(ResultPair { old, new });
             if place == 0 {
-                first_look(&into[0], limits)?;
+                check_first_pair(&into[0], limits)?;
             }
         }
         Ok(())
     }
 
     /// Runs the bench with one program. Invalid runs are marked as such in the result.
-    fn call(&self, side: Side) -> anyhow::Result<ResultFile> {
+    fn call(&self, side: BuildSide) -> anyhow::Result<ResultFile> {
         let program = match side {
-            Side::Old => &self.programs[0],
-            Side::New => &self.programs[1],
+            BuildSide::Old => &self.programs[0],
+            BuildSide::New => &self.programs[1],
         };
         let file = self.lab.folder().join("call.json");
         // A file left by an earlier call must not be taken for this call's result.
@@ -273,7 +275,7 @@ impl<'a> Calls<'a> {
         match status.code() {
             Some(1) if ResultFile::load(&file).is_ok_and(|file| lossy(&file)) => Ok(ResultFile::load(&file)?),
             Some(0 | 3) => ResultFile::load(&file).with_context(|| format!("{what} wrote no result that can be read")),
-            Some(2) => Err(Usage(format!("{what} refuses: {said}")).into()),
+            Some(2) => Err(CliUsageError(format!("{what} refuses: {said}")).into()),
             _ => bail!("{what} failed ({status}): {said}"),
         }
     }
@@ -281,37 +283,37 @@ impl<'a> Calls<'a> {
 
 /// Prints the number of the running call on standard error. Nothing is drawn meanwhile: drawing would take time from
 /// the measurement.
-struct Steps {
+struct CallProgress {
     quiet: bool,
     is_planned: Cell<bool>,
 }
 
-impl Progress for Steps {
+impl ProgressSink for CallProgress {
     fn step(&self, what: &str, seconds: f64) {
         if !self.quiet {
             let about = if seconds > 0.0 { format!(", about {seconds:.0} s") } else { String::new() };
-            note(&format!("{what}{about}"));
+            print_note(&format!("{what}{about}"));
         }
     }
 
     fn plan(&self, calls: usize, seconds: f64) {
         if !self.is_planned.replace(true) && !self.quiet {
-            note(&format!("tickpath: {}: {calls} calls", about(seconds)));
+            print_note(&format!("tickpath: {}: {calls} calls", approximate_time(seconds)));
         }
     }
 }
 
 /// Checks that the first pair can be compared and has the metrics of the limits; a pair with invalid runs is not checked.
-fn first_look(pair: &Pair, limits: &[Limit]) -> anyhow::Result<()> {
+fn check_first_pair(pair: &ResultPair, limits: &[MetricLimit]) -> anyhow::Result<()> {
     if pair.old.runs.iter().chain(&pair.new.runs).any(|run| !run.valid) {
         return Ok(());
     }
-    let judgement = judge(&Measured::InTurn(vec![pair.clone()])).map_err(|error| usage(&error))?;
-    rulings(&judgement, limits).map_err(|error| usage(&error))?;
+    let judgement = judge(&ComparedResults::InTurn(vec![pair.clone()])).map_err(|error| as_usage_error(&error))?;
+    rulings(&judgement, limits).map_err(|error| as_usage_error(&error))?;
     Ok(())
 }
 
-fn rulings(judgement: &Judgement, limits: &[Limit]) -> Result<Vec<Ruling>, NotMeasured> {
+fn rulings(judgement: &Judgement, limits: &[MetricLimit]) -> Result<Vec<Ruling>, UnmeasuredMetric> {
     let mut rulings = Vec::new();
     for limit in limits {
         rulings.extend(limit.judge(judgement)?);
@@ -325,9 +327,9 @@ fn rulings(judgement: &Judgement, limits: &[Limit]) -> Result<Vec<Ruling>, NotMe
 fn run_bounded(command: &mut Command) -> anyhow::Result<(String, ExitStatus)> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().context("it does not start")?;
-    let heard = listen(child.stderr.take().expect("it is piped"));
+    let heard = collect_stderr(child.stderr.take().expect("it is piped"));
     let said = heard.recv_timeout(Duration::from_secs(CALL_SECONDS)).ok();
-    let status = if said.is_some() { ended(&mut child)? } else { None };
+    let status = if said.is_some() { exit_status(&mut child)? } else { None };
     match (said, status) {
         (Some(said), Some(status)) => Ok((said, status)),
         _ => {
@@ -339,12 +341,12 @@ fn run_bounded(command: &mut Command) -> anyhow::Result<(String, ExitStatus)> {
 }
 
 /// Returns a channel that receives the whole standard error of a child once the child has closed it.
-fn listen(mut stderr: ChildStderr) -> Receiver<String> {
+fn collect_stderr(mut stderr: ChildStderr) -> Receiver<String> {
     let (said, heard) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         // A read error is ignored: the exit code decides.
-        let _ = (&mut stderr).take(SAID_BYTES).read_to_end(&mut bytes);
+        let _ = (&mut stderr).take(MAX_STDERR_BYTES).read_to_end(&mut bytes);
         let _ = io::copy(&mut stderr, &mut io::sink());
         let _ = said.send(String::from_utf8_lossy(&bytes).trim().to_owned());
     });
@@ -352,23 +354,23 @@ fn listen(mut stderr: ChildStderr) -> Receiver<String> {
 }
 
 /// Returns the exit status of a child that has closed its standard error; none if the child still runs.
-fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
-    for _ in 0..LOOKS {
+fn exit_status(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    for _ in 0..EXIT_CHECKS {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        sleep_ns(LOOK_NS);
+        sleep_ns(EXIT_CHECK_NS);
     }
     Ok(None)
 }
 
 /// Returns the absolute path of a program: a bare name would be searched for in PATH.
-fn program(file: &Path) -> Result<PathBuf, Usage> {
+fn program(file: &Path) -> Result<PathBuf, CliUsageError> {
     if !is_program(file) {
         let why = "behind -- comes a bench, so OLD and NEW have to be programs; name executable files";
-        return Err(Usage(format!("{} is no program: {why}", file.display())));
+        return Err(CliUsageError(format!("{} is no program: {why}", file.display())));
     }
-    file.canonicalize().map_err(|reason| Usage(format!("{}: {reason}", file.display())))
+    file.canonicalize().map_err(|reason| CliUsageError(format!("{}: {reason}", file.display())))
 }
 
 /// Returns whether the file is executable and no JSON file with the executable bit set.
@@ -398,6 +400,6 @@ fn replace(file: &Path, content: &str) -> io::Result<()> {
 }
 
 /// Turns an error about results that cannot be compared, or about limits on missing metrics, into bad usage.
-fn usage(error: &dyn std::error::Error) -> anyhow::Error {
-    Usage(error.to_string()).into()
+fn as_usage_error(error: &dyn std::error::Error) -> anyhow::Error {
+    CliUsageError(error.to_string()).into()
 }

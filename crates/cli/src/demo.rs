@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use tickpath_lab_path::demo::text::{is_told, text};
-use tickpath_lab_path::demo::{self, Found, Settings};
+use tickpath_lab_path::demo::text::{is_complete, text};
+use tickpath_lab_path::demo::{self, DemoFindings, Settings};
 use tickpath_lab_result::ResultFile;
 
-use crate::args::{Cpus, Output, can_be_written, is_file};
-use crate::bench::measure::{lab, new_result, usage, write};
-use crate::outcome::Outcome;
-use crate::print::{Printer, note, terminal};
-use crate::progress::Bar;
-use crate::turn::Turn;
+use crate::args::{CpuArgs, OutputArgs, check_recording, check_writable};
+use crate::bench::measure::{as_usage_error, lab, new_result, write};
+use crate::bench_lock::BenchLock;
+use crate::outcome::CliOutcome;
+use crate::print::{Printer, print_note, render_terminal};
+use crate::progress::BenchProgress;
 use clap::Args;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code 3: the path alone is not valid, or a part beside it has nothing valid to tell.")]
-pub struct Demo {
+pub struct DemoArgs {
     /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
     #[arg(long, value_name = "FILE")]
     pub ticks: Option<PathBuf>,
@@ -28,40 +28,46 @@ pub struct Demo {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
-pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
-    is_file(&args.ticks)?;
+pub fn run(args: &DemoArgs) -> anyhow::Result<CliOutcome> {
+    check_recording(&args.ticks)?;
     args.output.check()?;
     let page = args.output.html.clone().unwrap_or_else(|| PathBuf::from("tickpath-demo.html"));
-    can_be_written(&page)?;
-    let settings =
-        Settings { file: args.ticks.clone(), seed: args.seed, cpus: args.cpus.two()?, venue: args.venue.clone() };
-    let turn = Turn::take()?;
+    check_writable(&page)?;
+    let settings = Settings {
+        file: args.ticks.clone(),
+        seed: args.seed,
+        cpus: args.cpus.bench_cpus()?,
+        venue: args.venue.clone(),
+    };
+    let turn = BenchLock::acquire()?;
     if !args.output.quiet {
-        note(&format!("about {} s; leave this machine alone meanwhile", demo::SECONDS));
+        print_note(&format!("about {} s; leave this machine alone meanwhile", demo::SECONDS));
     }
-    let bar = Bar::new(args.output.quiet);
+    let bar = BenchProgress::new(args.output.quiet);
     let mut result = new_result("path");
-    let mut found = Found::default();
-    let done = lab(&bar).and_then(|lab| demo::run(&lab, &settings, &mut result, &mut found).map_err(usage));
+    let mut found = DemoFindings::default();
+    let done = lab(&bar).and_then(|lab| demo::run(&lab, &settings, &mut result, &mut found).map_err(as_usage_error));
     drop(bar);
     let show = |result: &mut ResultFile| {
         result.check().context("this is a defect of Tickpath")?;
         // The result is printed even if it cannot be written.
         let mut printer = Printer::default();
-        printer.say(&text(result, &found));
+        printer.print(&text(result, &found));
         if args.output.all {
-            printer.say(&format!("\n{}", terminal(result, true)));
+            printer.print(&format!("\n{}", render_terminal(result, true)));
         }
-        let kept = write(result, &Output { html: Some(page.clone()), ..args.output.clone() });
+        let kept = write(result, &OutputArgs { html: Some(page.clone()), ..args.output.clone() });
         if kept.is_ok() {
-            printer.say(&format!("\nreport: {}\n", page.display()));
+            printer.print(&format!("\nreport: {}\n", page.display()));
         }
         printer.end(kept)
     };
-    turn.end(done, &mut result, show, |result| if is_told(result, &found) { Outcome::Good } else { Outcome::Invalid })
+    turn.finish(done, &mut result, show, |result| {
+        if is_complete(result, &found) { CliOutcome::Success } else { CliOutcome::Invalid }
+    })
 }

@@ -4,18 +4,20 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_bus::{Transport, meant, resolve, servers, transport};
+use tickpath_bus::{Transport, resolve_url, server_prefixes, suggest_url, transport_of};
 use tickpath_clock::HostClock;
-use tickpath_lab_doctor::{Finding, Host, State, broker, host, neighbours, script, wake_up};
+use tickpath_lab_doctor::{
+    Finding, FindingState, HostFiles, broker, check_host, check_neighbours, check_wake_up, script,
+};
 use tickpath_lab_harness::targets;
 
-use crate::args::{Usage, bus_url};
-use crate::outcome::{Outcome, end_on_signals};
-use crate::print::say;
-use crate::turn::Turn;
+use crate::args::{CliUsageError, bus_url};
+use crate::bench_lock::BenchLock;
+use crate::outcome::{CliOutcome, end_on_signals};
+use crate::print::print_text;
 
 #[derive(Debug, Args)]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// Brokers to look at: redis://, nats://, amqp://, kafka://HOST:PORT; those that scripts/brokers has started if none
     /// is named
     #[arg(value_name = "URL", value_parser = bus_url)]
@@ -28,47 +30,47 @@ pub struct Doctor {
     pub json: Option<PathBuf>,
 }
 
-pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
+pub fn run(args: &DoctorArgs) -> anyhow::Result<CliOutcome> {
     for url in &args.brokers {
-        resolve(url).map_err(|e| Usage(e.to_string()))?;
+        resolve_url(url).map_err(|e| CliUsageError(e.to_string()))?;
     }
-    let is_server = |url: &str| transport(url).is_some_and(Transport::is_server);
+    let is_server = |url: &str| transport_of(url).is_some_and(Transport::is_server);
     if let Some(url) = args.brokers.iter().find(|url| !is_server(url)) {
-        let meant = meant(url).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-        let what = format!("a broker's URL begins with {}{meant}", servers());
-        return Err(Usage(what).into());
+        let meant = suggest_url(url).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        let what = format!("a broker's URL begins with {}{meant}", server_prefixes());
+        return Err(CliUsageError(what).into());
     }
-    let here = Host::here();
+    let here = HostFiles::here();
     if args.script {
-        say(&script(&here))?;
-        return Ok(Outcome::Good);
+        print_text(&script(&here))?;
+        return Ok(CliOutcome::Success);
     }
     // Nothing needs saving: a signal ends the process at once.
     end_on_signals().context("cannot listen for Ctrl-C")?;
-    let mut found = host(&here);
+    let mut found = check_host(&here);
     {
         // Two measurements at once would disturb each other.
-        let _turn = Turn::take()?;
-        found.push(neighbours(&HostClock::get()?));
-        found.push(wake_up(&here));
+        let _turn = BenchLock::acquire()?;
+        found.push(check_neighbours(&HostClock::get()?));
+        found.push(check_wake_up(&here));
     }
     let brokers = if args.brokers.is_empty() { targets::brokers() } else { args.brokers.clone() };
     let told: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url)).collect();
-    let silent = told.iter().filter(|found| found.iter().all(|finding| finding.state == State::Unknown)).count();
+    let silent = told.iter().filter(|found| found.iter().all(|finding| finding.state == FindingState::Unknown)).count();
     found.extend(told.into_iter().flatten());
     if let Some(file) = &args.json {
         let text = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
         std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
     }
-    say(&text(&found))?;
+    print_text(&text(&found))?;
     anyhow::ensure!(silent == 0, "{silent} of {} brokers could not be asked; above stands why", brokers.len());
-    Ok(Outcome::Good)
+    Ok(CliOutcome::Success)
 }
 
 /// Returns the findings as text: first those with a cost, then the good ones, then the unknown ones.
 fn text(found: &[Finding]) -> String {
     let mut out = String::new();
-    for state in [State::RisksSafety, State::CostsLatency, State::Good, State::Unknown] {
+    for state in [FindingState::RisksSafety, FindingState::CostsLatency, FindingState::Good, FindingState::Unknown] {
         let of_state: Vec<&Finding> = found.iter().filter(|finding| finding.state == state).collect();
         if of_state.is_empty() {
             continue;

@@ -10,25 +10,25 @@ use anyhow::bail;
 use clap::Args;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_market::SymbolId;
-use tickpath_oms_client::{Client, CopiedReport, Event, Since};
+use tickpath_oms_client::{Client, ClientEvent, CopiedReport, Since};
 use tickpath_oms_server::settings::Users;
-use tickpath_oms_text::{Answer, SentReport};
+use tickpath_oms_text::{ReportOrDenial, SentReport};
 
-use crate::args::Usage;
-use crate::desk::Known;
-use crate::order::Whom;
-use crate::outcome::Outcome;
-use crate::outlet::{Chunk, Outlet};
+use crate::args::CliUsageError;
+use crate::follower_output::{FollowerOutput, OutputChunk};
+use crate::oms_files::PartialSettings;
+use crate::order::LoginArgs;
+use crate::outcome::CliOutcome;
 
 /// Max sleep between two polls of the session, in nanoseconds.
 const WAIT_NS: u64 = 50_000_000;
 /// Sleep while the output is blocked: well below half of the shortest heartbeat time, which is 100 ms.
-const HOLD_NS: u64 = 5_000_000;
+const BLOCKED_SLEEP_NS: u64 = 5_000_000;
 
 #[derive(Debug, Clone, Args)]
-pub struct DropCopy {
+pub struct DropCopyArgs {
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: LoginArgs,
     /// Begin with the first of the day
     #[arg(long)]
     pub all: bool,
@@ -48,44 +48,49 @@ pub struct DropCopy {
     pub json: bool,
 }
 
-pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
-    let settings = args.whom.known();
+pub fn run(args: &DropCopyArgs) -> anyhow::Result<CliOutcome> {
+    let settings = args.whom.read_settings();
     let users_file = settings.users_file.display();
     // Without the right to a drop copy the session would receive no reports of others and wait for ever.
     if let Ok(users) = Users::read(&settings.users_file)
         && users.find(&args.whom.user).is_some_and(|user| user.drop_copy.is_none())
     {
-        bail!(deaf(&args.whom.user, &users_file.to_string()));
+        bail!(no_drop_copy_error(&args.whom.user, &users_file.to_string()));
     }
     let mut client = connect(args, &settings)?;
-    let mut outlet = Outlet::start()?;
+    let mut outlet = FollowerOutput::start()?;
     let listed = settings.instruments().unwrap_or_default();
     let names = listed.into_iter().map(|listed| (listed.symbol, listed.name));
-    let mut follower = Follower { args, names: names.collect(), left: args.count.unwrap_or(u64::MAX), is_lost: false };
+    let mut follower =
+        DropCopyPrinter { args, names: names.collect(), remaining: args.count.unwrap_or(u64::MAX), is_lost: false };
     let followed = follower.follow(&mut client, &mut outlet);
     // The output may take long for the rest; the session ends first.
-    client.leave();
+    client.disconnect();
     outlet.finish()?;
-    if followed? { Ok(Outcome::Good) } else { bail!(deaf(&args.whom.user, &format!("{users_file} where the OMS is"))) }
+    if followed? {
+        Ok(CliOutcome::Success)
+    } else {
+        bail!(no_drop_copy_error(&args.whom.user, &format!("{users_file} where the OMS is")))
+    }
 }
 
 /// Logs in, to resume where `--from` or `--all` requires.
-fn connect(args: &DropCopy, settings: &Known) -> anyhow::Result<Client> {
+fn connect(args: &DropCopyArgs, settings: &PartialSettings) -> anyhow::Result<Client> {
     let Some(from) = args.from else {
-        return args.whom.connect_to_copy(settings, if args.all { Since::Start } else { Since::Now });
+        return args.whom.connect_drop_copy(settings, if args.all { Since::Start } else { Since::Now });
     };
     // A number is valid in its own journal only. Without `--journal`, a first logon shows the journal of the OMS.
     let journal = match args.journal {
         Some(journal) => journal,
         None => {
-            let asking = args.whom.connect_to_copy(settings, Since::Now)?;
+            let asking = args.whom.connect_drop_copy(settings, Since::Now)?;
             let journal = asking.welcome().journal;
             asking.close();
             journal
         }
     };
     let since = Since::Report { journal, number: from + 1, last_sum: 0 };
-    let client = args.whom.connect_to_copy(settings, since)?;
+    let client = args.whom.connect_drop_copy(settings, since)?;
     let now = client.welcome().journal;
     if now != journal {
         client.close();
@@ -98,56 +103,58 @@ fn connect(args: &DropCopy, settings: &Known) -> anyhow::Result<Client> {
 }
 
 /// Printer of the reports that a session receives.
-struct Follower<'a> {
-    args: &'a DropCopy,
+struct DropCopyPrinter<'a> {
+    args: &'a DropCopyArgs,
     names: BTreeMap<SymbolId, String>,
     /// Number of reports that are still to be printed.
-    left: u64,
+    remaining: u64,
     /// Set while the connection is lost.
     is_lost: bool,
 }
 
-impl Follower<'_> {
+impl DropCopyPrinter<'_> {
     /// Follows until the requested number is printed or the output is closed. Returns false if the OMS grants the user
     /// no drop copy.
-    fn follow(&mut self, client: &mut Client, outlet: &mut Outlet) -> anyhow::Result<bool> {
+    fn follow(&mut self, client: &mut Client, outlet: &mut FollowerOutput) -> anyhow::Result<bool> {
         let clock = HostClock::get()?;
         let journal = client.welcome().journal;
-        outlet.put([Chunk::Sentence(format!(
+        outlet.queue([OutputChunk::Sentence(format!(
             "what others are told, each behind its number in journal {journal}, until Ctrl-C:"
         ))]);
-        while self.left > 0 && !outlet.is_over() {
+        while self.remaining > 0 && !outlet.is_closed() {
             // An OMS of an older version grants a session to a user without the right to a drop copy.
             if client.welcome().has_drop_copy() == Some(false) {
                 return Ok(false);
             }
             if !outlet.has_room() {
                 client.keep_alive();
-                sleep_ns(HOLD_NS);
+                sleep_ns(BLOCKED_SLEEP_NS);
                 continue;
             }
             client.wait(WAIT_NS);
             let mut events = Vec::new();
             let polled = client.poll(|event| events.push(event));
-            outlet.put(self.chunks(events, client, &clock));
+            outlet.queue(self.chunks(events, client, &clock));
             polled?;
         }
         Ok(true)
     }
 
     /// Returns the output for the events of one poll of this client.
-    fn chunks(&mut self, events: Vec<Event>, client: &Client, clock: &HostClock) -> Vec<Chunk> {
+    fn chunks(&mut self, events: Vec<ClientEvent>, client: &Client, clock: &HostClock) -> Vec<OutputChunk> {
         let (mut lines, mut sentences) = (String::new(), Vec::new());
         let json = self.args.json;
         for event in events {
             match event {
-                Event::Copied { number, stamp, utc_ns, session, session_number, report } if self.left > 0 => {
-                    self.left -= 1;
+                ClientEvent::Copied { number, stamp, utc_ns, session, session_number, report }
+                    if self.remaining > 0 =>
+                {
+                    self.remaining -= 1;
                     // A stamp from an earlier boot may lie ahead of the counter.
                     let is_known = client.shares_clock() && stamp <= clock.ticks();
                     let answer = match report {
-                        CopiedReport::Report(report) => Answer::Report(report),
-                        CopiedReport::Denied(denied) => Answer::Denied(denied),
+                        CopiedReport::Report(report) => ReportOrDenial::Report(report),
+                        CopiedReport::Denied(denied) => ReportOrDenial::Denied(denied),
                     };
                     let sent = SentReport {
                         number,
@@ -160,34 +167,34 @@ impl Follower<'_> {
                     };
                     lines.push_str(&sent.line(json, |symbol| self.names.get(&symbol).cloned()));
                 }
-                Event::Gap { from, to } => {
+                ClientEvent::Gap { from, to } => {
                     let what = format!("numbers {from} to {} are gone", to - 1);
                     lines.push_str(&notice(json, "gap", [("from", from), ("to", to)], &what));
                 }
-                Event::SaidAgain { from, to } => {
+                ClientEvent::Resent { from, to } => {
                     let what = format!("the OMS no longer has what came before number {to}: all from {from} on comes");
                     lines.push_str(&notice(json, "said_again", [("from", from), ("to", to)], &what));
                 }
-                Event::OtherJournal { before, now } => {
+                ClientEvent::OtherJournal { before, now } => {
                     let what = format!("the OMS has journal {now} and no longer {before}: numbers begin anew");
                     lines.push_str(&notice(json, "other_journal", [("before", before), ("journal", now)], &what));
                 }
-                Event::Disconnected { why } => {
+                ClientEvent::Disconnected { why } => {
                     self.is_lost = true;
                     sentences.push(format!("the connection was lost: {why}"));
                 }
-                Event::Failed { why } => {
+                ClientEvent::Failed { why } => {
                     sentences.push(format!("the OMS cannot be reached, and is tried again: {why}"));
                 }
-                Event::Connected(welcome) if std::mem::take(&mut self.is_lost) => {
+                ClientEvent::Connected(welcome) if std::mem::take(&mut self.is_lost) => {
                     sentences
                         .push(format!("the connection is made again, and goes on with number {}", welcome.next_report));
                 }
                 _ => {}
             }
         }
-        let lines = Some(lines).filter(|lines| !lines.is_empty()).map(Chunk::Lines);
-        lines.into_iter().chain(sentences.into_iter().map(Chunk::Sentence)).collect()
+        let lines = Some(lines).filter(|lines| !lines.is_empty()).map(OutputChunk::Lines);
+        lines.into_iter().chain(sentences.into_iter().map(OutputChunk::Sentence)).collect()
     }
 }
 
@@ -199,6 +206,8 @@ fn notice(json: bool, name: &str, [(first, one), (second, other)]: [(&str, u64);
     }
 }
 
-fn deaf(user: &str, file: &str) -> Usage {
-    Usage(format!("'{user}' hears nothing of others; name a user by --user that has drop_copy = true in {file}"))
+fn no_drop_copy_error(user: &str, file: &str) -> CliUsageError {
+    CliUsageError(format!(
+        "'{user}' hears nothing of others; name a user by --user that has drop_copy = true in {file}"
+    ))
 }

@@ -10,15 +10,15 @@ use signal_hook::flag;
 use tickpath_clock::rfc3339;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_settings::SettingsError;
-use tickpath_venue_sim::{EndDayError, Event, InitError, Orders, Settings};
+use tickpath_venue_sim::{EndDayError, Settings, VenueControl, VenueEvent, VenueInitError};
 
-use crate::args::{Unanswered, Usage};
-use crate::outcome::{Outcome, stop_on_signals};
-use crate::print::{note, say};
+use crate::args::{CliUsageError, UnansweredError};
+use crate::outcome::{CliOutcome, stop_on_signals};
+use crate::print::{print_note, print_text};
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Exchange {
+pub struct ExchangeArgs {
     #[command(subcommand)]
     pub command: Option<ExchangeCommand>,
     /// Configuration, as `tickpath exchange init` writes it
@@ -45,24 +45,24 @@ pub enum ExchangeCommand {
     },
 }
 
-pub fn run(args: &Exchange) -> anyhow::Result<Outcome> {
+pub fn run(args: &ExchangeArgs) -> anyhow::Result<CliOutcome> {
     match &args.command {
         Some(ExchangeCommand::Init { folder }) => init(folder)?,
         Some(ExchangeCommand::DayEnd { config }) => return end_day(&read(config)?),
         None => {
             let settings = read(&args.config)?;
-            let doubts = settings.doubts().into_iter().chain(settings.limit_doubt());
-            doubts.for_each(|doubt| note(&format!("tickpath: {doubt}")));
-            if args.check { say(&settings.description())? } else { serve(settings)? }
+            let doubts = settings.warnings().into_iter().chain(settings.file_limit_warning());
+            doubts.for_each(|doubt| print_note(&format!("tickpath: {doubt}")));
+            if args.check { print_text(&settings.description())? } else { serve(settings)? }
         }
     }
-    Ok(Outcome::Good)
+    Ok(CliOutcome::Success)
 }
 
-fn read(file: &Path) -> Result<Settings, Usage> {
+fn read(file: &Path) -> Result<Settings, CliUsageError> {
     Settings::read(file).map_err(|wrong| {
         let is_it = |one: &SettingsError| matches!(one, SettingsError::Missing { file: missing } if missing == file);
-        Usage(match wrong.list.iter().any(is_it) {
+        CliUsageError(match wrong.list.iter().any(is_it) {
             true => format!(
                 "{}: there is no such file; name one by --config, or have `tickpath exchange init` write a first one",
                 file.display()
@@ -74,7 +74,7 @@ fn read(file: &Path) -> Result<Settings, Usage> {
 
 fn init(folder: &Path) -> anyhow::Result<()> {
     let file = tickpath_venue_sim::init(folder).map_err(|e| match e {
-        InitError::Exists { .. } => anyhow::Error::from(Usage(e.to_string())),
+        VenueInitError::Exists { .. } => anyhow::Error::from(CliUsageError(e.to_string())),
         e => e.into(),
     })?;
     let mut text = format!("{} is written; run it with: tickpath exchange --config {0}\n", file.display());
@@ -82,31 +82,31 @@ fn init(folder: &Path) -> anyhow::Result<()> {
         let folder = folder.display();
         text.push_str(&format!("the table of instruments comes with its OMS: tickpath oms init --folder {folder}\n"));
     }
-    say(&text)
+    print_text(&text)
 }
 
-fn end_day(settings: &Settings) -> anyhow::Result<Outcome> {
-    let journal = crate::log::place::journal(&settings.journal)?;
+fn end_day(settings: &Settings) -> anyhow::Result<CliOutcome> {
+    let journal = crate::log::log_arguments::parse_journal(&settings.journal)?;
     tickpath_venue_sim::end_day(&journal, Signal::USR1).map_err(|why| match why {
-        EndDayError::Unanswered => anyhow::Error::from(Unanswered(why.to_string())),
+        EndDayError::Unanswered => anyhow::Error::from(UnansweredError(why.to_string())),
         why => why.into(),
     })?;
-    say("the day has ended at the exchange; its day orders have expired\n")?;
-    Ok(Outcome::Good)
+    print_text("the day has ended at the exchange; its day orders have expired\n")?;
+    Ok(CliOutcome::Success)
 }
 
 fn serve(settings: Settings) -> anyhow::Result<()> {
-    let orders = orders().context("cannot listen for signals")?;
+    let orders = register_signals().context("cannot listen for signals")?;
     let venue = settings.venue;
-    let mut tell = |event: Event| {
-        note(&format!("{} venue {venue}: {event}", rfc3339(utc_ns())));
+    let mut tell = |event: VenueEvent| {
+        print_note(&format!("{} venue {venue}: {event}", rfc3339(utc_ns())));
     };
     Ok(tickpath_venue_sim::run(HostClock::get()?, settings, &orders, &mut tell)?)
 }
 
 /// Registers the signal handlers: the first signal to end stops the exchange, the second ends the process at once.
-fn orders() -> std::io::Result<Orders> {
-    let orders = Orders { stop: stop_on_signals()?, ..Orders::default() };
+fn register_signals() -> std::io::Result<VenueControl> {
+    let orders = VenueControl { stop: stop_on_signals()?, ..VenueControl::default() };
     flag::register(SIGHUP, orders.reload.clone())?;
     flag::register(SIGUSR1, orders.end_day.clone())?;
     Ok(orders)

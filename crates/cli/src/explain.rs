@@ -1,11 +1,11 @@
 //! `tickpath explain`: the time of one message by stage, for this broker and client, and the gain of each change.
 
 use clap::Args;
-use tickpath_lab_explain::{self as explain, Client, GAINS, Gain, Settings, Subject, is_redis};
+use tickpath_lab_explain::{self as explain, ExplainSubject, ExplainedClient, GAINS, Gain, Settings, is_redis};
 
-use crate::args::{Cpus, Output, Usage, bus_url, is_target, seconds};
-use crate::bench::measure::{measure, usage};
-use crate::outcome::Outcome;
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, bus_url, check_target, seconds};
+use crate::bench::measure::{as_usage_error, measure};
+use crate::outcome::CliOutcome;
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
@@ -15,7 +15,7 @@ pub struct ExplainArgs {
     pub url: Option<String>,
     /// The client whose message is explained: redis-py on redis://, elsewhere rust, our own bus, if not given
     #[arg(long, value_name = "redis-py|redis-py-asyncio|rust", conflicts_with_all = ["command", "case"])]
-    pub client: Option<Client>,
+    pub client: Option<ExplainedClient>,
     /// Run the command so often, one after the other; then up to five times without the stamps, for what they cost
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
@@ -40,11 +40,11 @@ pub struct ExplainArgs {
     /// unix-socket, no-persistence, aof-everysec, aof-always, one-core, cores-apart, busy-reader, import-tickpath, rust,
     /// nats, log
     #[arg(long, value_name = "all|none|LIST", default_value = "all", value_parser = gains)]
-    pub gains: Gains,
+    pub gains: SelectedGains,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
     /// A command that publishes with redis-py, or pushes to a list, and ends; its scripts stay as they are
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
@@ -52,27 +52,29 @@ pub struct ExplainArgs {
 
 /// Value of `--gains`: the changes to try.
 #[derive(Debug, Clone)]
-pub struct Gains(Vec<Gain>);
+pub struct SelectedGains(Vec<Gain>);
 
-pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
+pub fn run(args: &ExplainArgs) -> anyhow::Result<CliOutcome> {
     let settings = settings(args)?;
-    settings.check().map_err(usage)?;
-    measure(explain::WORKLOAD, &args.output, |lab, result| explain::run(lab, &settings, result).map_err(usage))
+    settings.check().map_err(as_usage_error)?;
+    measure(explain::WORKLOAD, &args.output, |lab, result| explain::run(lab, &settings, result).map_err(as_usage_error))
 }
 
 fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
     let subject = match (&args.case, args.command.is_empty(), &args.url) {
-        (Some(_), ..) => Subject::OnePublishPerProcess,
-        (None, false, _) => Subject::Scripts { command: args.command.clone(), companion: args.companion.clone() },
+        (Some(_), ..) => ExplainSubject::OnePublishPerProcess,
+        (None, false, _) => {
+            ExplainSubject::Scripts { command: args.command.clone(), companion: args.companion.clone() }
+        }
         (None, true, Some(url)) => match args.client {
-            None | Some(Client::Rust) if !is_redis(url) => {
-                is_target(url)?;
-                Subject::Bus(url.clone())
+            None | Some(ExplainedClient::Rust) if !is_redis(url) => {
+                check_target(url)?;
+                ExplainSubject::Bus(url.clone())
             }
-            client => Subject::Client(client.unwrap_or(Client::RedisPy)),
+            client => ExplainSubject::Client(client.unwrap_or(ExplainedClient::RedisPy)),
         },
         (None, true, None) => {
-            return Err(Usage(
+            return Err(CliUsageError(
                 "there is nothing to explain; name a server (redis://HOST:PORT, nats://HOST:PORT, …), a command behind --, or \
                  --case one-publish-per-process"
                     .to_owned(),
@@ -88,19 +90,19 @@ fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
         seconds: args.seconds,
         timeout_s: args.timeout,
         gains: args.gains.0.clone(),
-        cpus: args.cpus.two()?,
+        cpus: args.cpus.bench_cpus()?,
     })
 }
 
-fn gains(text: &str) -> Result<Gains, String> {
+fn gains(text: &str) -> Result<SelectedGains, String> {
     match text {
-        "all" => Ok(Gains(GAINS.map(|(gain, _)| gain).to_vec())),
-        "none" => Ok(Gains(Vec::new())),
+        "all" => Ok(SelectedGains(GAINS.map(|(gain, _)| gain).to_vec())),
+        "none" => Ok(SelectedGains(Vec::new())),
         list => list
             .split(',')
             .map(|name| name.parse::<Gain>().map_err(|e| e.to_string()))
             .collect::<Result<_, _>>()
-            .map(Gains),
+            .map(SelectedGains),
     }
 }
 

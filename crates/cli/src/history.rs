@@ -8,12 +8,12 @@ use tickpath_lab_compare::histories;
 use tickpath_lab_report::trends;
 use tickpath_lab_result::{LoadError, ResultFile};
 
-use crate::args::{Usage, can_be_written};
-use crate::outcome::Outcome;
-use crate::print::{note, say};
+use crate::args::{CliUsageError, check_writable};
+use crate::outcome::CliOutcome;
+use crate::print::{print_note, print_text};
 
 #[derive(Debug, Args)]
-pub struct History {
+pub struct HistoryArgs {
     /// A folder of result files, as --json writes them; other files in it are left alone
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
@@ -22,27 +22,28 @@ pub struct History {
     pub html: Option<PathBuf>,
 }
 
-pub fn run(args: &History) -> anyhow::Result<Outcome> {
+pub fn run(args: &HistoryArgs) -> anyhow::Result<CliOutcome> {
     if let Some(file) = &args.html {
-        can_be_written(file)?;
+        check_writable(file)?;
     }
     let results = results(&args.folder)?;
     if results.is_empty() {
         let what = "holds no result file; keep some there: tickpath bench WORKLOAD --json FILE";
-        return Err(Usage(format!("{} {what}", args.folder.display())).into());
+        return Err(CliUsageError(format!("{} {what}", args.folder.display())).into());
     }
     let histories = histories(results);
     let texts: Vec<String> = histories.iter().map(trends::Trends::text).collect();
     if let Some(file) = &args.html {
         std::fs::write(file, trends::page(&histories)).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    say(&texts.join("\n"))?;
-    Ok(Outcome::Good)
+    print_text(&texts.join("\n"))?;
+    Ok(CliOutcome::Success)
 }
 
 /// Returns every result of a folder. Other JSON files are skipped; a damaged result is an error.
 fn results(folder: &Path) -> anyhow::Result<Vec<ResultFile>> {
-    let entries = std::fs::read_dir(folder).map_err(|e| Usage(format!("{}: {e}; name a folder", folder.display())))?;
+    let entries =
+        std::fs::read_dir(folder).map_err(|e| CliUsageError(format!("{}: {e}; name a folder", folder.display())))?;
     let mut results = Vec::new();
     for entry in entries {
         let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
@@ -52,7 +53,7 @@ fn results(folder: &Path) -> anyhow::Result<Vec<ResultFile>> {
         match ResultFile::load(&path) {
             Ok(result) => results.push(result),
             Err(LoadError::NoSchema { .. }) => {}
-            Err(error) => note(&format!("tickpath: {error}")),
+            Err(error) => print_note(&format!("tickpath: {error}")),
         }
     }
     Ok(results)

@@ -6,39 +6,39 @@
 use tickpath_market::{Symbol, SymbolId, VenueId};
 use tickpath_oms_client::Client;
 
-use crate::args::Usage;
-use crate::desk::{Known, Listed};
+use crate::args::CliUsageError;
+use crate::oms_files::{ListedInstrument, PartialSettings};
 
 /// Max names that an error message lists.
 const MAX_NAMES: usize = 20;
 
 pub struct Instruments<'a> {
-    known: &'a Known,
+    settings: &'a PartialSettings,
     /// The instruments; none if neither the OMS nor a table lists any.
-    list: Option<Vec<Listed>>,
+    list: Option<Vec<ListedInstrument>>,
     /// Set if the list comes from the OMS.
     is_live: bool,
 }
 
 impl<'a> Instruments<'a> {
     /// Requests the list from the OMS, and waits at most `wait` seconds for it.
-    pub fn of(client: &mut Client, known: &'a Known, wait: u32) -> anyhow::Result<Self> {
+    pub fn request(client: &mut Client, known: &'a PartialSettings, wait: u32) -> anyhow::Result<Self> {
         let rows = client.instruments(wait.saturating_mul(1000))?;
         let is_live = rows.is_some();
         let listed = rows.map(|rows| {
-            let row = |row: tickpath_oms_protocol::InstrumentRow| Listed {
+            let row = |row: tickpath_oms_protocol::InstrumentRow| ListedInstrument {
                 name: Symbol(row.name).as_str().to_owned(),
                 symbol: SymbolId(row.symbol),
                 venue: Some(VenueId(row.venue)),
             };
             rows.into_iter().map(row).collect()
         });
-        Ok(Self { known, list: listed.or_else(|| known.instruments()), is_live })
+        Ok(Self { settings: known, list: listed.or_else(|| known.instruments()), is_live })
     }
 
     /// Returns the instruments of the table, for calls that send nothing to an OMS.
-    pub fn of_table(known: &'a Known) -> Self {
-        Self { known, list: known.instruments(), is_live: false }
+    pub fn from_table(known: &'a PartialSettings) -> Self {
+        Self { settings: known, list: known.instruments(), is_live: false }
     }
 
     pub fn name(&self, symbol: SymbolId) -> Option<String> {
@@ -46,7 +46,7 @@ impl<'a> Instruments<'a> {
     }
 
     /// Returns the instrument with this name or number: if any name consists of digits alone, only by name.
-    pub fn find(&self, name: &str) -> Result<Listed, Usage> {
+    pub fn find(&self, name: &str) -> Result<ListedInstrument, CliUsageError> {
         let all = || self.list.iter().flatten();
         if let Some(found) = all().find(|listed| listed.name == name) {
             return Ok(found.clone());
@@ -56,20 +56,20 @@ impl<'a> Instruments<'a> {
         if let Some(number) = name.parse::<u16>().ok().filter(|_| !has_such_names) {
             let symbol = SymbolId(number.into());
             let venue = all().find(|listed| listed.symbol == symbol).and_then(|listed| listed.venue);
-            return Ok(Listed { name: name.to_owned(), symbol, venue });
+            return Ok(ListedInstrument { name: name.to_owned(), symbol, venue });
         }
         let Some(list) = &self.list else {
             let instead = "the instrument's number in place of its name";
-            return Err(self.known.lacks(&format!("the number of '{name}'"), instead));
+            return Err(self.settings.missing_part(&format!("the number of '{name}'"), instead));
         };
         let names: Vec<&str> = list.iter().take(MAX_NAMES).map(|listed| &*listed.name).collect();
         let more = list.len() - names.len();
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         let (of, remedy) = match self.is_live {
             true => ("the running OMS".to_owned(), ", or `tickpath oms reload` a table that has it"),
-            false => (self.known.instruments_file.display().to_string(), ""),
+            false => (self.settings.instruments_file.display().to_string(), ""),
         };
         let names = names.join(", ");
-        Err(Usage(format!("'{name}' is no instrument of {of}; use one of {names}{rest}{remedy}")))
+        Err(CliUsageError(format!("'{name}' is no instrument of {of}; use one of {names}{rest}{remedy}")))
     }
 }

@@ -11,27 +11,29 @@
 )]
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts are doc comments, and URLs in them have brackets")]
 
+mod admin;
 mod args;
 mod bench;
+mod bench_lock;
 mod blotter;
 mod check;
 mod command;
 mod compare;
-mod copies;
+mod copy_topics;
 mod demo;
-mod desk;
 mod doctor;
 mod drop_copy;
 mod exchange;
 mod explain;
+mod follower_output;
 mod history;
 mod instruments;
 mod log;
 mod oms;
+mod oms_files;
 mod order;
 mod orders;
 mod outcome;
-mod outlet;
 mod print;
 mod progress;
 mod reconcile;
@@ -39,8 +41,6 @@ mod report;
 mod serve;
 mod status;
 mod top;
-mod turn;
-mod words;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -48,34 +48,34 @@ use std::sync::Arc;
 
 use clap::Parser;
 
-use command::{Args, Command};
+use command::{CliArgs, CliCommand};
 use order::OrderCommand;
-use outcome::Outcome;
-use print::note;
+use outcome::CliOutcome;
+use print::print_note;
 
 fn main() -> ExitCode {
     // A file-size limit then makes the write fail, instead of a signal that ends the process while an order is in flight.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    let done = match Args::try_parse() {
+    let done = match CliArgs::try_parse() {
         Ok(args) => run(args.command),
-        Err(told) => help(&told),
+        Err(told) => print_usage(&told),
     };
     match done {
-        Ok(Outcome::Good) => ExitCode::SUCCESS,
-        Ok(Outcome::Invalid) => ExitCode::from(3),
-        Ok(Outcome::Lost) => ExitCode::FAILURE,
-        Ok(Outcome::LimitExceeded) => ExitCode::from(4),
-        Ok(Outcome::Unanswered) => ExitCode::from(5),
-        Ok(Outcome::BadUsage) => ExitCode::from(2),
-        Ok(Outcome::Interrupted) => {
-            note("tickpath: interrupted");
+        Ok(CliOutcome::Success) => ExitCode::SUCCESS,
+        Ok(CliOutcome::Invalid) => ExitCode::from(3),
+        Ok(CliOutcome::Lost) => ExitCode::FAILURE,
+        Ok(CliOutcome::LimitExceeded) => ExitCode::from(4),
+        Ok(CliOutcome::Unanswered) => ExitCode::from(5),
+        Ok(CliOutcome::BadUsage) => ExitCode::from(2),
+        Ok(CliOutcome::Interrupted) => {
+            print_note("tickpath: interrupted");
             ExitCode::from(130)
         }
         Err(error) => {
-            note(&format!("tickpath: {error:#}"));
+            print_note(&format!("tickpath: {error:#}"));
             ExitCode::from(match () {
-                () if error.is::<args::Usage>() => 2,
-                () if error.is::<args::Unanswered>() => 5,
+                () if error.is::<args::CliUsageError>() => 2,
+                () if error.is::<args::UnansweredError>() => 5,
                 () => 1,
             })
         }
@@ -83,41 +83,41 @@ fn main() -> ExitCode {
 }
 
 /// Prints a help text or the version, or the mistake in the command line.
-fn help(told: &clap::Error) -> anyhow::Result<Outcome> {
+fn print_usage(told: &clap::Error) -> anyhow::Result<CliOutcome> {
     let printed = told.print().and_then(|()| std::io::stdout().flush());
     if told.use_stderr() {
         // The error is printed on standard error, or cannot be printed at all.
-        return Ok(Outcome::BadUsage);
+        return Ok(CliOutcome::BadUsage);
     }
-    print::written(printed).map(|()| Outcome::Good)
+    print::accept_closed_pipe(printed).map(|()| CliOutcome::Success)
 }
 
-fn run(command: Command) -> anyhow::Result<Outcome> {
+fn run(command: CliCommand) -> anyhow::Result<CliOutcome> {
     match command {
-        Command::Demo(args) => demo::run(&args),
-        Command::Bench(args) => bench::run(&args.workload),
-        Command::Report(args) => report::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Compare(args) => compare::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::History(args) => history::run(&args),
-        Command::Order(args) => match &args.command {
+        CliCommand::Demo(args) => demo::run(&args),
+        CliCommand::Bench(args) => bench::run(&args.workload),
+        CliCommand::Report(args) => report::run(&args),
+        CliCommand::Explain(args) => explain::run(&args),
+        CliCommand::Compare(args) => compare::run(&args),
+        CliCommand::Check(args) => check::run(&args),
+        CliCommand::History(args) => history::run(&args),
+        CliCommand::Order(args) => match &args.command {
             OrderCommand::Status(asked) => status::run(asked),
             _ => order::run(&args),
         },
-        Command::Orders(args) => orders::run(&args),
-        Command::Blotter(args) => blotter::run(&args),
-        Command::DropCopy(args) => drop_copy::run(&args),
-        Command::Oms(args) => oms::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Exchange(args) => exchange::run(&args),
-        Command::Log(args) => log::run(&args.command),
-        Command::Doctor(args) => doctor::run(&args),
+        CliCommand::Orders(args) => orders::run(&args),
+        CliCommand::Blotter(args) => blotter::run(&args),
+        CliCommand::DropCopy(args) => drop_copy::run(&args),
+        CliCommand::Oms(args) => oms::run(&args),
+        CliCommand::Top(args) => top::run(&args),
+        CliCommand::Exchange(args) => exchange::run(&args),
+        CliCommand::Log(args) => log::run(&args.command),
+        CliCommand::Doctor(args) => doctor::run(&args),
         // A child's error is reported to its parent, which prints it.
-        Command::Child { parent } if tickpath_clock::end_with_parent(parent) => {
+        CliCommand::Child { parent } if tickpath_clock::end_with_parent(parent) => {
             Ok(tickpath_lab_harness::role::run(bench::ROLES.into_iter().flatten())
-                .map_or(Outcome::Invalid, |()| Outcome::Good))
+                .map_or(CliOutcome::Invalid, |()| CliOutcome::Success))
         }
-        Command::Child { .. } => Ok(Outcome::Invalid),
+        CliCommand::Child { .. } => Ok(CliOutcome::Invalid),
     }
 }

@@ -18,18 +18,18 @@ use tickpath_market::{
     NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
     StatusRequest, SymbolId, TimeInForce, Trigger,
 };
-use tickpath_oms_client::{Client, ClientError, Config as ClientConfig, Event, Since};
+use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConfig, Since};
 use tickpath_oms_core::Denial;
-use tickpath_oms_protocol::Refusal;
+use tickpath_oms_protocol::LogonRejectReason;
 use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
 use tickpath_oms_text::trigger::TriggerError;
 use tickpath_oms_text::{denial_line, report_line};
 
-use crate::args::{Unanswered, Usage};
-use crate::desk::Known;
+use crate::args::{CliUsageError, UnansweredError};
 use crate::instruments::Instruments;
-use crate::outcome::Outcome;
-use crate::print::{Printer, note};
+use crate::oms_files::PartialSettings;
+use crate::outcome::CliOutcome;
+use crate::print::{Printer, print_note};
 
 /// Exit codes of an order, for the long help.
 const EXIT_CODES: &str = "\
@@ -59,14 +59,14 @@ canceled like any order, at the end of the day too if it is no gtc order. The OM
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXIT_CODES)]
-pub struct Order {
+pub struct OrderCommandArgs {
     #[command(subcommand)]
     pub command: OrderCommand,
 }
 
 /// Which OMS, and as whom.
 #[derive(Debug, Clone, Args)]
-pub struct Whom {
+pub struct LoginArgs {
     /// The file of the OMS, for its address and its instruments. With --oms and --password-file it need not be there
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
@@ -85,9 +85,9 @@ pub struct Whom {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct Common {
+pub struct RequestArgs {
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: LoginArgs,
     /// The account
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub account: u32,
@@ -122,7 +122,7 @@ pub enum OrderCommand {
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
         when: Option<String>,
         #[command(flatten)]
-        common: Common,
+        common: RequestArgs,
     },
     /// Cancel an order of the same session, or by --order-id one of any session
     #[command(after_help = EXIT_CODES)]
@@ -134,7 +134,7 @@ pub enum OrderCommand {
         #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
         order_id: Option<OrderId>,
         #[command(flatten)]
-        common: Common,
+        common: RequestArgs,
     },
     /// Give an order of the same session another price and total quantity
     #[command(after_help = EXIT_CODES)]
@@ -151,7 +151,7 @@ pub enum OrderCommand {
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
         when: Option<String>,
         #[command(flatten)]
-        common: Common,
+        common: RequestArgs,
     },
     /// Cancel all orders of the session and account
     #[command(after_help = EXIT_CODES)]
@@ -160,7 +160,7 @@ pub enum OrderCommand {
         #[arg(long, value_name = "NAME")]
         symbol: Option<String>,
         #[command(flatten)]
-        common: Common,
+        common: RequestArgs,
     },
     /// How an order of the same session stands, or by --order-id one of any session
     #[command(after_help = STATUS_EXIT_CODES)]
@@ -179,12 +179,12 @@ pub struct StatusArgs {
     #[arg(long)]
     pub ask_venue: bool,
     #[command(flatten)]
-    pub common: Common,
+    pub common: RequestArgs,
 }
 
 impl StatusArgs {
     /// Returns the status request for an order of the session.
-    pub fn question(&self, id: ClientOrderId) -> StatusRequest {
+    pub fn status_request(&self, id: ClientOrderId) -> StatusRequest {
         StatusRequest {
             client_order_id: id,
             original: ClientOrderId(self.original.unwrap_or_default()),
@@ -194,15 +194,15 @@ impl StatusArgs {
     }
 }
 
-pub fn run(args: &Order) -> anyhow::Result<Outcome> {
+pub fn run(args: &OrderCommandArgs) -> anyhow::Result<CliOutcome> {
     let common = args.command.common();
-    let (known, clock) = (common.whom.known(), HostClock::get()?);
+    let (known, clock) = (common.whom.read_settings(), HostClock::get()?);
     let id = ClientOrderId(common.id.unwrap_or_else(utc_ns));
     args.command.check()?;
     let mut client = common.whom.connect(&known, Since::Now)?;
     let instruments = match args.command.names_instrument() {
-        true => Instruments::of(&mut client, &known, common.wait)?,
-        false => Instruments::of_table(&known),
+        true => Instruments::request(&mut client, &known, common.wait)?,
+        false => Instruments::from_table(&known),
     };
     let request = args.command.request(&instruments, id)?;
     // The connection can be lost after the logon.
@@ -210,13 +210,13 @@ pub fn run(args: &Order) -> anyhow::Result<Outcome> {
         bail!("the connection was lost before the request was sent; run the command again");
     }
     let mut printer = Printer::default();
-    let heard = hear(&mut client, &clock, &request, u64::from(common.wait) * 1_000_000_000, &mut printer);
+    let heard = print_reports(&mut client, &clock, &request, u64::from(common.wait) * 1_000_000_000, &mut printer);
     client.close();
     printer.end(heard)
 }
 
 impl OrderCommand {
-    fn common(&self) -> &Common {
+    fn common(&self) -> &RequestArgs {
         match self {
             Self::New { common, .. }
             | Self::Cancel { common, .. }
@@ -227,9 +227,9 @@ impl OrderCommand {
     }
 
     /// Rejects a trigger that cannot be parsed, before the program connects.
-    fn check(&self) -> Result<(), Usage> {
+    fn check(&self) -> Result<(), CliUsageError> {
         let (Self::New { when: Some(when), .. } | Self::Replace { when: Some(when), .. }) = self else { return Ok(()) };
-        tickpath_oms_text::trigger::read(when, |_| Ok::<_, Usage>(SymbolId::default())).map(drop)
+        tickpath_oms_text::trigger::read(when, |_| Ok::<_, CliUsageError>(SymbolId::default())).map(drop)
     }
 
     /// Returns whether the command names an instrument: only then the program requests the OMS's instruments.
@@ -292,7 +292,7 @@ impl OrderCommand {
                     }),
                 }
             }
-            Self::Status(args) => Request::Status(args.question(id)),
+            Self::Status(args) => Request::Status(args.status_request(id)),
             Self::MassCancel { symbol, .. } => Request::MassCancel(MassCancel {
                 client_order_id: id,
                 symbol: symbol
@@ -309,14 +309,14 @@ impl OrderCommand {
     }
 }
 
-impl Whom {
+impl LoginArgs {
     /// Reads the file of the OMS as far as it can be read.
-    pub fn known(&self) -> Known {
-        Known::read(&self.config)
+    pub fn read_settings(&self) -> PartialSettings {
+        PartialSettings::read(&self.config)
     }
 
     /// Returns the address of the OMS.
-    pub fn url(&self, known: &Known) -> anyhow::Result<String> {
+    pub fn url(&self, known: &PartialSettings) -> anyhow::Result<String> {
         self.oms.clone().map_or_else(|| known.url(), Ok)
     }
 
@@ -327,17 +327,17 @@ impl Whom {
     }
 
     /// Logs in for requests.
-    pub fn connect(&self, known: &Known, since: Since) -> anyhow::Result<Client> {
-        self.come(known, since, false)
+    pub fn connect(&self, known: &PartialSettings, since: Since) -> anyhow::Result<Client> {
+        self.log_in(known, since, false)
     }
 
     /// Logs in for a drop copy: the connection receives other sessions' reports and sends no requests.
-    pub fn connect_to_copy(&self, known: &Known, since: Since) -> anyhow::Result<Client> {
-        self.come(known, since, true)
+    pub fn connect_drop_copy(&self, known: &PartialSettings, since: Since) -> anyhow::Result<Client> {
+        self.log_in(known, since, true)
     }
 
-    fn come(&self, known: &Known, since: Since, drop_copy: bool) -> anyhow::Result<Client> {
-        let (url, password) = (self.url(known)?, password(&self.password_file())?);
+    fn log_in(&self, known: &PartialSettings, since: Since, drop_copy: bool) -> anyhow::Result<Client> {
+        let (url, password) = (self.url(known)?, read_password(&self.password_file())?);
         let config = ClientConfig {
             session: self.session,
             since,
@@ -347,9 +347,9 @@ impl Whom {
             ..ClientConfig::new(url, &self.user, password)
         };
         match Client::connect(config) {
-            Err(e @ ClientError::Address(_)) => Err(Usage(e.to_string()).into()),
-            Err(e @ ClientError::Refused { refusal: Some(Refusal::NotYours), .. }) if drop_copy => {
-                Err(Usage(e.to_string()).into())
+            Err(e @ ClientError::Address(_)) => Err(CliUsageError(e.to_string()).into()),
+            Err(e @ ClientError::Refused { refusal: Some(LogonRejectReason::NotPermitted), .. }) if drop_copy => {
+                Err(CliUsageError(e.to_string()).into())
             }
             connected => Ok(connected?),
         }
@@ -357,17 +357,17 @@ impl Whom {
 }
 
 /// Time after the venue's answer in which further reports are still printed, in nanoseconds.
-const MORE_NS: i64 = 100_000_000;
+const FOLLOW_UP_NS: i64 = 100_000_000;
 
 /// Prints the reports of the request until the venue has answered or the OMS has denied it. An answer that was
 /// received decides the outcome, even if the connection or the output fails afterwards.
-fn hear(
+fn print_reports(
     client: &mut Client,
     clock: &HostClock,
     request: &Request,
     patience_ns: u64,
     printer: &mut Printer,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CliOutcome> {
     let (id, session) = (request.client_order_id(), client.welcome().session);
     let original = match request {
         // The reports of another session's order carry the id of this request only.
@@ -387,30 +387,30 @@ fn hear(
         let since = *answered.get_or_insert_with(|| clock.ticks());
         match outcome {
             None => answered = None,
-            Some(_) if clock.ns_between(since, clock.ticks()) > MORE_NS => break,
+            Some(_) if clock.ns_between(since, clock.ticks()) > FOLLOW_UP_NS => break,
             Some(_) => {}
         }
         client.wait(10_000_000);
         let polled = client.poll(|event| match event {
-            Event::Report { report, .. } if is_meant(&report) => {
-                printer.say(&report_line(session, &report));
+            ClientEvent::Report { report, .. } if is_meant(&report) => {
+                printer.print(&report_line(session, &report));
                 let answers = report.client_order_id == id || matches!(request, Request::MassCancel(_));
-                outcome = outcome.take().or(is_answer(&report).filter(|_| answers));
+                outcome = outcome.take().or(answer_outcome(&report).filter(|_| answers));
             }
-            Event::Denied { denial, .. } if denial.client_order_id == id => match request {
+            ClientEvent::Denied { denial, .. } if denial.client_order_id == id => match request {
                 Request::MassCancel(all) if denial.code == Denial::UnknownOrder.code() => {
                     let account = all.account.0;
-                    printer.say(&format!(
+                    printer.print(&format!(
                         "nothing to cancel: session {session} has no such order open for account {account}\n"
                     ));
-                    outcome = Some(Outcome::Good);
+                    outcome = Some(CliOutcome::Success);
                 }
                 _ => {
-                    printer.say(&denial_line(session, &denial));
-                    outcome = Some(Outcome::Lost);
+                    printer.print(&denial_line(session, &denial));
+                    outcome = Some(CliOutcome::Lost);
                 }
             },
-            Event::Disconnected { why } => ends = Some(why),
+            ClientEvent::Disconnected { why } => ends = Some(why),
             _ => {}
         });
         if let Some(why) = ends.take().or(polled.err()) {
@@ -418,56 +418,56 @@ fn hear(
                 return Ok(outcome);
             }
             let id = id.0;
-            bail!(Unanswered(format!(
+            bail!(UnansweredError(format!(
                 "whether the OMS has taken request {id} is not known; `tickpath orders` tells: {why}"
             )));
         }
         let waited = clock.ns_between(from, clock.ticks());
         if outcome.is_none() && waited > patience_ns as i64 {
-            bail!(Unanswered(format!(
+            bail!(UnansweredError(format!(
                 "the venue has not answered request {} within {} s, and may still; `tickpath orders` tells how it stands",
                 id.0,
                 patience_ns / 1_000_000_000
             )));
         }
     }
-    if let Some(Outcome::Unanswered) = outcome {
-        note(
+    if let Some(CliOutcome::Unanswered) = outcome {
+        print_note(
             "tickpath: the order is in doubt: its venue is asked until it answers; `tickpath order status` tells how it stands",
         );
     }
-    Ok(outcome.unwrap_or(Outcome::Good))
+    Ok(outcome.unwrap_or(CliOutcome::Success))
 }
 
 /// Returns the outcome that a venue's answer stands for; none if the report comes from the OMS itself. For an armed
 /// order the OMS gives the final answer.
-fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
+fn answer_outcome(report: &ExecutionReport) -> Option<CliOutcome> {
     if OrdStatus::from_code(report.status) == Some(OrdStatus::Armed) {
-        return Some(Outcome::Good);
+        return Some(CliOutcome::Success);
     }
     match ExecType::from_code(report.exec_type)? {
         ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace | ExecType::Triggered => None,
         // The venue's answer is followed by the fill, if there is an immediate fill.
-        _ if OrdStatus::from_code(report.status) == Some(OrdStatus::Unknown) => Some(Outcome::Unanswered),
-        ExecType::Rejected | ExecType::CancelRejected => Some(Outcome::Lost),
-        _ => Some(Outcome::Good),
+        _ if OrdStatus::from_code(report.status) == Some(OrdStatus::Unknown) => Some(CliOutcome::Unanswered),
+        ExecType::Rejected | ExecType::CancelRejected => Some(CliOutcome::Lost),
+        _ => Some(CliOutcome::Success),
     }
 }
 
 /// Parses the trigger of `--when`, if there is one.
-fn trigger(instruments: &Instruments<'_>, when: Option<&str>) -> Result<Option<Trigger>, Usage> {
+fn trigger(instruments: &Instruments<'_>, when: Option<&str>) -> Result<Option<Trigger>, CliUsageError> {
     let symbol = |name: &str| instruments.find(name).map(|listed| listed.symbol);
     when.map(|text| tickpath_oms_text::trigger::read(text, symbol)).transpose()
 }
 
-impl From<TriggerError> for Usage {
+impl From<TriggerError> for CliUsageError {
     fn from(error: TriggerError) -> Self {
         Self(format!("--when: {error}"))
     }
 }
 
 /// Returns the first line of the password file.
-pub fn password(file: &Path) -> anyhow::Result<String> {
+pub fn read_password(file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file);
     let text =
         text.with_context(|| format!("{}: no password there; name its file by --password-file FILE", file.display()))?;

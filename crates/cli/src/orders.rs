@@ -11,22 +11,22 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use tickpath_log::{Place, Process};
+use tickpath_log::{LogPath, ProcessId};
 use tickpath_market::OrderId;
 use tickpath_oms_core::{At, Config, Core, Output};
 use tickpath_oms_runtime::journal::{self, Replay};
-use tickpath_oms_text::{Answer, SentReport, foreign_reports, open_orders, symbol_name};
+use tickpath_oms_text::{ReportOrDenial, SentReport, foreign_reports, open_orders, symbol_name};
 
-use crate::desk::Known;
-use crate::outcome::Outcome;
-use crate::outlet::has_reader;
-use crate::print::{is_closed, note, say};
+use crate::follower_output::has_reader;
+use crate::oms_files::PartialSettings;
+use crate::outcome::CliOutcome;
+use crate::print::{is_closed, print_note, print_text};
 
 /// Sleep of `--follow` between two reads, in nanoseconds.
-const LOOK_NS: u64 = 1_000_000;
+const POLL_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Args)]
-pub struct Orders {
+pub struct OpenOrdersArgs {
     /// The journal's folder; that of the OMS's file if not given
     pub dir: Option<PathBuf>,
     /// The file of the OMS
@@ -47,16 +47,16 @@ pub struct Orders {
     pub foreign: bool,
 }
 
-pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
+pub fn run(args: &OpenOrdersArgs) -> anyhow::Result<CliOutcome> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
-        None => Known::read(&args.config).journal()?,
+        None => PartialSettings::read(&args.config).journal()?,
     };
-    let place = crate::log::place::journal(&dir)?;
+    let place = crate::log::log_arguments::parse_journal(&dir)?;
     if let Some(from) = args.from {
-        let (replay, core) = behind(&place, from)?;
-        note(&format!("what clients are told behind record {from}, until Ctrl-C:"));
-        return follow(args, replay, core, from).map(|()| Outcome::Good);
+        let (replay, core) = open_behind(&place, from)?;
+        print_note(&format!("what clients are told behind record {from}, until Ctrl-C:"));
+        return follow(args, replay, core, from).map(|()| CliOutcome::Success);
     }
     let (mut replay, mut core) = journal::follow(&place)?;
     while replay.step(&mut core, |_, _, _| {})? {}
@@ -64,22 +64,22 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     replay.check_end()?;
     if !args.json {
         let writer = tickpath_log::writer(&place);
-        let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("{} writes it", Process(pid)));
-        say(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))?;
+        let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("{} writes it", ProcessId(pid)));
+        print_text(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))?;
         let since = |order: OrderId| journal::time_of(&place, order.sequence());
-        say(&if args.foreign { foreign_reports(&core) } else { open_orders(&core, since) })?;
+        print_text(&if args.foreign { foreign_reports(&core) } else { open_orders(&core, since) })?;
     }
     if args.follow {
-        note(&format!("what clients are told from record {} on, until Ctrl-C:", replay.sequence()));
+        print_note(&format!("what clients are told from record {} on, until Ctrl-C:", replay.sequence()));
         let last = replay.sequence().saturating_sub(1);
         follow(args, replay, core, last)?;
     }
-    Ok(Outcome::Good)
+    Ok(CliOutcome::Success)
 }
 
 /// Opens a replay that yields every input behind this record, with its core: from the latest snapshot, unless that already
 /// holds inputs behind the record. record.
-fn behind(place: &Place, record: u64) -> anyhow::Result<(Replay, Core)> {
+fn open_behind(place: &LogPath, record: u64) -> anyhow::Result<(Replay, Core)> {
     let (replay, core) = journal::follow(place)?;
     if replay.sequence() <= record.saturating_add(1) {
         return Ok((replay, core));
@@ -88,7 +88,7 @@ fn behind(place: &Place, record: u64) -> anyhow::Result<(Replay, Core)> {
 }
 
 /// Prints the reports to clients behind the record `from`, over restarts and ends of days, until the output is closed.
-fn follow(args: &Orders, mut replay: Replay, mut core: Core, from: u64) -> anyhow::Result<()> {
+fn follow(args: &OpenOrdersArgs, mut replay: Replay, mut core: Core, from: u64) -> anyhow::Result<()> {
     let mut is_checked = false;
     while !is_closed() {
         let mut found = None;
@@ -104,15 +104,15 @@ fn follow(args: &Orders, mut replay: Replay, mut core: Core, from: u64) -> anyho
             if !has_reader() {
                 return Ok(());
             }
-            tickpath_clock::sleep_ns(LOOK_NS);
+            tickpath_clock::sleep_ns(POLL_NS);
         }
         let Some((at, outputs)) = found else { continue };
         let utc_ns = replay.calibration().utc_ns_of(at.stamp);
-        let all = outputs.iter().filter_map(|output| sent(at, utc_ns, output));
+        let all = outputs.iter().filter_map(|output| sent_report(at, utc_ns, output));
         let lines: String = all.map(|sent| sent.line(args.json, |symbol| symbol_name(&core, symbol))).collect();
         // All lines of a record are printed at once: a follower that is killed has printed all of them or none.
         if !lines.is_empty() {
-            say(&lines)?;
+            print_text(&lines)?;
         }
     }
     Ok(())
@@ -128,11 +128,11 @@ fn check(replay: &Replay, from: u64) -> anyhow::Result<()> {
 }
 
 /// Returns the report or the denial sent to a client; none for a message to a venue.
-fn sent(at: At, utc_ns: u64, output: &Output) -> Option<SentReport> {
+fn sent_report(at: At, utc_ns: u64, output: &Output) -> Option<SentReport> {
     let (session, answer) = match output {
         Output::Venue { .. } => return None,
-        Output::Report { session, report } => (*session, Answer::Report(*report)),
-        Output::Denied { session, denied } => (*session, Answer::Denied(*denied)),
+        Output::Report { session, report } => (*session, ReportOrDenial::Report(*report)),
+        Output::Denied { session, denied } => (*session, ReportOrDenial::Denied(*denied)),
     };
     let (number, stamp) = (at.sequence, at.stamp);
     Some(SentReport { number, journal: None, session, session_number: None, stamp, utc_ns: Some(utc_ns), answer })

@@ -7,7 +7,7 @@ use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// Exit code of a command that a second signal ended before it was done.
-const CUT_SHORT: i32 = 1;
+const SECOND_SIGNAL_CODE: i32 = 1;
 
 /// Returns a flag that is set: while it is, the first signal ends the process at once, even beside other handlers.
 pub fn end_on_signals() -> std::io::Result<Arc<AtomicBool>> {
@@ -21,15 +21,15 @@ pub fn end_on_signals() -> std::io::Result<Arc<AtomicBool>> {
 pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, CUT_SHORT, stop.clone())?;
+        flag::register_conditional_shutdown(signal, SECOND_SIGNAL_CODE, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
     Ok(stop)
 }
 
-pub enum Outcome {
+pub enum CliOutcome {
     /// Success.
-    Good,
+    Success,
     /// The run was measured, and broke a rule of honest measuring.
     Invalid,
     /// A --fail-if limit was exceeded.

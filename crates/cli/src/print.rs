@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use tickpath_lab_explain as explain;
-use tickpath_lab_report::Screen;
+use tickpath_lab_report::TerminalOptions;
 use tickpath_lab_result::ResultFile;
 
 /// Columns of a terminal whose width is unknown.
 const WIDTH: usize = 80;
 
 /// Returns the result as text for this terminal: one screen, or all of it.
-pub fn terminal(result: &ResultFile, all: bool) -> String {
+pub fn render_terminal(result: &ResultFile, all: bool) -> String {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
-    let report = || tickpath_lab_report::terminal(result, &Screen { width, colour, all });
+    let report = || tickpath_lab_report::terminal(result, &TerminalOptions { width, colour, all });
     match (result.workload.as_str(), all) {
         (explain::WORKLOAD, false) => explain::text(result, width),
         (explain::WORKLOAD, true) => explain::text(result, width) + "\n" + &report(),
@@ -30,16 +30,16 @@ pub fn terminal(result: &ResultFile, all: bool) -> String {
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a text on standard output, and flushes it. A closed pipe is no error; [`is_closed`] then holds.
-pub fn say(text: &str) -> anyhow::Result<()> {
+pub fn print_text(text: &str) -> anyhow::Result<()> {
     if is_closed() {
         return Ok(());
     }
     let mut out = io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    accept_closed_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Turns the result of a write to standard output into this module's: a closed pipe is noted and is no error.
-pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
+pub fn accept_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Ok(()) => Ok(()),
         Err(why) if why.kind() == ErrorKind::BrokenPipe => {
@@ -61,12 +61,12 @@ pub fn is_closed() -> bool {
 }
 
 /// Prints a line on standard error. A failure is ignored: its report would go to standard error, too.
-pub fn note(line: &str) {
+pub fn print_note(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// A printer for work that must be finished even if the output fails: the first failure ends the printing, and
-/// [`Printer::end`] returns it.
+/// [`Printer::finish`] returns it.
 #[derive(Debug, Default)]
 pub struct Printer {
     failed: Option<anyhow::Error>,
@@ -74,9 +74,9 @@ pub struct Printer {
 
 impl Printer {
     /// Prints a text on standard output, as [`say`] does.
-    pub fn say(&mut self, text: &str) {
+    pub fn print(&mut self, text: &str) {
         if self.failed.is_none() {
-            self.failed = say(text).err();
+            self.failed = print_text(text).err();
         }
     }
 
@@ -85,7 +85,7 @@ impl Printer {
         match (done, self.failed) {
             (Ok(_), Some(why)) => Err(why),
             (Err(error), Some(why)) => {
-                note(&format!("tickpath: {why:#}"));
+                print_note(&format!("tickpath: {why:#}"));
                 Err(error)
             }
             (done, None) => done,

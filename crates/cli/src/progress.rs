@@ -5,22 +5,22 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use tickpath_lab_harness::Progress;
+use tickpath_lab_harness::ProgressSink;
 
-use crate::print::note;
+use crate::print::print_note;
 
 /// Columns of the bar.
 const WIDTH: usize = 24;
 
 /// A bar that fills over the expected time of the whole bench, or of each step if the total is unknown.
-pub struct Bar {
+pub struct BenchProgress {
     bar: ProgressBar,
     quiet: bool,
     /// Expected seconds of the whole bench.
     planned: OnceLock<f64>,
 }
 
-impl Bar {
+impl BenchProgress {
     /// Makes a bar; hidden if `quiet`, or if standard error is no terminal.
     pub fn new(quiet: bool) -> Self {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
@@ -33,7 +33,7 @@ impl Bar {
         let guess = move |state: &ProgressState, out: &mut dyn Write| {
             let done = (state.elapsed().as_secs_f64() / seconds.max(0.1)).min(1.0);
             let filled = (done * WIDTH as f64) as usize;
-            let left = about((seconds - state.elapsed().as_secs_f64()).max(0.0));
+            let left = approximate_time((seconds - state.elapsed().as_secs_f64()).max(0.0));
             // A line that cannot be drawn must not cost a result.
             let _ = write!(out, "{}{} {left} left", "█".repeat(filled), "░".repeat(WIDTH - filled));
         };
@@ -43,7 +43,7 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
+impl ProgressSink for BenchProgress {
     fn step(&self, what: &str, seconds: f64) {
         if self.planned.get().is_none() {
             self.fill(seconds);
@@ -58,19 +58,19 @@ impl Progress for Bar {
         self.fill(seconds);
         if !self.quiet {
             let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
-            self.bar.suspend(|| note(&format!("tickpath: {}: {runs}", about(seconds))));
+            self.bar.suspend(|| print_note(&format!("tickpath: {}: {runs}", approximate_time(seconds))));
         }
     }
 }
 
 /// Returns an approximate time as text: `about 40 s`, `about 7 min`.
-pub fn about(seconds: f64) -> String {
+pub fn approximate_time(seconds: f64) -> String {
     /// Limit in seconds from which minutes are printed.
     const MINUTES_FROM_S: f64 = 100.0;
     if seconds < MINUTES_FROM_S { format!("about {seconds:.0} s") } else { format!("about {:.0} min", seconds / 60.0) }
 }
 
-impl Drop for Bar {
+impl Drop for BenchProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -10,14 +10,14 @@ use anyhow::bail;
 use clap::Args;
 use tickpath_clock::utc_ns;
 use tickpath_market::{ClientOrderId, ExecutionReport, OrderType, Quantity, SymbolId, TimeInForce, VenueId};
-use tickpath_oms_core::{EnterOrder, Inquire, Reconcile, RecordKind};
+use tickpath_oms_core::{EnterOrder, QueryStatus, Reconcile, RecordKind};
 use tickpath_oms_protocol::Query;
-use tickpath_oms_text::{Compared, standing};
+use tickpath_oms_text::{ReconciliationPair, order_state};
 use zerocopy::IntoBytes;
 
-use crate::outcome::Outcome;
-use crate::print::{note, say};
-use crate::words::{Admin, Reason, Talk, is_pending, reason};
+use crate::admin::{AdminArgs, AdminConnection, Reason, is_pending, reason};
+use crate::outcome::CliOutcome;
+use crate::print::{print_note, print_text};
 
 #[derive(Debug, Clone, Args)]
 pub struct ReconcileArgs {
@@ -36,16 +36,16 @@ pub struct ReconcileArgs {
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Reason,
     #[command(flatten)]
-    pub admin: Admin,
+    pub admin: AdminArgs,
 }
 
-pub fn run(args: &ReconcileArgs) -> anyhow::Result<Outcome> {
-    let known = args.admin.whom().known();
+pub fn run(args: &ReconcileArgs) -> anyhow::Result<CliOutcome> {
+    let known = args.admin.login().read_settings();
     let venue = known.venue(&args.venue).or_else(|| args.venue.parse().ok().map(VenueId));
     let Some(venue) = venue else {
-        bail!(known.lacks(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
+        bail!(known.missing_part(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
     };
-    let mut talk = args.admin.talk(&known)?;
+    let mut talk = args.admin.connect(&known)?;
     let instruments = talk.instruments(&known)?;
     let name = |symbol: SymbolId| instruments.name(symbol).unwrap_or_else(|| symbol.0.to_string());
     let told = compare(&mut talk, args, venue, name);
@@ -55,14 +55,14 @@ pub fn run(args: &ReconcileArgs) -> anyhow::Result<Outcome> {
 
 /// Makes the OMS query the venue, settles the differences that can be settled, and prints all differences.
 fn compare(
-    talk: &mut Talk,
+    talk: &mut AdminConnection,
     args: &ReconcileArgs,
     venue: VenueId,
     name: impl Fn(SymbolId) -> String,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CliOutcome> {
     let question = Reconcile { venue, reason: args.reason.0, ..Reconcile::default() };
-    let (record, _) = talk.word(RecordKind::Reconcile, question.as_bytes())?;
-    let rows = talk.answer(record)?;
+    let (record, _) = talk.send_command(RecordKind::Reconcile, question.as_bytes())?;
+    let rows = talk.await_venue_answer(record)?;
     let Some(((_, last), pairs)) = rows.split_first() else { bail!("the OMS has sent an answer without a row") };
     if last.reason != 0 {
         bail!(
@@ -73,47 +73,50 @@ fn compare(
         );
     }
     let (mut text, mut listed, mut left, mut taken, mut agree, mut differ) = (String::new(), 0, 0, 0, 0, 0);
-    for found in pairs.chunks_exact(2).map(|pair| Compared::of(pair[0], pair[1].1)) {
+    for found in pairs.chunks_exact(2).map(|pair| ReconciliationPair::of(pair[0], pair[1].1)) {
         let Some(line) = found.line(&name) else {
             agree += 1;
             continue;
         };
         text.push_str(&line);
         let (is_settled, more) = match found {
-            Compared::Position(..) => {
+            ReconciliationPair::Position(..) => {
                 differ += 1;
                 (true, String::new())
             }
-            Compared::Order(_, ours, _) => now(talk, &ours),
-            Compared::NotReported(_, ours) => ask(talk, &ours),
-            Compared::Foreign(report) => take(talk, args, venue, &report),
+            ReconciliationPair::Order(_, ours, _) => query_state(talk, &ours),
+            ReconciliationPair::NotReported(_, ours) => query_venue(talk, &ours),
+            ReconciliationPair::Foreign(report) => enter_order(talk, args, venue, &report),
         };
-        taken += u64::from(is_settled && matches!(found, Compared::Foreign(order) if order.leaves_quantity.0 > 0));
-        listed += u64::from(!matches!(found, Compared::Position(..)));
+        taken +=
+            u64::from(is_settled && matches!(found, ReconciliationPair::Foreign(order) if order.leaves_quantity.0 > 0));
+        listed += u64::from(!matches!(found, ReconciliationPair::Position(..)));
         left += u64::from(!is_settled);
         text.push_str(&format!("{more}\n"));
     }
     let (orders, differing, venue) = (last.venue_sequence, last.exec_id.0, &args.venue);
-    say(&format!(
+    print_text(&format!(
         "{text}record {record}: venue {venue} has reported {orders} orders; {differing} differed, {left} are not settled; {agree} \
          positions agree, {differ} differ\n"
     ))?;
     if differing > listed {
-        note(&format!("tickpath: the first {listed} differences are shown; run the command again for the others"));
+        print_note(&format!(
+            "tickpath: the first {listed} differences are shown; run the command again for the others"
+        ));
     }
     if differ > 0 && taken > 0 {
-        note(
+        print_note(
             "tickpath: positions were compared before the orders were taken; run the command again to compare them now",
         );
     }
     let is_whole = left == 0 && differing == listed && differ == 0;
-    Ok(if is_whole { Outcome::Good } else { Outcome::Lost })
+    Ok(if is_whole { CliOutcome::Success } else { CliOutcome::Lost })
 }
 
 /// Queries the OMS for an order: returns whether its state is final, and the text for it.
-fn now(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
-    match talk.ask(Query::ORDER, order.order_id.0).map(|rows| rows.first().copied()) {
-        Ok(Some((_, now))) => (!is_pending(&now), format!("; now {}", standing(&now))),
+fn query_state(talk: &mut AdminConnection, order: &ExecutionReport) -> (bool, String) {
+    match talk.query(Query::ORDER, order.order_id.0).map(|rows| rows.first().copied()) {
+        Ok(Some((_, now))) => (!is_pending(&now), format!("; now {}", order_state(&now))),
         Ok(None) => (true, "; forgotten with its day".to_owned()),
         Err(why) => (false, format!("; {why}")),
     }
@@ -121,17 +124,24 @@ fn now(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
 
 /// Makes the OMS query the venue for an order that the venue has not reported: the venue may have received the order
 /// after the first query.
-fn ask(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
-    let inquire = Inquire { order: order.order_id.0, ..Inquire::default() };
-    let asked = talk.word(RecordKind::Inquire, inquire.as_bytes()).and_then(|(record, _)| talk.answer(record));
+fn query_venue(talk: &mut AdminConnection, order: &ExecutionReport) -> (bool, String) {
+    let inquire = QueryStatus { order: order.order_id.0, ..QueryStatus::default() };
+    let asked = talk
+        .send_command(RecordKind::QueryStatus, inquire.as_bytes())
+        .and_then(|(record, _)| talk.await_venue_answer(record));
     match asked {
-        Ok(_) => now(talk, order),
+        Ok(_) => query_state(talk, order),
         Err(why) => (false, format!("; {why}")),
     }
 }
 
 /// Enters an order that the OMS does not know, if `--take` is given. An order without open quantity is left out.
-fn take(talk: &mut Talk, args: &ReconcileArgs, venue: VenueId, report: &ExecutionReport) -> (bool, String) {
+fn enter_order(
+    talk: &mut AdminConnection,
+    args: &ReconcileArgs,
+    venue: VenueId,
+    report: &ExecutionReport,
+) -> (bool, String) {
     let is_over = report.leaves_quantity.0 == 0;
     let Some(session) = args.session.filter(|_| !is_over && args.account == Some(report.account.0)) else {
         return (is_over, String::new());
@@ -152,7 +162,7 @@ fn take(talk: &mut Talk, args: &ReconcileArgs, venue: VenueId, report: &Executio
         reason: args.reason.0,
         ..EnterOrder::default()
     };
-    match talk.word(RecordKind::EnterOrder, enter.as_bytes()) {
+    match talk.send_command(RecordKind::EnterOrder, enter.as_bytes()) {
         Ok((record, _)) => (true, format!("; entered by record {record} for session {session}")),
         Err(why) => (false, format!("; not entered: {why}")),
     }

@@ -6,12 +6,12 @@ use anyhow::Context;
 use tickpath_lab_explain as explain;
 use tickpath_lab_result::ResultFile;
 
-use crate::outcome::Outcome;
-use crate::print::{say, terminal};
+use crate::outcome::CliOutcome;
+use crate::print::{print_text, render_terminal};
 use clap::Args;
 
 #[derive(Debug, Args)]
-pub struct Report {
+pub struct ReportArgs {
     /// Result files
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -35,7 +35,7 @@ pub struct Report {
     pub json: Option<PathBuf>,
 }
 
-pub fn run(args: &Report) -> anyhow::Result<Outcome> {
+pub fn run(args: &ReportArgs) -> anyhow::Result<CliOutcome> {
     let mut files = args.files.iter();
     let mut result = ResultFile::load(files.next().context("no file was named")?)?;
     for file in files {
@@ -70,15 +70,15 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
         }
     }
     if !written {
-        say(&terminal(&result, args.all))?;
+        print_text(&render_terminal(&result, args.all))?;
     }
-    Ok(Outcome::Good)
+    Ok(CliOutcome::Success)
 }
 
 /// Writes a text to a file, or to standard output if the file is named `-`.
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     if file == Path::new("-") {
-        return say(text);
+        return print_text(text);
     }
     std::fs::write(file, text)
         .with_context(|| format!("cannot write {}; name a file that may be written", file.display()))

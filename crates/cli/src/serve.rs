@@ -14,43 +14,43 @@ use sd_notify::NotifyState;
 use serde_json::json;
 use signal_hook::consts::signal::SIGHUP;
 use signal_hook::flag;
-use tickpath_clock::{AtLogout, Clock, HostClock, sleep_ns};
-use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
-use tickpath_oms_protocol::{Role, Secret};
-use tickpath_oms_server::settings::{Settings, Shown, Users};
-use tickpath_oms_server::{Lines, ServerConfig};
-use tickpath_oms_web::{Endpoint, PageUser, Rights, Serving, TlsFiles, UserDirectory};
+use tickpath_clock::{Clock, HostClock, LogoutCleanup, sleep_ns};
+use tickpath_log::{Config as LogConfig, LogPath, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
+use tickpath_oms_protocol::{Secret, UserRole};
+use tickpath_oms_server::settings::{MonitoringSettings, Settings, Users};
+use tickpath_oms_server::{LogWriter, ServerConfig};
+use tickpath_oms_web::{Endpoint, PageTlsFiles, PageUser, PageUserLookup, Rights, RunningEndpoints};
 
-use crate::copies::Topics;
-use crate::outcome::{Outcome, stop_on_signals};
-use crate::print::note;
+use crate::copy_topics::CopyThreads;
+use crate::outcome::{CliOutcome, stop_on_signals};
+use crate::print::print_note;
 
 /// Max events that wait to be written; events beyond it are only counted.
-const MOST_WAITING: usize = 4096;
+const MAX_WAITING_EVENTS: usize = 4096;
 /// Attempts to open a topic that another process is just making, and the pause between two attempts.
-const MOST_TRIES: u32 = 100;
-const TRY_NS: u64 = 10_000_000;
+const MAX_OPEN_ATTEMPTS: u32 = 100;
+const OPEN_RETRY_NS: u64 = 10_000_000;
 
 /// Runs the OMS. The first signal to end stops it in order, the second ends the process at once; a SIGHUP makes it
 /// read its files again.
-pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
+pub fn run(settings: &Settings) -> anyhow::Result<CliOutcome> {
     let clock = HostClock::get()?;
-    let (events, hear) = sync_channel(MOST_WAITING);
+    let (events, hear) = sync_channel(MAX_WAITING_EVENTS);
     let (config, mut server) = (settings.config(), settings.server(events));
-    let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
+    let ticks = settings.ticks.as_deref().map(|topic| open_reference_prices(topic, &clock)).transpose()?;
     let stop = stop_on_signals().context("cannot listen for signals")?;
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
-    let lines = Lines { oms: settings.name.clone(), form: settings.shown.log, write: note };
-    for doubt in settings.doubts(AtLogout::here()) {
-        lines.say("doubt", &[], &doubt);
+    let lines = LogWriter { oms: settings.name.clone(), form: settings.monitoring.log, write: print_note };
+    for doubt in settings.warnings(LogoutCleanup::here()) {
+        lines.write_event("doubt", &[], &doubt);
     }
-    let shown = show(settings, &mut server, &lines)?;
-    let copies = Topics::start(settings, &lines, &clock)?;
+    let shown = start_page(settings, &mut server, &lines)?;
+    let copies = CopyThreads::start(settings, &lines, &clock)?;
     let writer = lines.clone();
     let written = std::thread::Builder::new().name("oms-lines".into()).spawn(move || writer.write(&hear))?;
     let ready = || {
-        copies.begin();
-        lines.say("ready", &[], "ready");
+        copies.start_publishing();
+        lines.write_event("ready", &[], "ready");
         // A failure is ignored: without systemd there is no socket to notify.
         let _ = sd_notify::notify(&[NotifyState::Ready]);
     };
@@ -62,18 +62,22 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     drop(server);
     let _ = written.join();
     ended?;
-    lines.say("stopped", &[], "stopped in good order");
-    Ok(Outcome::Good)
+    lines.write_event("stopped", &[], "stopped in good order");
+    Ok(CliOutcome::Success)
 }
 
 /// Starts the metrics and the page, where the settings ask for them.
-fn show(settings: &Settings, server: &mut ServerConfig, lines: &Lines) -> anyhow::Result<Option<Serving>> {
-    let Shown { metrics, web, hosts, .. } = &settings.shown;
+fn start_page(
+    settings: &Settings,
+    server: &mut ServerConfig,
+    lines: &LogWriter,
+) -> anyhow::Result<Option<RunningEndpoints>> {
+    let MonitoringSettings { metrics, web, hosts, .. } = &settings.monitoring;
     if metrics.is_none() && web.is_none() {
         return Ok(None);
     }
     if web.is_some() && server.unix.is_none() {
-        server.unix = own_socket(&settings.journal);
+        server.unix = page_socket(&settings.journal);
     }
     let heard = lines.clone();
     let serving = tickpath_oms_web::serve(&tickpath_oms_web::Config {
@@ -81,16 +85,16 @@ fn show(settings: &Settings, server: &mut ServerConfig, lines: &Lines) -> anyhow
         web: web.map(|address| endpoint(settings, address)),
         hosts: hosts.clone(),
         names: crate::top::names(settings, &settings.users),
-        journal: Place::folder(&settings.journal),
+        journal: LogPath::folder(&settings.journal),
         oms: oms_url(settings, server),
-        users: Arc::new(Directory::new(settings)),
-        notify: Arc::new(move |said: &str| heard.say("page", &[], said)),
+        users: Arc::new(PageUserDirectory::new(settings)),
+        notify: Arc::new(move |said: &str| heard.write_event("page", &[], said)),
         cpu: settings.core.other_cpu,
     })?;
     let metrics = serving.metrics_url().map(|url| ("metrics", url));
     let page = serving.web_url().map(|url| ("page", url));
     for (what, place) in metrics.into_iter().chain(page) {
-        lines.say(what, &[("place", json!(place))], &format!("{what} at {place}"));
+        lines.write_event(what, &[("place", json!(place))], &format!("{what} at {place}"));
     }
     Ok(Some(serving))
 }
@@ -98,7 +102,7 @@ fn show(settings: &Settings, server: &mut ServerConfig, lines: &Lines) -> anyhow
 /// Returns a port of the page or the metrics: with TLS where other hosts can reach it, if the file has a certificate.
 fn endpoint(settings: &Settings, address: SocketAddr) -> Endpoint {
     let tls = settings.listen.tls.as_ref().filter(|_| !address.ip().is_loopback());
-    let tls = tls.map(|tls| TlsFiles { certificate: tls.certificate.clone(), key: tls.key.clone() });
+    let tls = tls.map(|tls| PageTlsFiles { certificate: tls.certificate.clone(), key: tls.key.clone() });
     Endpoint { address, tls }
 }
 
@@ -123,14 +127,14 @@ fn oms_url(settings: &Settings, server: &ServerConfig) -> String {
 /// Returns a socket for the page's own admins, in a folder beside the journal that only this user may enter; none if
 /// there can be no such folder. Without the socket admins would log in over TLS, where this host need not trust the
 /// certificate's authority, nor be called by its names.
-fn own_socket(journal: &Path) -> Option<PathBuf> {
+fn page_socket(journal: &Path) -> Option<PathBuf> {
     /// Bytes of a Unix socket's path, its end included.
-    const MOST_SOCKET_PATH: usize = 108;
+    const MAX_SOCKET_PATH: usize = 108;
     let mut folder = journal.as_os_str().to_owned();
     folder.push(".page");
     let folder = PathBuf::from(folder);
     let socket = folder.join("oms.sock");
-    if socket.as_os_str().len() >= MOST_SOCKET_PATH {
+    if socket.as_os_str().len() >= MAX_SOCKET_PATH {
         return None;
     }
     fs::create_dir_all(folder.parent()?).ok()?;
@@ -142,24 +146,24 @@ fn own_socket(journal: &Path) -> Option<PathBuf> {
 }
 
 /// The users of the page: those of the OMS's users file, which is read again when it has changed.
-struct Directory {
+struct PageUserDirectory {
     file: PathBuf,
-    known: Mutex<(Changed, Arc<Users>)>,
+    cached: Mutex<(UsersFileVersion, Arc<Users>)>,
 }
 
 /// Time of a file's last write, and its length; none if the file does not exist.
-type Changed = Option<(SystemTime, u64)>;
+type UsersFileVersion = Option<(SystemTime, u64)>;
 
-impl Directory {
+impl PageUserDirectory {
     fn new(settings: &Settings) -> Self {
         let file = settings.users_file.clone();
         // Without a known time the first lookup reads the file again, for changes since the settings were read.
-        Self { file, known: Mutex::new((None, Arc::new(settings.users.clone()))) }
+        Self { file, cached: Mutex::new((None, Arc::new(settings.users.clone()))) }
     }
 
     /// Returns the current users; a file with a mistake changes nothing, and the OMS reports the mistake.
     fn users(&self) -> Arc<Users> {
-        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.cached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let found = fs::metadata(&self.file).ok();
         let changed = found.and_then(|found| Some((found.modified().ok()?, found.len())));
         if changed != known.0 {
@@ -172,11 +176,11 @@ impl Directory {
     }
 }
 
-impl UserDirectory for Directory {
+impl PageUserLookup for PageUserDirectory {
     fn find(&self, name: &str) -> Option<PageUser> {
         let users = self.users();
         let user = users.find(name).filter(|user| !user.disabled)?;
-        let rights = if user.role == Role::Admin {
+        let rights = if user.role == UserRole::Admin {
             Rights::all()
         } else {
             let accounts = user.accounts.clone();
@@ -198,18 +202,18 @@ impl UserDirectory for Directory {
 }
 
 /// Opens a reader of reference prices. A missing topic is made here; its publisher takes it over later.
-fn market(topic: &str, clock: &HostClock) -> anyhow::Result<Reader> {
-    let place = Place::shared_memory(topic)?;
+fn open_reference_prices(topic: &str, clock: &HostClock) -> anyhow::Result<Reader> {
+    let place = LogPath::shared_memory(topic)?;
     let mut tries = 0;
     loop {
         if !place.exists() {
             // Another process may make the topic at the same moment, which does no harm.
-            drop(Writer::open(&LogConfig::topic(place.clone(), Policy::Overwrite), clock.calibration()));
+            drop(Writer::open(&LogConfig::topic(place.clone(), OverflowPolicy::Overwrite), clock.calibration()));
         }
-        match Reader::open(&place, Start::Oldest, Registration::Registered) {
+        match Reader::open(&place, ReaderStart::Oldest, Registration::Registered) {
             Ok(reader) => return Ok(reader),
-            Err(e) if tries == MOST_TRIES => return Err(e.into()),
-            Err(_) => sleep_ns(TRY_NS),
+            Err(e) if tries == MAX_OPEN_ATTEMPTS => return Err(e.into()),
+            Err(_) => sleep_ns(OPEN_RETRY_NS),
         }
         tries += 1;
     }

@@ -13,30 +13,30 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, Widget, Wrap};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_log::{Place, Process};
-use tickpath_oms_runtime::meter::Meters;
+use tickpath_log::{LogPath, ProcessId};
+use tickpath_oms_runtime::meter::MeterReader;
 use tickpath_oms_server::settings::{Settings, Users};
-use tickpath_oms_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
+use tickpath_oms_web::{DisplayNames, FRAME_NS, HopRow, JournalFollower, OmsView, RecentReadings, duration};
 
-use crate::desk::Known;
-use crate::outcome::Outcome;
-use crate::print::say;
+use crate::oms_files::PartialSettings;
+use crate::outcome::CliOutcome;
+use crate::print::print_text;
 
 /// Columns of a frame that is printed as text, if the environment variable COLUMNS is not set.
 const TEXT_WIDTH: u16 = 120;
 /// Rows above the open orders: the head, then latency with orders beside, then sessions with positions beside.
 const HEAD_ROWS: u16 = 1;
 const STATE_ROWS: u16 = 7;
-const LEAST_ROWS: u16 = 4;
+const MIN_ORDER_ROWS: u16 = 4;
 /// Max rows of sessions and positions.
-const MOST_MIDDLE: usize = 8;
+const MAX_MIDDLE_ROWS: usize = 8;
 /// Max journal inputs read per turn.
-const INPUTS: usize = 1 << 16;
+const MAX_TURN_INPUTS: usize = 1 << 16;
 /// Number of orders that a page key moves by.
 const PAGE: usize = 20;
 
 #[derive(Debug, Clone, Args)]
-pub struct Top {
+pub struct TopArgs {
     /// The file of the OMS
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
@@ -45,31 +45,31 @@ pub struct Top {
     pub once: bool,
 }
 
-pub fn run(args: &Top) -> anyhow::Result<Outcome> {
-    let known = Known::read(&args.config);
+pub fn run(args: &TopArgs) -> anyhow::Result<CliOutcome> {
+    let known = PartialSettings::read(&args.config);
     // A user without read access to the users file sees sessions without names.
     let users = Users::read(&known.users_file).unwrap_or_default();
-    let names = Names {
+    let names = DisplayNames {
         oms: known.name.clone(),
         symbols: known.instruments().into_iter().flatten().map(|listed| (listed.symbol.0, listed.name)).collect(),
         venues: known.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
         users: owners(&users),
     };
-    let mut screen = Screen::open(&known.journal()?, names)?;
+    let mut screen = TopScreen::open(&known.journal()?, names)?;
     if args.once || !std::io::stdout().is_terminal() {
         let view = screen.view()?;
-        return say(&text(&view)).map(|()| Outcome::Good);
+        return print_text(&text(&view)).map(|()| CliOutcome::Success);
     }
     let mut terminal = ratatui::try_init()?;
     let ended = screen.show(&mut terminal);
     // A failure to restore is ignored: the terminal may be gone.
     let _ = ratatui::try_restore();
-    ended.map(|()| Outcome::Good)
+    ended.map(|()| CliOutcome::Success)
 }
 
 /// Returns the names of an OMS's instruments, venues and users.
-pub fn names(settings: &Settings, users: &Users) -> Names {
-    Names {
+pub fn names(settings: &Settings, users: &Users) -> DisplayNames {
+    DisplayNames {
         oms: settings.name.clone(),
         symbols: settings.instruments.iter().map(|i| (i.symbol.0, i.name.as_str().to_owned())).collect(),
         venues: settings.venues.iter().map(|venue| (venue.rules.venue.0, venue.name.clone())).collect(),
@@ -82,27 +82,27 @@ fn owners(users: &Users) -> BTreeMap<u16, String> {
 }
 
 /// Sources of the frames.
-struct Screen {
-    names: Names,
-    meters: Meters,
-    recent: Recent,
-    follower: Follower,
+struct TopScreen {
+    names: DisplayNames,
+    meters: MeterReader,
+    recent: RecentReadings,
+    follower: JournalFollower,
 }
 
-impl Screen {
-    fn open(journal: &Path, names: Names) -> anyhow::Result<Self> {
-        let place: Place = crate::log::place::journal(journal)?;
-        let meters = Meters::of(&names.oms)?;
-        Ok(Self { names, meters, recent: Recent::default(), follower: Follower::open(&place)? })
+impl TopScreen {
+    fn open(journal: &Path, names: DisplayNames) -> anyhow::Result<Self> {
+        let place: LogPath = crate::log::log_arguments::parse_journal(journal)?;
+        let meters = MeterReader::for_oms(&names.oms)?;
+        Ok(Self { names, meters, recent: RecentReadings::default(), follower: JournalFollower::open(&place)? })
     }
 
     /// Returns the current frame.
-    fn view(&mut self) -> anyhow::Result<View> {
-        while self.follower.step(INPUTS)? > 0 {}
+    fn view(&mut self) -> anyhow::Result<OmsView> {
+        while self.follower.step(MAX_TURN_INPUTS)? > 0 {}
         if let Ok(reading) = self.meters.read() {
-            self.recent.take(reading);
+            self.recent.add(reading);
         }
-        Ok(View::of(&self.names, &self.recent, Some(&self.follower)))
+        Ok(OmsView::for_all(&self.names, &self.recent, Some(&self.follower)))
     }
 
     fn show(&mut self, terminal: &mut ratatui::DefaultTerminal) -> anyhow::Result<()> {
@@ -113,7 +113,7 @@ impl Screen {
             let left = FRAME_NS.saturating_sub(clock.ns_between(made, clock.ticks()).max(0) as u64);
             if event::poll(Duration::from_nanos(left))? {
                 match event::read()? {
-                    Event::Key(key) if key.kind == KeyEventKind::Press => match turned(&key, first) {
+                    Event::Key(key) if key.kind == KeyEventKind::Press => match scrolled(&key, first) {
                         Some(place) => first = place.min(view.orders.len().saturating_sub(1)),
                         None => return Ok(()),
                     },
@@ -127,7 +127,7 @@ impl Screen {
 }
 
 /// Returns the index of the first visible order after a key press; none if the key quits.
-fn turned(key: &KeyEvent, first: usize) -> Option<usize> {
+fn scrolled(key: &KeyEvent, first: usize) -> Option<usize> {
     match key.code {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => None,
         KeyCode::Char('q') | KeyCode::Esc => None,
@@ -140,11 +140,11 @@ fn turned(key: &KeyEvent, first: usize) -> Option<usize> {
 }
 
 /// Returns a frame as lines, as high as the content needs.
-fn text(view: &View) -> String {
+fn text(view: &OmsView) -> String {
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let width: u16 = width.filter(|columns| (40..=1_000).contains(columns)).unwrap_or(TEXT_WIDTH);
     let middle = middle_rows(view) + 3;
-    let rows = HEAD_ROWS + alarm_rows(view, width) + STATE_ROWS + middle + view.orders.len() as u16 + LEAST_ROWS;
+    let rows = HEAD_ROWS + alarm_rows(view, width) + STATE_ROWS + middle + view.orders.len() as u16 + MIN_ORDER_ROWS;
     let area = Rect::new(0, 0, width, rows);
     let mut buffer = Buffer::empty(area);
     draw(view, 0, area, &mut buffer);
@@ -158,18 +158,18 @@ fn text(view: &View) -> String {
     text + "\n"
 }
 
-fn draw(view: &View, first: usize, area: Rect, buffer: &mut Buffer) {
+fn draw(view: &OmsView, first: usize, area: Rect, buffer: &mut Buffer) {
     let heights = [
         Constraint::Length(HEAD_ROWS),
         Constraint::Length(alarm_rows(view, area.width)),
         Constraint::Length(STATE_ROWS),
         Constraint::Length(middle_rows(view) + 3),
-        Constraint::Min(LEAST_ROWS),
+        Constraint::Min(MIN_ORDER_ROWS),
     ];
     let [head, alarms, state, middle, orders] = Layout::vertical(heights).areas(area);
     head_line(view).render(head, buffer);
     let lines: Vec<Line<'_>> = view.alarms.iter().map(|alarm| Line::raw(format!("! {alarm}"))).collect();
-    Paragraph::new(lines).wrap(Wrap { trim: true }).style(strong()).render(alarms, buffer);
+    Paragraph::new(lines).wrap(Wrap { trim: true }).style(bold()).render(alarms, buffer);
     let [hops, counts, lines] =
         Layout::horizontal([Constraint::Fill(1), Constraint::Length(29), Constraint::Length(31)])
             .spacing(2)
@@ -183,11 +183,11 @@ fn draw(view: &View, first: usize, area: Rect, buffer: &mut Buffer) {
     order_table(view, first, orders.width).render(orders, buffer);
 }
 
-fn head_line(view: &View) -> Line<'_> {
-    let pid = view.pid.map_or(String::new(), |pid| format!("  {}", Process(pid)));
+fn head_line(view: &OmsView) -> Line<'_> {
+    let pid = view.pid.map_or(String::new(), |pid| format!("  {}", ProcessId(pid)));
     Line::from(vec![
-        Span::styled(format!("{} ", view.oms), strong()),
-        Span::styled(view.state, strong()),
+        Span::styled(format!("{} ", view.oms), bold()),
+        Span::styled(view.state, bold()),
         Span::raw(format!(
             "{pid}  epoch {}  record {}  {} requests/s  {} sessions",
             view.epoch,
@@ -198,19 +198,19 @@ fn head_line(view: &View) -> Line<'_> {
     ])
 }
 
-fn hop_table(view: &View) -> Table<'_> {
-    let shown = |ns: Option<u64>| right(ns.map_or("-".to_owned(), duration));
+fn hop_table(view: &OmsView) -> Table<'_> {
+    let shown = |ns: Option<u64>| right_aligned(ns.map_or("-".to_owned(), duration));
     let row = |hop: &HopRow| {
         let [p50, p90, p99, p999, max] = [hop.p50_ns, hop.p90_ns, hop.p99_ns, hop.p999_ns, hop.max_ns].map(shown);
-        Row::new([Cell::from(hop.hop), right(hop.count.to_string()), p50, p90, p99, p999, max])
+        Row::new([Cell::from(hop.hop), right_aligned(hop.count.to_string()), p50, p90, p99, p999, max])
     };
     let widths = [5, 9, 8, 8, 8, 8, 8].map(Constraint::Length);
     let title = if view.hops_of.is_empty() { "latency".to_owned() } else { format!("latency of {}", view.hops_of) };
     table(&title, ["hop", "count", "p50", "p90", "p99", "p99.9", "max"], &widths, view.hops.iter().map(row))
 }
 
-fn count_table(view: &View) -> Table<'_> {
-    let level = |name: &str| right(view.levels.get(name).copied().unwrap_or(0).to_string());
+fn count_table(view: &OmsView) -> Table<'_> {
+    let level = |name: &str| right_aligned(view.levels.get(name).copied().unwrap_or(0).to_string());
     let pairs = [
         ("queued", "done"),
         ("sending", "rejected"),
@@ -226,46 +226,46 @@ fn count_table(view: &View) -> Table<'_> {
     Table::new(rows, widths).block(block("orders by state".to_owned()))
 }
 
-fn line_table(view: &View) -> Table<'_> {
+fn line_table(view: &OmsView) -> Table<'_> {
     let row = |line: &tickpath_oms_web::LineRow| {
-        let [waiting, open] = [line.waiting, line.open_orders].map(|count| right(count.to_string()));
+        let [waiting, open] = [line.waiting, line.open_orders].map(|count| right_aligned(count.to_string()));
         Row::new([Cell::from(line.venue.clone()), Cell::from(line.state), waiting, open])
     };
     let widths = [9, 5, 7, 5].map(Constraint::Length);
     table("lines", ["venue", "state", "waiting", "open"], &widths, view.lines.iter().map(row))
 }
 
-fn session_table(view: &View) -> Table<'_> {
+fn session_table(view: &OmsView) -> Table<'_> {
     let row = |session: &tickpath_oms_web::SessionRow| {
         let [open, requests, denied] =
-            [session.open_orders, session.requests, session.denied].map(|count| right(count.to_string()));
+            [session.open_orders, session.requests, session.denied].map(|count| right_aligned(count.to_string()));
         let name = Cell::from(session.user.clone());
-        Row::new([right(session.session.to_string()), name, Cell::from(session.state), open, requests, denied])
+        Row::new([right_aligned(session.session.to_string()), name, Cell::from(session.state), open, requests, denied])
     };
     let widths = [7, 12, 9, 6, 9, 7].map(Constraint::Length);
     // Sessions that are logged in come first, then those with open orders.
     let mut sessions: Vec<_> = view.sessions.iter().collect();
     sessions.sort_by_key(|session| (session.state != "logged in", session.open_orders == 0, session.session));
-    let title = left_out("sessions", sessions.len().saturating_sub(MOST_MIDDLE));
+    let title = omitted_note("sessions", sessions.len().saturating_sub(MAX_MIDDLE_ROWS));
     let heads = ["session", "user", "state", "open", "requests", "denied"];
-    table(&title, heads, &widths, sessions.into_iter().take(MOST_MIDDLE).map(row))
+    table(&title, heads, &widths, sessions.into_iter().take(MAX_MIDDLE_ROWS).map(row))
 }
 
-fn position_table(view: &View) -> Table<'_> {
-    let row = |position: &tickpath_oms_web::PositionRow| {
+fn position_table(view: &OmsView) -> Table<'_> {
+    let row = |position: &tickpath_oms_web::PagePositionRow| {
         let [net, buy, sell] =
-            [&position.net, &position.working_buy, &position.working_sell].map(|number| right(number.clone()));
-        Row::new([right(position.account.to_string()), Cell::from(position.symbol.clone()), net, buy, sell])
+            [&position.net, &position.working_buy, &position.working_sell].map(|number| right_aligned(number.clone()));
+        Row::new([right_aligned(position.account.to_string()), Cell::from(position.symbol.clone()), net, buy, sell])
     };
     let widths = [8, 12, 12, 10, 10].map(Constraint::Length);
-    let more = view.positions.len().saturating_sub(MOST_MIDDLE) + view.positions_left_out;
+    let more = view.positions.len().saturating_sub(MAX_MIDDLE_ROWS) + view.positions_left_out;
     let heads = ["account", "symbol", "net", "buying", "selling"];
-    table(&left_out("positions", more), heads, &widths, view.positions.iter().take(MOST_MIDDLE).map(row))
+    table(&omitted_note("positions", more), heads, &widths, view.positions.iter().take(MAX_MIDDLE_ROWS).map(row))
 }
 
 /// Returns the table of open orders, beginning with the first visible one. A narrow screen drops columns, and never
 /// cuts an order id.
-fn order_table(view: &View, first: usize, width: u16) -> Table<'_> {
+fn order_table(view: &OmsView, first: usize, width: u16) -> Table<'_> {
     const HEADS: [&str; 10] =
         ["order", "session", "account", "symbol", "venue", "side", "leaves", "filled", "price", "status"];
     const WIDE: [usize; 10] = [18, 7, 8, 12, 8, 5, 10, 10, 14, 16];
@@ -289,19 +289,19 @@ fn order_table(view: &View, first: usize, width: u16) -> Table<'_> {
     }
     let row = |cells: &[String; 10]| {
         let cell = |&column: &usize| match RIGHT[column] {
-            true => right(cells[column].clone()),
+            true => right_aligned(cells[column].clone()),
             false => Cell::from(cells[column].clone()),
         };
         Row::new(kept.iter().map(cell).collect::<Vec<_>>())
     };
     let lengths: Vec<Constraint> = kept.iter().map(|&column| Constraint::Length(widths[column] as u16)).collect();
     let count = view.orders.len() + view.orders_left_out;
-    let title = left_out(&format!("{count} open orders"), view.orders_left_out);
+    let title = omitted_note(&format!("{count} open orders"), view.orders_left_out);
     table(&title, kept.iter().map(|&column| HEADS[column]), &lengths, rows.iter().skip(first).map(row))
 }
 
-fn order_cells(order: &tickpath_oms_web::OrderRow) -> [String; 10] {
-    let tickpath_oms_web::OrderRow { id, symbol, venue, side, leaves, filled, price, status, .. } = order;
+fn order_cells(order: &tickpath_oms_web::PageOrderRow) -> [String; 10] {
+    let tickpath_oms_web::PageOrderRow { id, symbol, venue, side, leaves, filled, price, status, .. } = order;
     let (session, account) = (order.session.to_string(), order.account.to_string());
     let [id, symbol, venue, side] = [id, symbol, venue, side].map(|word| word.to_string());
     let [leaves, filled, price, status] = [leaves, filled, price, status].map(|word| word.to_string());
@@ -322,24 +322,24 @@ fn block(title: String) -> Block<'static> {
     Block::new().borders(Borders::TOP).title(format!(" {title} "))
 }
 
-fn left_out(what: &str, more: usize) -> String {
+fn omitted_note(what: &str, more: usize) -> String {
     if more == 0 { what.to_owned() } else { format!("{what}, {more} more not shown") }
 }
 
-fn right(text: String) -> Cell<'static> {
+fn right_aligned(text: String) -> Cell<'static> {
     Cell::from(Line::raw(text).right_aligned())
 }
 
-fn strong() -> Style {
+fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
 /// Returns the number of lines of the alarms, which wrap where they are wider than the screen.
-fn alarm_rows(view: &View, width: u16) -> u16 {
+fn alarm_rows(view: &OmsView, width: u16) -> u16 {
     let rows = |alarm: &String| (alarm.chars().count() as u16 + 2).div_ceil(width.max(20)) + 1;
     view.alarms.iter().map(|alarm| rows(alarm) - 1).sum()
 }
 
-fn middle_rows(view: &View) -> u16 {
-    view.sessions.len().max(view.positions.len()).clamp(1, MOST_MIDDLE) as u16
+fn middle_rows(view: &OmsView) -> u16 {
+    view.sessions.len().max(view.positions.len()).clamp(1, MAX_MIDDLE_ROWS) as u16
 }

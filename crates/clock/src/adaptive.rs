@@ -10,7 +10,7 @@
 //! Where messages come at a rhythm, as quotes of a feed or samples of a clock do, the last pauses predict when to be
 //! awake again, which costs less still.
 
-use crate::{Clock, Rest, WakeUp, set_timer_slack};
+use crate::{Clock, IdleAction, WakeUpCost, set_timer_slack};
 
 /// Number of pauses that are remembered.
 const REMEMBERED: usize = 16;
@@ -20,7 +20,7 @@ const REMEMBERED: usize = 16;
 const OUTLIERS: [usize; 3] = [2, 4, 6];
 
 /// Longest wake-up to spin for, in nanoseconds: a longer one was measured while the host was stalled.
-const MOST_NS: u64 = 200_000;
+const MAX_WAKE_UP_NS: u64 = 200_000;
 
 /// Divisor of a pause: the largest part that may be spent spinning for the next message.
 const SHARE: u64 = 4;
@@ -31,20 +31,20 @@ pub struct AdaptiveWait<C> {
     clock: C,
     /// Cost of a wake-up, in ticks.
     wake_up: u64,
-    pause: Option<Pause>,
+    pause: Option<IdlePause>,
     /// The last pauses, a bit each: set if the pause was shorter than a wake-up.
     brief: u16,
     /// Lengths of the last pauses longer than a wake-up.
-    lengths: Recent,
+    lengths: RecentValues,
     /// Delays of the last sleeps that had an end time.
-    late: Recent,
+    late: RecentValues,
     /// Period of a pause in which the next message is likely, counted from the pause's start.
     likely: Option<[u64; 2]>,
     has_sharp_timers: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Pause {
+struct IdlePause {
     began: u64,
     /// Time of the last turn without work.
     looked: u64,
@@ -58,36 +58,36 @@ impl<C: Clock> AdaptiveWait<C> {
     /// Makes a wait for a thread on this host. The first of a process measures the cost of a wake-up, which takes some
     /// milliseconds.
     pub fn new(clock: C) -> Self {
-        Self::with_wake_up(clock, WakeUp::of_this_host().asleep_ns.min(MOST_NS))
+        Self::with_wake_up(clock, WakeUpCost::of_this_host().asleep_ns.min(MAX_WAKE_UP_NS))
     }
 
     /// Makes a wait with this cost of a wake-up.
     pub fn with_wake_up(clock: C, wake_up_ns: u64) -> Self {
         let wake_up = clock.calibration().ticks_of_ns(wake_up_ns.max(1));
-        let [lengths, late] = [Recent::default(), Recent::default()];
+        let [lengths, late] = [RecentValues::default(), RecentValues::default()];
         Self { clock, wake_up, pause: None, brief: 0, lengths, late, likely: None, has_sharp_timers: false }
     }
 
     /// Notes that the last turn had work.
     #[inline]
-    pub fn found(&mut self) {
+    pub fn note_work(&mut self) {
         if let Some(pause) = self.pause.take() {
-            self.remember(pause);
+            self.record_pause(pause);
         }
     }
 
     /// Returns the action for a turn without work: look again at once, or sleep for so long at most, unless a message
     /// arrives.
     #[inline]
-    pub fn rest(&mut self, timeout_ns: u64) -> Rest {
+    pub fn next_action(&mut self, timeout_ns: u64) -> IdleAction {
         let now = self.clock.ticks();
-        let pause = self.pause.get_or_insert(Pause { began: now, looked: now, until: None, slept: false });
+        let pause = self.pause.get_or_insert(IdlePause { began: now, looked: now, until: None, slept: false });
         (pause.looked, pause.slept) = (now, false);
         let lasted = now.saturating_sub(pause.began);
         match self.likely {
-            _ if lasted < self.wake_up && (self.likely.is_none() || self.brief != 0) => Rest::Spin,
+            _ if lasted < self.wake_up && (self.likely.is_none() || self.brief != 0) => IdleAction::Spin,
             // A time nearer than a wake-up is not worth a sleep.
-            Some([from, to]) if lasted < to && lasted + self.wake_up > from => Rest::Spin,
+            Some([from, to]) if lasted < to && lasted + self.wake_up > from => IdleAction::Spin,
             Some([from, _]) if lasted < from => self.sleep(Some(from - lasted), timeout_ns),
             _ => self.sleep(None, timeout_ns),
         }
@@ -95,7 +95,7 @@ impl<C: Clock> AdaptiveWait<C> {
 
     /// Notes that the requested sleep is over.
     #[inline]
-    pub fn woke(&mut self) {
+    pub fn note_wake_up(&mut self) {
         let now = self.clock.ticks();
         let Some(pause) = &mut self.pause else { return };
         (pause.looked, pause.slept) = (now, true);
@@ -107,7 +107,7 @@ impl<C: Clock> AdaptiveWait<C> {
     }
 
     #[cold]
-    fn sleep(&mut self, ticks: Option<u64>, timeout_ns: u64) -> Rest {
+    fn sleep(&mut self, ticks: Option<u64>, timeout_ns: u64) -> IdleAction {
         if !self.has_sharp_timers {
             // By default the kernel adds some 50 us to a thread's sleep.
             set_timer_slack(1);
@@ -118,29 +118,29 @@ impl<C: Clock> AdaptiveWait<C> {
             let is_whole = ns.is_some_and(|ns| ns <= timeout_ns);
             pause.until = is_whole.then_some(pause.looked + ticks);
         }
-        Rest::Sleep(ns.map_or(timeout_ns, |ns| ns.min(timeout_ns)))
+        IdleAction::Sleep(ns.map_or(timeout_ns, |ns| ns.min(timeout_ns)))
     }
 
     #[inline]
-    fn remember(&mut self, pause: Pause) {
+    fn record_pause(&mut self, pause: IdlePause) {
         // A woken thread sees a message only after the time of a wake-up.
-        let unheard = if pause.slept { self.wake_up } else { 0 };
-        let lasted = pause.looked.saturating_sub(pause.began).saturating_sub(unheard);
+        let wake_up_delay = if pause.slept { self.wake_up } else { 0 };
+        let lasted = pause.looked.saturating_sub(pause.began).saturating_sub(wake_up_delay);
         let is_brief = lasted < self.wake_up;
         self.brief = self.brief << 1 | u16::from(is_brief);
         if !is_brief {
             self.lengths.push(lasted);
-            self.likely = self.foresee();
+            self.likely = self.predict();
         }
     }
 
     /// Returns the period of the next message, if the last pauses agree so well that spinning then is cheap.
     #[cold]
-    fn foresee(&self) -> Option<[u64; 2]> {
-        OUTLIERS.into_iter().find_map(|outliers| self.foresee_without(outliers))
+    fn predict(&self) -> Option<[u64; 2]> {
+        OUTLIERS.into_iter().find_map(|outliers| self.predict_without(outliers))
     }
 
-    fn foresee_without(&self, outliers: usize) -> Option<[u64; 2]> {
+    fn predict_without(&self, outliers: usize) -> Option<[u64; 2]> {
         let [shortest, longest] = self.lengths.without(outliers)?;
         // Until delays are known, sleeps are assumed to end late by a wake-up and a half.
         let [early, late] = self.late.without(outliers).unwrap_or([self.wake_up, self.wake_up * 3 / 2]);
@@ -154,12 +154,12 @@ impl<C: Clock> AdaptiveWait<C> {
 
 /// The last values of a quantity.
 #[derive(Debug, Clone, Copy, Default)]
-struct Recent {
+struct RecentValues {
     values: [u64; REMEMBERED],
     count: usize,
 }
 
-impl Recent {
+impl RecentValues {
     fn push(&mut self, value: u64) {
         self.values[self.count % REMEMBERED] = value;
         self.count += 1;
@@ -184,7 +184,7 @@ mod tests {
 
     /// Cost of waiting for some messages.
     #[derive(Debug, Default)]
-    struct Cost {
+    struct WaitCost {
         spun: u64,
         woken: u64,
         /// Whether each message found the thread awake.
@@ -192,31 +192,31 @@ mod tests {
     }
 
     /// Waits for messages at these times; a sleep ends a wake-up after its time or its message.
-    fn wait_for(times: &[u64]) -> Cost {
+    fn wait_for(times: &[u64]) -> WaitCost {
         let clock = SimulatedClock::at(0);
         let mut wait = AdaptiveWait::with_wake_up(clock.clone(), WAKE_UP);
-        let mut cost = Cost::default();
+        let mut cost = WaitCost::default();
         for &time in times {
             let mut awake = true;
             while clock.ticks() < time {
-                match wait.rest(10_000_000) {
-                    Rest::Spin => {
+                match wait.next_action(10_000_000) {
+                    IdleAction::Spin => {
                         clock.advance(TURN);
                         cost.spun += TURN;
                         awake = true;
                     }
-                    Rest::Sleep(ns) => {
+                    IdleAction::Sleep(ns) => {
                         awake = false;
                         let until = (clock.ticks() + ns).min(time) + WAKE_UP;
                         clock.advance(until - clock.ticks());
                         cost.woken += 1;
-                        wait.woke();
+                        wait.note_wake_up();
                     }
-                    Rest::Yield => unreachable!("it spins or sleeps"),
+                    IdleAction::Yield => unreachable!("it spins or sleeps"),
                 }
             }
             cost.awake.push(awake);
-            wait.found();
+            wait.note_work();
         }
         cost
     }

@@ -38,7 +38,7 @@ const LOCK_PAUSE_NS: u64 = 10_000_000;
 /// The counter that the ticks come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Source {
+pub enum ClockSource {
     /// The invariant time stamp counter of the processor.
     Tsc = 1,
     /// `CLOCK_MONOTONIC`, one tick a nanosecond: slower to read.
@@ -47,7 +47,7 @@ pub enum Source {
     Simulated = 3,
 }
 
-impl Source {
+impl ClockSource {
     /// Returns the source with this code, if there is one.
     pub fn from_code(code: u32) -> Option<Self> {
         match code {
@@ -126,14 +126,14 @@ impl Calibration {
             monotonic_ns: 0,
             utc_ns: 0,
             ticks_per_second: 1_000_000_000,
-            source: Source::Simulated as u32,
+            source: ClockSource::Simulated as u32,
             reserved: 0,
         }
     }
 
     /// Returns the counter that the ticks come from.
-    pub fn source(&self) -> Option<Source> {
-        Source::from_code(self.source)
+    pub fn source(&self) -> Option<ClockSource> {
+        ClockSource::from_code(self.source)
     }
 
     /// Returns true if stamps of the two can be subtracted: same boot and same counter. Two measurements of a
@@ -191,17 +191,17 @@ impl Calibration {
 
     /// Measures the counter against the operating system's clock.
     fn measure(boot_id: [u8; 16]) -> Self {
-        let source = if counter::has_invariant_tsc() { Source::Tsc } else { Source::Os };
+        let source = if counter::has_invariant_tsc() { ClockSource::Tsc } else { ClockSource::Os };
         let (ticks, monotonic_ns) = read_both();
         let ticks_per_second = match source {
-            Source::Tsc => {
+            ClockSource::Tsc => {
                 crate::sleep_ns(MEASURE_NS);
                 let (later_ticks, later_ns) = read_both();
                 (u128::from(later_ticks - ticks) * 1_000_000_000 / u128::from(later_ns - monotonic_ns)) as u64
             }
-            Source::Os | Source::Simulated => 1_000_000_000,
+            ClockSource::Os | ClockSource::Simulated => 1_000_000_000,
         };
-        let ticks = if source == Source::Tsc { ticks } else { monotonic_ns };
+        let ticks = if source == ClockSource::Tsc { ticks } else { monotonic_ns };
         let utc_ns = utc_ns() - (counter::monotonic_ns() - monotonic_ns);
         Self {
             magic: MAGIC,
@@ -244,18 +244,18 @@ pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, Ca
     let fail = |reason| CalibrationError::File { path: path.clone(), reason };
     let boot_id = boot_id().map_err(fail)?;
     for _ in 0..3 {
-        match look(path, user).map_err(fail)? {
-            Found::Whole(found) if found.is_of(boot_id) => return Ok(found),
-            Found::Nothing => {}
+        match read_file(path, user).map_err(fail)? {
+            CalibrationFile::Valid(found) if found.is_of(boot_id) => return Ok(found),
+            CalibrationFile::Missing => {}
             // A file left by an earlier boot, or by another program.
-            Found::Whole(_) | Found::Garbage => {
+            CalibrationFile::Valid(_) | CalibrationFile::Invalid => {
                 let removed = remove_stale(path, user, boot_id);
                 removed.map_err(|_| CalibrationError::Foreign { path: path.clone() })?;
             }
-            Found::Distrusted(why) => return Err(CalibrationError::Distrusted { path: path.clone(), why }),
+            CalibrationFile::Untrusted(why) => return Err(CalibrationError::Distrusted { path: path.clone(), why }),
         }
         let others = [base.to_owned(), of_user(base, ROOT)];
-        let found = others.iter().find_map(|path| shared(path, user, boot_id));
+        let found = others.iter().find_map(|path| trusted_calibration(path, user, boot_id));
         publish(path, &found.unwrap_or_else(|| Calibration::measure(boot_id))).map_err(fail)?;
     }
     Err(CalibrationError::Foreign { path: path.clone() })
@@ -271,44 +271,44 @@ fn of_user(base: &Path, user: u32) -> PathBuf {
 }
 
 /// Returns the calibration from a file made by root or an older program of this user; none if it must not be used.
-fn shared(path: &Path, user: u32, boot_id: [u8; 16]) -> Option<Calibration> {
-    match look(path, user) {
-        Ok(Found::Whole(found)) if found.is_of(boot_id) => Some(found),
+fn trusted_calibration(path: &Path, user: u32, boot_id: [u8; 16]) -> Option<Calibration> {
+    match read_file(path, user) {
+        Ok(CalibrationFile::Valid(found)) if found.is_of(boot_id) => Some(found),
         _ => None,
     }
 }
 
 /// Contents of the path of a calibration.
-enum Found {
-    Nothing,
+enum CalibrationFile {
+    Missing,
     /// A calibration, possibly of another boot.
-    Whole(Calibration),
+    Valid(Calibration),
     /// A file of a trusted user that holds no calibration.
-    Garbage,
+    Invalid,
     /// A file that another user has made or can change, with the reason for distrust.
-    Distrusted(String),
+    Untrusted(String),
 }
 
 /// Reads a file without following a link, and without waiting for the other end of a pipe.
-fn look(path: &Path, user: u32) -> io::Result<Found> {
+fn read_file(path: &Path, user: u32) -> io::Result<CalibrationFile> {
     let mut file = match open(path) {
         Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(CalibrationFile::Missing),
         // A file that cannot be opened is judged by its metadata.
         Err(e) => {
             let why = fs::symlink_metadata(path).ok().and_then(|there| distrust(&there, user));
-            return why.map(Found::Distrusted).ok_or(e);
+            return why.map(CalibrationFile::Untrusted).ok_or(e);
         }
     };
     if let Some(why) = distrust(&file.metadata()?, user) {
-        return Ok(Found::Distrusted(why));
+        return Ok(CalibrationFile::Untrusted(why));
     }
     let mut bytes = [0u8; size_of::<Calibration>()];
     if file.read_exact(&mut bytes).is_err() {
-        return Ok(Found::Garbage);
+        return Ok(CalibrationFile::Invalid);
     }
     let found = Calibration::read_from_bytes(&bytes).expect("the size is right");
-    Ok(if found.is_sound() { Found::Whole(found) } else { Found::Garbage })
+    Ok(if found.is_sound() { CalibrationFile::Valid(found) } else { CalibrationFile::Invalid })
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -337,10 +337,10 @@ fn remove_stale(path: &Path, user: u32, boot_id: [u8; 16]) -> io::Result<()> {
         let found = open(path)?;
         lock(&found)?;
         let is_there = fs::symlink_metadata(path)?.ino() == found.metadata()?.ino();
-        let is_new = matches!(look(path, user)?, Found::Whole(now) if now.is_of(boot_id));
+        let is_new = matches!(read_file(path, user)?, CalibrationFile::Valid(now) if now.is_of(boot_id));
         if is_there && !is_new { fs::remove_file(path) } else { Ok(()) }
     };
-    unless(io::ErrorKind::NotFound, remove())
+    ignore_error(io::ErrorKind::NotFound, remove())
 }
 
 /// Locks a file within a bounded time: any user who may read the file can hold its lock for ever.
@@ -365,11 +365,11 @@ fn publish(path: &Path, calibration: &Calibration) -> io::Result<()> {
     file.write_all(calibration.as_bytes())?;
     let linked = fs::hard_link(&draft, path);
     fs::remove_file(&draft)?;
-    unless(io::ErrorKind::AlreadyExists, linked)
+    ignore_error(io::ErrorKind::AlreadyExists, linked)
 }
 
 /// Turns a failure of one kind into success.
-fn unless(kind: io::ErrorKind, outcome: io::Result<()>) -> io::Result<()> {
+fn ignore_error(kind: io::ErrorKind, outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|e| if e.kind() == kind { Ok(()) } else { Err(e) })
 }
 
@@ -422,13 +422,13 @@ mod tests {
     const STRANGER: u32 = 65_534;
 
     /// A folder for the calibrations of a test, removed at its end.
-    struct Scene {
+    struct CalibrationFixture {
         folder: PathBuf,
         base: PathBuf,
         user: u32,
     }
 
-    impl Scene {
+    impl CalibrationFixture {
         fn new(test: &str) -> Self {
             let folder = std::env::temp_dir().join(format!("tickpath-clock-{test}-{}", std::process::id()));
             fs::create_dir(&folder).unwrap();
@@ -459,7 +459,7 @@ mod tests {
         }
     }
 
-    impl Drop for Scene {
+    impl Drop for CalibrationFixture {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.folder);
         }
@@ -480,7 +480,7 @@ mod tests {
 
     #[test]
     fn the_first_calibration_wins() {
-        let scene = Scene::new("first");
+        let scene = CalibrationFixture::new("first");
         let first = scene.calibration().unwrap();
         assert_eq!(scene.calibration().unwrap(), first);
         assert!(first.is_sound());
@@ -491,7 +491,7 @@ mod tests {
     #[test]
     fn all_who_come_first_get_one_calibration() {
         for stale in [None, Some(b"something else")] {
-            let scene = Scene::new("race");
+            let scene = CalibrationFixture::new("race");
             stale.inspect(|bytes| fs::write(scene.own(), bytes).unwrap());
             let start = Barrier::new(8);
             let come = || {
@@ -508,7 +508,7 @@ mod tests {
 
     #[test]
     fn the_calibration_of_another_user_is_not_believed() {
-        let scene = Scene::new("stranger");
+        let scene = CalibrationFixture::new("stranger");
         let planted = scene.planted(&scene.base);
         if std::os::unix::fs::chown(&scene.base, Some(STRANGER), None).is_err() {
             // Only root can act as another user; a file of this user is trusted.
@@ -526,7 +526,7 @@ mod tests {
 
     #[test]
     fn what_others_can_change_is_not_believed() {
-        let scene = Scene::new("writable");
+        let scene = CalibrationFixture::new("writable");
         scene.planted(&scene.own());
         for mode in [0o666, 0o664, 0o622] {
             fs::set_permissions(scene.own(), fs::Permissions::from_mode(mode)).unwrap();
@@ -542,7 +542,7 @@ mod tests {
 
     #[test]
     fn a_pipe_in_the_place_of_a_calibration_holds_up_no_start() {
-        let scene = Scene::new("pipe");
+        let scene = CalibrationFixture::new("pipe");
         let (base, user) = (scene.base.clone(), scene.user);
         make_pipe(&scene.base);
         assert!(bounded(move || host_calibration(&base, user)).is_ok_and(|found| found.is_sound()));
@@ -559,7 +559,7 @@ mod tests {
 
     #[test]
     fn users_who_come_after_root_have_its_calibration_and_keep_it() {
-        let scene = Scene::new("root");
+        let scene = CalibrationFixture::new("root");
         // A file of this user in root's place, which this user trusts as much as root's.
         let roots = scene.planted(&of_user(&scene.base, ROOT));
         assert_eq!(scene.calibration().unwrap(), roots);
@@ -569,14 +569,14 @@ mod tests {
         }
         // Another user: the file is root's, or belongs to a user whose clock is not trusted.
         let theirs = of_user(&scene.base, STRANGER);
-        let found = shared(&of_user(&scene.base, ROOT), STRANGER, roots.boot_id);
+        let found = trusted_calibration(&of_user(&scene.base, ROOT), STRANGER, roots.boot_id);
         assert_eq!(found.is_some(), scene.user == ROOT);
         assert!(!theirs.exists(), "a look makes nothing");
     }
 
     #[test]
     fn a_lock_of_another_process_on_a_stale_file_holds_up_no_start() {
-        let scene = Scene::new("locked");
+        let scene = CalibrationFixture::new("locked");
         fs::write(scene.own(), b"something else").unwrap();
         let held = File::open(scene.own()).unwrap();
         held.lock().unwrap();

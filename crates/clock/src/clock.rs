@@ -53,7 +53,7 @@ impl SimulatedClock {
         self.ticks.fetch_add(ns, Ordering::SeqCst);
     }
 
-    /// Returns input for [`crate::Offset::of`]: round trips of these lengths, out and back, to a counter with the
+    /// Returns input for [`crate::ClockOffset::of`]: round trips of these lengths, out and back, to a counter with the
     /// given lead at each.
     pub fn round_trips(&self, ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Vec<[u64; 3]> {
         let trip = |(number, &(out_ns, back_ns))| {

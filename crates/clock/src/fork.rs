@@ -9,11 +9,11 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// The process in which an object was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Birthplace(u64);
+pub struct ForkGeneration(u64);
 
-impl Birthplace {
+impl ForkGeneration {
     /// Returns this process.
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         static IS_ASKED: AtomicBool = AtomicBool::new(false);
         // No `Once`: a fork in the middle of it would wait for a thread that stayed with its parent. Threads that
         // arrive at the same time each register, and a fork then counts twice, which does no harm.
@@ -34,7 +34,7 @@ impl Birthplace {
 
     /// Returns true in a fork of that process.
     #[inline(always)]
-    pub fn is_elsewhere(self) -> bool {
+    pub fn is_forked(self) -> bool {
         // Relaxed: the only thread of a fork has counted it.
         GENERATION.load(Ordering::Relaxed) != self.0
     }

@@ -10,30 +10,30 @@
 //! ```
 
 use crate::clock::Clock;
-use crate::kernel::{Account, Ledger, was_continued};
+use crate::kernel::{SchedulerStats, SchedulerStatsReader, was_continued};
 
 /// Shortest gap of a spinning loop that counts, in nanoseconds: the thread did not run meanwhile.
 pub const HOST_GAP_NS: u64 = 2_000;
 
 /// Number of empty turns between two readings of the clock: some hundred nanoseconds.
-const LOOK_EVERY: u32 = 16;
+const TURNS_PER_CLOCK_READ: u32 = 16;
 
 /// Length from which the kernel is queried about a gap at once: a query takes some microseconds. Shorter gaps are
 /// queried later, many at a time.
-const ASKED_AT_ONCE_NS: i64 = 10_000;
+const IMMEDIATE_QUERY_NS: i64 = 10_000;
 
 /// Time within which the kernel answers, unless the thread was stalled meanwhile.
-const ANSWERED_IN_NS: i64 = 30_000;
+const MAX_QUERY_NS: i64 = 30_000;
 
 /// Max queries in a row: if every answer takes long, another query yields nothing new.
-const MOST_QUESTIONS: u32 = 3;
+const MAX_QUERIES: u32 = 3;
 
 /// Longest time that short gaps wait for their query.
-const ASK_EVERY_NS: i64 = 20_000_000;
+const QUERY_INTERVAL_NS: i64 = 20_000_000;
 
 /// Causes of a gap in a thread's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Cause {
+pub enum GapCause {
     /// An interrupt, or the hypervisor: the thread had its processor all the time, and did not run.
     Host,
     /// Another thread of this machine had the thread's processor.
@@ -41,33 +41,33 @@ pub enum Cause {
     /// The thread's process was stopped by a signal.
     Stopped,
     /// The thread slept, though it had only polled for work: in a page fault, or in its transport.
-    Own,
+    Voluntary,
     /// Unknown.
     #[default]
-    Untold,
+    Unknown,
 }
 
-impl Cause {
+impl GapCause {
     /// All causes; a cause's index is its code in files.
-    pub const ALL: [Self; 5] = [Self::Host, Self::Preempted, Self::Stopped, Self::Own, Self::Untold];
+    pub const ALL: [Self; 5] = [Self::Host, Self::Preempted, Self::Stopped, Self::Voluntary, Self::Unknown];
 
     /// Returns the cause of a gap of this length between two accounts of its thread.
-    pub fn of(gap_ns: u64, before: Option<Account>, after: Option<Account>, stopped: bool) -> Self {
+    pub fn of(gap_ns: u64, before: Option<SchedulerStats>, after: Option<SchedulerStats>, stopped: bool) -> Self {
         /// Divisor of a gap's length: a shorter wait does not explain the gap, because a short thread ran behind an
         /// interrupt.
-        const LEAST_SHARE: u64 = 10;
+        const MIN_WAIT_DIVISOR: u64 = 10;
         if stopped {
             return Self::Stopped;
         }
-        let (Some(before), Some(after)) = (before, after) else { return Self::Untold };
-        if !before.is_switched(&after) {
+        let (Some(before), Some(after)) = (before, after) else { return Self::Unknown };
+        if !before.has_switched(&after) {
             return Self::Host;
         }
         let waited_ns = after.waited_ns.zip(before.waited_ns).map(|(after, before)| after.saturating_sub(before));
         match waited_ns {
-            None => Self::Untold,
-            Some(waited_ns) if waited_ns.saturating_mul(LEAST_SHARE) >= gap_ns => Self::Preempted,
-            Some(_) if after.voluntary != before.voluntary => Self::Own,
+            None => Self::Unknown,
+            Some(waited_ns) if waited_ns.saturating_mul(MIN_WAIT_DIVISOR) >= gap_ns => Self::Preempted,
+            Some(_) if after.voluntary != before.voluntary => Self::Voluntary,
             Some(_) => Self::Host,
         }
     }
@@ -75,19 +75,19 @@ impl Cause {
 
 /// A period in which a thread was ready to run and did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
+pub struct SchedulingGap {
     /// The last moment at which the thread ran, in ticks.
     pub from: u64,
     /// The next moment at which the thread ran, in ticks.
     pub to: u64,
     /// The cause of the gap.
-    pub cause: Cause,
+    pub cause: GapCause,
 }
 
 /// Detector of gaps between two empty turns of a spinning thread, and between an empty turn and the work found next:
 /// in between the thread only polled for work, so that a gap during work never counts.
 #[derive(Debug)]
-pub struct Gaps<C> {
+pub struct GapDetector<C> {
     clock: C,
     threshold: u64,
     /// Set if turns are calls to the kernel.
@@ -97,20 +97,20 @@ pub struct Gaps<C> {
     turns: u32,
     /// The shortest time between two readings: the cost of the turns themselves, which may include a system call each.
     usual: u64,
-    found: Found,
+    recorder: GapRecorder,
 }
 
-impl<C: Clock> Gaps<C> {
+impl<C: Clock> GapDetector<C> {
     /// Makes a detector of gaps from [`HOST_GAP_NS`] on, for the thread that runs the turns.
     pub fn new(clock: C) -> Self {
         let threshold = clock.calibration().ticks_of_ns(HOST_GAP_NS);
-        let found = Found::default();
-        Self { clock, threshold, are_calls: false, last_empty: None, turns: 0, usual: u64::MAX, found }
+        let found = GapRecorder::default();
+        Self { clock, threshold, are_calls: false, last_empty: None, turns: 0, usual: u64::MAX, recorder: found }
     }
 
     /// Sets whether turns are calls to the kernel. A long call may be work in the kernel, so no gap in it is
     /// attributed to the host; the stops, waits and sleeps that the kernel reports still count.
-    pub fn of_calls(self, are_calls: bool) -> Self {
+    pub fn with_kernel_calls(self, are_calls: bool) -> Self {
         Self { are_calls, ..self }
     }
 
@@ -124,24 +124,24 @@ impl<C: Clock> Gaps<C> {
     #[inline(always)]
     pub fn empty_turn(&mut self) {
         self.turns += 1;
-        if self.turns.is_multiple_of(LOOK_EVERY) {
-            self.look();
+        if self.turns.is_multiple_of(TURNS_PER_CLOCK_READ) {
+            self.check_clock();
         }
     }
 
     #[inline(never)]
-    fn look(&mut self) {
+    fn check_clock(&mut self) {
         let now = self.clock.ticks();
         let Some(from) = self.last_empty else {
-            self.found.begin(now);
+            self.recorder.begin(now);
             self.last_empty = Some(now);
             return;
         };
         let gap_from = self.gap_from(from, now);
         self.usual = self.usual.min(now.saturating_sub(from));
         self.last_empty = Some(match gap_from {
-            Some(from) => self.found.note(&self.clock, from, now),
-            None => self.found.ask_if_due(&self.clock, now),
+            Some(from) => self.recorder.note(&self.clock, from, now),
+            None => self.recorder.query_if_due(&self.clock, now),
         });
     }
 
@@ -159,7 +159,7 @@ impl<C: Clock> Gaps<C> {
         if let Some(from) = self.last_empty
             && let Some(from) = self.gap_from(from, seen)
         {
-            self.found.note_one(&self.clock, from, seen);
+            self.recorder.note_one(&self.clock, from, seen);
         }
         self.busy_turn();
     }
@@ -175,48 +175,48 @@ impl<C: Clock> Gaps<C> {
     /// its start, even where it found work right afterwards; none where the kernel does not report it, or before the
     /// first reading of the clock.
     pub fn waited_ns(&self) -> Option<u64> {
-        self.found.ledger.as_ref()?.account()?.waited_ns
+        self.recorder.stats_reader.as_ref()?.account()?.waited_ns
     }
 
     /// Returns the gaps found.
-    pub fn into_found(self) -> Vec<Gap> {
-        let mut gaps = self.found.into_gaps();
-        gaps.retain(|gap| !self.are_calls || gap.cause != Cause::Host);
+    pub fn into_gaps(self) -> Vec<SchedulingGap> {
+        let mut gaps = self.recorder.into_gaps();
+        gaps.retain(|gap| !self.are_calls || gap.cause != GapCause::Host);
         gaps
     }
 }
 
 /// Gaps, and the kernel's accounts of them.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    gaps: Vec<Gap>,
+pub(crate) struct GapRecorder {
+    gaps: Vec<SchedulingGap>,
     /// Index of the first gap that the kernel was not queried about.
-    asked: usize,
-    asked_at: u64,
-    account: Option<Account>,
-    ledger: Option<Ledger>,
+    queried: usize,
+    queried_at: u64,
+    last_stats: Option<SchedulerStats>,
+    stats_reader: Option<SchedulerStatsReader>,
     /// Set if the thread sleeps in its calls between the spins: a voluntary switch then explains no gap.
     calls_sleep: bool,
 }
 
-impl Found {
+impl GapRecorder {
     /// Makes the list for a thread whose calls may sleep, and which only spins in its gaps.
-    pub(crate) fn of_a_caller() -> Self {
+    pub(crate) fn for_blocking_calls() -> Self {
         Self { calls_sleep: true, ..Self::default() }
     }
 
     #[cfg(test)]
-    pub(crate) fn planted(gaps: Vec<Gap>) -> Self {
+    pub(crate) fn planted(gaps: Vec<SchedulingGap>) -> Self {
         Self { gaps, ..Self::default() }
     }
 
     /// Begins an account of the calling thread, once; returns true if it did, which took time.
     pub(crate) fn begin(&mut self, now: u64) -> bool {
-        let begins = self.ledger.is_none();
+        let begins = self.stats_reader.is_none();
         if begins {
             self.gaps.reserve(1 << 16);
-            self.ledger = Some(Ledger::of_this_thread());
-            self.ask(Ledger::account, now);
+            self.stats_reader = Some(SchedulerStatsReader::of_this_thread());
+            self.query(SchedulerStatsReader::account, now);
         }
         begins
     }
@@ -224,14 +224,14 @@ impl Found {
     /// Notes a gap, and queries the kernel if it is long. Returns the time from which the next gap counts.
     pub(crate) fn note(&mut self, clock: &impl Clock, from: u64, to: u64) -> u64 {
         let (mut from, mut to) = (from, to);
-        for _ in 0..MOST_QUESTIONS {
+        for _ in 0..MAX_QUERIES {
             if !self.note_one(clock, from, to) {
-                return self.ask_if_due(clock, to);
+                return self.query_if_due(clock, to);
             }
             // The microseconds of the query are no gap. But a thread can be stopped or preempted in a call to the
             // kernel too, and is so more often there.
             let now = clock.ticks();
-            if clock.ns_between(to, now) < ANSWERED_IN_NS {
+            if clock.ns_between(to, now) < MAX_QUERY_NS {
                 return now;
             }
             (from, to) = (to, now);
@@ -243,62 +243,62 @@ impl Found {
     #[cold]
     fn note_one(&mut self, clock: &impl Clock, from: u64, to: u64) -> bool {
         let ns = clock.ns_between(from, to);
-        if ns < ASKED_AT_ONCE_NS {
-            self.gaps.push(Gap { from, to, cause: Cause::Untold });
+        if ns < IMMEDIATE_QUERY_NS {
+            self.gaps.push(SchedulingGap { from, to, cause: GapCause::Unknown });
             return false;
         }
-        let before = self.account;
-        self.ask(Ledger::account, to);
-        let cause = Cause::of(ns.unsigned_abs(), before, self.account, was_continued());
-        self.gaps.push(Gap { from, to, cause });
-        self.asked = self.gaps.len();
+        let before = self.last_stats;
+        self.query(SchedulerStatsReader::account, to);
+        let cause = GapCause::of(ns.unsigned_abs(), before, self.last_stats, was_continued());
+        self.gaps.push(SchedulingGap { from, to, cause });
+        self.queried = self.gaps.len();
         true
     }
 
     /// Notes that the process was stopped meanwhile, if it was.
     pub(crate) fn note_if_stopped(&mut self, from: u64, to: u64) {
         if was_continued() {
-            self.gaps.push(Gap { from, to, cause: Cause::Stopped });
+            self.gaps.push(SchedulingGap { from, to, cause: GapCause::Stopped });
         }
     }
 
     /// Queries the kernel about short gaps if the last query was long ago. Returns the time from which the next gap
     /// counts.
-    pub(crate) fn ask_if_due(&mut self, clock: &impl Clock, now: u64) -> u64 {
-        if self.asked == self.gaps.len() || clock.ns_between(self.asked_at, now) < ASK_EVERY_NS {
+    pub(crate) fn query_if_due(&mut self, clock: &impl Clock, now: u64) -> u64 {
+        if self.queried == self.gaps.len() || clock.ns_between(self.queried_at, now) < QUERY_INTERVAL_NS {
             return now;
         }
-        self.ask(Ledger::switches, now);
+        self.query(SchedulerStatsReader::switches, now);
         let answered = clock.ticks();
-        if clock.ns_between(now, answered) < ANSWERED_IN_NS { answered } else { self.note(clock, now, answered) }
+        if clock.ns_between(now, answered) < MAX_QUERY_NS { answered } else { self.note(clock, now, answered) }
     }
 
     /// Attributes the open short gaps to the host if the thread had its processor all the time since the last query;
     /// otherwise any of them may have another cause.
-    fn ask(&mut self, how: fn(&Ledger) -> Option<Account>, now: u64) {
-        let mut after = self.ledger.as_ref().and_then(how);
+    fn query(&mut self, how: fn(&SchedulerStatsReader) -> Option<SchedulerStats>, now: u64) {
+        let mut after = self.stats_reader.as_ref().and_then(how);
         if let (true, Some(after)) = (self.calls_sleep, &mut after) {
             after.voluntary = 0;
         }
-        let open = self.gaps[self.asked..].iter_mut().filter(|gap| gap.cause == Cause::Untold);
-        if let (Some(before), Some(after)) = (self.account, &mut after) {
+        let open = self.gaps[self.queried..].iter_mut().filter(|gap| gap.cause == GapCause::Unknown);
+        if let (Some(before), Some(after)) = (self.last_stats, &mut after) {
             // A query without the wait time keeps the value of the last query.
             after.waited_ns = after.waited_ns.or(before.waited_ns);
-            if !before.is_switched(after) {
-                open.for_each(|gap| gap.cause = Cause::Host);
+            if !before.has_switched(after) {
+                open.for_each(|gap| gap.cause = GapCause::Host);
             }
         }
-        (self.asked, self.asked_at, self.account) = (self.gaps.len(), now, after);
+        (self.queried, self.queried_at, self.last_stats) = (self.gaps.len(), now, after);
     }
 
     /// Returns the gaps found, the last first.
-    pub(crate) fn latest(&self) -> impl Iterator<Item = &Gap> {
+    pub(crate) fn latest(&self) -> impl Iterator<Item = &SchedulingGap> {
         self.gaps.iter().rev()
     }
 
     /// Queries the kernel about the open gaps, and returns all gaps found.
-    pub(crate) fn into_gaps(mut self) -> Vec<Gap> {
-        self.ask(Ledger::switches, self.asked_at);
+    pub(crate) fn into_gaps(mut self) -> Vec<SchedulingGap> {
+        self.query(SchedulerStatsReader::switches, self.queried_at);
         self.gaps
     }
 }
@@ -309,27 +309,27 @@ mod tests {
 
     #[test]
     fn a_gap_has_the_cause_that_the_accounts_tell() {
-        let account = |voluntary, involuntary, waited_ns| Some(Account { voluntary, involuntary, waited_ns });
+        let account = |voluntary, involuntary, waited_ns| Some(SchedulerStats { voluntary, involuntary, waited_ns });
         let before = account(5, 7, Some(1_000));
         for (after, stopped, cause) in [
-            (account(5, 7, Some(1_000)), false, Cause::Host),
+            (account(5, 7, Some(1_000)), false, GapCause::Host),
             // A short thread behind an interrupt does not explain 5 ms.
-            (account(5, 8, Some(21_000)), false, Cause::Host),
-            (account(5, 8, Some(4_900_000)), false, Cause::Preempted),
-            (account(6, 7, Some(3_000)), false, Cause::Own),
-            (account(6, 7, Some(3_000)), true, Cause::Stopped),
-            (account(5, 8, None), false, Cause::Untold),
-            (None, false, Cause::Untold),
+            (account(5, 8, Some(21_000)), false, GapCause::Host),
+            (account(5, 8, Some(4_900_000)), false, GapCause::Preempted),
+            (account(6, 7, Some(3_000)), false, GapCause::Voluntary),
+            (account(6, 7, Some(3_000)), true, GapCause::Stopped),
+            (account(5, 8, None), false, GapCause::Unknown),
+            (None, false, GapCause::Unknown),
         ] {
-            assert_eq!(Cause::of(5_000_000, before, after, stopped), cause, "{after:?}");
-            assert_eq!(Cause::of(5_000_000, None, after, false), Cause::Untold);
+            assert_eq!(GapCause::of(5_000_000, before, after, stopped), cause, "{after:?}");
+            assert_eq!(GapCause::of(5_000_000, None, after, false), GapCause::Unknown);
         }
     }
 
     #[test]
     fn turns_that_always_take_long_are_no_gaps() {
         let clock = crate::SimulatedClock::at(1_000);
-        let mut gaps = Gaps::new(clock.clone());
+        let mut gaps = GapDetector::new(clock.clone());
         let mut turn = |ns| {
             clock.advance(ns);
             gaps.empty_turn();
@@ -337,15 +337,15 @@ mod tests {
         (0..640).for_each(|_| turn(500));
         turn(50_000);
         (0..640).for_each(|_| turn(500));
-        let found: Vec<u64> = gaps.into_found().iter().map(|gap| gap.to - gap.from).collect();
+        let found: Vec<u64> = gaps.into_gaps().iter().map(|gap| gap.to - gap.from).collect();
         assert_eq!(found, [49_500]);
     }
 
     #[test]
     fn a_gap_that_ends_with_work_is_one_and_the_work_is_none() {
         let clock = crate::SimulatedClock::at(1_000);
-        let mut gaps = Gaps::new(clock.clone());
-        let idles = |gaps: &mut Gaps<crate::SimulatedClock>| {
+        let mut gaps = GapDetector::new(clock.clone());
+        let idles = |gaps: &mut GapDetector<crate::SimulatedClock>| {
             (0..64).for_each(|_| {
                 clock.advance(10);
                 gaps.empty_turn();
@@ -361,18 +361,19 @@ mod tests {
         // With only work in between, there is no idle time that could have a gap.
         clock.advance(500_000);
         gaps.found_work(clock.ticks());
-        let found: Vec<u64> = gaps.into_found().iter().map(|gap| gap.to - gap.from).collect();
+        let found: Vec<u64> = gaps.into_gaps().iter().map(|gap| gap.to - gap.from).collect();
         assert_eq!(found, [7_999_840, 3_999_840]);
     }
 
     #[test]
     fn a_call_to_the_kernel_that_takes_long_is_not_the_hosts() {
         let found = |are_calls| {
-            let gaps = Cause::ALL.map(|cause| Gap { from: 0, to: 10, cause }).to_vec();
-            let gaps = Gaps { found: Found::planted(gaps), ..Gaps::new(crate::SimulatedClock::at(0)) };
-            gaps.of_calls(are_calls).into_found().iter().map(|gap| gap.cause).collect::<Vec<_>>()
+            let gaps = GapCause::ALL.map(|cause| SchedulingGap { from: 0, to: 10, cause }).to_vec();
+            let gaps =
+                GapDetector { recorder: GapRecorder::planted(gaps), ..GapDetector::new(crate::SimulatedClock::at(0)) };
+            gaps.with_kernel_calls(are_calls).into_gaps().iter().map(|gap| gap.cause).collect::<Vec<_>>()
         };
-        assert_eq!(found(false), Cause::ALL);
-        assert_eq!(found(true), Cause::ALL[1..]);
+        assert_eq!(found(false), GapCause::ALL);
+        assert_eq!(found(true), GapCause::ALL[1..]);
     }
 }

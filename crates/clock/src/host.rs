@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::calibration::{Calibration, CalibrationError, Source, host_calibration};
+use crate::calibration::{Calibration, CalibrationError, ClockSource, host_calibration};
 use crate::clock::Clock;
 use crate::counter;
 use crate::once::SetOnce;
@@ -25,10 +25,10 @@ impl HostClock {
                 // SAFETY: geteuid has no preconditions.
                 let user = unsafe { libc::geteuid() };
                 let found = host_calibration(Path::new("/dev/shm/tickpath-clock"), user)?;
-                CALIBRATION.get_or_make(|| found)
+                CALIBRATION.get_or_init(|| found)
             }
         };
-        Ok(Self { calibration, tsc: calibration.source() == Some(Source::Tsc) })
+        Ok(Self { calibration, tsc: calibration.source() == Some(ClockSource::Tsc) })
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 /// The kernel's counts for a thread since its start. The difference of two accounts shows why the thread stalled in
 /// between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Account {
+pub struct SchedulerStats {
     /// Number of times that the thread gave its processor away.
     pub voluntary: u64,
     /// Number of times that the thread was preempted for another thread.
@@ -16,9 +16,9 @@ pub struct Account {
     pub waited_ns: Option<u64>,
 }
 
-impl Account {
+impl SchedulerStats {
     /// Returns whether the thread was off its processor between this account and a later one.
-    pub(crate) fn is_switched(&self, later: &Self) -> bool {
+    pub(crate) fn has_switched(&self, later: &Self) -> bool {
         (self.voluntary, self.involuntary) != (later.voluntary, later.involuntary)
     }
 }
@@ -28,24 +28,24 @@ impl Account {
 pub fn cpu_ns(pid: u32) -> u64 {
     let (mut clock, mut used) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
     // SAFETY: both places are valid ones for the results.
-    let is_told =
+    let is_known =
         unsafe { libc::clock_getcpuclockid(pid as i32, &mut clock) == 0 && libc::clock_gettime(clock, &mut used) == 0 };
-    if is_told { used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64 } else { 0 }
+    if is_known { used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64 } else { 0 }
 }
 
 /// Reader of the account of the thread that made it.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct SchedulerStatsReader {
     run_delay: Option<File>,
 }
 
-impl Ledger {
+impl SchedulerStatsReader {
     pub(crate) fn of_this_thread() -> Self {
         Self { run_delay: File::open("/proc/thread-self/schedstat").ok() }
     }
 
     /// Reads only the switches: one system call, about a microsecond. None where the kernel does not count them.
-    pub(crate) fn switches(&self) -> Option<Account> {
+    pub(crate) fn switches(&self) -> Option<SchedulerStats> {
         // SAFETY: a usage is plain numbers, for which zero is valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: the place is a valid one for the result.
@@ -53,7 +53,7 @@ impl Ledger {
         let (voluntary, involuntary) = (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64);
         // Zero switches are valid for a thread that never left its processor; if the wait time is missing too, the
         // kernel keeps no counts.
-        (result == 0 && (voluntary + involuntary > 0 || self.run_delay.is_some())).then_some(Account {
+        (result == 0 && (voluntary + involuntary > 0 || self.run_delay.is_some())).then_some(SchedulerStats {
             voluntary,
             involuntary,
             waited_ns: None,
@@ -61,8 +61,8 @@ impl Ledger {
     }
 
     /// Reads the whole account: some microseconds.
-    pub(crate) fn account(&self) -> Option<Account> {
-        Some(Account { waited_ns: self.run_delay_ns(), ..self.switches()? })
+    pub(crate) fn account(&self) -> Option<SchedulerStats> {
+        Some(SchedulerStats { waited_ns: self.run_delay_ns(), ..self.switches()? })
     }
 
     /// Reads the second number of `schedstat`.
@@ -75,12 +75,12 @@ impl Ledger {
 
 /// Keeps the signal of a resume after a stop (`SIGCONT`) pending for the threads of this process that check for it.
 /// Called by the first thread of a process, before it starts others; spawned processes call it themselves.
-pub fn notice_stops() {
+pub fn track_stops() {
     // SAFETY: the set is filled before it is used; the call changes the mask of the calling thread alone.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &continuation(), std::ptr::null_mut()) };
 }
 
-/// Returns whether this process was stopped and resumed since the last call. False where [`notice_stops`] was not
+/// Returns whether this process was stopped and resumed since the last call. False where [`track_stops`] was not
 /// called.
 pub(crate) fn was_continued() -> bool {
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -9,12 +9,11 @@
 //! Two processes that calibrate for themselves drift apart by milliseconds an hour; so the first process of a user in
 //! a boot takes root's rate or measures the rate, and all others of that user read it (`calibration.rs`). Where the
 //! processor has no invariant counter the clock is the operating system's, with a tick of a nanosecond, and its
-//! [`Source`] is `Os`.
+//! [`ClockSource`] is `Os`.
 //!
 //! Only this crate may read time, sleep, or call the scheduler.
 
 mod adaptive;
-mod bucket;
 mod calibration;
 mod clock;
 mod counter;
@@ -29,26 +28,27 @@ mod once;
 mod pace;
 mod quota;
 mod schedule;
+mod token_bucket;
 mod wait;
 mod wake_up;
 
 pub use adaptive::AdaptiveWait;
-pub use bucket::{Bucket, Rate};
-pub use calibration::{Calibration, CalibrationError, Source, utc_ns};
+pub use calibration::{Calibration, CalibrationError, ClockSource, utc_ns};
 pub use clock::{Clock, SimulatedClock};
 pub use date::{rfc3339, utc_day};
-pub use fork::Birthplace;
-pub use gap::{Cause, Gap, Gaps, HOST_GAP_NS};
+pub use fork::ForkGeneration;
+pub use gap::{GapCause, GapDetector, HOST_GAP_NS, SchedulingGap};
 pub use host::HostClock;
-pub use kernel::{Account, cpu_ns, notice_stops};
-pub use logout::AtLogout;
-pub use offset::Offset;
+pub use kernel::{SchedulerStats, cpu_ns, track_stops};
+pub use logout::LogoutCleanup;
+pub use offset::ClockOffset;
 pub use once::SetOnce;
-pub use pace::{Lateness, Pacer, Rest};
+pub use pace::{IdleAction, Lateness, Pacer};
 pub use quota::{CpuQuota, ReadFile};
 pub use schedule::{
-    ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,
-    settle,
+    ParsePriorityError, Priority, ScheduleError, apply_schedule, cpus, end_with_parent, pin_to_cpu, set_priority,
+    set_timer_slack,
 };
+pub use token_bucket::{RequestRate, TokenBucket};
 pub use wait::{ParseWaitError, Wait, relax, sleep_ns, yield_now};
-pub use wake_up::{WakeUp, WakeUps};
+pub use wake_up::{WakeUpCost, WakeUpSamples};

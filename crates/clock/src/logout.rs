@@ -26,14 +26,14 @@ const FIRST_USER: u32 = 1000;
 
 /// The fate of a user's files in `/dev/shm` at its logout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtLogout {
+pub enum LogoutCleanup {
     /// The files stay, with the reason.
     Kept(&'static str),
     /// systemd removes them.
     Removed,
 }
 
-impl AtLogout {
+impl LogoutCleanup {
     /// Damage to running programs.
     pub const DAMAGE: &str = "systemd removes what this user has in /dev/shm when its last session ends: logs that are in \
                               use lose their names, and nobody else finds them";
@@ -106,13 +106,13 @@ mod tests {
 
     use super::*;
 
-    fn of(user: u32, files: &[(&str, &str)]) -> AtLogout {
+    fn of(user: u32, files: &[(&str, &str)]) -> LogoutCleanup {
         let files: BTreeMap<&str, &str> = files.iter().copied().collect();
         let names = |folder: &str| {
             let inside = files.keys().filter_map(|path| path.strip_prefix(folder)?.strip_prefix('/'));
             inside.filter_map(|rest| rest.split('/').next()).map(str::to_owned).collect()
         };
-        AtLogout::read(user, &|path| files.get(path).map(|&text| text.to_owned()), &names)
+        LogoutCleanup::read(user, &|path| files.get(path).map(|&text| text.to_owned()), &names)
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
             (1000, &[RUNS, PASSWD, ("/var/lib/systemd/linger/ann", "")], Some("this user lingers")),
             (1001, &[RUNS, PASSWD, ("/var/lib/systemd/linger/ann", "")], None),
         ] {
-            let expected = kept.map_or(AtLogout::Removed, AtLogout::Kept);
+            let expected = kept.map_or(LogoutCleanup::Removed, LogoutCleanup::Kept);
             assert_eq!(of(user, files), expected, "user {user}, {files:?}");
         }
     }

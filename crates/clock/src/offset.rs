@@ -9,7 +9,7 @@ use crate::calibration::Calibration;
 
 /// Offset of another processor's counter from this processor's, in nanoseconds, as two bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offset {
+pub struct ClockOffset {
     /// Lower bound; negative where the other counter may be behind.
     pub low_ns: i64,
     /// Upper bound.
@@ -18,7 +18,7 @@ pub struct Offset {
     pub stepped_back: bool,
 }
 
-impl Offset {
+impl ClockOffset {
     /// Computes the bounds from round trips: for each the stamp here, the stamp there and the stamp here again, in
     /// ticks and in the order in which they were taken. None without a round trip.
     pub fn of(trips: &[[u64; 3]], calibration: &Calibration) -> Option<Self> {
@@ -59,9 +59,9 @@ mod tests {
     use crate::SimulatedClock;
     use proptest::prelude::*;
 
-    fn offset(ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Offset {
+    fn offset(ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> ClockOffset {
         let trips = SimulatedClock::at(1_000_000).round_trips(ways_ns, ahead_ns);
-        Offset::of(&trips, &Calibration::nanoseconds()).unwrap()
+        ClockOffset::of(&trips, &Calibration::nanoseconds()).unwrap()
     }
 
     proptest! {
@@ -86,14 +86,14 @@ mod tests {
 
     #[test]
     fn counters_are_apart_only_if_a_second_measurement_says_so_too() {
-        let between = |low_ns, high_ns| Offset { low_ns, high_ns, stepped_back: false };
+        let between = |low_ns, high_ns| ClockOffset { low_ns, high_ns, stepped_back: false };
         for (first, second, apart, stepped_back) in [
             (between(4, 44), between(-20, 30), false, false),
             (between(4, 44), between(5, 40), true, false),
             (between(1_900, 2_100), between(1_950, 2_050), true, false),
             // The counter was 2 µs ahead, and is no longer.
             (between(1_900, 2_100), between(-50, 50), true, true),
-            (Offset { stepped_back: true, ..between(-50, 50) }, between(-50, 50), true, true),
+            (ClockOffset { stepped_back: true, ..between(-50, 50) }, between(-50, 50), true, true),
         ] {
             let found = first.confirmed_by(second);
             assert_eq!((found.is_apart(), found.stepped_back), (apart, stepped_back), "{first:?}, {second:?}");
@@ -105,6 +105,6 @@ mod tests {
         let ways = [(100, 100); 20];
         assert!(offset(&ways, |trip| if trip < 10 { 0 } else { -1_000 }).stepped_back);
         assert!(!offset(&ways, |_| 0).stepped_back);
-        assert_eq!(Offset::of(&[], &Calibration::nanoseconds()), None);
+        assert_eq!(ClockOffset::of(&[], &Calibration::nanoseconds()), None);
     }
 }

@@ -26,12 +26,12 @@ impl<T: Send + Sync + 'static> SetOnce<T> {
     /// Returns the value, if there is one by now.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: it is null, or leaked by `get_or_make`, and never changed or freed. Pairs with the release there.
+        // SAFETY: it is null, or leaked by `get_or_init`, and never changed or freed. Pairs with the release there.
         unsafe { self.value.load(Ordering::Acquire).as_ref() }
     }
 
     /// Returns the value; if there is none, makes and sets it, unless another thread is faster.
-    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &'static T {
+    pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &'static T {
         if let Some(found) = self.get() {
             return found;
         }
@@ -67,7 +67,7 @@ mod tests {
         let found: Vec<&usize> = std::thread::scope(|scope| {
             let come = |number: usize| {
                 start.wait();
-                VALUE.get_or_make(|| number)
+                VALUE.get_or_init(|| number)
             };
             let comers: Vec<_> = (0..8).map(|number| scope.spawn(move || come(number))).collect();
             comers.into_iter().map(|comer| comer.join().unwrap()).collect()

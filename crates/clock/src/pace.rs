@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use crate::gap::{Found, HOST_GAP_NS};
-use crate::{Cause, Clock, Gap, Wait, relax, sleep_ns, yield_now};
+use crate::gap::{GapRecorder, HOST_GAP_NS};
+use crate::{Clock, GapCause, SchedulingGap, Wait, relax, sleep_ns, yield_now};
 
 /// Time before an intended time from which a pacer no longer yields the processor: longer than a yield takes to return
 /// on a shared core.
@@ -16,7 +16,7 @@ const NEAR_NS: u64 = 500;
 const SLEEP_MARGIN_NS: u64 = 200_000;
 
 /// Shortest call or sleep that may have been a stop of the whole process.
-const LEAST_STOP_NS: u64 = 100_000;
+const MIN_STOP_NS: u64 = 100_000;
 
 /// A clock-driven sender's wait for intended times.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Pacer<C> {
     stop: u64,
     /// The last reading of the clock.
     last: Option<u64>,
-    found: Found,
+    recorder: GapRecorder,
 }
 
 impl<C: Clock> Pacer<C> {
@@ -39,15 +39,15 @@ impl<C: Clock> Pacer<C> {
     pub fn new(clock: C, wait: Wait) -> Self {
         let ticks = |ns| clock.calibration().ticks_of_ns(ns);
         let [spin, margin, near] = [SPIN_NS, SLEEP_MARGIN_NS, NEAR_NS].map(ticks);
-        let [gap, stop] = [HOST_GAP_NS, LEAST_STOP_NS].map(ticks);
-        Self { clock, wait, spin, margin, near, gap, stop, last: None, found: Found::of_a_caller() }
+        let [gap, stop] = [HOST_GAP_NS, MIN_STOP_NS].map(ticks);
+        Self { clock, wait, spin, margin, near, gap, stop, last: None, recorder: GapRecorder::for_blocking_calls() }
     }
 
     /// Waits until `intended` (ticks), and returns the ticks then; at once if the time has passed.
     #[inline]
     pub fn until(&mut self, intended: u64) -> u64 {
-        let Ok(now) = self.until_beside(intended, |rest| {
-            rest.take();
+        let Ok(now) = self.until_with_work(intended, |rest| {
+            rest.perform();
             Ok::<_, Infallible>(false)
         });
         now
@@ -56,14 +56,18 @@ impl<C: Clock> Pacer<C> {
     /// Waits like [`Self::until`], for a thread that has other work meanwhile: `turn` does some and returns true, or
     /// takes the rest. No turn begins shortly before the time.
     #[inline]
-    pub fn until_beside<E>(&mut self, intended: u64, mut turn: impl FnMut(Rest) -> Result<bool, E>) -> Result<u64, E> {
+    pub fn until_with_work<E>(
+        &mut self,
+        intended: u64,
+        mut turn: impl FnMut(IdleAction) -> Result<bool, E>,
+    ) -> Result<u64, E> {
         // Set if only spinning lies between the last reading and the next.
         let mut has_spun = false;
         loop {
             let mut now = self.clock.ticks();
             let since_last = self.last.map_or(0, |last| now.saturating_sub(last));
             if since_last > self.gap {
-                now = self.stood_still(now, since_last, has_spun);
+                now = self.note_delay(now, since_last, has_spun);
             }
             self.last = Some(now);
             let left = intended.wrapping_sub(now) as i64;
@@ -72,34 +76,34 @@ impl<C: Clock> Pacer<C> {
             }
             let rest = match self.wait {
                 wait if wait.sleeps() && left as u64 > self.margin => {
-                    Rest::Sleep(self.clock.calibration().ns(left - self.margin as i64) as u64)
+                    IdleAction::Sleep(self.clock.calibration().ns(left - self.margin as i64) as u64)
                 }
-                wait if wait != Wait::Busy && left as u64 > self.spin => Rest::Yield,
-                _ if left as u64 > self.near => Rest::Spin,
+                wait if wait != Wait::Busy && left as u64 > self.spin => IdleAction::Yield,
+                _ if left as u64 > self.near => IdleAction::Spin,
                 // The last stretch is without pauses: a pause takes as long as a message's whole way.
                 _ => {
                     has_spun = true;
                     continue;
                 }
             };
-            if rest == Rest::Spin && self.found.begin(now) {
+            if rest == IdleAction::Spin && self.recorder.begin(now) {
                 // The pacer's own query is no gap.
                 self.last = Some(self.clock.ticks());
             }
             let has_worked = turn(rest)?;
-            has_spun = rest == Rest::Spin && !has_worked;
+            has_spun = rest == IdleAction::Spin && !has_worked;
         }
     }
 
     /// Notes a delay: in a spin it is a gap; in a call, in a sleep or behind a yield only a stop of the whole process
     /// can be detected. Returns the time from which the next gap counts.
     #[cold]
-    fn stood_still(&mut self, now: u64, ticks: u64, has_spun: bool) -> u64 {
+    fn note_delay(&mut self, now: u64, ticks: u64, has_spun: bool) -> u64 {
         if has_spun {
-            return self.found.note(&self.clock, now - ticks, now);
+            return self.recorder.note(&self.clock, now - ticks, now);
         }
         if ticks > self.stop {
-            self.found.note_if_stopped(now - ticks, now);
+            self.recorder.note_if_stopped(now - ticks, now);
         }
         now
     }
@@ -108,26 +112,26 @@ impl<C: Clock> Pacer<C> {
     /// account shows it: the generator's own lateness.
     #[inline]
     pub fn own_lateness_ns(&self, due: u64, actual: u64) -> u64 {
-        let own = actual.saturating_sub(due).saturating_sub(self.held_up(due, actual));
+        let own = actual.saturating_sub(due).saturating_sub(self.host_delay(due, actual));
         self.clock.calibration().ns(own as i64) as u64
     }
 
     /// Returns the host's share of the time from `from` to `to`, in ticks.
     #[inline]
-    fn held_up(&self, from: u64, to: u64) -> u64 {
-        let since = self.found.latest().take_while(|gap| gap.to > from).filter(|gap| gap.cause == Cause::Host);
+    fn host_delay(&self, from: u64, to: u64) -> u64 {
+        let since = self.recorder.latest().take_while(|gap| gap.to > from).filter(|gap| gap.cause == GapCause::Host);
         since.map(|gap| gap.to.min(to).saturating_sub(gap.from.max(from))).sum()
     }
 
     /// Returns the gaps in the pacer's run, with their causes.
-    pub fn into_found(self) -> Vec<Gap> {
-        self.found.into_gaps()
+    pub fn into_gaps(self) -> Vec<SchedulingGap> {
+        self.recorder.into_gaps()
     }
 }
 
 /// A moment's rest of a thread without work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum IdleAction {
     /// Looks again at once.
     Spin,
     /// Gives the processor away.
@@ -136,10 +140,10 @@ pub enum Rest {
     Sleep(u64),
 }
 
-impl Rest {
+impl IdleAction {
     /// Takes the rest.
     #[inline]
-    pub fn take(self) {
+    pub fn perform(self) {
         match self {
             Self::Spin => relax(),
             Self::Yield => yield_now(),
@@ -177,15 +181,15 @@ mod tests {
 
     #[test]
     fn only_the_hosts_part_of_a_delay_is_excused() {
-        let gap = |from, to, cause| Gap { from, to, cause };
+        let gap = |from, to, cause| SchedulingGap { from, to, cause };
         let gaps = vec![
-            gap(100, 200, Cause::Host),
-            gap(300, 400, Cause::Preempted),
-            gap(450, 480, Cause::Untold),
-            gap(500, 600, Cause::Host),
-            gap(700, 800, Cause::Stopped),
+            gap(100, 200, GapCause::Host),
+            gap(300, 400, GapCause::Preempted),
+            gap(450, 480, GapCause::Unknown),
+            gap(500, 600, GapCause::Host),
+            gap(700, 800, GapCause::Stopped),
         ];
-        let pacer = Pacer { found: Found::planted(gaps), ..Pacer::new(SimulatedClock::at(0), Wait::Busy) };
+        let pacer = Pacer { recorder: GapRecorder::planted(gaps), ..Pacer::new(SimulatedClock::at(0), Wait::Busy) };
         for (from, to, held_up) in [
             (0, 1_000, 200),
             (150, 5_000, 150),
@@ -195,7 +199,7 @@ mod tests {
             (440, 490, 0),
             (600, 900, 0),
         ] {
-            assert_eq!(pacer.held_up(from, to), held_up, "{from} to {to}");
+            assert_eq!(pacer.host_delay(from, to), held_up, "{from} to {to}");
             assert_eq!(pacer.own_lateness_ns(from, to), to - from - held_up, "{from} to {to}");
         }
     }

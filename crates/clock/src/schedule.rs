@@ -88,7 +88,7 @@ pub fn cpus() -> Vec<usize> {
 /// afterwards.
 pub(crate) fn cpus_before_pinning() -> &'static [usize] {
     static CPUS: SetOnce<Vec<usize>> = SetOnce::new();
-    CPUS.get_or_make(cpus)
+    CPUS.get_or_init(cpus)
 }
 
 /// Returns the processor that the calling thread runs on now.
@@ -119,7 +119,7 @@ pub fn pin_to_cpu(cpu: usize) -> Result<(), ScheduleError> {
 }
 
 /// Pins the calling thread, if a processor is given, and sets its priority, if it is not the default.
-pub fn settle(cpu: Option<usize>, priority: Priority) -> Result<(), ScheduleError> {
+pub fn apply_schedule(cpu: Option<usize>, priority: Priority) -> Result<(), ScheduleError> {
     if let Some(cpu) = cpu {
         pin_to_cpu(cpu)?;
     }

@@ -30,14 +30,14 @@ const QUIET_NS: u64 = 250_000;
 const AWAKE_NS: u64 = 50_000;
 
 /// Time that the sleeper waits beyond the waker's limit, in nanoseconds.
-const PATIENCE_NS: u64 = 20_000_000;
+const SLEEP_MARGIN_NS: u64 = 20_000_000;
 
 /// Upper bound for a measurement of this host, in milliseconds.
-const LONGEST_MS: u64 = 50;
+const MAX_MEASURE_MS: u64 = 50;
 
 /// Cost of waking a thread, in nanoseconds: medians.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WakeUp {
+pub struct WakeUpCost {
     /// Duration of the waker's call to the kernel.
     pub call_ns: u64,
     /// From before that call until the thread runs; its CPU has gone idle meanwhile.
@@ -46,40 +46,40 @@ pub struct WakeUp {
     pub awake_ns: Option<u64>,
 }
 
-impl WakeUp {
+impl WakeUpCost {
     /// Returns the wake-up cost of a thread that may run where the calling thread may, by a waker on another CPU if
     /// this process has one; without `awake_ns`. Measured once per process, which takes some milliseconds.
     pub fn of_this_host() -> &'static Self {
-        static MEASURED: SetOnce<WakeUp> = SetOnce::new();
+        static MEASURED: SetOnce<WakeUpCost> = SetOnce::new();
         static IS_MEASURING: AtomicBool = AtomicBool::new(false);
         if MEASURED.get().is_none() && IS_MEASURING.swap(true, Ordering::Relaxed) {
             // Two measurements at once would disturb each other. But this process may be a fork, whose measuring
             // thread stayed with the parent: so the wait is bounded.
-            for _ in 0..LONGEST_MS {
+            for _ in 0..MAX_MEASURE_MS {
                 if MEASURED.get().is_some() {
                     break;
                 }
                 sleep_ns(1_000_000);
             }
         }
-        MEASURED.get_or_make(Self::measure)
+        MEASURED.get_or_init(Self::measure)
     }
 
     /// Measures the wake-up cost anew.
     pub fn measure() -> Self {
         const ROUNDS: usize = 15;
-        const MOST_NS: u64 = 8_000_000;
-        const LEAST: usize = 5;
+        const MAX_NS: u64 = 8_000_000;
+        const MIN_SAMPLES: usize = 5;
         /// Default if the measurement yields too few values.
-        const USUAL: WakeUp = WakeUp { call_ns: 5_000, asleep_ns: 50_000, awake_ns: None };
+        const USUAL: WakeUpCost = WakeUpCost { call_ns: 5_000, asleep_ns: 50_000, awake_ns: None };
         let here = current_cpu();
         let others = cpus_before_pinning().iter().copied().filter(|cpu| Some(*cpu) != here);
         let near = others.min_by_key(|cpu| cpu.abs_diff(here.unwrap_or_default()));
-        let rounds = wake_caller(near, ROUNDS, MOST_NS, None).unwrap_or_default();
+        let rounds = wake_caller(near, ROUNDS, MAX_NS, None).unwrap_or_default();
         // A median of few values may include a stall of the host.
         match rounds.runs_ns.len() {
-            0..LEAST => USUAL,
-            _ => rounds.alone().middle().unwrap_or(USUAL),
+            0..MIN_SAMPLES => USUAL,
+            _ => rounds.into_idle_samples().medians().unwrap_or(USUAL),
         }
     }
 
@@ -92,7 +92,7 @@ impl WakeUp {
     }
 }
 
-impl fmt::Display for WakeUp {
+impl fmt::Display for WakeUpCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let us = |ns: u64| ns as f64 / 1e3;
         let whole = us(self.asleep_ns);
@@ -115,26 +115,26 @@ impl fmt::Display for WakeUp {
 
 /// Wake-ups of a thread on one CPU by a thread on another, in nanoseconds each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WakeUps {
-    /// Values of [`WakeUp::call_ns`].
+pub struct WakeUpSamples {
+    /// Values of [`WakeUpCost::call_ns`].
     pub calls_ns: Vec<u64>,
-    /// Values of [`WakeUp::asleep_ns`].
+    /// Values of [`WakeUpCost::asleep_ns`].
     pub asleep_ns: Vec<u64>,
-    /// Values of [`WakeUp::awake_ns`]; empty if both share a CPU, or the scheduler refuses the policy `SCHED_IDLE`.
+    /// Values of [`WakeUpCost::awake_ns`]; empty if both share a CPU, or the scheduler refuses the policy `SCHED_IDLE`.
     pub awake_ns: Vec<u64>,
 }
 
-impl WakeUps {
+impl WakeUpSamples {
     /// Measures `rounds` wake-ups of each kind, a third of a millisecond each, between the CPUs of the sleeper and the
     /// waker. Fewer if that takes more than a second, or if the thread was not yet asleep when it was woken.
     pub fn measure([sleeper, waker]: [usize; 2], rounds: usize) -> Result<Self, ScheduleError> {
-        const MOST_NS: u64 = 1_000_000_000;
+        const MAX_NS: u64 = 1_000_000_000;
         let work = || -> Result<Self, ScheduleError> {
             pin_to_cpu(sleeper)?;
-            let asleep = wake_caller(Some(waker), rounds, MOST_NS, None)?.alone();
+            let asleep = wake_caller(Some(waker), rounds, MAX_NS, None)?.into_idle_samples();
             let awake = match sleeper == waker {
-                true => Rounds::default(),
-                false => wake_caller(Some(waker), rounds, MOST_NS, Some(sleeper))?,
+                true => WakeUpRounds::default(),
+                false => wake_caller(Some(waker), rounds, MAX_NS, Some(sleeper))?,
             };
             Ok(Self { awake_ns: awake.runs_ns, ..asleep })
         };
@@ -142,9 +142,9 @@ impl WakeUps {
     }
 
     /// Returns the medians; none if nothing was measured.
-    pub fn middle(&self) -> Option<WakeUp> {
+    pub fn medians(&self) -> Option<WakeUpCost> {
         let [call, asleep, awake] = [&self.calls_ns, &self.asleep_ns, &self.awake_ns].map(|ns| median(ns));
-        Some(WakeUp { call_ns: call?, asleep_ns: asleep?, awake_ns: awake })
+        Some(WakeUpCost { call_ns: call?, asleep_ns: asleep?, awake_ns: awake })
     }
 }
 
@@ -156,14 +156,14 @@ fn median(ns: &[u64]) -> Option<u64> {
 
 /// For each wake-up the duration of the call, and the time until the thread ran.
 #[derive(Debug, Default)]
-struct Rounds {
+struct WakeUpRounds {
     calls_ns: Vec<u64>,
     runs_ns: Vec<u64>,
 }
 
-impl Rounds {
-    fn alone(self) -> WakeUps {
-        WakeUps { calls_ns: self.calls_ns, asleep_ns: self.runs_ns, awake_ns: Vec::new() }
+impl WakeUpRounds {
+    fn into_idle_samples(self) -> WakeUpSamples {
+        WakeUpSamples { calls_ns: self.calls_ns, asleep_ns: self.runs_ns, awake_ns: Vec::new() }
     }
 }
 
@@ -175,8 +175,8 @@ fn wake_caller(
     rounds: usize,
     most_ns: u64,
     kept_awake: Option<usize>,
-) -> Result<Rounds, ScheduleError> {
-    let nap = Arc::new(Nap::default());
+) -> Result<WakeUpRounds, ScheduleError> {
+    let nap = Arc::new(WakeUpProbe::default());
     let (found, told) = mpsc::channel();
     let waker = nap.clone();
     let wake = move || {
@@ -188,7 +188,7 @@ fn wake_caller(
         waker.end();
     };
     if thread::Builder::new().spawn(wake).is_err() {
-        return Ok(Rounds::default());
+        return Ok(WakeUpRounds::default());
     }
     let keeper = nap.clone();
     let spinner = kept_awake.map(|cpu| thread::Builder::new().spawn(move || keeper.keep_awake(cpu)));
@@ -196,13 +196,13 @@ fn wake_caller(
         // No CPU is to be kept awake, or its thread cannot be spawned. No other thread sets this flag then.
         let _ = nap.ready.set(spinner.is_none());
     }
-    nap.sleep(most_ns + PATIENCE_NS);
-    told.try_recv().unwrap_or(Ok(Rounds::default()))
+    nap.sleep(most_ns + SLEEP_MARGIN_NS);
+    told.try_recv().unwrap_or(Ok(WakeUpRounds::default()))
 }
 
 /// State that sleeper and waker share.
 #[derive(Debug, Default)]
-struct Nap {
+struct WakeUpProbe {
     /// Set once the start is clear: true if the sleeper's CPU is kept awake, as far as it is to be.
     ready: OnceLock<bool>,
     /// Number of wake-ups, [`ENDED`] at last: the futex word that the sleeper sleeps on.
@@ -218,7 +218,7 @@ struct Nap {
 /// Value of `woken` that ends the sleeper; no turn has this number.
 const ENDED: u32 = u32::MAX;
 
-impl Nap {
+impl WakeUpProbe {
     /// Sleeps and is woken in turn, until the end or the time limit.
     fn sleep(&self, most_ns: u64) {
         let begin = monotonic_ns();
@@ -242,10 +242,10 @@ impl Nap {
     }
 
     /// Wakes the sleeper repeatedly.
-    fn wake(&self, rounds: usize, most_ns: u64) -> Rounds {
+    fn wake(&self, rounds: usize, most_ns: u64) -> WakeUpRounds {
         let begin = monotonic_ns();
         let is_over = || monotonic_ns() - begin > most_ns;
-        let mut found = Rounds::default();
+        let mut found = WakeUpRounds::default();
         while self.ready.get().is_none() && !is_over() {
             yield_now();
         }
@@ -317,8 +317,8 @@ mod tests {
 
     #[test]
     fn this_host_is_measured_once_and_takes_some_time_to_wake_a_thread() {
-        let found = WakeUp::of_this_host();
-        assert!(std::ptr::eq(found, WakeUp::of_this_host()));
+        let found = WakeUpCost::of_this_host();
+        assert!(std::ptr::eq(found, WakeUpCost::of_this_host()));
         assert!(found.call_ns > 0 && found.asleep_ns > 0, "{found:?}");
         assert_eq!(found.awake_ns, None, "that takes as long again");
     }
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn every_wake_up_between_two_cpus_has_a_call_and_a_thread_that_ran() {
         let all = cpus();
-        let found = WakeUps::measure([all[all.len() - 1], all[0]], 20).expect("both CPUs are there");
+        let found = WakeUpSamples::measure([all[all.len() - 1], all[0]], 20).expect("both CPUs are there");
         assert_eq!(found.calls_ns.len(), found.asleep_ns.len());
         assert!(!found.asleep_ns.is_empty() && found.awake_ns.len() <= 20, "{found:?}");
         let mut every = found.calls_ns.iter().chain(&found.asleep_ns).chain(&found.awake_ns);
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn on_one_cpu_nothing_is_kept_awake() {
         let cpu = cpus()[0];
-        let found = WakeUps::measure([cpu, cpu], 5).expect("the CPU is there");
+        let found = WakeUpSamples::measure([cpu, cpu], 5).expect("the CPU is there");
         assert!(found.awake_ns.is_empty(), "{found:?}");
     }
 
@@ -344,7 +344,7 @@ mod tests {
     fn a_missing_cpu_is_told_and_nobody_sleeps_on() {
         let cpu = cpus()[0];
         for cpus in [[cpu, 1_000_000], [1_000_000, cpu]] {
-            let error = WakeUps::measure(cpus, 5).unwrap_err().to_string();
+            let error = WakeUpSamples::measure(cpus, 5).unwrap_err().to_string();
             assert!(error.contains("CPU 1000000 is not available"), "{error}");
         }
     }
@@ -358,14 +358,14 @@ mod tests {
             // There is no idle state to leave.
             (1_000, 3_100, 3_000, [1_000, 2_000, 0]),
         ] {
-            let found = WakeUp { call_ns, asleep_ns, awake_ns: Some(awake_ns) };
+            let found = WakeUpCost { call_ns, asleep_ns, awake_ns: Some(awake_ns) };
             assert_eq!(found.parts_ns(), Some(parts), "{found}");
             assert_eq!(parts.iter().sum::<u64>(), asleep_ns);
         }
-        let found = WakeUps { calls_ns: vec![3, 1, 2], asleep_ns: vec![9, 8, 7], awake_ns: Vec::new() };
-        let middle = WakeUp { call_ns: 2, asleep_ns: 8, awake_ns: None };
-        assert_eq!(found.middle(), Some(middle));
+        let found = WakeUpSamples { calls_ns: vec![3, 1, 2], asleep_ns: vec![9, 8, 7], awake_ns: Vec::new() };
+        let middle = WakeUpCost { call_ns: 2, asleep_ns: 8, awake_ns: None };
+        assert_eq!(found.medians(), Some(middle));
         assert_eq!(middle.parts_ns(), None);
-        assert_eq!(WakeUps::default().middle(), None);
+        assert_eq!(WakeUpSamples::default().medians(), None);
     }
 }

@@ -6,14 +6,14 @@
 pub mod pubsub;
 pub mod queue;
 
-use tickpath_lab_harness::Playable;
+use tickpath_lab_harness::RoleEntry;
 
 /// The process roles of both workloads.
-pub const ROLES: &[Playable] = &[
-    Playable::of::<pubsub::PublisherRole>(),
-    Playable::of::<pubsub::SubscriberRole>(),
-    Playable::of::<pubsub::PingRole>(),
-    Playable::of::<pubsub::PongRole>(),
-    Playable::of::<queue::QueuePusherRole>(),
-    Playable::of::<queue::QueuePullerRole>(),
+pub const ROLES: &[RoleEntry] = &[
+    RoleEntry::of::<pubsub::PublisherRole>(),
+    RoleEntry::of::<pubsub::SubscriberRole>(),
+    RoleEntry::of::<pubsub::PingRole>(),
+    RoleEntry::of::<pubsub::PongRole>(),
+    RoleEntry::of::<queue::QueuePusherRole>(),
+    RoleEntry::of::<queue::QueuePullerRole>(),
 ];

@@ -22,19 +22,18 @@
 //! | `rows.rs`     | the rows that the processes record                             |
 //! | `pusher.rs`   | the pusher's process                                           |
 //! | `puller.rs`   | a puller's process                                             |
-//! | `ends.rs`     | the processes of a run, and their reports                      |
+//! | `processes.rs`     | the processes of a run, and their reports                      |
 //! | `redis_py.rs` | the same two processes in Python                               |
 //! | `series.rs`   | rates and backlog over the time of the run                     |
 //! | `verdict.rs`  | the run's rules, and whether the pullers kept up               |
 //! | `join.rs`     | from the recorded rows to a run                                |
 //! | `run.rs`      | a whole run                                                    |
 //! | `plan.rs`     | the number of messages that fits the time                      |
-//! | `alone.rs`    | one side alone, for containers                                 |
+//! | `standalone.rs`    | one side alone, for containers                                 |
 
-mod alone;
-mod ends;
 mod join;
 mod plan;
+mod processes;
 mod puller;
 mod pusher;
 mod queues;
@@ -44,12 +43,13 @@ mod rows;
 mod run;
 mod series;
 mod settings;
+mod standalone;
 mod verdict;
 
-pub use alone::{Alone, pull_alone, push_alone};
-pub use plan::{Plan, plan};
+pub use plan::{QueuePlan, plan_count};
 pub use puller::QueuePullerRole;
 pub use pusher::QueuePusherRole;
-pub use record::LEAST_BYTES;
+pub use record::MIN_RECORD_BYTES;
 pub use run::run;
-pub use settings::{Client, Keys, PullVariant, PushVariant, RedisPy, Settings, USUAL_S, is_list};
+pub use settings::{DEFAULT_S, PullVariant, PushVariant, QueueClient, QueueSharing, RedisPy, Settings, is_list};
+pub use standalone::{StandaloneSettings, pull_standalone, push_standalone};

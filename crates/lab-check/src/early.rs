@@ -4,52 +4,56 @@ use std::fs;
 
 use tickpath_lab_harness::samples::load;
 use tickpath_lab_harness::{Child, LabError};
-use tickpath_lab_path::orders::{Departed, Ends, Settings, VenueRoute, departed, run_with};
+use tickpath_lab_path::orders::{DepartureStamps, OrdersProcesses, Settings, VenueRoute, departures, run_with};
 use tickpath_oms_runtime::Layout;
 
+use crate::context::{CheckContext, FaultReport};
 use crate::observer::ObserverRole;
 use crate::orders::settings;
-use crate::stage::{Finding, Stage};
 
 /// Number of orders, and orders a second: each is sent before the next one comes.
 const COUNT: u64 = 200;
 const RATE: f64 = 100.0;
 
 /// Least number of a hundred hand-overs that must precede their send: the host may stop the core between the two.
-const TOLD_OF_100: usize = 90;
+const MIN_DETECTED_OF_100: usize = 90;
 
 /// Plants the hand-over to a line's thread as T2.
-pub(crate) fn early(stage: &Stage<'_>) -> Result<Finding, LabError> {
+pub(crate) fn early_stamp(stage: &CheckContext<'_>) -> Result<FaultReport, LabError> {
     let (split, inline) = (observe(stage, Layout::Split)?, observe(stage, Layout::Inline)?);
     let (split, inline) = match (split, inline) {
         (Ok(split), Ok(inline)) => (split, inline),
         (Err(why), _) | (_, Err(why)) => {
-            return Ok(Finding { planted: format!("left out: {why}"), reported: "-".to_owned(), is_told: true });
+            return Ok(FaultReport {
+                planted: format!("left out: {why}"),
+                reported: "-".to_owned(),
+                is_detected: true,
+            });
         }
     };
     let early = split.count(|order| !split.has_send(order.received, order.handed));
     let [late, late_inline] =
         [&split, &inline].map(|seen| seen.count(|order| seen.has_send(order.received, order.released)));
     let all = COUNT as usize;
-    Ok(Finding {
+    Ok(FaultReport {
         planted: format!("{all} hand-overs for T2"),
         reported: format!(
             "{early} of {all} before their send has returned; of T2 {} in split, {} in inline",
             all - late.min(all),
             all - late_inline.min(all)
         ),
-        is_told: early * 100 >= TOLD_OF_100 * all && late == all && late_inline == all,
+        is_detected: early * 100 >= MIN_DETECTED_OF_100 * all && late == all && late_inline == all,
     })
 }
 
 /// Stamps of the OMS, and the sends observed from outside.
-struct Seen {
-    orders: Vec<Departed>,
+struct SendObservation {
+    orders: Vec<DepartureStamps>,
     sends: Vec<[u64; 2]>,
 }
 
-impl Seen {
-    fn count(&self, is: impl Fn(&Departed) -> bool) -> usize {
+impl SendObservation {
+    fn count(&self, is: impl Fn(&DepartureStamps) -> bool) -> usize {
         self.orders.iter().filter(|order| is(order)).count()
     }
 
@@ -60,7 +64,7 @@ impl Seen {
 }
 
 /// Runs over TCP in this layout. The inner error is the reason why the thread must not be traced.
-fn observe(stage: &Stage<'_>, layout: Layout) -> Result<Result<Seen, String>, LabError> {
+fn observe(stage: &CheckContext<'_>, layout: Layout) -> Result<Result<SendObservation, String>, LabError> {
     let folder = stage.lab.folder();
     let (journal, out) = (folder.join(format!("early.{layout}")), folder.join(format!("early.{layout}.sends")));
     let settings = Settings {
@@ -72,7 +76,7 @@ fn observe(stage: &Stage<'_>, layout: Layout) -> Result<Result<Seen, String>, La
     };
     let mut observer = None;
     run_with(stage.lab, &settings, |ends| {
-        observer = Some(begin(stage, ends, layout, out.clone())?);
+        observer = Some(start_observer(stage, ends, layout, out.clone())?);
         Ok(())
     })?;
     let observer = match observer {
@@ -81,16 +85,16 @@ fn observe(stage: &Stage<'_>, layout: Layout) -> Result<Result<Seen, String>, La
         None => return Err(LabError::Failed("no order was sent".to_owned())),
     };
     observer.stop::<()>()?;
-    let orders = departed(stage.lab, &journal)?;
+    let orders = departures(stage.lab, &journal)?;
     let sends = load::<2>(&out)?;
     fs::remove_dir_all(journal).map_err(LabError::other)?;
-    Ok(Ok(Seen { orders, sends }))
+    Ok(Ok(SendObservation { orders, sends }))
 }
 
 /// Begins to trace the sending thread.
-fn begin(
-    stage: &Stage<'_>,
-    ends: &Ends,
+fn start_observer(
+    stage: &CheckContext<'_>,
+    ends: &OrdersProcesses,
     layout: Layout,
     out: std::path::PathBuf,
 ) -> Result<Result<Child, String>, LabError> {

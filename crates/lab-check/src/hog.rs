@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{pin_to_cpu, relax};
-use tickpath_lab_harness::{LabError, Parent, Role};
+use tickpath_lab_harness::{LabError, Parent, ProcessRole};
 
 /// A process that spins on a CPU until its parent ends it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -11,7 +11,7 @@ pub struct HogRole {
     pub cpu: usize,
 }
 
-impl Role for HogRole {
+impl ProcessRole for HogRole {
     const NAME: &'static str = "hog";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {

@@ -9,31 +9,31 @@
 //! A lie is caught if the result reports the planted fault: exactly where the planter counts, and by name elsewhere.
 //! Some rows plant nothing: an instrument with false alarms there proves nothing elsewhere.
 //!
-//! * `lies.rs`: the table. `stage.rs`: the place where a lie is planted.
-//! * `tamper.rs`: a tamper between the two ends, on any transport. `relay.rs`: a relay on the wire before a server.
+//! * `faults.rs`: the table. `context.rs`: the place where a lie is planted.
+//! * `tamper.rs`: a tamper between the two ends, on any transport. `fault_relay.rs`: a relay on the wire before a server.
 //! * `messages.rs`, `workloads.rs`: lies about messages. `orders.rs`: lies to orders.
 //! * `early.rs`: stamps taken too early. `observer.rs`: the check of stamps against system calls.
 //! * `machine.rs`, `figures.rs`, `builds.rs`: lies about the owner of lost time, about numbers, about the slower build.
 
 mod builds;
+mod context;
 mod early;
+mod fault_relay;
+mod faults;
 mod figures;
 mod hog;
-mod lies;
 mod limit;
 mod machine;
 mod messages;
 mod observer;
 mod orders;
-mod relay;
-mod stage;
 mod tamper;
 mod workloads;
 
-use tickpath_lab_harness::Playable;
+use tickpath_lab_harness::RoleEntry;
 
-pub use lies::{LIES, Lie};
-pub use stage::{Finding, Stage};
+pub use context::{CheckContext, FaultReport};
+pub use faults::{PLANTED_FAULTS, PlantedFault};
 
 /// Roles of this crate's processes.
-pub const ROLES: &[Playable] = &[Playable::of::<hog::HogRole>(), Playable::of::<observer::ObserverRole>()];
+pub const ROLES: &[RoleEntry] = &[RoleEntry::of::<hog::HogRole>(), RoleEntry::of::<observer::ObserverRole>()];

@@ -9,20 +9,21 @@ const V1: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"];
 const V2: &str = "/sys/fs/cgroup";
 
 /// A control group; this process leaves it when the value is dropped.
-pub(crate) struct Limit {
+pub(crate) struct CpuQuotaGroup {
     group: PathBuf,
     /// The original group of this process.
-    home: PathBuf,
+    original_group: PathBuf,
 }
 
-impl Limit {
+impl CpuQuotaGroup {
     /// Limits this process and its children to half a processor. Returns an error if this user may not.
     pub fn half_a_cpu() -> io::Result<Self> {
         let parent = V1.iter().map(Path::new).find(|mount| mount.join("cpu.cfs_quota_us").exists());
         let group = parent.unwrap_or(Path::new(V2)).join(format!("tickpath-check-{}", std::process::id()));
-        let home = home(parent).ok_or_else(|| io::Error::other("the kernel does not tell the group of a process"))?;
+        let home = original_group(parent)
+            .ok_or_else(|| io::Error::other("the kernel does not tell the group of a process"))?;
         fs::create_dir(&group)?;
-        let limit = Self { group, home };
+        let limit = Self { group, original_group: home };
         match parent {
             Some(_) => fs::write(limit.group.join("cpu.cfs_quota_us"), "50000")?,
             None => fs::write(limit.group.join("cpu.max"), "50000 100000")?,
@@ -32,10 +33,10 @@ impl Limit {
     }
 }
 
-impl Drop for Limit {
+impl Drop for CpuQuotaGroup {
     fn drop(&mut self) {
         // A group that cannot be removed stays; its name has the process id of its owner.
-        let _ = enter(&self.home).and_then(|()| fs::remove_dir(&self.group));
+        let _ = enter(&self.original_group).and_then(|()| fs::remove_dir(&self.group));
     }
 }
 
@@ -44,7 +45,7 @@ fn enter(group: &Path) -> io::Result<()> {
 }
 
 /// Returns the folder of this process's group.
-fn home(v1: Option<&Path>) -> Option<PathBuf> {
+fn original_group(v1: Option<&Path>) -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let paths = groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let is_ours = |controllers: &str| match v1 {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickpath_lab_harness::samples::save;
-use tickpath_lab_harness::{LabError, Parent, Role};
+use tickpath_lab_harness::{LabError, Parent, ProcessRole};
 
 /// An observer of a thread until the thread has ended. Its first result is an error if tracing is not allowed, its
 /// last one confirms that all is written.
@@ -24,12 +24,12 @@ pub struct ObserverRole {
     pub out: PathBuf,
 }
 
-impl Role for ObserverRole {
+impl ProcessRole for ObserverRole {
     const NAME: &'static str = "observer";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
         parent.ready();
-        let begun = calls::Watched::of(self.thread);
+        let begun = calls::TracedThread::of(self.thread);
         parent.result(&begun.as_ref().err());
         if let Ok(watched) = begun {
             save(&self.out, &watched.sends()?)?;
@@ -52,9 +52,9 @@ mod calls {
     const SENDS: [i64; 4] = [libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_write, libc::SYS_writev];
 
     /// A thread that is stopped at each of its system calls.
-    pub struct Watched(Pid);
+    pub struct TracedThread(Pid);
 
-    impl Watched {
+    impl TracedThread {
         /// Begins to trace this thread. Returns an error with the operation that the kernel does not allow.
         pub fn of(thread: u32) -> Result<Self, String> {
             let thread = Pid::from_raw(thread as i32);
@@ -108,7 +108,7 @@ mod calls {
     /// A stand-in on other processors.
     pub struct Watched;
 
-    impl Watched {
+    impl TracedThread {
         /// Always returns an error.
         pub fn of(_thread: u32) -> Result<Self, String> {
             Err("system calls are watched on x86-64 alone".to_owned())

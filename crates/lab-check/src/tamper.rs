@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use tickpath_bus::{Event, Gap, Message, PublishError, Publisher, Start, Subscriber, TopicConfig, connect};
+use tickpath_bus::{
+    Gap, Message, PublishError, Publisher, StartPosition, Subscriber, SubscriptionEvent, TopicConfig, connect,
+};
 use tickpath_clock::{Clock, HostClock, Wait, relax, sleep_ns};
 use tickpath_lab_harness::LabError;
 
@@ -15,20 +17,20 @@ pub enum Fault {
     /// One message in a hundred never arrives.
     Drop,
     /// One message in a hundred arrives twice.
-    Double,
+    Duplicate,
     /// One message in a hundred arrives behind the next one.
     Swap,
     /// Each message arrives so many nanoseconds after it was sent, in order.
-    Late(u64),
+    Delay(u64),
     /// Nothing is forwarded for so many nanoseconds of each second.
     Stall(u64),
 }
 
 /// One message of so many is spoiled.
-pub(crate) const EVERY: u64 = 100;
+pub(crate) const FAULT_EVERY: u64 = 100;
 
 /// Longest wait for messages before the tamper checks for its end, in nanoseconds.
-const PATIENCE_NS: u64 = 10_000_000;
+const MAX_WAIT_NS: u64 = 10_000_000;
 
 /// A thread between two topics; it ends with this value.
 pub struct Tamper {
@@ -41,12 +43,13 @@ impl Tamper {
     pub fn start(url: &str, from: &str, to: &str, fault: Fault) -> Result<Self, LabError> {
         let connection = connect(url)?;
         let policy = connection.capabilities().policies[0];
-        let heard = connection.subscriber(from, Start::Now, Wait::Block)?;
+        let heard = connection.subscriber(from, StartPosition::Now, Wait::Block)?;
         let tells = connection.publisher(to, &TopicConfig::new(policy))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let (ends, clock) = (is_over.clone(), HostClock::get()?);
-        let between = Between { clock, fault, tells, kept: None, seen: 0, faults: 0, stalled: clock.ticks() };
-        let thread = std::thread::spawn(move || between.carry(heard, &ends));
+        let between =
+            TamperForwarder { clock, fault, publisher: tells, held: None, seen: 0, faults: 0, stalled: clock.ticks() };
+        let thread = std::thread::spawn(move || between.forward_all(heard, &ends));
         Ok(Self { is_over, thread: Some(thread) })
     }
 
@@ -66,44 +69,44 @@ impl Drop for Tamper {
 }
 
 /// A message held until the next one.
-struct Kept {
+struct SwappedMessage {
     stamp: u64,
     kind: u8,
     payload: Vec<u8>,
 }
 
-struct Between {
+struct TamperForwarder {
     clock: HostClock,
     fault: Fault,
-    tells: Box<dyn Publisher>,
-    kept: Option<Kept>,
+    publisher: Box<dyn Publisher>,
+    held: Option<SwappedMessage>,
     seen: u64,
     faults: u64,
     /// Time of the last stall.
     stalled: u64,
 }
 
-impl Between {
-    fn carry(mut self, mut heard: Box<dyn Subscriber>, is_over: &AtomicBool) -> Result<u64, LabError> {
+impl TamperForwarder {
+    fn forward_all(mut self, mut heard: Box<dyn Subscriber>, is_over: &AtomicBool) -> Result<u64, LabError> {
         let failed = |e: String| LabError::Failed(format!("who tampers cannot go on: {e}"));
         while !is_over.load(Ordering::Relaxed) {
-            self.stand_still();
+            self.stall();
             let mut done = Ok(());
             let found = heard.poll(1, &mut |event| match event {
-                Event::Message(message) => done = self.message(&message),
+                SubscriptionEvent::Message(message) => done = self.forward(&message),
                 // The tamper itself was too slow: the loss counts as its fault.
-                Event::Gap(Gap::Missed(missed)) => self.faults += missed,
-                Event::Gap(Gap::Reconnected) | Event::Foreign(_) => {}
+                SubscriptionEvent::Gap(Gap::Missed(missed)) => self.faults += missed,
+                SubscriptionEvent::Gap(Gap::Reconnected) | SubscriptionEvent::Foreign(_) => {}
             });
             done.map_err(|e| failed(e.to_string()))?;
             if found.map_err(|e| failed(e.to_string()))? == 0 {
-                heard.wait(PATIENCE_NS);
+                heard.wait(MAX_WAIT_NS);
             }
         }
         Ok(self.faults)
     }
 
-    fn stand_still(&mut self) {
+    fn stall(&mut self) {
         const SECOND_NS: i64 = 1_000_000_000;
         let Fault::Stall(ns) = self.fault else { return };
         if self.clock.ns_between(self.stalled, self.clock.ticks()) > SECOND_NS - ns as i64 {
@@ -113,24 +116,24 @@ impl Between {
         }
     }
 
-    fn message(&mut self, message: &Message<'_>) -> Result<(), PublishError> {
+    fn forward(&mut self, message: &Message<'_>) -> Result<(), PublishError> {
         self.seen += 1;
-        let is_spoiled = self.seen % EVERY == EVERY / 2;
+        let is_spoiled = self.seen % FAULT_EVERY == FAULT_EVERY / 2;
         match self.fault {
             Fault::Drop if is_spoiled => {
                 self.faults += 1;
                 return Ok(());
             }
-            Fault::Double if is_spoiled => {
+            Fault::Duplicate if is_spoiled => {
                 self.faults += 1;
-                self.tell(message.stamp, message.kind, message.payload)?;
+                self.publish(message.stamp, message.kind, message.payload)?;
             }
             Fault::Swap if is_spoiled => {
                 let Message { stamp, kind, payload, .. } = *message;
-                self.kept = Some(Kept { stamp, kind, payload: payload.to_vec() });
+                self.held = Some(SwappedMessage { stamp, kind, payload: payload.to_vec() });
                 return Ok(());
             }
-            Fault::Late(ns) => {
+            Fault::Delay(ns) => {
                 // The stamp is the intended send time; the payload begins with the actual one.
                 let sent = message.payload.first_chunk().map_or(message.stamp, |sent| u64::from_le_bytes(*sent));
                 let left = ns as i64 - self.clock.ns_between(sent, self.clock.ticks());
@@ -139,17 +142,17 @@ impl Between {
             }
             _ => {}
         }
-        self.tell(message.stamp, message.kind, message.payload)?;
-        if let Some(Kept { stamp, kind, payload }) = self.kept.take() {
+        self.publish(message.stamp, message.kind, message.payload)?;
+        if let Some(SwappedMessage { stamp, kind, payload }) = self.held.take() {
             self.faults += 1;
-            self.tell(stamp, kind, &payload)?;
+            self.publish(stamp, kind, &payload)?;
         }
         Ok(())
     }
 
-    fn tell(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+    fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         loop {
-            match self.tells.publish(stamp, kind, payload) {
+            match self.publisher.publish(stamp, kind, payload) {
                 Err(PublishError::Full) => relax(),
                 done => return done,
             }

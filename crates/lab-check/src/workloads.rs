@@ -3,13 +3,13 @@
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab_bus::{pubsub, queue};
 use tickpath_lab_harness::LabError;
-use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::arrivals::ArrivalProcess;
 use tickpath_lab_path::path;
 use tickpath_lab_result::Run;
 
-use crate::messages::{broken, exactly};
-use crate::relay::{Relay, Spoils};
-use crate::stage::{Finding, Stage};
+use crate::context::{CheckContext, FaultReport};
+use crate::fault_relay::{FaultRelay, RelayFault};
+use crate::messages::{judge_broken_run, judge_count};
 
 /// Ticks or records a second, and their total.
 const RATE: f64 = 1_000.0;
@@ -18,22 +18,22 @@ const COUNT: u64 = 1_500;
 /// Length of the round-trip run, in seconds.
 const SECONDS: f64 = 2.0;
 
-pub(crate) fn dropped_ticks(stage: &Stage<'_>) -> Result<Finding, LabError> {
+pub(crate) fn dropped_ticks(stage: &CheckContext<'_>) -> Result<FaultReport, LabError> {
     dropped(stage, |url| {
         let settings = path::Settings {
             target: url.to_owned(),
-            outside: None,
+            external_client: None,
             layout: Default::default(),
             wait: Wait::Block,
             cpus: stage.cpus,
             venue_cpu: None,
             generator_wait: None,
             priority: Priority::Normal,
-            ticks: path::Ticks {
+            ticks: path::TickSource {
                 file: None,
                 seed: 1,
                 rate: Some(RATE),
-                arrivals: Arrivals::Steady,
+                arrivals: ArrivalProcess::Steady,
                 speed: 1.0,
                 count: COUNT,
             },
@@ -44,17 +44,17 @@ pub(crate) fn dropped_ticks(stage: &Stage<'_>) -> Result<Finding, LabError> {
 }
 
 /// Drops pushed messages. Two pullers share the queue, so that neither waits long for a message that never arrives.
-pub(crate) fn dropped_pushes(stage: &Stage<'_>) -> Result<Finding, LabError> {
+pub(crate) fn dropped_pushes(stage: &CheckContext<'_>) -> Result<FaultReport, LabError> {
     dropped(stage, |url| {
         let settings = queue::Settings {
             target: url.to_owned(),
-            client: queue::Client::Rust,
+            client: queue::QueueClient::Rust,
             count: COUNT,
             size: 200,
             pullers: 2,
             pipeline: 1,
             pull: 1,
-            keys: queue::Keys::Shared,
+            keys: queue::QueueSharing::Shared,
             delivery: None,
             rate: Some(RATE),
             wait: Wait::Block,
@@ -69,16 +69,19 @@ pub(crate) fn dropped_pushes(stage: &Stage<'_>) -> Result<Finding, LabError> {
 }
 
 /// Drops a message whose sender waits for the answer before the next one: the run must break off and name the message.
-pub(crate) fn dropped_answer(stage: &Stage<'_>) -> Result<Finding, LabError> {
+pub(crate) fn dropped_answer(stage: &CheckContext<'_>) -> Result<FaultReport, LabError> {
     let server = stage.server()?;
-    let relay = Relay::start(server.port, Spoils::Drops)?;
+    let relay = FaultRelay::start(server.port, RelayFault::Drop)?;
     let run = pubsub::round_trip(stage.lab, &stage.settings(&relay.url()), SECONDS);
-    Ok(broken(run, &format!("{} message dropped", relay.spoiled()), &["message ", " had no answer"]))
+    Ok(judge_broken_run(run, &format!("{} message dropped", relay.faults()), &["message ", " had no answer"]))
 }
 
-fn dropped(stage: &Stage<'_>, measure: impl FnOnce(&str) -> Result<Run, LabError>) -> Result<Finding, LabError> {
+fn dropped(
+    stage: &CheckContext<'_>,
+    measure: impl FnOnce(&str) -> Result<Run, LabError>,
+) -> Result<FaultReport, LabError> {
     let server = stage.server()?;
-    let relay = Relay::start(server.port, Spoils::Drops)?;
+    let relay = FaultRelay::start(server.port, RelayFault::Drop)?;
     let run = measure(&relay.url())?;
-    Ok(exactly(&run, relay.spoiled(), run.counts.lost, "lost", "were lost"))
+    Ok(judge_count(&run, relay.faults(), run.counts.lost, "lost", "were lost"))
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::judge::{Change, Judgement};
-use super::limit::{Limit, Ruled};
+use super::judge::{Judgement, MetricChange};
+use super::limit::{LimitStatus, MetricLimit};
 use super::noise::LEVEL;
 
 /// The normal quantile of an interval of 95 %.
@@ -27,12 +27,12 @@ pub struct FalsePositives {
     /// The rate that the noise model states for the default judgement.
     pub stated_percent: f64,
     /// Tallies of the default judgement, then of each limit.
-    pub tallies: Vec<Tally>,
+    pub tallies: Vec<FalseAlarmTally>,
 }
 
 /// The number of false alarms of a way to judge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tally {
+pub struct FalseAlarmTally {
     /// `any change`, or the limit.
     pub name: String,
     /// Comparisons that it called different.
@@ -49,8 +49,8 @@ pub struct Tally {
 
 impl FalsePositives {
     /// Starts without any comparison; `started_at` is in RFC 3339.
-    pub fn new(command: &str, started_at: &str, pairs: u32, limits: &[Limit]) -> Self {
-        let names = std::iter::once("any change".to_owned()).chain(limits.iter().map(Limit::to_string));
+    pub fn new(command: &str, started_at: &str, pairs: u32, limits: &[MetricLimit]) -> Self {
+        let names = std::iter::once("any change".to_owned()).chain(limits.iter().map(MetricLimit::to_string));
         Self {
             schema: "tickpath.false-positives/1",
             command: command.to_owned(),
@@ -59,19 +59,20 @@ impl FalsePositives {
             comparisons: 0,
             unjudged: 0,
             stated_percent: LEVEL * 100.0,
-            tallies: names.map(Tally::new).collect(),
+            tallies: names.map(FalseAlarmTally::new).collect(),
         }
     }
 
     /// Counts a comparison. `limits` are the limits of [`FalsePositives::new`], in the same order.
-    pub fn add(&mut self, judgement: &Judgement, limits: &[Limit]) {
+    pub fn add(&mut self, judgement: &Judgement, limits: &[MetricLimit]) {
         self.comparisons += 1;
-        let changes: Vec<String> = judgement.changes.iter().filter(|change| change.is_real()).map(told).collect();
+        let changes: Vec<String> =
+            judgement.changes.iter().filter(|change| change.is_real()).map(change_text).collect();
         let rulings = limits.iter().map(|limit| {
             let rulings = limit.judge(judgement).unwrap_or_default();
             rulings
                 .into_iter()
-                .filter(|ruling| ruling.ruled == Ruled::Exceeded)
+                .filter(|ruling| ruling.status == LimitStatus::Exceeded)
                 .map(|ruling| ruling.sentence)
                 .collect::<Vec<String>>()
         });
@@ -104,7 +105,7 @@ impl FalsePositives {
     }
 }
 
-impl Tally {
+impl FalseAlarmTally {
     fn new(name: String) -> Self {
         Self { name, called_different: 0, rate_percent: 0.0, low_percent: 0.0, high_percent: 100.0, alarms: Vec::new() }
     }
@@ -118,8 +119,8 @@ impl Tally {
     }
 }
 
-fn told(change: &Change) -> String {
-    format!("{} {} {}", change.what, change.name(), change.verdict.name())
+fn change_text(change: &MetricChange) -> String {
+    format!("{} {} {}", change.setting, change.name(), change.verdict.name())
 }
 
 /// Returns the 95 % interval of the probability behind `hits` of `trials`, after Wilson.

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::noise::LEVEL;
-use super::sample::{Setting, titles, values};
-use tickpath_lab_harness::random::Random;
-use tickpath_lab_report::trends::{Moment, Step, Trend, Trends};
+use super::sample::{RunSetting, titles, values};
+use tickpath_lab_harness::random::SeededRandom;
+use tickpath_lab_report::trends::{Trend, TrendFile, TrendStep, Trends};
 use tickpath_lab_result::{Host, ResultFile, median};
 
 /// Min values on each side of a change; fewer are chance.
-const LEAST: usize = 3;
+const MIN_VALUES: usize = 3;
 
 /// Random orders that are tried beside the found order, and their seed.
 const SHUFFLES: usize = 999;
@@ -43,11 +43,11 @@ fn history(workload: String, files: Vec<ResultFile>) -> Option<Trends> {
     if broken > 0 {
         notes.push(format!("{broken} runs broke a rule of honest measuring, and are left out"));
     }
-    let mut trends = of_machine(&files);
-    trends.extend(of_runs(&files));
+    let mut trends = machine_trends(&files);
+    trends.extend(run_trends(&files));
     trends.retain(|trend| trend.values.iter().flatten().count() > 1);
     find_steps(&mut trends);
-    let moments = files.iter().map(|file| Moment {
+    let moments = files.iter().map(|file| TrendFile {
         started_at: file.started_at.clone(),
         tickpath: file.tickpath.clone(),
         commit: file.commit.clone(),
@@ -63,14 +63,14 @@ fn machine(host: &Host) -> String {
 }
 
 /// Returns the floor of the machine as trends: a change of the floor is not the program's.
-fn of_machine(files: &[ResultFile]) -> Vec<Trend> {
-    type Of = fn(&Host) -> Option<f64>;
-    let floors: [(&str, Of); 3] = [
+fn machine_trends(files: &[ResultFile]) -> Vec<Trend> {
+    type HostValue = fn(&Host) -> Option<f64>;
+    let floors: [(&str, HostValue); 3] = [
         ("clock_cost_ns", |host| host.clock_cost_ns),
         ("cache_line_transfer_ns", |host| host.cache_line_transfer_ns),
         ("spin_gap_p9999_ns", |host| host.spin_gap_p9999_ns),
     ];
-    let trend = |(metric, of): (&str, Of)| Trend {
+    let trend = |(metric, of): (&str, HostValue)| Trend {
         what: "the machine".to_owned(),
         metric: metric.to_owned(),
         values: files.iter().map(|file| of(&file.host)).collect(),
@@ -80,14 +80,14 @@ fn of_machine(files: &[ResultFile]) -> Vec<Trend> {
 }
 
 /// Returns a trend for each figure of each setting; the repeats within a file become a single value, their median.
-fn of_runs(files: &[ResultFile]) -> Vec<Trend> {
-    let telling = telling(files);
-    let mut settings: Vec<Setting> = Vec::new();
+fn run_trends(files: &[ResultFile]) -> Vec<Trend> {
+    let telling = distinguishing_settings(files);
+    let mut settings: Vec<RunSetting> = Vec::new();
     let mut found: BTreeMap<(usize, String), Vec<Vec<f64>>> = BTreeMap::new();
     let mut order: Vec<(usize, String)> = Vec::new();
     for (place, file) in files.iter().enumerate() {
         for run in file.runs.iter().filter(|run| run.valid) {
-            let setting = Setting::of(run, None, &telling);
+            let setting = RunSetting::of(run, None, &telling);
             let setting = settings.iter().position(|known| *known == setting).unwrap_or_else(|| {
                 settings.push(setting);
                 settings.len() - 1
@@ -112,7 +112,7 @@ fn of_runs(files: &[ResultFile]) -> Vec<Trend> {
 
 /// Returns the settings that distinguish runs: all but measured ones and additions of a later version, which no earlier
 /// file has and which are constant from then on.
-fn telling(files: &[ResultFile]) -> BTreeSet<String> {
+fn distinguishing_settings(files: &[ResultFile]) -> BTreeSet<String> {
     let with_runs: Vec<&ResultFile> = files.iter().filter(|file| !file.runs.is_empty()).collect();
     let names: BTreeSet<&String> =
         with_runs.iter().flat_map(|file| &file.runs).flat_map(|run| run.params.0.keys()).collect();
@@ -131,17 +131,17 @@ fn find_steps(trends: &mut [Trend]) {
     let files = trends.first().map_or(0, |trend| trend.values.len());
     // The ranks of a series are the same in any order of the files.
     let ranked: Vec<Vec<Option<f64>>> = trends.iter().map(|trend| ranks(&trend.values)).collect();
-    let found: Vec<Option<(usize, f64)>> = ranked.iter().map(|ranks| parting(ranks.iter().copied())).collect();
-    let mut random = Random::new(SEED);
+    let found: Vec<Option<(usize, f64)>> = ranked.iter().map(|ranks| best_split(ranks.iter().copied())).collect();
+    let mut random = SeededRandom::new(SEED);
     let mut order: Vec<usize> = (0..files).collect();
     let largest: Vec<f64> = (0..SHUFFLES)
         .map(|_| {
             random.shuffle(&mut order);
-            let sizes = ranked.iter().filter_map(|ranks| parting(order.iter().map(|&place| ranks[place])));
+            let sizes = ranked.iter().filter_map(|ranks| best_split(order.iter().map(|&place| ranks[place])));
             sizes.map(|(_, size)| size).fold(0.0, f64::max)
         })
         .collect();
-    let steps: Vec<Option<Step>> = found
+    let steps: Vec<Option<TrendStep>> = found
         .into_iter()
         .zip(trends.iter())
         .map(|(found, Trend { values, .. })| {
@@ -151,7 +151,7 @@ fn find_steps(trends: &mut [Trend]) {
             let chance = as_large as f64 / (largest.len() + 1) as f64;
             let middle = |values: &[Option<f64>]| median(values.iter().flatten().copied().collect());
             let ratio = middle(&values[at..])? / middle(&values[..at])?;
-            (chance <= LEVEL && ratio.is_finite()).then_some(Step { at, ratio, chance })
+            (chance <= LEVEL && ratio.is_finite()).then_some(TrendStep { at, ratio, chance })
         })
         .collect();
     trends.iter_mut().zip(steps).for_each(|(trend, step)| trend.step = step);
@@ -159,17 +159,17 @@ fn find_steps(trends: &mut [Trend]) {
 
 /// Returns the best split of a series of ranks (the index of the first value after it) and the distance of both sides'
 /// ranks, relative to its spread under chance; `None` with too few values.
-fn parting(ranks: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
+fn best_split(ranks: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
     let known: Vec<(usize, f64)> = ranks.enumerate().filter_map(|(place, rank)| Some((place, rank?))).collect();
     let n = known.len();
-    if n < 2 * LEAST {
+    if n < 2 * MIN_VALUES {
         return None;
     }
     let mut before = 0.0;
     let mut best: Option<(usize, f64)> = None;
-    for (count, (_, rank)) in (1..).zip(&known).take(n - LEAST) {
+    for (count, (_, rank)) in (1..).zip(&known).take(n - MIN_VALUES) {
         before += rank;
-        if count < LEAST {
+        if count < MIN_VALUES {
             continue;
         }
         let (a, all) = (count as f64, n as f64);
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_is_only_noise_is_rarely_called_a_change() {
-        let mut random = Random::new(7);
+        let mut random = SeededRandom::new(7);
         let tables = 200;
         let alarms = (0..tables).filter(|_| {
             let mut trends: Vec<Trend> = (0..10)
@@ -244,7 +244,7 @@ mod tests {
             file(&[("rate", "2"), ("threads", "two")]),
             file(&[("rate", "1"), ("threads", "two")]),
         ];
-        let told: Vec<String> = telling(&files).into_iter().collect();
+        let told: Vec<String> = distinguishing_settings(&files).into_iter().collect();
         assert_eq!(told, ["ack", "rate"]);
     }
 

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use super::error::CompareError;
-use super::noise::{Contrast, Design, Interval, JUDGED_AT, Logs, chances};
-use super::ratio::{CONFIDENCE, Line};
-use super::sample::{Measured, Pair, Row, Samples, Side, samples};
+use super::noise::{Contrast, Design, Interval, MAX_SWAP_SHARE, MetricLogs, chances};
+use super::ratio::{CONFIDENCE, RatioLine};
+use super::sample::{BuildSide, ComparedResults, ComparisonSamples, MetricSamples, ResultPair, collect_samples};
 use tickpath_lab_result::median;
 
 /// Min movement that counts between calls in turn, as a share: builds of the same source differ by as much through the
 /// addresses of their code.
-pub const LEAST_IN_TURN: f64 = 0.02;
+pub const MIN_MOVE_IN_TURN: f64 = 0.02;
 
 /// Min movement that counts between files: a host drifts by as much from hour to hour, and repeats within a file do not
 /// show the drift.
-const LEAST_APART: f64 = 0.05;
+const MIN_MOVE_APART: f64 = 0.05;
 
 /// The share within which a metric is called the same, if a larger change can be ruled out.
-pub(super) const SAME_WITHIN: f64 = 0.1;
+pub(super) const MAX_SAME_CHANGE: f64 = 0.1;
 
 /// The result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Judgement {
     /// Samples of each side, the old first.
     pub samples: [usize; 2],
     /// A change for each metric of each setting, in the order of the runs.
-    pub changes: Vec<Change>,
+    pub changes: Vec<MetricChange>,
     /// Losses of the new build against the old one, or against the promised delivery, in sentences; they make it
     /// worse whatever its speed.
     pub losses: Vec<String>,
@@ -38,16 +38,16 @@ pub struct Judgement {
     /// Settings that could not be judged.
     pub unjudged: Vec<String>,
     /// Metrics that only one side has, of settings that both ran: the metric, the setting, and the side.
-    pub lone: Vec<(String, String, Side)>,
+    pub one_sided: Vec<(String, String, BuildSide)>,
     /// Hops that only the old side measured, in sentences: a hop that is no longer measured is no improvement.
     pub missing: Vec<String>,
 }
 
 /// A metric of a setting on both sides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct MetricChange {
     /// The setting: only the parts that distinguish it from the others.
-    pub what: String,
+    pub setting: String,
     /// The metric as a result names it: `one_way.p99_ns`, `throughput_per_s`, a figure.
     pub metric: String,
     /// The median of the old samples, in the unit that the metric ends in.
@@ -59,7 +59,7 @@ pub struct Change {
     /// The interval of the ratio; none from a single sample a side.
     pub interval: Option<Interval>,
     /// Whether enough of its runs were valid for a verdict.
-    pub enough: bool,
+    pub has_enough_runs: bool,
     /// Max movement that does not count, as a share.
     pub floor: f64,
     /// The share of swaps in which any metric of the table moves as far as this metric; `None` with too few samples.
@@ -86,46 +86,47 @@ pub enum Verdict {
 }
 
 /// Compares all metrics that both sides measured.
-pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
-    let samples = samples(measured)?;
+pub fn judge(measured: &ComparedResults) -> Result<Judgement, CompareError> {
+    let samples = collect_samples(measured)?;
     let design = measured.design();
     let host = host_movement(measured);
     let least = match design {
-        Design::InTurn => LEAST_IN_TURN,
-        Design::Apart => host.max(LEAST_APART),
+        Design::InTurn => MIN_MOVE_IN_TURN,
+        Design::Apart => host.max(MIN_MOVE_APART),
     };
-    let logs: Vec<Option<Logs>> = samples.rows.iter().map(|row| Logs::of(&row.sides, design)).collect();
-    let weighed = samples.rows.iter().zip(&logs).map(|(row, logs)| weigh(&samples, row, logs.as_ref(), least, design));
-    let mut changes: Vec<Change> = weighed.collect();
-    let tellable = changes.iter_mut().zip(&logs).filter(|(change, _)| change.is_tellable());
+    let logs: Vec<Option<MetricLogs>> = samples.rows.iter().map(|row| MetricLogs::of(&row.sides, design)).collect();
+    let weighed =
+        samples.rows.iter().zip(&logs).map(|(row, logs)| judge_row(&samples, row, logs.as_ref(), least, design));
+    let mut changes: Vec<MetricChange> = weighed.collect();
+    let tellable = changes.iter_mut().zip(&logs).filter(|(change, _)| change.has_enough_samples());
     let contrasts = tellable.filter_map(|(change, logs)| {
         let contrast = Contrast::of(logs.as_ref()?, change.floor.ln_1p());
         Some((change, contrast))
     });
-    let (tellable, contrasts): (Vec<&mut Change>, Vec<Contrast>) = contrasts.unzip();
-    let units = samples.units;
+    let (tellable, contrasts): (Vec<&mut MetricChange>, Vec<Contrast>) = contrasts.unzip();
+    let units = samples.sample_counts;
     let chances = chances(&contrasts, design, units);
     tellable.into_iter().zip(chances).for_each(|(change, chance)| change.chance = Some(chance));
     changes.iter_mut().for_each(|change| change.verdict = verdict(change));
-    let Samples { unjudged, lone, losses, mut notes, .. } = samples;
+    let ComparisonSamples { unjudged, one_sided: lone, losses, mut notes, .. } = samples;
     notes.extend(differences(measured, host));
-    notes.extend(too_few(design, units, &changes));
+    notes.extend(too_few_samples(design, units, &changes));
     let workload = measured.pairs().first().map_or(String::new(), |pair| pair.new.workload.clone());
-    let missing = missing(&lone, &changes);
-    Ok(Judgement { workload, design, samples: units, changes, losses, notes, unjudged, lone, missing })
+    let missing = missing_metrics(&lone, &changes);
+    Ok(Judgement { workload, design, samples: units, changes, losses, notes, unjudged, one_sided: lone, missing })
 }
 
 /// Returns the hops and other metrics that the old side has of a setting and for which the new side has no percentile.
-fn missing(lone: &[(String, String, Side)], changes: &[Change]) -> Vec<String> {
+fn missing_metrics(lone: &[(String, String, BuildSide)], changes: &[MetricChange]) -> Vec<String> {
     let hop = |metric: &str| metric.rsplit_once('.').map_or(metric, |(hop, _)| hop).to_owned();
-    let of_old = lone.iter().filter(|(.., side)| *side == Side::Old).map(|(metric, what, _)| (what, hop(metric)));
+    let of_old = lone.iter().filter(|(.., side)| *side == BuildSide::Old).map(|(metric, what, _)| (what, hop(metric)));
     let is_measured =
-        |what: &str, name: &str| changes.iter().any(|change| change.what == what && hop(&change.metric) == name);
+        |what: &str, name: &str| changes.iter().any(|change| change.setting == what && hop(&change.metric) == name);
     let missing: BTreeSet<_> = of_old.filter(|(what, name)| !is_measured(what, name)).collect();
     missing.into_iter().map(|(what, name)| format!("NEW does not measure {name}, {what}; OLD does")).collect()
 }
 
-impl Change {
+impl MetricChange {
     /// Returns whether the metric changed beyond noise.
     pub fn is_real(&self) -> bool {
         match self.verdict {
@@ -135,7 +136,7 @@ impl Change {
     }
 
     /// Returns whether the medians lie further apart than the noise floor.
-    pub fn moved(&self) -> bool {
+    pub fn exceeds_floor(&self) -> bool {
         match self.ratio {
             Some(ratio) => ratio.ln().abs() > self.floor.ln_1p(),
             None => self.old != self.new,
@@ -151,8 +152,8 @@ impl Change {
     }
 
     /// Returns whether it has enough samples for a verdict.
-    pub(super) fn is_tellable(&self) -> bool {
-        self.enough && self.interval.is_some_and(|interval| interval.level >= CONFIDENCE)
+    pub(super) fn has_enough_samples(&self) -> bool {
+        self.has_enough_runs && self.interval.is_some_and(|interval| interval.level >= CONFIDENCE)
     }
 }
 
@@ -171,8 +172,14 @@ impl Verdict {
 }
 
 /// Judges a row except for its chance and verdict, which depend on the whole table.
-fn weigh(samples: &Samples, row: &Row, logs: Option<&Logs>, least: f64, design: Design) -> Change {
-    let [old, new] = middles(row, logs);
+fn judge_row(
+    samples: &ComparisonSamples,
+    row: &MetricSamples,
+    logs: Option<&MetricLogs>,
+    least: f64,
+    design: Design,
+) -> MetricChange {
+    let [old, new] = side_medians(row, logs);
     let ratio = logs.map(|_| new / old);
     let drift = match design {
         Design::InTurn => 0.0,
@@ -188,33 +195,44 @@ fn weigh(samples: &Samples, row: &Row, logs: Option<&Logs>, least: f64, design: 
     let last_digit = if row.metric.ends_with("_ns") { 1.0 / old.min(new).max(1.0) } else { 0.0 };
     let floor = least.max(last_digit);
     let (what, metric) = (samples.titles[row.setting].clone(), row.metric.clone());
-    let enough = !samples.left_out[row.setting].are_too_many();
-    Change { what, metric, old, new, ratio, interval, enough, floor, chance: None, verdict: Verdict::Unknown }
+    let enough = !samples.excluded[row.setting].is_too_many();
+    MetricChange {
+        setting: what,
+        metric,
+        old,
+        new,
+        ratio,
+        interval,
+        has_enough_runs: enough,
+        floor,
+        chance: None,
+        verdict: Verdict::Unknown,
+    }
 }
 
 /// Returns the value of each side: for pairs the pair with the middle ratio, otherwise both medians.
-fn middles(row: &Row, logs: Option<&Logs>) -> [f64; 2] {
-    if let Some(Logs::Pairs(_)) = logs {
+fn side_medians(row: &MetricSamples, logs: Option<&MetricLogs>) -> [f64; 2] {
+    if let Some(MetricLogs::Pairs(_)) = logs {
         let [old, new] = &row.sides;
         let pairs = old.iter().zip(new).map(|(old, new)| [*new, *old]).collect();
-        let (new, old) = Line::new("", &row.metric, pairs).middle().expect("a row has a whole pair");
+        let (new, old) = RatioLine::new("", &row.metric, pairs).median_pair().expect("a row has a whole pair");
         return [old, new];
     }
     let medians = row.sides.each_ref().map(|side| median(side.iter().flatten().copied().collect()));
     medians.map(|median| median.expect("a row has samples on both sides"))
 }
 
-fn verdict(change: &Change) -> Verdict {
+fn verdict(change: &MetricChange) -> Verdict {
     let (Some(ratio), Some(interval)) = (change.ratio, change.interval) else {
         let equal = change.ratio.is_none() && change.old == change.new;
         return if equal { Verdict::Same } else { Verdict::Unknown };
     };
     let Some(chance) = change.chance else { return Verdict::Unknown };
     let excludes_one = interval.low > 1.0 || interval.high < 1.0;
-    if excludes_one && change.moved() && chance <= JUDGED_AT {
+    if excludes_one && change.exceeds_floor() && chance <= MAX_SWAP_SHARE {
         return direction(&change.metric, ratio);
     }
-    let most = 1.0 + SAME_WITHIN;
+    let most = 1.0 + MAX_SAME_CHANGE;
     if interval.low > 1.0 / most && interval.high < most { Verdict::Same } else { Verdict::Unknown }
 }
 
@@ -231,8 +249,8 @@ fn direction(metric: &str, ratio: f64) -> Verdict {
 }
 
 /// Returns the movement of the host's own floor between two files, as a share. Calls in turn share their host.
-fn host_movement(measured: &Measured) -> f64 {
-    let Measured::Apart(pair) = measured else { return 0.0 };
+fn host_movement(measured: &ComparedResults) -> f64 {
+    let ComparedResults::Apart(pair) = measured else { return 0.0 };
     let [old, new] = [&pair.old.host, &pair.new.host];
     let floors = [(old.cache_line_transfer_ns, new.cache_line_transfer_ns), (old.clock_cost_ns, new.clock_cost_ns)];
     let moved = floors.into_iter().filter_map(|(old, new)| Some((new? / old?).ln().abs()));
@@ -240,9 +258,9 @@ fn host_movement(measured: &Measured) -> f64 {
 }
 
 /// Returns the differences between two files other than the builds.
-fn differences(measured: &Measured, host: f64) -> Vec<String> {
-    let Measured::Apart(pair) = measured else { return Vec::new() };
-    let Pair { old, new } = pair.as_ref();
+fn differences(measured: &ComparedResults, host: f64) -> Vec<String> {
+    let ComparedResults::Apart(pair) = measured else { return Vec::new() };
+    let ResultPair { old, new } = pair.as_ref();
     let mut notes = Vec::new();
     for (name, old, new) in
         [("processor", &old.host.cpu, &new.host.cpu), ("kernel", &old.host.kernel, &new.host.kernel)]
@@ -251,7 +269,7 @@ fn differences(measured: &Measured, host: f64) -> Vec<String> {
             notes.push(format!("another {name}: OLD was measured on '{old}', NEW on '{new}'"));
         }
     }
-    if host > LEAST_APART {
+    if host > MIN_MOVE_APART {
         notes.push(format!(
             "the host's own floor (one cache line, one stamp) moved by {:.0} % between the files; no change up to that \
              counts, so compare the programs in turn",
@@ -262,8 +280,8 @@ fn differences(measured: &Measured, host: f64) -> Vec<String> {
 }
 
 /// Returns a sentence with the remedy if the samples are too few for any verdict, and `None` if any metric has enough.
-fn too_few(design: Design, samples: [usize; 2], changes: &[Change]) -> Option<String> {
-    if changes.iter().any(Change::is_tellable) {
+fn too_few_samples(design: Design, samples: [usize; 2], changes: &[MetricChange]) -> Option<String> {
+    if changes.iter().any(MetricChange::has_enough_samples) {
         return None;
     }
     let found = match samples {

@@ -20,7 +20,7 @@
 //! * So a table of a hundred metrics is a single test. For calls in turn at most [`LEVEL`] of the comparisons of
 //!   identical builds report a change; [`FalsePositives`] measures the rate. For files from different hours the rate
 //!   is unknown.
-//! * A [`Limit`] stands alone: it is exceeded if the whole interval lies beyond it, and kept if the whole interval lies
+//! * A [`MetricLimit`] stands alone: it is exceeded if the whole interval lies beyond it, and kept if the whole interval lies
 //!   within it. Any other outcome, and too few repeats, cannot be judged.
 //! * Invalid runs are left out of both sides alike. If more than one in four is left out, there is no verdict.
 //! * Counts come before times: a build that loses messages that the old build kept is worse, whatever its speed.
@@ -56,13 +56,17 @@ mod sample;
 mod search;
 
 pub use error::CompareError;
-pub use false_positives::{FalsePositives, Tally};
+pub use false_positives::{FalseAlarmTally, FalsePositives};
 pub use history::histories;
-pub use judge::{Change, Judgement, LEAST_IN_TURN, Verdict, judge};
-pub use limit::{Ending, Limit, NotMeasured, ParseLimitError, Ruled, Ruling, ending};
+pub use judge::{Judgement, MIN_MOVE_IN_TURN, MetricChange, Verdict, judge};
+pub use limit::{
+    ComparisonOutcome, LimitStatus, MetricLimit, ParseLimitError, Ruling, UnmeasuredMetric, overall_outcome,
+};
 pub use noise::{Design, Interval, LEVEL};
 pub use promise::{ParsePromiseError, Promise};
-pub use ratio::{Against, CONFIDENCE, Line, against_first, in_turn, pairs_needed, place, table, value};
+pub use ratio::{
+    CONFIDENCE, PairedRuns, RatioLine, entry_or_default, in_turn, pair_with_first, pairs_needed, ratio_table, value,
+};
 pub use render::{markdown, result_file, text};
-pub use sample::{Measured, Pair, Side};
+pub use sample::{BuildSide, ComparedResults, ResultPair};
 pub use search::Search;

@@ -1,7 +1,7 @@
 //! Losses of the new side: a build that drops its slow messages is faster, and worse.
 
 use tickpath_lab_report::count;
-use tickpath_lab_result::{Counts, Run};
+use tickpath_lab_result::{MessageCounts, Run};
 
 /// Max relative drop of the received share of the sent messages; the end of a run cuts some off.
 const RECEIVED_WITHIN: f64 = 0.001;
@@ -13,38 +13,38 @@ const SAMPLED_WITHIN: f64 = 0.01;
 const RUNS: usize = 4;
 
 /// A getter of a count.
-type Of = fn(&Counts) -> u64;
+type CountGetter = fn(&MessageCounts) -> u64;
 
 /// Losses in a setting, in sentences.
 #[derive(Debug, Default)]
-pub(super) struct Losses {
+pub(super) struct LossFindings {
     /// Losses that make the new side worse, whatever its speed.
     pub failures: Vec<String>,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-impl Losses {
+impl LossFindings {
     /// Compares the counts of a setting: all runs of the old side with all of the new side, invalid runs included,
     /// because their losses may have made them invalid.
     pub fn of(what: &str, sides: &[Vec<&Run>; 2]) -> Self {
-        let [old, new] = sides.each_ref().map(|runs| Totals::of(runs));
+        let [old, new] = sides.each_ref().map(|runs| SideTotals::of(runs));
         if sides.iter().any(Vec::is_empty) || new.counts.sent == 0 || old.counts.sent == 0 {
             return Self::default();
         }
         let mut told = Self::default();
         if may_lose(sides) {
-            let beyond = least_loss(&sides[1]) > most_loss(&sides[0]) && sides.iter().all(|runs| runs.len() >= RUNS);
+            let beyond = min_loss(&sides[1]) > max_loss(&sides[0]) && sides.iter().all(|runs| runs.len() >= RUNS);
             let into = if beyond { &mut told.failures } else { &mut told.notes };
-            into.extend((new.lost_share() > old.lost_share()).then(|| lost(what, &old, &new)));
+            into.extend((new.lost_share() > old.lost_share()).then(|| lost_sentence(what, &old, &new)));
         } else {
             let is_worse = new.lost_share() > old.lost_share();
             let into = if is_worse { &mut told.failures } else { &mut told.notes };
-            into.extend((new.counts.lost > 0).then(|| lost(what, &old, &new)));
-            told.failures.extend(received(what, &old, &new).filter(|_| new.counts.lost == 0));
+            into.extend((new.counts.lost > 0).then(|| lost_sentence(what, &old, &new)));
+            told.failures.extend(received_sentence(what, &old, &new).filter(|_| new.counts.lost == 0));
             told.failures.extend(fewer_samples(what, sides, [&old, &new]));
         }
-        let others: [(&str, Of); 3] = [
+        let others: [(&str, CountGetter); 3] = [
             ("duplicated", |counts| counts.duplicated),
             ("reordered", |counts| counts.reordered),
             ("errors", |counts| counts.errors),
@@ -65,31 +65,31 @@ impl Losses {
 }
 
 /// The sum of all runs of a side.
-struct Totals {
-    counts: Counts,
+struct SideTotals {
+    counts: MessageCounts,
 }
 
-impl Totals {
+impl SideTotals {
     fn of(runs: &[&Run]) -> Self {
-        let sum = |of: Of| runs.iter().map(|run| of(&run.counts)).fold(0, u64::saturating_add);
+        let sum = |of: CountGetter| runs.iter().map(|run| of(&run.counts)).fold(0, u64::saturating_add);
         Self {
-            counts: Counts {
+            counts: MessageCounts {
                 sent: sum(|counts| counts.sent),
                 received: sum(|counts| counts.received),
                 lost: sum(|counts| counts.lost),
                 duplicated: sum(|counts| counts.duplicated),
                 reordered: sum(|counts| counts.reordered),
                 errors: sum(|counts| counts.errors),
-                ..Counts::default()
+                ..MessageCounts::default()
             },
         }
     }
 
     fn lost_share(&self) -> f64 {
-        self.of_sent(self.counts.lost)
+        self.share_of_sent(self.counts.lost)
     }
 
-    fn of_sent(&self, number: u64) -> f64 {
+    fn share_of_sent(&self, number: u64) -> f64 {
         number as f64 / self.counts.sent as f64
     }
 }
@@ -103,37 +103,37 @@ fn shares<'a>(runs: &'a [&Run]) -> impl Iterator<Item = f64> + 'a {
     runs.iter().map(|run| run.counts.lost as f64 / run.counts.sent.max(1) as f64)
 }
 
-fn least_loss(runs: &[&Run]) -> f64 {
+fn min_loss(runs: &[&Run]) -> f64 {
     shares(runs).fold(f64::INFINITY, f64::min)
 }
 
-fn most_loss(runs: &[&Run]) -> f64 {
+fn max_loss(runs: &[&Run]) -> f64 {
     shares(runs).fold(0.0, f64::max)
 }
 
-fn lost(what: &str, old: &Totals, new: &Totals) -> String {
+fn lost_sentence(what: &str, old: &SideTotals, new: &SideTotals) -> String {
     let [old, new] = [old, new].map(|side| format!("{} of {}", count(side.counts.lost), count(side.counts.sent)));
     format!("NEW loses messages, {what}: {new}; OLD {old}")
 }
 
-fn received(what: &str, old: &Totals, new: &Totals) -> Option<String> {
-    let [before, now] = [old, new].map(|side| side.of_sent(side.counts.received));
+fn received_sentence(what: &str, old: &SideTotals, new: &SideTotals) -> Option<String> {
+    let [before, now] = [old, new].map(|side| side.share_of_sent(side.counts.received));
     let [old, new] = [old, new].map(|side| format!("{} of {}", count(side.counts.received), count(side.counts.sent)));
     (now < before * (1.0 - RECEIVED_WITHIN)).then(|| format!("NEW loses messages, {what}: received {new}; OLD {old}"))
 }
 
 /// Hops with a sample for each message, whatever the timing; other hops depend on batches, or on an order's fate.
-const OF_EACH_MESSAGE: [&str; 5] = ["one_way", "service", "publish", "round_trip", "in_queue"];
+const PER_MESSAGE_HOPS: [&str; 5] = ["one_way", "service", "publish", "round_trip", "in_queue"];
 
 /// Returns the hops of which the new side has fewer samples: messages without a sample are in no percentile.
-fn fewer_samples(what: &str, sides: &[Vec<&Run>; 2], totals: [&Totals; 2]) -> Vec<String> {
-    let fewer = OF_EACH_MESSAGE.into_iter().filter_map(|name| {
+fn fewer_samples(what: &str, sides: &[Vec<&Run>; 2], totals: [&SideTotals; 2]) -> Vec<String> {
+    let fewer = PER_MESSAGE_HOPS.into_iter().filter_map(|name| {
         let samples = |runs: &Vec<&Run>| {
             let of_run = |run: &&Run| run.hops.get(name).map_or(0, |hop| hop.count.saturating_add(hop.negative));
             runs.iter().map(of_run).fold(0, u64::saturating_add)
         };
         let [old, new] = sides.each_ref().map(samples);
-        let is_fewer = totals[1].of_sent(new) < totals[0].of_sent(old) * (1.0 - SAMPLED_WITHIN);
+        let is_fewer = totals[1].share_of_sent(new) < totals[0].share_of_sent(old) * (1.0 - SAMPLED_WITHIN);
         // A hop that the new build does not measure at all is reported elsewhere.
         (new > 0 && is_fewer).then(|| {
             let [of_old, of_new] = totals.map(|side| count(side.counts.sent));

@@ -2,8 +2,8 @@
 //!
 //! All computations use logarithms, in which a doubling and a halving are equally far.
 
-use super::ratio::{self, CONFIDENCE, at_most};
-use tickpath_lab_harness::random::Random;
+use super::ratio::{self, CONFIDENCE, binomial_cdf};
+use tickpath_lab_harness::random::SeededRandom;
 use tickpath_lab_result::median;
 
 /// The stated level: the max share of comparisons of identical builds that report a change.
@@ -11,12 +11,12 @@ pub const LEVEL: f64 = 0.05;
 
 /// The max share of swaps at which a movement stands out. It is below the stated level, which has to hold although the
 /// two calls of a pair are not quite exchangeable: the first call finds other caches than the second.
-pub(super) const JUDGED_AT: f64 = 0.04;
+pub(super) const MAX_SWAP_SHARE: f64 = 0.04;
 
 /// Max number of samples for which every swap of labels is tried.
-const EXHAUSTED: usize = 12;
+const MAX_EXHAUSTIVE_SAMPLES: usize = 12;
 /// The number of random swaps for more samples.
-const DRAWN: usize = 999;
+const RANDOM_SWAPS: usize = 999;
 /// The seed of the random swaps: the same results always give the same verdicts.
 const SEED: u64 = 1;
 
@@ -42,14 +42,14 @@ pub struct Interval {
 
 /// The logarithms of a metric, with an entry for each sample.
 #[derive(Debug)]
-pub(super) enum Logs {
+pub(super) enum MetricLogs {
     /// New minus old of each pair.
     Pairs(Vec<Option<f64>>),
     /// The values of old, and the values of new.
     Sides([Vec<Option<f64>>; 2]),
 }
 
-impl Logs {
+impl MetricLogs {
     /// Returns `None` if a value is not above zero: it has no logarithm, and no ratio.
     pub fn of(sides: &[Vec<Option<f64>>; 2], design: Design) -> Option<Self> {
         let mut known = sides.iter().flatten().flatten();
@@ -70,7 +70,7 @@ impl Logs {
                 let (low, high, missed) = ratio::interval(&sorted(ratios), 1.0 - CONFIDENCE)?;
                 (low, high, 1.0 - missed)
             }
-            Self::Sides([old, new]) => of_sides(&sorted(old), &sorted(new))?,
+            Self::Sides([old, new]) => side_interval(&sorted(old), &sorted(new))?,
         };
         Some(Interval { low: (low - drift).exp(), high: (high + drift).exp(), level })
     }
@@ -88,15 +88,15 @@ pub(super) struct Contrast {
 impl Contrast {
     /// Builds the contrast of a metric. A stall counts as at most twice the usual movement; a movement below `floor`, a
     /// logarithm, never stands out.
-    pub fn of(logs: &Logs, floor: f64) -> Self {
+    pub fn of(logs: &MetricLogs, floor: f64) -> Self {
         match logs {
-            Logs::Pairs(ratios) => {
-                let values = tamed(ratios);
+            MetricLogs::Pairs(ratios) => {
+                let values = clamp_outliers(ratios);
                 let scale = values.iter().flatten().map(|value| value * value + floor * floor).sum::<f64>().sqrt();
                 Self { values, scale, design: Design::InTurn }
             }
-            Logs::Sides(sides) => {
-                let values = centred(&tamed(&centred(&sides.concat(), |known| median(known.to_vec()))), mean);
+            MetricLogs::Sides(sides) => {
+                let values = centred(&clamp_outliers(&centred(&sides.concat(), |known| median(known.to_vec()))), mean);
                 let squares: Vec<f64> = values.iter().flatten().map(|value| value * value + floor * floor).collect();
                 Self { values, scale: mean(&squares).map_or(floor, f64::sqrt), design: Design::Apart }
             }
@@ -145,9 +145,9 @@ pub(super) fn chances(contrasts: &[Contrast], design: Design, units: [usize; 2])
 /// Returns the possible swaps of labels, including the found labels.
 fn swaps(found: &[bool], design: Design) -> Vec<Vec<bool>> {
     let samples = found.len();
-    if samples > EXHAUSTED {
-        let mut random = Random::new(SEED);
-        let drawn = (0..DRAWN).map(|_| swap(&mut random, found, design));
+    if samples > MAX_EXHAUSTIVE_SAMPLES {
+        let mut random = SeededRandom::new(SEED);
+        let drawn = (0..RANDOM_SWAPS).map(|_| swap(&mut random, found, design));
         return std::iter::once(found.to_vec()).chain(drawn).collect();
     }
     let all = (0..1u32 << samples).map(|mask| (0..samples).map(|bit| (mask >> bit) & 1 == 1).collect::<Vec<bool>>());
@@ -160,7 +160,7 @@ fn swaps(found: &[bool], design: Design) -> Vec<Vec<bool>> {
 }
 
 /// Returns a random swap: pairs are reversed independently; labels of sides keep their numbers.
-fn swap(random: &mut Random, found: &[bool], design: Design) -> Vec<bool> {
+fn swap(random: &mut SeededRandom, found: &[bool], design: Design) -> Vec<bool> {
     let mut labels = found.to_vec();
     match design {
         Design::InTurn => labels.iter_mut().for_each(|label| *label = random.draw() & 1 == 1),
@@ -171,10 +171,10 @@ fn swap(random: &mut Random, found: &[bool], design: Design) -> Vec<bool> {
 
 /// Returns the ends and the level of the interval of the ratio of two medians: the bootstrap of both. With too few
 /// samples for the confidence, returns the range of all values, and its level.
-fn of_sides(old: &[f64], new: &[f64]) -> Option<(f64, f64, f64)> {
+fn side_interval(old: &[f64], new: &[f64]) -> Option<(f64, f64, f64)> {
     let (low, high) = (new.first()? - old.last()?, new.last()? - old.first()?);
     // The chance that one side lies wholly beyond the other.
-    let level = 1.0 - 2.0 / ways(old.len(), new.len());
+    let level = 1.0 - 2.0 / binomial(old.len(), new.len());
     if level < CONFIDENCE {
         return (level > 0.0).then_some((low, high, level));
     }
@@ -191,7 +191,7 @@ fn of_sides(old: &[f64], new: &[f64]) -> Option<(f64, f64, f64)> {
 /// Returns the probability of each of `n` sorted samples to be the median of `n` draws from them.
 fn median_weights(n: usize) -> Vec<f64> {
     // The median is among the smallest `some` samples if more than half of the draws are.
-    let within = |some: usize| 1.0 - at_most(n / 2, n, some as f64 / n as f64);
+    let within = |some: usize| 1.0 - binomial_cdf(n / 2, n, some as f64 / n as f64);
     (0..n).map(|rank| within(rank + 1) - within(rank)).collect()
 }
 
@@ -206,7 +206,7 @@ fn quantile(weighted: &[(f64, f64)], share: f64) -> f64 {
 }
 
 /// Returns the number of ways to split `a + b` items into a group of `a` and a group of `b`.
-fn ways(a: usize, b: usize) -> f64 {
+fn binomial(a: usize, b: usize) -> f64 {
     (1..=a).map(|one| (b + one) as f64 / one as f64).product()
 }
 
@@ -217,7 +217,7 @@ fn sorted(values: &[Option<f64>]) -> Vec<f64> {
 }
 
 /// Limits values to twice the median distance from zero of the values that are not zero.
-fn tamed(values: &[Option<f64>]) -> Vec<Option<f64>> {
+fn clamp_outliers(values: &[Option<f64>]) -> Vec<Option<f64>> {
     let sizes = values.iter().flatten().map(|value| value.abs()).filter(|size| *size > 0.0).collect();
     let most = 2.0 * median(sizes).unwrap_or(0.0);
     values.iter().map(|value| value.map(|value| value.clamp(-most, most))).collect()
@@ -248,9 +248,9 @@ mod tests {
             (0, 3, 0.0, 1.0),
             (2, 3, 1.0, 0.0),
         ] {
-            assert!((at_most(most, n, p) - chance).abs() < 1e-12, "{most} of {n} at {p}");
+            assert!((binomial_cdf(most, n, p) - chance).abs() < 1e-12, "{most} of {n} at {p}");
         }
-        assert!((ways(4, 4) - 70.0).abs() < 1e-9 && (ways(1, 1) - 2.0).abs() < 1e-9);
+        assert!((binomial(4, 4) - 70.0).abs() < 1e-9 && (binomial(1, 1) - 2.0).abs() < 1e-9);
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(swaps(&sides, Design::Apart).len(), 70);
         let many = [vec![false; 9], vec![true; 5]].concat();
         let drawn = swaps(&many, Design::Apart);
-        assert_eq!(drawn.len(), DRAWN + 1);
+        assert_eq!(drawn.len(), RANDOM_SWAPS + 1);
         assert!(drawn.iter().all(|labels| labels.iter().filter(|label| **label).count() == 5));
         assert!(
             swaps(&[false; 20], Design::InTurn).iter().any(|labels| labels[..5] == [true, false, true, true, false])

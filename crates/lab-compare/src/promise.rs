@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::limit::{ParseLimitError, metric_of, split};
+use super::limit::{ParseLimitError, metric_of, split_bound};
 use super::ratio::value;
 use tickpath_lab_report::figure;
 use tickpath_lab_result::{PERCENTILES, Run};
@@ -37,7 +37,7 @@ impl FromStr for Promise {
 
     fn from_str(text: &str) -> Result<Self, ParsePromiseError> {
         let form = || ParsePromiseError::Form(text.to_owned());
-        let (name, above, bound) = split(text).ok_or_else(form)?;
+        let (name, above, bound) = split_bound(text).ok_or_else(form)?;
         let metric = metric_of(name)?;
         let bound = if metric.ends_with("_ns") { nanoseconds(bound) } else { bound.parse().ok() };
         let bound = bound.filter(|bound: &f64| bound.is_finite() && *bound > 0.0).ok_or_else(form)?;
@@ -64,7 +64,7 @@ impl Promise {
     }
 
     /// Returns the metric of a run in words.
-    pub fn told(&self, run: &Run) -> Option<String> {
+    pub fn value_text(&self, run: &Run) -> Option<String> {
         self.value(run).map(|value| figure(&self.metric, value))
     }
 

@@ -14,11 +14,11 @@ use tickpath_lab_result::{Comparison, PERCENTILES, Run};
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Max relative difference of rates that count as equal.
-const ONE_RATE: f64 = 0.01;
+const MAX_RATE_DIFFERENCE: f64 = 0.01;
 
 /// A line of a table of ratios before evaluation: the measurements of two sides in turn.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Line {
+pub struct RatioLine {
     /// The name of the comparison: `A_to_B`, and its subject.
     pub name: String,
     /// The figure's name in results: `one_way.p50_ns`, `throughput_per_s`.
@@ -29,7 +29,7 @@ pub struct Line {
     pub no_ratio: Option<String>,
 }
 
-impl Line {
+impl RatioLine {
     /// Builds a line from measured pairs.
     pub fn new(name: &str, figure: &str, pairs: Vec<[Option<f64>; 2]>) -> Self {
         Self { name: name.to_owned(), figure: figure.to_owned(), pairs, no_ratio: None }
@@ -48,13 +48,13 @@ impl Line {
         b.into_iter().for_each(|run| rounds.entry(run.repeat).or_default()[1] = Some(run));
         let valid = |run: Option<&Run>| run.filter(|run| run.valid).and_then(|run| value(run, figure));
         let pairs = rounds.values().map(|runs| runs.map(valid)).collect();
-        let unequal = rounds.values().find_map(|[a, b]| unequal((*a)?, (*b)?));
+        let unequal = rounds.values().find_map(|[a, b]| rate_difference((*a)?, (*b)?));
         let no_ratio = unequal.filter(|_| figure.ends_with("_ns"));
         Self { no_ratio, ..Self::new(name, figure, pairs) }
     }
 
     /// Returns the rounds in which both sides have positive finite values, the least ratio first.
-    fn whole(&self) -> Vec<(f64, f64)> {
+    fn complete_pairs(&self) -> Vec<(f64, f64)> {
         let can_be_divided = |value: &f64| value.is_finite() && *value > 0.0;
         let pairs = self.pairs.iter().filter_map(|[a, b]| Some(((*a)?, (*b)?)));
         let mut whole: Vec<_> = pairs.filter(|(a, b)| can_be_divided(a) && can_be_divided(b)).collect();
@@ -63,13 +63,13 @@ impl Line {
     }
 
     /// Returns both sides of the pair with the middle ratio; `None` if no pair is complete.
-    pub(super) fn middle(&self) -> Option<(f64, f64)> {
-        middle(&self.whole())
+    pub(super) fn median_pair(&self) -> Option<(f64, f64)> {
+        median_pair(&self.complete_pairs())
     }
 
-    fn comparison(self, lines: usize) -> Option<Comparison> {
-        let whole = self.whole();
-        let (a, b) = middle(&whole)?;
+    fn into_comparison(self, lines: usize) -> Option<Comparison> {
+        let whole = self.complete_pairs();
+        let (a, b) = median_pair(&whole)?;
         let (name, figure) = (self.name, self.figure);
         if self.no_ratio.is_some() {
             return Some(Comparison {
@@ -96,7 +96,7 @@ impl Line {
             // The middle of two ratios differs from the interval's ends in its last digit.
             low: interval.map(|(low, ..)| low.min(ratio)),
             high: interval.map(|(_, high, _)| high.max(ratio)),
-            level_percent: interval.map(|(.., missed)| of_table(missed, lines)),
+            level_percent: interval.map(|(.., missed)| table_level(missed, lines)),
             pairs: u32::try_from(pairs).ok(),
             note: (left_out > 0).then(|| format!("{left_out} of {all} pairs {was} not valid on both sides")),
             ..Comparison::default()
@@ -106,20 +106,20 @@ impl Line {
 
 /// Evaluates the lines of a table as ratios. Their level accounts for the number of lines; a line without a complete
 /// pair is omitted.
-pub fn table(lines: impl IntoIterator<Item = Line>) -> Vec<Comparison> {
-    let lines: Vec<Line> = lines.into_iter().collect();
-    let judged = lines.iter().filter(|line| line.no_ratio.is_none() && line.whole().len() > 1).count().max(1);
-    lines.into_iter().filter_map(|line| line.comparison(judged)).collect()
+pub fn ratio_table(lines: impl IntoIterator<Item = RatioLine>) -> Vec<Comparison> {
+    let lines: Vec<RatioLine> = lines.into_iter().collect();
+    let judged = lines.iter().filter(|line| line.no_ratio.is_none() && line.complete_pairs().len() > 1).count().max(1);
+    lines.into_iter().filter_map(|line| line.into_comparison(judged)).collect()
 }
 
 /// The runs of each side, in order of arrival.
-type Sides<'a> = Vec<(String, Vec<&'a Run>)>;
+type RunsBySide<'a> = Vec<(String, Vec<&'a Run>)>;
 
 /// The runs of two sides that took turns in the same setup: of the first side, and of another side.
 #[derive(Debug)]
-pub struct Against<'a> {
+pub struct PairedRuns<'a> {
     /// The setup that both have in common.
-    pub way: String,
+    pub setup: String,
     /// The side that came first.
     pub first: String,
     /// The other side.
@@ -129,35 +129,35 @@ pub struct Against<'a> {
 }
 
 /// Compares every other side with the first side, within each setup.
-pub fn against_first<'a>(
+pub fn pair_with_first<'a>(
     runs: impl IntoIterator<Item = &'a Run>,
     way: impl Fn(&Run) -> String,
     side: impl Fn(&Run) -> String,
-) -> Vec<Against<'a>> {
-    let mut ways: Vec<(String, Sides<'_>)> = Vec::new();
+) -> Vec<PairedRuns<'a>> {
+    let mut ways: Vec<(String, RunsBySide<'_>)> = Vec::new();
     for run in runs {
-        place(place(&mut ways, way(run)), side(run)).push(run);
+        entry_or_default(entry_or_default(&mut ways, way(run)), side(run)).push(run);
     }
     let others = ways.into_iter().flat_map(|(way, sides)| {
         let first = sides.first().cloned();
         sides.into_iter().skip(1).filter_map(move |(other, theirs)| {
             let (first, ours) = first.clone()?;
-            Some(Against { way: way.clone(), first, other, runs: [ours, theirs] })
+            Some(PairedRuns { setup: way.clone(), first, other, runs: [ours, theirs] })
         })
     });
     others.collect()
 }
 
-impl Against<'_> {
+impl PairedRuns<'_> {
     /// Returns the line of ratios of the other side's figure to the first side's.
-    pub fn line(&self, name: &str, figure: &str) -> Line {
+    pub fn line(&self, name: &str, figure: &str) -> RatioLine {
         let [first, other] = &self.runs;
-        Line::of_runs(name, figure, other.iter().copied(), first.iter().copied())
+        RatioLine::of_runs(name, figure, other.iter().copied(), first.iter().copied())
     }
 }
 
 /// Returns the value of a key, inserting a default if it is missing; keys keep their order of insertion.
-pub fn place<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
+pub fn entry_or_default<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
     let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
         list.push((key, T::default()));
         list.len() - 1
@@ -197,19 +197,19 @@ pub fn value(run: &Run, figure: &str) -> Option<f64> {
 /// interval whose probability stays below `missed`, or the whole range. `None` for a single value.
 pub(super) fn interval(sorted: &[f64], missed: f64) -> Option<(f64, f64, f64)> {
     let n = sorted.len();
-    let misses = |dropped: usize| 2.0 * at_most(dropped, n, 0.5);
+    let misses = |dropped: usize| 2.0 * binomial_cdf(dropped, n, 0.5);
     let dropped = (1..n / 2).take_while(|dropped| misses(*dropped) <= missed).last().unwrap_or(0);
     (n > 1).then(|| (sorted[dropped], sorted[n - 1 - dropped], misses(dropped)))
 }
 
 /// Returns the min level, in percent, of an interval in a table of `lines` lines that alone misses in `missed` of
 /// cases.
-pub(super) fn of_table(missed: f64, lines: usize) -> f64 {
+pub(super) fn table_level(missed: f64, lines: usize) -> f64 {
     100.0 * (1.0 - missed * lines as f64).max(0.0)
 }
 
 /// Returns the probability of at most `most` hits in `n` draws that each hit with probability `p`.
-pub(super) fn at_most(most: usize, n: usize, p: f64) -> f64 {
+pub(super) fn binomial_cdf(most: usize, n: usize, p: f64) -> f64 {
     if p <= 0.0 || most >= n {
         return 1.0;
     }
@@ -226,17 +226,17 @@ pub(super) fn at_most(most: usize, n: usize, p: f64) -> f64 {
 
 /// Returns both sides of the pair with the middle ratio. For an even number the two middle pairs count alike, so that
 /// exchanging the sides inverts the ratio.
-fn middle(sorted: &[(f64, f64)]) -> Option<(f64, f64)> {
+fn median_pair(sorted: &[(f64, f64)]) -> Option<(f64, f64)> {
     let n = sorted.len();
     let ((a, b), (c, d)) = (sorted.get(n.checked_sub(1)? / 2)?, sorted.get(n / 2)?);
     Some(if n.is_multiple_of(2) { ((a * c).sqrt(), (b * d).sqrt()) } else { (*a, *b) })
 }
 
 /// Returns a note on the rates of two runs if they differ; `None` if they are equal or not set.
-fn unequal(a: &Run, b: &Run) -> Option<String> {
+fn rate_difference(a: &Run, b: &Run) -> Option<String> {
     // At full speed the reached throughput is the rate.
     let rate = |run: &Run| run.params.0.get("rate_per_s").and_then(|set| set.as_f64().or(run.throughput_per_s));
     let (of_a, of_b) = (rate(a)?, rate(b)?);
-    ((of_a / of_b).ln().abs() > ONE_RATE)
+    ((of_a / of_b).ln().abs() > MAX_RATE_DIFFERENCE)
         .then(|| format!("no ratio: their rates are not equal, {of_a:.0} and {of_b:.0} a second"))
 }

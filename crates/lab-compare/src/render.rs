@@ -1,10 +1,10 @@
 //! A judgement as text, as Markdown and as a result file.
 
-use super::judge::{Change, Judgement, SAME_WITHIN, Verdict};
+use super::judge::{Judgement, MAX_SAME_CHANGE, MetricChange, Verdict};
 use super::limit::Ruling;
 use super::noise::{Design, LEVEL};
-use super::ratio::{CONFIDENCE, of_table};
-use super::sample::{Measured, Side};
+use super::ratio::{CONFIDENCE, table_level};
+use super::sample::{BuildSide, ComparedResults};
 use tickpath_lab_report::{NONE, figure, plain, safe, table};
 use tickpath_lab_result::{Comparison, ResultFile, Run};
 
@@ -43,16 +43,23 @@ pub fn markdown(judgement: &Judgement, rulings: &[Ruling]) -> String {
 
 /// Returns the runs of both sides, each with the setting `side`, and every ratio: `a` is new, `b` is old. `started_at`
 /// is in RFC 3339.
-pub fn result_file(measured: &Measured, changes: &[Change], command: &str, started_at: &str) -> ResultFile {
+pub fn result_file(
+    measured: &ComparedResults,
+    changes: &[MetricChange],
+    command: &str,
+    started_at: &str,
+) -> ResultFile {
     let pairs = measured.pairs();
     let workload = pairs.first().map_or("", |pair| pair.new.workload.as_str());
     let mut result = ResultFile::new(workload, command, started_at);
     result.host = pairs.first().map(|pair| pair.new.host.clone()).unwrap_or_default();
     let runs = pairs.iter().flat_map(|pair| &pair.old.runs).chain(pairs.iter().flat_map(|pair| &pair.new.runs));
     let repeats = runs.map(|run| run.repeat).max().unwrap_or(0);
-    for side in Side::BOTH {
+    for side in BuildSide::BOTH {
         for (before, pair) in (0u32..).zip(pairs) {
-            result.runs.extend(pair.of(side).runs.iter().map(|run| of_side(run, side, before.saturating_mul(repeats))));
+            result
+                .runs
+                .extend(pair.of(side).runs.iter().map(|run| with_side(run, side, before.saturating_mul(repeats))));
         }
     }
     let lines = changes.iter().filter(|change| change.interval.is_some()).count();
@@ -62,27 +69,27 @@ pub fn result_file(measured: &Measured, changes: &[Change], command: &str, start
 }
 
 /// Returns the changes, the largest first; then the movements that may be noise.
-fn listed(judgement: &Judgement) -> Vec<&Change> {
-    let size = |change: &Change| change.ratio.map_or(f64::INFINITY, |ratio| ratio.ln().abs());
+fn listed(judgement: &Judgement) -> Vec<&MetricChange> {
+    let size = |change: &MetricChange| change.ratio.map_or(f64::INFINITY, |ratio| ratio.ln().abs());
     let moved = judgement.changes.iter().filter(|change| change.is_real() || is_open(change));
-    let mut listed: Vec<&Change> = moved.collect();
+    let mut listed: Vec<&MetricChange> = moved.collect();
     listed.sort_by(|a, b| b.is_real().cmp(&a.is_real()).then(size(b).total_cmp(&size(a))));
     listed
 }
 
 /// Returns whether the metric moved without a verdict.
-fn is_open(change: &Change) -> bool {
-    change.verdict == Verdict::Unknown && change.moved()
+fn is_open(change: &MetricChange) -> bool {
+    change.verdict == Verdict::Unknown && change.exceeds_floor()
 }
 
-fn row(change: &Change) -> Vec<String> {
+fn row(change: &MetricChange) -> Vec<String> {
     let [old, new] = [change.old, change.new].map(|value| figure(&change.metric, value));
     let ratio = change.ratio.map_or_else(|| NONE.to_owned(), ratio);
     let name = change.name().to_owned();
-    vec![change.what.clone(), name, old, new, ratio, interval(change), change.verdict.name().to_owned()]
+    vec![change.setting.clone(), name, old, new, ratio, interval(change), change.verdict.name().to_owned()]
 }
 
-fn interval(change: &Change) -> String {
+fn interval(change: &MetricChange) -> String {
     match (change.ratio, change.interval) {
         (None, _) => NONE.to_owned(),
         (Some(_), None) => "one run each: no noise is known".to_owned(),
@@ -110,12 +117,12 @@ fn title(judgement: &Judgement) -> String {
 
 /// Returns the count of unlisted metrics, the explanation of the verdicts, the rulings and the notes.
 fn sentences(judgement: &Judgement, rulings: &[Ruling]) -> Vec<String> {
-    let count = |which: &dyn Fn(&Change) -> bool| judgement.changes.iter().filter(|change| which(change)).count();
-    let changed = count(&Change::is_real);
-    let same = count(&|change: &Change| change.verdict == Verdict::Same);
+    let count = |which: &dyn Fn(&MetricChange) -> bool| judgement.changes.iter().filter(|change| which(change)).count();
+    let changed = count(&MetricChange::is_real);
+    let same = count(&|change: &MetricChange| change.verdict == Verdict::Same);
     let open = count(&is_open);
     let quiet = judgement.changes.len() - changed - same - open;
-    let within = SAME_WITHIN * 100.0;
+    let within = MAX_SAME_CHANGE * 100.0;
     let mut first =
         format!("{changed} changed, {same} are the same within {within:.0} %, {} are not known", open + quiet);
     if quiet > 0 {
@@ -155,7 +162,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
     text
 }
 
-fn of_side(run: &Run, side: Side, before: u32) -> Run {
+fn with_side(run: &Run, side: BuildSide, before: u32) -> Run {
     let mut run = run.clone();
     run.repeat = run.repeat.saturating_add(before);
     run.params.set("side", side.name().to_lowercase());
@@ -163,16 +170,16 @@ fn of_side(run: &Run, side: Side, before: u32) -> Run {
 }
 
 /// Returns a change as a comparison whose level accounts for all `lines` lines.
-fn comparison(change: &Change, lines: usize) -> Comparison {
+fn comparison(change: &MetricChange, lines: usize) -> Comparison {
     Comparison {
-        name: format!("new_to_old {}", change.what),
+        name: format!("new_to_old {}", change.setting),
         figure: change.metric.clone(),
         a: Some(change.new),
         b: Some(change.old),
         ratio: change.ratio,
         low: change.interval.map(|interval| interval.low),
         high: change.interval.map(|interval| interval.high),
-        level_percent: change.interval.map(|interval| of_table(1.0 - interval.level, lines)),
+        level_percent: change.interval.map(|interval| table_level(1.0 - interval.level, lines)),
         ..Comparison::default()
     }
 }

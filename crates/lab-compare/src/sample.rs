@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::CompareError;
-use super::losses::Losses;
+use super::losses::LossFindings;
 use super::noise::Design;
 use tickpath_lab_result::{PERCENTILES, ResultFile, Run, median};
 
 /// Measured results, and the order of their two sides in time.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Measured {
+pub enum ComparedResults {
     /// Two result files: the repeats do not show the drift between them.
-    Apart(Box<Pair>),
+    Apart(Box<ResultPair>),
     /// Calls that took turns; the two calls of a pair ran in direct succession.
-    InTurn(Vec<Pair>),
+    InTurn(Vec<ResultPair>),
 }
 
 /// A result of each side.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pair {
+pub struct ResultPair {
     /// The old build's result.
     pub old: ResultFile,
     /// The new build's result.
@@ -27,7 +27,7 @@ pub struct Pair {
 
 /// A side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum BuildSide {
     /// The old build.
     Old,
     /// The new build.
@@ -35,37 +35,37 @@ pub enum Side {
 }
 
 /// The measurements of both sides.
-pub(super) struct Samples {
+pub(super) struct ComparisonSamples {
     /// A row for each metric of each setting, in the order of the runs.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MetricSamples>,
     /// The title of each setting: only the parts that distinguish it from the others.
     pub titles: Vec<String>,
     /// Samples of each side, the old first.
-    pub units: [usize; 2],
+    pub sample_counts: [usize; 2],
     /// Notes for the reader.
     pub notes: Vec<String>,
     /// Settings of both sides without a valid run on each.
     pub unjudged: Vec<String>,
     /// Metrics that only one side has, of settings that both ran: the metric, the setting, and the side.
-    pub lone: Vec<(String, String, Side)>,
+    pub one_sided: Vec<(String, String, BuildSide)>,
     /// The invalid part of each setting.
-    pub left_out: Vec<LeftOut>,
+    pub excluded: Vec<ExcludedRuns>,
     /// Losses of the new side.
     pub losses: Vec<String>,
 }
 
 /// The invalid part of a setting: pairs with a missing half, or runs of the side that lacks more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(super) struct ExcludedRuns {
     missing: usize,
     all: usize,
 }
 
 /// At most one in this number may be left out: a build's failures to keep its time are no chance.
-const MOST_LEFT_OUT: usize = 4;
+const EXCLUSION_DIVISOR: usize = 4;
 
 /// A metric of a setting.
-pub(super) struct Row {
+pub(super) struct MetricSamples {
     /// The setting's index in the titles.
     pub setting: usize,
     /// The metric's name in results: `one_way.p99_ns`, `throughput_per_s`, a figure.
@@ -75,14 +75,14 @@ pub(super) struct Row {
 }
 
 /// Pairs up the measurements of both sides; invalid runs are left out, and reported.
-pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
+pub(super) fn collect_samples(measured: &ComparedResults) -> Result<ComparisonSamples, CompareError> {
     let strays = measured.pairs().iter().find(|pair| pair.old.workload != pair.new.workload);
-    if let Some(Pair { old, new }) = strays {
+    if let Some(ResultPair { old, new }) = strays {
         return Err(CompareError::Workloads { old: old.workload.clone(), new: new.workload.clone() });
     }
-    let telling = telling_params(measured);
+    let telling = distinguishing_params(measured);
     let mut settings = Vec::new();
-    let placed = Side::BOTH.map(|side| place(measured, side, &telling, &mut settings));
+    let placed = BuildSide::BOTH.map(|side| place_runs(measured, side, &telling, &mut settings));
     let titles = titles(&settings);
     let known = placed.each_ref().map(|runs| runs.iter().map(|one| one.setting).collect::<BTreeSet<_>>());
     if known[0].is_disjoint(&known[1]) {
@@ -90,14 +90,14 @@ pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
         return Err(CompareError::NothingInCommon { old, new });
     }
     let not_valid: Vec<String> =
-        Side::BOTH.iter().zip(&placed).filter_map(|(side, runs)| not_valid(*side, runs)).collect();
+        BuildSide::BOTH.iter().zip(&placed).filter_map(|(side, runs)| invalid_runs(*side, runs)).collect();
     let losses = losses(&placed, &titles);
-    let units = placed.each_ref().map(|runs| units(measured, runs));
+    let units = placed.each_ref().map(|runs| sample_keys(measured, runs));
     let both = |setting: usize| known.iter().all(|of| of.contains(&setting));
     let (mut rows, mut lone) = (Vec::new(), Vec::new());
-    for row in gathered(&placed, &units) {
-        match row.lone_side() {
-            None => rows.extend(row.paired(measured.design())),
+    for row in gather_rows(&placed, &units) {
+        match row.only_side() {
+            None => rows.extend(row.keep_pairs(measured.design())),
             Some(side) if both(row.setting) => lone.push((row.metric, titles[row.setting].clone(), side)),
             Some(_) => {}
         }
@@ -109,21 +109,31 @@ pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
     let judged: BTreeSet<usize> = rows.iter().map(|row| row.setting).collect();
     let unjudged = known[0].intersection(&known[1]).filter(|setting| !judged.contains(*setting));
     let unjudged: Vec<String> = unjudged.map(|setting| titles[*setting].clone()).collect();
-    let left_out: Vec<LeftOut> = (0..titles.len()).map(|setting| LeftOut::of(setting, &placed, measured)).collect();
+    let left_out: Vec<ExcludedRuns> =
+        (0..titles.len()).map(|setting| ExcludedRuns::of(setting, &placed, measured)).collect();
     let mut notes = not_valid;
-    notes.extend(bounds(&left_out, &titles, both, measured.design()));
+    notes.extend(excluded_bounds(&left_out, &titles, both, measured.design()));
     notes.extend(losses.notes);
-    notes.extend(only_in(Side::Old, known[0].difference(&known[1]), &titles));
-    notes.extend(only_in(Side::New, known[1].difference(&known[0]), &titles));
+    notes.extend(only_in(BuildSide::Old, known[0].difference(&known[1]), &titles));
+    notes.extend(only_in(BuildSide::New, known[1].difference(&known[0]), &titles));
     notes.extend(
         (!unjudged.is_empty())
             .then(|| format!("not judged, for no run of it is valid on both sides: {}", unjudged.join("; "))),
     );
     let (units, losses) = (units.map(|of| of.len()), losses.failures);
-    Ok(Samples { rows, titles, units, notes, unjudged, lone, left_out, losses })
+    Ok(ComparisonSamples {
+        rows,
+        titles,
+        sample_counts: units,
+        notes,
+        unjudged,
+        one_sided: lone,
+        excluded: left_out,
+        losses,
+    })
 }
 
-impl Side {
+impl BuildSide {
     /// Both sides: old, then new.
     pub const BOTH: [Self; 2] = [Self::Old, Self::New];
 
@@ -136,19 +146,19 @@ impl Side {
     }
 }
 
-impl Pair {
+impl ResultPair {
     /// Returns the result of a side.
-    pub fn of(&self, side: Side) -> &ResultFile {
+    pub fn of(&self, side: BuildSide) -> &ResultFile {
         match side {
-            Side::Old => &self.old,
-            Side::New => &self.new,
+            BuildSide::Old => &self.old,
+            BuildSide::New => &self.new,
         }
     }
 }
 
-impl Measured {
+impl ComparedResults {
     /// Returns the pairs in the order in which they ran; two files are a single pair.
-    pub fn pairs(&self) -> &[Pair] {
+    pub fn pairs(&self) -> &[ResultPair] {
         match self {
             Self::Apart(pair) => std::slice::from_ref(pair.as_ref()),
             Self::InTurn(pairs) => pairs,
@@ -163,7 +173,7 @@ impl Measured {
     }
 
     /// Returns the runs of a side, each with the index of its pair.
-    fn runs(&self, side: Side) -> impl Iterator<Item = (usize, &Run)> {
+    fn runs(&self, side: BuildSide) -> impl Iterator<Item = (usize, &Run)> {
         let pairs = self.pairs().iter().enumerate();
         pairs.flat_map(move |(place, pair)| pair.of(side).runs.iter().map(move |run| (place, run)))
     }
@@ -171,27 +181,27 @@ impl Measured {
 
 /// The setting of a run, as names and values in reading order.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Setting(Vec<(String, String)>);
+pub(super) struct RunSetting(Vec<(String, String)>);
 
 /// A run, the index of its setting, and its sample.
-struct Placed<'a> {
+struct PlacedRun<'a> {
     run: &'a Run,
     setting: usize,
-    unit: Unit,
+    unit: SampleKey,
 }
 
 /// A sample: for calls in turn the index of the call; for a file the number of earlier runs of the setting with this
 /// repeat (merged files may have several), and the repeat.
-type Unit = (usize, u32);
+type SampleKey = (usize, u32);
 
 /// Returns the settings that distinguish runs: not measured ones, and not those that only one version records, always
 /// with the same value.
-fn telling_params(measured: &Measured) -> BTreeSet<String> {
-    let all = Side::BOTH.into_iter().flat_map(|side| measured.runs(side));
+fn distinguishing_params(measured: &ComparedResults) -> BTreeSet<String> {
+    let all = BuildSide::BOTH.into_iter().flat_map(|side| measured.runs(side));
     let names: BTreeSet<&String> = all.flat_map(|(_, run)| run.params.0.keys()).collect();
     let tells = |name: &String| {
         let values = |side| measured.runs(side).map(|(_, run)| run.params.text(name)).collect::<BTreeSet<_>>();
-        let (old, new) = (values(Side::Old), values(Side::New));
+        let (old, new) = (values(BuildSide::Old), values(BuildSide::New));
         let unknown = BTreeSet::from([None]);
         let is_news = (old == unknown && new.len() == 1) || (new == unknown && old.len() == 1);
         !name.starts_with("measured_") && !is_news
@@ -199,17 +209,17 @@ fn telling_params(measured: &Measured) -> BTreeSet<String> {
     names.into_iter().filter(|name| tells(name)).cloned().collect()
 }
 
-fn place<'a>(
-    measured: &'a Measured,
-    side: Side,
+fn place_runs<'a>(
+    measured: &'a ComparedResults,
+    side: BuildSide,
     telling: &BTreeSet<String>,
-    settings: &mut Vec<Setting>,
-) -> Vec<Placed<'a>> {
+    settings: &mut Vec<RunSetting>,
+) -> Vec<PlacedRun<'a>> {
     let mut came: BTreeMap<(usize, u32), usize> = BTreeMap::new();
     let mut placed = Vec::new();
     let servers = servers(measured.runs(side).map(|(_, run)| run.target.as_str()));
     for (call, run) in measured.runs(side) {
-        let of_run = Setting::of(run, servers.get(run.target.as_str()).copied(), telling);
+        let of_run = RunSetting::of(run, servers.get(run.target.as_str()).copied(), telling);
         let setting = settings.iter().position(|known| *known == of_run).unwrap_or_else(|| {
             settings.push(of_run);
             settings.len() - 1
@@ -220,7 +230,7 @@ fn place<'a>(
             Design::Apart => (*before, run.repeat),
         };
         *before += 1;
-        placed.push(Placed { run, setting, unit });
+        placed.push(PlacedRun { run, setting, unit });
     }
     placed
 }
@@ -231,7 +241,7 @@ fn servers<'a>(targets: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usiz
     // Per name: the targets in order of arrival, the last target, and whether a target returned after another.
     let mut came: BTreeMap<String, (Vec<&str>, &str, bool)> = BTreeMap::new();
     for target in targets {
-        let (known, last, takes_turns) = came.entry(whereabouts(target)).or_default();
+        let (known, last, takes_turns) = came.entry(target_without_port(target)).or_default();
         if !known.contains(&target) {
             known.push(target);
         } else if *last != target {
@@ -244,10 +254,10 @@ fn servers<'a>(targets: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usiz
 }
 
 /// Returns the samples of a side in order. A pair keeps its index even if a call of it was not valid.
-fn units(measured: &Measured, placed: &[Placed<'_>]) -> Vec<Unit> {
+fn sample_keys(measured: &ComparedResults, placed: &[PlacedRun<'_>]) -> Vec<SampleKey> {
     match measured {
-        Measured::InTurn(pairs) => (0..pairs.len()).map(|call| (call, 0)).collect(),
-        Measured::Apart(_) => {
+        ComparedResults::InTurn(pairs) => (0..pairs.len()).map(|call| (call, 0)).collect(),
+        ComparedResults::Apart(_) => {
             let valid = placed.iter().filter(|one| one.run.valid);
             valid.map(|one| one.unit).collect::<BTreeSet<_>>().into_iter().collect()
         }
@@ -255,32 +265,32 @@ fn units(measured: &Measured, placed: &[Placed<'_>]) -> Vec<Unit> {
 }
 
 /// A setting's index, a metric, and its values by side and sample.
-type Gathered = (usize, String, [Vec<Vec<f64>>; 2]);
+type GatheredRow = (usize, String, [Vec<Vec<f64>>; 2]);
 
-impl Row {
+impl MetricSamples {
     /// Returns the side that alone has samples.
-    fn lone_side(&self) -> Option<Side> {
+    fn only_side(&self) -> Option<BuildSide> {
         let is_there = |side: usize| self.sides[side].iter().any(Option::is_some);
         match (is_there(0), is_there(1)) {
-            (true, false) => Some(Side::Old),
-            (false, true) => Some(Side::New),
+            (true, false) => Some(BuildSide::Old),
+            (false, true) => Some(BuildSide::New),
             _ => None,
         }
     }
 
     /// Reduces calls in turn to complete pairs; returns `None` without any.
-    fn paired(self, design: Design) -> Option<Self> {
-        let sides = if design == Design::InTurn { whole_pairs(self.sides) } else { self.sides };
+    fn keep_pairs(self, design: Design) -> Option<Self> {
+        let sides = if design == Design::InTurn { complete_pairs(self.sides) } else { self.sides };
         sides.iter().all(|side| side.iter().any(Option::is_some)).then_some(Self { sides, ..self })
     }
 }
 
 /// Returns a row for each metric of each setting. Repeats within a call become a single sample: their median.
-fn gathered(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2]) -> Vec<Row> {
+fn gather_rows(placed: &[Vec<PlacedRun<'_>>; 2], units: &[Vec<SampleKey>; 2]) -> Vec<MetricSamples> {
     let mut index: BTreeMap<(usize, String), usize> = BTreeMap::new();
-    let mut gathered: Vec<Gathered> = Vec::new();
+    let mut gathered: Vec<GatheredRow> = Vec::new();
     for (side, runs) in placed.iter().enumerate() {
-        for Placed { run, setting, unit } in runs.iter().filter(|one| one.run.valid) {
+        for PlacedRun { run, setting, unit } in runs.iter().filter(|one| one.run.valid) {
             let unit = units[side].binary_search(unit).expect("every valid run has its sample");
             for (metric, value) in values(run) {
                 let place = *index.entry((*setting, metric.clone())).or_insert_with(|| {
@@ -292,7 +302,7 @@ fn gathered(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2]) -> Vec<Row> {
             }
         }
     }
-    let row = |(setting, metric, sides): Gathered| Row {
+    let row = |(setting, metric, sides): GatheredRow| MetricSamples {
         setting,
         metric,
         sides: sides.map(|of| of.into_iter().map(median).collect()),
@@ -301,7 +311,7 @@ fn gathered(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2]) -> Vec<Row> {
 }
 
 /// Clears pairs with a missing half: they give no ratio.
-fn whole_pairs(sides: [Vec<Option<f64>>; 2]) -> [Vec<Option<f64>>; 2] {
+fn complete_pairs(sides: [Vec<Option<f64>>; 2]) -> [Vec<Option<f64>>; 2] {
     let [old, new] = sides;
     let whole = old
         .into_iter()
@@ -324,10 +334,10 @@ pub(super) fn values(run: &Run) -> Vec<(String, f64)> {
     values
 }
 
-impl Setting {
+impl RunSetting {
     pub(super) fn of(run: &Run, server: Option<usize>, telling: &BTreeSet<String>) -> Self {
         let mut parts = vec![
-            ("target".to_owned(), whereabouts(&run.target)),
+            ("target".to_owned(), target_without_port(&run.target)),
             ("client".to_owned(), run.client.clone()),
             ("phase".to_owned(), run.phase.name().to_owned()),
         ];
@@ -344,7 +354,7 @@ impl Setting {
 }
 
 /// Returns a target without user and port, and a socket without its path: these differ for each scratch server.
-fn whereabouts(target: &str) -> String {
+fn target_without_port(target: &str) -> String {
     let Some((scheme, rest)) = target.split_once("://") else { return target.to_owned() };
     if scheme.ends_with("unix") {
         let way = rest.split_once('?').map_or(String::new(), |(_, way)| format!("?{way}"));
@@ -361,9 +371,9 @@ fn whereabouts(target: &str) -> String {
 }
 
 /// Returns the title of each setting: its target, and the values that are not the same for all settings.
-pub(super) fn titles(settings: &[Setting]) -> Vec<String> {
+pub(super) fn titles(settings: &[RunSetting]) -> Vec<String> {
     let varies = |name: &str| settings.iter().map(|one| one.value(name)).collect::<BTreeSet<_>>().len() > 1;
-    let title = |setting: &Setting| {
+    let title = |setting: &RunSetting| {
         let told = setting.0.iter().filter(|(name, value)| !value.is_empty() && (name == "target" || varies(name)));
         let told = told.map(|(name, value)| match name.as_str() {
             "target" | "client" | "phase" | "layout" => value.clone(),
@@ -375,7 +385,7 @@ pub(super) fn titles(settings: &[Setting]) -> Vec<String> {
 }
 
 /// Reports the invalid runs of a side; `None` if all were valid.
-fn not_valid(side: Side, placed: &[Placed<'_>]) -> Option<String> {
+fn invalid_runs(side: BuildSide, placed: &[PlacedRun<'_>]) -> Option<String> {
     let invalid: Vec<&Run> = placed.iter().map(|one| one.run).filter(|run| !run.valid).collect();
     let note = invalid.first()?.notes.last().map_or("no reason was noted", String::as_str);
     let (side, some, all) = (side.name(), invalid.len(), placed.len());
@@ -383,31 +393,31 @@ fn not_valid(side: Side, placed: &[Placed<'_>]) -> Option<String> {
 }
 
 /// Returns the new side's losses in the settings that both ran.
-fn losses(placed: &[Vec<Placed<'_>>; 2], titles: &[String]) -> Losses {
-    let mut found = Losses::default();
+fn losses(placed: &[Vec<PlacedRun<'_>>; 2], titles: &[String]) -> LossFindings {
+    let mut found = LossFindings::default();
     for (setting, title) in titles.iter().enumerate() {
         let mut sides: [Vec<&Run>; 2] = Default::default();
         for (side, runs) in sides.iter_mut().zip(placed) {
             side.extend(runs.iter().filter(|one| one.setting == setting).map(|one| one.run));
         }
-        found.extend(Losses::of(title, &sides));
+        found.extend(LossFindings::of(title, &sides));
     }
     found
 }
 
-impl LeftOut {
-    fn of(setting: usize, placed: &[Vec<Placed<'_>>; 2], measured: &Measured) -> Self {
+impl ExcludedRuns {
+    fn of(setting: usize, placed: &[Vec<PlacedRun<'_>>; 2], measured: &ComparedResults) -> Self {
         let [old, new] = placed.each_ref().map(|runs| runs.iter().filter(|one| one.setting == setting));
         match measured {
-            Measured::InTurn(pairs) => {
-                let valid = |runs: &mut dyn Iterator<Item = &Placed<'_>>| {
-                    runs.filter(|one| one.run.valid).map(|one| one.unit).collect::<BTreeSet<Unit>>()
+            ComparedResults::InTurn(pairs) => {
+                let valid = |runs: &mut dyn Iterator<Item = &PlacedRun<'_>>| {
+                    runs.filter(|one| one.run.valid).map(|one| one.unit).collect::<BTreeSet<SampleKey>>()
                 };
                 let [old, new] = [valid(&mut { old }), valid(&mut { new })];
                 Self { missing: pairs.len() - old.intersection(&new).count(), all: pairs.len() }
             }
-            Measured::Apart(_) => {
-                let side = |runs: &mut dyn Iterator<Item = &Placed<'_>>| {
+            ComparedResults::Apart(_) => {
+                let side = |runs: &mut dyn Iterator<Item = &PlacedRun<'_>>| {
                     let validity: Vec<bool> = runs.map(|one| one.run.valid).collect();
                     Self { missing: validity.iter().filter(|valid| !**valid).count(), all: validity.len() }
                 };
@@ -417,14 +427,19 @@ impl LeftOut {
         }
     }
 
-    pub fn are_too_many(self) -> bool {
-        self.missing * MOST_LEFT_OUT > self.all
+    pub fn is_too_many(self) -> bool {
+        self.missing * EXCLUSION_DIVISOR > self.all
     }
 }
 
 /// Returns the bounds that the left-out runs set, a sentence for each number of pairs or runs.
-fn bounds(left_out: &[LeftOut], titles: &[String], both: impl Fn(usize) -> bool, design: Design) -> Vec<String> {
-    let mut told: Vec<(LeftOut, Vec<&str>)> = Vec::new();
+fn excluded_bounds(
+    left_out: &[ExcludedRuns],
+    titles: &[String],
+    both: impl Fn(usize) -> bool,
+    design: Design,
+) -> Vec<String> {
+    let mut told: Vec<(ExcludedRuns, Vec<&str>)> = Vec::new();
     let some = (0..titles.len()).filter(|setting| both(*setting) && left_out[*setting].missing > 0);
     for (one, title) in some.map(|setting| (&left_out[setting], &titles[setting])) {
         match told.iter_mut().find(|(known, _)| known == one) {
@@ -432,18 +447,18 @@ fn bounds(left_out: &[LeftOut], titles: &[String], both: impl Fn(usize) -> bool,
             None => told.push((*one, vec![title])),
         }
     }
-    let sentence = |(one, titles): (LeftOut, Vec<&str>)| {
+    let sentence = |(one, titles): (ExcludedRuns, Vec<&str>)| {
         let of = match design {
             Design::InTurn => "pairs are left out, for a half of them is not valid",
             Design::Apart => "runs of one side are left out, for they are not valid",
         };
-        let verdict = if one.are_too_many() { "too many for a verdict" } else { "the verdict is of the others" };
+        let verdict = if one.is_too_many() { "too many for a verdict" } else { "the verdict is of the others" };
         format!("{} of {} {of}: {verdict}: {}", one.missing, one.all, titles.join("; "))
     };
     told.into_iter().map(sentence).collect()
 }
 
-fn only_in<'a>(side: Side, settings: impl Iterator<Item = &'a usize>, titles: &[String]) -> Option<String> {
+fn only_in<'a>(side: BuildSide, settings: impl Iterator<Item = &'a usize>, titles: &[String]) -> Option<String> {
     let names: Vec<&str> = settings.map(|setting| titles[*setting].as_str()).collect();
     (!names.is_empty()).then(|| format!("only in {}, and so not compared: {}", side.name(), names.join("; ")))
 }

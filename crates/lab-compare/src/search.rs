@@ -2,7 +2,7 @@
 
 /// A tried rate, and whether the promise was kept.
 #[derive(Debug, Clone)]
-struct Tried {
+struct TriedRate {
     rate: f64,
     kept: bool,
 }
@@ -10,13 +10,13 @@ struct Tried {
 /// Search that brackets the rate by factors of four, then bisects the bracket geometrically until its ends are near.
 #[derive(Debug, Clone)]
 pub struct Search {
-    least: f64,
-    tried: Vec<Tried>,
+    min_rate: f64,
+    tried: Vec<TriedRate>,
 }
 
 impl Search {
     /// Max number of tried rates.
-    const MOST: usize = 16;
+    const MAX_RATES: usize = 16;
 
     /// The first and the highest tried rate, in messages a second.
     const FIRST: f64 = 10_000.0;
@@ -25,39 +25,39 @@ impl Search {
 
     /// The factor from one rate to the next until the bracket is closed; and the final ratio of its ends.
     const STEP: f64 = 4.0;
-    const NEAR: f64 = 1.05;
+    const FINAL_RATIO: f64 = 1.05;
 
-    /// Starts a search that tries no rate below `least`.
+    /// Starts a search that tries no rate below `min_rate`.
     pub fn new(least: f64) -> Self {
-        Self { least, tried: Vec::new() }
+        Self { min_rate: least, tried: Vec::new() }
     }
 
     /// Returns the next rate to try, rounded to three digits; `None` if the search is finished.
     pub fn next_rate(&self) -> Option<f64> {
-        let rate = match (self.kept(), self.broken()) {
-            (None, None) => Self::FIRST.max(self.least),
+        let rate = match (self.highest_kept(), self.lowest_broken()) {
+            (None, None) => Self::FIRST.max(self.min_rate),
             (Some(kept), None) => (kept < Self::HIGHEST).then_some((kept * Self::STEP).min(Self::HIGHEST))?,
-            (None, Some(broken)) => (broken > self.least).then_some((broken / Self::STEP).max(self.least))?,
-            (Some(kept), Some(broken)) => (broken / kept > Self::NEAR).then_some((kept * broken).sqrt())?,
+            (None, Some(broken)) => (broken > self.min_rate).then_some((broken / Self::STEP).max(self.min_rate))?,
+            (Some(kept), Some(broken)) => (broken / kept > Self::FINAL_RATIO).then_some((kept * broken).sqrt())?,
         };
         let rate = format!("{rate:.2e}").parse().unwrap_or(rate);
         let is_new = self.tried.iter().all(|tried| tried.rate != rate);
-        (is_new && self.tried.len() < Self::MOST).then_some(rate)
+        (is_new && self.tried.len() < Self::MAX_RATES).then_some(rate)
     }
 
     /// Records the result of a rate.
-    pub fn tell(&mut self, rate: f64, kept: bool) {
-        self.tried.push(Tried { rate, kept });
+    pub fn record(&mut self, rate: f64, kept: bool) {
+        self.tried.push(TriedRate { rate, kept });
     }
 
     /// Returns the lowest rate that broke the promise.
-    pub fn broken(&self) -> Option<f64> {
+    pub fn lowest_broken(&self) -> Option<f64> {
         self.tried.iter().filter(|tried| !tried.kept).map(|tried| tried.rate).min_by(f64::total_cmp)
     }
 
     /// Returns the highest rate that kept the promise, below all rates that broke it.
-    pub fn kept(&self) -> Option<f64> {
-        let end = self.broken().unwrap_or(f64::INFINITY);
+    pub fn highest_kept(&self) -> Option<f64> {
+        let end = self.lowest_broken().unwrap_or(f64::INFINITY);
         let kept = self.tried.iter().filter(|tried| tried.kept && tried.rate < end).map(|tried| tried.rate);
         kept.max_by(f64::total_cmp)
     }
@@ -67,13 +67,13 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Searches a target that keeps the promise up to `limit`; rates below `least` are not tried.
+    /// Searches a target that keeps the promise up to `limit`; rates below `min_rate` are not tried.
     fn searched(limit: f64, least: f64) -> Search {
         let mut search = Search::new(least);
         while let Some(rate) = search.next_rate() {
-            search.tell(rate, rate <= limit);
+            search.record(rate, rate <= limit);
         }
-        assert!(search.tried.len() <= Search::MOST && search.tried.iter().all(|tried| tried.rate >= least * 0.99));
+        assert!(search.tried.len() <= Search::MAX_RATES && search.tried.iter().all(|tried| tried.rate >= least * 0.99));
         search
     }
 
@@ -82,7 +82,8 @@ mod tests {
         for step in 0..120 {
             let limit = 10f64.powf(1.0 + f64::from(step) / 20.0);
             let search = searched(limit, 1.0);
-            let (kept, broken) = (search.kept().expect("a rate keeps it"), search.broken().expect("a rate breaks it"));
+            let (kept, broken) =
+                (search.highest_kept().expect("a rate keeps it"), search.lowest_broken().expect("a rate breaks it"));
             assert!(kept <= limit && limit < broken && broken / kept < 1.07, "{limit}: {kept} to {broken}");
         }
     }
@@ -90,9 +91,9 @@ mod tests {
     #[test]
     fn a_promise_that_no_rate_or_every_rate_keeps_has_an_end_too() {
         let none = searched(0.0, 250.0);
-        assert_eq!((none.kept(), none.broken()), (None, Some(250.0)));
+        assert_eq!((none.highest_kept(), none.lowest_broken()), (None, Some(250.0)));
         let every = searched(f64::INFINITY, 1.0);
-        assert_eq!((every.kept(), every.broken()), (Some(Search::HIGHEST), None));
+        assert_eq!((every.highest_kept(), every.lowest_broken()), (Some(Search::HIGHEST), None));
     }
 
     #[test]
@@ -100,9 +101,9 @@ mod tests {
         let mut search = Search::new(1.0);
         let mut rounds = 0;
         while let Some(rate) = search.next_rate() {
-            search.tell(rate, rounds % 3 != 1);
+            search.record(rate, rounds % 3 != 1);
             rounds += 1;
         }
-        assert!(rounds <= Search::MOST && search.kept() < search.broken(), "{:?}", search.tried);
+        assert!(rounds <= Search::MAX_RATES && search.highest_kept() < search.lowest_broken(), "{:?}", search.tried);
     }
 }

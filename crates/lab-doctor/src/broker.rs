@@ -1,27 +1,27 @@
 //! The brokers: settings that cost time or lose messages, as their transports report them. Read only.
 
-use tickpath_bus::{About, Advice, Cost, Transport, connect, servers, transport};
+use tickpath_bus::{Advice, ServerDescription, SettingCost, Transport, connect, server_prefixes, transport_of};
 
 use crate::finding::Finding;
 
 /// Checks the broker of a URL.
 pub fn broker(url: &str) -> Vec<Finding> {
-    let Some(transport) = transport(url).filter(|transport| transport.is_server()) else {
-        let why = format!("this is no broker's URL; use {}HOST:PORT", servers());
+    let Some(transport) = transport_of(url).filter(|transport| transport.is_server()) else {
+        let why = format!("this is no broker's URL; use {}HOST:PORT", server_prefixes());
         return vec![Finding::unknown("broker", why)];
     };
     match connect(url) {
         Ok(connection) => {
-            let about = connection.about();
+            let about = connection.server_description();
             let advised = (transport.advise)(&about).into_iter().chain(connection.advise()).map(finding);
-            std::iter::once(is(url, &about, transport)).chain(advised).collect()
+            std::iter::once(broker_finding(url, &about, transport)).chain(advised).collect()
         }
         Err(why) => vec![Finding::unknown("broker", why.to_string())],
     }
 }
 
 /// Returns the finding of the broker's version and address; unknown, with the reason, if it reports no setting at all.
-fn is(url: &str, about: &About, transport: &Transport) -> Finding {
+fn broker_finding(url: &str, about: &ServerDescription, transport: &Transport) -> Finding {
     let untold = about.settings.values().find_map(|told| told.as_ref().err());
     let version = match (&about.version, untold) {
         (Some(version), _) => version.as_str(),
@@ -35,11 +35,11 @@ fn is(url: &str, about: &About, transport: &Transport) -> Finding {
     Finding::good(transport.name, format!("{version} at {}", place.split('?').next().unwrap_or_default()))
 }
 
-fn finding(Advice { name, value, cost }: Advice) -> Finding {
+fn finding(Advice { setting: name, value, cost }: Advice) -> Finding {
     match (value, cost) {
         (Err(why), _) => Finding::unknown(name, why),
         (Ok(value), None) => Finding::good(name, value),
-        (Ok(value), Some(Cost::Latency { why, remedy })) => Finding::latency(name, value, why, remedy),
-        (Ok(value), Some(Cost::Safety { why, remedy })) => Finding::safety(name, value, why, remedy),
+        (Ok(value), Some(SettingCost::Latency { why, remedy })) => Finding::latency(name, value, why, remedy),
+        (Ok(value), Some(SettingCost::Safety { why, remedy })) => Finding::safety(name, value, why, remedy),
     }
 }

@@ -1,10 +1,10 @@
 //! The processors: frequency, sharing with others, and clock.
 
-use crate::finding::{Finding, Host};
+use crate::finding::{Finding, HostFiles};
 
 const CPUFREQ: &str = "/sys/devices/system/cpu/cpu0/cpufreq";
 
-pub(super) fn governor(host: &Host) -> Finding {
+pub(super) fn governor(host: &HostFiles) -> Finding {
     const NAME: &str = "frequency governor";
     match host.read(&format!("{CPUFREQ}/scaling_governor")).as_deref() {
         Some("performance") => Finding::good(NAME, "performance"),
@@ -19,7 +19,7 @@ pub(super) fn governor(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn frequency(host: &Host) -> Finding {
+pub(super) fn frequency(host: &HostFiles) -> Finding {
     const NAME: &str = "frequency now, of the highest";
     let now = host.number(&format!("{CPUFREQ}/scaling_cur_freq"));
     let most = host.number(&format!("{CPUFREQ}/cpuinfo_max_freq"));
@@ -34,7 +34,7 @@ pub(super) fn frequency(host: &Host) -> Finding {
     Finding::latency(NAME, value, why, "cpupower frequency-set -g performance, and allow turbo in the firmware")
 }
 
-pub(super) fn siblings(host: &Host) -> Finding {
+pub(super) fn siblings(host: &HostFiles) -> Finding {
     const NAME: &str = "hyperthreads";
     let Some(first) = host.read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list") else {
         return Finding::unknown(NAME, "the kernel does not tell which processors share a core");
@@ -50,7 +50,7 @@ pub(super) fn siblings(host: &Host) -> Finding {
     )
 }
 
-pub(super) fn isolated(host: &Host) -> Finding {
+pub(super) fn isolated(host: &HostFiles) -> Finding {
     const NAME: &str = "isolated CPUs";
     match host.read("/sys/devices/system/cpu/isolated").as_deref() {
         Some("") => Finding::latency(
@@ -64,7 +64,7 @@ pub(super) fn isolated(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn tickless(host: &Host) -> Finding {
+pub(super) fn tickless(host: &HostFiles) -> Finding {
     const NAME: &str = "CPUs without a timer tick";
     match host.read("/sys/devices/system/cpu/nohz_full").as_deref() {
         Some("" | "(null)") | None => Finding::latency(
@@ -77,7 +77,7 @@ pub(super) fn tickless(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn idle_states(host: &Host) -> Finding {
+pub(super) fn idle_states(host: &HostFiles) -> Finding {
     const NAME: &str = "deepest idle state";
     const FOLDER: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
     if host.read("/sys/devices/system/cpu/cpuidle/current_driver").as_deref() == Some("haltpoll") {
@@ -101,7 +101,7 @@ pub(super) fn idle_states(host: &Host) -> Finding {
     Finding::latency(NAME, value, &why, remedy)
 }
 
-pub(super) fn clock_source(host: &Host) -> Finding {
+pub(super) fn clock_source(host: &HostFiles) -> Finding {
     const NAME: &str = "clock source";
     let source = host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let flags = host.read("/proc/cpuinfo").unwrap_or_default();
@@ -126,7 +126,7 @@ pub(super) fn clock_source(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn timer_tick(host: &Host) -> Finding {
+pub(super) fn timer_tick(host: &HostFiles) -> Finding {
     const NAME: &str = "timer tick";
     let release = host.read("/proc/sys/kernel/osrelease").unwrap_or_default();
     let config = host.read(&format!("/boot/config-{release}"));

@@ -13,7 +13,7 @@ pub struct Finding {
     /// Value on this host.
     pub value: String,
     /// Meaning of the value.
-    pub state: State,
+    pub state: FindingState,
     /// Cost or risk of the value.
     pub why: String,
     /// Remedy; empty where none is needed.
@@ -23,7 +23,7 @@ pub struct Finding {
 /// Meanings of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum FindingState {
     /// The value is good.
     Good,
     /// The value costs time.
@@ -34,7 +34,7 @@ pub enum State {
     Unknown,
 }
 
-impl State {
+impl FindingState {
     /// Returns the state in words.
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,11 +48,11 @@ impl State {
 
 /// The host as described by its files; tests lay out files of their own.
 #[derive(Debug, Clone)]
-pub struct Host {
+pub struct HostFiles {
     root: PathBuf,
 }
 
-impl Host {
+impl HostFiles {
     /// Returns this host.
     pub fn here() -> Self {
         Self::under("/")
@@ -105,21 +105,21 @@ impl Host {
 
 impl Finding {
     pub(crate) fn good(name: &'static str, value: impl Into<String>) -> Self {
-        Self { name, value: value.into(), state: State::Good, why: String::new(), remedy: String::new() }
+        Self { name, value: value.into(), state: FindingState::Good, why: String::new(), remedy: String::new() }
     }
 
     pub(crate) fn latency(name: &'static str, value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
         let (value, remedy) = (value.into(), remedy.into());
-        Self { name, value, state: State::CostsLatency, why: why.to_owned(), remedy }
+        Self { name, value, state: FindingState::CostsLatency, why: why.to_owned(), remedy }
     }
 
     pub(crate) fn safety(name: &'static str, value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
         let (value, remedy) = (value.into(), remedy.into());
-        Self { name, value, state: State::RisksSafety, why: why.to_owned(), remedy }
+        Self { name, value, state: FindingState::RisksSafety, why: why.to_owned(), remedy }
     }
 
     pub(crate) fn unknown(name: &'static str, why: impl Into<String>) -> Self {
         let value = "not told here".to_owned();
-        Self { name, value, state: State::Unknown, why: why.into(), remedy: String::new() }
+        Self { name, value, state: FindingState::Unknown, why: why.into(), remedy: String::new() }
     }
 }

@@ -24,15 +24,15 @@ mod system;
 mod wake_up;
 
 pub use broker::broker;
-pub use finding::{Finding, Host, State};
-pub use neighbours::{Neighbour, judged, neighbours};
+pub use finding::{Finding, FindingState, HostFiles};
+pub use neighbours::{CpuNeighbour, check_neighbours, judge_neighbours};
 pub use script::script;
-pub use wake_up::{wake_up, woken};
+pub use wake_up::{check_wake_up, judge_wake_up};
 
-type Check = fn(&Host) -> Finding;
+type HostCheck = fn(&HostFiles) -> Finding;
 
 /// All checks, in the order of the report.
-const CHECKS: &[Check] = &[
+const CHECKS: &[HostCheck] = &[
     cpu::governor,
     cpu::frequency,
     cpu::siblings,
@@ -60,6 +60,6 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Runs all checks on the host.
-pub fn host(host: &Host) -> Vec<Finding> {
+pub fn check_host(host: &HostFiles) -> Vec<Finding> {
     CHECKS.iter().map(|check| check(host)).collect()
 }

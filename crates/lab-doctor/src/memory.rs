@@ -1,8 +1,8 @@
 //! Memory: pages, the limit of locked memory, and room for logs.
 
-use tickpath_clock::AtLogout;
+use tickpath_clock::LogoutCleanup;
 
-use crate::finding::{Finding, Host};
+use crate::finding::{Finding, HostFiles};
 
 /// Locked memory needed by the logs and journals of a path, in bytes.
 const WANTED_LOCKED_BYTES: u64 = 1 << 30;
@@ -10,7 +10,7 @@ const WANTED_LOCKED_BYTES: u64 = 1 << 30;
 /// Shared memory needed by the topics of a path, in bytes.
 const WANTED_SHARED_BYTES: u64 = 1 << 30;
 
-pub(super) fn transparent_huge_pages(host: &Host) -> Finding {
+pub(super) fn transparent_huge_pages(host: &HostFiles) -> Finding {
     const NAME: &str = "transparent huge pages";
     let Some(text) = host.read("/sys/kernel/mm/transparent_hugepage/enabled") else {
         return Finding::unknown(NAME, "the kernel has none, or does not tell");
@@ -28,7 +28,7 @@ pub(super) fn transparent_huge_pages(host: &Host) -> Finding {
     )
 }
 
-pub(super) fn huge_pages(host: &Host) -> Finding {
+pub(super) fn huge_pages(host: &HostFiles) -> Finding {
     const NAME: &str = "huge pages set aside";
     match host.field("/proc/meminfo", "HugePages_Total") {
         Some(0) => Finding::good(NAME, "none; the logs here fit the caches, and do without"),
@@ -37,7 +37,7 @@ pub(super) fn huge_pages(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn swap(host: &Host) -> Finding {
+pub(super) fn swap(host: &HostFiles) -> Finding {
     const NAME: &str = "swap";
     let total = host.field("/proc/meminfo", "SwapTotal");
     let free = host.field("/proc/meminfo", "SwapFree");
@@ -52,7 +52,7 @@ pub(super) fn swap(host: &Host) -> Finding {
     Finding::latency(NAME, value, why, "swapoff -a, or vm.swappiness=0 and locked memory")
 }
 
-pub(super) fn locked_memory(host: &Host) -> Finding {
+pub(super) fn locked_memory(host: &HostFiles) -> Finding {
     const NAME: &str = "memory that may be locked";
     let Some(limits) = host.read("/proc/self/limits") else {
         return Finding::unknown(NAME, "/proc/self/limits cannot be read");
@@ -74,7 +74,7 @@ pub(super) fn locked_memory(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn shared_memory(host: &Host) -> Finding {
+pub(super) fn shared_memory(host: &HostFiles) -> Finding {
     const NAME: &str = "/dev/shm";
     let mounts = host.read("/proc/self/mounts").unwrap_or_default();
     let Some(mount) = mounts.lines().find(|line| line.split(' ').nth(1) == Some("/dev/shm")) else {
@@ -108,15 +108,15 @@ pub(super) fn shared_memory(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn shared_memory_at_logout(host: &Host) -> Finding {
+pub(super) fn shared_memory_at_logout(host: &HostFiles) -> Finding {
     const NAME: &str = "/dev/shm at logout";
     let status = host.read("/proc/self/status").unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let Some(user) = ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()) else {
         return Finding::unknown(NAME, "the kernel does not tell whose process this is");
     };
-    match AtLogout::read(user, &|path| host.read(path), &|folder| host.names(folder)) {
-        AtLogout::Kept(why) => Finding::good(NAME, format!("kept: {why}")),
-        AtLogout::Removed => Finding::safety(NAME, "RemoveIPC=yes", AtLogout::DAMAGE, AtLogout::REMEDY),
+    match LogoutCleanup::read(user, &|path| host.read(path), &|folder| host.names(folder)) {
+        LogoutCleanup::Kept(why) => Finding::good(NAME, format!("kept: {why}")),
+        LogoutCleanup::Removed => Finding::safety(NAME, "RemoveIPC=yes", LogoutCleanup::DAMAGE, LogoutCleanup::REMEDY),
     }
 }

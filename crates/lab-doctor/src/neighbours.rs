@@ -10,7 +10,7 @@ use crate::finding::Finding;
 
 /// Measurements of the first processor with another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Neighbour {
+pub struct CpuNeighbour {
     /// Number of the other processor.
     pub cpu: usize,
     /// Transfer of a cache line between the two: half of the best round trip, in nanoseconds.
@@ -20,32 +20,33 @@ pub struct Neighbour {
 }
 
 /// Least slowdown of two threads that share a core; two cores stay below it.
-const SHARED: f64 = 1.25;
+const SHARED_CORE_SLOWDOWN: f64 = 1.25;
 
 /// Transfer time, in nanoseconds, beyond which a cache line comes from another cluster of cores or another socket.
 const FAR_NS: f64 = 100.0;
 
 /// Max processors that are measured against the first.
-const MOST: usize = 32;
+const MAX_PROCESSORS: usize = 32;
 
 /// Measures the first processor of this process against the others.
-pub fn neighbours(clock: &HostClock) -> Finding {
+pub fn check_neighbours(clock: &HostClock) -> Finding {
     let cpus = cpus();
-    let [first, others @ ..] = &cpus[..] else { return judged(0, &[]) };
-    let measured: Result<Vec<Neighbour>, ScheduleError> =
-        others.iter().take(MOST).map(|other| neighbour(clock, *first, *other)).collect();
-    measured.map_or_else(|error| Finding::unknown(NAME, error.to_string()), |measured| judged(*first, &measured))
+    let [first, others @ ..] = &cpus[..] else { return judge_neighbours(0, &[]) };
+    let measured: Result<Vec<CpuNeighbour>, ScheduleError> =
+        others.iter().take(MAX_PROCESSORS).map(|other| neighbour(clock, *first, *other)).collect();
+    measured
+        .map_or_else(|error| Finding::unknown(NAME, error.to_string()), |measured| judge_neighbours(*first, &measured))
 }
 
 /// Judges the first processor by the figures of the others.
-pub fn judged(first: usize, others: &[Neighbour]) -> Finding {
+pub fn judge_neighbours(first: usize, others: &[CpuNeighbour]) -> Finding {
     if others.is_empty() {
         return Finding::unknown(NAME, "this process may use one processor only");
     }
-    let of = |wanted: fn(&Neighbour) -> bool| others.iter().filter(|other| wanted(other)).collect::<Vec<_>>();
-    let threads = of(|other| other.slowdown >= SHARED);
-    let near = of(|other| other.slowdown < SHARED && other.transfer_ns <= FAR_NS);
-    let far = of(|other| other.slowdown < SHARED && other.transfer_ns > FAR_NS);
+    let of = |wanted: fn(&CpuNeighbour) -> bool| others.iter().filter(|other| wanted(other)).collect::<Vec<_>>();
+    let threads = of(|other| other.slowdown >= SHARED_CORE_SLOWDOWN);
+    let near = of(|other| other.slowdown < SHARED_CORE_SLOWDOWN && other.transfer_ns <= FAR_NS);
+    let far = of(|other| other.slowdown < SHARED_CORE_SLOWDOWN && other.transfer_ns > FAR_NS);
     let kinds = [("a thread of the same core", &threads), ("near", &near), ("far", &far)];
     let told: Vec<String> = kinds
         .into_iter()
@@ -75,42 +76,43 @@ const NAME: &str = "CPUs beside each other";
 
 /// Formats the processors as `1 (27 ns, busy together 1.9 times as long)`; for many of them only the range of their
 /// times.
-fn listed(members: &[&Neighbour]) -> String {
-    const MANY: usize = 4;
-    if members.len() > MANY {
+fn listed(members: &[&CpuNeighbour]) -> String {
+    const MAX_LISTED: usize = 4;
+    if members.len() > MAX_LISTED {
         let cpus: Vec<String> = members.iter().map(|one| one.cpu.to_string()).collect();
         let times = || members.iter().map(|one| one.transfer_ns);
         let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
         return format!("{} ({least:.0} to {most:.0} ns)", cpus.join(", "));
     }
-    let told = |one: &&Neighbour| {
-        let busy = (one.slowdown >= SHARED).then(|| format!(", busy together {:.1} times as long", one.slowdown));
+    let told = |one: &&CpuNeighbour| {
+        let busy = (one.slowdown >= SHARED_CORE_SLOWDOWN)
+            .then(|| format!(", busy together {:.1} times as long", one.slowdown));
         format!("{} ({:.0} ns{})", one.cpu, one.transfer_ns, busy.unwrap_or_default())
     };
     members.iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
 /// Measures two processors. Fails before the measurement if either is unavailable.
-fn neighbour(clock: &HostClock, first: usize, other: usize) -> Result<Neighbour, ScheduleError> {
+fn neighbour(clock: &HostClock, first: usize, other: usize) -> Result<CpuNeighbour, ScheduleError> {
     for cpu in [first, other] {
-        thread::scope(|scope| joined(scope.spawn(move || pin_to_cpu(cpu))))?;
+        thread::scope(|scope| join(scope.spawn(move || pin_to_cpu(cpu))))?;
     }
     let alone_ns = burst_ns(clock, first, None);
     let beside_ns = burst_ns(clock, first, Some(other));
     let slowdown = beside_ns as f64 / alone_ns.max(1) as f64;
-    Ok(Neighbour { cpu: other, transfer_ns: transfer_ns(clock, first, other), slowdown })
+    Ok(CpuNeighbour { cpu: other, transfer_ns: transfer_ns(clock, first, other), slowdown })
 }
 
 /// A word on a cache line of its own, apart from the lines that a processor prefetches with it.
 #[derive(Default)]
 #[repr(align(128))]
-struct Word(AtomicU32);
+struct CacheLineWord(AtomicU32);
 
 /// Returns the best of many stretches of round trips, because other programs may run here too.
 fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
     const STRETCHES: u32 = 400;
     const TRIPS: u32 = 50;
-    let (there, back) = (Word::default(), Word::default());
+    let (there, back) = (CacheLineWord::default(), CacheLineWord::default());
     let best = thread::scope(|scope| {
         scope.spawn(|| {
             // The same pinning succeeded a moment ago.
@@ -120,7 +122,7 @@ fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
                 back.0.store(turn, Ordering::Release);
             }
         });
-        joined(scope.spawn(|| {
+        join(scope.spawn(|| {
             let _ = pin_to_cpu(first);
             let (mut best, mut turn) = (i64::MAX, 0);
             for _ in 0..STRETCHES {
@@ -154,7 +156,7 @@ fn burst_ns(clock: &HostClock, cpu: usize, busy: Option<usize>) -> i64 {
                 }
             });
         }
-        let best = joined(scope.spawn(|| {
+        let best = join(scope.spawn(|| {
             let _ = pin_to_cpu(cpu);
             while !begun.load(Ordering::Relaxed) {
                 yield_now();
@@ -183,6 +185,6 @@ fn work() {
     black_box(chains);
 }
 
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

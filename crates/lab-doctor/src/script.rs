@@ -1,11 +1,11 @@
 //! Remedies for this machine as a script. Printed, never run.
 
-use crate::finding::Host;
+use crate::finding::HostFiles;
 
 /// Returns a script with the commands, the GRUB line, and a systemd unit. Printing it changes nothing.
-pub fn script(host: &Host) -> String {
+pub fn script(host: &HostFiles) -> String {
     let processors = host.processors().max(1);
-    format!("{HEAD}{}{}{}", now(), boot(processors), unit(processors))
+    format!("{HEAD}{}{}{}", immediate_commands(), kernel_parameters(processors), systemd_unit(processors))
 }
 
 const HEAD: &str = "\
@@ -16,7 +16,7 @@ set -eu
 ";
 
 /// Returns the commands that take effect at once.
-fn now() -> String {
+fn immediate_commands() -> String {
     let steps = [
         (
             "Full frequency on all cores. Undo: the governor that was there before (ondemand, powersave or schedutil).",
@@ -48,7 +48,7 @@ fn now() -> String {
 }
 
 /// Returns the kernel parameters for the next boot.
-fn boot(processors: usize) -> String {
+fn kernel_parameters(processors: usize) -> String {
     if processors < 3 {
         return format!(
             "\n# This machine has {processors} CPUs. One must stay for the system, so that there is at most one to isolate, and \
@@ -64,7 +64,7 @@ fn boot(processors: usize) -> String {
     )
 }
 
-fn unit(processors: usize) -> String {
+fn systemd_unit(processors: usize) -> String {
     let list = if processors < 3 { (processors - 1).to_string() } else { isolated(processors) };
     format!(
         "\n# For the process on the path, as /etc/systemd/system/tickpath.service:\n\

@@ -2,19 +2,19 @@
 
 use tickpath_clock::{CpuQuota, sleep_ns};
 
-use crate::finding::{Finding, Host};
+use crate::finding::{Finding, HostFiles};
 
 /// Number of open files that a first OMS needs, including connections that have not logged in.
-const LEAST_FILES: u64 = 1024;
+const MIN_FILES: u64 = 1024;
 /// Time for which the host is watched, in nanoseconds.
-const WATCH_NS: u64 = 500_000_000;
+const OBSERVATION_NS: u64 = 500_000_000;
 
-pub(super) fn steal(host: &Host) -> Finding {
+pub(super) fn steal(host: &HostFiles) -> Finding {
     const NAME: &str = "time taken by the hypervisor";
     let Some((before, all_before)) = stolen(host) else {
         return Finding::unknown(NAME, "/proc/stat does not tell");
     };
-    sleep_ns(WATCH_NS);
+    sleep_ns(OBSERVATION_NS);
     let Some((after, all_after)) = stolen(host) else { return Finding::unknown(NAME, "/proc/stat does not tell") };
     let percent = 100.0 * after.saturating_sub(before) as f64 / all_after.saturating_sub(all_before).max(1) as f64;
     let value = format!("{percent:.1} % within half a second");
@@ -26,14 +26,14 @@ pub(super) fn steal(host: &Host) -> Finding {
 }
 
 /// Returns the stolen ticks, and all ticks.
-fn stolen(host: &Host) -> Option<(u64, u64)> {
+fn stolen(host: &HostFiles) -> Option<(u64, u64)> {
     let text = host.read("/proc/stat")?;
     let line = text.lines().find(|line| line.starts_with("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|ticks| ticks.parse().ok()).collect();
     Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
 }
 
-pub(super) fn quota(host: &Host) -> Finding {
+pub(super) fn quota(host: &HostFiles) -> Finding {
     const NAME: &str = "CPU quota";
     let Some(quota) = CpuQuota::read(&|path| host.read(path)) else { return Finding::good(NAME, "none") };
     let CpuQuota { cpus, group, periods, throttled, throttled_ns } = quota;
@@ -48,7 +48,7 @@ pub(super) fn quota(host: &Host) -> Finding {
     )
 }
 
-pub(super) fn allowed_cpus(host: &Host) -> Finding {
+pub(super) fn allowed_cpus(host: &HostFiles) -> Finding {
     const NAME: &str = "CPUs of this process";
     let status = host.read("/proc/self/status").unwrap_or_default();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim);
@@ -64,7 +64,7 @@ pub(super) fn allowed_cpus(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn hypervisor(host: &Host) -> Finding {
+pub(super) fn hypervisor(host: &HostFiles) -> Finding {
     const NAME: &str = "hypervisor";
     if !host.is_guest() {
         return Finding::good(NAME, "none");
@@ -78,7 +78,7 @@ pub(super) fn hypervisor(host: &Host) -> Finding {
     )
 }
 
-pub(super) fn real_time(host: &Host) -> Finding {
+pub(super) fn real_time(host: &HostFiles) -> Finding {
     const NAME: &str = "real-time priority";
     let is_root = host.read("/proc/self/status").is_some_and(|text| {
         text.lines().any(|line| line.strip_prefix("Uid:").is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0")))
@@ -99,7 +99,7 @@ pub(super) fn real_time(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn real_time_share(host: &Host) -> Finding {
+pub(super) fn real_time_share(host: &HostFiles) -> Finding {
     const NAME: &str = "share of real-time threads";
     match host.read("/proc/sys/kernel/sched_rt_runtime_us").and_then(|text| text.parse::<i64>().ok()) {
         Some(-1) => Finding::good(NAME, "not limited"),
@@ -113,7 +113,7 @@ pub(super) fn real_time_share(host: &Host) -> Finding {
     }
 }
 
-pub(super) fn interrupt_balancing(host: &Host) -> Finding {
+pub(super) fn interrupt_balancing(host: &HostFiles) -> Finding {
     const NAME: &str = "irqbalance";
     let is_number = |name: &&String| name.bytes().all(|b| b.is_ascii_digit());
     let processes = host.names("/proc");
@@ -132,7 +132,7 @@ pub(super) fn interrupt_balancing(host: &Host) -> Finding {
     )
 }
 
-pub(super) fn network_interrupts(host: &Host) -> Finding {
+pub(super) fn network_interrupts(host: &HostFiles) -> Finding {
     const NAME: &str = "CPUs that take device interrupts";
     let Some(text) = host.read("/proc/interrupts") else {
         return Finding::unknown(NAME, "/proc/interrupts is not there");
@@ -166,7 +166,7 @@ pub(super) fn network_interrupts(host: &Host) -> Finding {
 }
 
 /// Returns a process's limit of open files.
-fn open_files_limit(host: &Host, pid: &str) -> Option<u64> {
+fn open_files_limit(host: &HostFiles, pid: &str) -> Option<u64> {
     let limits = host.read(&format!("/proc/{pid}/limits"))?;
     let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
     match soft? {
@@ -178,7 +178,7 @@ fn open_files_limit(host: &Host, pid: &str) -> Option<u64> {
 /// Checks that each running OMS, exchange and bridge has room for more connections. The kernel shows every user the
 /// size of a process's descriptor table, in powers of two, but the number of open files only to the process's own
 /// user.
-pub(super) fn open_files_of_tickpath(host: &Host) -> Finding {
+pub(super) fn open_files_of_tickpath(host: &HostFiles) -> Finding {
     const NAME: &str = "open files of running processes";
     let is_ours = |pid: &String| {
         let is_number = pid.bytes().all(|b| b.is_ascii_digit());
@@ -187,7 +187,7 @@ pub(super) fn open_files_of_tickpath(host: &Host) -> Finding {
     let pids: Vec<String> = host.names("/proc").into_iter().filter(is_ours).collect();
     let is_short = |pid: &&String| {
         let room = host.field(&format!("/proc/{pid}/status"), "FDSize").unwrap_or(0);
-        open_files_limit(host, pid).is_some_and(|limit| limit < LEAST_FILES || room >= limit)
+        open_files_limit(host, pid).is_some_and(|limit| limit < MIN_FILES || room >= limit)
     };
     let short: Vec<&str> = pids.iter().filter(is_short).map(String::as_str).collect();
     if short.is_empty() {
@@ -201,7 +201,7 @@ pub(super) fn open_files_of_tickpath(host: &Host) -> Finding {
     )
 }
 
-pub(super) fn open_files(host: &Host) -> Finding {
+pub(super) fn open_files(host: &HostFiles) -> Finding {
     const NAME: &str = "open files";
     match open_files_limit(host, "self") {
         Some(files) if files < 4096 => Finding::safety(

@@ -1,34 +1,34 @@
 //! Cost of waking a sleeping thread, measured: a virtual machine has no other way to learn its host's share.
 
-use tickpath_clock::{WakeUp, WakeUps, cpus};
+use tickpath_clock::{WakeUpCost, WakeUpSamples, cpus};
 
-use crate::finding::{Finding, Host};
+use crate::finding::{Finding, HostFiles};
 
 const NAME: &str = "waking a thread that sleeps";
 
 /// Time to leave an idle state, in nanoseconds, up to which a CPU that never idles is not worthwhile.
-const WORTH_NS: u64 = 5_000;
+const MAX_EXIT_NS: u64 = 5_000;
 
 /// Measures the cost between the first two processors of this process.
-pub fn wake_up(host: &Host) -> Finding {
+pub fn check_wake_up(host: &HostFiles) -> Finding {
     const ROUNDS: usize = 200;
     let cpus = cpus();
     let [waker, sleeper, ..] = cpus[..] else {
         return Finding::unknown(NAME, "this process may use one processor only");
     };
-    match WakeUps::measure([sleeper, waker], ROUNDS).map(|found| found.middle()) {
-        Ok(Some(found)) => woken(host, &found),
+    match WakeUpSamples::measure([sleeper, waker], ROUNDS).map(|found| found.medians()) {
+        Ok(Some(found)) => judge_wake_up(host, &found),
         Ok(None) => Finding::unknown(NAME, "the processors are too busy to measure it"),
         Err(error) => Finding::unknown(NAME, error.to_string()),
     }
 }
 
 /// Judges the figures of this host.
-pub fn woken(host: &Host, found: &WakeUp) -> Finding {
+pub fn judge_wake_up(host: &HostFiles, found: &WakeUpCost) -> Finding {
     let Some([.., idle_ns]) = found.parts_ns() else {
         return Finding::unknown(NAME, format!("it takes {found}"));
     };
-    if idle_ns <= WORTH_NS || idle_ns <= found.asleep_ns / 2 {
+    if idle_ns <= MAX_EXIT_NS || idle_ns <= found.asleep_ns / 2 {
         return Finding::good(NAME, found.to_string());
     }
     let why = "a message to a thread that sleeps waits for that, mostly until its CPU has left the idle state";
@@ -37,7 +37,7 @@ pub fn woken(host: &Host, found: &WakeUp) -> Finding {
 }
 
 /// Returns the remedy that keeps this host's CPUs out of idle states with long exit times.
-fn stay_awake(host: &Host) -> String {
+fn stay_awake(host: &HostFiles) -> String {
     const CPUIDLE: &str = "/sys/devices/system/cpu/cpuidle";
     const POLL_NS: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
     let of = |name: &str| host.read(&format!("{CPUIDLE}/{name}"));

@@ -1,45 +1,45 @@
 //! Fills a run from stamps: stages, figures, and the counts of messages.
 
-use super::records::{Journey, Received, Sent, Watched};
-use super::stages::{Between, Breakdown};
+use super::records::{MessageStamps, ProcessTrace, ReceiveStamps, SendStamps};
+use super::stages::{Breakdown, PathFacts};
 use tickpath_lab_result::{Run, median};
 
 /// Possible steps of a clock, in nanoseconds, the coarsest first.
 const CLOCK_STEPS_NS: [u64; 6] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000];
 
 /// Min number of payloads that show a clock's step; fewer may lie on a coarse step by chance.
-const LEAST_PAYLOADS: usize = 3;
+const MIN_PAYLOADS: usize = 3;
 
 /// Fills in the stages, their sum, and the known facts about the path between.
-pub(super) fn fill_stages(run: &mut Run, breakdown: Option<Breakdown>, between: &Between) {
-    set(run, "server_publish_ns", between.server_ns);
-    set(run, "socket_one_way_ns", between.wire_ns);
-    set(run, "socket_round_trip_ns", between.round_trip_ns);
-    set(run, "spin_turn_ns", between.polls.map(|polls| polls.turn_ns));
-    set(run, "reader_pause_ns", between.polls.map(|polls| polls.pause_ns));
+pub(super) fn fill_stages(run: &mut Run, breakdown: Option<Breakdown>, between: &PathFacts) {
+    set_figure(run, "server_publish_ns", between.server_ns);
+    set_figure(run, "socket_one_way_ns", between.wire_ns);
+    set_figure(run, "socket_round_trip_ns", between.round_trip_ns);
+    set_figure(run, "spin_turn_ns", between.polls.map(|polls| polls.turn_ns));
+    set_figure(run, "reader_pause_ns", between.polls.map(|polls| polls.pause_ns));
     let Some(breakdown) = breakdown else { return };
-    set(run, "stages_sum_percent", Some(breakdown.sum_percent));
-    set(run, "message_ns", Some(breakdown.whole_ns));
+    set_figure(run, "stages_sum_percent", Some(breakdown.sum_percent));
+    set_figure(run, "message_ns", Some(breakdown.whole_ns));
     run.timed_from = Some("call".to_owned());
     run.stages.extend(breakdown.stages);
 }
 
 /// Fills in the subscriber's polling and CPU use while it waited.
-pub(super) fn fill_waiting(run: &mut Run, received: &[Received], cpu_percent: Option<f64>) {
+pub(super) fn fill_waiting(run: &mut Run, received: &[ReceiveStamps], cpu_percent: Option<f64>) {
     let empty = median(received.iter().map(|received| received.empty as f64).collect());
-    set(run, "empty_polls_per_message", empty.filter(|polls| *polls > 0.0));
-    set(run, "subscriber_cpu_percent", cpu_percent);
+    set_figure(run, "empty_polls_per_message", empty.filter(|polls| *polls > 0.0));
+    set_figure(run, "subscriber_cpu_percent", cpu_percent);
 }
 
 /// Fills in the cost of the connections.
-pub(super) fn fill_connect(run: &mut Run, sent: &[Sent], subscriber: Option<&Watched>) {
-    let made: Vec<&Sent> = sent.iter().filter(|sent| sent.connected > 0).collect();
-    let of = |value: fn(&Sent) -> u64| median(made.iter().map(|sent| value(sent) as f64).collect());
-    set(run, "connect_ns", of(|sent| sent.connected.saturating_sub(sent.connect)));
-    set(run, "connect_commands", of(|sent| sent.commands));
+pub(super) fn fill_connect(run: &mut Run, sent: &[SendStamps], subscriber: Option<&ProcessTrace>) {
+    let made: Vec<&SendStamps> = sent.iter().filter(|sent| sent.connected > 0).collect();
+    let of = |value: fn(&SendStamps) -> u64| median(made.iter().map(|sent| value(sent) as f64).collect());
+    set_figure(run, "connect_ns", of(|sent| sent.connected.saturating_sub(sent.connect)));
+    set_figure(run, "connect_commands", of(|sent| sent.commands));
     let first = subscriber.and_then(|subscriber| subscriber.subscribed.first());
     let took = first.map(|row| row.confirmed.saturating_sub(row.called) as f64);
-    set(run, "subscribe_ns", took.filter(|ns| *ns > 0.0));
+    set_figure(run, "subscribe_ns", took.filter(|ns| *ns > 0.0));
     if let Some(again) = subscriber.map(|s| s.connections).filter(|connections| *connections > 1) {
         run.notes.push(format!(
             "the subscriber connected {again} times; what was published while it was not connected is lost to it"
@@ -48,22 +48,22 @@ pub(super) fn fill_connect(run: &mut Run, sent: &[Sent], subscriber: Option<&Wat
 }
 
 /// Fills in figures from payloads that are times: the clock's step, and the latency that the script itself measures.
-pub(super) fn fill_payload_clock(run: &mut Run, journeys: &[Journey], utc_offset: i64) {
-    let times: Vec<(u64, &Received)> = journeys
+pub(super) fn fill_payload_clock(run: &mut Run, journeys: &[MessageStamps], utc_offset: i64) {
+    let times: Vec<(u64, &ReceiveStamps)> = journeys
         .iter()
         .filter_map(|journey| Some((utc_ns(journey.sent.value?)?, &journey.received)))
-        .filter(|(at, received)| is_near(*at, received.handed, utc_offset))
+        .filter(|(at, received)| is_creation_time(*at, received.handed, utc_offset))
         .collect();
-    if times.len() < LEAST_PAYLOADS || times.len() < journeys.len() {
+    if times.len() < MIN_PAYLOADS || times.len() < journeys.len() {
         return;
     }
     let ages = times.iter().map(|(at, received)| (utc_of(received.handed, utc_offset) - i128::from(*at)) as f64);
-    set(run, "message_by_payload_clock_ns", median(ages.collect()));
-    set(run, "payload_clock_step_ns", clock_step_ns(&times.iter().map(|(at, _)| *at).collect::<Vec<_>>()));
+    set_figure(run, "message_by_payload_clock_ns", median(ages.collect()));
+    set_figure(run, "payload_clock_step_ns", clock_step_ns(&times.iter().map(|(at, _)| *at).collect::<Vec<_>>()));
 }
 
 /// Adds a figure, if it exists and is finite.
-pub(super) fn set(run: &mut Run, name: &str, value: Option<f64>) {
+pub(super) fn set_figure(run: &mut Run, name: &str, value: Option<f64>) {
     run.figures.extend(value.filter(|value| value.is_finite()).map(|value| (name.to_owned(), value)));
 }
 
@@ -79,7 +79,7 @@ fn utc_of(monotonic_ns: u64, utc_offset: i64) -> i128 {
 }
 
 /// Returns whether a payload can be the message's creation time: less than a minute before its arrival.
-fn is_near(at: u64, handed: u64, utc_offset: i64) -> bool {
+fn is_creation_time(at: u64, handed: u64, utc_offset: i64) -> bool {
     let age = utc_of(handed, utc_offset) - i128::from(at);
     (-2_000_000_000..60_000_000_000).contains(&age)
 }
@@ -87,8 +87,8 @@ fn is_near(at: u64, handed: u64, utc_offset: i64) -> bool {
 /// Returns the coarsest step that all times are multiples of. Tolerates 250 ns: a float of seconds is exact to 239 ns,
 /// and its text has seven decimals.
 fn clock_step_ns(times: &[u64]) -> Option<f64> {
-    const NEAR_NS: u64 = 250;
-    let lies_on = |step: u64| times.iter().all(|at| (at % step).min(step - at % step) <= NEAR_NS);
+    const TOLERANCE_NS: u64 = 250;
+    let lies_on = |step: u64| times.iter().all(|at| (at % step).min(step - at % step) <= TOLERANCE_NS);
     CLOCK_STEPS_NS.into_iter().find(|step| lies_on(*step)).map(|step| step as f64)
 }
 
@@ -116,8 +116,8 @@ mod tests {
         let journey = |n: u64| {
             // Sent at n·10 ms, and received 3 ms later.
             let value = Some(1_700_000_000.0 + n as f64 * 0.01);
-            let received = Received { handed: n * 10_000_000 + 3_000_000, ..Received::default() };
-            Journey { sent: Sent { value, ..Sent::default() }, received }
+            let received = ReceiveStamps { handed: n * 10_000_000 + 3_000_000, ..ReceiveStamps::default() };
+            MessageStamps { sent: SendStamps { value, ..SendStamps::default() }, received }
         };
         let mut run = Run::default();
         fill_payload_clock(&mut run, &(1..20).map(journey).collect::<Vec<_>>(), utc_offset);
@@ -128,9 +128,9 @@ mod tests {
 
     #[test]
     fn a_payload_that_is_no_time_tells_nothing() {
-        let price = |n: u64| Journey {
-            sent: Sent { value: Some(64_000.0 + n as f64), ..Sent::default() },
-            ..Journey::default()
+        let price = |n: u64| MessageStamps {
+            sent: SendStamps { value: Some(64_000.0 + n as f64), ..SendStamps::default() },
+            ..MessageStamps::default()
         };
         let mut run = Run::default();
         fill_payload_clock(&mut run, &(1..20).map(price).collect::<Vec<_>>(), 0);

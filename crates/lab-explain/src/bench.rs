@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::command;
-use super::floor::{self, Floor, Sides};
-use super::server::Target;
-use super::settings::{Client, Settings, Subject};
-use super::stages::Between;
-use super::traffic::Traffic;
+use super::server::ExplainedServer;
+use super::settings::{ExplainSubject, ExplainedClient, Settings};
+use super::socket_floor::{self, FloorSettings, SocketFloor};
+use super::stages::PathFacts;
+use super::traffic::ScriptTraffic;
 use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_result::Run;
 use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::Persistence;
 
 /// Shared parts of a run.
-pub(super) struct Bench<'a> {
+pub(super) struct ExplainBench<'a> {
     pub lab: &'a Lab<'a>,
     pub settings: &'a Settings,
     /// None if the subject needs no Python.
@@ -24,25 +24,26 @@ pub(super) struct Bench<'a> {
     pub hook: PathBuf,
     /// The named Redis server, or a scratch one; none if scripts connect to their own, or the bus uses another
     /// transport.
-    pub target: Option<Target>,
+    pub target: Option<ExplainedServer>,
     /// Observed traffic of the user's scripts, once known.
-    pub traffic: Option<Traffic>,
+    pub traffic: Option<ScriptTraffic>,
     /// Floors of bare sockets, by whether the subscriber spins, and by the pause before each message.
-    floors: BTreeMap<(bool, u64), Floor>,
+    floors: BTreeMap<(bool, u64), SocketFloor>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> ExplainBench<'a> {
     /// Opens everything that the subject needs: a server, redis-py, the hook.
     pub fn open(lab: &'a Lab<'a>, settings: &'a Settings) -> Result<Self, LabError> {
         let target = match (&settings.subject, &settings.url) {
-            (Subject::Bus(_), _) | (Subject::Scripts { .. }, None) => None,
-            (_, Some(url)) => Some(Target::named(lab, url)?),
+            (ExplainSubject::Bus(_), _) | (ExplainSubject::Scripts { .. }, None) => None,
+            (_, Some(url)) => Some(ExplainedServer::named(lab, url)?),
             // RDB snapshots, as on a server with default settings.
-            (_, None) => Some(Target::scratch(lab, Persistence::Rdb, None)?),
+            (_, None) => Some(ExplainedServer::scratch(lab, Persistence::Rdb, None)?),
         };
-        let needs_python = !matches!(settings.subject, Subject::Client(Client::Rust) | Subject::Bus(_));
+        let needs_python =
+            !matches!(settings.subject, ExplainSubject::Client(ExplainedClient::Rust) | ExplainSubject::Bus(_));
         let python = needs_python.then(|| Python::prepare(lab.progress)).transpose()?;
-        let (hook, floors) = (command::hook(lab)?, BTreeMap::new());
+        let (hook, floors) = (command::write_hook(lab)?, BTreeMap::new());
         Ok(Self { lab, settings, python, hook, target, traffic: None, floors })
     }
 
@@ -54,7 +55,7 @@ impl<'a> Bench<'a> {
     /// Returns the server's URL for our own bus.
     pub fn url(&self) -> String {
         match (&self.settings.subject, &self.target) {
-            (Subject::Bus(url), _) => url.clone(),
+            (ExplainSubject::Bus(url), _) => url.clone(),
             (_, target) => target.as_ref().map(|target| target.url.clone()).unwrap_or_default(),
         }
     }
@@ -65,18 +66,18 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the known facts about the path between publisher and subscriber, without the server's own time.
-    pub fn between(&mut self, spins: bool, pause_ns: u64) -> Result<Between, LabError> {
-        let Some(target) = &self.target else { return Ok(Between::default()) };
+    pub fn path_facts(&mut self, spins: bool, pause_ns: u64) -> Result<PathFacts, LabError> {
+        let Some(target) = &self.target else { return Ok(PathFacts::default()) };
         let known = match self.floors.get(&(spins, pause_ns)) {
             Some(known) => *known,
             None => {
                 self.lab.step("explain: the same message over bare sockets", 0.5)?;
-                let sides = Sides { spins, cpus: None, pause_ns };
-                floor::measure(target.info(), &self.channel("floor"), sides, self.lab.clock)?
+                let sides = FloorSettings { spins, cpus: None, pause_ns };
+                socket_floor::measure(target.info(), &self.channel("floor"), sides, self.lab.clock)?
             }
         };
         self.floors.insert((spins, pause_ns), known);
-        Ok(Between { wire_ns: Some(known.wire_ns), round_trip_ns: Some(known.round_trip_ns), ..Between::default() })
+        Ok(PathFacts { wire_ns: Some(known.wire_ns), round_trip_ns: Some(known.round_trip_ns), ..PathFacts::default() })
     }
 
     /// Adds the software and the host settings to a run.

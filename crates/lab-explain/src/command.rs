@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::records::Watched;
+use super::records::ProcessTrace;
 use tickpath_lab_harness::Child;
 use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_result::median;
@@ -30,11 +30,11 @@ const HOOK: [(&str, &str); 4] = [
 ];
 
 /// Extra time of the launcher beside the runs, in seconds.
-const AROUND_S: f64 = 20.0;
+const LAUNCHER_S: f64 = 20.0;
 
 /// Scripts to be run.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Scripts {
+pub(super) struct ScriptCommand {
     /// Program and arguments.
     pub command: Vec<String>,
     /// Shell command of the companion; none if there is none.
@@ -52,17 +52,17 @@ pub(super) struct Scripts {
 
 /// Settings for the launcher.
 #[derive(Serialize)]
-struct Launch<'a> {
+struct LauncherSettings<'a> {
     #[serde(flatten)]
-    scripts: &'a Scripts,
+    scripts: &'a ScriptCommand,
     hook: &'a Path,
     records: &'a Path,
 }
 
 /// Report of the launcher.
 #[derive(Debug, Clone, Default, Deserialize)]
-struct Ran {
-    runs: Vec<OneRun>,
+struct LauncherReport {
+    runs: Vec<LaunchedRun>,
     problem: Option<String>,
     subscribed: bool,
     hook_ns: f64,
@@ -70,7 +70,7 @@ struct Ran {
 
 /// One process of the command; nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct OneRun {
+struct LaunchedRun {
     hooked: bool,
     spawned: u64,
     ended: u64,
@@ -78,9 +78,9 @@ struct OneRun {
 
 /// Outcome of the scripts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outcome {
+pub(super) struct ScriptOutcome {
     /// Rows of each process.
-    pub watched: Vec<Watched>,
+    pub traces: Vec<ProcessTrace>,
     /// Failure and remedy, if any; rows until then stay.
     pub problem: Option<String>,
     /// Whether the companion was seen to be subscribed before the first run.
@@ -94,55 +94,60 @@ pub(super) struct Outcome {
 }
 
 /// Writes the hook's files into the run's folder, and returns their folder.
-pub(super) fn hook(lab: &Lab<'_>) -> Result<PathBuf, LabError> {
-    lab.put("hook", &HOOK)
+pub(super) fn write_hook(lab: &Lab<'_>) -> Result<PathBuf, LabError> {
+    lab.write_files("hook", &HOOK)
 }
 
 /// Scripts whose first run is over.
-pub(super) struct Started {
+pub(super) struct StartedScripts {
     launcher: Child,
     records: tempfile::TempDir,
     /// Timeout of the other runs, in seconds.
-    rest_s: f64,
+    remaining_s: f64,
     /// The launcher's report, if it has ended already.
-    ended: Option<Ran>,
+    ended: Option<LauncherReport>,
 }
 
 /// Starts the companion, and runs the command once.
-pub(super) fn start(lab: &Lab<'_>, python: &Python, hook: &Path, scripts: &Scripts) -> Result<Started, LabError> {
+pub(super) fn start(
+    lab: &Lab<'_>,
+    python: &Python,
+    hook: &Path,
+    scripts: &ScriptCommand,
+) -> Result<StartedScripts, LabError> {
     let records = tempfile::Builder::new().prefix("records-").tempdir_in(lab.folder());
     let records = records.map_err(|e| LabError::file(lab.folder(), e))?;
     let mut launcher = python.spawn(lab, "launcher", &[LAUNCHER], &())?;
-    let launch = Launch { scripts, hook, records: records.path() };
-    launcher.tell(&serde_json::to_string(&launch).expect("plain data"))?;
-    let ended = launcher.result(scripts.timeout_s + AROUND_S)?;
-    let rest_s = f64::from(scripts.repeat + scripts.plain) * scripts.timeout_s + AROUND_S;
-    Ok(Started { launcher, records, rest_s, ended })
+    let launch = LauncherSettings { scripts, hook, records: records.path() };
+    launcher.send(&serde_json::to_string(&launch).expect("plain data"))?;
+    let ended = launcher.result(scripts.timeout_s + LAUNCHER_S)?;
+    let rest_s = f64::from(scripts.repeat + scripts.plain) * scripts.timeout_s + LAUNCHER_S;
+    Ok(StartedScripts { launcher, records, remaining_s: rest_s, ended })
 }
 
-impl Started {
+impl StartedScripts {
     /// Returns the outcome of the first run; none if it failed.
-    pub fn first(&self) -> Result<Option<Outcome>, LabError> {
+    pub fn first(&self) -> Result<Option<ScriptOutcome>, LabError> {
         match self.ended {
             Some(_) => Ok(None),
-            None => Outcome::read(self.records.path(), &Ran::default()).map(Some),
+            None => ScriptOutcome::read(self.records.path(), &LauncherReport::default()).map(Some),
         }
     }
 
     /// Runs the command for the remaining times, and reads the rows of all processes.
-    pub fn finish(mut self) -> Result<Outcome, LabError> {
+    pub fn finish(mut self) -> Result<ScriptOutcome, LabError> {
         let ran = match self.ended {
             Some(ran) => ran,
             None => {
-                self.launcher.tell("go")?;
-                self.launcher.result(self.rest_s)?
+                self.launcher.send("go")?;
+                self.launcher.result(self.remaining_s)?
             }
         };
-        Outcome::read(self.records.path(), &ran)
+        ScriptOutcome::read(self.records.path(), &ran)
     }
 }
 
-impl Ran {
+impl LauncherReport {
     /// Returns the hook's cost per process. Runs with and without it took turns; only complete turns are compared.
     fn hook_process_ns(&self) -> Option<f64> {
         let took = |hooked: bool| {
@@ -154,11 +159,11 @@ impl Ran {
     }
 }
 
-impl Outcome {
-    fn read(records: &Path, ran: &Ran) -> Result<Self, LabError> {
+impl ScriptOutcome {
+    fn read(records: &Path, ran: &LauncherReport) -> Result<Self, LabError> {
         Ok(Self {
-            watched: Watched::load_all(records)?,
-            problem: ran.problem.as_deref().map(tickpath_bus::url::without_login),
+            traces: ProcessTrace::load_all(records)?,
+            problem: ran.problem.as_deref().map(tickpath_bus::url::redact_logins),
             subscribed: ran.subscribed,
             runs: ran.runs.iter().filter(|run| run.hooked).count() as u64,
             hook_message_ns: ran.hook_ns.max(0.0),
@@ -167,25 +172,26 @@ impl Outcome {
     }
 
     /// Returns a sentence with the remedy if there is nothing to explain.
-    pub fn emptiness(&self, has_companion: bool) -> Option<String> {
-        if self.watched.is_empty() {
+    pub fn missing_traffic(&self, has_companion: bool) -> Option<String> {
+        if self.traces.is_empty() {
             return Some(
                 "no process of the command is Python that can be watched; give a Python script that uses redis-py, \
                  started without -I, -E and -S"
                     .to_owned(),
             );
         }
-        if self.watched.iter().any(|watched| !watched.sent.is_empty()) {
+        if self.traces.iter().any(|watched| !watched.sent.is_empty()) {
             return None;
         }
-        let uses_redis = |watched: &Watched| watched.process.as_ref().is_some_and(|process| process.import_ended > 0);
-        if !self.watched.iter().any(uses_redis) {
+        let uses_redis =
+            |watched: &ProcessTrace| watched.process.as_ref().is_some_and(|process| process.import_ended > 0);
+        if !self.traces.iter().any(uses_redis) {
             return Some(
                 "no process of the command imports redis; give a script that publishes with redis-py, or pushes"
                     .to_owned(),
             );
         }
-        let where_else = match has_companion && self.watched.iter().all(|watched| watched.received.is_empty()) {
+        let where_else = match has_companion && self.traces.iter().all(|watched| watched.received.is_empty()) {
             true => "the command is what publishes or pushes, --with what receives",
             false => "calls of publish, rpush and lpush are watched, one message each; pipelines and Lua are not",
         };
@@ -195,12 +201,12 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::{Process, Sent};
+    use super::super::records::{ProcessDescription, SendStamps};
     use super::*;
 
-    fn process(import_ended: u64, sends: usize) -> Watched {
-        let process = Process { import_ended, ..Process::default() };
-        Watched { process: Some(process), sent: vec![Sent::default(); sends], ..Watched::default() }
+    fn process(import_ended: u64, sends: usize) -> ProcessTrace {
+        let process = ProcessDescription { import_ended, ..ProcessDescription::default() };
+        ProcessTrace { process: Some(process), sent: vec![SendStamps::default(); sends], ..ProcessTrace::default() }
     }
 
     #[test]
@@ -211,8 +217,8 @@ mod tests {
             (vec![process(5, 0)], Some("published")),
             (vec![process(5, 0), process(5, 1)], None),
         ] {
-            let outcome = Outcome { watched, ..Outcome::default() };
-            let told = outcome.emptiness(false);
+            let outcome = ScriptOutcome { traces: watched, ..ScriptOutcome::default() };
+            let told = outcome.missing_traffic(false);
             assert_eq!(told.is_some(), word.is_some(), "{told:?}");
             assert!(told.unwrap_or_default().contains(word.unwrap_or_default()), "{word:?}");
         }
@@ -220,9 +226,9 @@ mod tests {
 
     #[test]
     fn the_hook_costs_a_process_what_turns_with_it_take_more() {
-        let run = |hooked: bool, ms: u64| OneRun { hooked, spawned: 1, ended: 1 + ms * 1_000_000 };
+        let run = |hooked: bool, ms: u64| LaunchedRun { hooked, spawned: 1, ended: 1 + ms * 1_000_000 };
         let runs = vec![run(true, 110), run(false, 100), run(true, 112), run(false, 101), run(true, 900)];
-        assert_eq!(Ran { runs, ..Ran::default() }.hook_process_ns(), Some(11_000_000.0));
-        assert_eq!(Ran { runs: vec![run(true, 5)], ..Ran::default() }.hook_process_ns(), None);
+        assert_eq!(LauncherReport { runs, ..LauncherReport::default() }.hook_process_ns(), Some(11_000_000.0));
+        assert_eq!(LauncherReport { runs: vec![run(true, 5)], ..LauncherReport::default() }.hook_process_ns(), None);
     }
 }

@@ -1,60 +1,60 @@
 //! Findings of a result in plain sentences: a pure function of the file.
 
 use super::gain::FIGURE;
-use super::stages::{Group, Polls, part};
+use super::stages::{PollTiming, StageGroup, stage_definition};
 use tickpath_lab_report::{count, duration};
-use tickpath_lab_result::{Comparison, Phase, ResultFile, Run, StageKind};
+use tickpath_lab_result::{Comparison, ResultFile, Run, RunPhase, StageKind};
 
 /// Workload name in these results.
 pub const WORKLOAD: &str = "explain";
 
 /// Min share of the whole for a part to get a sentence.
-const WORTH: f64 = 0.1;
+const MIN_SHARE: f64 = 0.1;
 
 /// Share of the whole from which on the connection is the main finding.
-const MOSTLY: f64 = 0.3;
+const MAIN_SHARE: f64 = 0.3;
 
 /// Min ratio for a gain to get a sentence.
-const CLEAR_GAIN: f64 = 1.2;
+const MIN_CLEAR_GAIN: f64 = 1.2;
 
 /// Max step of a clock as a share of a message's time; a coarser clock hides the measured time.
-const COARSE: f64 = 0.05;
+const MAX_STEP_SHARE: f64 = 0.05;
 
 /// Returns the findings of a result, the most important first.
 pub(super) fn findings(result: &ResultFile) -> Vec<String> {
     if result.workload != WORKLOAD {
         return Vec::new();
     }
-    let cold = explained(result, Phase::Cold);
-    let steady = explained(result, Phase::Steady);
+    let cold = explained_run(result, RunPhase::Cold);
+    let steady = explained_run(result, RunPhase::Steady);
     let Some(leading) = cold.or(steady) else { return Vec::new() };
     let mut told = Vec::new();
     told.extend(cold.iter().flat_map(|run| connect(run)));
     told.extend(python(leading));
     told.extend(server(leading));
-    told.extend(waiting(leading));
-    told.extend(before(leading));
-    told.extend(cold.zip(steady).and_then(|(cold, steady)| warm(result, cold, steady)));
+    told.extend(cpu_wait(leading));
+    told.extend(before_call(leading));
+    told.extend(cold.zip(steady).and_then(|(cold, steady)| warm_connection(result, cold, steady)));
     told.extend(steady.filter(|_| cold.is_some()).into_iter().flat_map(python));
-    told.extend(pause(result, steady));
-    told.extend(asking(result, leading));
+    told.extend(after_pause(result, steady));
+    told.extend(polling(result, leading));
     told.extend(clock(leading));
     told.extend(persistence(result, leading));
     told.extend(import(result));
-    told.extend(gains(result, leading));
+    told.extend(clear_gains(result, leading));
     told.extend(remainder(leading));
     told.extend(hook(leading));
     told
 }
 
 /// Min relevant gain: a smaller one is not worth changing a path for, however certain it is.
-const LEAST_GAIN: f64 = 0.05;
+const MIN_GAIN: f64 = 0.05;
 
 /// Returns a change's gain in words: the speed-up, with its interval over the rounds.
 pub(super) fn gain(comparison: &Comparison) -> Option<String> {
     let ratio = comparison.ratio?;
     let (low, high) = (comparison.low?, comparison.high?);
-    Some(if (low..=high).contains(&1.0) || (ratio - 1.0).abs() < LEAST_GAIN {
+    Some(if (low..=high).contains(&1.0) || (ratio - 1.0).abs() < MIN_GAIN {
         format!("no gain seen, at most {} times ({} to {})", times(high), times(low), times(high))
     } else if ratio >= 1.0 {
         format!("{} times faster ({} to {})", times(ratio), times(low), times(high))
@@ -69,39 +69,39 @@ pub(super) fn change(comparison: &Comparison) -> Option<&str> {
 }
 
 /// Returns the comparison of a tried change.
-fn tried<'a>(result: &'a ResultFile, name: &str) -> Option<&'a Comparison> {
+fn tried_change<'a>(result: &'a ResultFile, name: &str) -> Option<&'a Comparison> {
     result.comparisons.iter().find(|found| change(found) == Some(name))
 }
 
 /// Returns the first valid run of a phase that has stages.
-fn explained(result: &ResultFile, phase: Phase) -> Option<&Run> {
+fn explained_run(result: &ResultFile, phase: RunPhase) -> Option<&Run> {
     result.runs.iter().find(|run| run.valid && run.phase == phase && !run.stages.is_empty())
 }
 
 /// Returns the time of one message.
-fn whole(run: &Run) -> Option<f64> {
+fn message_ns(run: &Run) -> Option<f64> {
     run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0)
 }
 
 /// Returns the sum of the stages selected by name and group.
-fn sum(run: &Run, wanted: impl Fn(&str, Group) -> bool) -> f64 {
-    let parts = run.stages.iter().filter_map(|stage| Some((part(&stage.name)?, stage.p50_ns?)));
+fn stage_sum(run: &Run, wanted: impl Fn(&str, StageGroup) -> bool) -> f64 {
+    let parts = run.stages.iter().filter_map(|stage| Some((stage_definition(&stage.name)?, stage.p50_ns?)));
     parts.filter(|(part, _)| wanted(part.name, part.group)).map(|(_, ns)| ns).sum()
 }
 
-fn one(run: &Run, name: &str) -> f64 {
-    sum(run, |found, _| found == name)
+fn stage_ns(run: &Run, name: &str) -> f64 {
+    stage_sum(run, |found, _| found == name)
 }
 
 /// Describes a connection made inside the call, between its stamped start and end: its parts are estimates.
 fn connect(run: &Run) -> Vec<String> {
-    let Some((whole, connect)) = whole(run).zip(run.figures.get("connect_ns").copied()) else { return Vec::new() };
-    if connect < MOSTLY * whole {
+    let Some((whole, connect)) = message_ns(run).zip(run.figures.get("connect_ns").copied()) else { return Vec::new() };
+    if connect < MAIN_SHARE * whole {
         return Vec::new();
     }
     let mut told = vec![format!("Of {}, {} is the connect, not the publish.", duration(whole), duration(connect))];
-    let lookup = one(run, "connect_lookup");
-    if lookup >= WORTH * whole {
+    let lookup = stage_ns(run, "connect_lookup");
+    if lookup >= MIN_SHARE * whole {
         told.push(format!(
             "{} of the connect is the resolution of the server's name: on its first use Python loads modules for that.",
             duration(lookup)
@@ -124,24 +124,25 @@ fn sends(run: &Run) -> String {
 /// Returns the words for a message of the run's phase.
 fn message(run: &Run) -> &'static str {
     match run.phase {
-        Phase::Cold => "a cold message",
-        Phase::Idle => "a message after a pause",
-        Phase::Steady => "a message of a stream",
+        RunPhase::Cold => "a cold message",
+        RunPhase::Idle => "a message after a pause",
+        RunPhase::Steady => "a message of a stream",
     }
 }
 
 /// Describes the interpreter's part.
 fn python(run: &Run) -> Option<String> {
-    let whole = whole(run)?;
+    let whole = message_ns(run)?;
     let parts = run.stages.iter().filter(|stage| {
-        part(&stage.name).is_some_and(|part| part.group == Group::Python || part.name == "connect_client")
+        stage_definition(&stage.name)
+            .is_some_and(|part| part.group == StageGroup::Python || part.name == "connect_client")
     });
     let [least, most] = parts.fold([0.0, 0.0], |[least, most], stage| {
         let ns = stage.p50_ns.unwrap_or(0.0);
         let bounds = stage.bounds_ns.unwrap_or([ns, ns]);
         [least + bounds[0], most + bounds[1]]
     });
-    let server = one(run, "server");
+    let server = stage_ns(run, "server");
     let is_python = run.client.starts_with("redis-py");
     (is_python && most > 0.0).then(|| {
         let phase = message(run);
@@ -157,9 +158,9 @@ fn python(run: &Run) -> Option<String> {
 
 /// Describes the part that no client can avoid, and the rest above it.
 fn server(run: &Run) -> Option<String> {
-    let whole = whole(run)?;
-    let [sockets, network] = [one(run, "send") + one(run, "kernel_and_wake_up"), one(run, "network")];
-    let above = one(run, "server_and_clients");
+    let whole = message_ns(run)?;
+    let [sockets, network] = [stage_ns(run, "send") + stage_ns(run, "kernel_and_wake_up"), stage_ns(run, "network")];
+    let above = stage_ns(run, "server_and_clients");
     let far = if network > 0.0 { format!(", and {} the network", duration(network)) } else { String::new() };
     (above > 0.0).then(|| {
         format!(
@@ -174,17 +175,17 @@ fn server(run: &Run) -> Option<String> {
 }
 
 /// Describes a publisher that waited for a processor.
-fn waiting(run: &Run) -> Option<String> {
-    let (whole, waited) = (whole(run)?, one(run, "waiting_for_a_cpu"));
+fn cpu_wait(run: &Run) -> Option<String> {
+    let (whole, waited) = (message_ns(run)?, stage_ns(run, "waiting_for_a_cpu"));
     let why = if spins(run) { ": the subscriber that spins has one" } else { "" };
-    (waited >= WORTH * whole)
+    (waited >= MIN_SHARE * whole)
         .then(|| format!("For {} the publisher only waited for a processor{why}.", duration(waited)))
 }
 
 /// Describes the cost of a process before its first call.
-fn before(run: &Run) -> Option<String> {
-    let before = sum(run, |_, group| group == Group::Before);
-    let import = one(run, "import_redis");
+fn before_call(run: &Run) -> Option<String> {
+    let before = stage_sum(run, |_, group| group == StageGroup::Before);
+    let import = stage_ns(run, "import_redis");
     (before > 0.0).then(|| {
         format!(
             "Before its call each process took {}, {} of them to import redis: a process that stays pays that once.",
@@ -196,9 +197,9 @@ fn before(run: &Run) -> Option<String> {
 
 /// Compares the cold message with one over an open connection. The two did not take turns: only a tried change has a
 /// ratio.
-fn warm(result: &ResultFile, cold: &Run, steady: &Run) -> Option<String> {
-    let (cold, steady) = (whole(cold)?, whole(steady)?);
-    let in_turn = tried(result, "warm_connection").and_then(gain);
+fn warm_connection(result: &ResultFile, cold: &Run, steady: &Run) -> Option<String> {
+    let (cold, steady) = (message_ns(cold)?, message_ns(steady)?);
+    let in_turn = tried_change(result, "warm_connection").and_then(gain);
     let in_turn = in_turn.map_or(String::new(), |gain| format!("; a warm connection, in turn with a cold one: {gain}"));
     (cold > steady).then(|| {
         format!(
@@ -210,12 +211,12 @@ fn warm(result: &ResultFile, cold: &Run, steady: &Run) -> Option<String> {
 }
 
 /// Describes the first message after the longest pause.
-fn pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
+fn after_pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
     let idle_ns = |run: &Run| run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
-    let idle = result.runs.iter().filter(|run| run.valid && run.phase == Phase::Idle && !run.stages.is_empty());
+    let idle = result.runs.iter().filter(|run| run.valid && run.phase == RunPhase::Idle && !run.stages.is_empty());
     let longest = idle.max_by_key(|run| idle_ns(run))?;
-    let (slow, fast) = (whole(longest)?, whole(steady?)?);
-    (slow > CLEAR_GAIN * fast).then(|| {
+    let (slow, fast) = (message_ns(longest)?, message_ns(steady?)?);
+    (slow > MIN_CLEAR_GAIN * fast).then(|| {
         format!(
             "The first message after {} of silence takes {}, one of a stream {}.",
             duration(idle_ns(longest).unwrap_or_default() as f64),
@@ -226,30 +227,30 @@ fn pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
 }
 
 /// Returns whether the subscriber polls, and its pause between polls if it sleeps; none if it blocks.
-fn asks(run: &Run) -> Option<Option<f64>> {
+fn poll_pause(run: &Run) -> Option<Option<f64>> {
     run.figures.get("empty_polls_per_message").filter(|polls| **polls >= 1.0)?;
     let figure = |name: &str| run.figures.get(name).copied().unwrap_or(0.0);
-    let polls = Polls { turn_ns: figure("spin_turn_ns"), pause_ns: figure("reader_pause_ns") };
+    let polls = PollTiming { turn_ns: figure("spin_turn_ns"), pause_ns: figure("reader_pause_ns") };
     Some(polls.is_pausing().then_some(polls.pause_ns))
 }
 
 fn spins(run: &Run) -> bool {
-    asks(run) == Some(None)
+    poll_pause(run) == Some(None)
 }
 
 /// Describes a polling subscriber, and its gain from blocking: the ratio measured for the same kind of polling.
-fn asking(result: &ResultFile, run: &Run) -> Option<String> {
+fn polling(result: &ResultFile, run: &Run) -> Option<String> {
     let polls = count(run.figures.get("empty_polls_per_message").copied().unwrap_or(0.0) as u64);
-    let Some(pause_ns) = asks(run)? else {
+    let Some(pause_ns) = poll_pause(run)? else {
         let cpu = run.figures.get("subscriber_cpu_percent");
         let cpu = cpu.map_or(String::new(), |percent| format!(" and {percent:.0} % of a processor"));
-        let instead = tried(result, "listen")
+        let instead = tried_change(result, "listen")
             .and_then(gain)
             .map(|gain| format!("; a blocking listen instead, which sleeps between messages: {gain}"));
         let instead = instead.unwrap_or_default();
         return Some(format!("The subscriber spins: {polls} empty get_message calls a message{cpu}{instead}."));
     };
-    let instead = tried(result, "no_sleep").and_then(gain).map_or_else(
+    let instead = tried_change(result, "no_sleep").and_then(gain).map_or_else(
         || "; a blocking listen waits without that".to_owned(),
         |gain| format!("; a blocking listen instead of get_message with 1 ms of sleep: {gain}"),
     );
@@ -257,15 +258,15 @@ fn asking(result: &ResultFile, run: &Run) -> Option<String> {
         "The subscriber asks with get_message and pauses {} before it asks again, {polls} times a message: a message \
          waits about {} for that{instead}.",
         duration(pause_ns),
-        duration(one(run, "sleep_turn"))
+        duration(stage_ns(run, "sleep_turn"))
     ))
 }
 
 /// Describes a clock of the script that is too coarse.
 fn clock(run: &Run) -> Option<String> {
     let step = run.figures.get("payload_clock_step_ns")?;
-    let whole = whole(run)?;
-    (*step >= COARSE * whole).then(|| {
+    let whole = message_ns(run)?;
+    (*step >= MAX_STEP_SHARE * whole).then(|| {
         let own = run.figures.get("message_by_payload_clock_ns");
         let own = own.map_or(String::new(), |ns| format!(" ({} by that clock)", duration(*ns)));
         format!("Your clock ticks in {}: it cannot tell what takes {}{own}.", duration(*step), duration(whole))
@@ -274,14 +275,14 @@ fn clock(run: &Run) -> Option<String> {
 
 /// Describes the gain without persistence, the most frequent question.
 fn persistence(result: &ResultFile, run: &Run) -> Option<String> {
-    let gain = tried(result, "no_persistence").and_then(gain)?;
+    let gain = tried_change(result, "no_persistence").and_then(gain)?;
     let publishes = sends(run) == "PUBLISH";
     Some(format!("Without persistence: {gain}{}.", if publishes { "; PUBLISH itself writes no key" } else { "" }))
 }
 
 /// Describes the gain of another import; if it was not measured, the reason and the remedy.
 fn import(result: &ResultFile) -> Option<String> {
-    let found = tried(result, "import_tickpath")?;
+    let found = tried_change(result, "import_tickpath")?;
     let told = gain(found).unwrap_or_else(|| match &found.note {
         Some(why) => format!("not measured: {why}"),
         None => "not measured".to_owned(),
@@ -293,16 +294,16 @@ fn import(result: &ResultFile) -> Option<String> {
 }
 
 /// Lists the clear gains, the largest first, without changes that are in use already or do not apply.
-fn gains(result: &ResultFile, run: &Run) -> Option<String> {
+fn clear_gains(result: &ResultFile, run: &Run) -> Option<String> {
     let has_hiredis = run.software.client_version.as_ref().is_some_and(|version| version.contains("with hiredis"));
     let is_news = |name: &str| match name {
         "hiredis" => !has_hiredis,
         "listen" => spins(run),
-        "no_sleep" => asks(run).flatten().is_some(),
+        "no_sleep" => poll_pause(run).flatten().is_some(),
         _ => true,
     };
     let clear =
-        |found: &&Comparison| change(found).is_some_and(is_news) && found.low.is_some_and(|low| low >= CLEAR_GAIN);
+        |found: &&Comparison| change(found).is_some_and(is_news) && found.low.is_some_and(|low| low >= MIN_CLEAR_GAIN);
     let mut found: Vec<&Comparison> = result.comparisons.iter().filter(clear).collect();
     found.sort_by(|a, b| b.ratio.unwrap_or(0.0).total_cmp(&a.ratio.unwrap_or(0.0)));
     let told: Vec<String> = found
@@ -314,7 +315,7 @@ fn gains(result: &ResultFile, run: &Run) -> Option<String> {
 
 /// Describes the unexplained remainder of the whole, or the excess over it.
 fn remainder(run: &Run) -> Option<String> {
-    let whole = whole(run)?;
+    let whole = message_ns(run)?;
     let sum = run.figures.get("stages_sum_percent").copied().unwrap_or(0.0);
     if sum.round() > 100.0 {
         return Some(format!(
@@ -358,8 +359,8 @@ mod tests {
     use super::super::stages::{bounded, measured, unexplained};
     use super::*;
 
-    fn run(phase: Phase, stages: &[(&str, f64)], figures: &[(&str, f64)]) -> Run {
-        let is_within = |name: &str| part(name).unwrap().group != Group::Before;
+    fn run(phase: RunPhase, stages: &[(&str, f64)], figures: &[(&str, f64)]) -> Run {
+        let is_within = |name: &str| stage_definition(name).unwrap().group != StageGroup::Before;
         let whole: f64 = stages.iter().filter(|(name, _)| is_within(name)).map(|(_, ns)| ns).sum();
         let stage = |name: &str, ns: f64| match name {
             "unexplained" | "server_and_clients" => unexplained(name, ns).unwrap(),
@@ -376,7 +377,7 @@ mod tests {
 
     fn cold() -> Run {
         run(
-            Phase::Cold,
+            RunPhase::Cold,
             &[
                 ("interpreter_start", 30e6),
                 ("import_redis", 120e6),
@@ -448,7 +449,7 @@ mod tests {
 
     #[test]
     fn another_import_is_told_with_its_page_and_what_it_gains_or_what_it_needs() {
-        let steady = run(Phase::Steady, &[("client", 100e3)], &[]);
+        let steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
         let page = "docs/redis-py.md has the lines that change, and tickpath.bridge keeps the broker";
         let begin = "`import tickpath` in place of redis-py, the same script over shared memory";
         let measured = file(vec![steady.clone()], &[("import_tickpath", 12.0, 11.0, 13.0)]);
@@ -472,7 +473,7 @@ mod tests {
     #[test]
     fn what_is_not_in_the_file_is_not_told() {
         check(&file(vec![], &[]), &[], &["unexplained"]);
-        let steady = run(Phase::Steady, &[("client", 30e3), ("parse", 20e3), ("kernel_and_wake_up", 50e3)], &[]);
+        let steady = run(RunPhase::Steady, &[("client", 30e3), ("parse", 20e3), ("kernel_and_wake_up", 50e3)], &[]);
         check(
             &file(vec![steady], &[]),
             &["Python is 50 % of a message of a stream.", "unexplained of a message of a stream: 0.0 %"],
@@ -483,7 +484,7 @@ mod tests {
     #[test]
     fn what_is_there_already_gains_nothing_and_what_is_not_valid_tells_nothing() {
         let gains = [("hiredis", 2.0, 1.9, 2.1), ("no_sleep", 4.0, 3.0, 5.0), ("log", 9.0, 8.0, 9.9)];
-        let mut steady = run(Phase::Steady, &[("client", 100e3)], &[]);
+        let mut steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
         check(
             &file(vec![steady.clone()], &gains),
             &["What gains most: log (9.0 times), hiredis (2.0 times)."],
@@ -498,7 +499,7 @@ mod tests {
     #[test]
     fn what_a_server_adds_to_bare_sockets_is_told() {
         let parts = [("send", 10e3), ("kernel_and_wake_up", 30e3), ("network", 250e3), ("server_and_clients", 60e3)];
-        let rust = |parts| Run { client: "rust".to_owned(), ..run(Phase::Steady, parts, &[]) };
+        let rust = |parts| Run { client: "rust".to_owned(), ..run(RunPhase::Steady, parts, &[]) };
         check(
             &file(vec![rust(&parts)], &[]),
             &["Of 350 µs, 40 µs is what bare sockets need", ", and 250 µs the network; what is left, 60 µs (17 %), is"],
@@ -509,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_sum_is_told_as_it_came_out() {
-        let mut steady = run(Phase::Steady, &[("client", 100e3), ("parse", 1e3)], &[("stages_sum_percent", 101.2)]);
+        let mut steady = run(RunPhase::Steady, &[("client", 100e3), ("parse", 1e3)], &[("stages_sum_percent", 101.2)]);
         steady.figures.insert("message_ns".to_owned(), 100e3);
         check(&file(vec![steady], &[]), &["The parts of a message of a stream come to 101 % of it"], &["0.0 %"]);
     }
@@ -519,7 +520,7 @@ mod tests {
         let gains = [("listen", 0.4, 0.3, 0.5), ("no_sleep", 2.6, 2.1, 3.0)];
         let parts = [("client", 300e3), ("sleep_turn", 600e3)];
         let figures = [("empty_polls_per_message", 93.0), ("spin_turn_ns", 1.2e6), ("reader_pause_ns", 1.1e6)];
-        let sleeps = run(Phase::Steady, &parts, &figures);
+        let sleeps = run(RunPhase::Steady, &parts, &figures);
         check(
             &file(vec![sleeps.clone()], &gains),
             &[
@@ -541,8 +542,8 @@ mod tests {
 
     #[test]
     fn phases_are_set_against_each_other() {
-        let steady = run(Phase::Steady, &[("client", 100e3)], &[]);
-        let mut idle = run(Phase::Idle, &[("client", 320e3)], &[]);
+        let steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
+        let mut idle = run(RunPhase::Idle, &[("client", 320e3)], &[]);
         idle.params.set("idle_ns", 1_000_000_000u64);
         let result = file(vec![cold(), idle, steady], &[("warm_connection", 59.0, 50.0, 70.0)]);
         check(

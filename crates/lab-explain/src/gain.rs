@@ -81,7 +81,7 @@ impl Gain {
 }
 
 /// Returns the words for a change.
-pub(super) fn words(name: &str) -> &str {
+pub(super) fn change_words(name: &str) -> &str {
     match name.parse() {
         Ok(Gain::WarmConnection) => "warm connection",
         Ok(Gain::Listen) => "blocking listen()",

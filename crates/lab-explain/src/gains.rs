@@ -7,29 +7,29 @@
 
 use tickpath_clock::Clock;
 
-use super::bench::Bench;
+use super::bench::ExplainBench;
 use super::gain::{FIGURE, GAINS, Gain};
-use super::pair::Order;
-use super::server::Target;
-use super::settings::{Client, Settings, Subject};
-use super::testbed::{self, AROUND_S, Testbed};
-use super::traffic::Traffic;
-use super::trial::{Side, Trial, trial};
-use tickpath_bus::url::without_login;
-use tickpath_lab_compare::{Line, in_turn, pairs_needed, table};
-use tickpath_lab_harness::{Around, LabError};
-use tickpath_lab_result::{Comparison, Counts, Phase, ResultFile, Run, Series};
+use super::pair::BatchPlan;
+use super::server::ExplainedServer;
+use super::settings::{ExplainSubject, ExplainedClient, Settings};
+use super::testbed::{self, BATCH_SETUP_S, Testbed};
+use super::traffic::ScriptTraffic;
+use super::trial::{Trial, TrialSide, trial};
+use tickpath_bus::url::redact_logins;
+use tickpath_lab_compare::{RatioLine, in_turn, pairs_needed, ratio_table};
+use tickpath_lab_harness::{LabError, StabilityCheck};
+use tickpath_lab_result::{Comparison, MessageCounts, ResultFile, Run, RunPhase, Series};
 use tickpath_lab_tools::redis::Persistence;
 
 /// Min number of rounds, and the spare ones, because one may be invalid.
-const LEAST_ROUNDS: u32 = 5;
+const MIN_ROUNDS: u32 = 5;
 const SPARE_ROUNDS: u32 = 1;
 
 /// Messages of a batch and their rate per second.
 const MESSAGES: u64 = 200;
-const LEAST_MESSAGES: u64 = 40;
+const MIN_MESSAGES: u64 = 40;
 const RATE: f64 = 500.0;
-const LEAST_RATE: f64 = 50.0;
+const MIN_RATE: f64 = 50.0;
 
 /// Note on a change without a valid round.
 const NOT_JUDGED: &str = "in no round were both sides measured and valid; let nothing else run, and try again";
@@ -38,11 +38,11 @@ const NOT_JUDGED: &str = "in no round were both sides measured and valid; let no
 const SHARE: f64 = 0.6;
 
 /// Tries all requested changes; notes in the result's first run which cannot be tried here.
-pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
+pub(super) fn run(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let (mut trials, mut missing) = trials(bench.settings, bench.traffic.as_ref());
-    let is_bus = matches!(bench.settings.subject, Subject::Bus(_));
+    let is_bus = matches!(bench.settings.subject, ExplainSubject::Bus(_));
     if bench.target.is_none() && !is_bus && !trials.is_empty() {
-        match Target::scratch(bench.lab, Persistence::Rdb, None) {
+        match ExplainedServer::scratch(bench.lab, Persistence::Rdb, None) {
             Ok(server) => bench.target = Some(server),
             Err(why) => {
                 missing.push(format!("no change was tried: {why}"));
@@ -52,10 +52,10 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     }
     // The rate is at most that of the steady run: a faster batch would not be valid. The lower bound keeps the time
     // acceptable.
-    let steady = result.runs.iter().filter(|run| run.phase == Phase::Steady);
-    let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(LEAST_RATE);
+    let steady = result.runs.iter().filter(|run| run.phase == RunPhase::Steady);
+    let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(MIN_RATE);
     let (rounds, batch) = plan(bench.settings.seconds, trials.len(), rate);
-    let as_theirs = order_of_scripts(bench, trials.len()).unwrap_or(batch);
+    let as_theirs = batch_of_scripts(bench, trials.len()).unwrap_or(batch);
     let mut testbed = Testbed::new(batch);
     let (mut lines, mut done) = (Vec::new(), Ok(()));
     let mut import = None;
@@ -63,7 +63,7 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
         let is_import = trial.gain == Gain::ImportTickpath;
         testbed.batch = if is_import { as_theirs } else { batch };
         match testbed.prepare(bench, &trial) {
-            Ok(()) => done = take_turns(&trial, rounds, bench, &mut testbed, result, &mut lines),
+            Ok(()) => done = measure_rounds(&trial, rounds, bench, &mut testbed, result, &mut lines),
             Err(why) if is_import => import = Some(why.to_string()),
             Err(why) => missing.push(format!("not tried: {}: {why}", trial.gain)),
         }
@@ -76,7 +76,7 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
         }
     }
     testbed.end(bench.target.as_mut());
-    let lines = table(lines);
+    let lines = ratio_table(lines);
     result.comparisons.extend(import.and_then(|why| without_figures(Gain::ImportTickpath, why, &lines)));
     result.comparisons.extend(lines);
     done?;
@@ -95,10 +95,10 @@ pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
 }
 
 /// Returns the batch for scripts with a known rate.
-fn order_of_scripts(bench: &Bench<'_>, trials: usize) -> Option<Order> {
+fn batch_of_scripts(bench: &ExplainBench<'_>, trials: usize) -> Option<BatchPlan> {
     let traffic = bench.traffic.as_ref()?;
     let (_, batch) = plan(bench.settings.seconds, trials, traffic.rate()?);
-    Some(traffic.order(batch, LEAST_MESSAGES))
+    Some(traffic.batch_plan(batch, MIN_MESSAGES))
 }
 
 /// Returns a line with the reason for a requested change that has no figures.
@@ -110,7 +110,7 @@ fn without_figures(gain: Gain, why: String, lines: &[Comparison]) -> Option<Comp
 }
 
 /// Returns the possible trials of the requested changes, and the reasons against the others.
-fn trials(settings: &Settings, traffic: Option<&Traffic>) -> (Vec<Trial>, Vec<String>) {
+fn trials(settings: &Settings, traffic: Option<&ScriptTraffic>) -> (Vec<Trial>, Vec<String>) {
     let (mut trials, mut missing) = (Vec::new(), Vec::new());
     // Without a named server a scratch server is used.
     let ours = settings.url.is_none();
@@ -127,27 +127,27 @@ fn trials(settings: &Settings, traffic: Option<&Traffic>) -> (Vec<Trial>, Vec<St
 }
 
 /// Returns the number of rounds, as many as all trials together need if the time permits, and the batch.
-fn plan(seconds: f64, trials: usize, rate: f64) -> (u32, Order) {
-    let round_of = |messages: f64| 2.0 * trials.max(1) as f64 * (AROUND_S + messages / rate);
+fn plan(seconds: f64, trials: usize, rate: f64) -> (u32, BatchPlan) {
+    let round_of = |messages: f64| 2.0 * trials.max(1) as f64 * (BATCH_SETUP_S + messages / rate);
     let needed = pairs_needed(trials) + SPARE_ROUNDS;
-    let possible = (seconds * SHARE / round_of(LEAST_MESSAGES as f64)) as u32;
-    let rounds = possible.clamp(LEAST_ROUNDS, needed);
+    let possible = (seconds * SHARE / round_of(MIN_MESSAGES as f64)) as u32;
+    let rounds = possible.clamp(MIN_ROUNDS, needed);
     let batches = 2.0 * trials.max(1) as f64 * f64::from(rounds);
-    let messages = (seconds * SHARE / batches - AROUND_S) * rate;
-    let count = (messages.max(0.0) as u64).clamp(LEAST_MESSAGES, MESSAGES);
-    (rounds, Order { count, every_ns: (1e9 / rate) as u64, pause_ns: 0 })
+    let messages = (seconds * SHARE / batches - BATCH_SETUP_S) * rate;
+    let count = (messages.max(0.0) as u64).clamp(MIN_MESSAGES, MESSAGES);
+    (rounds, BatchPlan { count, every_ns: (1e9 / rate) as u64, pause_ns: 0 })
 }
 
 /// Measures base and change in turns; the result gets what was measured, even after a failure.
-fn take_turns(
+fn measure_rounds(
     trial: &Trial,
     rounds: u32,
-    bench: &mut Bench<'_>,
+    bench: &mut ExplainBench<'_>,
     testbed: &mut Testbed,
     result: &mut ResultFile,
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<RatioLine>,
 ) -> Result<(), LabError> {
-    let around = Around::begin(bench.lab, bench.settings.cpus)?;
+    let around = StabilityCheck::begin(bench.lab, bench.settings.cpus)?;
     let mut run = describe(trial, bench, testbed);
     let (mut pairs, mut done) = (Vec::new(), Ok(()));
     let clock = bench.lab.clock;
@@ -156,8 +156,8 @@ fn take_turns(
     run.series = ["base_one_way_p50_ns", "change_one_way_p50_ns"].map(empty).into();
     for round in 1..=rounds {
         let what = format!("explain: {} ({round}/{rounds})", trial.gain);
-        bench.lab.step(&what, 2.0 * (testbed.batch.seconds() + AROUND_S))?;
-        let pair = match one_round(round, trial, bench, testbed, &mut run.counts) {
+        bench.lab.step(&what, 2.0 * (testbed.batch.seconds() + BATCH_SETUP_S))?;
+        let pair = match measure_round(round, trial, bench, testbed, &mut run.counts) {
             Ok(pair) => pair,
             Err(error) => {
                 run.notes.push(error.to_string());
@@ -184,17 +184,17 @@ fn take_turns(
         pairs.clear();
     }
     result.runs.push(run);
-    lines.push(Line::new(&format!("gain_{}", trial.gain), FIGURE, pairs));
+    lines.push(RatioLine::new(&format!("gain_{}", trial.gain), FIGURE, pairs));
     done.and(ended)
 }
 
 /// Measures both sides once, in this round's order: returns the base's median, then the change's.
-fn one_round(
+fn measure_round(
     round: u32,
     trial: &Trial,
-    bench: &mut Bench<'_>,
+    bench: &mut ExplainBench<'_>,
     testbed: &mut Testbed,
-    counts: &mut Counts,
+    counts: &mut MessageCounts,
 ) -> Result<[Option<f64>; 2], LabError> {
     let mut pair = [None; 2];
     for (place, side) in in_turn(round, [&trial.base, &trial.change].into_iter().enumerate()) {
@@ -203,13 +203,13 @@ fn one_round(
     Ok(pair)
 }
 
-fn describe(trial: &Trial, bench: &Bench<'_>, testbed: &Testbed) -> Run {
+fn describe(trial: &Trial, bench: &ExplainBench<'_>, testbed: &Testbed) -> Run {
     let (client, target) = match &bench.settings.subject {
-        Subject::Client(Client::Rust) => ("rust", String::new()),
-        Subject::Bus(url) => ("rust", without_login(url)),
+        ExplainSubject::Client(ExplainedClient::Rust) => ("rust", String::new()),
+        ExplainSubject::Bus(url) => ("rust", redact_logins(url)),
         _ => ("redis-py", String::new()),
     };
-    let mut run = bench.describe(Run { client: client.to_owned(), target, phase: Phase::Steady, ..Run::default() });
+    let mut run = bench.describe(Run { client: client.to_owned(), target, phase: RunPhase::Steady, ..Run::default() });
     // The server's notes belong to the runs that are about it.
     run.notes.clear();
     run.params.set("gain", trial.gain.name());
@@ -217,8 +217,8 @@ fn describe(trial: &Trial, bench: &Bench<'_>, testbed: &Testbed) -> Run {
     run.params.set("change", trial.change.text());
     run.params.set("rate_per_s", testbed.batch.rate());
     run.params.set("count", testbed.batch.count);
-    if let (Gain::ImportTickpath, Side::Pair(setup)) = (trial.gain, &trial.base) {
-        testbed.tell_both(setup, &mut run);
+    if let (Gain::ImportTickpath, TrialSide::Pair(setup)) = (trial.gain, &trial.base) {
+        testbed.note_both(setup, &mut run);
         run.notes.extend(bench.traffic.as_ref().map(|traffic| traffic.text(&testbed.batch)));
     }
     run
@@ -235,7 +235,7 @@ mod tests {
             (12.0, 0, 7, MESSAGES, MESSAGES),
             (100.0, 14, 11, 45, 50),
             (60.0, 14, 7, 40, 50),
-            (1.0, 14, LEAST_ROUNDS, LEAST_MESSAGES, LEAST_MESSAGES),
+            (1.0, 14, MIN_ROUNDS, MIN_MESSAGES, MIN_MESSAGES),
         ] {
             let (found, order) = plan(seconds, trials, RATE);
             assert_eq!(found, rounds, "{trials} in {seconds} s");

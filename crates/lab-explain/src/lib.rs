@@ -26,7 +26,7 @@
 //! | `records.rs`  | the hook's rows, and the matching of sends and receives                 |
 //! | `stages.rs`   | rows as stages that add up                                              |
 //! | `account.rs`  | rows as figures of a run                                                |
-//! | `floor.rs`    | the same message over bare sockets                                      |
+//! | `socket_floor.rs`    | the same message over bare sockets                                      |
 //! | `server.rs`   | the server under test                                                   |
 //! | `findings.rs` | the result in plain sentences                                           |
 //! | `text.rs`     | the result for a terminal                                               |
@@ -35,7 +35,6 @@ mod account;
 mod bench;
 mod command;
 mod findings;
-mod floor;
 mod gain;
 mod gains;
 mod pair;
@@ -45,6 +44,7 @@ mod rust;
 mod scripts;
 mod server;
 mod settings;
+mod socket_floor;
 mod stages;
 mod testbed;
 mod text;
@@ -54,53 +54,57 @@ mod trial;
 pub use findings::WORKLOAD;
 pub use gain::{GAINS, Gain, ParseGainError};
 pub use server::is_redis;
-pub use settings::{Client, ParseClientError, Settings, Subject};
+pub use settings::{ExplainSubject, ExplainedClient, ExplainedClientError, Settings};
 pub use text::text;
 
-use bench::Bench;
+use bench::ExplainBench;
 use findings::findings;
 
-use tickpath_clock::WakeUps;
+use tickpath_clock::WakeUpSamples;
 use tickpath_lab_harness::{Lab, LabError, host};
 use tickpath_lab_result::ResultFile;
 
 /// Measures everything into a result file; earlier parts stay in it if a later one fails.
 pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Result<(), LabError> {
     settings.check()?;
-    let mut bench = Bench::open(lab, settings)?;
+    let mut bench = ExplainBench::open(lab, settings)?;
     let (runs, seconds) = estimate(settings);
     lab.progress.plan(runs, seconds);
-    result.host = host::floor(lab, settings.cpus)?;
+    result.host = host::measure_host_floor(lab, settings.cpus)?;
     let measured = match &settings.subject {
-        Subject::Client(Client::Rust) | Subject::Bus(_) => rust::run(&mut bench, result),
-        Subject::Client(client) => phases::run(&mut bench, *client, result),
-        Subject::Scripts { command, companion } => scripts::users(&mut bench, command, companion.as_deref(), result),
-        Subject::OnePublishPerProcess => scripts::published(&mut bench, result),
+        ExplainSubject::Client(ExplainedClient::Rust) | ExplainSubject::Bus(_) => rust::run(&mut bench, result),
+        ExplainSubject::Client(client) => phases::run(&mut bench, *client, result),
+        ExplainSubject::Scripts { command, companion } => {
+            scripts::explain_user_scripts(&mut bench, command, companion.as_deref(), result)
+        }
+        ExplainSubject::OnePublishPerProcess => scripts::explain_published_case(&mut bench, result),
     };
     let measured = measured.and_then(|()| gains::run(&mut bench, result));
-    let waking = waking(settings.cpus, result);
+    let waking = wake_up_finding(settings.cpus, result);
     result.findings = findings(result);
     result.findings.extend(waking);
     measured
 }
 
 /// Returns a finding about this host's wake-up latency, if a stage of a message contains a wake-up.
-fn waking([waker, sleeper]: [usize; 2], result: &ResultFile) -> Option<String> {
+fn wake_up_finding([waker, sleeper]: [usize; 2], result: &ResultFile) -> Option<String> {
     const ROUNDS: usize = 200;
     let mut stages = result.runs.iter().flat_map(|run| &run.stages);
     let has_some = stages.any(|stage| stage.name.ends_with("_and_wake_up"));
-    let woken = has_some.then(|| WakeUps::measure([sleeper, waker], ROUNDS))?.ok()?.middle()?;
+    let woken = has_some.then(|| WakeUpSamples::measure([sleeper, waker], ROUNDS))?.ok()?.medians()?;
     Some(format!("A thread that sleeps runs so long after a message wakes it: {woken}."))
 }
 
 /// Returns the number of runs, and their approximate duration in seconds; a guess for the user's scripts.
 fn estimate(settings: &Settings) -> (usize, f64) {
     /// Duration of the host's floor measurement, servers and interpreters, in seconds.
-    const AROUND_S: f64 = 5.0;
+    const SETUP_S: f64 = 5.0;
     let (phases, seconds) = match settings.subject {
-        Subject::Client(_) | Subject::Bus(_) => phases::estimate(settings),
-        Subject::Scripts { .. } | Subject::OnePublishPerProcess => (1, scripts::estimate(settings.repeat)),
+        ExplainSubject::Client(_) | ExplainSubject::Bus(_) => phases::estimate(settings),
+        ExplainSubject::Scripts { .. } | ExplainSubject::OnePublishPerProcess => {
+            (1, scripts::estimate(settings.repeat))
+        }
     };
     let (changes, more) = gains::estimate(settings);
-    (phases + changes, AROUND_S + seconds + more)
+    (phases + changes, SETUP_S + seconds + more)
 }

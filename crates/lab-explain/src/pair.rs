@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tickpath_clock::Calibration;
 
-use super::records::Watched;
+use super::records::ProcessTrace;
 use tickpath_lab_harness::Child;
 use tickpath_lab_harness::samples::Samples;
 use tickpath_lab_harness::{Lab, LabError};
-use tickpath_lab_result::{Counts, Hop, median};
+use tickpath_lab_result::{Hop, MessageCounts, median};
 use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::scripts::Library;
 
@@ -19,18 +19,18 @@ use tickpath_lab_tools::scripts::Library;
 const BLOCKING: (&str, &str) = ("pair_blocking.py", include_str!("python/pair_blocking.py"));
 const ASYNCIO: (&str, &str) = ("pair_asyncio.py", include_str!("python/pair_asyncio.py"));
 const COMMON: (&str, &str) = ("pair.py", include_str!("python/pair.py"));
-const BY_REDIS_PY: (&str, &str) = ("by_redis_py.py", include_str!("python/by_redis_py.py"));
-const BY_TICKPATH: (&str, &str) = ("by_tickpath.py", include_str!("python/by_tickpath.py"));
+const REDIS_PY_MODULE: (&str, &str) = ("by_redis_py.py", include_str!("python/by_redis_py.py"));
+const TICKPATH_MODULE: (&str, &str) = ("by_tickpath.py", include_str!("python/by_tickpath.py"));
 
 /// Max time of a process without a message, in seconds.
-const SILENCE_S: f64 = 10.0;
+const MAX_SILENCE_S: f64 = 10.0;
 
 /// Max share of late sends in a valid batch.
-const MOST_LATE: f64 = 0.01;
+const MAX_LATE_SHARE: f64 = 0.01;
 
 /// Bytes of a message if a script's are unknown, and of the shortest one, which holds its number.
 pub(super) const MESSAGE_BYTES: usize = 32;
-pub(super) const LEAST_BYTES: usize = 12;
+pub(super) const MIN_MESSAGE_BYTES: usize = 12;
 
 /// Use of redis-py, or of the package in its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +39,8 @@ pub(super) struct PairConfig {
     pub url: String,
     pub library: Library,
     pub flavour: Flavour,
-    pub way: Way,
-    pub receive: Receive,
+    pub path: MessagePath,
+    pub receive: ReceiveMode,
     /// Bytes of a message.
     pub size: usize,
     /// Whether hiredis parses the protocol; otherwise redis-py does, as `pip install redis` leaves it.
@@ -61,7 +61,7 @@ pub(super) enum Flavour {
 /// Path of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Way {
+pub(super) enum MessagePath {
     /// A channel to publish to, or the log's topic.
     Channel,
     /// A list to push to, or the log's queue.
@@ -71,7 +71,7 @@ pub(super) enum Way {
 /// Waiting of the subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Receive {
+pub(super) enum ReceiveMode {
     /// A blocking loop over `listen()`, or over `blpop()`.
     Listen,
     /// Polling `get_message()` continuously.
@@ -80,7 +80,7 @@ pub(super) enum Receive {
     Sleep,
 }
 
-impl Receive {
+impl ReceiveMode {
     pub fn name(self) -> &'static str {
         match self {
             Self::Listen => "listen",
@@ -92,13 +92,13 @@ impl Receive {
 
 /// Order to the publisher: a number of messages at a rate, or each after a pause.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Order {
+pub(super) struct BatchPlan {
     pub count: u64,
     pub every_ns: u64,
     pub pause_ns: u64,
 }
 
-impl Order {
+impl BatchPlan {
     /// Returns the messages per second.
     pub fn rate(&self) -> f64 {
         1e9 / self.every_ns as f64
@@ -119,8 +119,8 @@ struct Settings<'a> {
     library: &'a str,
     #[serde(rename = "loop")]
     flavour: Flavour,
-    way: Way,
-    receive: Receive,
+    way: MessagePath,
+    receive: ReceiveMode,
     size: usize,
     parser: &'a str,
     cpu: Option<usize>,
@@ -129,7 +129,7 @@ struct Settings<'a> {
 }
 
 /// Both processes.
-pub(super) struct Pair {
+pub(super) struct ProcessPair {
     publisher: Child,
     subscriber: Child,
     /// Files of their stamps, if stamps are taken.
@@ -138,7 +138,7 @@ pub(super) struct Pair {
 
 /// Outcome of an order; stamps are nanoseconds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Batch {
+pub(super) struct BatchResult {
     /// For each message in order: intended, called, returned.
     pub published: Vec<[u64; 3]>,
     /// Each message's number, and the time when the script had it.
@@ -146,22 +146,22 @@ pub(super) struct Batch {
     /// CPU use of the subscriber, in percent of one processor.
     pub cpu_percent: f64,
     /// Stamps of both sides, if they were taken.
-    pub watched: Option<[Watched; 2]>,
+    pub traces: Option<[ProcessTrace; 2]>,
 }
 
 #[derive(Deserialize)]
-struct Published {
+struct PublisherStamps {
     stamps: Vec<[u64; 3]>,
 }
 
 #[derive(Deserialize)]
-struct Received {
+struct SubscriberStamps {
     stamps: Vec<[u64; 2]>,
     cpu_ns: u64,
     took_ns: u64,
 }
 
-impl Pair {
+impl ProcessPair {
     /// Starts both processes, which connect; their calls are stamped if there is a hook.
     pub fn open(
         lab: &Lab<'_>,
@@ -172,8 +172,8 @@ impl Pair {
     ) -> Result<Self, LabError> {
         let script = if config.flavour == Flavour::Blocking { BLOCKING } else { ASYNCIO };
         let by = match config.library {
-            Library::RedisPy => BY_REDIS_PY,
-            Library::Tickpath => BY_TICKPATH,
+            Library::RedisPy => REDIS_PY_MODULE,
+            Library::Tickpath => TICKPATH_MODULE,
         };
         let [publisher_cpu, subscriber_cpu] = config.cpus.map_or([None, None], |cpus| cpus.map(Some));
         let spawn = |role: &'static str, cpu| {
@@ -183,13 +183,13 @@ impl Pair {
                 channel,
                 library: by.0.trim_end_matches(".py"),
                 flavour: config.flavour,
-                way: config.way,
+                way: config.path,
                 receive: config.receive,
                 size: config.size,
                 parser,
                 cpu,
                 hook,
-                silence_s: SILENCE_S,
+                silence_s: MAX_SILENCE_S,
             };
             python.spawn(lab, role, &[script, COMMON, by], &settings)
         };
@@ -198,63 +198,63 @@ impl Pair {
         // The URL goes to standard input, because settings are visible to all users and it may hold a password.
         let url = serde_json::to_string(&config.url).expect("a text");
         for child in [&mut subscriber, &mut publisher] {
-            child.tell(&url)?;
-            child.result::<()>(SILENCE_S)?;
+            child.send(&url)?;
+            child.result::<()>(MAX_SILENCE_S)?;
         }
         let rows = hook.map(|_| ["publisher", "subscriber"].map(|name| lab.folder().join(format!("{name}.jsonl"))));
         Ok(Self { publisher, subscriber, rows })
     }
 
     /// Runs an order, and returns its batch.
-    pub fn run(&mut self, order: Order) -> Result<Batch, LabError> {
+    pub fn run(&mut self, order: BatchPlan) -> Result<BatchResult, LabError> {
         let [publisher_rows, subscriber_rows] = self.rows.clone().map_or([None, None], |rows| rows.map(Some));
-        self.subscriber.tell(&serde_json::json!({ "out": subscriber_rows }).to_string())?;
-        let Order { count, every_ns, pause_ns } = order;
+        self.subscriber.send(&serde_json::json!({ "out": subscriber_rows }).to_string())?;
+        let BatchPlan { count, every_ns, pause_ns } = order;
         let told = serde_json::json!({
             "count": count, "every_ns": every_ns, "pause_ns": pause_ns, "out": publisher_rows,
         });
-        self.publisher.tell(&told.to_string())?;
-        let published: Published = self.publisher.result(order.seconds() * 3.0)?;
-        let received: Received = self.subscriber.result(SILENCE_S)?;
+        self.publisher.send(&told.to_string())?;
+        let published: PublisherStamps = self.publisher.result(order.seconds() * 3.0)?;
+        let received: SubscriberStamps = self.subscriber.result(MAX_SILENCE_S)?;
         let watched = match &self.rows {
             Some([publisher, subscriber]) => {
-                let mut publisher = taken(publisher)?;
+                let mut publisher = read_trace(publisher)?;
                 // The last message only marks the end.
                 publisher.sent.truncate(published.stamps.len());
-                Some([publisher, taken(subscriber)?])
+                Some([publisher, read_trace(subscriber)?])
             }
             None => None,
         };
-        Ok(Batch {
+        Ok(BatchResult {
             published: published.stamps,
             received: received.stamps,
             cpu_percent: 100.0 * received.cpu_ns as f64 / received.took_ns.max(1) as f64,
-            watched,
+            traces: watched,
         })
     }
 }
 
 /// Reads a file of stamps, and removes it for the next batch.
-fn taken(path: &Path) -> Result<Watched, LabError> {
-    let watched = Watched::load(path)?;
+fn read_trace(path: &Path) -> Result<ProcessTrace, LabError> {
+    let watched = ProcessTrace::load(path)?;
     std::fs::remove_file(path).map_err(|e| LabError::file(path, e))?;
     Ok(watched)
 }
 
-impl Batch {
+impl BatchResult {
     /// Returns the counts of sent, received and lost messages.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> MessageCounts {
         let (sent, received) = (self.published.len() as u64, self.received.len() as u64);
         let numbers: HashSet<u64> = self.received.iter().map(|[number, _]| *number).collect();
         let duplicated = received - numbers.len() as u64;
         let falls = self.received.windows(2).filter(|pair| pair[1][0] < pair[0][0]).count() as u64;
-        Counts {
+        MessageCounts {
             sent,
             received,
             lost: sent.saturating_sub(numbers.len() as u64),
             duplicated,
             reordered: falls.saturating_sub(duplicated),
-            ..Counts::default()
+            ..MessageCounts::default()
         }
     }
 
@@ -284,13 +284,13 @@ impl Batch {
     }
 
     /// Returns the broken rules of honest measuring: rate, punctuality, and that all messages arrive.
-    pub fn faults(&self, order: &Order) -> Vec<String> {
+    pub fn broken_rules(&self, order: &BatchPlan) -> Vec<String> {
         let (late, lost) = (self.lateness_ns(), self.counts().lost);
         let mut wrong = Vec::new();
         if order.pause_ns == 0 && !late.is_empty() {
             let allowance = order.every_ns.max(10_000) as f64;
             let share = late.iter().filter(|ns| **ns > allowance).count() as f64 / late.len() as f64;
-            if share > MOST_LATE {
+            if share > MAX_LATE_SHARE {
                 wrong.push(format!(
                     "{:.1} % of sends came late by more than a millisecond; let nothing else run, or use fewer processes",
                     100.0 * share
@@ -334,10 +334,10 @@ mod tests {
             (vec![0, 1, 1, 3], 1, 1, 0),
             (vec![], 4, 0, 0),
         ] {
-            let batch = Batch {
+            let batch = BatchResult {
                 published: vec![[0, 1, 2]; 4],
                 received: received.iter().map(|&number| [number, 10]).collect(),
-                ..Batch::default()
+                ..BatchResult::default()
             };
             let counts = batch.counts();
             let found = (counts.lost, counts.duplicated, counts.reordered);
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_lost_a_message_or_came_late_breaks_a_rule() {
-        let order = Order { count: 100, every_ns: 1_000_000, pause_ns: 0 };
+        let order = BatchPlan { count: 100, every_ns: 1_000_000, pause_ns: 0 };
         // Each message is on time, except that those from an index on are late, and that the last ones are dropped.
         for (late_from, late_ns, dropped, fault) in [
             (100, 0, 0, None),
@@ -359,14 +359,14 @@ mod tests {
         ] {
             let intended = |number: u64| number * order.every_ns;
             let late = |number: u64| if number >= late_from { late_ns } else { 0 };
-            let batch = Batch {
+            let batch = BatchResult {
                 published: (0..order.count)
                     .map(|n| [intended(n), intended(n) + late(n), intended(n) + late(n)])
                     .collect(),
                 received: (0..order.count - dropped).map(|n| [n, intended(n) + late(n) + 100_000]).collect(),
-                ..Batch::default()
+                ..BatchResult::default()
             };
-            let told = batch.faults(&order).join("; ");
+            let told = batch.broken_rules(&order).join("; ");
             assert_eq!(!told.is_empty(), fault.is_some(), "{told}");
             assert!(fault.is_none_or(|words| told.contains(words)), "{told}");
         }

@@ -11,12 +11,12 @@ use tickpath_lab_harness::LabError;
 
 /// Rows of one process.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watched {
+pub(super) struct ProcessTrace {
     /// Description of the process; none for one with an explicit output file.
-    pub process: Option<Process>,
-    pub sent: Vec<Sent>,
-    pub subscribed: Vec<Subscribed>,
-    pub received: Vec<Received>,
+    pub process: Option<ProcessDescription>,
+    pub sent: Vec<SendStamps>,
+    pub subscribed: Vec<SubscribeStamps>,
+    pub received: Vec<ReceiveStamps>,
     /// Number of connections made.
     pub connections: usize,
     /// Pairs of time and processor time used until then.
@@ -26,7 +26,7 @@ pub(super) struct Watched {
 /// Description of a process. Stamps of steps that it never reached are zero.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Process {
+pub(super) struct ProcessDescription {
     /// File name of the script.
     pub program: String,
     /// Path of its interpreter.
@@ -47,7 +47,7 @@ pub(super) struct Process {
 
 /// Stamps of one publish call; zero is a stamp that was not taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-pub(super) struct Sent {
+pub(super) struct SendStamps {
     /// Key of the message, equal on both sides.
     pub key: u64,
     /// Payload, if it is a number.
@@ -73,14 +73,14 @@ pub(super) struct Sent {
 
 /// Subscribe call and its confirmation; equal for a reader that begins to wait for pushed messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-pub(super) struct Subscribed {
+pub(super) struct SubscribeStamps {
     pub called: u64,
     pub confirmed: u64,
 }
 
 /// Stamps of one message on its way to the script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-pub(super) struct Received {
+pub(super) struct ReceiveStamps {
     /// Key of the message, equal on both sides.
     pub key: u64,
     /// Return of the socket's read.
@@ -98,16 +98,16 @@ pub(super) struct Received {
 
 /// One message with the stamps of both sides.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Journey {
-    pub sent: Sent,
-    pub received: Received,
+pub(super) struct MessageStamps {
+    pub sent: SendStamps,
+    pub received: ReceiveStamps,
 }
 
 /// Matching of one subscriber's messages.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Matched {
+pub(super) struct MatchedMessages {
     /// In the order of the sends.
-    pub journeys: Vec<Journey>,
+    pub journeys: Vec<MessageStamps>,
     /// Sent and never received.
     pub lost: u64,
     /// Received, but sent by no observed process.
@@ -117,16 +117,16 @@ pub(super) struct Matched {
 /// A line of a file.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
-    Process(Process),
-    Sent(Vec<Sent>),
+enum TraceLine {
+    Process(ProcessDescription),
+    Sent(Vec<SendStamps>),
     Connected(Vec<[u64; 5]>),
-    Subscribed(Vec<Subscribed>),
-    Received(Vec<Received>),
+    Subscribed(Vec<SubscribeStamps>),
+    Received(Vec<ReceiveStamps>),
     Cpu([u64; 2]),
 }
 
-impl Watched {
+impl ProcessTrace {
     /// Reads the file of one process.
     pub fn load(path: &Path) -> Result<Self, LabError> {
         let text = fs::read_to_string(path).map_err(|e| LabError::file(path, e))?;
@@ -134,7 +134,7 @@ impl Watched {
         let mut lines = text.lines().peekable();
         while let Some(line) = lines.next() {
             match serde_json::from_str(line) {
-                Ok(line) => watched.take(line),
+                Ok(line) => watched.add_line(line),
                 // The process was killed while it wrote.
                 Err(_) if lines.peek().is_none() => {}
                 Err(e) => return Err(LabError::Failed(format!("{}: the hook wrote '{line}' ({e})", path.display()))),
@@ -163,41 +163,44 @@ impl Watched {
         self.process.as_ref().is_some_and(|process| process.versions.contains_key(package))
     }
 
-    fn take(&mut self, line: Line) {
+    fn add_line(&mut self, line: TraceLine) {
         match line {
-            Line::Process(process) => self.process = Some(process),
-            Line::Sent(rows) => self.sent.extend(rows),
-            Line::Subscribed(rows) => self.subscribed.extend(rows),
-            Line::Received(rows) => self.received.extend(rows),
-            Line::Cpu(cpu) => self.cpu.push(cpu),
+            TraceLine::Process(process) => self.process = Some(process),
+            TraceLine::Sent(rows) => self.sent.extend(rows),
+            TraceLine::Subscribed(rows) => self.subscribed.extend(rows),
+            TraceLine::Received(rows) => self.received.extend(rows),
+            TraceLine::Cpu(cpu) => self.cpu.push(cpu),
             // A publish call has its own copy of the stamps.
-            Line::Connected(rows) => self.connections += rows.len(),
+            TraceLine::Connected(rows) => self.connections += rows.len(),
         }
     }
 }
 
 /// Returns the process that received most.
-pub(super) fn subscriber(watched: &[Watched]) -> Option<&Watched> {
+pub(super) fn busiest_subscriber(watched: &[ProcessTrace]) -> Option<&ProcessTrace> {
     watched.iter().filter(|watched| !watched.received.is_empty()).max_by_key(|watched| watched.received.len())
 }
 
 /// Matches a subscriber's messages to the sent ones, the oldest of equal ones first.
-pub(super) fn matched<'a>(sent: impl Iterator<Item = &'a Sent>, received: &[Received]) -> Matched {
-    let mut sent: Vec<Sent> = sent.copied().collect();
+pub(super) fn match_messages<'a>(
+    sent: impl Iterator<Item = &'a SendStamps>,
+    received: &[ReceiveStamps],
+) -> MatchedMessages {
+    let mut sent: Vec<SendStamps> = sent.copied().collect();
     sent.sort_by_key(|sent| sent.called);
     let total = sent.len() as u64;
-    let mut waiting: HashMap<u64, VecDeque<Sent>> = HashMap::new();
+    let mut waiting: HashMap<u64, VecDeque<SendStamps>> = HashMap::new();
     for sent in sent {
         waiting.entry(sent.key).or_default().push_back(sent);
     }
-    let mut matched = Matched::default();
+    let mut matched = MatchedMessages::default();
     for &received in received {
         let equal = waiting.entry(received.key).or_default();
         // An unobserved process may have sent the first of two equal messages.
         match equal.front().filter(|sent| sent.called < received.read) {
             Some(&sent) => {
                 equal.pop_front();
-                matched.journeys.push(Journey { sent, received });
+                matched.journeys.push(MessageStamps { sent, received });
             }
             None => matched.foreign += 1,
         }
@@ -211,12 +214,12 @@ pub(super) fn matched<'a>(sent: impl Iterator<Item = &'a Sent>, received: &[Rece
 mod tests {
     use super::*;
 
-    fn sent(key: u64, called: u64) -> Sent {
-        Sent { key, called, ..Sent::default() }
+    fn sent(key: u64, called: u64) -> SendStamps {
+        SendStamps { key, called, ..SendStamps::default() }
     }
 
-    fn received(key: u64, read: u64) -> Received {
-        Received { key, read, ..Received::default() }
+    fn received(key: u64, read: u64) -> ReceiveStamps {
+        ReceiveStamps { key, read, ..ReceiveStamps::default() }
     }
 
     #[test]
@@ -228,9 +231,9 @@ mod tests {
             (vec![(1, 10), (2, 20)], vec![(2, 25)], vec![(20, 25)], 1, 0),
             (vec![], vec![(7, 5)], vec![], 0, 1),
         ] {
-            let sends: Vec<Sent> = sends.into_iter().map(|(key, at)| sent(key, at)).collect();
-            let reads: Vec<Received> = reads.into_iter().map(|(key, at)| received(key, at)).collect();
-            let found = matched(sends.iter(), &reads);
+            let sends: Vec<SendStamps> = sends.into_iter().map(|(key, at)| sent(key, at)).collect();
+            let reads: Vec<ReceiveStamps> = reads.into_iter().map(|(key, at)| received(key, at)).collect();
+            let found = match_messages(sends.iter(), &reads);
             let times: Vec<_> = found.journeys.iter().map(|j| (j.sent.called, j.received.read)).collect();
             assert_eq!((times, found.lost, found.foreign), (pairs, lost, foreign), "{sends:?} {reads:?}");
         }
@@ -244,11 +247,11 @@ mod tests {
                      {\"sent\": [[7, null, 1, 0, 0, 0, 0, 0, 2, 3, 4, 5, 0, 0, 0]]}\n\
                      {\"cpu\": [10, 1]}\n{\"cpu\": [20, 6]}\n";
         fs::write(&path, format!("{whole}{{\"received\": [[7, 8")).unwrap();
-        let found = Watched::load(&path).unwrap();
+        let found = ProcessTrace::load(&path).unwrap();
         assert_eq!((found.sent.len(), found.received.len(), found.cpu_percent()), (1, 0, Some(50.0)));
         assert_eq!((found.sent[0].key, found.sent[0].value, found.sent[0].returned), (7, None, 5));
         assert_eq!(found.process.unwrap().program, "p.py");
         fs::write(&path, "nonsense\n{\"cpu\": [1, 1]}\n").unwrap();
-        assert!(Watched::load(&path).is_err());
+        assert!(ProcessTrace::load(&path).is_err());
     }
 }

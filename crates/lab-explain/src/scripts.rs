@@ -5,21 +5,24 @@
 
 use std::collections::BTreeSet;
 
-use super::account::{fill_connect, fill_payload_clock, fill_stages, fill_waiting, set};
-use super::bench::Bench;
-use super::command::{self, Outcome, Scripts};
-use super::pair::{Flavour, Receive, Way, hop};
-use super::records::{Journey, Matched, Process, Received, Sent, Watched, matched, subscriber};
-use super::server::{PUBLISH, Target};
-use super::settings::Client;
-use super::stages::{Between, Polls, before, breakdown, breakdown_of_calls};
-use super::traffic::Traffic;
-use tickpath_bus::url::without_login;
-use tickpath_lab_harness::{Around, LabError};
-use tickpath_lab_result::{Counts, Phase, ResultFile, Run, Software, median};
+use super::account::{fill_connect, fill_payload_clock, fill_stages, fill_waiting, set_figure};
+use super::bench::ExplainBench;
+use super::command::{self, ScriptCommand, ScriptOutcome};
+use super::pair::{Flavour, MessagePath, ReceiveMode, hop};
+use super::records::{
+    MatchedMessages, MessageStamps, ProcessDescription, ProcessTrace, ReceiveStamps, SendStamps, busiest_subscriber,
+    match_messages,
+};
+use super::server::{ExplainedServer, PUBLISH};
+use super::settings::ExplainedClient;
+use super::stages::{PathFacts, PollTiming, before, breakdown, breakdown_of_calls};
+use super::traffic::ScriptTraffic;
+use tickpath_bus::url::redact_logins;
+use tickpath_lab_harness::{LabError, StabilityCheck};
+use tickpath_lab_result::{MessageCounts, ResultFile, Run, RunPhase, Software, median};
 
 /// Max number of runs of a command without the hook.
-const MOST_PLAIN: u32 = 5;
+const MAX_PLAIN_RUNS: u32 = 5;
 
 /// Number of runs of our copies, as in the published experiment.
 pub(super) const PUBLISHED_RUNS: u32 = 19;
@@ -36,7 +39,7 @@ const SUBSCRIBER: (&str, &str) = ("subscribe.py", include_str!("python/subscribe
 
 /// Returns the approximate duration of a command's runs in seconds, including those without the hook.
 pub(super) fn estimate(repeat: u32) -> f64 {
-    seconds(repeat + repeat.min(MOST_PLAIN))
+    seconds(repeat + repeat.min(MAX_PLAIN_RUNS))
 }
 
 /// Returns the approximate duration of this number of runs, in seconds.
@@ -45,27 +48,27 @@ pub(super) fn seconds(runs: u32) -> f64 {
 }
 
 /// Explains the user's scripts.
-pub(super) fn users(
-    bench: &mut Bench<'_>,
+pub(super) fn explain_user_scripts(
+    bench: &mut ExplainBench<'_>,
     command: &[String],
     companion: Option<&str>,
     result: &mut ResultFile,
 ) -> Result<(), LabError> {
     let settings = bench.settings;
-    let scripts = Scripts {
+    let scripts = ScriptCommand {
         command: command.to_vec(),
         companion: companion.map(str::to_owned),
         repeat: settings.repeat,
-        plain: settings.repeat.min(MOST_PLAIN),
+        plain: settings.repeat.min(MAX_PLAIN_RUNS),
         timeout_s: settings.timeout_s,
         // Python's launcher sets its own value, which must not reach the scripts.
         environment: std::env::var("PYTHONSAFEPATH").map(|v| ("PYTHONSAFEPATH".to_owned(), v)).into_iter().collect(),
         show: true,
     };
     let about = |run: &mut Run| {
-        run.params.set("command", without_login(&command.join(" ")));
+        run.params.set("command", redact_logins(&command.join(" ")));
         if let Some(companion) = companion {
-            run.params.set("companion", without_login(companion));
+            run.params.set("companion", redact_logins(companion));
         }
     };
     bench.traffic = explain(bench, &scripts, about, result)?;
@@ -73,12 +76,12 @@ pub(super) fn users(
 }
 
 /// Explains the published case: one publish per process, 19 times, to a subscriber that spins on get_message.
-pub(super) fn published(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
+pub(super) fn explain_published_case(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let repeat = bench.settings.repeat;
-    let scripts = ours(bench, Flavour::Blocking, Receive::Spin, repeat)?;
+    let scripts = own_scripts(bench, Flavour::Blocking, ReceiveMode::Spin, repeat)?;
     let about = |run: &mut Run| {
         run.params.set("case", "one-publish-per-process");
-        run.params.set("receive", Receive::Spin.name());
+        run.params.set("receive", ReceiveMode::Spin.name());
         run.notes.push(
             "as published: redis-py without hiredis, one publish a process through a lazy connection, to a subscriber \
              that spins on get_message()"
@@ -89,10 +92,14 @@ pub(super) fn published(bench: &mut Bench<'_>, result: &mut ResultFile) -> Resul
 }
 
 /// Runs the cold phase of our own clients: a new process for each message, to a subscriber in a blocking loop.
-pub(super) fn cold(bench: &mut Bench<'_>, flavour: Flavour, result: &mut ResultFile) -> Result<(), LabError> {
-    let scripts = ours(bench, flavour, Receive::Listen, PUBLISHED_RUNS)?;
+pub(super) fn explain_cold(
+    bench: &mut ExplainBench<'_>,
+    flavour: Flavour,
+    result: &mut ResultFile,
+) -> Result<(), LabError> {
+    let scripts = own_scripts(bench, flavour, ReceiveMode::Listen, PUBLISHED_RUNS)?;
     let about = |run: &mut Run| {
-        run.params.set("receive", Receive::Listen.name());
+        run.params.set("receive", ReceiveMode::Listen.name());
         run.notes.push("a new process for each message; redis-py without hiredis".to_owned());
     };
     explain(bench, &scripts, about, result).map(|_| ())
@@ -100,54 +107,60 @@ pub(super) fn cold(bench: &mut Bench<'_>, flavour: Flavour, result: &mut ResultF
 
 /// Runs scripts, fills their runs into the result, and returns their traffic.
 fn explain(
-    bench: &mut Bench<'_>,
-    scripts: &Scripts,
+    bench: &mut ExplainBench<'_>,
+    scripts: &ScriptCommand,
     about: impl Fn(&mut Run),
     result: &mut ResultFile,
-) -> Result<Option<Traffic>, LabError> {
-    let around = Around::begin(bench.lab, bench.settings.cpus)?;
+) -> Result<Option<ScriptTraffic>, LabError> {
+    let around = StabilityCheck::begin(bench.lab, bench.settings.cpus)?;
     let first = result.runs.len();
-    let done = watch(bench, scripts).and_then(|sight| sight.tell(bench, scripts, about, result));
+    let done = observe(bench, scripts).and_then(|sight| sight.fill_result(bench, scripts, about, result));
     let ended = around.end(bench.lab, &mut result.runs[first..]);
     let traffic = done?;
     ended.map(|()| traffic)
 }
 
 /// Returns the median time of `times` cold messages, from the call until the script has the message.
-pub(super) fn cold_message_ns(bench: &mut Bench<'_>, flavour: Flavour, times: u32) -> Result<f64, LabError> {
-    let scripts = Scripts { plain: 0, ..ours(bench, flavour, Receive::Listen, times)? };
-    let sight = watch(bench, &scripts)?;
+pub(super) fn cold_message_ns(bench: &mut ExplainBench<'_>, flavour: Flavour, times: u32) -> Result<f64, LabError> {
+    let scripts = ScriptCommand { plain: 0, ..own_scripts(bench, flavour, ReceiveMode::Listen, times)? };
+    let sight = observe(bench, &scripts)?;
     if let Some(problem) = sight.outcome.problem {
         return Err(LabError::Failed(problem));
     }
-    let sent = sight.outcome.watched.iter().flat_map(|watched| &watched.sent);
-    let received = subscriber(&sight.outcome.watched).map(|watched| watched.received.clone()).unwrap_or_default();
-    let took = matched(sent, &received).journeys.into_iter();
+    let sent = sight.outcome.traces.iter().flat_map(|watched| &watched.sent);
+    let received =
+        busiest_subscriber(&sight.outcome.traces).map(|watched| watched.received.clone()).unwrap_or_default();
+    let took = match_messages(sent, &received).journeys.into_iter();
     let took = took.map(|journey| journey.received.handed.saturating_sub(journey.sent.called) as f64);
     Ok(median(took.collect()).unwrap_or(f64::NAN))
 }
 
 /// Returns our copies of the scripts, against the server under test.
-fn ours(bench: &Bench<'_>, flavour: Flavour, receive: Receive, repeat: u32) -> Result<Scripts, LabError> {
-    let folder = bench.lab.put("scripts", &[PUBLISHER, SUBSCRIBER])?;
+fn own_scripts(
+    bench: &ExplainBench<'_>,
+    flavour: Flavour,
+    receive: ReceiveMode,
+    repeat: u32,
+) -> Result<ScriptCommand, LabError> {
+    let folder = bench.lab.write_files("scripts", &[PUBLISHER, SUBSCRIBER])?;
     let path = |name: &str| folder.join(name).display().to_string();
     let program = bench.python().program.display().to_string();
     let (publish, subscribe) = match (flavour, receive) {
-        (Flavour::Blocking, Receive::Spin) => ("blocking", "spin"),
+        (Flavour::Blocking, ReceiveMode::Spin) => ("blocking", "spin"),
         (Flavour::Blocking, _) => ("blocking", "listen"),
         (Flavour::Asyncio | Flavour::Uvloop, _) => ("asyncio", "asyncio"),
     };
-    let url = bench.target.as_ref().map(Target::python_url).unwrap_or_default();
+    let url = bench.target.as_ref().map(ExplainedServer::python_url).unwrap_or_default();
     let environment = [
         ("TICKPATH_EXPLAIN_URL", url),
         ("TICKPATH_EXPLAIN_CHANNEL", bench.channel("cold")),
         ("TICKPATH_EXPLAIN_PARSER", "python".to_owned()),
     ];
-    Ok(Scripts {
+    Ok(ScriptCommand {
         command: vec![program.clone(), path(PUBLISHER.0), publish.to_owned()],
         companion: Some(format!("{} {} {subscribe}", quoted(&program), quoted(&path(SUBSCRIBER.0)))),
         repeat,
-        plain: repeat.min(MOST_PLAIN),
+        plain: repeat.min(MAX_PLAIN_RUNS),
         timeout_s: bench.settings.timeout_s,
         environment: environment.map(|(name, value)| (name.to_owned(), value)).into(),
         show: false,
@@ -160,70 +173,70 @@ fn quoted(word: &str) -> String {
 }
 
 /// Observation of scripts.
-struct Sight {
-    outcome: Outcome,
+struct ScriptObservation {
+    outcome: ScriptOutcome,
     /// Server time of a PUBLISH, or a push, meanwhile.
     server_ns: Option<f64>,
 }
 
-fn watch(bench: &mut Bench<'_>, scripts: &Scripts) -> Result<Sight, LabError> {
+fn observe(bench: &mut ExplainBench<'_>, scripts: &ScriptCommand) -> Result<ScriptObservation, LabError> {
     let runs = scripts.repeat + scripts.plain;
     bench.lab.step(&format!("explain: a new process {runs} times"), seconds(runs))?;
     let started = command::start(bench.lab, bench.python(), &bench.hook, scripts)?;
     let mut sends = PUBLISH.to_owned();
     if let Some(first) = started.first()? {
-        if let Some(why) = first.emptiness(scripts.companion.is_some()) {
+        if let Some(why) = first.missing_traffic(scripts.companion.is_some()) {
             return Err(LabError::Failed(why));
         }
         adopt_server(bench, &first);
-        sends = Traffic::of(&first.watched).map_or(sends, |traffic| traffic.sends);
+        sends = ScriptTraffic::of(&first.traces).map_or(sends, |traffic| traffic.sends);
     }
-    let began = bench.target.as_mut().and_then(|target| target.executed(&sends));
+    let began = bench.target.as_mut().and_then(|target| target.command_stats(&sends));
     let outcome = started.finish()?;
-    let ended = bench.target.as_mut().and_then(|target| target.executed(&sends));
+    let ended = bench.target.as_mut().and_then(|target| target.command_stats(&sends));
     let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));
-    Ok(Sight { outcome, server_ns })
+    Ok(ScriptObservation { outcome, server_ns })
 }
 
 /// Adopts the server that the scripts connect to, if none was named and it accepts our connection.
-fn adopt_server(bench: &mut Bench<'_>, first: &Outcome) {
-    let processes = first.watched.iter().filter_map(|watched| watched.process.as_ref());
+fn adopt_server(bench: &mut ExplainBench<'_>, first: &ScriptOutcome) {
+    let processes = first.traces.iter().filter_map(|watched| watched.process.as_ref());
     let urls: BTreeSet<&str> = processes.filter_map(|process| process.server.as_deref()).collect();
     if let (None, [url]) = (&bench.target, &Vec::from_iter(urls)[..]) {
         // The server's part stays unexplained without a connection.
-        bench.target = Target::named(bench.lab, url).ok();
+        bench.target = ExplainedServer::named(bench.lab, url).ok();
     }
 }
 
-impl Sight {
+impl ScriptObservation {
     /// Fills the result with a run for the first calls and one for the others.
-    fn tell(
+    fn fill_result(
         self,
-        bench: &mut Bench<'_>,
-        scripts: &Scripts,
+        bench: &mut ExplainBench<'_>,
+        scripts: &ScriptCommand,
         about: impl Fn(&mut Run),
         result: &mut ResultFile,
-    ) -> Result<Option<Traffic>, LabError> {
+    ) -> Result<Option<ScriptTraffic>, LabError> {
         let Self { outcome, server_ns } = self;
-        if let Some(why) = outcome.emptiness(scripts.companion.is_some()) {
+        if let Some(why) = outcome.missing_traffic(scripts.companion.is_some()) {
             return Err(LabError::Failed(outcome.problem.unwrap_or(why)));
         }
-        let traffic = Traffic::of(&outcome.watched);
-        let pushes = traffic.as_ref().filter(|traffic| traffic.way() == Way::Queue);
-        let story = Story::of(&outcome);
-        let polls = story.subscriber.and_then(|subscriber| Polls::of(&subscriber.received));
+        let traffic = ScriptTraffic::of(&outcome.traces);
+        let pushes = traffic.as_ref().filter(|traffic| traffic.message_path() == MessagePath::Queue);
+        let story = ScriptTrace::of(&outcome);
+        let polls = story.subscriber.and_then(|subscriber| PollTiming::of(&subscriber.received));
         // Without the floor more stays unexplained, but the runs are kept.
-        let floor = bench.between(polls.is_some(), BETWEEN_RUNS_NS);
+        let floor = bench.path_facts(polls.is_some(), BETWEEN_RUNS_NS);
         let why = floor.as_ref().err().map(ToString::to_string);
-        let between = Between { server_ns, polls, ..floor.unwrap_or_default() };
+        let between = PathFacts { server_ns, polls, ..floor.unwrap_or_default() };
         // The bare sockets were measured with a channel, not with a list.
-        let between = if pushes.is_some() { Between { wire_ns: None, ..between } } else { between };
+        let between = if pushes.is_some() { PathFacts { wire_ns: None, ..between } } else { between };
         let runs = [Some(story.cold(&between, &outcome)), story.steady(&between)];
         for run in runs.into_iter().flatten() {
             let mut run = bench.describe(run);
             about(&mut run);
             if let Some(traffic) = pushes {
-                tell_pushes(&mut run, &traffic.sends);
+                rename_pushes(&mut run, &traffic.sends);
             }
             run.notes.extend(why.clone());
             judge(&mut run, &outcome, scripts);
@@ -234,46 +247,46 @@ impl Sight {
 }
 
 /// Rows of the processes, as calls and messages.
-struct Story<'a> {
-    subscriber: Option<&'a Watched>,
+struct ScriptTrace<'a> {
+    subscriber: Option<&'a ProcessTrace>,
     /// First call of each process, with the process.
-    firsts: Vec<(&'a Process, Sent)>,
+    firsts: Vec<(&'a ProcessDescription, SendStamps)>,
     /// All other calls.
-    others: Vec<Sent>,
-    matched: Matched,
+    others: Vec<SendStamps>,
+    matched: MatchedMessages,
 }
 
-impl<'a> Story<'a> {
-    fn of(outcome: &'a Outcome) -> Self {
-        let subscriber = subscriber(&outcome.watched);
+impl<'a> ScriptTrace<'a> {
+    fn of(outcome: &'a ScriptOutcome) -> Self {
+        let subscriber = busiest_subscriber(&outcome.traces);
         let (mut firsts, mut others) = (Vec::new(), Vec::new());
-        for watched in &outcome.watched {
+        for watched in &outcome.traces {
             let (Some(process), Some((first, rest))) = (&watched.process, watched.sent.split_first()) else { continue };
             firsts.push((process, *first));
             others.extend_from_slice(rest);
         }
-        let sent = outcome.watched.iter().flat_map(|watched| &watched.sent);
-        let matched = subscriber.map(|subscriber| matched(sent, &subscriber.received)).unwrap_or_default();
+        let sent = outcome.traces.iter().flat_map(|watched| &watched.sent);
+        let matched = subscriber.map(|subscriber| match_messages(sent, &subscriber.received)).unwrap_or_default();
         Self { subscriber, firsts, others, matched }
     }
 
-    fn cold(&self, between: &Between, outcome: &Outcome) -> Run {
-        let calls: Vec<Sent> = self.firsts.iter().map(|(_, sent)| *sent).collect();
-        let mut run = self.run(Phase::Cold, &calls, between);
-        let processes: Vec<(&Process, u64)> =
+    fn cold(&self, between: &PathFacts, outcome: &ScriptOutcome) -> Run {
+        let calls: Vec<SendStamps> = self.firsts.iter().map(|(_, sent)| *sent).collect();
+        let mut run = self.run(RunPhase::Cold, &calls, between);
+        let processes: Vec<(&ProcessDescription, u64)> =
             self.firsts.iter().map(|(process, sent)| (*process, sent.called)).collect();
         let mut stages = before(&processes);
         stages.append(&mut run.stages);
         run.stages = stages;
         let took = calls.iter().map(|sent| sent.returned.saturating_sub(sent.called) as f64);
-        set(&mut run, "publish_one_process_ns", median(took.collect()));
+        set_figure(&mut run, "publish_one_process_ns", median(took.collect()));
         if self.subscriber.is_some() {
             let message = run.figures.get("message_ns").copied();
-            set(&mut run, "message_one_process_ns", message);
+            set_figure(&mut run, "message_one_process_ns", message);
         }
         fill_connect(&mut run, &calls, self.subscriber);
-        set(&mut run, "hook_cost_per_message_ns", Some(outcome.hook_message_ns));
-        set(&mut run, "hook_cost_per_process_ns", outcome.hook_process_ns);
+        set_figure(&mut run, "hook_cost_per_message_ns", Some(outcome.hook_message_ns));
+        set_figure(&mut run, "hook_cost_per_process_ns", outcome.hook_process_ns);
         run.params.set("processes", outcome.runs);
         if self.matched.foreign > 0 {
             run.notes.push(format!(
@@ -285,24 +298,24 @@ impl<'a> Story<'a> {
     }
 
     /// Returns the steady run; none if each process published once.
-    fn steady(&self, between: &Between) -> Option<Run> {
-        (!self.others.is_empty()).then(|| self.run(Phase::Steady, &self.others, between))
+    fn steady(&self, between: &PathFacts) -> Option<Run> {
+        (!self.others.is_empty()).then(|| self.run(RunPhase::Steady, &self.others, between))
     }
 
     /// Returns a run of some of the calls.
-    fn run(&self, phase: Phase, calls: &[Sent], between: &Between) -> Run {
+    fn run(&self, phase: RunPhase, calls: &[SendStamps], between: &PathFacts) -> Run {
         let wanted: BTreeSet<u64> = calls.iter().map(|sent| sent.called).collect();
         let journeys = self.matched.journeys.iter().filter(|journey| wanted.contains(&journey.sent.called));
-        let journeys: Vec<Journey> = journeys.copied().collect();
+        let journeys: Vec<MessageStamps> = journeys.copied().collect();
         let mut run = Run { phase, ..Run::default() };
         self.name_client(&mut run);
         let (sent, received) = (calls.len() as u64, journeys.len() as u64);
         let lost = if self.subscriber.is_some() { sent.saturating_sub(received) } else { 0 };
-        run.counts = Counts { sent, received, lost, ..Counts::default() };
+        run.counts = MessageCounts { sent, received, lost, ..MessageCounts::default() };
         run.hops.insert("publish".to_owned(), hop(calls.iter().map(|sent| (sent.called, sent.returned)).collect()));
         let Some(subscriber) = self.subscriber else {
-            let alone: Vec<Journey> =
-                calls.iter().map(|sent| Journey { sent: *sent, received: Received::default() }).collect();
+            let alone: Vec<MessageStamps> =
+                calls.iter().map(|sent| MessageStamps { sent: *sent, received: ReceiveStamps::default() }).collect();
             fill_stages(&mut run, breakdown_of_calls(&alone, between), between);
             run.notes.push(
                 "no process that receives was watched: the stages end with the reply; name it with --with".to_owned(),
@@ -312,7 +325,7 @@ impl<'a> Story<'a> {
         let arrivals = journeys.iter().map(|journey| (journey.sent.called, journey.received.handed));
         run.hops.insert("one_way".to_owned(), hop(arrivals.collect()));
         fill_stages(&mut run, breakdown(&journeys, between), between);
-        let received: Vec<Received> = journeys.iter().map(|journey| journey.received).collect();
+        let received: Vec<ReceiveStamps> = journeys.iter().map(|journey| journey.received).collect();
         fill_waiting(&mut run, &received, subscriber.cpu_percent());
         if let Some(process) = &subscriber.process {
             fill_payload_clock(&mut run, &journeys, process.utc_offset);
@@ -323,7 +336,8 @@ impl<'a> Story<'a> {
     /// Names the publishers' client and software in the run.
     fn name_client(&self, run: &mut Run) {
         let is_asyncio = self.matched.journeys.iter().any(|journey| journey.received.resumed > 0);
-        run.client = if is_asyncio { Client::RedisPyAsyncio } else { Client::RedisPy }.name().to_owned();
+        run.client =
+            if is_asyncio { ExplainedClient::RedisPyAsyncio } else { ExplainedClient::RedisPy }.name().to_owned();
         let Some((process, _)) = self.firsts.first() else { return };
         run.target = process.server.clone().unwrap_or_else(|| "redis://".to_owned());
         let version = |name: &str| process.versions.get(name);
@@ -341,7 +355,7 @@ impl<'a> Story<'a> {
 }
 
 /// Renames the call and the server's time for a command that pushes.
-fn tell_pushes(run: &mut Run, sends: &str) {
+fn rename_pushes(run: &mut Run, sends: &str) {
     run.params.set("sends", sends.to_uppercase());
     if let Some(hop) = run.hops.remove("publish") {
         run.hops.insert("push".to_owned(), hop);
@@ -352,7 +366,7 @@ fn tell_pushes(run: &mut Run, sends: &str) {
 }
 
 /// Adds notes for readers, and the broken rules of honest measuring.
-fn judge(run: &mut Run, outcome: &Outcome, scripts: &Scripts) {
+fn judge(run: &mut Run, outcome: &ScriptOutcome, scripts: &ScriptCommand) {
     run.notes.push("no intended times: latency counts from the call".to_owned());
     if !outcome.subscribed && scripts.companion.is_some() {
         run.notes.push("the companion was not seen to subscribe before the first run".to_owned());

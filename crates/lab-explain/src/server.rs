@@ -3,17 +3,17 @@
 
 use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use tickpath_bus::transport;
+use tickpath_bus::transport_of;
 use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_result::Software;
-use tickpath_lab_tools::about::{Executed, dial, no_answer, others};
-use tickpath_lab_tools::redis::{Persistence, Server, ServerSettings};
+use tickpath_lab_tools::redis::{Persistence, ScratchServer, ServerSettings};
+use tickpath_lab_tools::redis_stats::{CommandStats, connect, no_answer, other_clients};
 
 /// The command that publishes, as a server counts it.
 pub(super) const PUBLISH: &str = "publish";
 
 /// A server, with a connection to it that is not measured.
-pub(super) struct Target {
+pub(super) struct ExplainedServer {
     connection: Connection,
     info: ConnectionInfo,
     /// URL for our own transports.
@@ -25,10 +25,10 @@ pub(super) struct Target {
     /// Notes for readers of the figures.
     pub notes: Vec<String>,
     /// Process of a scratch server, which ends with this value; none for the user's server.
-    scratch: Option<Server>,
+    scratch: Option<ScratchServer>,
 }
 
-impl Target {
+impl ExplainedServer {
     /// Opens the server of a URL.
     pub fn named(lab: &Lab<'_>, url: &str) -> Result<Self, LabError> {
         Self::open(lab, url.to_owned(), None)
@@ -37,7 +37,7 @@ impl Target {
     /// Starts a scratch server, which has a Unix socket too.
     pub fn scratch(lab: &Lab<'_>, persistence: Persistence, cpu: Option<usize>) -> Result<Self, LabError> {
         let settings = ServerSettings { cpu, unix_socket: true, persistence };
-        let server = Server::start(lab.folder(), &settings, &lab.clock)?.ok_or_else(|| {
+        let server = ScratchServer::start(lab.folder(), &settings, &lab.clock)?.ok_or_else(|| {
             LabError::Failed(
                 "redis-server is not installed; install it with: apt-get install redis-server   (or name a server: \
                  tickpath explain redis://HOST:PORT)"
@@ -47,11 +47,11 @@ impl Target {
         Self::open(lab, server.url(), Some(server))
     }
 
-    fn open(lab: &Lab<'_>, url: String, scratch: Option<Server>) -> Result<Self, LabError> {
+    fn open(lab: &Lab<'_>, url: String, scratch: Option<ScratchServer>) -> Result<Self, LabError> {
         let info = parsed(&url).ok_or_else(|| wrong_url(&url))?;
         let name = name(&info);
-        let (software, others) = (lab.software(&url), others(lab, &url));
-        let mut connection = dial(info.clone()).map_err(|e| no_answer(&name, &e))?;
+        let (software, others) = (lab.software(&url), other_clients(lab, &url));
+        let mut connection = connect(info.clone()).map_err(|e| no_answer(&name, &e))?;
         redis::cmd("PING").exec(&mut connection).map_err(|e| no_answer(&name, &e))?;
         let notes = others.filter(|_| scratch.is_none()).into_iter().collect();
         Ok(Self { connection, info, url, name, software, notes, scratch })
@@ -77,8 +77,8 @@ impl Target {
     }
 
     /// Returns the statistics of a command, in lower case, until now; none if the server does not report them.
-    pub fn executed(&mut self, command: &str) -> Option<Executed> {
-        Executed::of(command, &mut self.connection)
+    pub fn command_stats(&mut self, command: &str) -> Option<CommandStats> {
+        CommandStats::of(command, &mut self.connection)
     }
 
     /// Removes one of our lists, if it still exists: Redis removes an empty list by itself.
@@ -118,7 +118,7 @@ fn name(info: &ConnectionInfo) -> String {
 
 /// Returns an error without the URL, because it may hold a password.
 fn wrong_url(url: &str) -> LabError {
-    let instead = if transport(url).is_some() { "; on other ways it explains --client rust" } else { "" };
+    let instead = if transport_of(url).is_some() { "; on other ways it explains --client rust" } else { "" };
     LabError::Setting(format!(
         "redis-py is explained on a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or \
          redis+unix:///SOCKET, and nothing behind{instead}"

@@ -8,7 +8,7 @@ use super::server;
 use tickpath_lab_harness::LabError;
 
 /// Min number of messages for a median.
-pub(super) const LEAST_MESSAGES: u64 = 20;
+pub(super) const MIN_MESSAGES: u64 = 20;
 
 /// Settings of `explain`.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Settings {
     /// URL of the server; without one a scratch server, or, for scripts, the server that they connect to.
     pub url: Option<String>,
     /// Subject of the run.
-    pub subject: Subject,
+    pub subject: ExplainSubject,
     /// Number of runs of a command.
     pub repeat: u32,
     /// Number of messages of the steady run.
@@ -33,9 +33,9 @@ pub struct Settings {
 
 /// Subject of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Subject {
+pub enum ExplainSubject {
     /// Our own publisher and subscriber, over Redis.
-    Client(Client),
+    Client(ExplainedClient),
     /// Our own bus over the server of this URL, on which redis-py is not explained, or over the log.
     Bus(String),
     /// The user's scripts.
@@ -51,7 +51,7 @@ pub enum Subject {
 
 /// Client whose message is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
+pub enum ExplainedClient {
     /// redis-py, blocking.
     RedisPy,
     /// redis-py on asyncio.
@@ -63,20 +63,20 @@ pub enum Client {
 /// A word that names no client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no client that can be explained; use redis-py, redis-py-asyncio or rust")]
-pub struct ParseClientError(String);
+pub struct ExplainedClientError(String);
 
 impl Settings {
     /// Rejects settings that make no run, before anything is measured.
     pub fn check(&self) -> Result<(), LabError> {
         let wrong = |what: &str| Err(LabError::Setting(what.to_owned()));
         match (&self.subject, &self.url) {
-            (Subject::Bus(_), _) | (_, None) => {}
+            (ExplainSubject::Bus(_), _) | (_, None) => {}
             (_, Some(url)) => server::check(url)?,
         }
-        if matches!(&self.subject, Subject::Scripts { command, .. } if command.is_empty()) {
+        if matches!(&self.subject, ExplainSubject::Scripts { command, .. } if command.is_empty()) {
             return wrong("there is no command; write it behind --: tickpath explain --repeat 19 -- python3 p.py p");
         }
-        if self.repeat == 0 || self.count < LEAST_MESSAGES {
+        if self.repeat == 0 || self.count < MIN_MESSAGES {
             return wrong("a command runs at least once, and a steady run has at least 20 messages");
         }
         if !(self.seconds > 0.0 && self.seconds.is_finite() && self.timeout_s > 0.0 && self.timeout_s.is_finite()) {
@@ -86,7 +86,7 @@ impl Settings {
     }
 }
 
-impl Client {
+impl ExplainedClient {
     /// All clients.
     pub const ALL: [Self; 3] = [Self::RedisPy, Self::RedisPyAsyncio, Self::Rust];
 
@@ -100,17 +100,17 @@ impl Client {
     }
 }
 
-impl fmt::Display for Client {
+impl fmt::Display for ExplainedClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Client {
-    type Err = ParseClientError;
+impl FromStr for ExplainedClient {
+    type Err = ExplainedClientError;
 
-    fn from_str(text: &str) -> Result<Self, ParseClientError> {
+    fn from_str(text: &str) -> Result<Self, ExplainedClientError> {
         let found = Self::ALL.into_iter().find(|client| client.name() == text);
-        found.ok_or_else(|| ParseClientError(text.to_owned()))
+        found.ok_or_else(|| ExplainedClientError(text.to_owned()))
     }
 }

@@ -11,23 +11,23 @@
 //! message. Such a stage is bounded, and reported with its bounds. Nothing is cut to fit: a sum above the whole is
 //! reported as it is.
 
-use super::records::{Journey, Process, Received};
+use super::records::{MessageStamps, ProcessDescription, ReceiveStamps};
 use tickpath_lab_result::{Stage, StageKind, median};
 
 /// Name and meaning of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Part {
+pub(super) struct StageDefinition {
     /// Name in the result file.
     pub name: &'static str,
     /// Label for readers.
     pub label: &'static str,
     /// Group of the stage.
-    pub group: Group,
+    pub group: StageGroup,
 }
 
 /// Group that a stage counts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Group {
+pub(super) enum StageGroup {
     /// Once per process, before the publish call.
     Before,
     /// Connection setup.
@@ -39,43 +39,55 @@ pub(super) enum Group {
 }
 
 /// Every stage, in the order of the message's path.
-pub(super) const PARTS: [Part; 26] = [
-    Part { name: "interpreter_start", label: "the interpreter starts", group: Group::Before },
-    Part { name: "import_redis", label: "import redis", group: Group::Before },
-    Part { name: "script_until_call", label: "the script, until the call", group: Group::Before },
-    Part { name: "generator_late", label: "the generator is late", group: Group::Other },
-    Part { name: "connect_bus", label: "connect, and open the topic", group: Group::Connect },
-    Part { name: "connect_lookup", label: "connect: resolve the server's name", group: Group::Connect },
-    Part { name: "connect_tcp", label: "connect: open the socket", group: Group::Connect },
-    Part { name: "connect_round_trips", label: "connect: round trips of the handshake", group: Group::Connect },
-    Part { name: "connect_client", label: "connect: redis-py's part of that", group: Group::Connect },
-    Part { name: "waiting_for_a_cpu", label: "the publisher waits for a processor", group: Group::Other },
-    Part { name: "client", label: "redis-py around the command", group: Group::Python },
-    Part { name: "encode", label: "encode the command", group: Group::Python },
-    Part { name: "send", label: "write to the socket", group: Group::Other },
-    Part { name: "server", label: "the command, the mean the server tells", group: Group::Other },
-    Part { name: "kernel_and_wake_up", label: "kernel, and waking server and reader", group: Group::Other },
-    Part { name: "network", label: "the network, to the server and back", group: Group::Other },
-    Part { name: "cache_line", label: "a cache line to the other core", group: Group::Other },
-    Part { name: "server_and_clients", label: "the server, and both clients", group: Group::Other },
-    Part { name: "log_and_wake_up", label: "the log, and waking the reader", group: Group::Other },
-    Part { name: "spin_turn", label: "half a turn of the reader's spin", group: Group::Python },
-    Part { name: "sleep_turn", label: "half a turn of the reader's sleep", group: Group::Other },
-    Part { name: "event_loop", label: "the event loop comes to the reader", group: Group::Python },
-    Part { name: "parse", label: "parse the reply", group: Group::Python },
-    Part { name: "hand_over", label: "hand over to the script", group: Group::Python },
-    Part { name: "reply", label: "until the reply is there", group: Group::Other },
-    Part { name: "unexplained", label: "unexplained", group: Group::Other },
+pub(super) const STAGES: [StageDefinition; 26] = [
+    StageDefinition { name: "interpreter_start", label: "the interpreter starts", group: StageGroup::Before },
+    StageDefinition { name: "import_redis", label: "import redis", group: StageGroup::Before },
+    StageDefinition { name: "script_until_call", label: "the script, until the call", group: StageGroup::Before },
+    StageDefinition { name: "generator_late", label: "the generator is late", group: StageGroup::Other },
+    StageDefinition { name: "connect_bus", label: "connect, and open the topic", group: StageGroup::Connect },
+    StageDefinition { name: "connect_lookup", label: "connect: resolve the server's name", group: StageGroup::Connect },
+    StageDefinition { name: "connect_tcp", label: "connect: open the socket", group: StageGroup::Connect },
+    StageDefinition {
+        name: "connect_round_trips",
+        label: "connect: round trips of the handshake",
+        group: StageGroup::Connect,
+    },
+    StageDefinition { name: "connect_client", label: "connect: redis-py's part of that", group: StageGroup::Connect },
+    StageDefinition {
+        name: "waiting_for_a_cpu",
+        label: "the publisher waits for a processor",
+        group: StageGroup::Other,
+    },
+    StageDefinition { name: "client", label: "redis-py around the command", group: StageGroup::Python },
+    StageDefinition { name: "encode", label: "encode the command", group: StageGroup::Python },
+    StageDefinition { name: "send", label: "write to the socket", group: StageGroup::Other },
+    StageDefinition { name: "server", label: "the command, the mean the server tells", group: StageGroup::Other },
+    StageDefinition {
+        name: "kernel_and_wake_up",
+        label: "kernel, and waking server and reader",
+        group: StageGroup::Other,
+    },
+    StageDefinition { name: "network", label: "the network, to the server and back", group: StageGroup::Other },
+    StageDefinition { name: "cache_line", label: "a cache line to the other core", group: StageGroup::Other },
+    StageDefinition { name: "server_and_clients", label: "the server, and both clients", group: StageGroup::Other },
+    StageDefinition { name: "log_and_wake_up", label: "the log, and waking the reader", group: StageGroup::Other },
+    StageDefinition { name: "spin_turn", label: "half a turn of the reader's spin", group: StageGroup::Python },
+    StageDefinition { name: "sleep_turn", label: "half a turn of the reader's sleep", group: StageGroup::Other },
+    StageDefinition { name: "event_loop", label: "the event loop comes to the reader", group: StageGroup::Python },
+    StageDefinition { name: "parse", label: "parse the reply", group: StageGroup::Python },
+    StageDefinition { name: "hand_over", label: "hand over to the script", group: StageGroup::Python },
+    StageDefinition { name: "reply", label: "until the reply is there", group: StageGroup::Other },
+    StageDefinition { name: "unexplained", label: "unexplained", group: StageGroup::Other },
 ];
 
 /// Returns the part with this name.
-pub(super) fn part(name: &str) -> Option<Part> {
-    PARTS.into_iter().find(|part| part.name == name)
+pub(super) fn stage_definition(name: &str) -> Option<StageDefinition> {
+    STAGES.into_iter().find(|part| part.name == name)
 }
 
 /// Known facts about the path between the two processes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Between {
+pub(super) struct PathFacts {
     /// Mean server time of one PUBLISH, or one push, as reported by the server over all its clients.
     pub server_ns: Option<f64>,
     /// Time of the same message over bare sockets: from the return of the write to the return of the read.
@@ -83,12 +95,12 @@ pub(super) struct Between {
     /// Time of a command and its reply over bare sockets.
     pub round_trip_ns: Option<f64>,
     /// Polling of the subscriber; none if it blocks.
-    pub polls: Option<Polls>,
+    pub polls: Option<PollTiming>,
 }
 
 /// Timing of a subscriber that polls.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Polls {
+pub(super) struct PollTiming {
     /// Time from one poll to the next.
     pub turn_ns: f64,
     /// Part of a turn between an empty answer and the next poll.
@@ -106,47 +118,47 @@ pub(super) struct Breakdown {
 }
 
 /// Returns the stages of messages that arrived; none without messages.
-pub(super) fn breakdown(journeys: &[Journey], between: &Between) -> Option<Breakdown> {
-    let spans: Vec<Spans> = journeys.iter().map(Spans::of).collect();
-    let (middle, whole_ns) = Spans::middle(&spans)?;
-    let mut list = List::default();
+pub(super) fn breakdown(journeys: &[MessageStamps], between: &PathFacts) -> Option<Breakdown> {
+    let spans: Vec<MessageSpans> = journeys.iter().map(MessageSpans::of).collect();
+    let (middle, whole_ns) = MessageSpans::midmean(&spans)?;
+    let mut list = StageList::default();
     list.connect(&middle, between);
     list.publisher(&middle);
     list.wire(&middle, between);
     list.measured("event_loop", middle.event_loop);
     list.measured("parse", middle.parse);
     list.measured("hand_over", middle.hand_over);
-    Some(list.against(whole_ns))
+    Some(list.into_breakdown(whole_ns))
 }
 
 /// Returns the stages of publish calls up to their reply, for messages that no observed process received.
-pub(super) fn breakdown_of_calls(journeys: &[Journey], between: &Between) -> Option<Breakdown> {
-    let spans: Vec<Spans> = journeys.iter().map(Spans::of_call).collect();
-    let (middle, whole_ns) = Spans::middle(&spans)?;
-    let mut list = List::default();
+pub(super) fn breakdown_of_calls(journeys: &[MessageStamps], between: &PathFacts) -> Option<Breakdown> {
+    let spans: Vec<MessageSpans> = journeys.iter().map(MessageSpans::of_call).collect();
+    let (middle, whole_ns) = MessageSpans::midmean(&spans)?;
+    let mut list = StageList::default();
     list.connect(&middle, between);
     list.publisher(&middle);
     list.measured("reply", middle.wire);
-    Some(list.against(whole_ns))
+    Some(list.into_breakdown(whole_ns))
 }
 
 /// Returns the median stages of processes before their first call, whose time is given with each.
-pub(super) fn before(firsts: &[(&Process, u64)]) -> Vec<Stage> {
-    let median_of = |of: fn(&Process, u64) -> Option<u64>| {
+pub(super) fn before(firsts: &[(&ProcessDescription, u64)]) -> Vec<Stage> {
+    let median_of = |of: fn(&ProcessDescription, u64) -> Option<u64>| {
         let found = firsts.iter().filter_map(|&(process, called)| of(process, called));
         median(found.map(|ns| ns as f64).collect())
     };
     let found = [
-        ("interpreter_start", median_of(|process, _| passed(process.spawned, process.started))),
-        ("import_redis", median_of(|process, _| passed(process.import_began, process.import_ended))),
-        ("script_until_call", median_of(|process, called| passed(process.import_ended, called))),
+        ("interpreter_start", median_of(|process, _| elapsed(process.spawned, process.started))),
+        ("import_redis", median_of(|process, _| elapsed(process.import_began, process.import_ended))),
+        ("script_until_call", median_of(|process, called| elapsed(process.import_ended, called))),
     ];
     found.into_iter().filter_map(|(name, ns)| Some(measured(name, ns?))).collect()
 }
 
-impl Polls {
+impl PollTiming {
     /// Returns the median poll timing over a subscriber's messages; none if it blocks.
-    pub fn of(received: &[Received]) -> Option<Self> {
+    pub fn of(received: &[ReceiveStamps]) -> Option<Self> {
         let asked = || received.windows(2).filter(|pair| pair[1].empty > 0);
         let turns = asked().map(|pair| span(pair[0].handed, pair[1].read) / pair[1].empty as f64);
         let pauses = asked().map(|pair| pair[1].pause as f64 / pair[1].empty as f64);
@@ -161,10 +173,10 @@ impl Polls {
 
 /// One message's time, in pieces that add up to it; nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
-struct Spans {
+struct MessageSpans {
     whole: f64,
-    lookup: Share,
-    tcp: Share,
+    lookup: SharedSpan,
+    tcp: SharedSpan,
     handshake: f64,
     /// Number of commands of the handshake.
     commands: f64,
@@ -180,15 +192,15 @@ struct Spans {
 
 /// A piece that was stamped together with another one; nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
-struct Share {
+struct SharedSpan {
     ns: f64,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
 }
 
-impl Spans {
-    fn of(journey: &Journey) -> Self {
-        let Journey { sent, received } = journey;
+impl MessageSpans {
+    fn of(journey: &MessageStamps) -> Self {
+        let MessageStamps { sent, received } = journey;
         // On another processor the reader may have the message before the write has returned.
         let left = sent.sent.min(received.read).max(sent.send);
         let turn = received.resumed.max(received.read);
@@ -203,7 +215,7 @@ impl Spans {
         }
     }
 
-    fn of_call(journey: &Journey) -> Self {
+    fn of_call(journey: &MessageStamps) -> Self {
         let sent = &journey.sent;
         Self {
             whole: span(sent.called, sent.returned),
@@ -214,7 +226,7 @@ impl Spans {
     }
 
     /// Returns the pieces up to the write; the wait for a processor is subtracted from the piece that it was in.
-    fn of_publisher(journey: &Journey) -> Self {
+    fn of_publisher(journey: &MessageStamps) -> Self {
         let sent = &journey.sent;
         let is_made = sent.connected > 0;
         let of_connect = |from: u64, to: u64| if is_made { span(from, to) } else { 0.0 };
@@ -227,7 +239,7 @@ impl Spans {
         let running = if opening > 0.0 { (opening - delays[0]) / opening } else { 0.0 };
         let lookup = (sent.lookup as f64).min(opening);
         let share =
-            |ns: f64| Share { ns: ns * running, least: (ns - delays[0]).max(0.0), most: ns.min(opening - delays[0]) };
+            |ns: f64| SharedSpan { ns: ns * running, min: (ns - delays[0]).max(0.0), max: ns.min(opening - delays[0]) };
         Self {
             lookup: share(lookup),
             tcp: share(opening - lookup),
@@ -241,18 +253,18 @@ impl Spans {
     }
 
     /// Returns the mean of the middle half, and the median of the whole.
-    fn middle(all: &[Self]) -> Option<(Self, f64)> {
+    fn midmean(all: &[Self]) -> Option<(Self, f64)> {
         let mut sorted = all.to_vec();
         sorted.sort_by(|a, b| a.whole.total_cmp(&b.whole));
         let aside = sorted.len() / 4;
         let middle = &sorted[aside..sorted.len() - aside];
         let whole_ns = median(sorted.iter().map(|spans| spans.whole).collect())?;
         let mean = |of: fn(&Self) -> f64| middle.iter().map(of).sum::<f64>() / middle.len().max(1) as f64;
-        let share = |of: fn(&Self) -> Share| {
-            let mean = |part: fn(&Share) -> f64| {
+        let share = |of: fn(&Self) -> SharedSpan| {
+            let mean = |part: fn(&SharedSpan) -> f64| {
                 middle.iter().map(|spans| part(&of(spans))).sum::<f64>() / middle.len().max(1) as f64
             };
-            Share { ns: mean(|s| s.ns), least: mean(|s| s.least), most: mean(|s| s.most) }
+            SharedSpan { ns: mean(|s| s.ns), min: mean(|s| s.min), max: mean(|s| s.max) }
         };
         let spans = Self {
             whole: mean(|s| s.whole),
@@ -275,9 +287,9 @@ impl Spans {
 
 /// Stages in the order of the message's path.
 #[derive(Default)]
-struct List(Vec<Stage>);
+struct StageList(Vec<Stage>);
 
-impl List {
+impl StageList {
     /// Adds a measured stage, unless its time is zero.
     fn measured(&mut self, name: &str, ns: f64) {
         if ns > 0.0 {
@@ -292,16 +304,16 @@ impl List {
     }
 
     /// Adds a piece stamped together with the wait for a processor; without such a wait it counts as measured.
-    fn share(&mut self, name: &str, share: Share) {
-        match share.most - share.least > 0.0 {
-            true => self.bounded(name, share.ns, share.least, share.most),
+    fn share(&mut self, name: &str, share: SharedSpan) {
+        match share.max - share.min > 0.0 {
+            true => self.bounded(name, share.ns, share.min, share.max),
             false => self.measured(name, share.ns),
         }
     }
 
     /// Adds the connection's stages. The handshake is stamped as a whole: its round trips take at least the time of as
     /// many over bare sockets, and redis-py takes at most the rest.
-    fn connect(&mut self, spans: &Spans, between: &Between) {
+    fn connect(&mut self, spans: &MessageSpans, between: &PathFacts) {
         self.share("connect_lookup", spans.lookup);
         self.share("connect_tcp", spans.tcp);
         let trips = between.round_trip_ns.map_or(0.0, |ns| ns * spans.commands);
@@ -314,7 +326,7 @@ impl List {
         }
     }
 
-    fn publisher(&mut self, spans: &Spans) {
+    fn publisher(&mut self, spans: &MessageSpans) {
         self.measured("waiting_for_a_cpu", spans.delayed);
         self.measured("client", spans.client);
         self.measured("encode", spans.encode);
@@ -322,7 +334,7 @@ impl List {
     }
 
     /// Adds the stages between the write and the read, as far as they are known.
-    fn wire(&mut self, spans: &Spans, between: &Between) {
+    fn wire(&mut self, spans: &MessageSpans, between: &PathFacts) {
         let server = between.server_ns.unwrap_or(0.0);
         self.bounded("server", server, 0.0, spans.wire);
         let kernel = between.wire_ns.map_or(0.0, |ns| ns - server);
@@ -335,7 +347,7 @@ impl List {
     }
 
     /// Adds the unexplained remainder, and computes the sum in percent of the whole.
-    fn against(mut self, whole_ns: f64) -> Breakdown {
+    fn into_breakdown(mut self, whole_ns: f64) -> Breakdown {
         let known: f64 = self.0.iter().filter_map(|stage| stage.p50_ns).sum();
         self.0.extend(unexplained("unexplained", whole_ns - known));
         let sum_percent = if whole_ns > 0.0 { 100.0 * known / whole_ns } else { 0.0 };
@@ -361,12 +373,12 @@ pub(super) fn unexplained(name: &str, ns: f64) -> Option<Stage> {
 }
 
 fn stage(name: &str, ns: f64, kind: StageKind) -> Stage {
-    let label = part(name).map(|part| part.label.to_owned());
+    let label = stage_definition(name).map(|part| part.label.to_owned());
     Stage { name: name.to_owned(), label, p50_ns: Some(ns.round()), bounds_ns: None, kind }
 }
 
 /// Returns the time from one stamp to a later one; none if a stamp is missing.
-fn passed(from: u64, to: u64) -> Option<u64> {
+fn elapsed(from: u64, to: u64) -> Option<u64> {
     if from > 0 { to.checked_sub(from) } else { None }
 }
 
@@ -377,23 +389,30 @@ fn span(from: u64, to: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::Sent;
+    use super::super::records::SendStamps;
     use super::*;
 
-    const SPINS: Polls = Polls { turn_ns: 4_000.0, pause_ns: 300.0 };
+    const SPINS: PollTiming = PollTiming { turn_ns: 4_000.0, pause_ns: 300.0 };
 
     /// Returns a message of 100 µs over an open connection.
-    fn warm() -> Journey {
-        let sent = Sent { called: 0, encode: 20_000, send: 25_000, sent: 45_000, returned: 120_000, ..Sent::default() };
-        let received = Received { read: 75_000, parsed: 95_000, handed: 100_000, ..Received::default() };
-        Journey { sent, received }
+    fn warm() -> MessageStamps {
+        let sent = SendStamps {
+            called: 0,
+            encode: 20_000,
+            send: 25_000,
+            sent: 45_000,
+            returned: 120_000,
+            ..SendStamps::default()
+        };
+        let received = ReceiveStamps { read: 75_000, parsed: 95_000, handed: 100_000, ..ReceiveStamps::default() };
+        MessageStamps { sent, received }
     }
 
     /// Returns the same message with a connection of 4 ms made inside the call.
-    fn cold() -> Journey {
-        let Journey { sent, received } = warm();
+    fn cold() -> MessageStamps {
+        let MessageStamps { sent, received } = warm();
         let later = |at: u64| at + 4_000_000;
-        let sent = Sent {
+        let sent = SendStamps {
             connect: 10_000,
             tcp: 1_510_000,
             connected: 4_010_000,
@@ -406,13 +425,13 @@ mod tests {
             delayed_handshake: 500_000,
             ..sent
         };
-        let received = Received {
+        let received = ReceiveStamps {
             read: later(received.read),
             parsed: later(received.parsed),
             handed: later(received.handed),
             ..received
         };
-        Journey { sent, received }
+        MessageStamps { sent, received }
     }
 
     fn times(breakdown: &Breakdown) -> Vec<(&str, f64)> {
@@ -421,7 +440,7 @@ mod tests {
 
     #[test]
     fn every_stage_is_listed_and_in_the_order_of_the_way() {
-        let between = Between {
+        let between = PathFacts {
             server_ns: Some(5_000.0),
             wire_ns: Some(20_000.0),
             round_trip_ns: Some(50_000.0),
@@ -432,7 +451,7 @@ mod tests {
             let places: Vec<usize> = found
                 .stages
                 .iter()
-                .map(|stage| PARTS.iter().position(|part| part.name == stage.name).expect("a listed stage"))
+                .map(|stage| STAGES.iter().position(|part| part.name == stage.name).expect("a listed stage"))
                 .collect();
             assert!(places.is_sorted(), "{:?}", found.stages);
         }
@@ -445,7 +464,7 @@ mod tests {
             for server_ns in bounds {
                 for wire_ns in bounds {
                     for polls in [None, Some(SPINS)] {
-                        let between = Between { server_ns, wire_ns, round_trip_ns: wire_ns, polls };
+                        let between = PathFacts { server_ns, wire_ns, round_trip_ns: wire_ns, polls };
                         let found = breakdown(&[journey; 5], &between).unwrap();
                         let sum: f64 = times(&found).iter().map(|(_, ns)| ns).sum();
                         let known = found.stages.iter().filter(|stage| stage.kind != StageKind::Unexplained);
@@ -461,7 +480,7 @@ mod tests {
     #[test]
     fn what_has_no_stamps_is_bounded_and_a_sum_is_not_cut_to_fit() {
         // There are 30 µs between the write and the read, and bare sockets needed 41 elsewhere.
-        let between = Between { server_ns: Some(5_000.0), wire_ns: Some(41_000.0), ..Between::default() };
+        let between = PathFacts { server_ns: Some(5_000.0), wire_ns: Some(41_000.0), ..PathFacts::default() };
         let found = breakdown(&[warm(); 5], &between).unwrap();
         assert_eq!(found.sum_percent, 111.0);
         let bounds: Vec<_> = found.stages.iter().filter_map(|s| Some((s.name.as_str(), s.bounds_ns?))).collect();
@@ -475,8 +494,8 @@ mod tests {
     fn a_share_of_what_was_stamped_together_is_bounded() {
         let mut waited = cold();
         waited.sent.delayed_tcp = 300_000;
-        let of = |journey: Journey, name: &str| {
-            let found = breakdown(&[journey; 5], &Between::default()).unwrap();
+        let of = |journey: MessageStamps, name: &str| {
+            let found = breakdown(&[journey; 5], &PathFacts::default()).unwrap();
             found.stages.into_iter().find(|stage| stage.name == name).unwrap()
         };
         // The name took 1 ms of 1.5 ms; a wait for a processor of 0.3 ms may have been in either part.
@@ -491,21 +510,21 @@ mod tests {
     fn a_subscriber_that_asks_is_known_by_its_pauses() {
         let received = |n: u64, empty: u64, pause: u64| {
             let read = n * 100_000_000;
-            Received { read, handed: read + 50_000, empty, pause, ..Received::default() }
+            ReceiveStamps { read, handed: read + 50_000, empty, pause, ..ReceiveStamps::default() }
         };
-        let asks = |empty: u64, pause: u64| Polls::of(&[received(1, empty, pause), received(2, empty, pause)]);
+        let asks = |empty: u64, pause: u64| PollTiming::of(&[received(1, empty, pause), received(2, empty, pause)]);
         assert_eq!(asks(0, 0), None);
         assert!(!asks(5_000, 3_000_000).unwrap().is_pausing(), "it spins");
         let sleeps = asks(90, 90 * 1_060_000).unwrap();
         assert!(sleeps.is_pausing() && sleeps.pause_ns == 1_060_000.0, "{sleeps:?}");
-        let between = Between { polls: Some(sleeps), ..Between::default() };
+        let between = PathFacts { polls: Some(sleeps), ..PathFacts::default() };
         let found = breakdown(&[warm()], &between).unwrap();
         assert!(found.stages.iter().any(|stage| stage.name == "sleep_turn"), "{:?}", found.stages);
     }
 
     #[test]
     fn a_cold_message_is_split_into_its_connection_and_the_rest() {
-        let between = Between { round_trip_ns: Some(100_000.0), ..Between::default() };
+        let between = PathFacts { round_trip_ns: Some(100_000.0), ..PathFacts::default() };
         let found = breakdown(&[cold()], &between).unwrap();
         assert_eq!(
             times(&found),
@@ -529,16 +548,16 @@ mod tests {
     fn a_reader_that_is_faster_than_the_write_leaves_no_wire() {
         let mut journey = warm();
         journey.received.read = 30_000;
-        let found = breakdown(&[journey], &Between::default()).unwrap();
+        let found = breakdown(&[journey], &PathFacts::default()).unwrap();
         assert!(found.stages.iter().all(|stage| stage.name != "unexplained"), "{:?}", found.stages);
         assert_eq!(found.sum_percent, 100.0);
     }
 
     #[test]
     fn a_call_without_a_watched_subscriber_ends_with_its_reply() {
-        let found = breakdown_of_calls(&[warm()], &Between::default()).unwrap();
+        let found = breakdown_of_calls(&[warm()], &PathFacts::default()).unwrap();
         assert_eq!(found.whole_ns, 120_000.0);
         assert_eq!(times(&found).last(), Some(&("reply", 75_000.0)));
-        assert_eq!(breakdown(&[], &Between::default()), None);
+        assert_eq!(breakdown(&[], &PathFacts::default()), None);
     }
 }

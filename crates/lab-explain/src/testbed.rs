@@ -2,15 +2,15 @@
 
 use tickpath_clock::Wait;
 
-use super::bench::Bench;
-use super::pair::{Order, Pair, PairConfig, Receive, Way};
-use super::server::Target;
-use super::trial::{Cores, Interpreter, Place, Setup, Side, Trial};
+use super::bench::ExplainBench;
+use super::pair::{BatchPlan, MessagePath, PairConfig, ProcessPair, ReceiveMode};
+use super::server::ExplainedServer;
+use super::trial::{CorePlacement, Interpreter, PairSetup, ServerPlacement, Trial, TrialSide};
 use super::{rust, scripts};
 use tickpath_lab_bus::pubsub;
 use tickpath_lab_compare::value;
 use tickpath_lab_harness::LabError;
-use tickpath_lab_result::{Counts, Phase, Run};
+use tickpath_lab_result::{MessageCounts, Run, RunPhase};
 use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::Persistence;
 use tickpath_lab_tools::scripts::another_version;
@@ -19,7 +19,7 @@ use tickpath_lab_tools::scripts::another_version;
 const COLD_PROCESSES: u32 = 5;
 
 /// Seconds of a batch beside its messages: for an open pair, and for our own bus, which is started.
-pub(super) const AROUND_S: f64 = 0.1;
+pub(super) const BATCH_SETUP_S: f64 = 0.1;
 const BUS_S: f64 = 0.8;
 
 /// URL of logs in shared memory.
@@ -28,30 +28,30 @@ const LOG: &str = "shm://";
 /// Open scratch servers, and pairs that stay connected.
 pub(super) struct Testbed {
     /// Order to a pair for each batch.
-    pub batch: Order,
-    servers: Vec<(Place, Target)>,
-    pairs: Vec<(Setup, Pair)>,
+    pub batch: BatchPlan,
+    servers: Vec<(ServerPlacement, ExplainedServer)>,
+    pairs: Vec<(PairSetup, ProcessPair)>,
     /// Number of pairs ever opened, because each has its own channel.
     opened: usize,
     /// Our lists on the server under test.
     lists: Vec<String>,
     /// The Python that has the package `tickpath` beside redis-py, once it was needed.
-    both: Option<Python>,
+    combined_python: Option<Python>,
 }
 
 impl Testbed {
     /// Creates a testbed with this batch.
-    pub fn new(batch: Order) -> Self {
-        Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0, lists: Vec::new(), both: None }
+    pub fn new(batch: BatchPlan) -> Self {
+        Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0, lists: Vec::new(), combined_python: None }
     }
 
     /// Opens everything that both sides need.
-    pub fn prepare(&mut self, bench: &Bench<'_>, trial: &Trial) -> Result<(), LabError> {
+    pub fn prepare(&mut self, bench: &ExplainBench<'_>, trial: &Trial) -> Result<(), LabError> {
         for side in [&trial.base, &trial.change] {
             match side {
-                Side::Pair(setup) => self.open_pair(bench, *setup)?,
-                Side::Bus(place) => self.open_server(bench, *place)?,
-                Side::Other(url, wait) => {
+                TrialSide::Pair(setup) => self.open_pair(bench, *setup)?,
+                TrialSide::Bus(place) => self.open_server(bench, *place)?,
+                TrialSide::Other(url, wait) => {
                     let [first, second] = bench.settings.cpus;
                     if *wait == Wait::Busy && first == second {
                         let why = "a reader that spins needs a CPU of its own; name two with --cpus";
@@ -59,70 +59,72 @@ impl Testbed {
                     }
                     tickpath_bus::connect(url)?;
                 }
-                Side::Cold(_) => {}
+                TrialSide::Cold(_) => {}
             }
         }
         Ok(())
     }
 
-    fn open_pair(&mut self, bench: &Bench<'_>, setup: Setup) -> Result<(), LabError> {
+    fn open_pair(&mut self, bench: &ExplainBench<'_>, setup: PairSetup) -> Result<(), LabError> {
         if self.pairs.iter().any(|(known, _)| *known == setup) {
             return Ok(());
         }
-        if setup.interpreter == Interpreter::WithBoth && self.both.is_none() {
+        if setup.interpreter == Interpreter::WithBoth && self.combined_python.is_none() {
             let of_script = bench.traffic.as_ref().and_then(|traffic| traffic.program.as_deref());
-            self.both = Some(Python::with_both(of_script)?);
+            self.combined_python = Some(Python::with_both(of_script)?);
         }
-        self.open_server(bench, setup.place)?;
+        self.open_server(bench, setup.placement)?;
         let [first, second] = bench.settings.cpus;
         let cpus = match setup.cores {
-            Cores::Any => None,
-            Cores::One => Some([first, first]),
-            Cores::Apart => Some([first, second]),
+            CorePlacement::Any => None,
+            CorePlacement::One => Some([first, first]),
+            CorePlacement::Apart => Some([first, second]),
         };
-        let url = self.url(bench, setup.place, Target::python_url);
-        let Setup { library, flavour, way, receive, size, hiredis, .. } = setup;
-        let config = PairConfig { url, library, flavour, way, receive, size, hiredis, cpus };
+        let url = self.url(bench, setup.placement, ExplainedServer::python_url);
+        let PairSetup { library, flavour, path: way, receive, size, hiredis, .. } = setup;
+        let config = PairConfig { url, library, flavour, path: way, receive, size, hiredis, cpus };
         self.opened += 1;
-        let channel = match setup.place {
+        let channel = match setup.placement {
             // The lab removes logs whose name begins with its own.
-            Place::SharedMemory => format!("{}.gain-{}", bench.lab.name, self.opened),
+            ServerPlacement::SharedMemory => format!("{}.gain-{}", bench.lab.name, self.opened),
             _ => bench.channel(&format!("gain-{}", self.opened)),
         };
-        if (setup.place, way) == (Place::Target, Way::Queue) {
+        if (setup.placement, way) == (ServerPlacement::Target, MessagePath::Queue) {
             self.lists.push(channel.clone());
         }
         let python = match setup.interpreter {
             Interpreter::Prepared => bench.python(),
-            Interpreter::WithBoth => self.both.as_ref().expect("it was asked for just now"),
+            Interpreter::WithBoth => self.combined_python.as_ref().expect("it was asked for just now"),
         };
-        self.pairs.push((setup, Pair::open(bench.lab, python, &config, &channel, None)?));
+        self.pairs.push((setup, ProcessPair::open(bench.lab, python, &config, &channel, None)?));
         Ok(())
     }
 
-    fn open_server(&mut self, bench: &Bench<'_>, place: Place) -> Result<(), LabError> {
+    fn open_server(&mut self, bench: &ExplainBench<'_>, place: ServerPlacement) -> Result<(), LabError> {
         let is_open = self.servers.iter().any(|(known, _)| *known == place);
         let server = match place {
-            Place::Target | Place::SharedMemory => return Ok(()),
+            ServerPlacement::Target | ServerPlacement::SharedMemory => return Ok(()),
             _ if is_open => return Ok(()),
-            Place::Scratch(persistence) => Target::scratch(bench.lab, persistence, None)?,
-            Place::UnixSocket => Target::scratch(bench.lab, Persistence::Rdb, None)?,
-            Place::FirstCore => Target::scratch(bench.lab, Persistence::Rdb, Some(bench.settings.cpus[0]))?,
+            ServerPlacement::Scratch(persistence) => ExplainedServer::scratch(bench.lab, persistence, None)?,
+            ServerPlacement::UnixSocket => ExplainedServer::scratch(bench.lab, Persistence::Rdb, None)?,
+            ServerPlacement::FirstCore => {
+                ExplainedServer::scratch(bench.lab, Persistence::Rdb, Some(bench.settings.cpus[0]))?
+            }
         };
         self.servers.push((place, server));
         Ok(())
     }
 
     /// Returns the URL of an open place, in one of two forms.
-    fn url(&self, bench: &Bench<'_>, place: Place, form: fn(&Target) -> String) -> String {
+    fn url(&self, bench: &ExplainBench<'_>, place: ServerPlacement, form: fn(&ExplainedServer) -> String) -> String {
         let server = match place {
-            Place::SharedMemory => return LOG.to_owned(),
-            Place::Target => bench.target.as_ref(),
+            ServerPlacement::SharedMemory => return LOG.to_owned(),
+            ServerPlacement::Target => bench.target.as_ref(),
             _ => self.servers.iter().find(|(known, _)| *known == place).map(|(_, server)| server),
         };
         let server = server.expect("it was opened before it is used");
         match (place, server.python_unix_url()) {
-            (Place::UnixSocket, Some(url)) => url,
+            (ServerPlacement::UnixSocket, Some(url)) => url,
             _ => form(server),
         }
     }
@@ -131,35 +133,41 @@ impl Testbed {
     /// not valid.
     pub fn measure(
         &mut self,
-        bench: &mut Bench<'_>,
-        side: &Side,
-        counts: &mut Counts,
+        bench: &mut ExplainBench<'_>,
+        side: &TrialSide,
+        counts: &mut MessageCounts,
     ) -> Result<Option<f64>, LabError> {
         match side {
-            Side::Cold(flavour) => {
+            TrialSide::Cold(flavour) => {
                 let ns = scripts::cold_message_ns(bench, *flavour, COLD_PROCESSES)?;
                 Ok(Some(ns).filter(|ns| ns.is_finite()))
             }
-            Side::Pair(setup) => {
+            TrialSide::Pair(setup) => {
                 let pair = self.pairs.iter_mut().find(|(known, _)| known == setup);
                 let (_, pair) = pair.expect("it was opened before it is used");
                 let batch = pair.run(self.batch)?;
                 add(counts, &batch.counts());
-                Ok(batch.one_way_p50_ns().filter(|_| batch.faults(&self.batch).is_empty()))
+                Ok(batch.one_way_p50_ns().filter(|_| batch.broken_rules(&self.batch).is_empty()))
             }
-            Side::Bus(place) => {
+            TrialSide::Bus(place) => {
                 let url = self.url(bench, *place, |server| server.url.clone());
                 // The bus names the protocol in the URL of a Unix socket.
                 let url = url.strip_prefix("unix:").map_or(url.clone(), |rest| format!("redis+unix:{rest}"));
                 self.bus(bench, &url, Wait::Block, counts)
             }
-            Side::Other(url, wait) => self.bus(bench, url, *wait, counts),
+            TrialSide::Other(url, wait) => self.bus(bench, url, *wait, counts),
         }
     }
 
-    fn bus(&self, bench: &Bench<'_>, url: &str, wait: Wait, counts: &mut Counts) -> Result<Option<f64>, LabError> {
+    fn bus(
+        &self,
+        bench: &ExplainBench<'_>,
+        url: &str,
+        wait: Wait,
+        counts: &mut MessageCounts,
+    ) -> Result<Option<f64>, LabError> {
         let settings =
-            rust::settings(url, bench.settings.cpus, Phase::Steady, self.batch.rate(), self.batch.count, wait);
+            rust::settings(url, bench.settings.cpus, RunPhase::Steady, self.batch.rate(), self.batch.count, wait);
         let run = pubsub::run(bench.lab, &settings)?;
         add(counts, &run.counts);
         Ok(value(&run, "one_way.p50_ns").filter(|_| run.valid))
@@ -168,20 +176,22 @@ impl Testbed {
     /// Ends the pairs that only this trial needed; the common base of most changes stays open.
     pub fn close(&mut self, trial: &Trial) {
         for side in [&trial.base, &trial.change] {
-            let Side::Pair(setup) = side else { continue };
-            let is_usual = setup.receive == Receive::Listen
+            let TrialSide::Pair(setup) = side else { continue };
+            let is_usual = setup.receive == ReceiveMode::Listen
                 && !setup.hiredis
-                && setup.cores == Cores::Any
+                && setup.cores == CorePlacement::Any
                 && setup.interpreter == Interpreter::Prepared;
-            if !is_usual || !matches!(setup.place, Place::Target | Place::Scratch(Persistence::Rdb)) {
+            if !is_usual
+                || !matches!(setup.placement, ServerPlacement::Target | ServerPlacement::Scratch(Persistence::Rdb))
+            {
                 self.pairs.retain(|(known, _)| known != setup);
             }
         }
     }
 
     /// Notes in the run the software of both sides of the import change.
-    pub fn tell_both(&self, setup: &Setup, run: &mut Run) {
-        let Some(python) = &self.both else { return };
+    pub fn note_both(&self, setup: &PairSetup, run: &mut Run) {
+        let Some(python) = &self.combined_python else { return };
         let version = |package: &str| python.version_of(package).unwrap_or("of no known version").to_owned();
         let parser = if setup.hiredis { "with hiredis" } else { "without hiredis" };
         run.software.client = Some("redis-py".to_owned());
@@ -198,7 +208,7 @@ impl Testbed {
     }
 
     /// Ends everything, and removes lists that a failed pair may have left on the server under test.
-    pub fn end(mut self, target: Option<&mut Target>) {
+    pub fn end(mut self, target: Option<&mut ExplainedServer>) {
         self.pairs.clear();
         let Some(target) = target else { return };
         self.lists.iter().for_each(|list| target.remove(list));
@@ -206,15 +216,15 @@ impl Testbed {
 }
 
 /// Returns the approximate duration of a side's batch, in seconds.
-pub(super) fn seconds(side: &Side, batch: &Order) -> f64 {
+pub(super) fn seconds(side: &TrialSide, batch: &BatchPlan) -> f64 {
     match side {
-        Side::Cold(_) => scripts::seconds(COLD_PROCESSES),
-        Side::Pair(_) => batch.seconds() + AROUND_S,
-        Side::Bus(_) | Side::Other(..) => batch.seconds() + BUS_S,
+        TrialSide::Cold(_) => scripts::seconds(COLD_PROCESSES),
+        TrialSide::Pair(_) => batch.seconds() + BATCH_SETUP_S,
+        TrialSide::Bus(_) | TrialSide::Other(..) => batch.seconds() + BUS_S,
     }
 }
 
-fn add(counts: &mut Counts, more: &Counts) {
+fn add(counts: &mut MessageCounts, more: &MessageCounts) {
     counts.sent += more.sent;
     counts.received += more.received;
     counts.lost += more.lost;

@@ -2,24 +2,24 @@
 //! findings.
 
 use super::findings::{change, gain};
-use super::gain::words;
-use super::stages::{Group, part};
-use tickpath_lab_compare::place;
+use super::gain::change_words;
+use super::stages::{StageGroup, stage_definition};
+use tickpath_lab_compare::entry_or_default;
 use tickpath_lab_report::{duration, figure, invalid};
-use tickpath_lab_result::{Phase, ResultFile, Run, Software, Stage, StageKind};
+use tickpath_lab_result::{ResultFile, Run, RunPhase, Software, Stage, StageKind};
 
 /// Min number of columns of the output.
-const NARROWEST: usize = 72;
+const MIN_WIDTH: usize = 72;
 
 /// Columns of a change's words, and of each of its two times.
-const CHANGE: usize = 18;
-const THEN: usize = 9;
+const CHANGE_WIDTH: usize = 18;
+const TIME_WIDTH: usize = 9;
 
 /// Columns of a stage's label, its time, its share, and the mark of its kind.
-const LABEL: usize = 40;
-const TIME: usize = 10;
-const SHARE: usize = 6;
-const MARK: usize = 3;
+const LABEL_WIDTH: usize = 40;
+const STAGE_TIME_WIDTH: usize = 10;
+const SHARE_WIDTH: usize = 6;
+const MARK_WIDTH: usize = 3;
 
 /// Figures that get a line below the stages, with their labels.
 const FIGURES: [(&str, &str); 9] = [
@@ -36,7 +36,7 @@ const FIGURES: [(&str, &str); 9] = [
 
 /// Formats the result for a terminal of `width` columns.
 pub fn text(result: &ResultFile, width: usize) -> String {
-    let width = width.max(NARROWEST);
+    let width = width.max(MIN_WIDTH);
     let mut out = section("", &[result.command.clone(), machine(result)], width);
     let explained: Vec<&Run> = result.runs.iter().filter(|run| !run.stages.is_empty()).collect();
     for run in &explained {
@@ -70,12 +70,12 @@ fn machine(result: &ResultFile) -> String {
 
 fn title(run: &Run) -> String {
     let phase = match run.phase {
-        Phase::Cold => "cold: the first message of a process".to_owned(),
-        Phase::Idle => {
+        RunPhase::Cold => "cold: the first message of a process".to_owned(),
+        RunPhase::Idle => {
             let pause = run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
             format!("idle: the first message after {}", pause.map_or("a pause".to_owned(), |ns| duration(ns as f64)))
         }
-        Phase::Steady => match run.params.text("rate_per_s") {
+        RunPhase::Steady => match run.params.text("rate_per_s") {
             Some(rate) => format!("steady: {rate} messages a second"),
             None => "steady: the further messages of a process".to_owned(),
         },
@@ -87,10 +87,10 @@ fn title(run: &Run) -> String {
 
 /// Formats a row per stage, each beginning where the previous one ends.
 fn waterfall(run: &Run, width: usize) -> String {
-    let is_before = |stage: &&Stage| part(&stage.name).is_some_and(|part| part.group == Group::Before);
+    let is_before = |stage: &&Stage| stage_definition(&stage.name).is_some_and(|part| part.group == StageGroup::Before);
     let (before, within): (Vec<&Stage>, Vec<&Stage>) = run.stages.iter().partition(is_before);
     let whole = run.figures.get("message_ns").copied().unwrap_or(0.0);
-    let columns = width - 2 - LABEL - TIME - SHARE - MARK;
+    let columns = width - 2 - LABEL_WIDTH - STAGE_TIME_WIDTH - SHARE_WIDTH - MARK_WIDTH;
     let mut out = String::new();
     for stage in &before {
         out += &row(label(stage), stage.p50_ns.unwrap_or(0.0), String::new(), " ", "");
@@ -114,12 +114,12 @@ fn waterfall(run: &Run, width: usize) -> String {
 }
 
 fn row(label: &str, ns: f64, share: String, mark: &str, bar: &str) -> String {
-    let line = format!("  {label:<LABEL$}{:>TIME$}{share:>SHARE$} {mark} {bar}", duration(ns));
+    let line = format!("  {label:<LABEL_WIDTH$}{:>STAGE_TIME_WIDTH$}{share:>SHARE_WIDTH$} {mark} {bar}", duration(ns));
     format!("{}\n", line.trim_end())
 }
 
 fn label(stage: &Stage) -> &str {
-    part(&stage.name).map_or(stage.name.as_str(), |part| part.label)
+    stage_definition(&stage.name).map_or(stage.name.as_str(), |part| part.label)
 }
 
 /// Draws a bar from one time to another on a line of `columns` columns; at least one mark.
@@ -152,7 +152,8 @@ fn gains(result: &ResultFile, width: usize) -> String {
         let why = if comparison.note.is_some() { "not measured, see the findings" } else { "not measured" };
         let told = gain(comparison).unwrap_or_else(|| why.to_owned());
         let [was, is] = [comparison.a, comparison.b].map(time);
-        place(&mut bases, base).push(format!("  {:<CHANGE$}{was:>THEN$}{is:>THEN$}  {told}\n", words(name)));
+        entry_or_default(&mut bases, base)
+            .push(format!("  {:<CHANGE_WIDTH$}{was:>TIME_WIDTH$}{is:>TIME_WIDTH$}  {told}\n", change_words(name)));
     }
     let tables = bases.into_iter().map(|(base, rows)| {
         let head = if base.is_empty() { String::new() } else { section("", &[format!("instead of: {base}")], width) };
@@ -164,7 +165,10 @@ fn gains(result: &ResultFile, width: usize) -> String {
     }
     let levels = result.comparisons.iter().filter(|one| change(one).is_some()).filter_map(|one| one.level_percent);
     let level = levels.reduce(f64::min).map_or(String::new(), |level| format!(" (all intervals: {} %)", level.floor()));
-    format!("\nWhat each change gains{level}\n  {:<CHANGE$}{:>THEN$}{:>THEN$}\n{tables}", "", "now", "then")
+    format!(
+        "\nWhat each change gains{level}\n  {:<CHANGE_WIDTH$}{:>TIME_WIDTH$}{:>TIME_WIDTH$}\n{tables}",
+        "", "now", "then"
+    )
 }
 
 /// Returns every distinct note once.
@@ -214,7 +218,7 @@ mod tests {
         let mut run = Run {
             target: "redis://127.0.0.1:6379".to_owned(),
             client: "redis-py".to_owned(),
-            phase: Phase::Cold,
+            phase: RunPhase::Cold,
             valid: true,
             notes: vec!["a note that is long enough to be broken into lines on a narrow terminal".to_owned(); 2],
             stages: vec![
@@ -266,10 +270,10 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal_and_no_note_comes_twice() {
-        for width in [0, NARROWEST, 90, 160] {
+        for width in [0, MIN_WIDTH, 90, 160] {
             let told = text(&result(), width);
             let widest = told.lines().map(|line| line.chars().count()).max().unwrap();
-            assert!(widest <= width.max(NARROWEST), "{widest} columns of {width}:\n{told}");
+            assert!(widest <= width.max(MIN_WIDTH), "{widest} columns of {width}:\n{told}");
             assert_eq!(told.matches("a note that is").count(), 1);
         }
     }
@@ -308,13 +312,13 @@ mod tests {
         let note = Some("there is no package; run pip install it".to_owned());
         result.comparisons.push(Comparison { name, figure, note, ..Comparison::default() });
         result.findings = super::super::findings::findings(&result);
-        let told = text(&result, NARROWEST);
+        let told = text(&result, MIN_WIDTH);
         let row = told.lines().find(|line| line.trim_start().starts_with("import tickpath")).expect("a row");
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words[2..], ["–", "–", "not", "measured,", "see", "the", "findings"]);
         let findings: Vec<&str> = told.split("Findings").nth(1).expect("findings").split_whitespace().collect();
         assert!(findings.join(" ").contains("not measured: there is no package; run pip install it."), "{told}");
-        assert!(told.lines().all(|line| line.chars().count() <= NARROWEST), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() <= MIN_WIDTH), "{told}");
     }
 
     #[test]

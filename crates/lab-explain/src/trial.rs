@@ -3,9 +3,9 @@
 use tickpath_clock::Wait;
 
 use super::gain::Gain;
-use super::pair::{Flavour, MESSAGE_BYTES, Receive, Way};
-use super::settings::{Client, Subject};
-use super::traffic::Traffic;
+use super::pair::{Flavour, MESSAGE_BYTES, MessagePath, ReceiveMode};
+use super::settings::{ExplainSubject, ExplainedClient};
+use super::traffic::ScriptTraffic;
 use tickpath_lab_result::short_name;
 use tickpath_lab_tools::redis::Persistence;
 use tickpath_lab_tools::scripts::Library;
@@ -17,36 +17,36 @@ const NATS: &str = "TICKPATH_NATS";
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Trial {
     pub gain: Gain,
-    pub base: Side,
-    pub change: Side,
+    pub base: TrialSide,
+    pub change: TrialSide,
 }
 
 /// One of the two sides that take turns.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Side {
+pub(super) enum TrialSide {
     /// A new process for each message.
     Cold(Flavour),
     /// redis-py, or the package in its place, with open connections.
-    Pair(Setup),
+    Pair(PairSetup),
     /// Our own bus over Redis.
-    Bus(Place),
+    Bus(ServerPlacement),
     /// Our own bus over the server of this URL, or the log, with a reader that waits in this way.
     Other(String, Wait),
 }
 
 /// Use of redis-py, or of the package in its place, and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Setup {
-    pub place: Place,
+pub(super) struct PairSetup {
+    pub placement: ServerPlacement,
     pub library: Library,
     pub interpreter: Interpreter,
     pub flavour: Flavour,
-    pub way: Way,
-    pub receive: Receive,
+    pub path: MessagePath,
+    pub receive: ReceiveMode,
     /// Bytes of a message.
     pub size: usize,
     pub hiredis: bool,
-    pub cores: Cores,
+    pub cores: CorePlacement,
 }
 
 /// Python of both ends.
@@ -60,7 +60,7 @@ pub(super) enum Interpreter {
 
 /// Server, and the way to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ServerPlacement {
     /// The server under test.
     Target,
     /// A scratch server.
@@ -75,7 +75,7 @@ pub(super) enum Place {
 
 /// Cores of publisher and subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cores {
+pub(super) enum CorePlacement {
     Any,
     One,
     Apart,
@@ -87,87 +87,92 @@ pub(super) enum Cores {
 /// change does not apply to this client.
 pub(super) fn trial(
     gain: Gain,
-    subject: &Subject,
+    subject: &ExplainSubject,
     ours: bool,
-    traffic: Option<&Traffic>,
+    traffic: Option<&ScriptTraffic>,
 ) -> Result<Trial, Option<String>> {
-    let usual = if ours { Place::Target } else { Place::Scratch(Persistence::Rdb) };
+    let usual = if ours { ServerPlacement::Target } else { ServerPlacement::Scratch(Persistence::Rdb) };
     let flavour = match subject {
-        Subject::Bus(url) => return trial_of_url(gain, url),
-        Subject::Client(Client::Rust) => return trial_of_bus(gain, usual),
-        Subject::Client(Client::RedisPyAsyncio) => Flavour::Asyncio,
+        ExplainSubject::Bus(url) => return trial_of_url(gain, url),
+        ExplainSubject::Client(ExplainedClient::Rust) => return trial_of_bus(gain, usual),
+        ExplainSubject::Client(ExplainedClient::RedisPyAsyncio) => Flavour::Asyncio,
         _ => Flavour::Blocking,
     };
-    let way = traffic.map_or(Way::Channel, Traffic::way);
-    let base = Setup {
-        place: Place::Target,
+    let way = traffic.map_or(MessagePath::Channel, ScriptTraffic::message_path);
+    let base = PairSetup {
+        placement: ServerPlacement::Target,
         library: Library::RedisPy,
         interpreter: Interpreter::Prepared,
         flavour,
-        way,
-        receive: Receive::Listen,
+        path: way,
+        receive: ReceiveMode::Listen,
         size: MESSAGE_BYTES,
         hiredis: false,
-        cores: Cores::Any,
+        cores: CorePlacement::Any,
     };
-    let scratch = Setup { place: usual, ..base };
-    let stored = |persistence| Setup { place: Place::Scratch(persistence), ..base };
-    let apart = Side::Pair(Setup { cores: Cores::Apart, ..base });
+    let scratch = PairSetup { placement: usual, ..base };
+    let stored = |persistence| PairSetup { placement: ServerPlacement::Scratch(persistence), ..base };
+    let apart = TrialSide::Pair(PairSetup { cores: CorePlacement::Apart, ..base });
     let (base, change) = match gain {
         // The other side of these trials publishes, and does not push.
         Gain::WarmConnection | Gain::Listen | Gain::NoSleep | Gain::Rust | Gain::Nats | Gain::Log
-            if way == Way::Queue =>
+            if way == MessagePath::Queue =>
         {
             return Err(None);
         }
-        Gain::WarmConnection => (Side::Cold(flavour), Side::Pair(base)),
+        Gain::WarmConnection => (TrialSide::Cold(flavour), TrialSide::Pair(base)),
         Gain::Listen | Gain::NoSleep if flavour != Flavour::Blocking => return Err(None),
-        Gain::Listen => (Side::Pair(Setup { receive: Receive::Spin, ..base }), Side::Pair(base)),
-        Gain::NoSleep => (Side::Pair(Setup { receive: Receive::Sleep, ..base }), Side::Pair(base)),
-        Gain::Hiredis => (Side::Pair(base), Side::Pair(Setup { hiredis: true, ..base })),
+        Gain::Listen => (TrialSide::Pair(PairSetup { receive: ReceiveMode::Spin, ..base }), TrialSide::Pair(base)),
+        Gain::NoSleep => (TrialSide::Pair(PairSetup { receive: ReceiveMode::Sleep, ..base }), TrialSide::Pair(base)),
+        Gain::Hiredis => (TrialSide::Pair(base), TrialSide::Pair(PairSetup { hiredis: true, ..base })),
         Gain::Uvloop => {
-            let asyncio = Setup { flavour: Flavour::Asyncio, ..base };
-            (Side::Pair(asyncio), Side::Pair(Setup { flavour: Flavour::Uvloop, ..base }))
+            let asyncio = PairSetup { flavour: Flavour::Asyncio, ..base };
+            (TrialSide::Pair(asyncio), TrialSide::Pair(PairSetup { flavour: Flavour::Uvloop, ..base }))
         }
-        Gain::UnixSocket => (Side::Pair(scratch), Side::Pair(Setup { place: Place::UnixSocket, ..base })),
-        Gain::NoPersistence => (Side::Pair(scratch), Side::Pair(stored(Persistence::None))),
-        Gain::AofEverySecond => (Side::Pair(scratch), Side::Pair(stored(Persistence::AofEverySecond))),
-        Gain::AofAlways => (Side::Pair(scratch), Side::Pair(stored(Persistence::AofAlways))),
-        Gain::OneCore => {
-            (Side::Pair(scratch), Side::Pair(Setup { place: Place::FirstCore, cores: Cores::One, ..base }))
+        Gain::UnixSocket => {
+            (TrialSide::Pair(scratch), TrialSide::Pair(PairSetup { placement: ServerPlacement::UnixSocket, ..base }))
         }
-        Gain::CoresApart => (Side::Pair(scratch), Side::Pair(Setup { cores: Cores::Apart, ..scratch })),
+        Gain::NoPersistence => (TrialSide::Pair(scratch), TrialSide::Pair(stored(Persistence::None))),
+        Gain::AofEverySecond => (TrialSide::Pair(scratch), TrialSide::Pair(stored(Persistence::AofEverySecond))),
+        Gain::AofAlways => (TrialSide::Pair(scratch), TrialSide::Pair(stored(Persistence::AofAlways))),
+        Gain::OneCore => (
+            TrialSide::Pair(scratch),
+            TrialSide::Pair(PairSetup { placement: ServerPlacement::FirstCore, cores: CorePlacement::One, ..base }),
+        ),
+        Gain::CoresApart => {
+            (TrialSide::Pair(scratch), TrialSide::Pair(PairSetup { cores: CorePlacement::Apart, ..scratch }))
+        }
         Gain::ImportTickpath => {
-            let theirs = Setup { interpreter: Interpreter::WithBoth, ..base };
-            let theirs = traffic.map_or(theirs, |traffic| as_seen(theirs, traffic));
-            (Side::Pair(theirs), Side::Pair(over_the_log(theirs)))
+            let theirs = PairSetup { interpreter: Interpreter::WithBoth, ..base };
+            let theirs = traffic.map_or(theirs, |traffic| as_observed(theirs, traffic));
+            (TrialSide::Pair(theirs), TrialSide::Pair(over_the_log(theirs)))
         }
         // Our own processes are pinned, and so is their base.
-        Gain::Rust => (apart, Side::Bus(Place::Target)),
+        Gain::Rust => (apart, TrialSide::Bus(ServerPlacement::Target)),
         // Leaving Redis and leaving Python are separate changes.
-        Gain::Nats => (Side::Bus(Place::Target), nats()?),
-        Gain::Log => (Side::Bus(Place::Target), log()),
+        Gain::Nats => (TrialSide::Bus(ServerPlacement::Target), nats()?),
+        Gain::Log => (TrialSide::Bus(ServerPlacement::Target), log()),
         Gain::BusyReader => return Err(None),
     };
     Ok(Trial { gain, base, change })
 }
 
 /// Returns the setup as scripts were observed to use redis-py.
-fn as_seen(setup: Setup, traffic: &Traffic) -> Setup {
-    let &Traffic { flavour, receive, size, hiredis, .. } = traffic;
-    Setup { flavour, receive, size, hiredis, ..setup }
+fn as_observed(setup: PairSetup, traffic: &ScriptTraffic) -> PairSetup {
+    let &ScriptTraffic { flavour, receive, size, hiredis, .. } = traffic;
+    PairSetup { flavour, receive, size, hiredis, ..setup }
 }
 
 /// Returns the same setup with the package `tickpath`, which replaces the server by the log.
-fn over_the_log(setup: Setup) -> Setup {
-    Setup { place: Place::SharedMemory, library: Library::Tickpath, ..setup }
+fn over_the_log(setup: PairSetup) -> PairSetup {
+    PairSetup { placement: ServerPlacement::SharedMemory, library: Library::Tickpath, ..setup }
 }
 
 /// Returns a trial of our own bus over another server, or over the log.
 fn trial_of_url(gain: Gain, url: &str) -> Result<Trial, Option<String>> {
-    let base = Side::Other(url.to_owned(), Wait::Block);
+    let base = TrialSide::Other(url.to_owned(), Wait::Block);
     let change = match gain {
-        Gain::BusyReader => Side::Other(url.to_owned(), Wait::Busy),
+        Gain::BusyReader => TrialSide::Other(url.to_owned(), Wait::Busy),
         Gain::Nats if short_name(url) != "nats" => nats()?,
         Gain::Log if short_name(url) != "log" => log(),
         _ => return Err(None),
@@ -175,16 +180,16 @@ fn trial_of_url(gain: Gain, url: &str) -> Result<Trial, Option<String>> {
     Ok(Trial { gain, base, change })
 }
 
-fn trial_of_bus(gain: Gain, usual: Place) -> Result<Trial, Option<String>> {
-    let scratch = Side::Bus(usual);
-    let stored = |persistence| Side::Bus(Place::Scratch(persistence));
+fn trial_of_bus(gain: Gain, usual: ServerPlacement) -> Result<Trial, Option<String>> {
+    let scratch = TrialSide::Bus(usual);
+    let stored = |persistence| TrialSide::Bus(ServerPlacement::Scratch(persistence));
     let (base, change) = match gain {
-        Gain::UnixSocket => (scratch, Side::Bus(Place::UnixSocket)),
+        Gain::UnixSocket => (scratch, TrialSide::Bus(ServerPlacement::UnixSocket)),
         Gain::NoPersistence => (scratch, stored(Persistence::None)),
         Gain::AofEverySecond => (scratch, stored(Persistence::AofEverySecond)),
         Gain::AofAlways => (scratch, stored(Persistence::AofAlways)),
-        Gain::Nats => (Side::Bus(Place::Target), nats()?),
-        Gain::Log => (Side::Bus(Place::Target), log()),
+        Gain::Nats => (TrialSide::Bus(ServerPlacement::Target), nats()?),
+        Gain::Log => (TrialSide::Bus(ServerPlacement::Target), log()),
         Gain::WarmConnection
         | Gain::Listen
         | Gain::NoSleep
@@ -199,18 +204,18 @@ fn trial_of_bus(gain: Gain, usual: Place) -> Result<Trial, Option<String>> {
     Ok(Trial { gain, base, change })
 }
 
-fn log() -> Side {
-    Side::Other("shm://".to_owned(), Wait::Block)
+fn log() -> TrialSide {
+    TrialSide::Other("shm://".to_owned(), Wait::Block)
 }
 
-fn nats() -> Result<Side, Option<String>> {
+fn nats() -> Result<TrialSide, Option<String>> {
     let url = std::env::var(NATS).map_err(|_| {
         Some(format!("{NATS} is not set; start a server with `scripts/brokers run -- COMMAND`, or name one in it"))
     })?;
-    Ok(Side::Other(url, Wait::Block))
+    Ok(TrialSide::Other(url, Wait::Block))
 }
 
-impl Side {
+impl TrialSide {
     /// Returns the words for a reader of the result.
     pub fn text(&self) -> String {
         match self {
@@ -223,7 +228,7 @@ impl Side {
     }
 }
 
-impl Setup {
+impl PairSetup {
     fn text(&self) -> String {
         let parser = match (self.library, self.hiredis) {
             (Library::Tickpath, _) => None,
@@ -231,12 +236,12 @@ impl Setup {
             (Library::RedisPy, false) => Some("without hiredis"),
         };
         let cores = match self.cores {
-            Cores::Any => "any core",
-            Cores::One => "all on one core",
-            Cores::Apart => "publisher and subscriber pinned apart",
+            CorePlacement::Any => "any core",
+            CorePlacement::One => "all on one core",
+            CorePlacement::Apart => "publisher and subscriber pinned apart",
         };
         let python = (self.interpreter == Interpreter::WithBoth).then_some("a Python that has both packages");
-        let parts = [Some(self.client()), Some(self.waits()), parser, Some(self.place.text()), Some(cores), python];
+        let parts = [Some(self.client()), Some(self.waits()), parser, Some(self.placement.text()), Some(cores), python];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
@@ -250,18 +255,18 @@ impl Setup {
     }
 
     fn waits(&self) -> &'static str {
-        match (self.library, self.way, self.receive) {
-            (Library::RedisPy, Way::Queue, _) => "rpush and blpop",
-            (Library::RedisPy, Way::Channel, receive) => receive.name(),
-            (Library::Tickpath, Way::Queue, _) => "a queue, iterated",
-            (Library::Tickpath, Way::Channel, Receive::Listen) => "iterated",
-            (Library::Tickpath, Way::Channel, Receive::Spin) => "spin on poll",
-            (Library::Tickpath, Way::Channel, Receive::Sleep) => "poll, sleep 1 ms",
+        match (self.library, self.path, self.receive) {
+            (Library::RedisPy, MessagePath::Queue, _) => "rpush and blpop",
+            (Library::RedisPy, MessagePath::Channel, receive) => receive.name(),
+            (Library::Tickpath, MessagePath::Queue, _) => "a queue, iterated",
+            (Library::Tickpath, MessagePath::Channel, ReceiveMode::Listen) => "iterated",
+            (Library::Tickpath, MessagePath::Channel, ReceiveMode::Spin) => "spin on poll",
+            (Library::Tickpath, MessagePath::Channel, ReceiveMode::Sleep) => "poll, sleep 1 ms",
         }
     }
 }
 
-impl Place {
+impl ServerPlacement {
     fn text(self) -> &'static str {
         match self {
             Self::Target => "the server under test",
@@ -292,13 +297,13 @@ mod tests {
     use super::*;
 
     /// Returns the number of differences between two setups.
-    fn differences(a: &Setup, b: &Setup) -> usize {
+    fn differences(a: &PairSetup, b: &PairSetup) -> usize {
         let differ = [
-            a.place != b.place,
+            a.placement != b.placement,
             a.library != b.library,
             a.interpreter != b.interpreter,
             a.flavour != b.flavour,
-            a.way != b.way,
+            a.path != b.path,
             a.receive != b.receive,
             a.size != b.size,
             a.hiredis != b.hiredis,
@@ -308,16 +313,17 @@ mod tests {
     }
 
     /// Returns traffic of scripts that wait in this way, and send by this command.
-    fn traffic(sends: &str, flavour: Flavour, receive: Receive) -> Traffic {
+    fn traffic(sends: &str, flavour: Flavour, receive: ReceiveMode) -> ScriptTraffic {
         let (sends, program) = (sends.to_owned(), None);
-        Traffic { sends, flavour, receive, hiredis: true, size: 200, count: 50, per_s: Some(80.0), program }
+        ScriptTraffic { sends, flavour, receive, hiredis: true, size: 200, count: 50, per_s: Some(80.0), program }
     }
 
     #[test]
     fn a_change_differs_from_its_base_in_one_thing() {
-        let subjects = [Client::RedisPy, Client::RedisPyAsyncio, Client::Rust].map(Subject::Client);
-        let buses = ["shm://", "nats://h:1", "nats://h:1?jetstream"].map(|url| Subject::Bus(url.to_owned()));
-        for subject in subjects.iter().chain(&buses).chain([&Subject::OnePublishPerProcess]) {
+        let subjects = [ExplainedClient::RedisPy, ExplainedClient::RedisPyAsyncio, ExplainedClient::Rust]
+            .map(ExplainSubject::Client);
+        let buses = ["shm://", "nats://h:1", "nats://h:1?jetstream"].map(|url| ExplainSubject::Bus(url.to_owned()));
+        for subject in subjects.iter().chain(&buses).chain([&ExplainSubject::OnePublishPerProcess]) {
             for (gain, _) in GAINS {
                 for ours in [true, false] {
                     let Ok(trial) = trial(gain, subject, ours, None) else { continue };
@@ -325,19 +331,28 @@ mod tests {
                     assert_ne!(trial.base.text(), trial.change.text(), "{gain} of {subject:?}");
                     match (&trial.base, &trial.change) {
                         // The server moves to the core that both clients share.
-                        (Side::Pair(a), Side::Pair(b)) if gain == Gain::OneCore => assert_eq!(differences(a, b), 2),
+                        (TrialSide::Pair(a), TrialSide::Pair(b)) if gain == Gain::OneCore => {
+                            assert_eq!(differences(a, b), 2)
+                        }
                         // The import change replaces the server as well.
-                        (Side::Pair(a), Side::Pair(b)) if gain == Gain::ImportTickpath => {
+                        (TrialSide::Pair(a), TrialSide::Pair(b)) if gain == Gain::ImportTickpath => {
                             assert_eq!(differences(a, b), 2);
-                            assert_eq!((a.place, b.place), (Place::Target, Place::SharedMemory));
+                            assert_eq!(
+                                (a.placement, b.placement),
+                                (ServerPlacement::Target, ServerPlacement::SharedMemory)
+                            );
                             assert_eq!((a.library, b.library), (Library::RedisPy, Library::Tickpath));
                         }
-                        (Side::Pair(a), Side::Pair(b)) => assert_eq!(differences(a, b), 1, "{gain} of {subject:?}"),
-                        // The Rust change keeps the server, and server changes keep the client.
-                        (Side::Pair(a), Side::Bus(place)) => {
-                            assert_eq!((gain, a.place, a.receive), (Gain::Rust, *place, Receive::Listen));
+                        (TrialSide::Pair(a), TrialSide::Pair(b)) => {
+                            assert_eq!(differences(a, b), 1, "{gain} of {subject:?}")
                         }
-                        (Side::Pair(_), Side::Other(..)) => panic!("{gain} of {subject:?} changes client and server"),
+                        // The Rust change keeps the server, and server changes keep the client.
+                        (TrialSide::Pair(a), TrialSide::Bus(place)) => {
+                            assert_eq!((gain, a.placement, a.receive), (Gain::Rust, *place, ReceiveMode::Listen));
+                        }
+                        (TrialSide::Pair(_), TrialSide::Other(..)) => {
+                            panic!("{gain} of {subject:?} changes client and server")
+                        }
                         _ => {}
                     }
                 }
@@ -347,31 +362,35 @@ mod tests {
 
     #[test]
     fn an_import_is_changed_in_scripts_that_wait_as_those_that_were_seen() {
-        let subject = Subject::Scripts { command: vec!["p.py".to_owned()], companion: None };
+        let subject = ExplainSubject::Scripts { command: vec!["p.py".to_owned()], companion: None };
         for (sends, flavour, receive, words) in [
-            ("publish", Flavour::Blocking, Receive::Listen, "tickpath, iterated, shared memory, any core"),
-            ("publish", Flavour::Blocking, Receive::Spin, "tickpath, spin on poll, shared memory"),
-            ("publish", Flavour::Blocking, Receive::Sleep, "tickpath, poll, sleep 1 ms, shared memory"),
-            ("publish", Flavour::Uvloop, Receive::Listen, "tickpath on uvloop, iterated, shared memory"),
-            ("rpush", Flavour::Asyncio, Receive::Listen, "tickpath on asyncio, a queue, iterated, shared memory"),
+            ("publish", Flavour::Blocking, ReceiveMode::Listen, "tickpath, iterated, shared memory, any core"),
+            ("publish", Flavour::Blocking, ReceiveMode::Spin, "tickpath, spin on poll, shared memory"),
+            ("publish", Flavour::Blocking, ReceiveMode::Sleep, "tickpath, poll, sleep 1 ms, shared memory"),
+            ("publish", Flavour::Uvloop, ReceiveMode::Listen, "tickpath on uvloop, iterated, shared memory"),
+            ("rpush", Flavour::Asyncio, ReceiveMode::Listen, "tickpath on asyncio, a queue, iterated, shared memory"),
         ] {
             let traffic = traffic(sends, flavour, receive);
             let trial = trial(Gain::ImportTickpath, &subject, true, Some(&traffic)).unwrap();
-            let (Side::Pair(base), Side::Pair(change)) = (&trial.base, &trial.change) else { panic!("{trial:?}") };
+            let (TrialSide::Pair(base), TrialSide::Pair(change)) = (&trial.base, &trial.change) else {
+                panic!("{trial:?}")
+            };
             assert_eq!((base.flavour, base.receive, base.size, base.hiredis), (flavour, receive, 200, true));
-            assert_eq!((base.way, differences(base, change)), (traffic.way(), 2));
+            assert_eq!((base.path, differences(base, change)), (traffic.message_path(), 2));
             assert!(change.text().starts_with(words), "{}", change.text());
         }
     }
 
     #[test]
     fn scripts_that_push_are_compared_with_what_pushes() {
-        let subject = Subject::Scripts { command: vec!["p.py".to_owned()], companion: None };
-        let traffic = traffic("lpush", Flavour::Blocking, Receive::Listen);
+        let subject = ExplainSubject::Scripts { command: vec!["p.py".to_owned()], companion: None };
+        let traffic = traffic("lpush", Flavour::Blocking, ReceiveMode::Listen);
         let mut tried = 0;
         for trial in GAINS.iter().filter_map(|(gain, _)| trial(*gain, &subject, true, Some(&traffic)).ok()) {
-            let (Side::Pair(base), Side::Pair(change)) = (&trial.base, &trial.change) else { panic!("{trial:?}") };
-            assert_eq!([base.way, change.way], [Way::Queue; 2], "{trial:?}");
+            let (TrialSide::Pair(base), TrialSide::Pair(change)) = (&trial.base, &trial.change) else {
+                panic!("{trial:?}")
+            };
+            assert_eq!([base.path, change.path], [MessagePath::Queue; 2], "{trial:?}");
             tried += 1;
         }
         assert_eq!(tried, 9);

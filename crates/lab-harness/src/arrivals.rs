@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use tickpath_lab_result::Params;
 
-use crate::random::Random;
+use crate::random::SeededRandom;
 
 /// Distribution of the intended times of a run's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Arrivals {
+pub enum ArrivalProcess {
     /// Equal intervals.
     Steady,
     /// Exponential intervals, as of independent senders. The same seed gives the same times on every machine.
@@ -17,7 +17,7 @@ pub enum Arrivals {
     },
 }
 
-impl Arrivals {
+impl ArrivalProcess {
     /// Adds the distribution to a run's parameters, unless it is the default.
     pub fn describe(self, params: &mut Params) {
         if let Self::Poisson { seed } = self {
@@ -30,7 +30,7 @@ impl Arrivals {
     pub fn times_ns(self, rate_per_s: f64) -> impl Iterator<Item = u64> {
         let mut random = match self {
             Self::Steady => None,
-            Self::Poisson { seed } => Some(Random::new(seed)),
+            Self::Poisson { seed } => Some(SeededRandom::new(seed)),
         };
         let mut due_ns = 0.0;
         (0u64..).map(move |number| match &mut random {
@@ -47,7 +47,7 @@ impl Arrivals {
 }
 
 /// Draws an exponential interval with mean one.
-fn exponential(random: &mut Random) -> f64 {
+fn exponential(random: &mut SeededRandom) -> f64 {
     // 53 bits make a number from zero to below one, so one minus that number has a logarithm.
     let share = (random.draw() >> 11) as f64 / (1u64 << 53) as f64;
     -(1.0 - share).ln()

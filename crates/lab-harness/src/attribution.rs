@@ -1,6 +1,6 @@
 //! The host's share of a run's tail latency, from the kernel's account of a watched thread.
 
-use tickpath_clock::{Calibration, Cause, CpuQuota, Gap};
+use tickpath_clock::{Calibration, CpuQuota, GapCause, SchedulingGap};
 use tickpath_lab_result::Run;
 
 use crate::host::IDLE_NS;
@@ -8,63 +8,69 @@ use crate::host::IDLE_NS;
 /// Returns the gaps of a thread, with a stop attributed to the host as far as all other watched threads were stopped
 /// too. A stop of one process alone, for instance a server, stalls the path; without other watched threads the
 /// stop stays a stop.
-pub fn with_whole_stops(own: &[Gap], others: &[&[Gap]]) -> Vec<Gap> {
-    own.iter().flat_map(|gap| if gap.cause == Cause::Stopped { split(*gap, others) } else { vec![*gap] }).collect()
+pub fn attribute_common_stops(own: &[SchedulingGap], others: &[&[SchedulingGap]]) -> Vec<SchedulingGap> {
+    own.iter()
+        .flat_map(|gap| if gap.cause == GapCause::Stopped { split_stop(*gap, others) } else { vec![*gap] })
+        .collect()
 }
 
 /// Splits a stop into the host's parts, in which all other threads were stopped too, and the remaining parts.
-fn split(stop: Gap, others: &[&[Gap]]) -> Vec<Gap> {
+fn split_stop(stop: SchedulingGap, others: &[&[SchedulingGap]]) -> Vec<SchedulingGap> {
     let mut whole = if others.is_empty() { Vec::new() } else { vec![stop] };
     for gaps in others {
-        let stops = || gaps.iter().filter(|gap| gap.cause == Cause::Stopped);
-        let shared = |part: Gap| {
-            stops().map(move |other| Gap { from: part.from.max(other.from), to: part.to.min(other.to), ..part })
+        let stops = || gaps.iter().filter(|gap| gap.cause == GapCause::Stopped);
+        let shared = |part: SchedulingGap| {
+            stops().map(move |other| SchedulingGap {
+                from: part.from.max(other.from),
+                to: part.to.min(other.to),
+                ..part
+            })
         };
         whole = whole.into_iter().flat_map(shared).filter(|part| part.from < part.to).collect();
     }
     let mut parts = Vec::new();
     let mut from = stop.from;
     for part in whole {
-        parts.push(Gap { from, to: part.from, ..stop });
-        parts.push(Gap { cause: Cause::Host, ..part });
+        parts.push(SchedulingGap { from, to: part.from, ..stop });
+        parts.push(SchedulingGap { cause: GapCause::Host, ..part });
         from = part.to;
     }
-    parts.push(Gap { from, ..stop });
+    parts.push(SchedulingGap { from, ..stop });
     parts.retain(|part| part.from < part.to);
     parts
 }
 
 /// Clips gaps to the time between two stamps, because a thread also waits before and after its run.
-pub fn within(gaps: &[Gap], from: u64, to: u64) -> Vec<Gap> {
-    let cut = gaps.iter().map(|gap| Gap { from: gap.from.max(from), to: gap.to.min(to), ..*gap });
+pub fn clip_gaps(gaps: &[SchedulingGap], from: u64, to: u64) -> Vec<SchedulingGap> {
+    let cut = gaps.iter().map(|gap| SchedulingGap { from: gap.from.max(from), to: gap.to.min(to), ..*gap });
     cut.filter(|gap| gap.from < gap.to).collect()
 }
 
 /// Returns the total time that a thread did not run for one cause, in nanoseconds.
-pub fn stood_still_ns(gaps: &[Gap], cause: Cause, calibration: &Calibration) -> u64 {
+pub fn stalled_ns(gaps: &[SchedulingGap], cause: GapCause, calibration: &Calibration) -> u64 {
     let of_cause = gaps.iter().filter(|gap| gap.cause == cause);
     of_cause.map(|gap| calibration.ns_between(gap.from, gap.to).unsigned_abs()).sum()
 }
 
-/// Adds notes of a thread's gaps with other causes than the host. `gaps` come from [`with_whole_stops`] if the run has
+/// Adds notes of a thread's gaps with other causes than the host. `gaps` come from [`attribute_common_stops`] if the run has
 /// other watched threads.
-pub fn tell_standstills(run: &mut Run, who: &str, gaps: &[Gap], took_ns: u64, calibration: &Calibration) {
+pub fn note_stalls(run: &mut Run, who: &str, gaps: &[SchedulingGap], took_ns: u64, calibration: &Calibration) {
     /// Min share of a run that is reported; a smaller one moves no percentile up to the 99.9th.
-    const LEAST: f64 = 0.001;
+    const MIN_SHARE: f64 = 0.001;
     let others = match CpuQuota::here() {
         Some(_) => "its CPU quota was used up, or other processes of this machine had its CPU",
         None => "other processes of this machine, a server of the run among them perhaps, had its CPU",
     };
     let told = [
-        (Cause::Preempted, others),
-        (Cause::Stopped, "its process was stopped, and the whole run is not known to have been"),
-        (Cause::Own, "it slept where it was to spin"),
-        (Cause::Untold, "why, the kernel did not tell"),
+        (GapCause::Preempted, others),
+        (GapCause::Stopped, "its process was stopped, and the whole run is not known to have been"),
+        (GapCause::Voluntary, "it slept where it was to spin"),
+        (GapCause::Unknown, "why, the kernel did not tell"),
     ];
     for (cause, why) in told {
-        let ns = stood_still_ns(gaps, cause, calibration);
+        let ns = stalled_ns(gaps, cause, calibration);
         let share = ns as f64 / took_ns.max(1) as f64;
-        if share >= LEAST {
+        if share >= MIN_SHARE {
             run.notes.push(format!(
                 "the {who} stood still for {:.2} ms, {:.1} % of the run, and it is not known to be the host's: {why}; it is \
                  in all figures",
@@ -76,14 +82,14 @@ pub fn tell_standstills(run: &mut Run, who: &str, gaps: &[Gap], took_ns: u64, ca
 }
 
 /// Drops the host's share of the tail if the host had more than twice the gaps of its idle floor.
-pub fn void_attribution(run: &mut Run, idle: &[Gap], gaps: &[Gap], seconds: f64) {
+pub fn void_attribution(run: &mut Run, idle: &[SchedulingGap], gaps: &[SchedulingGap], seconds: f64) {
     /// Max number of gaps that is too small for a rate.
-    const LEAST: usize = 20;
-    let of_host = |gaps: &[Gap]| gaps.iter().filter(|gap| gap.cause == Cause::Host).count();
+    const MAX_UNRATED_GAPS: usize = 20;
+    let of_host = |gaps: &[SchedulingGap]| gaps.iter().filter(|gap| gap.cause == GapCause::Host).count();
     let (idle, gaps) = (of_host(idle), of_host(gaps));
     let floor = idle.max(1) as f64 / (IDLE_NS as f64 / 1e9);
     let rate = gaps as f64 / seconds.max(1e-3);
-    if gaps > LEAST && rate > 2.0 * floor {
+    if gaps > MAX_UNRATED_GAPS && rate > 2.0 * floor {
         drop_attribution(run);
         run.notes.push(format!(
             "host gaps came {rate:.0} times a second, more than twice the idle floor of {floor:.0}: what the host took of \

@@ -17,11 +17,11 @@ use serde::de::DeserializeOwned;
 
 use crate::LabError;
 use crate::interruption::interruption;
-use crate::parent::{Parent, Said};
-use crate::role::{self, Playable, Role};
+use crate::parent::{ChildMessage, Parent};
+use crate::role::{self, ProcessRole, RoleEntry};
 
 /// Timeout in seconds for a child to get ready, or to answer beyond the expected time.
-const ANSWER_SECONDS: u64 = 60;
+const ANSWER_TIMEOUT_S: u64 = 60;
 
 /// Spawned process of a role, or a thread in its place.
 pub struct Child {
@@ -30,29 +30,29 @@ pub struct Child {
     lines: Receiver<String>,
     role: &'static str,
     /// Whether the child was spawned after a Ctrl-C, to finish the run, and so is not stopped by that Ctrl-C.
-    is_of_the_end: bool,
+    is_cleanup: bool,
 }
 
 impl Child {
-    pub(crate) fn spawn<R: Role>(program: &Path, role: &R) -> Result<Self, LabError> {
+    pub(crate) fn spawn<R: ProcessRole>(program: &Path, role: &R) -> Result<Self, LabError> {
         let mut command = Command::new(program);
-        command.arg("child").arg(std::process::id().to_string()).env(role::VARIABLE, role::given(role));
+        command.arg("child").arg(std::process::id().to_string()).env(role::VARIABLE, role::role_message(role));
         // A process group of its own, so that a Ctrl-C reaches the parent alone, which stops its children.
         command.stderr(Stdio::inherit()).process_group(0);
         Self::of(command, R::NAME)
     }
 
     /// Plays a role in a thread of this process.
-    pub(crate) fn thread<R: Role>(role: &R) -> Result<Self, LabError> {
+    pub(crate) fn thread<R: ProcessRole>(role: &R) -> Result<Self, LabError> {
         let pipe = || std::io::pipe().map_err(|e| LabError::Failed(format!("no pipe can be made: {e}")));
         let ((input, stdin), (stdout, out)) = (pipe()?, pipe()?);
-        let (given, playable) = (role::given(role), Playable::of::<R>());
+        let (given, playable) = (role::role_message(role), RoleEntry::of::<R>());
         std::thread::spawn(move || {
             let parent = Parent::over(BufReader::new(input), out);
             // The pipe reports its error to the parent.
-            let _ = role::play_given(&given, [&playable], &parent);
+            let _ = role::run_role(&given, [&playable], &parent);
         });
-        Self::hearing(None, Some(Box::new(stdin)), stdout, R::NAME)
+        Self::connect(None, Some(Box::new(stdin)), stdout, R::NAME)
     }
 
     /// Spawns any program with the protocol of our own children; `role` is its name in errors.
@@ -62,11 +62,11 @@ impl Child {
         let mut process = command.spawn().map_err(|e| LabError::file(&program, e))?;
         let stdin = process.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write + Send>);
         let stdout = process.stdout.take().expect("piped");
-        Self::hearing(Some(process), stdin, stdout, role)
+        Self::connect(Some(process), stdin, stdout, role)
     }
 
     /// Waits until a child on these pipes is ready.
-    fn hearing(
+    fn connect(
         process: Option<std::process::Child>,
         stdin: Option<Box<dyn Write + Send>>,
         stdout: impl Read + Send + 'static,
@@ -76,11 +76,11 @@ impl Child {
         let stdout = BufReader::new(stdout);
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
         let is_of_the_end = interruption().load(Ordering::Relaxed);
-        let mut child = Self { process, stdin, lines, role, is_of_the_end };
-        match child.hear::<()>(ANSWER_SECONDS)? {
-            Said::Ready => Ok(child),
-            Said::Result(()) => Err(child.failed("it gave a result before it was ready".to_owned())),
-            Said::Error(what) => Err(child.failed(what)),
+        let mut child = Self { process, stdin, lines, role, is_cleanup: is_of_the_end };
+        match child.receive::<()>(ANSWER_TIMEOUT_S)? {
+            ChildMessage::Ready => Ok(child),
+            ChildMessage::Result(()) => Err(child.failed("it gave a result before it was ready".to_owned())),
+            ChildMessage::Error(what) => Err(child.failed(what)),
         }
     }
 
@@ -90,17 +90,17 @@ impl Child {
     }
 
     /// Sends a line to the child.
-    pub fn tell(&mut self, line: &str) -> Result<(), LabError> {
+    pub fn send(&mut self, line: &str) -> Result<(), LabError> {
         let result = self.stdin.as_mut().map_or(Ok(()), |stdin| writeln!(stdin, "{line}"));
         result.map_err(|e| self.failed(e.to_string()))
     }
 
     /// Waits for the child's next result, at most `seconds` and a minute more.
     pub fn result<T: DeserializeOwned>(&mut self, seconds: f64) -> Result<T, LabError> {
-        match self.hear(seconds as u64 + ANSWER_SECONDS)? {
-            Said::Result(result) => Ok(result),
-            Said::Ready => Err(self.failed("it said 'ready' twice".to_owned())),
-            Said::Error(what) => Err(self.failed(what)),
+        match self.receive(seconds as u64 + ANSWER_TIMEOUT_S)? {
+            ChildMessage::Result(result) => Ok(result),
+            ChildMessage::Ready => Err(self.failed("it said 'ready' twice".to_owned())),
+            ChildMessage::Error(what) => Err(self.failed(what)),
         }
     }
 
@@ -119,7 +119,7 @@ impl Child {
         }
     }
 
-    fn hear<T: DeserializeOwned>(&mut self, seconds: u64) -> Result<Said<T>, LabError> {
+    fn receive<T: DeserializeOwned>(&mut self, seconds: u64) -> Result<ChildMessage<T>, LabError> {
         match self.next_line(seconds) {
             Ok(line) => serde_json::from_str(&line).map_err(|e| self.failed(format!("it said '{line}' ({e})"))),
             Err(RecvTimeoutError::Timeout) => Err(LabError::Silent { role: self.role.to_owned(), seconds }),
@@ -135,14 +135,14 @@ impl Child {
 
     /// Waits for the child's next line. After a Ctrl-C it stops the child, which then returns its result so far.
     fn next_line(&mut self, seconds: u64) -> Result<String, RecvTimeoutError> {
-        const LOOK: Duration = Duration::from_millis(100);
+        const CHECK_INTERVAL: Duration = Duration::from_millis(100);
         let mut left = Duration::from_secs(seconds);
         loop {
-            if !self.is_of_the_end && interruption().load(Ordering::Relaxed) {
+            if !self.is_cleanup && interruption().load(Ordering::Relaxed) {
                 drop(self.stdin.take());
             }
-            match self.lines.recv_timeout(left.min(LOOK)) {
-                Err(RecvTimeoutError::Timeout) if left > LOOK => left -= LOOK,
+            match self.lines.recv_timeout(left.min(CHECK_INTERVAL)) {
+                Err(RecvTimeoutError::Timeout) if left > CHECK_INTERVAL => left -= CHECK_INTERVAL,
                 said => return said,
             }
         }

@@ -22,7 +22,7 @@ pub enum LabError {
     Interrupted,
     /// The run broke off; its results until then are kept, and are not valid.
     #[error("{why}")]
-    BrokeOff {
+    Aborted {
         /// Runs until then; the notes of the last run have the reason.
         runs: Vec<Run>,
         /// Reason.
@@ -57,13 +57,13 @@ pub enum LabError {
     Other(Box<dyn std::error::Error + Send + Sync>),
     /// A log could not be opened.
     #[error(transparent)]
-    Open(#[from] tickpath_log::OpenError),
+    Open(#[from] tickpath_log::LogOpenError),
     /// A recording could not be read.
     #[error(transparent)]
     Recording(#[from] tickpath_market::replay::RecordingError),
     /// A pace is not valid.
     #[error(transparent)]
-    Pace(#[from] tickpath_market::replay::PaceError),
+    Pace(#[from] tickpath_market::replay::ReplaySpeedError),
     /// A connection to a transport failed.
     #[error(transparent)]
     Connect(#[from] tickpath_bus::ConnectError),
@@ -90,21 +90,21 @@ impl LabError {
 impl LabError {
     /// Wraps runs of which the last one broke off after `sent` of `count` `things`, and marks that run as not valid.
     /// After a Ctrl-C the reason is the interruption, whatever error the run's processes reported.
-    pub fn broke_off(mut runs: Vec<Run>, sent: u64, count: u64, things: &str, why: String) -> Self {
+    pub fn aborted(mut runs: Vec<Run>, sent: u64, count: u64, things: &str, why: String) -> Self {
         let why = if interruption().load(Ordering::Relaxed) { Self::Interrupted.to_string() } else { why };
         if let Some(run) = runs.last_mut() {
             run.valid = false;
             run.notes.insert(0, format!("it broke off after {sent} of {count} {things}: {why}"));
         }
-        Self::BrokeOff { runs, why }
+        Self::Aborted { runs, why }
     }
 }
 
 /// Adds runs to a result. After a broken-off bench it adds the runs until then, and returns the error.
-pub fn keep(result: &mut ResultFile, runs: Result<Vec<Run>, LabError>) -> Result<(), LabError> {
+pub fn keep_runs(result: &mut ResultFile, runs: Result<Vec<Run>, LabError>) -> Result<(), LabError> {
     match runs {
         Ok(runs) => result.runs.extend(runs),
-        Err(LabError::BrokeOff { runs, why }) => {
+        Err(LabError::Aborted { runs, why }) => {
             result.runs.extend(runs);
             return Err(LabError::Failed(why));
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tickpath_clock::pin_to_cpu;
 
-use crate::{LabError, Parent, Role};
+use crate::{LabError, Parent, ProcessRole};
 
 /// Role that evicts a CPU's caches at each command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub struct EvictorRole {
     pub cpu: usize,
 }
 
-impl Role for EvictorRole {
+impl ProcessRole for EvictorRole {
     const NAME: &'static str = "evictor";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -21,7 +21,7 @@ impl Role for EvictorRole {
         pin_to_cpu(self.cpu)?;
         let mut memory = vec![1u64; WORDS];
         parent.ready();
-        while parent.hear().is_some() {
+        while parent.receive().is_some() {
             for line in memory.chunks_mut(8) {
                 line[0] = line[0].wrapping_mul(3);
             }

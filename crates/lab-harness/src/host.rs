@@ -12,13 +12,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 
-use tickpath_clock::Gap;
-use tickpath_clock::{Calibration, Clock, HostClock, Offset, WakeUps, cpus, pin_to_cpu, relax};
+use tickpath_clock::SchedulingGap;
+use tickpath_clock::{Calibration, Clock, ClockOffset, HostClock, WakeUpSamples, cpus, pin_to_cpu, relax};
 use tickpath_log::SharedWords;
 
 use crate::samples::Samples;
 use crate::{Lab, LabError};
-use crate::{Parent, Role};
+use crate::{Parent, ProcessRole};
 use serde::{Deserialize, Serialize};
 use tickpath_lab_result::histogram;
 use tickpath_lab_result::{Host, Run, Series};
@@ -45,16 +45,16 @@ pub struct Settings {
 const TRIPS: u64 = 16;
 
 /// Timeout of an answer, in seconds, longer than any stall of the host.
-const SILENCE_S: u64 = 30;
+const ANSWER_TIMEOUT_S: u64 = 30;
 
 /// Polls for an answer between two readings of the clock.
-const LOOKS: u32 = 1 << 20;
+const POLLS_PER_CLOCK_READ: u32 = 1 << 20;
 
 /// Number of timings of the cache line.
 const TIMINGS: usize = 20_000;
 
 /// Max duration of the timings, and of the stamped round trips, in nanoseconds.
-const MOST_NS: i64 = 250_000_000;
+const MAX_TIMINGS_NS: i64 = 250_000_000;
 
 /// Number of round trips with stamps of both sides.
 const STAMPED_TRIPS: u64 = 2_000;
@@ -69,12 +69,12 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> 
     lab.step("host: clock, cache line, loopback", 1.5)?;
     let mut host = facts(&lab.clock);
     let before = cpu_times();
-    let transfer = crossing(lab, settings.cpus, TIMINGS)?.map(|crossing| crossing.transfer_ns);
+    let transfer = measure_transfer(lab, settings.cpus, TIMINGS)?.map(|crossing| crossing.transfer_ns);
     let loopback = loopback(lab, settings.cpus)?;
     lab.step("host: spinning", settings.seconds)?;
     let clock = lab.clock;
     let (cpu, seconds) = (settings.cpus[0], settings.seconds);
-    let spin = on_cpu(cpu, move || Spin::measure(&clock, seconds))??;
+    let spin = on_cpu(cpu, move || SpinLoop::measure(&clock, seconds))??;
     let clock_cost = on_cpu(cpu, move || clock_cost_ns(&clock))?;
     let record_cost = on_cpu(cpu, move || record_cost_ns(&clock))?;
     host.clock_cost_ns = Some(clock_cost);
@@ -96,7 +96,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> 
 }
 
 /// Measures the floor for another workload's run: as [`run`], but shorter, and without a run of its own.
-pub fn floor(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Host, LabError> {
+pub fn measure_host_floor(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Host, LabError> {
     const SECONDS: f64 = 0.3;
     run(lab, &Settings { seconds: SECONDS, cpus }).map(|(host, _)| host)
 }
@@ -106,13 +106,13 @@ pub fn wake_ups(lab: &Lab<'_>, [waker, sleeper]: [usize; 2], run: &mut Run) -> R
     /// Enough for a 99th percentile, even if some rounds do not count.
     const ROUNDS: usize = 1_050;
     lab.step("host: wake-ups", 0.8)?;
-    let woken = WakeUps::measure([sleeper, waker], ROUNDS)?;
+    let woken = WakeUpSamples::measure([sleeper, waker], ROUNDS)?;
     let hops = [("wake_call", &woken.calls_ns), ("wake_up", &woken.asleep_ns), ("wake_up_awake", &woken.awake_ns)];
     for (name, ns) in hops.into_iter().filter(|(_, ns)| !ns.is_empty()) {
         let samples = Samples(ns.iter().map(|ns| (0, *ns)).collect());
         run.hops.insert(name.to_owned(), samples.unwatched_hop(&Calibration::nanoseconds()));
     }
-    run.notes.extend(woken.middle().map(|wake_up| format!("a wake-up takes {wake_up}")));
+    run.notes.extend(woken.medians().map(|wake_up| format!("a wake-up takes {wake_up}")));
     Ok(())
 }
 
@@ -138,17 +138,17 @@ pub fn facts(clock: &HostClock) -> Host {
 
 /// Result of passing a cache line to and fro between two processors.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Crossing {
+pub struct TransferTiming {
     /// Median of half a round trip, in nanoseconds.
     pub transfer_ns: f64,
     /// Lead of the second processor's counter over the first one's.
-    pub offset: Offset,
+    pub offset: ClockOffset,
 }
 
 /// Guard that removes shared words however the measurement ends.
-struct Removed<'a>(&'a str);
+struct SharedWordsGuard<'a>(&'a str);
 
-impl Drop for Removed<'_> {
+impl Drop for SharedWordsGuard<'_> {
     fn drop(&mut self) {
         // Nothing more can be done if this fails.
         let _ = SharedWords::remove(self.0);
@@ -157,86 +157,86 @@ impl Drop for Removed<'_> {
 
 /// Measures the bare transfer of a cache line between two processes by at most `timings` timings, and the offset of the
 /// two counters by stamps. Returns none if both CPUs are the same.
-pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Option<Crossing>, LabError> {
+pub fn measure_transfer(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Option<TransferTiming>, LabError> {
     if cpus[0] == cpus[1] {
         return Ok(None);
     }
     let name = format!("{}.transfer", lab.name);
     let echo = EchoRole { words: Some(name.clone()), cpu: cpus[1] };
     let words = SharedWords::open(&name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
-    let _removed = Removed(&name);
+    let _removed = SharedWordsGuard(&name);
     let mut child = lab.spawn(&echo)?;
     let (clock, echo) = (lab.clock, child.id());
     let measured = on_cpu(cpus[0], move || {
-        let asks = Asks { words: &words, clock: &clock, echo };
-        let measured = asks.timed(timings).zip(asks.offset());
+        let asks = EchoClient { words: &words, clock: &clock, echo };
+        let measured = asks.time_round_trips(timings).zip(asks.measure_offset());
         words.word(0).store(u64::MAX, Ordering::Release);
         measured
     });
-    let silent = || LabError::Silent { role: "echo".to_owned(), seconds: SILENCE_S };
+    let silent = || LabError::Silent { role: "echo".to_owned(), seconds: ANSWER_TIMEOUT_S };
     let (mut ns, offset) = measured?.ok_or_else(silent)?;
     child.result::<()>(1.0)?;
     let middle = ns.len() / 2;
     let transfer_ns = *ns.select_nth_unstable(middle).1 as f64 / (2 * TRIPS) as f64;
-    Ok(Some(Crossing { transfer_ns, offset }))
+    Ok(Some(TransferTiming { transfer_ns, offset }))
 }
 
-/// Takes items until [`MOST_NS`] have passed, but at least one: with a busy neighbour each item waits for the CPU.
-fn in_time<T>(clock: &HostClock, each: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+/// Takes items until [`MAX_TIMINGS_NS`] have passed, but at least one: with a busy neighbour each item waits for the CPU.
+fn take_in_time<T>(clock: &HostClock, each: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let (start, mut is_first) = (clock.ticks(), true);
-    each.take_while(move |_| std::mem::take(&mut is_first) || clock.ns_between(start, clock.ticks()) < MOST_NS)
+    each.take_while(move |_| std::mem::take(&mut is_first) || clock.ns_between(start, clock.ticks()) < MAX_TIMINGS_NS)
 }
 
 /// Client of the echo process over shared words.
-struct Asks<'a> {
+struct EchoClient<'a> {
     words: &'a SharedWords,
     clock: &'a HostClock,
     /// Process id of the echo process.
     echo: u32,
 }
 
-impl Asks<'_> {
+impl EchoClient<'_> {
     /// Times [`TRIPS`] round trips at once, `timings` times or until the time is up. Returns none if no answer comes.
-    fn timed(&self, timings: usize) -> Option<Vec<i64>> {
+    fn time_round_trips(&self, timings: usize) -> Option<Vec<i64>> {
         let once = |timing: u64| {
             let from = self.clock.ticks();
-            (1..=TRIPS).try_for_each(|trip| self.ask(timing * TRIPS + trip))?;
+            (1..=TRIPS).try_for_each(|trip| self.round_trip(timing * TRIPS + trip))?;
             Some(self.clock.ns_between(from, self.clock.ticks()))
         };
-        in_time(self.clock, (0..timings as u64).map(once)).collect()
+        take_in_time(self.clock, (0..timings as u64).map(once)).collect()
     }
 
     /// Measures the offset of the two counters. Repeats a measurement that shows an offset, because a virtual machine
     /// may show a few nanoseconds by mistake.
-    fn offset(&self) -> Option<Offset> {
-        let found = self.stamped(0)?;
-        if found.is_apart() { Some(found.confirmed_by(self.stamped(1)?)) } else { Some(found) }
+    fn measure_offset(&self) -> Option<ClockOffset> {
+        let found = self.stamped_offset(0)?;
+        if found.is_apart() { Some(found.confirmed_by(self.stamped_offset(1)?)) } else { Some(found) }
     }
 
     /// Measures the offset from round trips with three stamps each: here, there, and here again. `time` is 0 for the
     /// first measurement and 1 for its repetition.
-    fn stamped(&self, time: u64) -> Option<Offset> {
+    fn stamped_offset(&self, time: u64) -> Option<ClockOffset> {
         let once = |trip: u64| {
             let out = self.clock.ticks();
-            self.ask(STAMPED | (time * STAMPED_TRIPS + trip))?;
+            self.round_trip(STAMPED | (time * STAMPED_TRIPS + trip))?;
             let back = self.clock.ticks();
             Some([out, self.words.word(2).load(Ordering::Relaxed), back])
         };
-        let trips: Option<Vec<[u64; 3]>> = in_time(self.clock, (1..=STAMPED_TRIPS).map(once)).collect();
-        Offset::of(&trips?, self.clock.calibration())
+        let trips: Option<Vec<[u64; 3]>> = take_in_time(self.clock, (1..=STAMPED_TRIPS).map(once)).collect();
+        ClockOffset::of(&trips?, self.clock.calibration())
     }
 
-    /// Sets the shared word, and waits for the answer. Returns none after [`SILENCE_S`] or the end of the echo process.
-    fn ask(&self, turn: u64) -> Option<()> {
+    /// Sets the shared word, and waits for the answer. Returns none after [`ANSWER_TIMEOUT_S`] or the end of the echo process.
+    fn round_trip(&self, turn: u64) -> Option<()> {
         self.words.word(0).store(turn, Ordering::Release);
         let (mut looks, mut since) = (0u32, None);
         while self.words.word(1).load(Ordering::Acquire) != turn {
             relax();
             looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(LOOKS) {
+            if looks.is_multiple_of(POLLS_PER_CLOCK_READ) {
                 let now = self.clock.ticks();
                 let silent_s = self.clock.ns_between(*since.get_or_insert(now), now) / 1_000_000_000;
-                if silent_s > SILENCE_S as i64 || is_gone(self.echo) {
+                if silent_s > ANSWER_TIMEOUT_S as i64 || is_gone(self.echo) {
                     return None;
                 }
             }
@@ -272,7 +272,7 @@ fn loopback(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Samples, LabError> {
     on_cpu(cpus[0], work)?.map_err(|e| LabError::Failed(format!("the loopback socket failed: {e}")))
 }
 
-impl Role for EchoRole {
+impl ProcessRole for EchoRole {
     const NAME: &'static str = "echo";
 
     /// Answers each new turn in the shared word, or each eight bytes of a connection.
@@ -350,7 +350,7 @@ fn record_cost_ns(clock: &HostClock) -> f64 {
 }
 
 /// Result of a loop that only reads the clock.
-struct Spin {
+struct SpinLoop {
     entries: hdrhistogram::Histogram<u64>,
     loops: u64,
     elapsed_ns: u64,
@@ -359,7 +359,7 @@ struct Spin {
     maxima: Vec<(u64, u64)>,
 }
 
-impl Spin {
+impl SpinLoop {
     fn measure(clock: &HostClock, seconds: f64) -> Result<Self, LabError> {
         if !(seconds > 0.0 && seconds <= 86_400.0) {
             return Err(LabError::Setting(format!("a duration of {seconds} s is not possible; use 0.1 to 86400")));
@@ -370,7 +370,7 @@ impl Spin {
         let mut last = start;
         while last < end {
             let now = clock.ticks();
-            spin.turn(clock.ns_between(last, now) as u64, clock.ns_between(start, now) as u64);
+            spin.record(clock.ns_between(last, now) as u64, clock.ns_between(start, now) as u64);
             // Reads the clock again, because the time of the recording is not the host's.
             last = clock.ticks();
         }
@@ -379,7 +379,7 @@ impl Spin {
     }
 
     #[inline(always)]
-    fn turn(&mut self, ns: u64, at_ns: u64) {
+    fn record(&mut self, ns: u64, at_ns: u64) {
         self.loops += 1;
         self.entries.record(ns).expect("an auto-sized histogram takes any value");
         if ns > self.worst[0] {
@@ -421,15 +421,15 @@ impl Spin {
 pub(crate) const IDLE_NS: u64 = 200_000_000;
 
 /// Returns the gaps of an idle spinning thread, the floor for a judgement of a run's gaps.
-pub fn idle_gaps(clock: &HostClock, cpu: usize) -> Result<Vec<Gap>, LabError> {
+pub fn idle_gaps(clock: &HostClock, cpu: usize) -> Result<Vec<SchedulingGap>, LabError> {
     let clock = *clock;
     on_cpu(cpu, move || {
-        let mut gaps = tickpath_clock::Gaps::new(clock);
+        let mut gaps = tickpath_clock::GapDetector::new(clock);
         let end = clock.ticks() + clock.calibration().ticks_of_ns(IDLE_NS);
         while clock.ticks() < end {
             gaps.empty_turn();
         }
-        gaps.into_found()
+        gaps.into_gaps()
     })
 }
 

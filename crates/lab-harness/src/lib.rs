@@ -9,7 +9,7 @@
 //!   between a bench and its processes.
 //! * [`arrivals`]: intended send times. [`random`]: reproducible random numbers. [`digits`]: round numbers.
 //! * [`samples`], [`attribution`]: times between stamps, and the host's share of them.
-//! * [`Around`]: checks that the machine did not change during a run, and that its processors' counters agree.
+//! * [`StabilityCheck`]: checks that the machine did not change during a run, and that its processors' counters agree.
 //! * [`rules`]: conditions that make a run of any workload invalid.
 //! * [`host`]: the machine's costs without any message; [`memory`]: memory and CPU waits of a process; [`others`]:
 //!   other busy processes.
@@ -19,9 +19,9 @@
 //! Latency counts from intended times, so a stall shows in full; the generator checks its own lateness; a gap counts as
 //! the host's only between two empty polls of a thread on the path, and if the kernel's account of that thread agrees.
 
-pub mod around;
 pub mod arrivals;
 pub mod attribution;
+pub mod busy_processes;
 pub mod child;
 pub mod digits;
 mod error;
@@ -30,25 +30,25 @@ pub mod host;
 mod interruption;
 mod lab;
 pub mod memory;
-pub mod others;
 pub mod parent;
 pub mod proxy;
-pub mod quiet;
+pub mod quiet_timer;
 pub mod random;
 pub mod role;
 pub mod rules;
 pub mod samples;
 pub mod signals;
+pub mod stability;
 pub mod targets;
 
-pub use around::Around;
 pub use child::Child;
-pub use error::{LabError, keep};
+pub use error::{LabError, keep_runs};
 pub use interruption::interruption;
-pub use lab::{Lab, Progress, remove_topics};
+pub use lab::{Lab, ProgressSink, remove_topics};
 pub use parent::Parent;
-pub use role::{Playable, Role, Thread};
+pub use role::{ProcessRole, RoleEntry, ThreadConfig};
+pub use stability::StabilityCheck;
 
 /// Roles that the harness itself provides.
-pub const ROLES: &[Playable] =
-    &[Playable::of::<host::EchoRole>(), Playable::of::<proxy::ProxyRole>(), Playable::of::<evict::EvictorRole>()];
+pub const ROLES: &[RoleEntry] =
+    &[RoleEntry::of::<host::EchoRole>(), RoleEntry::of::<proxy::ProxyRole>(), RoleEntry::of::<evict::EvictorRole>()];

@@ -1,10 +1,10 @@
 //! Memory of a process, and its waits for a processor.
 
-use tickpath_lab_result::Memory;
+use tickpath_lab_result::MemoryUse;
 
 /// Resident memory of a process, from the kernel.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Resident {
+pub struct ResidentMemory {
     /// Private and shared memory in bytes, which is the cost of orders.
     pub orders_bytes: u64,
     /// Peak resident memory in bytes, files included.
@@ -12,14 +12,14 @@ pub struct Resident {
 }
 
 /// Reads a process's memory. Returns zero if the process has ended.
-pub fn of(pid: u32) -> Resident {
+pub fn resident(pid: u32) -> ResidentMemory {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name: &str| -> u64 {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
         kib.unwrap_or(0) * 1024
     };
-    Resident { orders_bytes: field("RssAnon") + field("RssShmem"), peak_bytes: field("VmHWM") }
+    ResidentMemory { orders_bytes: field("RssAnon") + field("RssShmem"), peak_bytes: field("VmHWM") }
 }
 
 /// Reads the time that the first thread of a process has waited for a busy processor, in nanoseconds. Returns zero if
@@ -30,6 +30,6 @@ pub fn waited_ns(pid: u32) -> u64 {
 }
 
 /// Converts two readings to the form of the result file.
-pub fn between(before: Resident, after: Resident) -> Memory {
-    Memory { before_bytes: before.orders_bytes, after_bytes: after.orders_bytes, peak_bytes: after.peak_bytes }
+pub fn memory_use(before: ResidentMemory, after: ResidentMemory) -> MemoryUse {
+    MemoryUse { before_bytes: before.orders_bytes, after_bytes: after.orders_bytes, peak_bytes: after.peak_bytes }
 }

@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 /// Message of a child to its parent.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said<T> {
+pub(crate) enum ChildMessage<T> {
     Ready,
     Result(T),
     Error(String),
 }
 
 /// Result of a timed wait for a parent's command.
-pub enum Heard {
+pub enum ParentMessage {
     /// A line came.
     Line(String),
     /// No line came in time.
-    Nothing,
+    Timeout,
     /// The parent is gone, or has asked this process to stop.
-    Gone,
+    Closed,
 }
 
 /// Child's connection to its parent: receives commands, and sends replies.
@@ -63,40 +63,40 @@ impl Parent {
     }
 
     /// Waits for the parent's next line. Returns none if the parent is gone.
-    pub fn hear(&self) -> Option<String> {
+    pub fn receive(&self) -> Option<String> {
         self.lines.recv().ok()
     }
 
     /// Waits for the parent's next line, at most `ns` nanoseconds.
-    pub fn hear_within(&self, ns: u64) -> Heard {
+    pub fn receive_timeout(&self, ns: u64) -> ParentMessage {
         match self.lines.recv_timeout(Duration::from_nanos(ns)) {
-            Ok(line) => Heard::Line(line),
-            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Heard::Gone,
+            Ok(line) => ParentMessage::Line(line),
+            Err(RecvTimeoutError::Timeout) => ParentMessage::Timeout,
+            Err(RecvTimeoutError::Disconnected) => ParentMessage::Closed,
         }
     }
 
     /// Takes a waiting line of the parent. Returns true if there was one, or if the parent is gone.
-    pub(crate) fn has_spoken(&self) -> bool {
+    pub(crate) fn has_message(&self) -> bool {
         !matches!(self.lines.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty))
     }
 
     /// Reports that this process is ready.
     pub fn ready(&self) {
-        self.say(&Said::<()>::Ready);
+        self.send(&ChildMessage::<()>::Ready);
     }
 
     /// Sends a result.
     pub fn result(&self, result: &impl Serialize) {
-        self.say(&Said::Result(result));
+        self.send(&ChildMessage::Result(result));
     }
 
     /// Reports the reason why no result follows.
     pub fn error(&self, what: &str) {
-        self.say(&Said::<()>::Error(what.to_owned()));
+        self.send(&ChildMessage::<()>::Error(what.to_owned()));
     }
 
-    fn say<T: Serialize>(&self, said: &Said<T>) {
+    fn send<T: Serialize>(&self, said: &ChildMessage<T>) {
         let line = serde_json::to_string(said).expect("plain data");
         let mut out = self.out.borrow_mut();
         // A parent that is gone needs no reply.

@@ -6,7 +6,7 @@
 //! ```
 //! The delay of each direction is half of the round trip. Bytes are stamped when they arrive, even while others wait,
 //! so that the delay does not limit the throughput. The end of a connection is delayed like its bytes; and since a
-//! handshake takes a round trip too, no bytes leave before a round trip has passed. [`cost`] measures the proxy's own
+//! handshake takes a round trip too, no bytes leave before a round trip has passed. [`measure_ping_times`] measures the proxy's own
 //! cost, which is reported beside the figures.
 
 use std::collections::VecDeque;
@@ -20,26 +20,26 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, pin_to_cpu, set_timer_slack, sleep_ns, yield_now};
 
-use crate::Role;
+use crate::ProcessRole;
 use crate::host::on_cpu;
 use crate::{Child, Parent};
 use crate::{Lab, LabError};
 use tickpath_lab_result::median;
 
 /// Max round trip, in milliseconds.
-pub const MOST_RTT_MS: f64 = 2_000.0;
+pub const MAX_RTT_MS: f64 = 2_000.0;
 
 /// Max connections at a time; a further connection is closed at once.
-const MOST_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 /// Timeout of a server's accept or answer, without the delay.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Max bytes of one read.
 const READ_BYTES: usize = 64 << 10;
 
 /// Max bytes that a direction of a connection holds; beyond it reading pauses until some have left.
-const MOST_HELD_BYTES: usize = 32 << 20;
+const MAX_BUFFERED_BYTES: usize = 32 << 20;
 
 /// Stack size of a thread in bytes; each connection has four threads.
 const STACK_BYTES: usize = 256 << 10;
@@ -64,11 +64,11 @@ impl Proxy {
         Self::start_on(lab, target, rtt_ms, None)
     }
 
-    /// Starts a proxy as [`Self::start`] does, pinned to a CPU if `cpu` names one.
+    /// Starts a proxy as [`Self::spawn_scoped`] does, pinned to a CPU if `cpu` names one.
     pub fn start_on(lab: &Lab<'_>, target: &str, rtt_ms: f64, cpu: Option<usize>) -> Result<Self, LabError> {
-        if !(0.0..=MOST_RTT_MS).contains(&rtt_ms) {
+        if !(0.0..=MAX_RTT_MS).contains(&rtt_ms) {
             return Err(LabError::Setting(format!(
-                "a round trip of {rtt_ms} ms is not possible; use 0 to {MOST_RTT_MS} milliseconds"
+                "a round trip of {rtt_ms} ms is not possible; use 0 to {MAX_RTT_MS} milliseconds"
             )));
         }
         let delay_ns = (rtt_ms * 1e6 / 2.0) as u64;
@@ -90,7 +90,7 @@ impl Proxy {
 
 /// Median times of a PING and its answer, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
+pub struct PingTimes {
     /// Time without a proxy.
     pub direct_ns: f64,
     /// Time through a proxy without delay; the excess over `direct_ns` is the proxy's own cost.
@@ -99,7 +99,7 @@ pub struct Cost {
     pub through_ns: Vec<f64>,
 }
 
-impl Cost {
+impl PingTimes {
     /// Returns the time that the proxy adds to a round trip beside its delay, in nanoseconds.
     pub fn proxy_cost_ns(&self) -> f64 {
         self.bare_ns - self.direct_ns
@@ -108,36 +108,42 @@ impl Cost {
 
 /// Measures the round trip to `server` (`HOST:PORT`, a Redis server) from a CPU: direct and through `bare`, a proxy
 /// without delay, in turn, then through each of `proxies`.
-pub fn cost(lab: &Lab<'_>, server: &str, bare: &Proxy, proxies: &[Proxy], cpu: usize) -> Result<Cost, LabError> {
+pub fn measure_ping_times(
+    lab: &Lab<'_>,
+    server: &str,
+    bare: &Proxy,
+    proxies: &[Proxy],
+    cpu: usize,
+) -> Result<PingTimes, LabError> {
     const TURNS: usize = 4;
     let (mut direct, mut delayed_by_nothing) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
         direct.extend(pings(lab, server, cpu)?);
         delayed_by_nothing.extend(pings(lab, bare.address(), cpu)?);
     }
-    let through = |proxy: &Proxy| pings(lab, proxy.address(), cpu).map(middle);
-    Ok(Cost {
-        direct_ns: middle(direct),
-        bare_ns: middle(delayed_by_nothing),
+    let through = |proxy: &Proxy| pings(lab, proxy.address(), cpu).map(median_of);
+    Ok(PingTimes {
+        direct_ns: median_of(direct),
+        bare_ns: median_of(delayed_by_nothing),
         through_ns: proxies.iter().map(through).collect::<Result<_, _>>()?,
     })
 }
 
 /// Measures the median round trip of a PING over TCP from a CPU, in nanoseconds.
 pub fn round_trip_ns(lab: &Lab<'_>, server: &str, cpu: usize) -> Result<f64, LabError> {
-    pings(lab, server, cpu).map(middle)
+    pings(lab, server, cpu).map(median_of)
 }
 
 /// Times sequential round trips of PINGs in nanoseconds: 500, or those of a quarter of a second, and at least five; the
 /// first, cold one is left out. The answer may be any line, so that a server that demands a password can be measured
 /// too.
 pub fn ping(mut server: impl Read + Write, clock: &HostClock) -> io::Result<Vec<f64>> {
-    const LEAST: usize = 5;
-    const MOST: usize = 500;
-    const LONG_NS: i64 = 250_000_000;
+    const MIN_PINGS: usize = 5;
+    const MAX_PINGS: usize = 500;
+    const MAX_PING_NS: i64 = 250_000_000;
     let (mut times, mut answer) = (Vec::new(), [0; 512]);
     let start = clock.ticks();
-    while times.len() < LEAST || (times.len() < MOST && clock.ns_between(start, clock.ticks()) < LONG_NS) {
+    while times.len() < MIN_PINGS || (times.len() < MAX_PINGS && clock.ns_between(start, clock.ticks()) < MAX_PING_NS) {
         let from = clock.ticks();
         server.write_all(b"PING\r\n")?;
         loop {
@@ -166,7 +172,7 @@ pub struct ProxyRole {
     pub cpu: Option<usize>,
 }
 
-impl Role for ProxyRole {
+impl ProcessRole for ProxyRole {
     const NAME: &'static str = "proxy";
 
     /// Listens on a free port, which is its first result, and serves until the parent is gone.
@@ -179,7 +185,7 @@ impl Role for ProxyRole {
         let clock = HostClock::get()?;
         let target = resolve(&self.target)?;
         // Checks the address at once, so that a wrong one is an error and not a series of broken connections.
-        TcpStream::connect_timeout(&target, PATIENCE).map_err(|e| no_answer(&self.target, &e))?;
+        TcpStream::connect_timeout(&target, SERVER_TIMEOUT).map_err(|e| no_answer(&self.target, &e))?;
         let failed = |e: io::Error| LabError::Failed(format!("the proxy cannot listen on loopback: {e}"));
         let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
@@ -187,7 +193,7 @@ impl Role for ProxyRole {
         thread::spawn(move || serve(&listener, target, delay_ns, clock));
         parent.ready();
         parent.result(&port);
-        while parent.hear().is_some() {}
+        while parent.receive().is_some() {}
         Ok(())
     }
 }
@@ -201,14 +207,14 @@ pub fn serve(listener: &TcpListener, target: SocketAddr, delay_ns: u64, clock: H
             sleep_ns(RETRY_NS);
             continue;
         };
-        if open.load(Ordering::Relaxed) >= MOST_CONNECTIONS {
+        if open.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
             continue;
         }
         open.fetch_add(1, Ordering::Relaxed);
         let (counted, opened) = (open.clone(), clock.ticks() + 2 * delay);
         let carried = builder().spawn(move || {
             // The client sees an error as a closed connection, as it would on a network.
-            let _ = carry(&client, target, &Delay { clock, delay, opened });
+            let _ = forward_connection(&client, target, &Delay { clock, delay, opened });
             counted.fetch_sub(1, Ordering::Relaxed);
         });
         if carried.is_err() {
@@ -218,16 +224,16 @@ pub fn serve(listener: &TcpListener, target: SocketAddr, delay_ns: u64, clock: H
 }
 
 /// Forwards one connection until both directions have ended.
-fn carry(client: &TcpStream, target: SocketAddr, delay: &Delay) -> io::Result<()> {
+fn forward_connection(client: &TcpStream, target: SocketAddr, delay: &Delay) -> io::Result<()> {
     client.set_nodelay(true)?;
-    let server = TcpStream::connect_timeout(&target, PATIENCE)?;
+    let server = TcpStream::connect_timeout(&target, SERVER_TIMEOUT)?;
     server.set_nodelay(true)?;
-    let (up, down) = (Line::default(), Line::default());
+    let (up, down) = (DelayLine::default(), DelayLine::default());
     thread::scope(|scope| {
-        let started = start(scope, || up.fill(client, &delay.clock))
-            .and_then(|()| start(scope, || up.drain(client, &server, delay)))
-            .and_then(|()| start(scope, || down.fill(&server, &delay.clock)))
-            .and_then(|()| start(scope, || down.drain(&server, client, delay)));
+        let started = spawn_scoped(scope, || up.fill(client, &delay.clock))
+            .and_then(|()| spawn_scoped(scope, || up.drain(client, &server, delay)))
+            .and_then(|()| spawn_scoped(scope, || down.fill(&server, &delay.clock)))
+            .and_then(|()| spawn_scoped(scope, || down.drain(&server, client, delay)));
         if started.is_err() {
             // Threads that have started must not wait for threads that could not start.
             up.close();
@@ -239,7 +245,7 @@ fn carry(client: &TcpStream, target: SocketAddr, delay: &Delay) -> io::Result<()
     })
 }
 
-fn start<'scope>(scope: &'scope Scope<'scope, '_>, work: impl FnOnce() + Send + 'scope) -> io::Result<()> {
+fn spawn_scoped<'scope>(scope: &'scope Scope<'scope, '_>, work: impl FnOnce() + Send + 'scope) -> io::Result<()> {
     builder().spawn_scoped(scope, work).map(|_| ())
 }
 
@@ -257,8 +263,8 @@ struct Delay {
 }
 
 impl Delay {
-    /// Waits until bytes that arrived at `came` are due: sleeps until shortly before, then yields the core.
-    fn wait(&self, came: u64) {
+    /// Waits until bytes that arrived at `arrived` are due: sleeps until shortly before, then yields the core.
+    fn wait_until_due(&self, came: u64) {
         let due = came.max(self.opened) + self.delay;
         loop {
             match self.clock.ns_between(self.clock.ticks(), due) {
@@ -272,25 +278,25 @@ impl Delay {
 
 /// Bytes in flight in one direction of a connection. A thread fills the line, another one drains it.
 #[derive(Default)]
-struct Line {
-    held: Mutex<Held>,
+struct DelayLine {
+    buffer: Mutex<DelayBuffer>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Held {
-    chunks: VecDeque<Chunk>,
+struct DelayBuffer {
+    chunks: VecDeque<DelayedChunk>,
     bytes: usize,
     closed: bool,
 }
 
 /// Bytes of one read, and its ticks; an empty chunk is the end of the connection.
-struct Chunk {
-    came: u64,
+struct DelayedChunk {
+    arrived: u64,
     bytes: Vec<u8>,
 }
 
-impl Line {
+impl DelayLine {
     /// Reads and stamps bytes until the connection ends.
     fn fill(&self, mut from: &TcpStream, clock: &HostClock) {
         let mut buffer = vec![0; READ_BYTES];
@@ -300,7 +306,7 @@ impl Line {
                 // A broken connection ends like a closed one.
                 read => read.unwrap_or(0),
             };
-            let taken = self.push(Chunk { came: clock.ticks(), bytes: buffer[..bytes].to_vec() });
+            let taken = self.push(DelayedChunk { arrived: clock.ticks(), bytes: buffer[..bytes].to_vec() });
             if bytes == 0 || !taken {
                 return;
             }
@@ -310,7 +316,7 @@ impl Line {
     /// Writes each chunk when it is due, until the connection ends.
     fn drain(&self, from: &TcpStream, mut to: &TcpStream, delay: &Delay) {
         while let Some(chunk) = self.pop() {
-            delay.wait(chunk.came);
+            delay.wait_until_due(chunk.arrived);
             if chunk.bytes.is_empty() {
                 // Fails if the other side has closed the connection already.
                 let _ = to.shutdown(Shutdown::Write);
@@ -326,8 +332,8 @@ impl Line {
     }
 
     /// Adds a chunk, and waits for room first. Returns false if the line is closed.
-    fn push(&self, chunk: Chunk) -> bool {
-        let full = |held: &mut Held| held.bytes >= MOST_HELD_BYTES && !held.closed;
+    fn push(&self, chunk: DelayedChunk) -> bool {
+        let full = |held: &mut DelayBuffer| held.bytes >= MAX_BUFFERED_BYTES && !held.closed;
         let mut held = self.changed.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
         if held.closed {
             return false;
@@ -343,13 +349,13 @@ impl Line {
     }
 
     /// Waits for the oldest chunk. Returns none if the line is closed.
-    fn pop(&self) -> Option<Chunk> {
-        let empty = |held: &mut Held| held.chunks.is_empty() && !held.closed;
+    fn pop(&self) -> Option<DelayedChunk> {
+        let empty = |held: &mut DelayBuffer| held.chunks.is_empty() && !held.closed;
         let mut held = self.changed.wait_while(self.lock(), empty).unwrap_or_else(PoisonError::into_inner);
         if held.closed {
             return None;
         }
-        let was_full = held.bytes >= MOST_HELD_BYTES;
+        let was_full = held.bytes >= MAX_BUFFERED_BYTES;
         let chunk = held.chunks.pop_front()?;
         held.bytes -= chunk.bytes.len();
         drop(held);
@@ -364,23 +370,23 @@ impl Line {
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, DelayBuffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn pings(lab: &Lab<'_>, server: &str, cpu: usize) -> Result<Vec<f64>, LabError> {
     let (address, clock) = (resolve(server)?, lab.clock);
     let measure = move || -> io::Result<Vec<f64>> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&address, SERVER_TIMEOUT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE + Duration::from_millis(2 * MOST_RTT_MS as u64)))?;
+        stream.set_read_timeout(Some(SERVER_TIMEOUT + Duration::from_millis(2 * MAX_RTT_MS as u64)))?;
         ping(&stream, &clock)
     };
     on_cpu(cpu, measure)?.map_err(|e| no_answer(server, &e))
 }
 
-fn middle(times: Vec<f64>) -> f64 {
+fn median_of(times: Vec<f64>) -> f64 {
     median(times).unwrap_or(f64::NAN)
 }
 

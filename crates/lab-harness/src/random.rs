@@ -2,9 +2,9 @@
 
 /// SplitMix64 generator: small, and the same on every machine.
 #[derive(Debug)]
-pub struct Random(u64);
+pub struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     /// Creates a generator; the same seed gives the same numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)

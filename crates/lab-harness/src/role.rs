@@ -8,7 +8,7 @@ use crate::LabError;
 use crate::parent::Parent;
 
 /// Work of a spawned process.
-pub trait Role: Serialize + DeserializeOwned {
+pub trait ProcessRole: Serialize + DeserializeOwned {
     /// Name of the role in errors. It must be unique, because a process finds its role by it.
     const NAME: &'static str;
 
@@ -18,14 +18,14 @@ pub trait Role: Serialize + DeserializeOwned {
 
 /// Role that this program can play.
 #[derive(Debug, Clone, Copy)]
-pub struct Playable {
+pub struct RoleEntry {
     name: &'static str,
     play: fn(Value, &Parent) -> Result<(), LabError>,
 }
 
-impl Playable {
+impl RoleEntry {
     /// Returns the entry of this role.
-    pub const fn of<R: Role>() -> Self {
+    pub const fn of<R: ProcessRole>() -> Self {
         Self { name: R::NAME, play: play::<R> }
     }
 
@@ -35,14 +35,14 @@ impl Playable {
     }
 }
 
-fn play<R: Role>(role: Value, parent: &Parent) -> Result<(), LabError> {
+fn play<R: ProcessRole>(role: Value, parent: &Parent) -> Result<(), LabError> {
     let role: R = serde_json::from_value(role).map_err(|e| LabError::Setting(format!("no {}: {e}", R::NAME)))?;
     role.play(parent)
 }
 
 /// Name and data of a role, as its process reads them.
 #[derive(Serialize, Deserialize)]
-struct Given {
+struct RoleMessage {
     name: String,
     role: Value,
 }
@@ -52,26 +52,26 @@ struct Given {
 pub(crate) const VARIABLE: &str = "TICKPATH_ROLE";
 
 /// Returns the text with a role for its process.
-pub(crate) fn given<R: Role>(role: &R) -> String {
+pub(crate) fn role_message<R: ProcessRole>(role: &R) -> String {
     let role = serde_json::to_value(role).expect("roles are plain data");
-    serde_json::to_string(&Given { name: R::NAME.to_owned(), role }).expect("roles are plain data")
+    serde_json::to_string(&RoleMessage { name: R::NAME.to_owned(), role }).expect("roles are plain data")
 }
 
 /// Plays the role in the environment, which must be in `roles`, as this whole process.
-pub fn run<'a>(roles: impl IntoIterator<Item = &'a Playable>) -> Result<(), LabError> {
-    tickpath_clock::notice_stops();
+pub fn run<'a>(roles: impl IntoIterator<Item = &'a RoleEntry>) -> Result<(), LabError> {
+    tickpath_clock::track_stops();
     let parent = Parent::listen();
     let text = std::env::var(VARIABLE).unwrap_or_default();
-    play_given(&text, roles, &parent)
+    run_role(&text, roles, &parent)
 }
 
 /// Plays the role in `text`, which must be in `roles`. Reports an error to the parent as well.
-pub(crate) fn play_given<'a>(
+pub(crate) fn run_role<'a>(
     text: &str,
-    roles: impl IntoIterator<Item = &'a Playable>,
+    roles: impl IntoIterator<Item = &'a RoleEntry>,
     parent: &Parent,
 ) -> Result<(), LabError> {
-    let given = serde_json::from_str::<Given>(text).map_err(|e| LabError::Setting(format!("no role: {e}")));
+    let given = serde_json::from_str::<RoleMessage>(text).map_err(|e| LabError::Setting(format!("no role: {e}")));
     let done = given.and_then(|given| {
         let playable = roles.into_iter().find(|playable| playable.name == given.name);
         let playable = playable.ok_or_else(|| LabError::Setting(format!("no role is called '{}'", given.name)))?;
@@ -85,7 +85,7 @@ pub(crate) fn play_given<'a>(
 
 /// CPU, wait strategy and priority of a thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Thread {
+pub struct ThreadConfig {
     /// CPU of the thread; any CPU if absent.
     pub cpu: Option<usize>,
     /// Wait strategy: `busy`, `yield`, `block` or `adaptive`.
@@ -96,14 +96,14 @@ pub struct Thread {
     pub warm: bool,
 }
 
-impl Thread {
+impl ThreadConfig {
     /// Describes a thread with this CPU, wait strategy and priority, which runs the warm-up.
     pub fn new(cpu: usize, wait: tickpath_clock::Wait, priority: tickpath_clock::Priority) -> Self {
         Self { cpu: Some(cpu), wait: wait.to_string(), priority: priority.to_string(), warm: true }
     }
 
     /// Sets whether the thread runs the warm-up.
-    pub fn warm(self, warm: bool) -> Self {
+    pub fn with_warm_up(self, warm: bool) -> Self {
         Self { warm, ..self }
     }
 
@@ -113,8 +113,8 @@ impl Thread {
     }
 
     /// Pins and prioritises the calling thread as described.
-    pub fn settle(&self) -> Result<(), LabError> {
-        Ok(tickpath_clock::settle(self.cpu, self.priority()?)?)
+    pub fn apply(&self) -> Result<(), LabError> {
+        Ok(tickpath_clock::apply_schedule(self.cpu, self.priority()?)?)
     }
 
     /// Returns the priority.

@@ -14,7 +14,7 @@ pub fn refuse_loss(run: &mut Run) {
 
 /// Marks a run with duplicates or reordered messages as not valid and notes their number: a topic must deliver each
 /// message at most once, in its publisher's order.
-pub fn refuse_disorder(run: &mut Run) {
+pub fn refuse_reordered(run: &mut Run) {
     for (count, how) in [(run.counts.duplicated, "twice"), (run.counts.reordered, "behind a later one")] {
         if count > 0 {
             run.valid = false;
@@ -25,7 +25,7 @@ pub fn refuse_disorder(run: &mut Run) {
 
 /// Adds the number of reconnects of one end to the figures and notes, because the figures contain the transport's work
 /// meanwhile. Notes an unknown number as well.
-pub fn tell_reconnects(run: &mut Run, who: &str, reconnects: Option<u64>) {
+pub fn note_reconnects(run: &mut Run, who: &str, reconnects: Option<u64>) {
     let Some(reconnects) = reconnects else {
         return run.notes.push(format!("the {who}'s client does not tell when it connects anew"));
     };
@@ -37,14 +37,14 @@ pub fn tell_reconnects(run: &mut Run, who: &str, reconnects: Option<u64>) {
 }
 
 /// Adds percentiles of the generator's lateness against its plan, as far as the samples suffice for them.
-pub fn tell_lateness(run: &mut Run, late: &Hop) {
+pub fn add_lateness(run: &mut Run, late: &Hop) {
     let figures = [("lateness_p50_ns", late.p50_ns), ("lateness_p99_ns", late.p99_ns)];
     run.figures.extend(figures.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
 }
 
 /// Adds the receiver's processor time for each message received. Adds nothing if the time is unknown, or if messages
 /// were lost, because waiting for them used time too.
-pub fn tell_receiver_cpu(run: &mut Run, used_ns: u64) {
+pub fn add_receiver_cpu(run: &mut Run, used_ns: u64) {
     if used_ns > 0 && run.counts.received > 0 && run.counts.lost == 0 {
         let each_ns = used_ns as f64 / run.counts.received as f64;
         run.figures.insert("receiver_cpu_per_message_ns".to_owned(), each_ns);
@@ -56,9 +56,9 @@ pub fn tell_receiver_cpu(run: &mut Run, used_ns: u64) {
 pub fn refuse_negative(run: &mut Run) {
     /// Hops that may be negative: a message can be popped before its push returns, and adjacent orders overtake each
     /// other.
-    const EITHER_WAY: [&str; 4] = ["in_queue", "t0_gap", "t1_gap", "t2_gap"];
+    const SIGNED_HOPS: [&str; 4] = ["in_queue", "t0_gap", "t1_gap", "t2_gap"];
     let bound_ns = run.floor.map_or(0, |floor| floor.counter_offset_ns);
-    let causal = run.hops.iter().filter(|(name, _)| !EITHER_WAY.contains(&name.as_str()));
+    let causal = run.hops.iter().filter(|(name, _)| !SIGNED_HOPS.contains(&name.as_str()));
     let beyond = causal.filter_map(|(name, hop)| Some((name, hop.negative, hop.negative_max_ns?)));
     let notes: Vec<String> = beyond
         .filter(|(.., ns)| *ns > bound_ns)

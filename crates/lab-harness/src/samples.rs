@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tickpath_clock::{Calibration, Cause, Gap};
+use tickpath_clock::{Calibration, GapCause, SchedulingGap};
 use zerocopy::IntoBytes;
 
 use crate::LabError;
@@ -27,11 +27,11 @@ impl Samples {
 
     /// Returns the hop of all samples. Its `unstalled` part omits each sample that passed for at least nine tenths in
     /// gaps with the cause [`Cause::Host`], and has every other sample whole.
-    pub fn hop(&self, calibration: &Calibration, gaps: &[Gap]) -> Hop {
+    pub fn hop(&self, calibration: &Calibration, gaps: &[SchedulingGap]) -> Hop {
         let (mut all, mut unstalled) = (histogram(), histogram());
         let (mut negative, mut negative_max_ns) = (0, None);
         let mut worst = [0u64; 3];
-        let overlaps = Overlaps::new(gaps);
+        let overlaps = MergedGaps::new(gaps);
         for &(from, to) in &self.0 {
             let ns = calibration.ns_between(from, to);
             if ns < 0 {
@@ -43,7 +43,7 @@ impl Samples {
             let ns = ns as u64;
             // The histogram's bounds grow by themselves; an unrecorded value would be a lost sample.
             all.record(ns).expect("an auto-sized histogram takes any value");
-            if !overlaps.explain(from, to) {
+            if !overlaps.covers(from, to) {
                 unstalled.record(ns).expect("an auto-sized histogram takes any value");
             }
             if ns > worst[0] {
@@ -81,47 +81,47 @@ impl Samples {
 
 /// Allocates room for `count` rows and touches its pages, because a page fault between two stamps would add our own
 /// cost to the path's.
-pub fn touched_rows<const N: usize>(count: usize) -> Vec<[u64; N]> {
+pub fn preallocated_rows<const N: usize>(count: usize) -> Vec<[u64; N]> {
     let mut rows = vec![[1; N]; count];
     rows.clear();
     rows
 }
 
 /// Merged gaps of the host in order, for fast queries.
-struct Overlaps {
-    gaps: Vec<Gap>,
+struct MergedGaps {
+    gaps: Vec<SchedulingGap>,
     /// Total ticks of the gaps before each gap, and of all gaps last.
-    before: Vec<u64>,
+    ticks_before: Vec<u64>,
 }
 
-impl Overlaps {
-    fn new(gaps: &[Gap]) -> Self {
-        let mut sorted: Vec<Gap> = gaps.iter().filter(|gap| gap.cause == Cause::Host).copied().collect();
+impl MergedGaps {
+    fn new(gaps: &[SchedulingGap]) -> Self {
+        let mut sorted: Vec<SchedulingGap> = gaps.iter().filter(|gap| gap.cause == GapCause::Host).copied().collect();
         sorted.sort_unstable_by_key(|gap| gap.from);
-        let mut merged: Vec<Gap> = Vec::with_capacity(sorted.len());
+        let mut merged: Vec<SchedulingGap> = Vec::with_capacity(sorted.len());
         for gap in sorted {
             match merged.last_mut() {
                 Some(last) if gap.from <= last.to => last.to = last.to.max(gap.to),
                 _ => merged.push(gap),
             }
         }
-        let sum = |sum: &mut u64, gap: &Gap| {
+        let sum = |sum: &mut u64, gap: &SchedulingGap| {
             *sum += gap.to - gap.from;
             Some(*sum)
         };
         let before = std::iter::once(0).chain(merged.iter().scan(0, sum)).collect();
-        Self { gaps: merged, before }
+        Self { gaps: merged, ticks_before: before }
     }
 
     /// Returns whether at least nine tenths of the time between two ticks passed in gaps.
-    fn explain(&self, from: u64, to: u64) -> bool {
-        to > from && u128::from(self.until(to) - self.until(from)) * 10 >= u128::from(to - from) * 9
+    fn covers(&self, from: u64, to: u64) -> bool {
+        to > from && u128::from(self.ticks_until(to) - self.ticks_until(from)) * 10 >= u128::from(to - from) * 9
     }
 
     /// Returns the ticks of all gaps before this moment.
-    fn until(&self, at: u64) -> u64 {
+    fn ticks_until(&self, at: u64) -> u64 {
         let next = self.gaps.partition_point(|gap| gap.to <= at);
-        self.before[next] + self.gaps.get(next).map_or(0, |gap| at.saturating_sub(gap.from))
+        self.ticks_before[next] + self.gaps.get(next).map_or(0, |gap| at.saturating_sub(gap.from))
     }
 }
 
@@ -138,13 +138,15 @@ pub fn load<const N: usize>(path: &Path) -> Result<Vec<[u64; N]>, LabError> {
 }
 
 /// Writes gaps to a file.
-pub fn save_gaps(path: &Path, gaps: &[Gap]) -> Result<(), LabError> {
-    let code = |gap: &Gap| Cause::ALL.iter().position(|cause| *cause == gap.cause).unwrap_or(Cause::ALL.len()) as u64;
+pub fn save_gaps(path: &Path, gaps: &[SchedulingGap]) -> Result<(), LabError> {
+    let code = |gap: &SchedulingGap| {
+        GapCause::ALL.iter().position(|cause| *cause == gap.cause).unwrap_or(GapCause::ALL.len()) as u64
+    };
     save(path, &gaps.iter().map(|gap| [gap.from, gap.to, code(gap)]).collect::<Vec<_>>())
 }
 
 /// Reads gaps.
-pub fn load_gaps(path: &Path) -> Result<Vec<Gap>, LabError> {
-    let cause = |code: u64| Cause::ALL.get(code as usize).copied().unwrap_or_default();
-    Ok(load::<3>(path)?.into_iter().map(|[from, to, code]| Gap { from, to, cause: cause(code) }).collect())
+pub fn load_gaps(path: &Path) -> Result<Vec<SchedulingGap>, LabError> {
+    let cause = |code: u64| GapCause::ALL.get(code as usize).copied().unwrap_or_default();
+    Ok(load::<3>(path)?.into_iter().map(|[from, to, code]| SchedulingGap { from, to, cause: cause(code) }).collect())
 }

@@ -10,14 +10,14 @@ use tickpath_clock::sleep_ns;
 use crate::LabError;
 
 /// Periodic pause of processes, which all resume when this value is dropped.
-pub struct Stopping {
+pub struct PauseCycle {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<u64>>,
 }
 
-impl Stopping {
+impl PauseCycle {
     /// Starts a cycle in which the processes run for `moving_ns`, then all pause at once for `still_ns`.
-    pub fn of(ids: &[u32], still_ns: u64, moving_ns: u64) -> Result<Self, LabError> {
+    pub fn start(ids: &[u32], still_ns: u64, moving_ns: u64) -> Result<Self, LabError> {
         let pids = ids.iter().map(|&id| pid(id)).collect::<Result<Vec<Pid>, LabError>>()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = is_over.clone();
@@ -48,7 +48,7 @@ impl Stopping {
     }
 }
 
-impl Drop for Stopping {
+impl Drop for PauseCycle {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         let _ = self.thread.take().map(JoinHandle::join);
@@ -57,20 +57,20 @@ impl Drop for Stopping {
 
 /// Kills a process.
 pub fn kill(id: u32) -> Result<(), LabError> {
-    tell(id, Signal::KILL, "be killed")
+    send_signal(id, Signal::KILL, "be killed")
 }
 
-/// Pauses a process until [`go_on`] resumes it.
-pub fn stop(id: u32) -> Result<(), LabError> {
-    tell(id, Signal::STOP, "be stopped")
+/// Pauses a process until [`resume`] resumes it.
+pub fn pause(id: u32) -> Result<(), LabError> {
+    send_signal(id, Signal::STOP, "be stopped")
 }
 
 /// Resumes a paused process.
-pub fn go_on(id: u32) -> Result<(), LabError> {
-    tell(id, Signal::CONT, "go on")
+pub fn resume(id: u32) -> Result<(), LabError> {
+    send_signal(id, Signal::CONT, "go on")
 }
 
-fn tell(id: u32, signal: Signal, what: &str) -> Result<(), LabError> {
+fn send_signal(id: u32, signal: Signal, what: &str) -> Result<(), LabError> {
     kill_process(pid(id)?, signal).map_err(|e| LabError::Failed(format!("process {id} cannot {what}: {e}")))
 }
 

@@ -3,14 +3,14 @@
 
 use std::sync::atomic::Ordering;
 
-use tickpath_bus::{TRANSPORTS, Transport, connect, transport};
+use tickpath_bus::{TRANSPORTS, Transport, connect, transport_of};
 use tickpath_clock::sleep_ns;
 
 use crate::error::LabError;
 use crate::interruption::interruption;
 
 /// Interval between two checks for a Ctrl-C, in nanoseconds.
-const LOOK_NS: u64 = 1_000_000;
+const CHECK_INTERVAL_NS: u64 = 1_000_000;
 
 /// Returns each transport that has a server, and the environment variable with its URL, as `scripts/brokers` sets it.
 fn servers() -> impl Iterator<Item = (String, &'static Transport)> {
@@ -20,7 +20,7 @@ fn servers() -> impl Iterator<Item = (String, &'static Transport)> {
 
 /// Returns the log in shared memory, then each broker of the environment in each of its modes.
 pub fn all() -> Vec<String> {
-    let brokers = servers().filter_map(|(name, server)| Some((std::env::var(name).ok()?, server.ways)));
+    let brokers = servers().filter_map(|(name, server)| Some((std::env::var(name).ok()?, server.modes)));
     let urls = brokers.flat_map(|(url, ways)| ways.iter().map(move |way| format!("{url}{way}")));
     std::iter::once("shm://".to_owned()).chain(urls.filter(|url| url.contains("://"))).collect()
 }
@@ -43,35 +43,35 @@ pub fn missing() -> Option<String> {
 }
 
 /// Connects to a target and disconnects. A Ctrl-C ends the wait for a target that does not answer.
-pub fn reach(target: &str) -> Result<(), LabError> {
+pub fn check_reachable(target: &str) -> Result<(), LabError> {
     let target = target.to_owned();
     let connecting = std::thread::spawn(move || connect(&target).map(drop));
     while !connecting.is_finished() {
         if interruption().load(Ordering::Relaxed) {
             return Err(LabError::Interrupted);
         }
-        sleep_ns(LOOK_NS);
+        sleep_ns(CHECK_INTERVAL_NS);
     }
     Ok(connecting.join().expect("a transport does not panic")?)
 }
 
 /// Returns whether a target is a log, in memory or on a disk.
 pub fn is_log(target: &str) -> bool {
-    transport(target).is_some_and(|transport| !transport.is_server())
+    transport_of(target).is_some_and(|transport| !transport.is_server())
 }
 
 /// Guard that removes a topic however the run ends.
-pub struct Removed<'a> {
+pub struct TopicGuard<'a> {
     /// URL of the transport.
     pub target: &'a str,
     /// Name of the topic.
     pub topic: &'a str,
 }
 
-impl Drop for Removed<'_> {
+impl Drop for TopicGuard<'_> {
     fn drop(&mut self) {
         // A lost server keeps the topic; the run's own error reports the loss.
-        let _ = connect(self.target).map(|connection| connection.remove(self.topic));
+        let _ = connect(self.target).map(|connection| connection.remove_topic(self.topic));
     }
 }
 

@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use tickpath_clock::{Calibration, Gap};
-use tickpath_log::{Next, Place, Reader, Registration, Start};
+use tickpath_clock::{Calibration, SchedulingGap};
+use tickpath_log::{LogPath, Next, Reader, ReaderStart, Registration};
 use tickpath_market::{OrderId, Request};
-use tickpath_oms_core::{At, Config, Core, Departure, Input, Output, Outputs, RecordKind, Stop};
+use tickpath_oms_core::{At, Config, Core, Departure, Input, JournalStop, Output, Outputs, RecordKind};
 use tickpath_oms_runtime::JournalError;
 use tickpath_oms_runtime::journal::logs;
 use zerocopy::FromBytes;
@@ -21,11 +21,11 @@ use crate::orders::group::group_name;
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::attribution::drop_attribution;
 use tickpath_lab_harness::samples::Samples;
-use tickpath_lab_result::{Counts, Run};
+use tickpath_lab_result::{MessageCounts, Run};
 
 /// Stamps of a request, in ticks; zero where absent.
 #[derive(Debug, Clone, Copy, Default)]
-struct Stamps {
+struct RequestStamps {
     /// The number in its group: the low half of its client order id.
     number: u32,
     /// The OMS's id of the request, which its venue receives.
@@ -38,7 +38,7 @@ struct Stamps {
     released: u64,
     arrived: u64,
     reported: u64,
-    became: Became,
+    decision: RequestDecision,
     /// Whether it had to wait for its venue.
     queued: bool,
     /// Whether the venue or the risk checks rejected it.
@@ -48,7 +48,7 @@ struct Stamps {
 
 /// Arrival and departure times of a request, in ticks; zero where unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departed {
+pub struct DepartureStamps {
     /// T1.
     pub received: u64,
     /// The time at which the thread of its venue's line got it, if another thread sends it.
@@ -59,7 +59,7 @@ pub struct Departed {
 
 /// The event at the request's T2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Became {
+enum RequestDecision {
     /// Sent to its venue: T2 is its release.
     #[default]
     Released,
@@ -71,17 +71,17 @@ enum Became {
 
 /// Requests of a group, in the order of the journal.
 #[derive(Debug, Default)]
-pub struct Group {
-    stamps: Vec<Stamps>,
+pub struct RequestGroup {
+    stamps: Vec<RequestStamps>,
     /// Bytes of its requests and of the reports that answer them.
     pub bytes: u64,
 }
 
 /// Contents of a journal.
 #[derive(Debug)]
-pub struct Journal {
+pub struct JournalContents {
     /// Requests by group.
-    pub groups: BTreeMap<u32, Group>,
+    pub groups: BTreeMap<u32, RequestGroup>,
     /// The clock of the stamps.
     pub calibration: Calibration,
     /// Bytes of all frames.
@@ -93,12 +93,12 @@ pub struct Journal {
 }
 
 /// Reads a journal, including days that have ended.
-pub fn read(dir: &Path) -> Result<Journal, LabError> {
-    let place = Place::folder(dir);
+pub fn read(dir: &Path) -> Result<JournalContents, LabError> {
+    let place = LogPath::folder(dir);
     let logs = logs(&place).map_err(LabError::other)?;
-    let open = |place| Reader::open(place, Start::Oldest, Registration::Unregistered);
+    let open = |place| Reader::open(place, ReaderStart::Oldest, Registration::Unregistered);
     let mut log = open(logs.first().unwrap_or(&place))?;
-    let mut reading = Reading::new(log.calibration());
+    let mut reading = JournalAnalysis::new(log.calibration());
     reading.log(&mut log)?;
     for place in logs.iter().skip(1) {
         reading.log(&mut open(place)?)?;
@@ -106,21 +106,21 @@ pub fn read(dir: &Path) -> Result<Journal, LabError> {
     Ok(reading.journal)
 }
 
-struct Reading {
-    journal: Journal,
+struct JournalAnalysis {
+    journal: JournalContents,
     /// Index of each request's stamps, by the OMS's id of the request.
-    places: HashMap<u64, (u32, usize)>,
+    positions: HashMap<u64, (u32, usize)>,
     last: Option<(u32, usize)>,
     /// Replays the inputs for their denials: denials are outputs, which no journal holds.
     core: Core,
     outputs: Outputs,
 }
 
-impl Reading {
+impl JournalAnalysis {
     fn new(calibration: Calibration) -> Self {
-        let journal = Journal { groups: BTreeMap::new(), calibration, bytes: 0, orders: 0, inputs: 0 };
+        let journal = JournalContents { groups: BTreeMap::new(), calibration, bytes: 0, orders: 0, inputs: 0 };
         let core = Core::new(Config { expected_orders: 0, key: 0 });
-        Self { journal, places: HashMap::new(), last: None, core, outputs: Outputs::new() }
+        Self { journal, positions: HashMap::new(), last: None, core, outputs: Outputs::new() }
     }
 
     /// Reads a log from its first record on.
@@ -140,7 +140,7 @@ impl Reading {
                                 group.bytes += now - before;
                             }
                         }
-                        None if sequence == first && record.kind != RecordKind::Start.code() => {
+                        None if sequence == first && record.kind != RecordKind::JournalStart.code() => {
                             return Err(LabError::other(JournalError::NoJournal));
                         }
                         None => self.note(record.kind, record.payload),
@@ -161,29 +161,29 @@ impl Reading {
         self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
         match input {
             Input::Request { envelope, request } => {
-                self.departed(envelope.departure_before());
+                self.record_departure(envelope.departure_before());
                 self.journal.inputs += 1;
                 self.journal.orders += u64::from(matches!(request, Request::New(_)));
                 let id = request.client_order_id().0;
                 let (group, number) = ((id >> 32) as u32, id as u32);
                 let stamps = &mut self.journal.groups.entry(group).or_default().stamps;
-                let became = became(&self.outputs);
-                let denied = became == Became::Denied;
+                let became = decision_of(&self.outputs);
+                let denied = became == RequestDecision::Denied;
                 let order_id = OrderId::new(self.core.epoch(), sequence).0;
-                stamps.push(Stamps {
+                stamps.push(RequestStamps {
                     number,
                     id: order_id,
-                    became,
-                    queued: became == Became::Kept && matches!(request, Request::New(_)),
+                    decision: became,
+                    queued: became == RequestDecision::Kept && matches!(request, Request::New(_)),
                     rejected: denied,
                     answered: denied,
                     cause: request.cause(),
                     sent: envelope.sent,
                     received: stamp,
-                    ..Stamps::default()
+                    ..RequestStamps::default()
                 });
                 let place = (group, stamps.len() - 1);
-                self.places.insert(order_id, place);
+                self.positions.insert(order_id, place);
                 self.last = Some(place);
                 Some(group)
             }
@@ -191,8 +191,8 @@ impl Reading {
                 let report = &record.report;
                 self.journal.inputs += 1;
                 // The first report that answers a request holds its arrival time at the venue.
-                let place = self.places.remove(&report.client_order_id.0)?;
-                let stamps = self.at(place)?;
+                let place = self.positions.remove(&report.client_order_id.0)?;
+                let stamps = self.stamps_at(place)?;
                 stamps.arrived = report.venue_stamp;
                 stamps.reported = stamp;
                 stamps.rejected = report.reason != 0;
@@ -204,42 +204,42 @@ impl Reading {
     }
 
     fn note(&mut self, kind: u8, payload: &[u8]) {
-        if kind == RecordKind::Stop.code()
-            && let Ok(stop) = Stop::read_from_bytes(payload)
+        if kind == RecordKind::JournalStop.code()
+            && let Ok(stop) = JournalStop::read_from_bytes(payload)
         {
-            self.departed(stop.departure_before());
+            self.record_departure(stop.departure_before());
         }
     }
 
-    fn departed(&mut self, left: Departure) {
-        if let Some(stamps) = self.last.take().and_then(|place| self.at(place)) {
+    fn record_departure(&mut self, left: Departure) {
+        if let Some(stamps) = self.last.take().and_then(|place| self.stamps_at(place)) {
             match left.handed_over && !left.queued {
                 true => stamps.handed = left.at,
                 false => stamps.released = left.at,
             }
             stamps.queued |= left.queued;
-            if left.queued && stamps.became == Became::Released {
-                stamps.became = Became::Kept;
+            if left.queued && stamps.decision == RequestDecision::Released {
+                stamps.decision = RequestDecision::Kept;
             }
         }
     }
 
-    fn at(&mut self, (group, index): (u32, usize)) -> Option<&mut Stamps> {
+    fn stamps_at(&mut self, (group, index): (u32, usize)) -> Option<&mut RequestStamps> {
         self.journal.groups.get_mut(&group)?.stamps.get_mut(index)
     }
 }
 
 /// Returns the core's decision on a request that its lane took.
-fn became(outputs: &Outputs) -> Became {
+fn decision_of(outputs: &Outputs) -> RequestDecision {
     let any = |of: fn(&Output) -> bool| outputs.iter().any(of);
     match () {
-        () if any(|output| matches!(output, Output::Denied { .. })) => Became::Denied,
-        () if any(|output| matches!(output, Output::Venue { .. })) => Became::Released,
-        () => Became::Kept,
+        () if any(|output| matches!(output, Output::Denied { .. })) => RequestDecision::Denied,
+        () if any(|output| matches!(output, Output::Venue { .. })) => RequestDecision::Released,
+        () => RequestDecision::Kept,
     }
 }
 
-impl Group {
+impl RequestGroup {
     /// Returns the number of requests.
     pub fn len(&self) -> usize {
         self.stamps.len()
@@ -271,14 +271,15 @@ impl Group {
     }
 
     /// Returns the stamps of its requests.
-    pub(crate) fn into_departed(self) -> impl Iterator<Item = Departed> {
-        let departed = |s: Stamps| Departed { received: s.received, handed: s.handed, released: s.released };
+    pub(crate) fn into_departures(self) -> impl Iterator<Item = DepartureStamps> {
+        let departed =
+            |s: RequestStamps| DepartureStamps { received: s.received, handed: s.handed, released: s.released };
         self.stamps.into_iter().map(departed)
     }
 
     /// Sets T2 of handed-over requests to the return times of their sends, by the OMS's ids. The core stamps a
     /// hand-over after it, when the other thread may have sent already.
-    pub(crate) fn take_sends(&mut self, sends: &HashMap<u64, u64>) {
+    pub(crate) fn apply_sends(&mut self, sends: &HashMap<u64, u64>) {
         for stamps in self.stamps.iter_mut().filter(|s| s.handed != 0) {
             let Some(&returned) = sends.get(&stamps.id) else { continue };
             stamps.released = returned;
@@ -287,36 +288,36 @@ impl Group {
     }
 
     /// Returns the requests with this decision.
-    fn that(&self, became: Became) -> impl Iterator<Item = &Stamps> {
-        self.stamps.iter().filter(move |s| s.became == became)
+    fn with_decision(&self, became: RequestDecision) -> impl Iterator<Item = &RequestStamps> {
+        self.stamps.iter().filter(move |s| s.decision == became)
     }
 
     /// Returns the hops from the release to the venue, and from the venue to the OMS.
     pub(crate) fn venue_stages(&self) -> [Samples; 2] {
-        let left = self.that(Became::Released);
+        let left = self.with_decision(RequestDecision::Released);
         [pairs(left, |s| s.released, |s| s.arrived), pairs(self.stamps.iter(), |s| s.arrived, |s| s.reported)]
     }
 
     /// Returns a run with the group's hops, figures and counts.
-    pub fn run(&self, calibration: &Calibration, gaps: &[Gap]) -> Run {
+    pub fn run(&self, calibration: &Calibration, gaps: &[SchedulingGap]) -> Run {
         let mut run = Run { client: "rust".to_owned(), repeat: 1, valid: true, ..Run::default() };
         let hop = |pairs: Samples| pairs.hop(calibration, gaps);
         let all = || self.stamps.iter();
-        let [left, denied, kept] = [Became::Released, Became::Denied, Became::Kept];
+        let [left, denied, kept] = [RequestDecision::Released, RequestDecision::Denied, RequestDecision::Kept];
         let hops = [
             ("t0_t1", pairs(all(), |s| s.sent, |s| s.received)),
-            ("t1_handed", pairs(self.that(left), |s| s.received, |s| s.handed)),
-            ("t0_handed", pairs(self.that(left), |s| s.sent, |s| s.handed)),
-            ("handed_t2", pairs(self.that(left), |s| s.handed, |s| s.released)),
-            ("t1_t2", pairs(self.that(left), |s| s.received, |s| s.released)),
-            ("t0_t2", pairs(self.that(left), |s| s.sent, |s| s.released)),
-            ("tick_to_order", pairs(self.that(left), |s| s.cause, |s| s.released)),
+            ("t1_handed", pairs(self.with_decision(left), |s| s.received, |s| s.handed)),
+            ("t0_handed", pairs(self.with_decision(left), |s| s.sent, |s| s.handed)),
+            ("handed_t2", pairs(self.with_decision(left), |s| s.handed, |s| s.released)),
+            ("t1_t2", pairs(self.with_decision(left), |s| s.received, |s| s.released)),
+            ("t0_t2", pairs(self.with_decision(left), |s| s.sent, |s| s.released)),
+            ("tick_to_order", pairs(self.with_decision(left), |s| s.cause, |s| s.released)),
             ("tick_to_venue", pairs(all(), |s| s.cause, |s| s.arrived)),
-            ("t0_t2_denied", pairs(self.that(denied), |s| s.sent, |s| s.released)),
-            ("t0_t2_kept", pairs(self.that(kept), |s| s.sent, |s| s.released)),
+            ("t0_t2_denied", pairs(self.with_decision(denied), |s| s.sent, |s| s.released)),
+            ("t0_t2_kept", pairs(self.with_decision(kept), |s| s.sent, |s| s.released)),
             ("t0_gap", neighbours(all(), |s| s.sent)),
             ("t1_gap", neighbours(all(), |s| s.received)),
-            ("t2_gap", neighbours(self.that(left), |s| s.released)),
+            ("t2_gap", neighbours(self.with_decision(left), |s| s.released)),
         ];
         run.hops = hops.into_iter().filter(|(_, p)| !p.0.is_empty()).map(|(n, p)| (n.to_owned(), hop(p))).collect();
         self.figures(&mut run, calibration);
@@ -325,9 +326,9 @@ impl Group {
 
     /// Notes unanswered requests, which are in no hop that ends at a venue; a released request without an answer makes
     /// the run invalid.
-    fn tell_unanswered(&self, run: &mut Run) {
-        let open = |became| self.that(became).filter(|s| !s.answered).count();
-        let (left, kept) = (open(Became::Released), open(Became::Kept));
+    fn note_unanswered(&self, run: &mut Run) {
+        let open = |became| self.with_decision(became).filter(|s| !s.answered).count();
+        let (left, kept) = (open(RequestDecision::Released), open(RequestDecision::Kept));
         if left > 0 {
             run.valid = false;
             run.notes.push(format!("{left} requests had no answer of the venue: they are in no hop that ends there"));
@@ -342,7 +343,7 @@ impl Group {
     fn figures(&self, run: &mut Run, calibration: &Calibration) {
         let (Some(first), Some(last)) = (self.stamps.first(), self.stamps.last()) else { return };
         let since = |to: u64| (to != 0).then(|| calibration.ns_between(first.sent, to) as f64);
-        let count = |of: fn(&Stamps) -> bool| self.stamps.iter().filter(|s| of(s)).count() as f64;
+        let count = |of: fn(&RequestStamps) -> bool| self.stamps.iter().filter(|s| of(s)).count() as f64;
         let (queued, rejected) = (count(|s| s.queued && !s.rejected), count(|s| s.rejected));
         let figures = [
             ("first_t0_to_last_t2_ns", since(self.last_released())),
@@ -352,24 +353,28 @@ impl Group {
             ("orders_sending", Some(self.len() as f64 - queued - rejected)),
             ("orders_queued", Some(queued)),
             ("orders_rejected", Some(rejected)),
-            ("orders_denied", Some(count(|s| s.became == Became::Denied))),
+            ("orders_denied", Some(count(|s| s.decision == RequestDecision::Denied))),
         ];
         run.figures.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         run.elapsed_ns = since(self.last_done()).map(|ns| ns.max(0.0) as u64);
         let sent = self.len() as u64;
         // A request without an answer is still in flight, or waits for the line.
         let left = count(|s| !s.answered) as u64;
-        run.counts = Counts { sent, received: sent, left, ..Counts::default() };
+        run.counts = MessageCounts { sent, received: sent, left, ..MessageCounts::default() };
     }
 }
 
 /// Returns both stamps of each request that has them.
-fn pairs<'a>(stamps: impl Iterator<Item = &'a Stamps>, from: fn(&Stamps) -> u64, to: fn(&Stamps) -> u64) -> Samples {
+fn pairs<'a>(
+    stamps: impl Iterator<Item = &'a RequestStamps>,
+    from: fn(&RequestStamps) -> u64,
+    to: fn(&RequestStamps) -> u64,
+) -> Samples {
     Samples(stamps.map(|s| (from(s), to(s))).filter(|&(from, to)| from != 0 && to != 0).collect())
 }
 
 /// Returns this stamp of each request that has it, paired with the next request's.
-fn neighbours<'a>(stamps: impl Iterator<Item = &'a Stamps>, of: fn(&Stamps) -> u64) -> Samples {
+fn neighbours<'a>(stamps: impl Iterator<Item = &'a RequestStamps>, of: fn(&RequestStamps) -> u64) -> Samples {
     let known: Vec<u64> = stamps.map(of).filter(|stamp| *stamp != 0).collect();
     Samples(known.windows(2).map(|pair| (pair[0], pair[1])).collect())
 }
@@ -389,7 +394,7 @@ pub fn runs(dir: &Path) -> Result<Vec<Run>, LabError> {
         let mut run = group.run(&journal.calibration, &[]);
         // A journal does not record the host's share.
         drop_attribution(&mut run);
-        group.tell_unanswered(&mut run);
+        group.note_unanswered(&mut run);
         run.target = format!("file://{}", dir.display());
         run.batch = Some(group_name(*number).into());
         run.params.set("orders", group.len() as u64);

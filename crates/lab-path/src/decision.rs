@@ -17,13 +17,13 @@ pub(crate) const QUANTITY: Quantity = Quantity(100_000);
 pub(crate) const FIRST_ID: u64 = (PATH_GROUP as u64) << 32;
 
 /// A tick with the time at which the strategy saw it.
-pub(crate) struct Tick {
+pub(crate) struct SeenTick {
     pub stamp: u64,
     pub seen: u64,
     pub top: Option<TopOfBook>,
 }
 
-impl Tick {
+impl SeenTick {
     /// Reads a message of the topic that was seen at `seen`.
     #[inline(always)]
     pub fn of(message: &Message<'_>, seen: u64) -> Self {
@@ -58,7 +58,7 @@ impl Decision {
     /// Returns the order that answers a tick, order `number` from 0; `None` before the first quote, because there is no
     /// touch.
     #[inline(always)]
-    pub fn on_tick(&mut self, tick: &Tick, number: u64) -> Option<NewOrder> {
+    pub fn on_tick(&mut self, tick: &SeenTick, number: u64) -> Option<NewOrder> {
         // A recording of several instruments is traded only in its first.
         if let Some(top) = tick.top.filter(|top| top.symbol == SYMBOL) {
             self.top = top;

@@ -1,6 +1,6 @@
 //! `demo`: the path on this machine, beside the same path with a single change at a time, and beside usual Python code.
 
-mod found;
+mod findings;
 pub mod text;
 
 use std::net::{TcpStream, ToSocketAddrs};
@@ -8,18 +8,18 @@ use std::net::{TcpStream, ToSocketAddrs};
 use tickpath_clock::{Clock, Priority, Wait, cpus};
 use tickpath_oms_runtime::Layout;
 
-use self::found::COMPARED_RATE;
-pub use self::found::{Change, Found};
-use crate::path::{self, Settings as PathSettings, Ticks};
-use crate::python_path::{self, Over};
-use tickpath_lab_compare::{Line, in_turn, table, value};
-use tickpath_lab_harness::arrivals::Arrivals;
-use tickpath_lab_harness::others::Processes;
+use self::findings::COMPARED_RATE;
+pub use self::findings::{DemoChange, DemoFindings};
+use crate::path::{self, Settings as PathSettings, TickSource};
+use crate::python_path::{self, ScriptTransport};
+use tickpath_lab_compare::{RatioLine, in_turn, ratio_table, value};
+use tickpath_lab_harness::arrivals::ArrivalProcess;
+use tickpath_lab_harness::busy_processes::ProcessTable;
 use tickpath_lab_harness::rules::refuse_loss;
-use tickpath_lab_harness::{Lab, LabError, host, keep};
-use tickpath_lab_result::{Counts, PERCENTILES, Phase, ResultFile, Run, median};
+use tickpath_lab_harness::{Lab, LabError, host, keep_runs};
+use tickpath_lab_result::{MessageCounts, PERCENTILES, ResultFile, Run, RunPhase, median};
 use tickpath_lab_tools::python::Python;
-use tickpath_lab_tools::redis::{Server, ServerSettings, one_publish_per_process};
+use tickpath_lab_tools::redis::{ScratchServer, ServerSettings, one_publish_per_process};
 use tickpath_lab_tools::scripts::Library;
 
 /// The title of its page.
@@ -35,7 +35,7 @@ const PATH_TICKS: u64 = 100_000;
 const COMPARED_TICKS: u64 = 500;
 const TRIED_TICKS: u64 = 300;
 /// Pairs per comparison: with seven, all six intervals hold in 90 % of demos.
-const REPEATS: u32 = 7;
+const ROUNDS: u32 = 7;
 
 /// Processes with a single publish each: as many as a median needs.
 const PROCESSES: u64 = PERCENTILES[0].samples;
@@ -60,28 +60,38 @@ pub struct Settings {
 }
 
 /// Runs the demo into a result file.
-pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &mut Found) -> Result<(), LabError> {
+pub fn run(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    result: &mut ResultFile,
+    found: &mut DemoFindings,
+) -> Result<(), LabError> {
     // Connects first, so that a wrong address costs no measuring time.
     let connect = settings.venue.as_ref().map(|venue| connect_ns(lab, venue)).transpose()?;
-    let before = Processes::now(&lab.clock);
+    let before = ProcessTable::now(&lab.clock);
     let done = measure(lab, settings, result, found);
-    found.others = Processes::now(&lab.clock).busy_since(&before, std::process::id(), &settings.cpus);
+    found.others = ProcessTable::now(&lab.clock).busy_since(&before, std::process::id(), &settings.cpus);
     done?;
     if let Some(connect) = connect {
-        share_the_way(connect, result);
+        add_venue_share(connect, result);
     }
     result.title = Some(TITLE.to_owned());
     result.findings = text::findings(result, found);
     Ok(())
 }
 
-fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &mut Found) -> Result<(), LabError> {
+fn measure(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    result: &mut ResultFile,
+    found: &mut DemoFindings,
+) -> Result<(), LabError> {
     let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
     result.host = host;
     result.runs.push(floor);
     let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
-    keep(result, path::run(lab, &ours).map(|run| vec![run]))?;
-    let Some(best) = try_redis(lab, settings)? else {
+    keep_runs(result, path::run(lab, &ours).map(|run| vec![run]))?;
+    let Some(best) = find_best_placements(lab, settings)? else {
         found.missing.push(
             "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
              apt-get install redis-server"
@@ -91,14 +101,14 @@ fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
     };
     let (python, ours) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
     let pythons = [python.as_ref().ok(), ours.as_ref().ok()];
-    let changes = changes(&best, pythons.map(|python| Some(python?.runtime.as_str())));
-    take_turns(lab, settings, result, found, changes, pythons)?;
+    let changes = demo_changes(&best, pythons.map(|python| Some(python?.runtime.as_str())));
+    measure_changes(lab, settings, result, found, changes, pythons)?;
     found.missing.extend(ours.err().map(|why| format!("the path in Python over the log: {why}")));
     match (python, start(lab, None)?) {
         (Ok(python), Some(server)) => {
             lab.step("python3 with redis-py, one publish a process", 8.0)?;
             let times = one_publish_per_process(lab, &server, &python, PROCESSES)?;
-            result.runs.push(one_process(times));
+            result.runs.push(one_publish_run(times));
         }
         (Err(why), _) => found.missing.push(format!("the same in Python: {why}")),
         (_, None) => {}
@@ -109,18 +119,18 @@ fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
 fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count: u64) -> PathSettings {
     PathSettings {
         target: target.to_owned(),
-        outside: None,
+        external_client: None,
         layout: Layout::Inline,
         wait,
         cpus: settings.cpus,
         venue_cpu: None,
         generator_wait: None,
         priority: Priority::Normal,
-        ticks: Ticks {
+        ticks: TickSource {
             file: settings.file.clone(),
             seed: settings.seed,
             rate: Some(rate),
-            arrivals: Arrivals::Steady,
+            arrivals: ArrivalProcess::Steady,
             speed: 1.0,
             count,
         },
@@ -131,13 +141,13 @@ fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count
 /// A way to run Redis: the strategy's wait mode, the server's CPU, and the wait mode of feed and venue, which may share
 /// that CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Placed {
+struct RedisPlacement {
     wait: Wait,
     server_cpu: Option<usize>,
     generator_wait: Wait,
 }
 
-impl Placed {
+impl RedisPlacement {
     /// Returns each placement that may be the best. A server gets a CPU of its own if there are more than two;
     /// otherwise a feed that sleeps between ticks leaves its CPU to the server.
     fn all([generator, system]: [usize; 2]) -> Vec<Self> {
@@ -163,18 +173,18 @@ impl Placed {
 
 /// The fastest ways to run Redis: of all, of those with a spinning strategy, and of those with a sleeping strategy.
 #[derive(Debug, Clone, Copy)]
-struct Best {
-    of_all: Placed,
-    busy: Placed,
-    block: Placed,
+struct BestPlacements {
+    of_all: RedisPlacement,
+    spinning: RedisPlacement,
+    blocking: RedisPlacement,
 }
 
 /// Tries each placement briefly; returns `None` without Redis.
-fn try_redis(lab: &Lab<'_>, settings: &Settings) -> Result<Option<Best>, LabError> {
-    let mut tried: Vec<(Placed, bool, f64)> = Vec::new();
-    for placed in Placed::all(settings.cpus) {
+fn find_best_placements(lab: &Lab<'_>, settings: &Settings) -> Result<Option<BestPlacements>, LabError> {
+    let mut tried: Vec<(RedisPlacement, bool, f64)> = Vec::new();
+    for placed in RedisPlacement::all(settings.cpus) {
         let Some(server) = start(lab, placed.server_cpu)? else { return Ok(None) };
-        let run = over_redis(lab, settings, &server, placed, TRIED_TICKS, 1)?;
+        let run = run_over_redis(lab, settings, &server, placed, TRIED_TICKS, 1)?;
         tried.push((placed, run.valid, value(&run, FIGURE).unwrap_or(f64::INFINITY)));
     }
     // A placement that breaks a rule here would break it in the comparison too.
@@ -182,29 +192,29 @@ fn try_redis(lab: &Lab<'_>, settings: &Settings) -> Result<Option<Best>, LabErro
     let best = |which: fn(Wait) -> bool| tried.iter().map(|(placed, ..)| *placed).find(|placed| which(placed.wait));
     let found = (best(|_| true), best(|wait| wait == Wait::Busy), best(|wait| wait == Wait::Block));
     let (Some(of_all), Some(busy), Some(block)) = found else { return Ok(None) };
-    Ok(Some(Best { of_all, busy, block }))
+    Ok(Some(BestPlacements { of_all, spinning: busy, blocking: block }))
 }
 
-fn start(lab: &Lab<'_>, cpu: Option<usize>) -> Result<Option<Server>, LabError> {
-    Server::start(lab.folder(), &ServerSettings { cpu, ..ServerSettings::default() }, &lab.clock)
+fn start(lab: &Lab<'_>, cpu: Option<usize>) -> Result<Option<ScratchServer>, LabError> {
+    ScratchServer::start(lab.folder(), &ServerSettings { cpu, ..ServerSettings::default() }, &lab.clock)
 }
 
-fn over_redis(
+fn run_over_redis(
     lab: &Lab<'_>,
     settings: &Settings,
-    server: &Server,
-    placed: Placed,
+    server: &ScratchServer,
+    placed: RedisPlacement,
     count: u64,
     repeat: u32,
 ) -> Result<Run, LabError> {
     let generator_wait = Some(placed.generator_wait);
     let over = path_settings(settings, &server.url(), placed.wait, COMPARED_RATE, count);
     let mut run = path::run(lab, &PathSettings { generator_wait, repeat, ..over })?;
-    about_server(&mut run, server, placed);
+    describe_server(&mut run, server, placed);
     Ok(run)
 }
 
-fn about_server(run: &mut Run, server: &Server, placed: Placed) {
+fn describe_server(run: &mut Run, server: &ScratchServer, placed: RedisPlacement) {
     run.target = "redis://".to_owned();
     run.software.server = Some("redis-server".to_owned());
     run.software.server_version = Some(server.version.clone());
@@ -213,36 +223,43 @@ fn about_server(run: &mut Run, server: &Server, placed: Placed) {
 
 /// A side of a comparison; Python runs over Redis, or without Redis over the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Side {
+enum DemoSide {
     Log { wait: Wait, generator_wait: Wait },
-    Redis(Placed),
-    Python(Option<Placed>),
+    Redis(RedisPlacement),
+    Python(Option<RedisPlacement>),
 }
 
 /// Returns the comparisons and their sides. In the first pair each side runs in its fastest form; in every other pair
 /// with a ratio a single thing differs, and the rest is what suits Redis best. Python runs where possible, by redis-py
 /// and by the package `tickpath`, each with its runtime.
-fn changes(best: &Best, [redis_py, tickpath]: [Option<&str>; 2]) -> Vec<(Change, [Side; 2])> {
-    let change =
-        |name, what: String, sides| Change { name, what, sides, no_ratio: None, raw_ns: [None; 2], cpu_ns: [None; 2] };
+fn demo_changes(best: &BestPlacements, [redis_py, tickpath]: [Option<&str>; 2]) -> Vec<(DemoChange, [DemoSide; 2])> {
+    let change = |name, what: String, sides| DemoChange {
+        name,
+        what,
+        sides,
+        no_ratio: None,
+        raw_ns: [None; 2],
+        cpu_ns: [None; 2],
+    };
     let transport = |name, what: String| change(name, what, ["over Redis", "over the log"]);
-    let log = |wait, generator_wait| Side::Log { wait, generator_wait };
-    let Best { of_all, busy, block } = *best;
+    let log = |wait, generator_wait| DemoSide::Log { wait, generator_wait };
+    let BestPlacements { of_all, spinning: busy, blocking: block } = *best;
     let fastest = format!(
         "Redis in place of the log, each as it is fastest here (log: busy; Redis: {}, its server {})",
         of_all.wait,
         of_all.server()
     );
-    let alike = |how, placed: Placed| format!("Redis in place of the log, both {how}, the server {}", placed.server());
+    let alike =
+        |how, placed: RedisPlacement| format!("Redis in place of the log, both {how}, the server {}", placed.server());
     let mut changes = vec![
-        (transport("redis_to_log_tick_to_order", fastest), [Side::Redis(of_all), log(Wait::Busy, Wait::Busy)]),
+        (transport("redis_to_log_tick_to_order", fastest), [DemoSide::Redis(of_all), log(Wait::Busy, Wait::Busy)]),
         (
             transport("redis_to_log_tick_to_order_busy", alike("spinning", busy)),
-            [Side::Redis(busy), log(Wait::Busy, busy.generator_wait)],
+            [DemoSide::Redis(busy), log(Wait::Busy, busy.generator_wait)],
         ),
         (
             transport("redis_to_log_tick_to_order_block", alike("sleeping", block)),
-            [Side::Redis(block), log(Wait::Block, block.generator_wait)],
+            [DemoSide::Redis(block), log(Wait::Block, block.generator_wait)],
         ),
         (
             change(
@@ -266,60 +283,60 @@ fn changes(best: &Best, [redis_py, tickpath]: [Option<&str>; 2]) -> Vec<(Change,
         let name = "python_path_to_rust_path_tick_to_order";
         let both = change(name, what.to_owned(), ["in Python", "in Rust"]);
         let no_ratio = Some("no ratio: in Python the order is JSON, goes over Redis, and has no risk check or journal");
-        changes.push((Change { no_ratio, ..both }, [Side::Python(Some(block)), Side::Redis(block)]));
+        changes.push((DemoChange { no_ratio, ..both }, [DemoSide::Python(Some(block)), DemoSide::Redis(block)]));
     }
     if redis_py.is_some() && tickpath.is_some() {
         let what = "The same path in Python, over the log in place of Redis: one script, JSON both ways, sleeping";
         let both = transport("python_redis_to_python_log_tick_to_order", what.to_owned());
         let no_ratio = (redis_py != tickpath).then_some("no ratio: the two ran on different Pythons");
-        changes.push((Change { no_ratio, ..both }, [Side::Python(Some(block)), Side::Python(None)]));
+        changes.push((DemoChange { no_ratio, ..both }, [DemoSide::Python(Some(block)), DemoSide::Python(None)]));
     }
     changes
 }
 
 /// Runs every side in turn, in reverse order every second time, and compares them.
-fn take_turns(
+fn measure_changes(
     lab: &Lab<'_>,
     settings: &Settings,
     result: &mut ResultFile,
-    found: &mut Found,
-    changes: Vec<(Change, [Side; 2])>,
+    found: &mut DemoFindings,
+    changes: Vec<(DemoChange, [DemoSide; 2])>,
     pythons: [Option<&Python>; 2],
 ) -> Result<(), LabError> {
     // The figure of each run, the figure again only if the run is valid (an invalid run proves nothing), and its CPU
     // time.
-    let mut sides: Vec<(Side, Vec<[Option<f64>; 3]>)> = Vec::new();
+    let mut sides: Vec<(DemoSide, Vec<[Option<f64>; 3]>)> = Vec::new();
     for side in changes.iter().flat_map(|(_, sides)| sides) {
         if sides.iter().all(|(known, _)| known != side) {
             sides.push((*side, Vec::new()));
         }
     }
-    for repeat in 1..=REPEATS {
+    for repeat in 1..=ROUNDS {
         for (side, measured) in in_turn(repeat, &mut sides) {
             let run = run_side(lab, settings, *side, pythons, repeat);
             if let Ok(run) = &run {
                 let p50_ns = value(run, FIGURE);
                 measured.push([p50_ns, p50_ns.filter(|_| run.valid), value(run, CPU)]);
             }
-            keep(result, run.map(|run| vec![run]))?;
+            keep_runs(result, run.map(|run| vec![run]))?;
         }
     }
-    let of = |side: Side| sides.iter().find(|(known, _)| *known == side).map_or(&[][..], |(_, measured)| measured);
+    let of = |side: DemoSide| sides.iter().find(|(known, _)| *known == side).map_or(&[][..], |(_, measured)| measured);
     let middle = |side, place: usize| median(of(side).iter().filter_map(|measured| measured[place]).collect());
-    let line = |(change, [a, b]): &(Change, [Side; 2])| {
+    let line = |(change, [a, b]): &(DemoChange, [DemoSide; 2])| {
         let pairs = of(*a).iter().zip(of(*b)).map(|([_, a, _], [_, b, _])| [*a, *b]).collect();
-        Line { no_ratio: change.no_ratio.map(str::to_owned), ..Line::new(change.name, FIGURE, pairs) }
+        RatioLine { no_ratio: change.no_ratio.map(str::to_owned), ..RatioLine::new(change.name, FIGURE, pairs) }
     };
-    result.comparisons.extend(table(changes.iter().map(line)).into_iter().map(|mut of| {
+    result.comparisons.extend(ratio_table(changes.iter().map(line)).into_iter().map(|mut of| {
         let change = changes.iter().map(|(change, _)| change).find(|change| change.name == of.name);
         of.change = change.map(|change| change.what.clone());
         of.sides = change.map(|change| change.sides.map(str::to_owned));
         of
     }));
-    let told = |(change, both): (Change, [Side; 2])| {
-        let waits_alone = both.iter().all(|side| matches!(side, Side::Log { .. }));
+    let told = |(change, both): (DemoChange, [DemoSide; 2])| {
+        let waits_alone = both.iter().all(|side| matches!(side, DemoSide::Log { .. }));
         let cpu_ns = both.map(|side| middle(side, 2).filter(|_| waits_alone));
-        Change { raw_ns: both.map(|side| middle(side, 0)), cpu_ns, ..change }
+        DemoChange { raw_ns: both.map(|side| middle(side, 0)), cpu_ns, ..change }
     };
     found.changes = changes.into_iter().map(told).collect();
     Ok(())
@@ -328,29 +345,29 @@ fn take_turns(
 fn run_side(
     lab: &Lab<'_>,
     settings: &Settings,
-    side: Side,
+    side: DemoSide,
     [redis_py, tickpath]: [Option<&Python>; 2],
     repeat: u32,
 ) -> Result<Run, LabError> {
-    let server = |placed: Placed| {
+    let server = |placed: RedisPlacement| {
         let gone = || LabError::Failed("redis-server was there, and is not any more".to_owned());
         start(lab, placed.server_cpu)?.ok_or_else(gone)
     };
     let in_python = |library, python: Option<&Python>, url: &str| {
         let python = python.ok_or_else(|| LabError::Failed("there is no Python".to_owned()))?;
-        let over = Over { library, python, url };
+        let over = ScriptTransport { library, python, url };
         python_path::run(lab, over, settings.cpus, COMPARED_RATE as u64, COMPARED_TICKS, repeat)
     };
     match side {
-        Side::Python(Some(placed)) => {
+        DemoSide::Python(Some(placed)) => {
             let server = server(placed)?;
             let mut run = in_python(Library::RedisPy, redis_py, &server.url())?;
-            about_server(&mut run, &server, placed);
+            describe_server(&mut run, &server, placed);
             Ok(run)
         }
-        Side::Python(None) => in_python(Library::Tickpath, tickpath, "shm://"),
-        Side::Redis(placed) => over_redis(lab, settings, &server(placed)?, placed, COMPARED_TICKS, repeat),
-        Side::Log { wait, generator_wait } => {
+        DemoSide::Python(None) => in_python(Library::Tickpath, tickpath, "shm://"),
+        DemoSide::Redis(placed) => run_over_redis(lab, settings, &server(placed)?, placed, COMPARED_TICKS, repeat),
+        DemoSide::Log { wait, generator_wait } => {
             let over = path_settings(settings, "shm://", wait, COMPARED_RATE, COMPARED_TICKS);
             path::run(lab, &PathSettings { generator_wait: Some(generator_wait), repeat, ..over })
         }
@@ -359,15 +376,15 @@ fn run_side(
 
 /// Makes the run of single publishes per process: nanoseconds of each publish call and of each message. Too few of them
 /// have no median.
-fn one_process([publishes, messages]: [Vec<f64>; 2]) -> Run {
+fn one_publish_run([publishes, messages]: [Vec<f64>; 2]) -> Run {
     let received = messages.len() as u64;
     let mut run = Run {
         target: "redis://".to_owned(),
         client: "redis-py".to_owned(),
         repeat: 1,
-        phase: Phase::Cold,
+        phase: RunPhase::Cold,
         valid: true,
-        counts: Counts { sent: PROCESSES, received, lost: PROCESSES - received, ..Counts::default() },
+        counts: MessageCounts { sent: PROCESSES, received, lost: PROCESSES - received, ..MessageCounts::default() },
         notes: vec![
             "one publish a process through a lazy connection, to a subscriber that spins on get_message()".to_owned(),
         ],
@@ -399,7 +416,7 @@ fn connect_ns(lab: &Lab<'_>, venue: &str) -> Result<f64, LabError> {
 }
 
 /// Adds each path's share of the time to the venue.
-fn share_the_way(connect: f64, result: &mut ResultFile) {
+fn add_venue_share(connect: f64, result: &mut ResultFile) {
     for run in &mut result.runs {
         let Some(path) = run.hops.get("tick_to_venue").and_then(|hop| hop.percentiles()[0]) else { continue };
         run.figures.insert("tcp_connect_ns".to_owned(), connect);
@@ -415,21 +432,25 @@ mod tests {
     #[test]
     fn one_message_too_few_is_no_median_and_no_valid_run() {
         let times = |count: u64| vec![5.0; count as usize];
-        let whole = one_process([times(PROCESSES), times(PROCESSES)]);
+        let whole = one_publish_run([times(PROCESSES), times(PROCESSES)]);
         assert!(whole.valid && whole.figures["message_one_process_ns"] == 5.0);
-        let short = one_process([times(PROCESSES), times(PROCESSES - 1)]);
+        let short = one_publish_run([times(PROCESSES), times(PROCESSES - 1)]);
         assert!(!short.valid && !short.figures.contains_key("message_one_process_ns"));
         assert_eq!((short.counts.received, short.counts.lost), (19, 1));
     }
 
     #[test]
     fn what_differs_in_more_than_one_thing_has_no_ratio() {
-        let placed = Placed { wait: Wait::Block, server_cpu: None, generator_wait: Wait::Block };
-        let best = Best { of_all: placed, busy: Placed { wait: Wait::Busy, ..placed }, block: placed };
+        let placed = RedisPlacement { wait: Wait::Block, server_cpu: None, generator_wait: Wait::Block };
+        let best = BestPlacements {
+            of_all: placed,
+            spinning: RedisPlacement { wait: Wait::Busy, ..placed },
+            blocking: placed,
+        };
         let ratios = |pythons| {
-            let changes = changes(&best, pythons);
+            let changes = demo_changes(&best, pythons);
             for (change, sides) in &changes {
-                let in_python = sides.iter().filter(|side| matches!(side, Side::Python(_))).count();
+                let in_python = sides.iter().filter(|side| matches!(side, DemoSide::Python(_))).count();
                 let differ = in_python == 1 || in_python == 2 && pythons[0] != pythons[1];
                 assert_eq!(change.no_ratio.is_some(), differ, "{}", change.name);
             }

@@ -12,22 +12,22 @@ pub mod demo;
 pub mod orders;
 pub mod path;
 mod python_path;
-mod sends;
+mod send_log;
 mod strategy;
 mod trade;
 
-pub use clients::Client;
+pub use clients::TradingClient;
 
-use tickpath_lab_harness::Playable;
+use tickpath_lab_harness::RoleEntry;
 
 /// The process roles of all workloads.
-pub const ROLES: &[Playable] = &[
-    Playable::of::<path::FeedRole>(),
-    Playable::of::<strategy::TraderRole>(),
-    Playable::of::<path::StrategyRole>(),
-    Playable::of::<trade::ExchangeRole>(),
-    Playable::of::<trade::OmsRole>(),
-    Playable::of::<orders::ClientRole>(),
-    Playable::of::<orders::SenderRole>(),
-    Playable::of::<orders::BesideRole>(),
+pub const ROLES: &[RoleEntry] = &[
+    RoleEntry::of::<path::FeedRole>(),
+    RoleEntry::of::<strategy::TraderRole>(),
+    RoleEntry::of::<path::StrategyRole>(),
+    RoleEntry::of::<trade::ExchangeRole>(),
+    RoleEntry::of::<trade::OmsRole>(),
+    RoleEntry::of::<orders::ClientRole>(),
+    RoleEntry::of::<orders::SenderRole>(),
+    RoleEntry::of::<orders::SideClientRole>(),
 ];

@@ -10,38 +10,38 @@
 //! venue without a CPU of its own is an agent of the feed's thread, polled between ticks. The strategy sends a limit
 //! IOC at the touch on every tick, buying and selling in turn. In `inline` strategy and OMS are one thread; in `split`
 //! and `mutex` the core has the system's CPU and the strategy shares the generator's. A strategy in another language,
-//! and ours beside it, is a process of its own that logs on to the OMS (`outside.rs`), in `split`. `rules.rs` decides
+//! and ours beside it, is a process of its own that logs on to the OMS (`external.rs`), in `split`. `rules.rs` decides
 //! whether a run is valid.
 
+mod external;
 mod feed;
-mod outside;
 mod rules;
 
-pub use feed::{FeedRole, Ticks};
-pub use outside::StrategyRole;
+pub use external::StrategyRole;
+pub use feed::{FeedRole, TickSource};
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickpath_clock::{Clock, Gap, Priority, Wait, cpu_ns};
+use tickpath_clock::{Clock, Priority, SchedulingGap, Wait, cpu_ns};
 use tickpath_oms_runtime::Layout;
 
 use crate::analyse;
-use crate::clients::Client;
+use crate::clients::TradingClient;
 use crate::decision::{FIRST_ID, QUANTITY};
 use crate::orders::group::PATH_GROUP;
 use crate::orders::{LANES_SCHEME, USER, login_at, write_users};
-use crate::strategy::{Traded, TraderRole};
+use crate::strategy::{StrategyResult, TraderRole};
 use crate::trade::{ExchangeRole, OmsRole, SYMBOL, ServerRole};
-use feed::Fed;
-use outside::{SCRIPT, with_sent};
+use external::{SCRIPT, add_sent_times};
+use feed::FeedResult;
 use tickpath_lab_harness::attribution::{
-    drop_attribution, tell_standstills, void_attribution, with_whole_stops, within,
+    attribute_common_stops, clip_gaps, drop_attribution, note_stalls, void_attribution,
 };
-use tickpath_lab_harness::rules::{tell_lateness, tell_receiver_cpu};
+use tickpath_lab_harness::rules::{add_lateness, add_receiver_cpu};
 use tickpath_lab_harness::samples::{Samples, load, load_gaps};
-use tickpath_lab_harness::targets::Removed;
-use tickpath_lab_harness::{Around, Child, Lab, LabError, Thread};
+use tickpath_lab_harness::targets::TopicGuard;
+use tickpath_lab_harness::{Child, Lab, LabError, StabilityCheck, ThreadConfig};
 use tickpath_lab_result::{Run, Stage};
 
 /// Settings of `path`.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub target: String,
     /// The client of a strategy that logs on to the OMS from a process of its own; our own strategy in the OMS's
     /// process if there is none.
-    pub outside: Option<Client>,
+    pub external_client: Option<TradingClient>,
     /// The assignment of work to threads.
     pub layout: Layout,
     /// The strategy's wait mode for ticks.
@@ -65,7 +65,7 @@ pub struct Settings {
     /// The priority of the core's thread.
     pub priority: Priority,
     /// The ticks.
-    pub ticks: Ticks,
+    pub ticks: TickSource,
     /// The number of this repetition.
     pub repeat: u32,
 }
@@ -90,14 +90,14 @@ pub fn layouts(asked: &[Layout], is_outside: bool) -> Result<Vec<Layout>, LabErr
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     lab.step(&format!("path {} {}", settings.target, settings.wait), settings.seconds())?;
-    let around = Around::begin(lab, settings.cpus)?;
+    let around = StabilityCheck::begin(lab, settings.cpus)?;
     let idle = tickpath_lab_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
-    let roles = Roles::of(lab, settings)?;
+    let roles = PathRoles::of(lab, settings)?;
     let _removed = [(settings.target.as_str(), &roles.topic), ("shm://", &roles.market)]
-        .map(|(target, topic)| Removed { target, topic });
-    let told = match &settings.outside {
-        None => play_inside(lab, &roles)?,
-        Some(client) => play_outside(lab, &roles, client)?,
+        .map(|(target, topic)| TopicGuard { target, topic });
+    let told = match &settings.external_client {
+        None => run_inline(lab, &roles)?,
+        Some(client) => run_external(lab, &roles, client)?,
     };
     let run = assemble(lab, settings, &roles.journal, &told, &idle);
     let _ = std::fs::remove_dir_all(&roles.journal);
@@ -107,42 +107,42 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
         (Err(_), Some(why)) => return Err(LabError::Failed(why.clone())),
         (run, _) => run?,
     };
-    tell_receiver_cpu(&mut run, told.used_ns);
-    run.notes.extend(told.of_oms);
+    add_receiver_cpu(&mut run, told.used_ns);
+    run.notes.extend(told.oms_messages);
     around.end(lab, std::slice::from_mut(&mut run))?;
     match told.fed.broke_off {
         None => Ok(run),
         Some(why) => {
             let sent = run.counts.sent;
-            Err(LabError::broke_off(vec![run], sent, settings.ticks.count, "ticks", why))
+            Err(LabError::aborted(vec![run], sent, settings.ticks.count, "ticks", why))
         }
     }
 }
 
 /// Results of the processes of a run.
-struct Told {
-    fed: Fed,
-    traded: Traded,
+struct PathReports {
+    fed: FeedResult,
+    traded: StrategyResult,
     /// CPU time of the strategy's process while ticks arrived.
     used_ns: u64,
     /// The OMS's messages to its operator.
-    of_oms: Vec<String>,
+    oms_messages: Vec<String>,
 }
 
 /// Runs the strategy with its OMS in one process, which makes the lanes.
-fn play_inside(lab: &Lab<'_>, roles: &Roles) -> Result<Told, LabError> {
+fn run_inline(lab: &Lab<'_>, roles: &PathRoles) -> Result<PathReports, LabError> {
     let trader = lab.spawn(&roles.trader)?;
     let (exchange, mut feed, planned_ns) = roles.spawn_feed(lab)?;
     let used_ns = publish(&mut feed, planned_ns, &trader)?;
-    let traded: Traded = trader.stop()?;
-    let fed: Fed = feed.stop()?;
+    let traded: StrategyResult = trader.stop()?;
+    let fed: FeedResult = feed.stop()?;
     exchange.map_or(Ok(()), Child::stop::<()>)?;
-    Ok(Told { fed, traded, used_ns, of_oms: Vec::new() })
+    Ok(PathReports { fed, traded, used_ns, oms_messages: Vec::new() })
 }
 
 /// Starts the OMS, its venue, and then the strategy, which logs on: a logged-on client would be notified of a venue
 /// that comes up.
-fn play_outside(lab: &Lab<'_>, roles: &Roles, client: &Client) -> Result<Told, LabError> {
+fn run_external(lab: &Lab<'_>, roles: &PathRoles, client: &TradingClient) -> Result<PathReports, LabError> {
     let mut oms = lab.spawn(&roles.trader.oms)?;
     let url: Option<String> = oms.result(1.0)?;
     let url = url.ok_or_else(|| LabError::Failed("the OMS listens nowhere".to_owned()))?;
@@ -150,24 +150,24 @@ fn play_outside(lab: &Lab<'_>, roles: &Roles, client: &Client) -> Result<Told, L
     let mut strategy = client.spawn(lab, &roles.strategy(lab, &url), SCRIPT)?;
     let used_ns = publish(&mut feed, planned_ns, &strategy)?;
     // The strategy may have exited; its result then has the reason.
-    let _ = strategy.tell("ended");
-    let traded: Traded = strategy.result(10.0)?;
+    let _ = strategy.send("ended");
+    let traded: StrategyResult = strategy.result(10.0)?;
     let of_oms: Vec<String> = oms.stop()?;
-    let fed: Fed = feed.stop()?;
+    let fed: FeedResult = feed.stop()?;
     exchange.map_or(Ok(()), Child::stop::<()>)?;
-    Ok(Told { fed, traded, used_ns, of_oms })
+    Ok(PathReports { fed, traded, used_ns, oms_messages: of_oms })
 }
 
 /// Makes the feed publish; returns the strategy process's CPU time meanwhile.
 fn publish(feed: &mut Child, planned_ns: u64, strategy: &Child) -> Result<u64, LabError> {
     let before_ns = cpu_ns(strategy.id());
-    feed.tell("go")?;
+    feed.send("go")?;
     feed.result::<()>(planned_ns as f64 / 1e9 * 2.0)?;
     Ok(cpu_ns(strategy.id()).saturating_sub(before_ns))
 }
 
 fn check(settings: &Settings) -> Result<(), LabError> {
-    let Ticks { rate, speed, count, .. } = &settings.ticks;
+    let TickSource { rate, speed, count, .. } = &settings.ticks;
     let wrong = |what: String| Err(LabError::Setting(what));
     if *count == 0 || *count > 100_000_000 {
         return wrong("--count takes 1 to 100000000 ticks".to_owned());
@@ -183,15 +183,15 @@ fn check(settings: &Settings) -> Result<(), LabError> {
             "feed and trader would both spin on one CPU; name two with --cpus, or use --wait block".to_owned(),
         );
     }
-    layouts(&[settings.layout], settings.outside.is_some()).map(|_| ())
+    layouts(&[settings.layout], settings.external_client.is_some()).map(|_| ())
 }
 
 impl Settings {
     /// Estimates the duration of a run; a guess for a recording at its own pace.
     pub fn seconds(&self) -> f64 {
         /// Seconds to start and end the processes.
-        const AROUND: f64 = 1.5;
-        AROUND + self.ticks.rate.map_or(10.0, |rate| self.ticks.count as f64 / rate)
+        const SETUP_S: f64 = 1.5;
+        SETUP_S + self.ticks.rate.map_or(10.0, |rate| self.ticks.count as f64 / rate)
     }
 
     /// Returns the venue's CPU, if it is not the feed's.
@@ -216,7 +216,7 @@ impl Settings {
     /// Describes the threads and their CPUs.
     fn threads(&self) -> String {
         let [generator, system] = self.cpus;
-        let (beside, core) = match (self.layout, &self.outside) {
+        let (beside, core) = match (self.layout, &self.external_client) {
             (Layout::Inline, _) => ("", "strategy and OMS in turn"),
             (Layout::Split | Layout::Mutex, None) => (", strategy beside", "the OMS's core"),
             (Layout::Split | Layout::Mutex, Some(_)) => {
@@ -231,7 +231,7 @@ impl Settings {
 }
 
 /// The processes of one run.
-struct Roles {
+struct PathRoles {
     /// The exchange's process; `None` if the feed is the venue too.
     exchange: Option<ExchangeRole>,
     trader: TraderRole,
@@ -242,7 +242,7 @@ struct Roles {
     lanes: tickpath_oms_runtime::LanesConfig,
 }
 
-impl Roles {
+impl PathRoles {
     fn of(lab: &Lab<'_>, settings: &Settings) -> Result<Self, LabError> {
         static RUN: AtomicU64 = AtomicU64::new(0);
         let name = format!("{}.path{}", lab.name, RUN.fetch_add(1, Ordering::Relaxed));
@@ -253,7 +253,7 @@ impl Roles {
         let generator_wait = settings.generator_wait();
         let journal = lab.folder().join(format!("{name}.journal"));
         let (request_bytes, report_bytes, account) = (1 << 20, 4 << 20, 1);
-        let is_outside = settings.outside.is_some();
+        let is_outside = settings.external_client.is_some();
         let users = is_outside.then(|| write_users(lab.folder(), account, &[(USER, 0..1)])).transpose()?;
         let door = |users| ServerRole { unix: Some(lab.folder().join("oms.sock")), tcp: None, users };
         let oms = OmsRole {
@@ -267,7 +267,7 @@ impl Roles {
             account,
             expected_orders: ticks.count as usize,
             layout: layout.to_string(),
-            thread: Thread::new(cpus[1], wait, priority).warm(lab.warm),
+            thread: ThreadConfig::new(cpus[1], wait, priority).with_warm_up(lab.runs_warm_up),
             other_cpu: Some(cpus[0]),
             market: (layout != Layout::Inline).then(|| market.clone()),
             level: "os".to_owned(),
@@ -286,7 +286,7 @@ impl Roles {
             topic: topic.clone(),
             oms,
             count: ticks.count,
-            thread: Thread::new(strategy_cpu, strategy_wait, strategy_priority).warm(lab.warm),
+            thread: ThreadConfig::new(strategy_cpu, strategy_wait, strategy_priority).with_warm_up(lab.runs_warm_up),
             out: lab.folder().join("trader"),
         };
         let lanes = crate::trade::lanes(&name, u16::from(!is_outside), request_bytes, report_bytes);
@@ -297,7 +297,7 @@ impl Roles {
             market: Some(market.clone()),
             expected_orders: ticks.count as usize,
             sockets: None,
-            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), generator_wait, Priority::Normal),
+            thread: ThreadConfig::new(settings.venue_cpu.unwrap_or(cpus[0]), generator_wait, Priority::Normal),
         };
         let (venue, exchange) = match settings.own_venue_cpu() {
             Some(_) => (None, Some(exchange)),
@@ -309,7 +309,7 @@ impl Roles {
             mirror: (!in_shared_memory).then(|| market.clone()),
             ticks,
             venue,
-            thread: Thread::new(cpus[0], generator_wait, Priority::Normal).warm(lab.warm),
+            thread: ThreadConfig::new(cpus[0], generator_wait, Priority::Normal).with_warm_up(lab.runs_warm_up),
             out: lab.folder().join("feed"),
         };
         Ok(Self { exchange, trader, feed, journal, topic, market, lanes })
@@ -346,8 +346,8 @@ fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
     journal: &std::path::Path,
-    Told { fed, traded, .. }: &Told,
-    idle: &[Gap],
+    PathReports { fed, traded, .. }: &PathReports,
+    idle: &[SchedulingGap],
 ) -> Result<Run, LabError> {
     let calibration = lab.clock.calibration();
     let read = analyse::read(journal)?;
@@ -356,15 +356,15 @@ fn assemble(
     };
     let file = |name: &str| lab.folder().join(name);
     // Tick, seen, sent, first report, first report of the venue.
-    let (who, rows, ticks) = match settings.outside {
+    let (who, rows, ticks) = match settings.external_client {
         None => ("trader", load::<5>(&file("trader"))?, load::<1>(&file("trader.ticks"))?),
-        Some(_) => ("OMS", with_sent(&load::<4>(&file("strategy"))?, group), load::<1>(&file("strategy.ticks"))?),
+        Some(_) => ("OMS", add_sent_times(&load::<4>(&file("strategy"))?, group), load::<1>(&file("strategy.ticks"))?),
     };
     let last = rows.iter().flatten().copied().max().unwrap_or(fed.last);
-    let found = |name: &str| load_gaps(&file(name)).map(|gaps| within(&gaps, fed.first, last));
-    let watched = if settings.outside.is_some() { "oms.gaps" } else { "trader.gaps" };
+    let found = |name: &str| load_gaps(&file(name)).map(|gaps| clip_gaps(&gaps, fed.first, last));
+    let watched = if settings.external_client.is_some() { "oms.gaps" } else { "trader.gaps" };
     let (ours, feeds) = (found(watched)?, found("feed.gaps")?);
-    let (gaps, feeds) = (with_whole_stops(&ours, &[&feeds]), with_whole_stops(&feeds, &[&ours]));
+    let (gaps, feeds) = (attribute_common_stops(&ours, &[&feeds]), attribute_common_stops(&feeds, &[&ours]));
     let mut run = group.run(&read.calibration, &gaps);
     describe(&mut run, settings, fed);
     let pairs = |from: usize, to: usize| {
@@ -373,9 +373,9 @@ fn assemble(
     let published = load::<2>(&file("feed"))?;
     let late = Samples(published.iter().map(|&[intended, actual]| (intended, actual)).collect());
     let late = late.hop(calibration, &feeds);
-    tell_lateness(&mut run, &late);
+    add_lateness(&mut run, &late);
     run.hops.insert("lateness".to_owned(), late);
-    let (way, service) = (pairs(0, 1), since_sent(&published, &rows));
+    let (way, service) = (pairs(0, 1), send_to_seen(&published, &rows));
     let hops = [("one_way", way), ("service", service), ("order_ack", pairs(2, 3)), ("order_round_trip", pairs(2, 4))];
     run.hops.extend(hops.map(|(name, samples)| (name.to_owned(), samples.hop(calibration, &gaps))));
     let [arrival, report] = group.venue_stages();
@@ -386,22 +386,22 @@ fn assemble(
         ..Stage::default()
     }));
     let took_ns = lab.clock.ns_between(fed.first, fed.last) as f64;
-    rules::count(&mut run, &published, &ticks);
-    rules::hold(&mut run, fed, traded, group.len() as u64, took_ns);
+    rules::count_ticks(&mut run, &published, &ticks);
+    rules::apply_rules(&mut run, fed, traded, group.len() as u64, took_ns);
     match settings.wait {
         Wait::Busy => void_attribution(&mut run, idle, &gaps, took_ns / 1e9),
         // No thread spun on the trader's CPU, so the host's share is unknown.
         _ => drop_attribution(&mut run),
     }
     for (who, gaps) in [("feed", &feeds), (who, &gaps)] {
-        tell_standstills(&mut run, who, gaps, took_ns.max(0.0) as u64, calibration);
+        note_stalls(&mut run, who, gaps, took_ns.max(0.0) as u64, calibration);
     }
     Ok(run)
 }
 
 /// Returns the time from each tick's actual send until the strategy saw it. For ticks of the same time the first tick's
 /// send counts.
-fn since_sent(published: &[[u64; 2]], rows: &[[u64; 5]]) -> Samples {
+fn send_to_seen(published: &[[u64; 2]], rows: &[[u64; 5]]) -> Samples {
     let sample = |row: &[u64; 5]| {
         let sent = published.get(published.partition_point(|[intended, _]| *intended < row[0]))?;
         (sent[0] == row[0]).then_some((sent[1], row[1]))
@@ -409,13 +409,13 @@ fn since_sent(published: &[[u64; 2]], rows: &[[u64; 5]]) -> Samples {
     Samples(rows.iter().filter_map(sample).collect())
 }
 
-fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
-    let Ticks { file, rate, arrivals, speed, count, seed } = &settings.ticks;
+fn describe(run: &mut Run, settings: &Settings, fed: &FeedResult) {
+    let TickSource { file, rate, arrivals, speed, count, seed } = &settings.ticks;
     run.target = settings.target.clone();
     run.repeat = settings.repeat;
     run.layout = Some(settings.layout.to_string());
-    if let Some(client) = &settings.outside {
-        client.tell(run);
+    if let Some(client) = &settings.external_client {
+        client.describe_client(run);
         run.params.set("entry", format!("{LANES_SCHEME}unix://"));
     }
     run.params.set("wait", settings.wait.name());
@@ -460,6 +460,6 @@ mod tests {
         let seen = |tick, at| [tick, at, 0, 0, 0];
         // 25 is no tick of the feed.
         let rows = [seen(10, 15), seen(20, 27), seen(20, 28), seen(25, 29), seen(30, 95)];
-        assert_eq!(since_sent(&published, &rows).0, [(11, 15), (25, 27), (25, 28), (90, 95)]);
+        assert_eq!(send_to_seen(&published, &rows).0, [(11, 15), (25, 27), (25, 28), (90, 95)]);
     }
 }

@@ -15,21 +15,21 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tickpath_clock::Calibration;
 
-use tickpath_lab_harness::rules::tell_reconnects;
+use tickpath_lab_harness::rules::note_reconnects;
 use tickpath_lab_harness::samples::{Samples, load};
 use tickpath_lab_harness::{Lab, LabError};
-use tickpath_lab_result::{Counts, Run};
+use tickpath_lab_result::{MessageCounts, Run};
 use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::scripts::{Library, RECONNECTS};
 
 /// The script of the parts, and one module per library.
 const PATH: (&str, &str) = ("path.py", include_str!("python/path.py"));
-const BY_TICKPATH: (&str, &str) = ("path_tickpath.py", include_str!("python/path_tickpath.py"));
-const BY_REDIS_PY: (&str, &str) = ("path_redis_py.py", include_str!("python/path_redis_py.py"));
+const TICKPATH_MODULE: (&str, &str) = ("path_tickpath.py", include_str!("python/path_tickpath.py"));
+const REDIS_PY_MODULE: (&str, &str) = ("path_redis_py.py", include_str!("python/path_redis_py.py"));
 
 /// The transport of ticks and orders, and the interpreter of the scripts.
 #[derive(Debug, Clone, Copy)]
-pub struct Over<'a> {
+pub struct ScriptTransport<'a> {
     pub library: Library,
     /// An interpreter that has the library.
     pub python: &'a Python,
@@ -39,7 +39,7 @@ pub struct Over<'a> {
 
 /// Settings of a process of the path.
 #[derive(Debug, Serialize)]
-struct Part<'a> {
+struct PathScriptSettings<'a> {
     role: &'a str,
     /// The module that carries its messages.
     library: &'a str,
@@ -55,7 +55,7 @@ struct Part<'a> {
 /// path.
 pub fn run(
     lab: &Lab<'_>,
-    Over { library, python, url }: Over<'_>,
+    ScriptTransport { library, python, url }: ScriptTransport<'_>,
     [generator, system]: [usize; 2],
     rate: u64,
     count: u64,
@@ -63,8 +63,8 @@ pub fn run(
 ) -> Result<Run, LabError> {
     let seconds = count as f64 / rate as f64;
     let (by, target, bus) = match library {
-        Library::Tickpath => (BY_TICKPATH, "shm://", "the log"),
-        Library::RedisPy => (BY_REDIS_PY, "redis://", "Redis"),
+        Library::Tickpath => (TICKPATH_MODULE, "shm://", "the log"),
+        Library::RedisPy => (REDIS_PY_MODULE, "redis://", "Redis"),
     };
     lab.step(&format!("the path in Python over {bus}"), seconds + 1.0)?;
     // Leftovers in shared memory are removed with the lab.
@@ -73,13 +73,13 @@ pub fn run(
     let spawn = |role: &'static str| {
         let cpu = if role == "strategy" { system } else { generator };
         let library = by.0.trim_end_matches(".py");
-        let part = Part { role, library, url, name: &name, count, rate, cpu, out: out(role) };
+        let part = PathScriptSettings { role, library, url, name: &name, count, rate, cpu, out: out(role) };
         python.spawn(lab, role, &[PATH, by, RECONNECTS], &part)
     };
     let mut venue = spawn("venue")?;
     let mut strategy = spawn("strategy")?;
     let mut feed = spawn("feed")?;
-    feed.tell("go")?;
+    feed.send("go")?;
     let mut reconnects = Vec::new();
     for (who, part) in [("feed", &mut feed), ("strategy", &mut strategy), ("venue", &mut venue)] {
         reconnects.push((who, part.result::<u64>(seconds * 3.0)?));
@@ -91,11 +91,11 @@ pub fn run(
         client: library.client().to_owned(),
         repeat,
         valid: true,
-        counts: Counts {
+        counts: MessageCounts {
             sent: count,
             received: ticks.len() as u64,
             lost: count.saturating_sub(ticks.len() as u64),
-            ..Counts::default()
+            ..MessageCounts::default()
         },
         notes: vec![format!("Python on both sides of {bus}: JSON, a blocking wait, no risk check and no journal")],
         ..Run::default()
@@ -104,7 +104,7 @@ pub fn run(
     run.params.set("wait", "block");
     run.params.set("cpus", vec![generator, system]);
     run.params.set("threads", format!("feed and venue on CPU {generator}; strategy on CPU {system}"));
-    library.tell(python, &mut run);
+    library.describe_client(python, &mut run);
     // All stamps are Python's, in nanoseconds.
     let ns = Calibration::nanoseconds();
     let hop = |samples: Vec<(u64, u64)>| Samples(samples).hop(&ns, &[]);
@@ -116,7 +116,7 @@ pub fn run(
         hop(ticks.iter().map(|&[_, from, _, released]| (from, released)).collect()),
     );
     tickpath_lab_harness::attribution::drop_attribution(&mut run);
-    reconnects.into_iter().for_each(|(who, count)| tell_reconnects(&mut run, who, Some(count)));
+    reconnects.into_iter().for_each(|(who, count)| note_reconnects(&mut run, who, Some(count)));
     let allowed_ns = (1_000_000_000 / rate).max(10_000);
     let sends = load::<2>(&out("feed"))?;
     let late = sends.iter().filter(|[intended, called]| called.saturating_sub(*intended) > allowed_ns).count();

@@ -8,28 +8,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use serde::{Deserialize, Serialize};
-use tickpath_clock::{Clock, HostClock, Rest, Wait};
-use tickpath_log::{Config as LogConfig, Place, Reader, Registration, Start, Writer};
+use tickpath_clock::{Clock, HostClock, IdleAction, Wait};
+use tickpath_log::{Config as LogConfig, LogPath, Reader, ReaderStart, Registration, Writer};
 use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, PositionEffect, Price, Quantity, Side, Symbol, SymbolId,
     TimeInForce, VenueId,
 };
 use tickpath_oms_core::{AccountLimits, Instrument, VenueRules};
 use tickpath_oms_runtime::{
-    AckLevel, Config, Desk, LanesConfig, LineConfig, LineId, Notice, OpenLine, Rate, SessionConfig, SessionLimits,
-    VenueLanes,
+    AckLevel, Config, LanesConfig, LineFactory, LineId, Notice, OmsLineConfig, RequestRate, SessionConfig,
+    SessionLimits, TradingDefinitions, VenueLanes,
 };
-use tickpath_oms_server::settings::{Sessions, Users};
+use tickpath_oms_server::settings::{SessionDefaults, Users};
 use tickpath_oms_server::{ServerConfig, ServerEvent};
-use tickpath_venue_native::{Address, ParseAddressError, TcpLine};
-use tickpath_venue_sim::{Line, Venue};
+use tickpath_venue_native::{LineAddress, ParseAddressError, TcpLine};
+use tickpath_venue_sim::{SimVenue, VenueEngine};
 
-use crate::sends::{Sends, StampedLine};
+use crate::send_log::{SendLog, StampedLine};
 use tickpath_lab_harness::samples::save_gaps;
-use tickpath_lab_harness::{LabError, Parent, Role, Thread};
+use tickpath_lab_harness::{LabError, Parent, ProcessRole, ThreadConfig};
 
 /// The user of the client beside.
-pub(crate) const BESIDE_USER: &str = "beside";
+pub(crate) const SIDE_USER: &str = "beside";
 
 /// Role of the simulated venue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,10 +47,10 @@ pub struct ExchangeRole {
     /// The folder of its journal if lines connect by sockets, and no lanes are joined.
     pub sockets: Option<PathBuf>,
     /// The process's CPU and priority.
-    pub thread: Thread,
+    pub thread: ThreadConfig,
 }
 
-impl Role for ExchangeRole {
+impl ProcessRole for ExchangeRole {
     const NAME: &'static str = "exchange";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -80,7 +80,7 @@ pub struct OmsRole {
     /// `inline`, `split` or `mutex`.
     pub layout: String,
     /// The core thread's CPU and priority.
-    pub thread: Thread,
+    pub thread: ThreadConfig,
     /// The CPU that its other threads share.
     pub other_cpu: Option<usize>,
     /// The topic in shared memory whose ticks give reference prices.
@@ -97,7 +97,7 @@ pub struct OmsRole {
     pub out: PathBuf,
 }
 
-impl Role for OmsRole {
+impl ProcessRole for OmsRole {
     const NAME: &'static str = "OMS";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -126,10 +126,10 @@ pub(crate) const VENUE: VenueId = VenueId(1);
 const HEARTBEAT_MS: u32 = 10_000;
 
 /// Max simultaneous connections.
-const MOST_CLIENTS: u32 = 65_000;
+const MAX_CLIENTS: u32 = 65_000;
 
 /// Max queued events of an OMS.
-const MOST_EVENTS: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 
 /// An order in the form of the command line: `symbol=XJFL9,side=buy,qty=33,price=8000,tif=rod,position=open,account=1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -259,7 +259,7 @@ pub(crate) fn lanes(name: &str, clients: u16, request_bytes: usize, report_bytes
 
 /// Returns a trading configuration with a single instrument and account, whose limits no benchmark order breaks
 /// although every check runs.
-fn desk(role: &OmsRole) -> Result<Desk, LabError> {
+fn trading_config(role: &OmsRole) -> Result<TradingDefinitions, LabError> {
     const SECOND_NS: u64 = 1_000_000_000;
     let name: Symbol =
         role.symbol.parse().map_err(|e: tickpath_market::SymbolError| LabError::Setting(e.to_string()))?;
@@ -280,16 +280,16 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
         ..AccountLimits::default()
     };
     // Clients send at the requested speed without a limit; the longest wait for the venue is part of the measurement.
-    let (level, rate) = (level(&role.level)?, Rate::UNLIMITED);
+    let (level, rate) = (parse_ack_level(&role.level)?, RequestRate::UNLIMITED);
     let sessions = match &role.server {
         Some(server) => {
             let users = Users::read(&server.users).map_err(|e| LabError::Setting(e.to_string()))?;
-            let all = Sessions {
+            let all = SessionDefaults {
                 heartbeat_ms: HEARTBEAT_MS,
                 level,
                 cancel_on_disconnect: false,
                 rate,
-                most: MOST_CLIENTS,
+                max_sessions: MAX_CLIENTS,
                 keep_days: 1,
             };
             users.sessions(&all, &[account])
@@ -302,11 +302,11 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
     };
     let venue = VenueRules { max_queued: u32::MAX, ..VenueRules::of(VENUE) };
     let (instruments, accounts, venues) = (vec![instrument], vec![account], vec![venue]);
-    Ok(Desk { instruments, accounts, venues, sessions, ..Desk::default() })
+    Ok(TradingDefinitions { instruments, accounts, venues, sessions, ..TradingDefinitions::default() })
 }
 
 /// Parses an ack level.
-pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
+pub(crate) fn parse_ack_level(word: &str) -> Result<AckLevel, LabError> {
     match word {
         "os" => Ok(AckLevel::Os),
         "disk" => Ok(AckLevel::Disk),
@@ -315,8 +315,8 @@ pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
 }
 
 /// Returns the configuration of the OMS that a role describes.
-pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabError> {
-    let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
+pub(crate) fn oms_config(role: &OmsRole, sends: &SendLog) -> Result<Config, LabError> {
+    let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(LogPath::folder(&role.journal)) };
     let layout =
         role.layout.parse().map_err(|e: tickpath_oms_runtime::ParseLayoutError| LabError::Setting(e.to_string()))?;
     let mut lanes = lanes(&role.lanes, u16::from(role.server.is_none()), role.request_bytes, role.report_bytes);
@@ -327,14 +327,14 @@ pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabErr
     Ok(Config {
         lanes,
         journal,
-        desk: desk(role)?,
+        trading: trading_config(role)?,
         expected_orders: role.expected_orders,
         layout,
         wait: role.thread.wait()?,
         cpu: role.thread.cpu,
         other_cpu: role.other_cpu,
         snapshot_every: role.snapshot_every,
-        warm: role.thread.warm,
+        warm_up: role.thread.warm,
         history: false,
         priority: role.thread.priority()?,
         seed: None,
@@ -342,14 +342,14 @@ pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabErr
 }
 
 /// Returns the line to a venue at this address, with a limit that no run's orders reach.
-fn line(address: &str, sends: Sends) -> Result<LineConfig, LabError> {
-    let address: Address = address.parse().map_err(|e: ParseAddressError| LabError::Setting(e.to_string()))?;
-    let open = OpenLine::new(move || {
+fn line(address: &str, sends: SendLog) -> Result<OmsLineConfig, LabError> {
+    let address: LineAddress = address.parse().map_err(|e: ParseAddressError| LabError::Setting(e.to_string()))?;
+    let open = LineFactory::new(move || {
         let line = TcpLine::new(address.clone(), "bench").map_err(|e| e.to_string())?;
         let clock = HostClock::get().map_err(|e| e.to_string())?;
         Ok(Box::new(StampedLine::new(line, clock, sends.clone())) as Box<dyn tickpath_venue::Line>)
     });
-    Ok(LineConfig {
+    Ok(OmsLineConfig {
         id: LineId { venue: VENUE, line: 0 },
         open,
         rate_per_second: 0,
@@ -362,29 +362,29 @@ fn line(address: &str, sends: Sends) -> Result<LineConfig, LabError> {
 pub(crate) fn market(name: &Option<String>, clock: &HostClock) -> Result<Option<Reader>, LabError> {
     let Some(name) = name else { return Ok(None) };
     let config = market_config(name)?;
-    if !config.place.exists() {
+    if !config.path.exists() {
         drop(Writer::open(&config, clock.calibration()));
     }
-    Ok(Some(Reader::open(&config.place, Start::Oldest, Registration::Registered)?))
+    Ok(Some(Reader::open(&config.path, ReaderStart::Oldest, Registration::Registered)?))
 }
 
 /// Returns the configuration of a tick topic in shared memory, as the bus makes it.
 pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
-    let place = Place::shared_memory(name).map_err(tickpath_log::OpenError::from)?;
-    Ok(LogConfig::topic(place, tickpath_log::Policy::Overwrite))
+    let place = LogPath::shared_memory(name).map_err(tickpath_log::LogOpenError::from)?;
+    Ok(LogConfig::topic(place, tickpath_log::OverflowPolicy::Overwrite))
 }
 
 /// Runs the OMS's process. Its first result is its listening address, the last result its messages to an operator.
 pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let sends = Sends::with_room(role.line.as_ref().map_or(0, |_| role.expected_orders));
+    let sends = SendLog::with_capacity(role.line.as_ref().map_or(0, |_| role.expected_orders));
     let config = oms_config(role, &sends)?;
     let ticks = market(&role.market, &clock)?;
     let stop = parent.stop_flag();
-    let (events, heard) = sync_channel(MOST_EVENTS);
+    let (events, heard) = sync_channel(MAX_EVENTS);
     let (place, places) = channel();
     let server = role.server.as_ref().map(|server| server_config(server, &config, events));
-    let listener = std::thread::spawn(move || hear_events(&heard, &place));
+    let listener = std::thread::spawn(move || collect_events(&heard, &place));
     let ready = || {
         parent.ready();
         let place: Option<String> = role.server.as_ref().and_then(|_| places.recv().ok());
@@ -398,7 +398,7 @@ pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     drop(server);
     let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     save_gaps(&role.out, &gaps.map_err(LabError::other)?)?;
-    sends.save(&Sends::file(&role.out))?;
+    sends.save(&SendLog::file(&role.out))?;
     parent.result(&told);
     Ok(())
 }
@@ -410,18 +410,18 @@ fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEv
         tls: None,
         users: role.users.clone(),
         heartbeat_ms: HEARTBEAT_MS,
-        most: MOST_CLIENTS as usize,
+        max_sessions: MAX_CLIENTS as usize,
         keep_days: 1,
         settings: None,
         reload: std::sync::Arc::default(),
-        sessions: config.desk.sessions.clone(),
+        sessions: config.trading.sessions.clone(),
         events,
     }
 }
 
 /// Forwards the OMS's listening address, and returns the events that no run should have.
-fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<String> {
-    const MOST_TOLD: usize = 10;
+fn collect_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<String> {
+    const MAX_EVENTS_KEPT: usize = 10;
     let (mut told, mut more, mut has_clients) = (Vec::new(), 0, false);
     for event in events {
         match &event {
@@ -429,8 +429,8 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
             ServerEvent::LoggedIn { .. } => has_clients = true,
             // The OMS makes the venue's lanes, so it is up before the venue.
             ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_) | Notice::LineUp(_)) if !has_clients => {}
-            ServerEvent::Gone { why, user, .. } if why == "it logged out" || user == BESIDE_USER => {}
-            _ if told.len() == MOST_TOLD => more += 1,
+            ServerEvent::Disconnected { why, user, .. } if why == "it logged out" || user == SIDE_USER => {}
+            _ if told.len() == MAX_EVENTS_KEPT => more += 1,
             _ => told.push(format!("the OMS told its operator: {event}")),
         }
     }
@@ -439,29 +439,29 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
 }
 
 /// The venue on lanes that the OMS has made, polled by the thread that owns it.
-pub(crate) struct Exchange(Line<HostClock>);
+pub(crate) struct BenchVenue(VenueEngine<HostClock>);
 
-impl Exchange {
+impl BenchVenue {
     /// Joins the lanes, with empty books.
     pub fn open(role: &ExchangeRole, clock: HostClock) -> Result<Self, LabError> {
         let lanes = lanes(&role.lanes, 0, role.request_bytes, role.report_bytes);
         let VenueLanes { requests, reports } = lanes.join_venue(VENUE, clock.calibration())?;
-        let venue = Venue::new(tickpath_venue_sim::Config {
+        let venue = SimVenue::new(tickpath_venue_sim::Config {
             venue: VENUE,
             symbols: 1,
             expected_orders: role.expected_orders.max(1024),
         });
-        Ok(Self(Line::new(clock, venue, requests, reports, market(&role.market, &clock)?)))
+        Ok(Self(VenueEngine::new(clock, venue, requests, reports, market(&role.market, &clock)?)))
     }
 
     /// Runs a turn. Returns true if there was work; else it rests as `rest` says.
     #[inline]
-    pub fn turn(&mut self, rest: Rest) -> Result<bool, LabError> {
+    pub fn poll(&mut self, rest: IdleAction) -> Result<bool, LabError> {
         let done = self.0.poll().map_err(|e| LabError::Failed(format!("the venue stopped: {e}")))?;
         match rest {
             _ if done > 0 => {}
-            Rest::Sleep(ns) => self.0.sleep(ns),
-            rest => rest.take(),
+            IdleAction::Sleep(ns) => self.0.sleep(ns),
+            rest => rest.perform(),
         }
         Ok(done > 0)
     }
@@ -469,12 +469,12 @@ impl Exchange {
     /// Runs turns until the stop flag is set.
     pub fn serve(&mut self, wait: Wait, stop: &AtomicBool) -> Result<(), LabError> {
         let rest = match wait {
-            Wait::Busy => Rest::Spin,
-            Wait::Yield => Rest::Yield,
-            Wait::Block | Wait::Adaptive => Rest::Sleep(10_000_000),
+            Wait::Busy => IdleAction::Spin,
+            Wait::Yield => IdleAction::Yield,
+            Wait::Block | Wait::Adaptive => IdleAction::Sleep(10_000_000),
         };
         while !stop.load(Ordering::Relaxed) {
-            self.turn(rest)?;
+            self.poll(rest)?;
         }
         Ok(())
     }
@@ -487,8 +487,8 @@ pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabEr
     if let Some(journal) = &role.sockets {
         return exchange_by_sockets(role, journal, clock, parent);
     }
-    let mut exchange = Exchange::open(role, clock)?;
-    role.thread.settle()?;
+    let mut exchange = BenchVenue::open(role, clock)?;
+    role.thread.apply()?;
     parent.ready();
     exchange.serve(role.thread.wait()?, &parent.stop_flag())?;
     parent.result(&());
@@ -506,7 +506,7 @@ fn exchange_by_sockets(
         file: journal.to_owned(),
         venue: VENUE,
         oms: String::new(),
-        listen: vec![Address::Tcp { host: "127.0.0.1".to_owned(), port: 0 }],
+        listen: vec![LineAddress::Tcp { host: "127.0.0.1".to_owned(), port: 0 }],
         password: None,
         most_lines: 64,
         journal: journal.to_owned(),
@@ -515,15 +515,16 @@ fn exchange_by_sockets(
         ticks: None,
         quotes: Vec::new(),
         publish: None,
-        faults: tickpath_venue_sim::Faults::default(),
+        faults: tickpath_venue_sim::InjectedFaults::default(),
         expected_orders: role.expected_orders.max(1024),
         wait: role.thread.wait()?,
         cpu: role.thread.cpu,
         priority: role.thread.priority()?,
     };
-    let orders = tickpath_venue_sim::Orders { stop: parent.stop_flag(), ..tickpath_venue_sim::Orders::default() };
+    let orders =
+        tickpath_venue_sim::VenueControl { stop: parent.stop_flag(), ..tickpath_venue_sim::VenueControl::default() };
     let mut tell = |event| {
-        if let tickpath_venue_sim::Event::Listens(address) = event {
+        if let tickpath_venue_sim::VenueEvent::Listening(address) = event {
             parent.ready();
             parent.result(&address.to_string());
         }

@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 use tickpath_lab_harness::LabError;
 
 /// Max time for a server to accept, and to answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The form of a valid URL.
-const FORM: &str =
+const URL_FORM: &str =
     "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH/TO/SOCKET, and nothing behind";
 
 /// Address and login of a server.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Address {
+pub(super) struct BenchAddress {
     host: String,
     port: u16,
     /// A Unix socket, instead of host and port.
@@ -32,10 +32,10 @@ pub(super) struct Address {
     database: i64,
 }
 
-impl Address {
+impl BenchAddress {
     /// Parses a URL. Errors do not contain the URL, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, LabError> {
-        let refused = |what: &str| LabError::Setting(format!("{what}; {FORM}"));
+        let refused = |what: &str| LabError::Setting(format!("{what}; {URL_FORM}"));
         if !matches!(url.split_once("://"), Some(("redis" | "redis+unix" | "unix", _))) || url.contains('?') {
             return Err(refused("no URL of a Redis server, or one with a '?' (in a password, write %3F)"));
         }
@@ -57,7 +57,7 @@ impl Address {
     }
 
     /// Returns the same server through `proxy`, given as `HOST:PORT`.
-    pub fn through(&self, proxy: &str) -> Self {
+    pub fn via_proxy(&self, proxy: &str) -> Self {
         let (host, port) = proxy.rsplit_once(':').expect("a proxy's address has a port");
         Self { host: host.to_owned(), port: port.parse().expect("a proxy's port is a number"), ..self.clone() }
     }
@@ -113,23 +113,23 @@ impl Address {
         commands
     }
 
-    /// Opens a socket to the server, which times out after a silence of [`PATIENCE`].
-    pub fn connect(&self) -> io::Result<Stream> {
+    /// Opens a socket to the server, which times out after a silence of [`SERVER_TIMEOUT`].
+    pub fn connect(&self) -> io::Result<BenchSocket> {
         let stream = match &self.socket {
-            Some(path) => Stream::Unix(UnixStream::connect(path)?),
-            None => Stream::Tcp(self.connect_tcp()?),
+            Some(path) => BenchSocket::Unix(UnixStream::connect(path)?),
+            None => BenchSocket::Tcp(self.connect_tcp()?),
         };
-        stream.set_patience(PATIENCE)?;
+        stream.set_timeout(SERVER_TIMEOUT)?;
         Ok(stream)
     }
 
     /// Returns an I/O error as a sentence with the remedy.
-    pub fn sentence(&self, error: &io::Error) -> String {
+    pub fn error_sentence(&self, error: &io::Error) -> String {
         let name = self.name();
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => format!(
                 "{name} did not answer within {} s; look whether it hangs, and whether the network is there",
-                PATIENCE.as_secs()
+                SERVER_TIMEOUT.as_secs()
             ),
             io::ErrorKind::ConnectionRefused => {
                 format!("{name} refused the connection; start redis-server, or check host and port")
@@ -145,7 +145,7 @@ impl Address {
     fn connect_tcp(&self) -> io::Result<TcpStream> {
         let mut refused = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
         for address in (self.host.as_str(), self.port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
+            match TcpStream::connect_timeout(&address, SERVER_TIMEOUT) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
                     return Ok(stream);
@@ -157,7 +157,7 @@ impl Address {
     }
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for BenchAddress {
     /// Shows the name only: the rest may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
@@ -166,12 +166,12 @@ impl fmt::Debug for Address {
 
 /// A socket to a server.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum BenchSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
+impl BenchSocket {
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
@@ -179,7 +179,7 @@ impl Stream {
         }
     }
 
-    fn set_patience(&self, patience: Duration) -> io::Result<()> {
+    fn set_timeout(&self, patience: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => {
                 stream.set_read_timeout(Some(patience))?;
@@ -193,7 +193,7 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for BenchSocket {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -203,7 +203,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for BenchSocket {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
@@ -217,7 +217,7 @@ impl Write for Stream {
     }
 }
 
-impl AsRawFd for Stream {
+impl AsRawFd for BenchSocket {
     fn as_raw_fd(&self) -> RawFd {
         match self {
             Self::Tcp(stream) => stream.as_raw_fd(),
@@ -239,7 +239,7 @@ mod tests {
             ("redis://ann:secret@h:1", "redis://h:1", "-h h -p 1"),
             ("redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock", "-s /run/redis.sock"),
         ] {
-            let address = Address::parse(url).unwrap();
+            let address = BenchAddress::parse(url).unwrap();
             assert_eq!((address.name(), address.arguments().join(" ")), (name.to_owned(), arguments.to_owned()));
             assert!(!format!("{address:?}").contains("secret"), "{url}");
         }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn what_is_no_server_is_refused_without_telling_the_password() {
         for url in ["", "shm://", "redis://", "rediss://:secret@h:1", "redis://:secret@h:1?streams", "h:1"] {
-            let sentence = Address::parse(url).unwrap_err().to_string();
+            let sentence = BenchAddress::parse(url).unwrap_err().to_string();
             assert!(sentence.contains("redis+unix://") && !sentence.contains("secret"), "{url}: {sentence}");
         }
     }

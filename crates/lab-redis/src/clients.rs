@@ -25,56 +25,57 @@ mod settings;
 
 use std::str::FromStr;
 
-pub use client::Client;
+pub use client::SetGetClient;
 pub use role::SetGetRole;
 pub use settings::Settings;
 
-use client::{Case, Runs};
-use role::Outcome;
-use route::Route;
+use client::{ClientCase, ClientRuntime};
+use role::SetGetResult;
+use route::ServerRoute;
 use runtimes::Runtimes;
-use server::Target;
+use server::SetGetServer;
 
 use tickpath_lab_compare::in_turn;
 use tickpath_lab_harness::attribution::drop_attribution;
 use tickpath_lab_harness::samples::{Samples, load};
-use tickpath_lab_harness::{Around, Lab, LabError};
-use tickpath_lab_harness::{Parent, Role};
-use tickpath_lab_result::{Counts, ResultFile, Run};
+use tickpath_lab_harness::{Lab, LabError, StabilityCheck};
+use tickpath_lab_harness::{Parent, ProcessRole};
+use tickpath_lab_result::{MessageCounts, ResultFile, Run};
 
 /// All clients, in the order of their turns. A new client adds its file and its entry here.
-const CLIENTS: [&[Client]; 3] = [redis_py::CLIENTS, rust::CLIENTS, go_redis::CLIENTS];
+const CLIENTS: [&[SetGetClient]; 3] = [redis_py::CLIENTS, rust::CLIENTS, go_redis::CLIENTS];
 
 /// Max time without an answer, beyond twenty round trips: connecting takes some of them.
-const SILENCE_S: f64 = 10.0;
+const MAX_SILENCE_S: f64 = 10.0;
 
 /// The error for an unknown client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no client; use {names}", names = Client::all().map(|client| client.name).collect::<Vec<_>>().join(", "))]
-pub struct ParseClientError(String);
+#[error("'{0}' is no client; use {names}", names = SetGetClient::all().map(|client| client.name).collect::<Vec<_>>().join(", "))]
+pub struct SetGetClientError(String);
 
-impl Client {
+impl SetGetClient {
     /// Returns all clients in the order of their turns.
     pub fn all() -> impl Iterator<Item = Self> {
         CLIENTS.into_iter().flatten().copied()
     }
 }
 
-impl FromStr for Client {
-    type Err = ParseClientError;
+impl FromStr for SetGetClient {
+    type Err = SetGetClientError;
 
-    fn from_str(text: &str) -> Result<Self, ParseClientError> {
-        Self::all().find(|client| client.name == text).ok_or_else(|| ParseClientError(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, SetGetClientError> {
+        Self::all().find(|client| client.name == text).ok_or_else(|| SetGetClientError(text.to_owned()))
     }
 }
 
-impl Role for SetGetRole {
+impl ProcessRole for SetGetRole {
     const NAME: &'static str = "key client";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        let client: Client = self.client.parse().map_err(|e: ParseClientError| LabError::Setting(e.to_string()))?;
-        match client.runs {
-            Runs::Rust { work, .. } => rust::set_get(self, work, parent),
+        let client: SetGetClient =
+            self.client.parse().map_err(|e: SetGetClientError| LabError::Setting(e.to_string()))?;
+        match client.runtime {
+            ClientRuntime::Rust { work, .. } => rust::set_get(self, work, parent),
             _ => Err(LabError::Setting(format!("the client {client} is not written in Rust"))),
         }
     }
@@ -90,29 +91,29 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
         Some(error) => settings.without_go(&error.to_string(), result),
         None => settings.clone(),
     };
-    let mut target = Target::open(lab, settings)?;
-    let routes = Route::all(lab, settings, &target)?;
-    let turns = Turn::all(settings, &routes);
-    target.claim(turns.iter().map(|turn| turn.pairs).max().unwrap_or(0))?;
-    let done = take(lab, settings, &turns, &runtimes, &mut target, result);
+    let mut target = SetGetServer::open(lab, settings)?;
+    let routes = ServerRoute::all(lab, settings, &target)?;
+    let turns = ClientRepetition::all(settings, &routes);
+    target.claim_keys(turns.iter().map(|turn| turn.pairs).max().unwrap_or(0))?;
+    let done = run_repetitions(lab, settings, &turns, &runtimes, &mut target, result);
     result.comparisons.extend(ratios::comparisons(&result.runs));
     done
 }
 
 /// A repetition of a client over a route.
-struct Turn<'a> {
-    case: Case,
-    route: &'a Route,
+struct ClientRepetition<'a> {
+    case: ClientCase,
+    route: &'a ServerRoute,
     repeat: u32,
     pairs: u64,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> ClientRepetition<'a> {
     /// Returns all turns, with the clients as the innermost loop, so that they take turns.
-    fn all(settings: &Settings, routes: &'a [Route]) -> Vec<Self> {
+    fn all(settings: &Settings, routes: &'a [ServerRoute]) -> Vec<Self> {
         // In the order of the table, whatever the order on the command line.
-        let wanted = Client::all().filter(|client| settings.clients.contains(client));
-        let cases: Vec<Case> = wanted.flat_map(Case::of).collect();
+        let wanted = SetGetClient::all().filter(|client| settings.clients.contains(client));
+        let cases: Vec<ClientCase> = wanted.flat_map(ClientCase::of).collect();
         let mut turns = Vec::new();
         for repeat in 1..=settings.repeat {
             for route in routes {
@@ -131,8 +132,14 @@ impl<'a> Turn<'a> {
     }
 
     /// Runs the turn.
-    fn run(&self, lab: &Lab<'_>, settings: &Settings, runtimes: &Runtimes, target: &Target) -> Result<Run, LabError> {
-        let Self { case: Case { client, workers, .. }, route, pairs, .. } = *self;
+    fn run(
+        &self,
+        lab: &Lab<'_>,
+        settings: &Settings,
+        runtimes: &Runtimes,
+        target: &SetGetServer,
+    ) -> Result<Run, LabError> {
+        let Self { case: ClientCase { client, workers, .. }, route, pairs, .. } = *self;
         let role = SetGetRole {
             client: client.name.to_owned(),
             url: route.url.clone(),
@@ -140,25 +147,25 @@ impl<'a> Turn<'a> {
             keys: target.keys.clone(),
             count: pairs,
             cpu: Some(settings.cpus[0]),
-            silence_s: SILENCE_S + 20.0 * route.measured_rtt_ns / 1e9,
+            silence_s: MAX_SILENCE_S + 20.0 * route.measured_rtt_ns / 1e9,
             out: lab.folder().join("clients"),
         };
         let mut child = runtimes.spawn(lab, client, &role)?;
-        child.tell("go")?;
-        let outcome: Outcome = child.result(10.0 * self.seconds())?;
+        child.send("go")?;
+        let outcome: SetGetResult = child.result(10.0 * self.seconds())?;
         let rows = load::<2>(&role.out)?;
         let samples = Samples(rows.iter().map(|&[began, ended]| (began, ended)).collect());
         let mut run = self.describe(settings, runtimes, target);
         run.hops.insert("round_trip".to_owned(), samples.hop(&Runtimes::calibration(client, lab), &[]));
         // No thread watched for the host's gaps.
         drop_attribution(&mut run);
-        tell(&mut run, &outcome, pairs);
+        add_outcome(&mut run, &outcome, pairs);
         Ok(run)
     }
 
     /// Returns a run with everything that is known before it has run.
-    fn describe(&self, settings: &Settings, runtimes: &Runtimes, target: &Target) -> Run {
-        let Self { case: Case { client, workers, .. }, route, .. } = *self;
+    fn describe(&self, settings: &Settings, runtimes: &Runtimes, target: &SetGetServer) -> Run {
+        let Self { case: ClientCase { client, workers, .. }, route, .. } = *self;
         let mut run = Run {
             target: target.name(route.transport),
             client: client.name.to_owned(),
@@ -168,7 +175,7 @@ impl<'a> Turn<'a> {
             software: target.software.clone(),
             ..Run::default()
         };
-        runtimes.name(client, &mut run.software);
+        runtimes.add_software(client, &mut run.software);
         run.params.set("command", "set-get");
         run.params.set("loop", "closed");
         run.params.set("transport", route.transport);
@@ -194,7 +201,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns the run of a failed turn.
-    fn failed(&self, settings: &Settings, runtimes: &Runtimes, target: &Target, error: &LabError) -> Run {
+    fn failed(&self, settings: &Settings, runtimes: &Runtimes, target: &SetGetServer, error: &LabError) -> Run {
         let mut run = self.describe(settings, runtimes, target);
         run.valid = false;
         run.notes.push(error.to_string());
@@ -204,22 +211,22 @@ impl<'a> Turn<'a> {
 
 /// Runs turn after turn, until one fails. The machine is inspected before and after each round of all clients over a
 /// route.
-fn take(
+fn run_repetitions(
     lab: &Lab<'_>,
     settings: &Settings,
-    turns: &[Turn<'_>],
+    turns: &[ClientRepetition<'_>],
     runtimes: &Runtimes,
-    target: &mut Target,
+    target: &mut SetGetServer,
     result: &mut ResultFile,
 ) -> Result<(), LabError> {
     /// Seconds to start and end the process of a turn, and to delete its keys.
-    const AROUND_S: f64 = 0.7;
-    lab.progress.plan(turns.len(), turns.iter().map(|turn| turn.seconds() + AROUND_S).sum());
+    const SETUP_S: f64 = 0.7;
+    lab.progress.plan(turns.len(), turns.iter().map(|turn| turn.seconds() + SETUP_S).sum());
     for round in turns.chunk_by(|a, b| a.repeat == b.repeat && std::ptr::eq(a.route, b.route)) {
-        let around = Around::begin(lab, settings.cpus)?;
+        let around = StabilityCheck::begin(lab, settings.cpus)?;
         let first = result.runs.len();
         let done = round.iter().try_for_each(|turn| {
-            let Turn { case, route, repeat, .. } = turn;
+            let ClientRepetition { case, route, repeat, .. } = turn;
             let who = format!("{} ×{} {} {} ms", case.client, case.workers, route.transport, route.rtt_ms);
             lab.step(&format!("clients {repeat}/{}: {who}", settings.repeat), turn.seconds())?;
             match turn.run(lab, settings, runtimes, target) {
@@ -229,7 +236,7 @@ fn take(
                     return Err(error);
                 }
             }
-            target.delete(turn.pairs)
+            target.delete_keys(turn.pairs)
         });
         done.and(around.end(lab, &mut result.runs[first..]))?;
     }
@@ -237,11 +244,16 @@ fn take(
 }
 
 /// Adds the client's result to the run, and judges it.
-fn tell(run: &mut Run, outcome: &Outcome, wanted: u64) {
-    let Outcome { connect_ns, elapsed_ns, pairs, mismatched } = *outcome;
+fn add_outcome(run: &mut Run, outcome: &SetGetResult, wanted: u64) {
+    let SetGetResult { connect_ns, elapsed_ns, pairs, mismatched } = *outcome;
     let per_s = |ns: u64| (ns > 0).then(|| pairs as f64 * 1e9 / ns as f64);
-    run.counts =
-        Counts { sent: wanted, received: pairs, lost: wanted.saturating_sub(pairs), errors: mismatched, ..run.counts };
+    run.counts = MessageCounts {
+        sent: wanted,
+        received: pairs,
+        lost: wanted.saturating_sub(pairs),
+        errors: mismatched,
+        ..run.counts
+    };
     run.elapsed_ns = Some(elapsed_ns);
     run.throughput_per_s = per_s(elapsed_ns);
     run.figures.insert("connect_ns".to_owned(), connect_ns as f64);
@@ -266,11 +278,11 @@ mod tests {
 
     #[test]
     fn every_client_has_a_name_of_its_own_and_a_process() {
-        for client in Client::all() {
+        for client in SetGetClient::all() {
             assert_eq!(client.name.parse(), Ok(client));
-            assert!(Case::of(client).count() > 0, "{client} has no workers");
+            assert!(ClientCase::of(client).count() > 0, "{client} has no workers");
         }
-        let error = "jedis".parse::<Client>().unwrap_err().to_string();
+        let error = "jedis".parse::<SetGetClient>().unwrap_err().to_string();
         assert!(error.contains("jedis") && error.contains("redis-py-uvloop"), "{error}");
     }
 }

@@ -4,7 +4,7 @@ mod address;
 pub mod clients;
 pub mod pipeline;
 
-use tickpath_lab_harness::Playable;
+use tickpath_lab_harness::RoleEntry;
 
 /// The process roles of both workloads.
-pub const ROLES: &[Playable] = &[Playable::of::<pipeline::PipelineRole>(), Playable::of::<clients::SetGetRole>()];
+pub const ROLES: &[RoleEntry] = &[RoleEntry::of::<pipeline::PipelineRole>(), RoleEntry::of::<clients::SetGetRole>()];

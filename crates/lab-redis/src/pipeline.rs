@@ -19,36 +19,36 @@
 //! | `command.rs`      | the commands                                                               |
 //! | `load.rs`         | the generator's work, its connections and its progress                     |
 //! | `generator.rs`    | the generator's process                                                    |
-//! | `in_turn.rs`, `side_by_side.rs` | its loop: over one connection, over many                     |
+//! | `sequential.rs`, `concurrent.rs` | its loop: over one connection, over many                     |
 //! | `replies.rs`      | parsing and counting replies                                               |
 //! | `usage.rs`        | CPU time, system calls and context switches of both ends                   |
 //! | `assemble.rs`     | from all reports to a run                                                  |
 //! | `long.rs`         | a million commands in one pipeline, and the server's memory for it         |
-//! | `against.rs`      | the same load beside redis-benchmark                                       |
+//! | `redis_benchmark.rs`      | the same load beside redis-benchmark                                       |
 //! | `findings.rs`     | findings over all runs: gain, knee, why one by one is slow                 |
 //! | `control.rs`      | logging in; sending the server one command at a time                       |
 
-mod against;
 mod assemble;
 mod command;
+mod concurrent;
 mod control;
 mod findings;
 mod generator;
-mod in_turn;
 mod load;
 mod long;
+mod redis_benchmark;
 mod replies;
 mod run;
+mod sequential;
 mod settings;
-mod side_by_side;
 mod target;
 mod usage;
 
-pub use against::against_redis_benchmark;
-pub use command::{Command, ParseCommandError};
-pub use findings::{compare, place_knees, why_depth_one_is_slow};
+pub use command::{ParseCommandError, RedisCommand};
+pub use findings::{add_knees, compare, why_depth_one_is_slow};
 pub use load::PipelineRole;
-pub use long::{BATCH, LONG, long};
+pub use long::{BATCH, LONG_PIPELINE, compare_long};
+pub use redis_benchmark::compare_redis_benchmark;
 pub use run::run;
-pub use settings::{Client, ParseClientError, Part, Settings};
-pub use target::Target;
+pub use settings::{BenchPart, PipelineClient, PipelineClientError, Settings};
+pub use target::PipelineTarget;

@@ -36,7 +36,7 @@ impl Axis {
         let most = values.filter(|value| DRAWABLE.contains(value)).fold(0.0, f64::max);
         let most = if most > 0.0 { most } else { 1.0 };
         let power = power_below(most);
-        let fits = |(times, _): &(f64, u32)| times * power >= most * (1.0 - CLOSE);
+        let fits = |(times, _): &(f64, u32)| times * power >= most * (1.0 - TOLERANCE);
         let (times, parts) = ROUND.into_iter().find(fits).unwrap_or(ROUND[ROUND.len() - 1]);
         let high = times * power;
         let marks = (0..=parts).map(|part| high * f64::from(part) / f64::from(parts)).collect();
@@ -47,7 +47,7 @@ impl Axis {
     pub(super) fn until(mut self, high: f64) -> Self {
         if high > self.low {
             self.high = high;
-            self.marks.retain(|mark| *mark <= high * (1.0 + CLOSE));
+            self.marks.retain(|mark| *mark <= high * (1.0 + TOLERANCE));
         }
         self
     }
@@ -76,14 +76,14 @@ impl Axis {
 const DRAWABLE: std::ops::Range<f64> = 1e-12..1e21;
 
 /// Relative tolerance for sums of rounding errors.
-const CLOSE: f64 = 1e-9;
+const TOLERANCE: f64 = 1e-9;
 
 /// Ends of a linear axis, as multiples of a power of ten, and the number of parts of each.
 const ROUND: [(f64, u32); 9] =
     [(1.0, 4), (1.5, 3), (2.0, 4), (3.0, 3), (4.0, 4), (5.0, 5), (6.0, 3), (8.0, 4), (10.0, 5)];
 
 /// Max marks of a logarithmic axis.
-const MOST_MARKS: usize = 8;
+const MAX_MARKS: usize = 8;
 
 fn power_below(value: f64) -> f64 {
     10f64.powi(value.log10().floor() as i32)
@@ -91,26 +91,26 @@ fn power_below(value: f64) -> f64 {
 
 fn step_below(value: f64) -> f64 {
     let power = power_below(value);
-    let step = [10.0, 5.0, 2.0].into_iter().find(|step| step * power <= value * (1.0 + CLOSE));
+    let step = [10.0, 5.0, 2.0].into_iter().find(|step| step * power <= value * (1.0 + TOLERANCE));
     step.unwrap_or(1.0) * power
 }
 
 fn step_above(value: f64) -> f64 {
     let power = power_below(value);
-    let step = [1.0, 2.0, 5.0].into_iter().find(|step| step * power >= value * (1.0 - CLOSE));
+    let step = [1.0, 2.0, 5.0].into_iter().find(|step| step * power >= value * (1.0 - TOLERANCE));
     step.unwrap_or(10.0) * power
 }
 
 /// Returns powers of ten, at most a readable number; 1, 2 and 5 times them if there are only two.
 fn logarithmic_marks(low: f64, high: f64) -> Vec<f64> {
-    let inside = |mark: &f64| *mark >= low * (1.0 - CLOSE) && *mark <= high * (1.0 + CLOSE);
+    let inside = |mark: &f64| *mark >= low * (1.0 - TOLERANCE) && *mark <= high * (1.0 + TOLERANCE);
     let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
     let tens: Vec<f64> = powers.map(|power| 10f64.powi(power)).collect();
     let within: Vec<f64> = tens.iter().copied().filter(inside).collect();
     match within.len() {
         0..=2 => tens.iter().flat_map(|ten| [1.0, 2.0, 5.0].map(|step| step * ten)).filter(inside).collect(),
-        3..=MOST_MARKS => within,
-        many => within.into_iter().step_by(many.div_ceil(MOST_MARKS)).collect(),
+        3..=MAX_MARKS => within,
+        many => within.into_iter().step_by(many.div_ceil(MAX_MARKS)).collect(),
     }
 }
 

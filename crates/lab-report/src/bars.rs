@@ -2,14 +2,14 @@
 
 use super::axis::Axis;
 use super::markup::escaped;
-use super::page::{Section, table};
+use super::page::{PageSection, table};
 use super::quantity::{NONE, figure, multiple};
 use super::sentence::interval;
 use tickpath_lab_result::{Comparison, ResultFile};
 
 /// Returns a table with a row per comparison.
-pub(super) fn section(result: &ResultFile) -> Option<Section> {
-    let scale = Scale::of(&result.comparisons);
+pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
+    let scale = RatioScale::of(&result.comparisons);
     let rows: Vec<Vec<String>> = result.comparisons.iter().map(|one| row(one, scale.as_ref())).collect();
     if rows.is_empty() {
         return None;
@@ -18,19 +18,19 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let header = ["", axis.as_str(), "ratio", "interval", "figure", "a", "b"];
     let lead = "How many times the first is the second: a divided by b. The line over a bar is its interval, \
                 and the level says how often all of such a table hold; where it holds 1×, there is no difference to see.";
-    Section::new("Comparisons", lead, &table("ratios", &header, &rows))
+    PageSection::new("Comparisons", lead, &table("ratios", &header, &rows))
 }
 
 /// Max labelled marks.
-const MOST_MARKS: usize = 4;
+const MAX_MARKS: usize = 4;
 
 /// The axis of all bars. Positions are percent of a cell's width.
-struct Scale {
+struct RatioScale {
     axis: Axis,
     marks: Vec<f64>,
 }
 
-impl Scale {
+impl RatioScale {
     /// Returns the scale around all ratios, their intervals, and 1; `None` without a ratio.
     fn of(comparisons: &[Comparison]) -> Option<Self> {
         let ratios = comparisons.iter().flat_map(|one| [one.ratio, one.low, one.high]).flatten();
@@ -38,7 +38,7 @@ impl Scale {
         ratios.peek()?;
         let axis = Axis::logarithmic(ratios.chain([1.0]))?;
         let mut marks = axis.marks().to_vec();
-        while marks.len() > MOST_MARKS {
+        while marks.len() > MAX_MARKS {
             marks = marks.into_iter().step_by(2).collect();
         }
         if !marks.iter().any(|mark| is_one(*mark)) {
@@ -87,7 +87,7 @@ fn whisker(low: f64, high: f64) -> String {
     line(low, 11, high, 11) + &line(low, 6, low, 16) + &line(high, 6, high, 16)
 }
 
-fn row(one: &Comparison, scale: Option<&Scale>) -> Vec<String> {
+fn row(one: &Comparison, scale: Option<&RatioScale>) -> Vec<String> {
     let drawable = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
     let ends = one.low.filter(drawable).zip(one.high.filter(drawable));
     let bar = scale.zip(one.ratio.filter(drawable)).map(|(scale, ratio)| scale.bar(ratio, ends));

@@ -10,41 +10,41 @@ use super::markup::escaped;
 pub(super) const WIDTH: f64 = 520.0;
 
 /// Space for the marks of the vertical axis, and for the marks and the name of the horizontal axis.
-pub(super) const LEFT: f64 = 66.0;
-pub(super) const BELOW: f64 = 40.0;
+pub(super) const LEFT_SPACE: f64 = 66.0;
+pub(super) const BOTTOM_SPACE: f64 = 40.0;
 
 /// Colours and dash patterns that `report.css` defines. Together they distinguish forty lines.
 pub(super) const COLOURS: usize = 8;
 const DASHES: usize = 5;
 
 /// Returns the CSS classes of a line, by its number.
-pub(super) fn look(number: usize) -> String {
+pub(super) fn line_classes(number: usize) -> String {
     format!("c{} d{}", number % COLOURS, number % DASHES)
 }
 
 /// The area of a chart's lines within its drawing.
-pub(super) struct Frame {
+pub(super) struct ChartFrame {
     pub right: f64,
     pub top: f64,
     pub bottom: f64,
-    pub along: Axis,
-    pub up: Axis,
+    pub x_axis: Axis,
+    pub y_axis: Axis,
 }
 
-impl Frame {
+impl ChartFrame {
     pub(super) fn x(&self, value: f64) -> f64 {
-        LEFT + self.along.share(value) * (self.right - LEFT)
+        LEFT_SPACE + self.x_axis.share(value) * (self.right - LEFT_SPACE)
     }
 
     pub(super) fn y(&self, value: f64) -> f64 {
-        self.bottom - self.up.share(value) * (self.bottom - self.top)
+        self.bottom - self.y_axis.share(value) * (self.bottom - self.top)
     }
 
     /// Draws the marks of the vertical axis, and its name above them.
-    pub(super) fn rows(&self, print: fn(f64) -> String, name: &str) -> String {
-        let (left, right) = (LEFT, self.right);
+    pub(super) fn y_marks(&self, print: fn(f64) -> String, name: &str) -> String {
+        let (left, right) = (LEFT_SPACE, self.right);
         let mut drawn = String::new();
-        for mark in self.up.marks() {
+        for mark in self.y_axis.marks() {
             let (y, label) = (self.y(*mark), escaped(&print(*mark)));
             drawn += &format!("<line class=\"grid\" x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\"/>\n");
             drawn += &format!("<text class=\"tick up\" x=\"{}\" y=\"{:.1}\">{label}</text>\n", left - 7.0, y + 4.0);
@@ -53,10 +53,10 @@ impl Frame {
     }
 
     /// Draws the marks of the horizontal axis, and its name below them.
-    pub(super) fn columns(&self, print: impl Fn(f64) -> String, name: &str) -> String {
+    pub(super) fn x_marks(&self, print: impl Fn(f64) -> String, name: &str) -> String {
         let (top, bottom) = (self.top, self.bottom);
         let mut drawn = String::new();
-        for mark in self.along.marks() {
+        for mark in self.x_axis.marks() {
             let (x, label) = (self.x(*mark), escaped(&print(*mark)));
             drawn += &format!("<line class=\"grid\" x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>\n");
             drawn += &format!("<text class=\"tick along\" x=\"{x:.1}\" y=\"{:.1}\">{label}</text>\n", bottom + 17.0);
@@ -75,7 +75,7 @@ impl Frame {
 }
 
 /// The end of a line.
-pub(super) struct End {
+pub(super) struct LineEnd {
     /// The line's number.
     pub number: usize,
     /// The end of the line; `None` if its label is at the height of the whole line.
@@ -84,16 +84,16 @@ pub(super) struct End {
 }
 
 /// Labels of a chart's lines, in the order of their numbers: beside the lines if they fit, otherwise in a legend.
-pub(super) struct Words(Vec<String>);
+pub(super) struct LineLabels(Vec<String>);
 
-impl Words {
+impl LineLabels {
     pub(super) const fn new(labels: Vec<String>) -> Self {
         Self(labels)
     }
 
     /// Returns the right end of the lines, which leaves room for the labels.
-    pub(super) fn right(&self) -> f64 {
-        WIDTH - if self.fit() { 16.0 + LETTER * self.longest() as f64 } else { 36.0 }
+    pub(super) fn line_end(&self) -> f64 {
+        WIDTH - if self.fits_beside() { 16.0 + LETTER_WIDTH * self.longest() as f64 } else { 36.0 }
     }
 
     /// Returns all labels as a list in a sentence.
@@ -103,15 +103,15 @@ impl Words {
 
     /// Draws the labels beside the lines, apart from each other; a label away from its line's end gets a thread to it.
     /// Empty if the labels are in the legend.
-    pub(super) fn beside(&self, frame: &Frame, ends: &[End]) -> String {
-        if !self.fit() {
+    pub(super) fn draw_beside(&self, frame: &ChartFrame, ends: &[LineEnd]) -> String {
+        if !self.fits_beside() {
             return String::new();
         }
         let wanted: Vec<f64> = ends.iter().map(|end| end.y).collect();
         let right = frame.right;
         let mut drawn = String::new();
-        for (end, y) in ends.iter().zip(apart(&wanted, frame.top + 4.0, frame.bottom)) {
-            let look = look(end.number);
+        for (end, y) in ends.iter().zip(spread_labels(&wanted, frame.top + 4.0, frame.bottom)) {
+            let look = line_classes(end.number);
             if let Some(x) = end.x.filter(|x| right - x > 3.0 || (y - end.y).abs() > 6.0) {
                 let path = format!("M{x:.1} {:.1} L{:.1} {y:.1} h4", end.y, right + 2.0);
                 drawn += &format!("<path class=\"thread {look}\" d=\"{path}\"/>\n");
@@ -124,11 +124,11 @@ impl Words {
 
     /// Returns the legend of a chart whose labels do not fit beside the lines.
     pub(super) fn legend(&self) -> String {
-        if self.fit() {
+        if self.fits_beside() {
             return String::new();
         }
         let item = |(number, word): (usize, &String)| {
-            let look = look(number);
+            let look = line_classes(number);
             format!(
                 "<li><svg class=\"key\" viewBox=\"0 0 30 8\" aria-hidden=\"true\"><line class=\"line {look}\" \
                  x1=\"0\" y1=\"4\" x2=\"30\" y2=\"4\"/></svg>{}</li>\n",
@@ -138,8 +138,8 @@ impl Words {
         format!("<ul class=\"legend\">\n{}</ul>\n", self.0.iter().enumerate().map(item).collect::<String>())
     }
 
-    fn fit(&self) -> bool {
-        self.0.len() <= MOST_WORDS && self.longest() <= LONGEST_WORD
+    fn fits_beside(&self) -> bool {
+        self.0.len() <= MAX_LABELS && self.longest() <= MAX_LABEL_LETTERS
     }
 
     fn longest(&self) -> usize {
@@ -158,12 +158,12 @@ pub(super) fn drawing(height: f64, title: &str, description: &str, body: &str) -
 }
 
 /// Max labels beside the lines of a chart, max letters of a label, and the width of a letter, generously.
-const MOST_WORDS: usize = 10;
-const LONGEST_WORD: usize = 18;
-const LETTER: f64 = 9.4;
+const MAX_LABELS: usize = 10;
+const MAX_LABEL_LETTERS: usize = 18;
+const LETTER_WIDTH: f64 = 9.4;
 
 /// Min distance between two labels.
-const WORD_STEP: f64 = 16.0;
+const LABEL_STEP: f64 = 16.0;
 
 fn named(class: &str, x: f64, y: f64, name: &str) -> String {
     if name.is_empty() {
@@ -174,19 +174,19 @@ fn named(class: &str, x: f64, y: f64, name: &str) -> String {
 
 /// Returns heights as near to the wanted ones as the distance between labels allows: down first, then up from the
 /// lowest.
-fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+fn spread_labels(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
     let mut heights = wanted.to_vec();
     let mut least = top;
     for place in &order {
         heights[*place] = heights[*place].max(least);
-        least = heights[*place] + WORD_STEP;
+        least = heights[*place] + LABEL_STEP;
     }
     let mut most = bottom;
     for place in order.iter().rev() {
         heights[*place] = heights[*place].min(most);
-        most = heights[*place] - WORD_STEP;
+        most = heights[*place] - LABEL_STEP;
     }
     heights
 }
@@ -199,9 +199,9 @@ mod tests {
     fn words_keep_apart() {
         for wanted in [vec![], vec![50.0], vec![200.0; 9], vec![0.0, 300.0, 150.0, 151.0, 149.0], vec![f64::NAN, 10.0]]
         {
-            let mut heights = apart(&wanted, 20.0, 240.0);
+            let mut heights = spread_labels(&wanted, 20.0, 240.0);
             heights.sort_by(f64::total_cmp);
-            assert!(heights.windows(2).all(|pair| pair[1] - pair[0] > WORD_STEP - 1e-9), "{wanted:?}: {heights:?}");
+            assert!(heights.windows(2).all(|pair| pair[1] - pair[0] > LABEL_STEP - 1e-9), "{wanted:?}: {heights:?}");
             assert!(heights.iter().all(|height| (20.0..=240.0).contains(height)), "{wanted:?}: {heights:?}");
         }
     }

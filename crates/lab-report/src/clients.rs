@@ -3,24 +3,24 @@
 
 use super::markup::escaped;
 use super::names::grouped;
-use super::page::{Section, table};
+use super::page::{PageSection, table};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, number, share};
-use tickpath_lab_result::{ResultFile, Run, firsts, median};
+use tickpath_lab_result::{ResultFile, Run, distinct, median};
 
 /// Returns a table with the best of the repeats as a bar, and the spread below it.
-pub(super) fn section(result: &ResultFile) -> Option<Section> {
+pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
     let all = summary(&result.runs);
-    let routes = firsts(all.iter().map(|one| &one.route));
+    let routes = distinct(all.iter().map(|one| &one.route));
     let header: Vec<String> = std::iter::once(String::new()).chain(routes.iter().map(|route| route.head())).collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for (client, workers) in firsts(all.iter().map(|one| (&one.client, one.workers))) {
-        let of_client = |one: &&Summary| one.client == *client && one.workers == workers;
+    for (client, workers) in distinct(all.iter().map(|one| (&one.client, one.workers))) {
+        let of_client = |one: &&ClientSummary| one.client == *client && one.workers == workers;
         let cells = routes.iter().map(|route| match all.iter().filter(of_client).find(|one| one.route == **route) {
             Some(one) => one.cell(best_of(&all, route)),
             None => NONE.to_owned(),
         });
-        let name = format!("{}<small>{}</small>", escaped(client), crowd(workers));
+        let name = format!("{}<small>{}</small>", escaped(client), workers_text(workers));
         rows.push(std::iter::once(name).chain(cells).collect());
     }
     if rows.is_empty() {
@@ -29,12 +29,12 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let lead = "Pairs a second: set a key, get it again. The best of the repeats and its bar, each column on its own \
                 scale; then the worst, the standard deviation σ and its share of the mean, and the time to connect, \
                 which is not in the rate.";
-    Section::new("Clients", lead, &table("matrix clients", &header, &rows))
+    PageSection::new("Clients", lead, &table("matrix clients", &header, &rows))
 }
 
 /// Returns the same as text, a row per client and route.
 pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
-    let row = |one: &Summary| {
+    let row = |one: &ClientSummary| {
         let spread = &one.throughput;
         vec![
             format!("{} ×{} {}", one.client, one.workers, one.route.name()),
@@ -52,7 +52,7 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
 
 /// A client's route to the server.
 #[derive(Debug, Clone, PartialEq)]
-struct Route {
+struct ClientRoute {
     /// `tcp` or `unix`.
     transport: String,
     /// The added round trip, in milliseconds.
@@ -61,18 +61,18 @@ struct Route {
 
 /// The repetitions of a client over a route.
 #[derive(Debug)]
-struct Summary {
+struct ClientSummary {
     client: String,
     workers: u64,
-    route: Route,
-    throughput: Spread,
+    route: ClientRoute,
+    throughput: RateSpread,
     /// The time to connect: the median, in words.
     connect: String,
 }
 
 /// Spread of the repetitions, in pairs a second.
 #[derive(Debug, PartialEq)]
-struct Spread {
+struct RateSpread {
     best: f64,
     worst: f64,
     /// The standard deviation of the sample; zero for a single repetition.
@@ -82,28 +82,28 @@ struct Spread {
 }
 
 /// Sums up the valid runs, in the order of each setting's first run.
-fn summary(runs: &[Run]) -> Vec<Summary> {
+fn summary(runs: &[Run]) -> Vec<ClientSummary> {
     let valid = runs.iter().filter(|run| run.valid);
-    let summed = |(key, runs): (Option<(String, u64, Route)>, Vec<&Run>)| {
+    let summed = |(key, runs): (Option<(String, u64, ClientRoute)>, Vec<&Run>)| {
         let (client, workers, route) = key?;
         let rates: Vec<f64> = runs.iter().filter_map(|run| run.throughput_per_s).collect();
         let times = runs.iter().filter_map(|run| run.figures.get("connect_ns").copied());
         let connect = median(times.collect()).map_or_else(|| NONE.to_owned(), duration);
-        Some(Summary { client, workers, route, throughput: Spread::of(&rates)?, connect })
+        Some(ClientSummary { client, workers, route, throughput: RateSpread::of(&rates)?, connect })
     };
     grouped(valid, |run| key(run)).into_iter().filter_map(summed).collect()
 }
 
 /// Returns the key of a run beside its repetition: the client, its workers and the route; `None` for a run of another
 /// workload.
-fn key(run: &Run) -> Option<(String, u64, Route)> {
+fn key(run: &Run) -> Option<(String, u64, ClientRoute)> {
     let transport = run.params.text("transport")?;
     let rtt_ms = run.params.0.get("rtt_ms")?.as_f64()?;
     let workers = run.params.0.get("workers")?.as_u64()?;
-    Some((run.client.clone(), workers, Route { transport, rtt_ms }))
+    Some((run.client.clone(), workers, ClientRoute { transport, rtt_ms }))
 }
 
-impl Spread {
+impl RateSpread {
     /// Returns `None` without any rate.
     fn of(rates: &[f64]) -> Option<Self> {
         let best = rates.iter().copied().max_by(f64::total_cmp)?;
@@ -116,7 +116,7 @@ impl Spread {
     }
 }
 
-impl Route {
+impl ClientRoute {
     fn name(&self) -> String {
         let distance = (self.rtt_ms > 0.0).then(|| format!(" {}", duration(self.rtt_ms * 1e6)));
         format!("{}{}", self.transport, distance.unwrap_or_default())
@@ -132,7 +132,7 @@ impl Route {
     }
 }
 
-impl Summary {
+impl ClientSummary {
     fn cell(&self, best: f64) -> String {
         let spread = &self.throughput;
         let width = if best > 0.0 { 100.0 * spread.best / best } else { 0.0 };
@@ -149,11 +149,11 @@ impl Summary {
 }
 
 /// Returns the best rate of a column.
-fn best_of(all: &[Summary], route: &Route) -> f64 {
+fn best_of(all: &[ClientSummary], route: &ClientRoute) -> f64 {
     all.iter().filter(|one| one.route == *route).map(|one| one.throughput.best).fold(0.0, f64::max)
 }
 
-fn crowd(workers: u64) -> String {
+fn workers_text(workers: u64) -> String {
     if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         runs.push(run(("redis-py-asyncio", 100), 1, 7.0));
         let summed = summary(&runs);
         let [first, second] = &summed[..] else { panic!("two settings: {summed:?}") };
-        let spread = Spread { best: 1_100.0, worst: 900.0, deviation: 100.0, deviation_percent: 10.0 };
+        let spread = RateSpread { best: 1_100.0, worst: 900.0, deviation: 100.0, deviation_percent: 10.0 };
         assert_eq!((first.client.as_str(), first.workers, &first.throughput), ("redis-py", 1, &spread));
         assert_eq!((second.workers, second.throughput.deviation), (100, 0.0));
     }

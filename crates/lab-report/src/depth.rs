@@ -3,25 +3,26 @@
 use std::collections::BTreeMap;
 
 use super::axis::Axis;
-use super::chart::{BELOW, End, Frame, Words, drawing, look};
+use super::chart::{BOTTOM_SPACE, ChartFrame, LineEnd, LineLabels, drawing, line_classes};
 use super::markup::escaped;
 use super::names::{grouped, labels_by};
-use super::page::{self, Section, table};
+use super::page::{self, PageSection, table};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, figure, multiple, short};
 use tickpath_lab_result::{ResultFile, Run, median};
 
 /// Returns a chart and a table per command; commands with a single depth share a table of their own.
-pub(super) fn section(result: &ResultFile) -> Option<Section> {
-    let (charted, single): (Vec<Sweep>, Vec<Sweep>) = sweeps(result).into_iter().partition(Sweep::has_depths);
-    let mut body: String = charted.iter().map(Sweep::figure).collect();
-    let rows: Vec<Vec<String>> = single.iter().flat_map(Sweep::rows).map(|row| cells(&row)).collect();
+pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
+    let (charted, single): (Vec<CommandSweep>, Vec<CommandSweep>) =
+        sweeps(result).into_iter().partition(CommandSweep::has_depths);
+    let mut body: String = charted.iter().map(CommandSweep::figure).collect();
+    let rows: Vec<Vec<String>> = single.iter().flat_map(CommandSweep::rows).map(|row| cells(&row)).collect();
     if !rows.is_empty() {
         body += &format!("<h3>At one depth</h3>\n{}", table("depth", &HEADER, &rows));
     }
     let lead = "Commands a second over the commands that are sent together; at the end of a line its best against one \
                 by one. The ring, and ◂ in the table, mark the least depth that reaches 90 % of the best.";
-    Section::new("Pipeline depth", lead, &body)
+    PageSection::new("Pipeline depth", lead, &body)
 }
 
 /// Returns the same as text, a row per command, client and depth.
@@ -31,7 +32,7 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
         let name = format!("{} {}", row[0], row[1]);
         std::iter::once(name).chain(row.into_iter().skip(2)).collect()
     };
-    let rows: Vec<Vec<String>> = sweeps.iter().flat_map(Sweep::rows).map(named).collect();
+    let rows: Vec<Vec<String>> = sweeps.iter().flat_map(CommandSweep::rows).map(named).collect();
     PlainTable::new("pipeline depth", &HEADER[1..], rows)
 }
 
@@ -43,25 +44,25 @@ const HEIGHT: f64 = 300.0;
 const TOP: f64 = 32.0;
 
 /// Settings that distinguish lines, beside client and target.
-const TELLING: [&str; 4] = ["connections", "transport", "rtt_ms", "loop"];
+const DISTINGUISHING_SETTINGS: [&str; 4] = ["connections", "transport", "rtt_ms", "loop"];
 
 /// The part that needs no name.
-const USUAL_PART: &str = "sweep";
+const DEFAULT_PART: &str = "sweep";
 
 /// A command at every depth.
-struct Sweep {
+struct CommandSweep {
     name: String,
-    lines: Vec<Line>,
+    lines: Vec<DepthLine>,
 }
 
 /// A client, the shallowest point first.
-struct Line {
+struct DepthLine {
     label: String,
-    points: Vec<Point>,
+    points: Vec<DepthPoint>,
 }
 
 /// The medians of the repeats at a depth.
-struct Point {
+struct DepthPoint {
     depth: u64,
     per_s: f64,
     syscalls: Option<f64>,
@@ -70,26 +71,26 @@ struct Point {
     is_knee: bool,
 }
 
-fn sweeps(result: &ResultFile) -> Vec<Sweep> {
+fn sweeps(result: &ResultFile) -> Vec<CommandSweep> {
     let deep = result.runs.iter().filter(|run| depth_of(run).is_some() && run.throughput_per_s.is_some());
     let groups = grouped(deep, |run| (run.params.text("command"), run.params.text("part")));
     let sweep = |((command, part), runs): ((Option<String>, Option<String>), Vec<&Run>)| {
-        let part = part.filter(|part| part != USUAL_PART);
+        let part = part.filter(|part| part != DEFAULT_PART);
         let name = command.into_iter().chain(part).collect::<Vec<_>>().join(", ");
-        Sweep { name, lines: lines(&runs) }
+        CommandSweep { name, lines: lines(&runs) }
     };
     groups.into_iter().map(sweep).collect()
 }
 
-fn lines(runs: &[&Run]) -> Vec<Line> {
-    let labelled = labels_by(runs, &TELLING).into_iter().zip(runs);
+fn lines(runs: &[&Run]) -> Vec<DepthLine> {
+    let labelled = labels_by(runs, &DISTINGUISHING_SETTINGS).into_iter().zip(runs);
     let groups = grouped(labelled, |(label, _)| label.clone());
     let line = |(label, members): (String, Vec<(String, &&Run)>)| {
         let mut depths: BTreeMap<u64, Vec<&Run>> = BTreeMap::new();
         for (_, run) in members {
             depths.entry(depth_of(run).unwrap_or(0)).or_default().push(run);
         }
-        Line { label, points: depths.iter().filter_map(|(depth, runs)| Point::of(*depth, runs)).collect() }
+        DepthLine { label, points: depths.iter().filter_map(|(depth, runs)| DepthPoint::of(*depth, runs)).collect() }
     };
     groups.into_iter().map(line).collect()
 }
@@ -98,7 +99,7 @@ fn depth_of(run: &Run) -> Option<u64> {
     run.params.0.get("depth")?.as_u64().filter(|depth| *depth > 0)
 }
 
-impl Point {
+impl DepthPoint {
     /// Uses the valid repeats, or all repeats if none is valid.
     fn of(depth: u64, runs: &[&Run]) -> Option<Self> {
         let valid = runs.iter().any(|run| run.valid);
@@ -115,15 +116,15 @@ impl Point {
     }
 }
 
-impl Line {
+impl DepthLine {
     /// Returns the throughput as a multiple of the throughput at depth 1.
-    fn gain(&self, point: &Point) -> Option<f64> {
+    fn gain(&self, point: &DepthPoint) -> Option<f64> {
         let one = self.points.iter().find(|point| point.depth == 1)?;
         Some(point.per_s / one.per_s).filter(|gain| gain.is_finite())
     }
 
     /// Returns the label with the best gain.
-    fn word(&self) -> String {
+    fn label_with_gain(&self) -> String {
         let best = self.points.iter().max_by(|a, b| a.per_s.total_cmp(&b.per_s));
         match best.and_then(|best| self.gain(best)) {
             Some(gain) => format!("{} {}", self.label, multiple(gain)),
@@ -131,9 +132,9 @@ impl Line {
         }
     }
 
-    fn drawn(&self, frame: &Frame, number: usize) -> String {
+    fn draw(&self, frame: &ChartFrame, number: usize) -> String {
         let points: Vec<(f64, f64)> = self.points.iter().map(|point| (point.depth as f64, point.per_s)).collect();
-        let look = look(number);
+        let look = line_classes(number);
         let mut drawn = frame.line(&points, &look, &self.label);
         for point in self.points.iter().filter(|point| point.is_knee) {
             let (x, y) = (frame.x(point.depth as f64), frame.y(point.per_s));
@@ -147,7 +148,7 @@ impl Line {
     }
 
     /// Returns plain text in the columns of [`HEADER`].
-    fn row(&self, command: &str, point: &Point) -> Vec<String> {
+    fn row(&self, command: &str, point: &DepthPoint) -> Vec<String> {
         let known = |name: &str, value: Option<f64>| value.map_or_else(|| NONE.to_owned(), |value| figure(name, value));
         let knee = if point.is_knee { " ◂" } else { "" };
         vec![
@@ -163,14 +164,14 @@ impl Line {
     }
 }
 
-impl Sweep {
+impl CommandSweep {
     /// Returns whether there is a line to draw.
     fn has_depths(&self) -> bool {
         self.lines.iter().any(|line| line.points.len() > 1)
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let rows = |line: &Line| line.points.iter().map(|point| line.row(&self.name, point)).collect::<Vec<_>>();
+        let rows = |line: &DepthLine| line.points.iter().map(|point| line.row(&self.name, point)).collect::<Vec<_>>();
         self.lines.iter().flat_map(rows).collect()
     }
 
@@ -180,20 +181,25 @@ impl Sweep {
     }
 
     fn chart(&self) -> String {
-        let words = Words::new(self.lines.iter().map(Line::word).collect());
+        let words = LineLabels::new(self.lines.iter().map(DepthLine::label_with_gain).collect());
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let along = Axis::logarithmic(points().map(|point| point.depth as f64));
         let up = Axis::logarithmic(points().map(|point| point.per_s));
         let Some((along, up)) = along.zip(up) else { return String::new() };
-        let frame = Frame { right: words.right(), top: TOP, bottom: HEIGHT - BELOW, along, up };
-        let mut body = frame.rows(short, "commands a second") + &frame.columns(short, "commands sent together");
+        let frame =
+            ChartFrame { right: words.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
+        let mut body = frame.y_marks(short, "commands a second") + &frame.x_marks(short, "commands sent together");
         let mut ends = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
-            body += &line.drawn(&frame, number);
+            body += &line.draw(&frame, number);
             let last = line.points.last();
-            ends.extend(last.map(|last| End { number, x: Some(frame.x(last.depth as f64)), y: frame.y(last.per_s) }));
+            ends.extend(last.map(|last| LineEnd {
+                number,
+                x: Some(frame.x(last.depth as f64)),
+                y: frame.y(last.per_s),
+            }));
         }
-        body += &words.beside(&frame, &ends);
+        body += &words.draw_beside(&frame, &ends);
         let title = format!("{}: throughput over depth", self.name);
         drawing(HEIGHT, &title, "Both axes are logarithmic; the table has the figures.", &body) + &words.legend()
     }

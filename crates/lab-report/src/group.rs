@@ -1,7 +1,7 @@
 //! The block of an order group, in the form that exchanges' order systems print: the hand-overs T1-T0 and T2-T1, the
 //! gaps between neighbours, the three worst, and the orders' fates.
 
-use super::ink::{Ink, percentiles_in, wrapped};
+use super::ink::{TerminalStyle, percentiles_in, wrapped};
 use super::markup::plain;
 use super::quantity::{NONE, bytes, count, duration};
 use super::sentence::NEAREST_RANK;
@@ -29,7 +29,7 @@ pub(super) fn name(run: &Run) -> Option<String> {
 }
 
 /// Returns the block of a group.
-pub(super) fn block(run: &Run, name: &str, width: usize, ink: Ink) -> String {
+pub(super) fn block(run: &Run, name: &str, width: usize, ink: TerminalStyle) -> String {
     let shown = percentiles_in(width.saturating_sub(LABEL + WORST), TIME);
     let labels: String = shown.iter().map(|index| format!("{:>TIME$}", PERCENTILES[*index].label)).collect();
     let header = format!("{:<LABEL$}{labels}    worst three", "");

@@ -5,17 +5,17 @@
 //! sentences precede the first chart, the others are folded. A section without data is omitted.
 
 use super::markup::escaped;
-use super::names::Titles;
-use super::page::{Section, list};
+use super::names::RunTitles;
+use super::page::{PageSection, list};
 use super::sentence::{headlines, host, invalid, samples_needed};
-use super::{answers, bars, clients, depth, load, over_time, phases, published, runs, spread, waterfall};
+use super::{bars, changes, clients, depth, load, over_time, phases, published, runs, spread, waterfall};
 use tickpath_lab_result::ResultFile;
 
 /// Returns the result as a page.
 pub fn html(result: &ResultFile) -> String {
-    let titles = Titles::of(result);
+    let titles = RunTitles::of(result);
     let sections = [
-        answers::section(result),
+        changes::section(result),
         waterfall::section(result, &titles),
         phases::section(result),
         load::section(result),
@@ -26,12 +26,12 @@ pub fn html(result: &ResultFile) -> String {
         spread::section(result),
         published::section(result),
         runs::section(result, &titles),
-        Section::new("The machine", "", &list(&host(result))),
+        PageSection::new("The machine", "", &list(&host(result))),
         reading(),
         command(result),
     ];
-    let sections: Vec<Section> = sections.into_iter().flatten().collect();
-    let body: String = sections.iter().map(Section::html).collect();
+    let sections: Vec<PageSection> = sections.into_iter().flatten().collect();
+    let body: String = sections.iter().map(PageSection::html).collect();
     document(result.title(), &(header(result, &sections) + &body))
 }
 
@@ -48,12 +48,13 @@ pub(super) fn document(title: &str, main: &str) -> String {
 }
 
 /// Max sentences before the first chart.
-const OPEN: usize = 4;
+const MAX_LEAD_SENTENCES: usize = 4;
 
 /// Returns the headlines and the table of contents.
-fn header(result: &ResultFile, sections: &[Section]) -> String {
+fn header(result: &ResultFile, sections: &[PageSection]) -> String {
     let told = headlines(result);
-    let (first, others) = told.split_at(if told.len() > OPEN + 1 { OPEN } else { told.len() });
+    let (first, others) =
+        told.split_at(if told.len() > MAX_LEAD_SENTENCES + 1 { MAX_LEAD_SENTENCES } else { told.len() });
     let alarm = invalid(result);
     let class = |line: &String| if alarm.as_ref() == Some(line) { " class=\"alarm\"" } else { "" };
     let items = |lines: &[String]| {
@@ -64,7 +65,7 @@ fn header(result: &ResultFile, sections: &[Section]) -> String {
         0 => String::new(),
         more => format!("<details><summary>{more} more</summary>\n{}</details>\n", items(others)),
     };
-    let link = |section: &Section| format!("<a href=\"#{}\">{}</a>\n", section.place(), section.title);
+    let link = |section: &PageSection| format!("<a href=\"#{}\">{}</a>\n", section.anchor(), section.title);
     let links: String = sections.iter().map(link).collect();
     format!(
         "<header>\n<p class=\"brand\">tickpath</p>\n<h1>{}</h1>\n{}{more}<nav aria-label=\"Sections\">\n{links}</nav>\n\
@@ -74,7 +75,7 @@ fn header(result: &ResultFile, sections: &[Section]) -> String {
     )
 }
 
-fn reading() -> Option<Section> {
+fn reading() -> Option<PageSection> {
     let body = format!(
         "<ul class=\"reading\">\n\
          <li>Latency counts from the intended time of a message, so a stall shows in full.</li>\n\
@@ -85,9 +86,9 @@ fn reading() -> Option<Section> {
          </li>\n<li>Compare runs of this page with each other, not with figures of other machines.</li>\n</ul>\n",
         escaped(&samples_needed())
     );
-    Section::new("How to read it", "", &body)
+    PageSection::new("How to read it", "", &body)
 }
 
-fn command(result: &ResultFile) -> Option<Section> {
-    Section::new("The command", "", &format!("<pre class=\"scroll\">{}</pre>\n", escaped(&result.command)))
+fn command(result: &ResultFile) -> Option<PageSection> {
+    PageSection::new("The command", "", &format!("<pre class=\"scroll\">{}</pre>\n", escaped(&result.command)))
 }

@@ -4,12 +4,12 @@ use super::markup::plain;
 use tickpath_lab_result::PERCENTILES;
 
 /// The percentiles that a narrow terminal omits, in order of omission; the file has them all.
-const DISPENSABLE: [usize; 3] = [1, 2, 4];
+const OMITTED_FIRST: [usize; 3] = [1, 2, 4];
 
 /// Returns the percentiles that fit into `room`, each `each` columns wide.
 pub(super) fn percentiles_in(room: usize, each: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..PERCENTILES.len()).collect();
-    for dispensable in DISPENSABLE {
+    for dispensable in OMITTED_FIRST {
         if each * shown.len() > room {
             shown.retain(|index| *index != dispensable);
         }
@@ -19,11 +19,11 @@ pub(super) fn percentiles_in(room: usize, each: usize) -> Vec<usize> {
 
 /// Colours, if they are enabled.
 #[derive(Clone, Copy)]
-pub(super) struct Ink {
+pub(super) struct TerminalStyle {
     colour: bool,
 }
 
-impl Ink {
+impl TerminalStyle {
     /// Enables or disables colours.
     pub(super) fn new(colour: bool) -> Self {
         Self { colour }
@@ -52,7 +52,7 @@ impl Ink {
 
 /// Wraps a text into lines of `width` columns, the second and later lines indented; a longer word is cut.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
-    let mut lines = Lines { width, indent, done: Vec::new(), line: String::new(), used: 0 };
+    let mut lines = LineWrapper { width, indent, done: Vec::new(), line: String::new(), used: 0 };
     for (index, word) in plain(text).split(' ').enumerate() {
         let letters: Vec<char> = word.chars().collect();
         if index > 0 {
@@ -65,7 +65,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
 }
 
 /// Lines under construction, with widths in columns.
-struct Lines {
+struct LineWrapper {
     width: usize,
     indent: usize,
     done: Vec<String>,
@@ -73,7 +73,7 @@ struct Lines {
     used: usize,
 }
 
-impl Lines {
+impl LineWrapper {
     fn space_before(&mut self, letters: usize) {
         if self.used + 1 + letters > self.width {
             self.break_line();

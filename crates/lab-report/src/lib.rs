@@ -40,9 +40,9 @@
 //! | `quantity.rs`  | numbers with unambiguous units                                      |
 //! | `markup.rs`    | escaping for SVG and HTML                                           |
 
-mod answers;
 mod axis;
 mod bars;
+mod changes;
 mod chart;
 mod clients;
 mod csv;
@@ -82,4 +82,4 @@ pub use path::{path_picture, path_svg};
 pub use quantity::{NONE, bytes, count, duration, figure, size};
 pub use sentence::invalid;
 pub use svg::svg;
-pub use terminal::{Screen, terminal};
+pub use terminal::{TerminalOptions, terminal};

@@ -5,34 +5,34 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::axis::Axis;
-use super::chart::{BELOW, End, Frame, Words, drawing, look};
+use super::chart::{BOTTOM_SPACE, ChartFrame, LineEnd, LineLabels, drawing, line_classes};
 use super::markup::escaped;
 use super::names::{grouped, labels_by};
-use super::page::{Section, figure, table};
+use super::page::{PageSection, figure, table};
 use super::quantity::{self, count, duration, duration_or_none, short};
 use tickpath_lab_result::{ResultFile, Run, short_name};
 
 /// Returns a chart for each promise that a search tried to keep.
-pub(super) fn section(result: &ResultFile) -> Option<Section> {
+pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
     let searched = result.runs.iter().filter(|run| promise(run).is_some() && rate(run).is_some());
     let charts = grouped(searched, |run| promise(run).unwrap_or_default()).into_iter();
     let body: String = charts.filter_map(|(promise, runs)| chart(&promise, &runs)).collect();
     let lead = "Each rate that was tried: the 99th percentile, and thin the median. Where a line turns upward, messages \
                 begin to wait for each other.";
-    Section::new("Latency over rate", lead, &body)
+    PageSection::new("Latency over rate", lead, &body)
 }
 
 const HEIGHT: f64 = 300.0;
 const TOP: f64 = 32.0;
 
 /// Settings that distinguish lines, beside target and client.
-const TELLING: [&str; 4] = ["size_bytes", "readers", "wait", "arrivals"];
+const DISTINGUISHING_SETTINGS: [&str; 4] = ["size_bytes", "readers", "wait", "arrivals"];
 
 /// The hop of the charts.
 const HOP: &str = "one_way";
 
 /// Messages a second, the median and the 99th percentile.
-type Point = (f64, u64, Option<u64>);
+type LoadPoint = (f64, u64, Option<u64>);
 
 fn promise(run: &Run) -> Option<String> {
     run.params.text("slo")
@@ -42,29 +42,29 @@ fn rate(run: &Run) -> Option<f64> {
     run.params.0.get("rate_per_s").and_then(Value::as_f64)
 }
 
-fn point(run: &Run) -> Option<Point> {
+fn point(run: &Run) -> Option<LoadPoint> {
     let hop = run.hops.get(HOP)?;
     Some((rate(run)?, hop.p50_ns?, hop.p99_ns))
 }
 
 /// Returns `None` if no run has a median.
 fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
-    let mut labels = labels_by(runs, &TELLING);
+    let mut labels = labels_by(runs, &DISTINGUISHING_SETTINGS);
     if labels.iter().all(|label| *label == labels[0]) {
         labels.fill(short_name(&runs[0].target));
     }
     let labelled = labels.into_iter().zip(runs);
-    let mut lines: Vec<(String, Vec<Point>)> = Vec::new();
+    let mut lines: Vec<(String, Vec<LoadPoint>)> = Vec::new();
     let mut rows = Vec::new();
     for (label, members) in grouped(labelled, |(label, _)| label.clone()) {
         // Repeats of a rate follow each other.
-        let mut points: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
+        let mut points: BTreeMap<u64, Vec<LoadPoint>> = BTreeMap::new();
         for (_, run) in &members {
             if let Some(point) = point(run) {
                 points.entry(point.0 as u64).or_default().push(point);
             }
         }
-        let points: Vec<Point> = points.into_values().flatten().collect();
+        let points: Vec<LoadPoint> = points.into_values().flatten().collect();
         rows.extend(points.iter().map(|(rate, p50, p99)| {
             let rate = quantity::figure("_per_s", *rate);
             vec![escaped(&label), rate, duration(*p50 as f64), duration_or_none(*p99)]
@@ -74,20 +74,21 @@ fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let along = Axis::logarithmic(points().map(|point| point.0))?;
     let up = Axis::logarithmic(points().flat_map(|(_, p50, p99)| [Some(*p50), *p99]).flatten().map(|ns| ns as f64))?;
-    let words = Words::new(lines.iter().map(|(label, _)| label.clone()).collect());
-    let frame = Frame { right: words.right(), top: TOP, bottom: HEIGHT - BELOW, along, up };
-    let mut body = frame.rows(duration, HOP) + &frame.columns(short, "messages a second");
+    let words = LineLabels::new(lines.iter().map(|(label, _)| label.clone()).collect());
+    let frame =
+        ChartFrame { right: words.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
+    let mut body = frame.y_marks(duration, HOP) + &frame.x_marks(short, "messages a second");
     let mut ends = Vec::new();
     for (number, (label, points)) in lines.iter().enumerate() {
-        let look = look(number);
+        let look = line_classes(number);
         let tail: Vec<(f64, f64)> = points.iter().filter_map(|(rate, _, p99)| Some((*rate, (*p99)? as f64))).collect();
         let middle: Vec<(f64, f64)> = points.iter().map(|(rate, p50, _)| (*rate, *p50 as f64)).collect();
         body += &frame.line(&middle, &format!("{look} thin"), &format!("{label}, median"));
         body += &frame.line(&tail, &look, &format!("{label}, 99%"));
         let last = tail.last().or(middle.last());
-        ends.extend(last.map(|(rate, ns)| End { number, x: Some(frame.x(*rate)), y: frame.y(*ns) }));
+        ends.extend(last.map(|(rate, ns)| LineEnd { number, x: Some(frame.x(*rate)), y: frame.y(*ns) }));
     }
-    body += &words.beside(&frame, &ends);
+    body += &words.draw_beside(&frame, &ends);
     let description = format!("{}; both axes are logarithmic, the table has the figures.", words.listed());
     let drawing = drawing(HEIGHT, &format!("{HOP} over rate"), &description, &body) + &words.legend();
     let tried = format!("{} runs", count(runs.len() as u64));

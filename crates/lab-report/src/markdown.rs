@@ -1,7 +1,7 @@
 //! Tables for an issue or a page.
 
 use super::markup::plain;
-use super::names::Titles;
+use super::names::RunTitles;
 use super::overview::overviews;
 use super::quantity::{count, duration_or_none, figure, multiple};
 use super::sentence::{facts, footnote, headlines, hop_remark, host, interval};
@@ -10,7 +10,7 @@ use tickpath_lab_result::{Comparison, Hop, PERCENTILES, ResultFile, Run};
 /// Returns the result as Markdown: headlines, summaries of many runs, a table per run, comparisons, the machine and the
 /// command.
 pub fn markdown(result: &ResultFile) -> String {
-    let titles = Titles::of(result);
+    let titles = RunTitles::of(result);
     let mut text = format!("# {}\n\n", safe(result.title()));
     for sentence in headlines(result) {
         text += &format!("- {}\n", safe(&sentence));

@@ -6,27 +6,27 @@ use serde_json::Value;
 
 use super::quantity::{duration, figure, size};
 use tickpath_lab_result::short_name;
-use tickpath_lab_result::{Phase, ResultFile, Run};
+use tickpath_lab_result::{ResultFile, Run, RunPhase};
 
 /// Titles that distinguish the runs of a file with as few words as possible.
-pub(super) struct Titles {
+pub(super) struct RunTitles {
     settings: Vec<String>,
     columns: Vec<usize>,
     repeated: bool,
 }
 
-impl Titles {
+impl RunTitles {
     pub(super) fn of(result: &ResultFile) -> Self {
         let runs: Vec<&Run> = result.runs.iter().collect();
         let settings = settings_of(&runs);
-        let rows: Vec<Row> = runs.iter().map(|run| row(run, &settings)).collect();
+        let rows: Vec<TitleRow> = runs.iter().map(|run| row(run, &settings)).collect();
         let repeated = runs.iter().any(|run| run.repeat > 1);
-        Self { columns: telling(&rows, ALWAYS), settings, repeated }
+        Self { columns: distinguishing_columns(&rows, LEADING_COLUMNS), settings, repeated }
     }
 
     /// Returns the title of a run; repeats of the same setting share it.
     pub(super) fn title(&self, run: &Run) -> String {
-        said(&row(run, &self.settings), &self.columns, " · ")
+        join_words(&row(run, &self.settings), &self.columns, " · ")
     }
 
     /// Returns the title of a run, with its repetition if runs repeat.
@@ -55,7 +55,7 @@ impl Titles {
 /// Returns a label for each of these runs: words for their differences, or the target's short name without any.
 pub(super) fn labels(runs: &[&Run]) -> Vec<String> {
     let settings = settings_of(runs);
-    told_apart(runs, runs.iter().map(|run| row(run, &settings)).collect(), TARGET)
+    distinct_labels(runs, runs.iter().map(|run| row(run, &settings)).collect(), TARGET)
 }
 
 /// Returns labels for which only target, client and these settings count; the client's name without any difference.
@@ -66,7 +66,7 @@ pub(super) fn labels_by(runs: &[&Run], settings: &[&str]) -> Vec<String> {
         row[BATCH] = None;
         row
     };
-    told_apart(runs, runs.iter().map(counted).collect(), CLIENT)
+    distinct_labels(runs, runs.iter().map(counted).collect(), CLIENT)
 }
 
 /// Groups items by key, in the order of each key's first item.
@@ -87,16 +87,16 @@ pub(super) fn grouped<T, K: PartialEq>(
 
 /// Returns the phase, with the length of the idle period.
 pub(super) fn phase(run: &Run) -> String {
-    let idle_ns = run.params.0.get(IDLE).and_then(Value::as_f64).filter(|_| run.phase == Phase::Idle);
+    let idle_ns = run.params.0.get(IDLE).and_then(Value::as_f64).filter(|_| run.phase == RunPhase::Idle);
     idle_ns.map_or_else(|| run.phase.name().to_owned(), |ns| format!("idle {}", duration(ns)))
 }
 
 /// A function that formats a number.
-type Words = fn(f64) -> String;
+type NumberFormat = fn(f64) -> String;
 
 /// Formats a setting: `rate 10 000/s`, `size 1 KiB`, `wait busy`.
 pub(super) fn setting(name: &str, value: &Value) -> String {
-    let units: [(&str, Words); 4] = [
+    let units: [(&str, NumberFormat); 4] = [
         ("_ns", duration),
         ("_ms", |ms| duration(ms * 1e6)),
         ("_per_s", |rate| figure("_per_s", rate)),
@@ -112,10 +112,10 @@ pub(super) fn setting(name: &str, value: &Value) -> String {
 }
 
 /// The words for a run, in the order of the columns: its identity, then its settings; `None` where it lacks a word.
-type Row = Vec<Option<String>>;
+type TitleRow = Vec<Option<String>>;
 
 /// The number of leading columns in every title: target, client, phase and layout.
-const ALWAYS: usize = 4;
+const LEADING_COLUMNS: usize = 4;
 const TARGET: usize = 0;
 const CLIENT: usize = 1;
 const BATCH: usize = 4;
@@ -124,7 +124,7 @@ const BATCH: usize = 4;
 const IDLE: &str = "idle_ns";
 
 /// Settings that appear only where no other setting distinguishes runs, the last ones least.
-const WEAK: [&str; 10] = [
+const WEAK_SETTINGS: [&str; 10] = [
     "generator_wait",
     "rate_per_s",
     "count",
@@ -137,7 +137,7 @@ const WEAK: [&str; 10] = [
     "threads",
 ];
 
-fn row(run: &Run, settings: &[String]) -> Row {
+fn row(run: &Run, settings: &[String]) -> TitleRow {
     let batch = match &run.batch {
         Some(Value::String(name)) => Some(name.clone()),
         Some(number) => Some(format!("batch {number}")),
@@ -153,13 +153,13 @@ fn row(run: &Run, settings: &[String]) -> Row {
 fn settings_of(runs: &[&Run]) -> Vec<String> {
     let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.params.0.keys()).map(String::as_str).collect();
     let mut names: Vec<String> = names.into_iter().filter(|name| *name != IDLE).map(str::to_owned).collect();
-    names.sort_by_key(|name| WEAK.iter().position(|weak| *weak == name.as_str()).map_or(0, |place| place + 1));
+    names.sort_by_key(|name| WEAK_SETTINGS.iter().position(|weak| *weak == name.as_str()).map_or(0, |place| place + 1));
     names
 }
 
 /// Returns the columns that distinguish rows, beside the leading columns: from the last column on, columns that add no
 /// distinction are dropped.
-fn telling(rows: &[Row], always: usize) -> Vec<usize> {
+fn distinguishing_columns(rows: &[TitleRow], always: usize) -> Vec<usize> {
     let columns = rows.first().map_or(0, Vec::len);
     let differs = |column: usize| {
         // A run without the setting does not make it differ.
@@ -168,10 +168,10 @@ fn telling(rows: &[Row], always: usize) -> Vec<usize> {
         words.any(|word| Some(word) != first)
     };
     let mut kept: Vec<usize> = (0..columns).filter(|column| *column < always || differs(*column)).collect();
-    let all = kinds(rows, &kept);
+    let all = distinct_rows(rows, &kept);
     for candidate in (always..columns).rev() {
         let others: Vec<usize> = kept.iter().copied().filter(|column| *column != candidate).collect();
-        if kinds(rows, &others) == all {
+        if distinct_rows(rows, &others) == all {
             kept = others;
         }
     }
@@ -179,13 +179,13 @@ fn telling(rows: &[Row], always: usize) -> Vec<usize> {
 }
 
 /// Returns the number of distinct rows in these columns.
-fn kinds(rows: &[Row], columns: &[usize]) -> usize {
-    let words = |row: &Row| columns.iter().map(|column| row[*column].clone()).collect::<Row>();
-    rows.iter().map(words).collect::<BTreeSet<Row>>().len()
+fn distinct_rows(rows: &[TitleRow], columns: &[usize]) -> usize {
+    let words = |row: &TitleRow| columns.iter().map(|column| row[*column].clone()).collect::<TitleRow>();
+    rows.iter().map(words).collect::<BTreeSet<TitleRow>>().len()
 }
 
 /// Returns labels of the differences, or of the column `alone` without any.
-fn told_apart(runs: &[&Run], mut rows: Vec<Row>, alone: usize) -> Vec<String> {
+fn distinct_labels(runs: &[&Run], mut rows: Vec<TitleRow>, alone: usize) -> Vec<String> {
     let urls: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let names: BTreeSet<String> = urls.iter().map(|url| short_name(url)).collect();
     if names.len() == urls.len() {
@@ -193,15 +193,15 @@ fn told_apart(runs: &[&Run], mut rows: Vec<Row>, alone: usize) -> Vec<String> {
             row[TARGET] = Some(short_name(&run.target));
         }
     }
-    let mut columns = telling(&rows, 0);
+    let mut columns = distinguishing_columns(&rows, 0);
     if columns.is_empty() {
         columns.push(alone);
     }
-    let label = |row: &Row| Some(said(row, &columns, ", ")).filter(|label| !label.trim().is_empty());
+    let label = |row: &TitleRow| Some(join_words(row, &columns, ", ")).filter(|label| !label.trim().is_empty());
     rows.iter().map(|row| label(row).unwrap_or_else(|| "run".to_owned())).collect()
 }
 
-fn said(row: &[Option<String>], columns: &[usize], between: &str) -> String {
+fn join_words(row: &[Option<String>], columns: &[usize], between: &str) -> String {
     let words: Vec<&str> = columns.iter().filter_map(|column| row[*column].as_deref()).collect();
     words.join(between)
 }
@@ -253,7 +253,7 @@ mod tests {
         let bad = run("shm://", "rust", &[]);
         let good = Run { repeat: 2, valid: true, ..bad.clone() };
         result.runs = vec![bad, good, run("redis://h:1", "rust", &[])];
-        let titles = Titles::of(&result);
+        let titles = RunTitles::of(&result);
         let firsts = titles.first_runs(&result);
         assert_eq!(
             firsts.iter().map(|run| titles.numbered(run)).collect::<Vec<_>>(),

@@ -1,15 +1,15 @@
 //! Changes during a run: the rates of its processes as lines, and below them backlogs, each on its own axis.
 
 use super::axis::Axis;
-use super::chart::{End, Frame, Words, drawing, look};
+use super::chart::{ChartFrame, LineEnd, LineLabels, drawing, line_classes};
 use super::markup::escaped;
 use super::names::labels;
-use super::page::{self, Section, folded, table};
+use super::page::{self, PageSection, folded, table};
 use super::quantity::{NONE, bytes, count, duration, figure, short};
 use tickpath_lab_result::{Actor, ResultFile, Run, Series, median};
 
 /// Returns a chart per run with a series, with a table of its processes.
-pub(super) fn section(result: &ResultFile) -> Option<Section> {
+pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
     let runs: Vec<&Run> = result.runs.iter().filter(|run| !panels(run).is_empty()).collect();
     let names = labels(&runs);
     let several = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
@@ -29,7 +29,7 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     }
     let lead = "What changed during each run: rates, and beneath them what was waiting.";
     let body = format!("<div class=\"many\">\n{}</div>\n", folded(&figures, OPEN, "runs"));
-    Section::new("Over time", lead, &body)
+    PageSection::new("Over time", lead, &body)
 }
 
 /// Max charts that are not folded.
@@ -44,7 +44,7 @@ const BENEATH: f64 = 26.0;
 
 /// The unit of a series, by the ending of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum SeriesUnit {
     Rate,
     Time,
     Memory,
@@ -53,11 +53,11 @@ enum Unit {
 
 /// Series on the same axis: lines, or a single area for a plain number.
 struct Panel<'a> {
-    unit: Unit,
+    unit: SeriesUnit,
     series: Vec<&'a Series>,
 }
 
-impl Unit {
+impl SeriesUnit {
     fn of(series: &Series) -> Self {
         [("_per_s", Self::Rate), ("_ns", Self::Time), ("_bytes", Self::Memory)]
             .into_iter()
@@ -78,53 +78,53 @@ impl Panel<'_> {
     /// Returns the name of the vertical axis.
     fn name(&self) -> String {
         match self.unit {
-            Unit::Rate => "messages a second".to_owned(),
-            Unit::Time | Unit::Memory => String::new(),
-            Unit::Number => self.series.first().map(|series| name(series)).unwrap_or_default(),
+            SeriesUnit::Rate => "messages a second".to_owned(),
+            SeriesUnit::Time | SeriesUnit::Memory => String::new(),
+            SeriesUnit::Number => self.series.first().map(|series| name(series)).unwrap_or_default(),
         }
     }
 
     fn axis(&self) -> Option<Axis> {
         let values = self.series.iter().flat_map(|series| series.value.iter().copied());
         match self.unit {
-            Unit::Time => Axis::logarithmic(values),
-            Unit::Rate | Unit::Memory | Unit::Number => Some(Axis::linear(values)),
+            SeriesUnit::Time => Axis::logarithmic(values),
+            SeriesUnit::Rate | SeriesUnit::Memory | SeriesUnit::Number => Some(Axis::linear(values)),
         }
     }
 
     /// Draws lines from the number `first` on, with labels at their usual height; or the area.
-    fn drawn(&self, frame: &Frame, words: &Words, first: usize) -> String {
+    fn draw(&self, frame: &ChartFrame, words: &LineLabels, first: usize) -> String {
         let mut drawn = String::new();
         let mut ends = Vec::new();
         for (number, series) in (first..).zip(&self.series) {
             let points = points(series, self.unit);
-            if self.unit == Unit::Number {
+            if self.unit == SeriesUnit::Number {
                 drawn += &area(frame, &points);
                 continue;
             }
-            drawn += &frame.line(&points, &look(number), &name(series));
-            ends.extend(usual(&points).map(|value| End { number, x: None, y: frame.y(value) }));
+            drawn += &frame.line(&points, &line_classes(number), &name(series));
+            ends.extend(positive_median(&points).map(|value| LineEnd { number, x: None, y: frame.y(value) }));
         }
-        drawn + &words.beside(frame, &ends)
+        drawn + &words.draw_beside(frame, &ends)
     }
 }
 
 /// Returns the panels of a run: rates, times and memory together each, then every plain number by itself.
 fn panels(run: &Run) -> Vec<Panel<'_>> {
     let drawable = || run.series.iter().filter(|series| series.t_ns.len().min(series.value.len()) > 1);
-    let together = [Unit::Rate, Unit::Time, Unit::Memory].map(|unit| {
-        let series = drawable().filter(|series| Unit::of(series) == unit).collect();
+    let together = [SeriesUnit::Rate, SeriesUnit::Time, SeriesUnit::Memory].map(|unit| {
+        let series = drawable().filter(|series| SeriesUnit::of(series) == unit).collect();
         Panel { unit, series }
     });
-    let numbers = drawable().filter(|series| Unit::of(series) == Unit::Number);
-    let numbers = numbers.map(|series| Panel { unit: Unit::Number, series: vec![series] });
+    let numbers = drawable().filter(|series| SeriesUnit::of(series) == SeriesUnit::Number);
+    let numbers = numbers.map(|series| Panel { unit: SeriesUnit::Number, series: vec![series] });
     together.into_iter().chain(numbers).filter(|panel| !panel.series.is_empty()).collect()
 }
 
 fn chart(run: &Run, title: &str) -> String {
     let panels = panels(run);
-    let lines = panels.iter().filter(|panel| panel.unit != Unit::Number);
-    let words = Words::new(lines.flat_map(|panel| &panel.series).map(|series| name(series)).collect());
+    let lines = panels.iter().filter(|panel| panel.unit != SeriesUnit::Number);
+    let words = LineLabels::new(lines.flat_map(|panel| &panel.series).map(|series| name(series)).collect());
     let ends = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.t_ns);
     let end = ends.max().map_or(1.0, |ns| *ns as f64);
     let along = Axis::linear(std::iter::once(end)).until(end);
@@ -132,11 +132,12 @@ fn chart(run: &Run, title: &str) -> String {
     let mut body = String::new();
     for (index, panel) in panels.iter().enumerate() {
         let Some(up) = panel.axis() else { continue };
-        let frame = Frame { right: words.right(), top, bottom: top + height, along: along.clone(), up };
+        let frame =
+            ChartFrame { right: words.line_end(), top, bottom: top + height, x_axis: along.clone(), y_axis: up };
         let is_last = index + 1 == panels.len();
-        body += &frame.rows(panel.unit.print(), &panel.name());
-        body += &frame.columns(|ns| moment(ns, is_last), "");
-        body += &panel.drawn(&frame, &words, first);
+        body += &frame.y_marks(panel.unit.print(), &panel.name());
+        body += &frame.x_marks(|ns| moment(ns, is_last), "");
+        body += &panel.draw(&frame, &words, first);
         first += panel.series.len();
         top += height + BETWEEN;
         height = FURTHER;
@@ -154,7 +155,7 @@ fn moment(ns: f64, is_last: bool) -> String {
     }
 }
 
-fn area(frame: &Frame, points: &[(f64, f64)]) -> String {
+fn area(frame: &ChartFrame, points: &[(f64, f64)]) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
     let line: String =
         points.iter().map(|(ns, value)| format!(" L{:.1} {:.1}", frame.x(*ns), frame.y(*value))).collect();
@@ -163,13 +164,13 @@ fn area(frame: &Frame, points: &[(f64, f64)]) -> String {
 }
 
 /// Returns the points of a series; times of zero are dropped, because a logarithm has no zero.
-fn points(series: &Series, unit: Unit) -> Vec<(f64, f64)> {
+fn points(series: &Series, unit: SeriesUnit) -> Vec<(f64, f64)> {
     let points = series.t_ns.iter().zip(&series.value).map(|(ns, value)| (*ns as f64, *value));
-    points.filter(|(_, value)| value.is_finite() && (unit != Unit::Time || *value > 0.0)).collect()
+    points.filter(|(_, value)| value.is_finite() && (unit != SeriesUnit::Time || *value > 0.0)).collect()
 }
 
 /// Returns the median of the values above zero: an ended process would otherwise pull its label down.
-fn usual(points: &[(f64, f64)]) -> Option<f64> {
+fn positive_median(points: &[(f64, f64)]) -> Option<f64> {
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).filter(|value| *value > 0.0).collect();
     median(values).or(points.first().map(|(_, value)| *value))
 }

@@ -5,12 +5,12 @@ use super::quantity::NONE;
 use tickpath_lab_result::Run;
 
 /// A section of a page.
-pub(super) struct Section {
+pub(super) struct PageSection {
     pub title: &'static str,
     body: String,
 }
 
-impl Section {
+impl PageSection {
     /// Returns `None` without a body; `lead` explains how to read the section.
     pub(super) fn new(title: &'static str, lead: &str, body: &str) -> Option<Self> {
         let lead = if lead.is_empty() { String::new() } else { format!("<p class=\"lead\">{lead}</p>\n") };
@@ -18,12 +18,12 @@ impl Section {
     }
 
     /// Returns the section's anchor.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn anchor(&self) -> String {
         self.title.to_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-")
     }
 
     pub(super) fn html(&self) -> String {
-        format!("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", self.place(), self.title, self.body)
+        format!("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", self.anchor(), self.title, self.body)
     }
 }
 

@@ -35,7 +35,7 @@ const SPANS: [(&str, usize, usize); 5] = [
 
 /// Returns the path of a run for a terminal of `width` columns; empty if the run measured no part of it.
 pub fn path_picture(run: &Run, width: usize) -> String {
-    let Some(path) = Path::of(run) else { return String::new() };
+    let Some(path) = MeasuredPath::of(run) else { return String::new() };
     let stations: Vec<usize> = (path.first..=path.last).collect();
     let a_row = (width / (BOX + ARROW)).max(1);
     let mut text: String = stations.chunks(a_row).map(|row| path.text_row(row)).collect();
@@ -54,18 +54,18 @@ fn threads(run: &Run) -> Option<String> {
 
 /// Returns the path of a run as a drawing for a page; `None` if the run has no more than a single time of it.
 pub(super) fn path_drawing(run: &Run) -> Option<String> {
-    let (width, height, body) = drawn(run)?;
+    let (width, height, body) = draw_path(run)?;
     Some(format!(
         "<div class=\"scroll\"><svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" \
          style=\"min-width:{:.0}px;max-width:{width:.0}px\" role=\"img\">{body}</svg></div>\n{}",
         width * 0.8,
-        Path::of(run)?.list()
+        MeasuredPath::of(run)?.list()
     ))
 }
 
 /// Returns the path as a self-contained picture.
 pub fn path_svg(run: &Run) -> Option<String> {
-    let (width, height, body) = drawn(run)?;
+    let (width, height, body) = draw_path(run)?;
     Some(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
          height=\"{height:.0}\" role=\"img\">\n<style>{STYLE}</style>\n\
@@ -74,8 +74,8 @@ pub fn path_svg(run: &Run) -> Option<String> {
 }
 
 /// Returns the width, the height, and the contents.
-fn drawn(run: &Run) -> Option<(f64, f64, String)> {
-    let path = Path::of(run).filter(|path| path.known_times() > 1)?;
+fn draw_path(run: &Run) -> Option<(f64, f64, String)> {
+    let path = MeasuredPath::of(run).filter(|path| path.known_times() > 1)?;
     let width = MARGIN * 2.0 + STEP * (path.last - path.first) as f64;
     let threads = threads(run);
     let foot = if threads.is_some() { FOOT } else { 0.0 };
@@ -97,7 +97,7 @@ fn drawn(run: &Run) -> Option<(f64, f64, String)> {
 
 /// Returns the measured ways between neighbouring stations, each as `FROM_to_TO` with its median in nanoseconds; empty
 /// for a single way, which makes no path.
-pub(super) fn ways(run: &Run) -> Vec<(String, f64)> {
+pub(super) fn path_ways(run: &Run) -> Vec<(String, f64)> {
     let way = |from: usize| {
         let time = link_time(run, from).filter(|time| time.p50_ns > 0.0)?;
         Some((link_name(from), time.p50_ns))
@@ -143,11 +143,11 @@ const SPAN_STEP: f64 = 44.0;
 const FOOT: f64 = 24.0;
 
 /// The measured part of the path.
-struct Path {
+struct MeasuredPath {
     first: usize,
     last: usize,
     /// The time from each station to the next.
-    links: [Option<Time>; STATIONS.len() - 1],
+    links: [Option<HopTime>; STATIONS.len() - 1],
     spans: Vec<Span>,
 }
 
@@ -155,22 +155,22 @@ struct Span {
     name: &'static str,
     from: usize,
     to: usize,
-    time: Time,
+    time: HopTime,
 }
 
 /// A time as text, and its median in nanoseconds for the width of its line.
-struct Time {
+struct HopTime {
     p50: String,
     p99: String,
     p50_ns: f64,
 }
 
-impl Path {
+impl MeasuredPath {
     fn of(run: &Run) -> Option<Self> {
-        let links: [Option<Time>; STATIONS.len() - 1] = std::array::from_fn(|from| link_time(run, from));
+        let links: [Option<HopTime>; STATIONS.len() - 1] = std::array::from_fn(|from| link_time(run, from));
         let spans: Vec<Span> = SPANS
             .into_iter()
-            .filter_map(|(name, from, to)| Some(Span { name, from, to, time: Time::of(run.hops.get(name)?) }))
+            .filter_map(|(name, from, to)| Some(Span { name, from, to, time: HopTime::of(run.hops.get(name)?) }))
             .collect();
         let linked = links.iter().enumerate().filter(|(_, time)| time.is_some()).map(|(from, _)| (from, from + 1));
         let ends: Vec<(usize, usize)> = linked.chain(spans.iter().map(|span| (span.from, span.to))).collect();
@@ -202,7 +202,7 @@ impl Path {
 
     /// Returns the path from top to bottom, for a page that is too narrow for the drawing.
     fn list(&self) -> String {
-        let time = |time: &Time| match time.p99.as_str() {
+        let time = |time: &HopTime| match time.p99.as_str() {
             NONE => format!("<b>{}</b>", escaped(&time.p50)),
             p99 => format!("<b>{}</b> · p99 {}", escaped(&time.p50), escaped(p99)),
         };
@@ -255,7 +255,7 @@ impl Path {
     }
 
     /// Returns the thickness of a line: the slowest way is the thickest, so that it stands out.
-    fn thickness(&self, time: &Time) -> f64 {
+    fn thickness(&self, time: &HopTime) -> f64 {
         let slowest = self.links.iter().flatten().map(|link| link.p50_ns).fold(0.0, f64::max);
         if slowest > 0.0 { 2.0 + 8.0 * time.p50_ns / slowest } else { 2.0 }
     }
@@ -289,7 +289,7 @@ impl Path {
     }
 }
 
-impl Time {
+impl HopTime {
     fn of(hop: &Hop) -> Self {
         Self {
             p50: duration_or_none(hop.p50_ns),
@@ -308,14 +308,14 @@ impl Time {
     }
 }
 
-fn link_time(run: &Run, from: usize) -> Option<Time> {
+fn link_time(run: &Run, from: usize) -> Option<HopTime> {
     let hop = LINKS.into_iter().find(|(_, start)| *start == from).and_then(|(name, _)| run.hops.get(name));
     if let Some(hop) = hop {
-        return Some(Time::of(hop));
+        return Some(HopTime::of(hop));
     }
     let name = link_name(from);
     let p50_ns = run.stages.iter().find(|stage| stage.name == name)?.p50_ns?;
-    Some(Time { p50: duration(p50_ns), p99: NONE.to_owned(), p50_ns: p50_ns.max(0.0) })
+    Some(HopTime { p50: duration(p50_ns), p99: NONE.to_owned(), p50_ns: p50_ns.max(0.0) })
 }
 
 /// Returns the station at which a way begins.

@@ -6,33 +6,34 @@ use std::collections::BTreeSet;
 use super::axis::Axis;
 use super::markup::escaped;
 use super::names::grouped;
-use super::page::{Section, table};
+use super::page::{PageSection, table};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, duration_or_none, size};
-use super::sentence::middle;
+use super::sentence::median_figure;
 use tickpath_lab_result::short_name;
-use tickpath_lab_result::{Hop, Phase, ResultFile, Run, median};
+use tickpath_lab_result::{Hop, ResultFile, Run, RunPhase, median};
 
 /// Returns a table for `one_way` and `round_trip`, and another for the publish call.
-pub(super) fn section(result: &ResultFile) -> Option<Section> {
-    let matrix = Matrix::of(result)?;
-    let mut body = matrix.html("one_way, and round_trip for there and back", Column::way);
-    body += &matrix.html("publish, the call itself", |column| (column.kind != Kind::ThereAndBack).then_some("publish"));
+pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
+    let matrix = PhaseMatrix::of(result)?;
+    let mut body = matrix.html("one_way, and round_trip for there and back", PhaseColumn::whole_hop);
+    body +=
+        &matrix.html("publish, the call itself", |column| (column.kind != PhaseKind::RoundTrip).then_some("publish"));
     let lead = "For each target and phase the median, a bar from there to the 99th percentile, and that. Phases are \
                 different results, and never averaged.";
-    Section::new("Cold, idle, steady", lead, &body)
+    PageSection::new("Cold, idle, steady", lead, &body)
 }
 
 /// Returns the same as text, a column per target: the medians, the 99th percentiles, the receiver's CPU time, and the
 /// publish call's medians.
 pub(super) fn overview(result: &ResultFile) -> Vec<PlainTable> {
-    let Some(matrix) = Matrix::of(result) else { return Vec::new() };
+    let Some(matrix) = PhaseMatrix::of(result) else { return Vec::new() };
     let p99 = |hop: &Hop| duration_or_none(hop.p99_ns);
     let tables = [
-        matrix.table("cold, idle, steady: 50% of one_way, and of round_trip", Column::way, told),
-        matrix.table("cold, idle, steady: 99% of the same", Column::way, p99),
+        matrix.table("cold, idle, steady: 50% of one_way, and of round_trip", PhaseColumn::whole_hop, median_text),
+        matrix.table("cold, idle, steady: 99% of the same", PhaseColumn::whole_hop, p99),
         matrix.plain("the receiver's processor time a message", |target, column| matrix.receiver_cpu(target, column)),
-        matrix.table("the publish call: 50%", |_| Some("publish"), told),
+        matrix.table("the publish call: 50%", |_| Some("publish"), median_text),
     ];
     tables.into_iter().flatten().collect()
 }
@@ -43,24 +44,24 @@ const LAST: f64 = 98.0;
 
 /// The subject of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum PhaseKind {
     Cold,
     Idle,
     Steady,
-    ThereAndBack,
+    RoundTrip,
 }
 
 /// The key of a column, in sorting order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Column {
-    kind: Kind,
+struct PhaseColumn {
+    kind: PhaseKind,
     idle_ns: u64,
     size_bytes: u64,
     readers: u64,
     wait: String,
 }
 
-impl Column {
+impl PhaseColumn {
     /// Returns the column of a paced run of messages to readers; `None` for other runs.
     fn of(run: &Run) -> Option<Self> {
         let number = |name: &str| run.params.0.get(name)?.as_u64();
@@ -68,27 +69,27 @@ impl Column {
         let is_special = ["stall_ns", "slo"].iter().any(|name| run.params.0.contains_key(*name));
         let kind = match (run.phase, run.hops.contains_key("one_way"), run.hops.contains_key("round_trip")) {
             _ if is_special => return None,
-            (Phase::Cold, true, _) => Kind::Cold,
-            (Phase::Idle, true, _) => Kind::Idle,
-            (Phase::Steady, true, _) => Kind::Steady,
-            (Phase::Steady, false, true) => Kind::ThereAndBack,
-            (Phase::Cold | Phase::Idle, false, _) | (Phase::Steady, false, false) => return None,
+            (RunPhase::Cold, true, _) => PhaseKind::Cold,
+            (RunPhase::Idle, true, _) => PhaseKind::Idle,
+            (RunPhase::Steady, true, _) => PhaseKind::Steady,
+            (RunPhase::Steady, false, true) => PhaseKind::RoundTrip,
+            (RunPhase::Cold | RunPhase::Idle, false, _) | (RunPhase::Steady, false, false) => return None,
         };
-        let idle_ns = if kind == Kind::Idle { number("idle_ns").unwrap_or(0) } else { 0 };
+        let idle_ns = if kind == PhaseKind::Idle { number("idle_ns").unwrap_or(0) } else { 0 };
         Some(Self { kind, idle_ns, size_bytes, readers, wait: run.params.text("wait").unwrap_or_default() })
     }
 
     /// Returns the hop of a message's whole way.
-    fn way(&self) -> Option<&'static str> {
-        Some(if self.kind == Kind::ThereAndBack { "round_trip" } else { "one_way" })
+    fn whole_hop(&self) -> Option<&'static str> {
+        Some(if self.kind == PhaseKind::RoundTrip { "round_trip" } else { "one_way" })
     }
 
     fn name(&self) -> String {
         match self.kind {
-            Kind::Cold => "cold".to_owned(),
-            Kind::Idle => format!("idle {}", duration(self.idle_ns as f64)),
-            Kind::Steady => "steady".to_owned(),
-            Kind::ThereAndBack => "there and back".to_owned(),
+            PhaseKind::Cold => "cold".to_owned(),
+            PhaseKind::Idle => format!("idle {}", duration(self.idle_ns as f64)),
+            PhaseKind::Steady => "steady".to_owned(),
+            PhaseKind::RoundTrip => "there and back".to_owned(),
         }
     }
 
@@ -108,24 +109,24 @@ impl Column {
 }
 
 /// The runs by target and column.
-struct Matrix<'a> {
+struct PhaseMatrix<'a> {
     targets: Vec<String>,
-    columns: Vec<Column>,
-    cells: Vec<((String, Column), Vec<&'a Run>)>,
+    columns: Vec<PhaseColumn>,
+    cells: Vec<((String, PhaseColumn), Vec<&'a Run>)>,
 }
 
 /// The repeats of a target in a phase.
-struct Cell {
+struct PhaseCell {
     hop: Hop,
     valid: bool,
 }
 
-impl<'a> Matrix<'a> {
+impl<'a> PhaseMatrix<'a> {
     /// Returns `None` for fewer than two cells: a single figure needs no table.
     fn of(result: &'a ResultFile) -> Option<Self> {
-        let placed: Vec<&Run> = result.runs.iter().filter(|run| Column::of(run).is_some()).collect();
-        let columns: BTreeSet<Column> = placed.iter().filter_map(|run| Column::of(run)).collect();
-        let key = |run: &&Run| Some((run.target.clone(), Column::of(run)?));
+        let placed: Vec<&Run> = result.runs.iter().filter(|run| PhaseColumn::of(run).is_some()).collect();
+        let columns: BTreeSet<PhaseColumn> = placed.iter().filter_map(|run| PhaseColumn::of(run)).collect();
+        let key = |run: &&Run| Some((run.target.clone(), PhaseColumn::of(run)?));
         let cells: Vec<_> =
             grouped(placed.iter().copied(), key).into_iter().filter_map(|(key, runs)| Some((key?, runs))).collect();
         let targets = grouped(placed, |run| run.target.clone()).into_iter().map(|(target, _)| target).collect();
@@ -133,21 +134,21 @@ impl<'a> Matrix<'a> {
     }
 
     /// Returns the valid repeats, or all repeats if none is valid.
-    fn repeats(&self, target: &str, column: &Column) -> Option<(bool, impl Iterator<Item = &'a Run>)> {
+    fn repeats(&self, target: &str, column: &PhaseColumn) -> Option<(bool, impl Iterator<Item = &'a Run>)> {
         let (_, runs) = self.cells.iter().find(|((known, of), _)| known == target && of == column)?;
         let valid = runs.iter().any(|run| run.valid);
         Some((valid, runs.iter().copied().filter(move |run| run.valid == valid)))
     }
 
     /// Returns the repeats merged into a distribution.
-    fn cell(&self, target: &str, column: &Column, hop: &str) -> Option<Cell> {
+    fn cell(&self, target: &str, column: &PhaseColumn, hop: &str) -> Option<PhaseCell> {
         let (valid, repeats) = self.repeats(target, column)?;
         let hops: Vec<&Hop> = repeats.filter_map(|run| run.hops.get(hop)).collect();
-        Some(Cell { hop: merged(&hops)?, valid })
+        Some(PhaseCell { hop: merged(&hops)?, valid })
     }
 
     /// Returns the receiver's CPU time per message: the median of the repeats.
-    fn receiver_cpu(&self, target: &str, column: &Column) -> Option<String> {
+    fn receiver_cpu(&self, target: &str, column: &PhaseColumn) -> Option<String> {
         receiver_cpu(self.repeats(target, column)?.1)
     }
 
@@ -155,16 +156,16 @@ impl<'a> Matrix<'a> {
     fn table(
         &self,
         title: &'static str,
-        hop_of: fn(&Column) -> Option<&'static str>,
+        hop_of: fn(&PhaseColumn) -> Option<&'static str>,
         word: fn(&Hop) -> String,
     ) -> Option<PlainTable> {
         self.plain(title, |target, column| Some(word(&self.cell(target, column, hop_of(column)?)?.hop)))
     }
 
     /// Returns such a table for any text.
-    fn plain(&self, title: &'static str, word: impl Fn(&str, &Column) -> Option<String>) -> Option<PlainTable> {
-        let cell = |target: &String, column: &Column| word(target, column).unwrap_or_else(|| NONE.to_owned());
-        let row = |column: &Column| {
+    fn plain(&self, title: &'static str, word: impl Fn(&str, &PhaseColumn) -> Option<String>) -> Option<PlainTable> {
+        let cell = |target: &String, column: &PhaseColumn| word(target, column).unwrap_or_else(|| NONE.to_owned());
+        let row = |column: &PhaseColumn| {
             let cells: Vec<String> = self.targets.iter().map(|target| cell(target, column)).collect();
             let has_any = cells.iter().any(|cell| cell != NONE);
             has_any.then(|| std::iter::once(column.words(&self.columns)).chain(cells).collect())
@@ -175,14 +176,14 @@ impl<'a> Matrix<'a> {
     }
 
     /// Returns a table of each column's hop; empty if no run has the hop.
-    fn html(&self, title: &str, hop_of: fn(&Column) -> Option<&'static str>) -> String {
-        let cell = |target: &String, column: &Column| self.cell(target, column, hop_of(column)?);
-        let has_cell = |column: &&Column| self.targets.iter().any(|target| cell(target, column).is_some());
-        let columns: Vec<&Column> = self.columns.iter().filter(has_cell).collect();
-        let cells: Vec<Vec<Option<Cell>>> =
+    fn html(&self, title: &str, hop_of: fn(&PhaseColumn) -> Option<&'static str>) -> String {
+        let cell = |target: &String, column: &PhaseColumn| self.cell(target, column, hop_of(column)?);
+        let has_cell = |column: &&PhaseColumn| self.targets.iter().any(|target| cell(target, column).is_some());
+        let columns: Vec<&PhaseColumn> = self.columns.iter().filter(has_cell).collect();
+        let cells: Vec<Vec<Option<PhaseCell>>> =
             self.targets.iter().map(|target| columns.iter().map(|column| cell(target, column)).collect()).collect();
         let hops = || cells.iter().flatten().flatten().map(|cell| &cell.hop);
-        let middles = hops().filter_map(|hop| Some(middle(hop)?.ns));
+        let middles = hops().filter_map(|hop| Some(median_figure(hop)?.ns));
         let tails = hops().filter_map(|hop| hop.p99_ns).map(|ns| ns as f64);
         let Some(axis) = Axis::logarithmic(middles.chain(tails)) else { return String::new() };
         let heads = columns.iter().map(|column| self.head(column));
@@ -198,7 +199,7 @@ impl<'a> Matrix<'a> {
         )
     }
 
-    fn head(&self, column: &Column) -> String {
+    fn head(&self, column: &PhaseColumn) -> String {
         let details = column.details(&self.columns);
         let details = if details.is_empty() { details } else { format!("<small>{}</small>", escaped(&details)) };
         format!("{}{details}", column.name())
@@ -206,15 +207,15 @@ impl<'a> Matrix<'a> {
 }
 
 /// Returns a row of cells, behind the target's name.
-fn line(target: &str, cells: &[Option<Cell>], axis: &Axis) -> Vec<String> {
+fn line(target: &str, cells: &[Option<PhaseCell>], axis: &Axis) -> Vec<String> {
     let name = escaped(&short_name(target));
     let cells = cells.iter().map(|cell| cell.as_ref().map_or_else(|| NONE.to_owned(), |cell| cell.html(axis)));
     std::iter::once(name).chain(cells).collect()
 }
 
-impl Cell {
+impl PhaseCell {
     fn html(&self, axis: &Axis) -> String {
-        let Some(middle) = middle(&self.hop) else { return NONE.to_owned() };
+        let Some(middle) = median_figure(&self.hop) else { return NONE.to_owned() };
         let place = |ns: f64| FIRST + (LAST - FIRST) * axis.share(ns);
         let from = place(middle.ns);
         let range = self.hop.p99_ns.map(|ns| {
@@ -227,7 +228,7 @@ impl Cell {
             "<div{class}><b>{}</b>{alarm}<svg class=\"cell\" height=\"10\" aria-hidden=\"true\"><line class=\"rail\" x1=\"0\" \
              y1=\"5\" x2=\"100%\" y2=\"5\"/>{}<line class=\"mark\" x1=\"{from:.1}%\" y1=\"0\" x2=\"{from:.1}%\" \
              y2=\"10\"/></svg><small>{}</small></div>",
-            told(&self.hop),
+            median_text(&self.hop),
             range.unwrap_or_default(),
             duration_or_none(self.hop.p99_ns)
         )
@@ -240,8 +241,8 @@ pub(super) fn receiver_cpu<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<St
 }
 
 /// Formats the median.
-pub(super) fn told(hop: &Hop) -> String {
-    middle(hop).map_or_else(|| NONE.to_owned(), |middle| format!("{}{}", duration(middle.ns), middle.mark))
+pub(super) fn median_text(hop: &Hop) -> String {
+    median_figure(hop).map_or_else(|| NONE.to_owned(), |middle| format!("{}{}", duration(middle.ns), middle.mark))
 }
 
 /// Merges repeats into a distribution, because percentiles are never averaged; returns the first repeat where the file

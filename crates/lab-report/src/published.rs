@@ -1,12 +1,12 @@
 //! Published figures, and this file's measurements of the same.
 
 use super::markup::escaped;
-use super::page::{Section, table};
+use super::page::{PageSection, table};
 use super::quantity::{NONE, count, duration, multiple};
-use tickpath_lab_result::{Published, PublishedUnit, ResultFile};
+use tickpath_lab_result::{PublishedFigure, PublishedUnit, ResultFile};
 
 /// Returns a row for each published figure that a run of the file reproduces; `None` if there is none.
-pub(super) fn section(result: &ResultFile) -> Option<Section> {
+pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
     let rows: Vec<Vec<String>> = result.published.iter().map(cells).collect();
     if rows.is_empty() {
         return None;
@@ -14,10 +14,10 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let header = ["experiment", "what", "published", "here", "ratio", "remark"];
     let lead = "What was published, on its machine, and what this file measured on this one. Ratios across machines \
                 tell what follows what, not who is faster.";
-    Section::new("Published and ours", lead, &table("published", &header, &rows))
+    PageSection::new("Published and ours", lead, &table("published", &header, &rows))
 }
 
-fn cells(row: &Published) -> Vec<String> {
+fn cells(row: &PublishedFigure) -> Vec<String> {
     let under = |text: &str, small: &str| {
         let small = if small.is_empty() { String::new() } else { format!("<small>{}</small>", escaped(small)) };
         format!("{}{small}", escaped(text))
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn rows_stay_text() {
-        let row = Published {
+        let row = PublishedFigure {
             experiment: "ping-10k".to_owned(),
             what: "<b>".to_owned(),
             unit: PublishedUnit::Times,

@@ -1,22 +1,22 @@
 //! Every run as it was measured: notes, hops, counts, figures and settings, folded.
 
 use super::markup::escaped;
-use super::names::{Titles, grouped, labels};
-use super::page::{Section, class, list, table, verdict};
-use super::phases::{merged, receiver_cpu, told};
+use super::names::{RunTitles, grouped, labels};
+use super::page::{PageSection, class, list, table, verdict};
+use super::phases::{median_text, merged, receiver_cpu};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration, duration_or_none, figure};
-use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, hop_words, leading_hop, middle};
+use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, hop_words, leading_hop, median_figure};
 use tickpath_lab_result::{Hop, PERCENTILES, ResultFile, Run, is_own, median};
 
 /// Returns a folded part per run.
-pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
+pub(super) fn section(result: &ResultFile, titles: &RunTitles) -> Option<PageSection> {
     // A single run or two are the reader's subject, and stay open.
     let open = if result.runs.len() <= OPEN { " open=\"open\"" } else { "" };
-    let runs: String = result.runs.iter().map(|run| fold(run, &titles.numbered(run), open)).collect();
+    let runs: String = result.runs.iter().map(|run| folded_run(run, &titles.numbered(run), open)).collect();
     let note = footnote(result).map(|note| format!("<p class=\"note\">{}</p>\n", escaped(&note)));
     let note = note.filter(|_| !runs.is_empty()).unwrap_or_default();
-    Section::new("Every run", "As measured: hops, counts, figures and settings.", &(runs + &note))
+    PageSection::new("Every run", "As measured: hops, counts, figures and settings.", &(runs + &note))
 }
 
 /// Returns a row for each kind of run: the repeats merged into a distribution, and the median of their rates.
@@ -33,7 +33,7 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
         let words = |word: Option<String>| word.unwrap_or_else(|| NONE.to_owned());
         vec![
             if valid { label } else { format!("{label}, not valid") },
-            words(hop.as_ref().map(told)),
+            words(hop.as_ref().map(median_text)),
             words(hop.as_ref().map(|hop| duration_or_none(hop.p99_ns))),
             words(receiver_cpu(counted.iter().copied())),
             words(rate.map(|rate| figure("throughput_per_s", rate))),
@@ -47,24 +47,24 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
 /// Max runs that are not folded.
 const OPEN: usize = 2;
 
-fn fold(run: &Run, title: &str, open: &str) -> String {
+fn folded_run(run: &Run, title: &str, open: &str) -> String {
     let notes: String = run.notes.iter().map(|note| format!("<p class=\"note\">{}</p>\n", escaped(note))).collect();
     format!(
         "<details{open}{}><summary>{}{}<small>{}</small></summary>\n{notes}{}{}</details>\n",
         class(run),
         escaped(title),
         verdict(run),
-        escaped(&brief(run)),
+        escaped(&leading_figure(run)),
         hops(run),
         list(&facts(run))
     )
 }
 
 /// Returns the most important figure of a run.
-fn brief(run: &Run) -> String {
+fn leading_figure(run: &Run) -> String {
     let own = run.hops.keys().map(String::as_str).filter(|name| is_own(name));
     let mut names = LEADING_HOPS.into_iter().chain(own);
-    match names.find_map(|name| Some((name, middle(run.hops.get(name)?)?))) {
+    match names.find_map(|name| Some((name, median_figure(run.hops.get(name)?)?))) {
         Some((name, middle)) => format!("{} {}{}", hop_words(name), duration(middle.ns), middle.mark),
         None => run.throughput_per_s.map(|rate| figure("throughput_per_s", rate)).unwrap_or_default(),
     }

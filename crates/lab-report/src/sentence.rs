@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::names::{Titles, setting};
+use super::names::{RunTitles, setting};
 use super::quantity::{NONE, bytes, count, duration, figure, figure_name, multiple, number};
-use tickpath_lab_result::{Comparison, Counts, Floor, Hop, PERCENTILES, ResultFile, Run, Software, is_own};
+use tickpath_lab_result::{Comparison, Floor, Hop, MessageCounts, PERCENTILES, ResultFile, Run, Software, is_own};
 
 /// The hops worth a headline, the most requested first.
 pub(super) const LEADING_HOPS: [&str; 9] =
@@ -16,7 +16,7 @@ const HEADLINE_COMPARISONS: usize = 5;
 
 /// Returns the most important sentences.
 pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
-    let titles = Titles::of(result);
+    let titles = RunTitles::of(result);
     let mut sentences = Vec::new();
     sentences.extend(invalid(result));
     sentences.extend(lost(result, &titles));
@@ -58,7 +58,7 @@ pub fn invalid(result: &ResultFile) -> Option<String> {
 }
 
 /// Reports the number of lost messages, and the run with the most losses; `None` without losses.
-fn lost(result: &ResultFile, titles: &Titles) -> Option<String> {
+fn lost(result: &ResultFile, titles: &RunTitles) -> Option<String> {
     let lossy: Vec<&Run> = result.runs.iter().filter(|run| run.counts.lost > 0).collect();
     let worst = lossy.iter().max_by_key(|run| run.counts.lost)?;
     let all = lossy.iter().map(|run| run.counts.lost).fold(0, u64::saturating_add);
@@ -77,8 +77,8 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
     let ratio = ratio.map_or_else(|| NONE.to_owned(), multiple);
     let interval = interval(comparison).map_or(String::new(), |interval| format!(" ({interval})"));
     let note = note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-    match Sides::of(comparison) {
-        Some(Sides { a, b, way }) if comparison.ratio.is_some() => {
+    match ComparisonSides::of(comparison) {
+        Some(ComparisonSides { a, b, setup: way }) if comparison.ratio.is_some() => {
             let said = if figure.ends_with("_ns") {
                 format!("takes {ratio} as long as {b}")
             } else if figure.ends_with("_per_s") {
@@ -107,17 +107,17 @@ pub(super) fn interval(comparison: &Comparison) -> Option<String> {
 }
 
 /// The two sides of a comparison, as its name `A_to_B` gives them, and the setup that they share.
-struct Sides {
+struct ComparisonSides {
     a: String,
     b: String,
-    way: String,
+    setup: String,
 }
 
-impl Sides {
+impl ComparisonSides {
     fn of(comparison: &Comparison) -> Option<Self> {
         if let Some(change) = comparison.name.strip_prefix("gain_") {
             let b = format!("with {}", change.replace('_', " "));
-            return Some(Self { a: "What there is".to_owned(), b, way: String::new() });
+            return Some(Self { a: "What there is".to_owned(), b, setup: String::new() });
         }
         let (head, way) = comparison.name.split_once(' ').unwrap_or((&comparison.name, ""));
         let (a, rest) = head.split_once("_to_")?;
@@ -128,14 +128,14 @@ impl Sides {
         let (b, more) = rest.split_once(&format!("_{hop}")).unwrap_or((rest, ""));
         let ways = [more.trim_start_matches('_'), way].into_iter().filter(|way| !way.is_empty());
         let way: String = ways.map(|way| format!(", {}", way.replace('_', " "))).collect();
-        let mut a = called(a);
+        let mut a = display_name(a);
         a.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
-        Some(Self { a, b: called(b), way })
+        Some(Self { a, b: display_name(b), setup: way })
     }
 }
 
 /// Returns the usual name of a system.
-fn called(name: &str) -> String {
+fn display_name(name: &str) -> String {
     let known = [
         ("log", "the log"),
         ("redis", "Redis"),
@@ -230,15 +230,15 @@ pub(super) fn hop_remark(hop: &Hop) -> Option<String> {
 }
 
 /// A median in nanoseconds, with the mark `*` if it is the nearest rank for lack of samples.
-pub(super) struct Middle {
+pub(super) struct MedianFigure {
     pub ns: f64,
     pub mark: &'static str,
 }
 
 /// Returns the median of a hop, or its nearest rank; `None` without a histogram or a sample.
-pub(super) fn middle(hop: &Hop) -> Option<Middle> {
-    let known = hop.p50_ns.map(|ns| Middle { ns: ns as f64, mark: "" });
-    known.or_else(|| Some(Middle { ns: hop.nearest_ranks()?[0] as f64, mark: "*" }))
+pub(super) fn median_figure(hop: &Hop) -> Option<MedianFigure> {
+    let known = hop.p50_ns.map(|ns| MedianFigure { ns: ns as f64, mark: "" });
+    known.or_else(|| Some(MedianFigure { ns: hop.nearest_ranks()?[0] as f64, mark: "*" }))
 }
 
 /// The explanation of the mark behind a figure.
@@ -258,7 +258,7 @@ pub(super) fn samples_needed() -> String {
 }
 
 /// Formats the counts of a run; counts of trouble are omitted if they are zero.
-fn counts(counts: &Counts) -> String {
+fn counts(counts: &MessageCounts) -> String {
     let troubles = [
         ("lost", counts.lost),
         ("duplicated", counts.duplicated),
@@ -274,7 +274,7 @@ fn counts(counts: &Counts) -> String {
 }
 
 /// Returns the comparisons that no headline reports.
-pub(super) fn untold(result: &ResultFile) -> &[Comparison] {
+pub(super) fn unreported_comparisons(result: &ResultFile) -> &[Comparison] {
     if result.findings.is_empty() { headline_comparisons(&result.comparisons).1 } else { &result.comparisons }
 }
 

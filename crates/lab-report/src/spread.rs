@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::chart::{End, Words, drawing, look};
-use super::curve::{self, HEIGHT, Points};
+use super::chart::{LineEnd, LineLabels, drawing, line_classes};
+use super::curve::{self, CurvePoints, HEIGHT};
 use super::markup::escaped;
 use super::names::{grouped, labels, phase, setting};
-use super::page::{Section, figure, folded, table};
+use super::page::{PageSection, figure, folded, table};
 use super::quantity::{count, duration_or_none, size};
 use super::sentence::{leading_hop, own_hops};
-use tickpath_lab_result::{HOPS, Hop, OWN_HOP, PERCENTILES, ResultFile, Run, firsts};
+use tickpath_lab_result::{HOPS, Hop, OWN_HOP, PERCENTILES, ResultFile, Run, distinct};
 
 /// Returns the charts of every hop with a curve.
-pub(super) fn section(result: &ResultFile) -> Option<Section> {
+pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
     let leading = leading_hop(result);
     let own = own_hops(result).into_iter().map(|name| (name, OWN_HOP.1));
     let mut hops: Vec<(&str, &str)> = HOPS.iter().copied().chain(own).collect();
@@ -38,27 +38,28 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     }
     let lead = "The latency that a share of the messages stays under; further right, rarer. Thin: without the samples \
                 that gaps of the host explain, where that makes a difference.";
-    Section::new("The spread", lead, &body)
+    PageSection::new("The spread", lead, &body)
 }
 
 /// Max charts of the leading hop that are not folded.
 const OPEN: usize = 4;
 
 /// Max lines of a chart, and the settings by which a larger chart is split, the first that differs first.
-const MOST_LINES: usize = 10;
-const CUTS: [&str; 9] = ["command", "depth", "batch", "transport", "rtt_ms", "workers", "pullers", "pull", "wait"];
+const MAX_LINES: usize = 10;
+const SPLIT_SETTINGS: [&str; 9] =
+    ["command", "depth", "batch", "transport", "rtt_ms", "workers", "pullers", "pull", "wait"];
 
 /// Max lines of a chart whose repeats get separate labels.
-const MOST_APART: usize = 6;
+const MAX_SEPARATE_LABELS: usize = 6;
 
 /// The share of the raw latency below which the curve without the host's gaps counts as different.
-const DIFFERENT: f64 = 0.9;
+const DIFFERENT_SHARE: f64 = 0.9;
 
 /// The percentiles of a chart's table; the runs have them all.
 const SHOWN: [usize; 5] = [0, 2, 3, 4, 5];
 
 /// Min end of a chart's longest curve: 1/(1−q) of the 90th percentile.
-const LEAST_ODDS: f64 = 9.99;
+const MIN_ODDS: f64 = 9.99;
 
 /// Returns a chart for each phase, size, and split of a crowded chart.
 fn charts(result: &ResultFile, hop: &str) -> Vec<String> {
@@ -68,21 +69,23 @@ fn charts(result: &ResultFile, hop: &str) -> Vec<String> {
         (phase(run), bytes.map(size).unwrap_or_default())
     });
     let pieces = groups.into_iter().flat_map(|((phase, size), runs)| {
-        cut(runs).into_iter().map(move |(piece, runs)| (told(&[&phase, &size, &piece]), runs))
+        split_group(runs).into_iter().map(move |(piece, runs)| (label_list(&[&phase, &size, &piece]), runs))
     });
     pieces.filter_map(|(caption, runs)| chart(hop, &caption, &runs)).collect()
 }
 
 /// Splits a crowded group, each part with the value that its runs share.
-fn cut(runs: Vec<&Run>) -> Vec<(String, Vec<&Run>)> {
+fn split_group(runs: Vec<&Run>) -> Vec<(String, Vec<&Run>)> {
     let names: BTreeSet<String> = labels(&runs).into_iter().collect();
     let differs = |name: &&str| runs.iter().any(|run| value(run, name) != value(runs[0], name));
-    let Some(name) = CUTS.into_iter().find(differs).filter(|_| names.len() > MOST_LINES) else {
+    let Some(name) = SPLIT_SETTINGS.into_iter().find(differs).filter(|_| names.len() > MAX_LINES) else {
         return vec![(String::new(), runs)];
     };
     let pieces = grouped(runs, |run| value(run, name)).into_iter();
     pieces
-        .flat_map(|(common, runs)| cut(runs).into_iter().map(move |(piece, runs)| (told(&[&common, &piece]), runs)))
+        .flat_map(|(common, runs)| {
+            split_group(runs).into_iter().map(move |(piece, runs)| (label_list(&[&common, &piece]), runs))
+        })
         .collect()
 }
 
@@ -91,50 +94,51 @@ fn value(run: &Run, name: &str) -> String {
     found.map(|value| setting(name, value)).unwrap_or_default()
 }
 
-fn told(words: &[&String]) -> String {
+fn label_list(words: &[&String]) -> String {
     let words: Vec<&str> = words.iter().map(|word| word.as_str()).filter(|word| !word.is_empty()).collect();
     words.join(", ")
 }
 
 /// The curve of a run, and the curve without the host's gaps if it is different.
-struct Line<'a> {
+struct RunCurve<'a> {
     label: &'a str,
     hop: &'a Hop,
-    raw: Points,
-    unstalled: Option<Points>,
+    raw: CurvePoints,
+    unstalled: Option<CurvePoints>,
 }
 
 /// Returns `None` if no curve reaches the 90th percentile.
 fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
-    let labels = told_apart(runs, labels(runs));
+    let labels = label_repeats(runs, labels(runs));
     let named = runs.iter().zip(&labels);
-    let lines: Vec<Line<'_>> = named.filter_map(|(run, label)| Line::of(label, run.hops.get(hop)?)).collect();
-    if !lines.iter().any(|line| line.raw.last().is_some_and(|(odds, _)| *odds > LEAST_ODDS)) {
+    let lines: Vec<RunCurve<'_>> = named.filter_map(|(run, label)| RunCurve::of(label, run.hops.get(hop)?)).collect();
+    if !lines.iter().any(|line| line.raw.last().is_some_and(|(odds, _)| *odds > MIN_ODDS)) {
         return None;
     }
-    let names: Vec<&str> = firsts(lines.iter().map(|line| line.label));
-    let words = Words::new(names.iter().map(|name| (*name).to_owned()).collect());
+    let names: Vec<&str> = distinct(lines.iter().map(|line| line.label));
+    let words = LineLabels::new(names.iter().map(|name| (*name).to_owned()).collect());
     let curves = lines.iter().flat_map(|line| std::iter::once(&line.raw).chain(&line.unstalled));
-    let frame = curve::frame(curves, words.right())?;
+    let frame = curve::frame(curves, words.line_end())?;
     let mut body = curve::grid(&frame);
-    let mut ends: Vec<Option<End>> = names.iter().map(|_| None).collect();
+    let mut ends: Vec<Option<LineEnd>> = names.iter().map(|_| None).collect();
     for line in &lines {
         let number = names.iter().position(|name| *name == line.label).unwrap_or(0);
-        let thin = line.unstalled.iter().map(|points| frame.line(points, &format!("{} thin", look(number)), ""));
+        let thin =
+            line.unstalled.iter().map(|points| frame.line(points, &format!("{} thin", line_classes(number)), ""));
         body += &thin.collect::<String>();
-        body += &frame.line(&line.raw, &look(number), &line.words());
+        body += &frame.line(&line.raw, &line_classes(number), &line.words());
         let last = line.raw.last();
-        ends[number] = last.map(|(odds, ns)| End { number, x: Some(frame.x(*odds)), y: frame.y(*ns) });
+        ends[number] = last.map(|(odds, ns)| LineEnd { number, x: Some(frame.x(*odds)), y: frame.y(*ns) });
     }
-    body += &words.beside(&frame, &ends.into_iter().flatten().collect::<Vec<_>>());
+    body += &words.draw_beside(&frame, &ends.into_iter().flatten().collect::<Vec<_>>());
     let description = "Along, the share of the messages; up, the latency; both logarithmic. The table has the figures.";
     let drawing = drawing(HEIGHT, &format!("{hop}, {caption}"), description, &body) + &words.legend();
     Some(figure(hop, caption, &drawing, &rows(hop, runs, &labels)))
 }
 
 /// Gives repeats their own labels, and so their own colours, in a chart with few lines.
-fn told_apart(runs: &[&Run], labels: Vec<String>) -> Vec<String> {
-    if runs.len() > MOST_APART {
+fn label_repeats(runs: &[&Run], labels: Vec<String>) -> Vec<String> {
+    if runs.len() > MAX_SEPARATE_LABELS {
         return labels;
     }
     let several = |label: &String| labels.iter().filter(|other| *other == label).count() > 1;
@@ -145,13 +149,15 @@ fn told_apart(runs: &[&Run], labels: Vec<String>) -> Vec<String> {
     runs.iter().zip(&labels).map(name).collect()
 }
 
-impl<'a> Line<'a> {
+impl<'a> RunCurve<'a> {
     /// Returns `None` for a hop with no more than a point.
     fn of(label: &'a str, hop: &'a Hop) -> Option<Self> {
         let raw = curve::raw(hop);
         let differs = |rest: &[Option<u64>; 6]| {
             let pairs = rest.iter().zip(hop.percentiles());
-            pairs.filter_map(|(rest, raw)| (*rest).zip(raw)).any(|(rest, raw)| (rest as f64) < DIFFERENT * raw as f64)
+            pairs
+                .filter_map(|(rest, raw)| (*rest).zip(raw))
+                .any(|(rest, raw)| (rest as f64) < DIFFERENT_SHARE * raw as f64)
         };
         let told_apart = hop.unstalled.as_ref().is_some_and(|rest| differs(&rest.percentiles()));
         let unstalled = curve::unstalled(hop).filter(|_| told_apart);

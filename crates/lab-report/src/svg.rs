@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::chart::{COLOURS, WIDTH};
-use super::curve::{self, HEIGHT, Points};
+use super::curve::{self, CurvePoints, HEIGHT};
 use super::markup::escaped;
-use super::names::Titles;
+use super::names::RunTitles;
 use tickpath_lab_result::ResultFile;
 
 /// The colours and sizes of the picture; `report.css` has the same for the page.
@@ -22,10 +22,10 @@ const LEGEND_ROW: f64 = 20.0;
 
 /// Returns the percentile curves of every run and hop; repeats of the same setting share a colour.
 pub fn svg(result: &ResultFile) -> String {
-    let titles = Titles::of(result);
+    let titles = RunTitles::of(result);
     let mut colours: BTreeMap<String, usize> = BTreeMap::new();
     let mut legend = Vec::new();
-    let mut lines: Vec<(usize, &str, Points)> = Vec::new();
+    let mut lines: Vec<(usize, &str, CurvePoints)> = Vec::new();
     for run in &result.runs {
         for (name, hop) in run.hops_in_path_order() {
             let label = format!("{name} · {}", titles.title(run));
@@ -43,17 +43,17 @@ pub fn svg(result: &ResultFile) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
          height=\"{height}\">\n<style>{STYLE}</style>\n<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
          {}{}</svg>\n",
-        drawn(&lines),
+        draw_curves(&lines),
         drawn_legend(&legend)
     )
 }
 
-fn drawn(lines: &[(usize, &str, Points)]) -> String {
+fn draw_curves(lines: &[(usize, &str, CurvePoints)]) -> String {
     let Some(frame) = curve::frame(lines.iter().map(|(_, _, points)| points), WIDTH - 36.0) else {
         let (x, y) = (WIDTH / 2.0, HEIGHT / 2.0);
         return format!("<text class=\"empty\" x=\"{x}\" y=\"{y}\">too few samples for a curve</text>\n");
     };
-    let line = |(colour, dashed, points): &(usize, &str, Points)| {
+    let line = |(colour, dashed, points): &(usize, &str, CurvePoints)| {
         frame.line(points, &format!("c{}{dashed}", colour % COLOURS), "")
     };
     curve::grid(&frame) + &lines.iter().map(line).collect::<String>()

@@ -2,19 +2,21 @@
 //! every run too.
 
 use super::group;
-use super::ink::{Ink, percentiles_in, wrapped};
+use super::ink::{TerminalStyle, percentiles_in, wrapped};
 use super::markup::plain;
-use super::names::Titles;
+use super::names::RunTitles;
 use super::overview::overviews;
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration_or_none};
 use super::runs;
-use super::sentence::{NEAREST_RANK, comparison, facts, footnote, headlines, hop_remark, host, invalid_runs, untold};
+use super::sentence::{
+    NEAREST_RANK, comparison, facts, footnote, headlines, hop_remark, host, invalid_runs, unreported_comparisons,
+};
 use tickpath_lab_result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// Properties of a terminal.
 #[derive(Debug, Clone, Copy)]
-pub struct Screen {
+pub struct TerminalOptions {
     /// The width in columns.
     pub width: usize,
     /// Whether colours are enabled.
@@ -24,9 +26,9 @@ pub struct Screen {
 }
 
 /// Renders the result for a terminal; orders come in blocks, in the form of exchanges' order systems.
-pub fn terminal(result: &ResultFile, screen: &Screen) -> String {
-    let width = screen.width.max(NARROWEST);
-    let page = Page { result, titles: Titles::of(result), width, ink: Ink::new(screen.colour) };
+pub fn terminal(result: &ResultFile, screen: &TerminalOptions) -> String {
+    let width = screen.width.max(MIN_WIDTH);
+    let page = TerminalPage { result, titles: RunTitles::of(result), width, ink: TerminalStyle::new(screen.colour) };
     let whole = page.whole();
     if screen.all || lines(&whole) <= LINES { whole } else { page.overview() }
 }
@@ -43,7 +45,7 @@ const RATIOS: usize = 8;
 const FLOOR: [&str; 4] = ["processor", "processors", "one cache line takes", "spin gap, 99.99%"];
 
 /// Min width of a readable table.
-const NARROWEST: usize = 60;
+const MIN_WIDTH: usize = 60;
 
 /// Columns of a hop's name (unless a name is longer), of its count, and of a time.
 const NAME: usize = 20;
@@ -51,17 +53,17 @@ const COUNT: usize = 12;
 const TIME: usize = 10;
 
 /// Min percentiles, however narrow the terminal is.
-const LEAST_TIMES: usize = 3;
+const MIN_PERCENTILES: usize = 3;
 
 /// A result, and its format.
-struct Page<'a> {
+struct TerminalPage<'a> {
     result: &'a ResultFile,
-    titles: Titles,
+    titles: RunTitles,
     width: usize,
-    ink: Ink,
+    ink: TerminalStyle,
 }
 
-impl Page<'_> {
+impl TerminalPage<'_> {
     /// Renders everything.
     fn whole(&self) -> String {
         let mut text = self.head(host(self.result));
@@ -99,7 +101,7 @@ impl Page<'_> {
             let whole = self.table(table, usize::MAX);
             // The first table is always shown, the others completely or not at all.
             if lines(&whole) <= room || index == 0 {
-                let shown = if lines(&whole) <= room { whole } else { self.table(table, room.max(LEAST_TABLE)) };
+                let shown = if lines(&whole) <= room { whole } else { self.table(table, room.max(MIN_TABLE_LINES)) };
                 room = room.saturating_sub(lines(&shown));
                 text += &shown;
             }
@@ -171,7 +173,7 @@ impl Page<'_> {
     fn run(&self, run: &Run) -> String {
         let mut text = self.paragraphs(&[self.titles.numbered(run)], 2, |line| self.ink.accent(line));
         // A long name is shown whole if there is room: its end may distinguish it from another name.
-        let room = self.width.saturating_sub(2 + COUNT + TIME + LEAST_TIMES * TIME);
+        let room = self.width.saturating_sub(2 + COUNT + TIME + MIN_PERCENTILES * TIME);
         let longest = run.hops.keys().map(|hop| hop.chars().count()).max().unwrap_or(0);
         let name = longest.min(room).max(NAME);
         let shown = percentiles_in(self.width.saturating_sub(2 + name + COUNT + TIME), TIME);
@@ -208,7 +210,7 @@ impl Page<'_> {
 
     /// Renders at most `most` lines of the comparisons that no headline reports.
     fn ratios(&self, most: usize) -> String {
-        let untold = untold(self.result);
+        let untold = unreported_comparisons(self.result);
         if untold.is_empty() {
             return String::new();
         }
@@ -228,7 +230,7 @@ impl Page<'_> {
 }
 
 /// Min lines of a cut table.
-const LEAST_TABLE: usize = 10;
+const MIN_TABLE_LINES: usize = 10;
 
 fn row(name: &str, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>, shown: &[usize]) -> String {
     let times = shown.iter().map(|index| percentiles[*index]).chain([max_ns]);

@@ -1,7 +1,7 @@
 //! Results of a machine over time: a chart per figure, with the place of its change, as text and as a page.
 
 use super::axis::Axis;
-use super::chart::{Frame, WIDTH, drawing, look};
+use super::chart::{ChartFrame, WIDTH, drawing, line_classes};
 use super::html;
 use super::markup::{escaped, plain};
 use super::page::{self, folded, list, table};
@@ -15,7 +15,7 @@ pub struct Trends {
     /// The machine of the results.
     pub machine: String,
     /// The time and the source of each result.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<TrendFile>,
     /// The figures.
     pub trends: Vec<Trend>,
     /// Notes for the reader.
@@ -24,7 +24,7 @@ pub struct Trends {
 
 /// A result file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct TrendFile {
     /// The start time of its command, in RFC 3339.
     pub started_at: String,
     /// The version of Tickpath.
@@ -43,12 +43,12 @@ pub struct Trend {
     /// A value for each file; `None` where the file lacks the figure.
     pub values: Vec<Option<f64>>,
     /// The change, if there is any.
-    pub step: Option<Step>,
+    pub step: Option<TrendStep>,
 }
 
 /// The change of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct TrendStep {
     /// The first file with the new value.
     pub at: usize,
     /// The median from there on, divided by the median before.
@@ -58,7 +58,7 @@ pub struct Step {
 }
 
 /// Min files for telling a change from chance.
-const TELLING: usize = 8;
+const MIN_FILES: usize = 8;
 
 /// Max charts that are not folded.
 const OPEN: usize = 12;
@@ -82,7 +82,7 @@ impl Trends {
                 plain(&self.sentence(trend))
             );
         }
-        text += &format!("\n{}\n", self.rest(changed.len()));
+        text += &format!("\n{}\n", self.unchanged_sentence(changed.len()));
         for note in &self.notes {
             text += &format!("{}\n", plain(note));
         }
@@ -90,7 +90,7 @@ impl Trends {
     }
 
     fn title(&self) -> String {
-        let ends = [self.moments.first(), self.moments.last()].map(|end| end.map_or(NONE, Moment::day));
+        let ends = [self.moments.first(), self.moments.last()].map(|end| end.map_or(NONE, TrendFile::day));
         let [first, last] = ends;
         let files = self.moments.len();
         let results = if files == 1 { "1 result".to_owned() } else { format!("{files} results") };
@@ -105,11 +105,11 @@ impl Trends {
         changed
     }
 
-    fn rest(&self, changed: usize) -> String {
+    fn unchanged_sentence(&self, changed: usize) -> String {
         let same = self.trends.len() - changed;
         match self.moments.len() {
-            files if files < TELLING => {
-                format!("{files} results are too few to tell a change from chance; {TELLING} may do.")
+            files if files < MIN_FILES => {
+                format!("{files} results are too few to tell a change from chance; {MIN_FILES} may do.")
             }
             _ if changed == 0 => format!("No change is seen in {same} figures."),
             _ => format!("No change is seen in the other {same} figures."),
@@ -118,8 +118,8 @@ impl Trends {
 
     /// Returns `1.93 times as much since commit 4f2a1bc of 2026-11-12 (by chance in 0.1 % of tables)`.
     fn sentence(&self, trend: &Trend) -> String {
-        let Some(Step { at, ratio, chance }) = trend.step else { return String::new() };
-        let since = self.moments.get(at).map_or_else(|| NONE.to_owned(), Moment::named);
+        let Some(TrendStep { at, ratio, chance }) = trend.step else { return String::new() };
+        let since = self.moments.get(at).map_or_else(|| NONE.to_owned(), TrendFile::commit_and_day);
         let how = if ratio >= 1.0 { format!("{ratio:.2} times as much") } else { format!("{ratio:.2} of what it was") };
         format!("{how} since {since} (by chance in {:.1} % of tables)", 100.0 * chance)
     }
@@ -128,7 +128,10 @@ impl Trends {
         let changed = self.changed();
         let rest = self.trends.iter().filter(|trend| trend.step.is_none());
         let charts: Vec<String> = changed.iter().copied().chain(rest).map(|trend| self.chart(trend)).collect();
-        let facts = list(&[("what".to_owned(), self.title()), ("beside these".to_owned(), self.rest(changed.len()))]);
+        let facts = list(&[
+            ("what".to_owned(), self.title()),
+            ("beside these".to_owned(), self.unchanged_sentence(changed.len())),
+        ]);
         let notes: String =
             self.notes.iter().map(|note| format!("<p class=\"lead\">{}</p>\n", escaped(note))).collect();
         let (name, charts) = (escaped(&self.workload), folded(&charts, OPEN, "figures"));
@@ -146,19 +149,19 @@ impl Trends {
             return page::figure(&caption, &remark, "", &self.table(trend));
         };
         let last = self.moments.len().saturating_sub(1).max(1) as f64;
-        let frame = Frame {
+        let frame = ChartFrame {
             right: RIGHT,
             top: TOP,
             bottom: BOTTOM,
-            along: Axis::linear(std::iter::once(last)).until(last),
-            up,
+            x_axis: Axis::linear(std::iter::once(last)).until(last),
+            y_axis: up,
         };
-        let mut body = frame.rows(print(&trend.metric), "");
-        body += &frame.columns(|place| self.mark(place), "");
-        body += &frame.line(&points, &look(0), &caption);
+        let mut body = frame.y_marks(print(&trend.metric), "");
+        body += &frame.x_marks(|place| self.mark(place), "");
+        body += &frame.line(&points, &line_classes(0), &caption);
         if let Some(step) = trend.step {
             let x = frame.x(step.at as f64 - 0.5);
-            body += &format!("<path class=\"thread {}\" d=\"M{x:.1} {TOP} V{BOTTOM}\"/>\n", look(1));
+            body += &format!("<path class=\"thread {}\" d=\"M{x:.1} {TOP} V{BOTTOM}\"/>\n", line_classes(1));
         }
         let description = format!("Results along, from the oldest; up: {}. {remark}", trend.metric);
         page::figure(&caption, &remark, &drawing(HEIGHT, &caption, &description, &body), &self.table(trend))
@@ -171,7 +174,7 @@ impl Trends {
     }
 
     fn table(&self, trend: &Trend) -> String {
-        let row = |(moment, value): (&Moment, &Option<f64>)| {
+        let row = |(moment, value): (&TrendFile, &Option<f64>)| {
             let commit = moment.commit.as_deref().map_or_else(|| NONE.to_owned(), abbreviated);
             let value = value.map_or_else(|| NONE.to_owned(), |value| figure(&trend.metric, value));
             vec![escaped(moment.day()), escaped(&commit), escaped(&value)]
@@ -181,13 +184,13 @@ impl Trends {
     }
 }
 
-impl Moment {
+impl TrendFile {
     fn day(&self) -> &str {
         self.started_at.get(..10).unwrap_or(&self.started_at)
     }
 
     /// Returns the commit and the day, or the version and the day.
-    fn named(&self) -> String {
+    fn commit_and_day(&self) -> String {
         match &self.commit {
             Some(commit) => format!("commit {} of {}", abbreviated(commit), self.day()),
             None => format!("version {} of {}", self.tickpath, self.day()),

@@ -2,22 +2,22 @@
 //! sum the hops that cover the whole.
 
 use super::markup::escaped;
-use super::names::Titles;
-use super::page::{Section, class, folded, verdict};
-use super::path::{is_way, path_drawing, spans_within, ways};
+use super::names::RunTitles;
+use super::page::{PageSection, class, folded, verdict};
+use super::path::{is_way, path_drawing, path_ways, spans_within};
 use super::quantity::{duration, share};
-use super::sentence::middle;
+use super::sentence::median_figure;
 use tickpath_lab_result::{ResultFile, Run, StageKind};
 
 /// Returns the path and the parts of each kind of run.
-pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
+pub(super) fn section(result: &ResultFile, titles: &RunTitles) -> Option<PageSection> {
     let figures: Vec<String> =
         titles.first_runs(result).into_iter().filter_map(|run| figure(run, &titles.title(run))).collect();
     let lead = "What each part of one message’s time takes, beginning where the one before ended. Solid: measured \
                 between two stamps. Hatched: bounded, as what \
                 bare sockets, or on a log a cache line, need elsewhere, or by a share; the bounds stand beside it. Dashed outline: \
                 what remains unexplained. Parts do not add up exactly: what was measured as a whole stands below their sum.";
-    Section::new("Where the time goes", lead, &folded(&figures, OPEN, "runs"))
+    PageSection::new("Where the time goes", lead, &folded(&figures, OPEN, "runs"))
 }
 
 /// Max figures that are not folded.
@@ -30,7 +30,7 @@ const BEFORE_THE_CALL: [&str; 3] = ["interpreter_start", "import_redis", "script
 const WHOLES: [&str; 3] = ["one_way", "round_trip", "publish"];
 
 /// A part of a message's time.
-struct Part {
+struct WaterfallPart {
     name: String,
     label: String,
     ns: f64,
@@ -40,7 +40,7 @@ struct Part {
 
 /// The parts of a run, and its measurements of the whole.
 struct Waterfall {
-    parts: Vec<Part>,
+    parts: Vec<WaterfallPart>,
     wholes: Vec<(String, f64)>,
     /// The sum of the parts from the call on.
     sum_ns: f64,
@@ -62,14 +62,14 @@ impl Waterfall {
     }
 
     /// Returns the time of a full row.
-    fn most_ns(&self) -> f64 {
+    fn row_ns(&self) -> f64 {
         self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max).max(1.0)
     }
 
     fn table(&self) -> String {
         let mut from_ns = 0.0;
         let mut body = String::new();
-        for Part { name, label, ns, bounds_ns, kind } in &self.parts {
+        for WaterfallPart { name, label, ns, bounds_ns, kind } in &self.parts {
             let known = match bounds_ns {
                 Some([least, most]) => {
                     escaped(&format!("{}, {} to {}", kind.name(), duration(*least), duration(*most)))
@@ -96,7 +96,7 @@ impl Waterfall {
     }
 
     fn row(&self, name: &str, look: &str, known: &str, from_ns: f64, ns: f64) -> String {
-        let percent = |ns: f64| 100.0 * ns / self.most_ns();
+        let percent = |ns: f64| 100.0 * ns / self.row_ns();
         let bar = bar(percent(from_ns), percent(ns), look, &escaped(&duration(ns)));
         row(name, &bar, &escaped(&share(100.0 * ns / self.shared_ns)), known)
     }
@@ -131,37 +131,37 @@ fn words(name: &str) -> String {
 }
 
 /// Returns the ways of the path, hops among them, then the stages outside the path.
-fn parts(run: &Run) -> Vec<Part> {
-    let ways = ways(run);
+fn parts(run: &Run) -> Vec<WaterfallPart> {
+    let ways = path_ways(run);
     let is_told = |name: &str| !ways.is_empty() && is_way(name);
     let stages = run.stages.iter().filter(|stage| !is_told(&stage.name));
     let stages = stages.filter_map(|stage| {
         let ns = stage.p50_ns.filter(|ns| ns.is_finite() && *ns > 0.0)?;
         let label = stage.label.clone().unwrap_or_else(|| words(&stage.name));
-        Some(Part { name: stage.name.clone(), label, ns, bounds_ns: stage.bounds_ns, kind: stage.kind })
+        Some(WaterfallPart { name: stage.name.clone(), label, ns, bounds_ns: stage.bounds_ns, kind: stage.kind })
     });
-    let stages: Vec<Part> = stages.collect();
+    let stages: Vec<WaterfallPart> = stages.collect();
     let kind = StageKind::Measured;
-    let way = |(name, ns): (String, f64)| Part { label: words(&name), name, ns, bounds_ns: None, kind };
+    let way = |(name, ns): (String, f64)| WaterfallPart { label: words(&name), name, ns, bounds_ns: None, kind };
     ways.into_iter().map(way).chain(stages).collect()
 }
 
 /// Returns every hop over several stations from the path's beginning to its end at the latest; for other stages the hop
 /// that they are parts of.
-fn wholes(run: &Run, parts: &[Part]) -> Vec<(String, f64)> {
+fn wholes(run: &Run, parts: &[WaterfallPart]) -> Vec<(String, f64)> {
     let mut ways = parts.iter().filter(|part| is_way(&part.name));
     if let Some(first) = ways.next() {
         let spans = spans_within(run, &first.name, &ways.next_back().unwrap_or(first).name);
         return spans.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect();
     }
-    let whole = WHOLES.into_iter().find_map(|name| Some((name.to_owned(), middle(run.hops.get(name)?)?.ns)));
+    let whole = WHOLES.into_iter().find_map(|name| Some((name.to_owned(), median_figure(run.hops.get(name)?)?.ns)));
     whole.into_iter().collect()
 }
 
 /// Draws a bar in a cell, with its time beside it if there is room, otherwise inside. Positions are percent of the
 /// cell's width.
 fn bar(from: f64, width: f64, look: &str, time: &str) -> String {
-    let (end, width) = (from + width, width.max(LEAST));
+    let (end, width) = (from + width, width.max(MIN_BAR_PERCENT));
     let drawn = format!("<rect class=\"bar {look}\" x=\"{from:.2}%\" y=\"3\" width=\"{width:.2}%\" height=\"14\"/>");
     let to = from + width;
     let hatched = match look {
@@ -182,4 +182,4 @@ fn bar(from: f64, width: f64, look: &str, time: &str) -> String {
 }
 
 /// Min width of a visible bar, in percent.
-const LEAST: f64 = 0.35;
+const MIN_BAR_PERCENT: f64 = 0.35;

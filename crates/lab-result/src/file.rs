@@ -116,7 +116,8 @@ impl ResultFile {
         text.push(b'\n');
         let place = fs::canonicalize(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned());
         let is_stream = fs::metadata(path.as_ref()).is_ok_and(|found| !found.is_file() && !found.is_dir());
-        let written = if is_stream { stream(path.as_ref(), &text) } else { replace(&place, &beside(&place)?, &text) };
+        let written =
+            if is_stream { stream(path.as_ref(), &text) } else { replace(&place, &temporary_path(&place)?, &text) };
         written.map_err(|reason| SaveError::Write { path: place, reason })
     }
 }
@@ -126,21 +127,21 @@ fn stream(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn replace(place: &Path, part: &Path, text: &[u8]) -> io::Result<()> {
-    let written = write_down(part, text).and_then(|()| fs::rename(part, place)).and_then(|()| write_down_name(place));
+    let written = write_synced(part, text).and_then(|()| fs::rename(part, place)).and_then(|()| sync_folder(place));
     if written.is_err() {
         let _ = fs::remove_file(part);
     }
     written
 }
 
-fn write_down(path: &Path, text: &[u8]) -> io::Result<()> {
+fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(text)?;
     file.sync_all()
 }
 
 /// A rename is on the disk only once its folder is.
-fn write_down_name(place: &Path) -> io::Result<()> {
+fn sync_folder(place: &Path) -> io::Result<()> {
     match place.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
         _ => File::open(".")?.sync_all(),
@@ -148,7 +149,7 @@ fn write_down_name(place: &Path) -> io::Result<()> {
 }
 
 /// A name of this process in the same folder, for a rename does not cross file systems.
-fn beside(place: &Path) -> Result<PathBuf, SaveError> {
+fn temporary_path(place: &Path) -> Result<PathBuf, SaveError> {
     let name = place.file_name().ok_or_else(|| SaveError::NoName(place.to_owned()))?;
     let mut part = name.to_owned();
     part.push(format!(".{}.part", std::process::id()));

@@ -1,7 +1,7 @@
 //! The result file, `tickpath.result/1`: what a bench measured, as data; every rendering is a pure function of it.
 //!
 //! [`ResultFile`] holds the [`Host`], a [`Run`] for each thing measured, and the [`Comparison`]s between runs. A run
-//! holds what was run ([`Software`], [`Params`]), what became of the messages ([`Counts`]), a [`Hop`] for each pair of
+//! holds what was run ([`Software`], [`Params`]), what became of the messages ([`MessageCounts`]), a [`Hop`] for each pair of
 //! stamps, and figures that are neither. Keys are snake_case with the unit last. `docs/results.md` explains every name.
 //!
 //! | file       | what it holds                                                       |
@@ -20,9 +20,9 @@ mod target;
 
 pub use file::{LoadError, SaveError};
 pub use hop::{HistogramError, Hop, PERCENTILES, Percentile, Unstalled, histogram};
-pub use names::{COUNTS, CheckError, FIGURES, HOPS, OWN, OWN_HOP, UNITS, is_hop, is_own};
+pub use names::{COUNTS, CheckError, FIGURES, HOPS, OWN_HOP, OWN_PREFIX, UNITS, is_hop, is_own};
 pub use shape::{
-    Actor, Comparison, Counts, Floor, Host, Memory, Params, Phase, Published, PublishedUnit, ResultFile, Run, SCHEMA,
-    Series, Software, Stage, StageKind, firsts, median,
+    Actor, Comparison, Floor, Host, MemoryUse, MessageCounts, Params, PublishedFigure, PublishedUnit, ResultFile, Run,
+    RunPhase, SCHEMA, Series, Software, Stage, StageKind, distinct, median,
 };
 pub use target::short_name;

@@ -49,18 +49,19 @@ pub const HOPS: &[(&str, &str)] = &[
 ];
 
 /// How hops of a user's own code begin.
-pub const OWN: &str = "own.";
+pub const OWN_PREFIX: &str = "own.";
 
 /// Form of the name of such a hop, and its meaning; [`is_own`] checks a name.
 pub const OWN_HOP: (&str, &str) = ("own.NAME", "A user's own code, from one stamp that it took to another.");
 
 /// Letters of that name, at most.
-const MOST_LETTERS: usize = 40;
+const MAX_NAME_LETTERS: usize = 40;
 
 /// Whether it is a hop of a user's own code: its name is of lower case letters, digits and underscores.
 pub fn is_own(hop: &str) -> bool {
     let is_letter = |letter: u8| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_');
-    hop.strip_prefix(OWN).is_some_and(|name| (1..=MOST_LETTERS).contains(&name.len()) && name.bytes().all(is_letter))
+    hop.strip_prefix(OWN_PREFIX)
+        .is_some_and(|name| (1..=MAX_NAME_LETTERS).contains(&name.len()) && name.bytes().all(is_letter))
 }
 
 /// Whether a hop may be called so.

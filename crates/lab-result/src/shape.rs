@@ -44,7 +44,7 @@ pub struct ResultFile {
     pub findings: Vec<String>,
     /// Published figures that runs of this file repeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedFigure>,
 }
 
 /// The machine, and what it costs or steals before any message moves.
@@ -88,7 +88,7 @@ pub struct Run {
     /// Which repetition, from 1.
     pub repeat: u32,
     /// State of the path.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// How the parts were put on threads: `inline`, `split`, `mutex`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
@@ -113,7 +113,7 @@ pub struct Run {
     #[serde(default)]
     pub params: Params,
     /// Outcome of the messages.
-    pub counts: Counts,
+    pub counts: MessageCounts,
     /// Messages received a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_per_s: Option<f64>,
@@ -122,7 +122,7 @@ pub struct Run {
     pub elapsed_ns: Option<u64>,
     /// Memory of the system under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryUse>,
     /// The machine just before and just after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<Floor>,
@@ -146,7 +146,7 @@ pub struct Run {
 /// Cold, first after idle and steady are three results, never one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum RunPhase {
     /// The first message of a new process, connecting included.
     Cold,
     /// The first message after a pause.
@@ -190,7 +190,7 @@ pub struct Params(
 /// Outcome of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Counts {
+pub struct MessageCounts {
     /// Handed to the transport.
     pub sent: u64,
     /// Taken by the receiver.
@@ -209,7 +209,7 @@ pub struct Counts {
 
 /// Memory of the system under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Memory {
+pub struct MemoryUse {
     /// Resident before the first message.
     pub before_bytes: u64,
     /// Resident after the last message.
@@ -323,7 +323,7 @@ pub struct Comparison {
 
 /// One published figure, and what this file measured for it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedFigure {
     /// Which experiment.
     pub experiment: String,
     /// Compared value.
@@ -387,7 +387,7 @@ impl Run {
     }
 }
 
-impl Phase {
+impl RunPhase {
     /// The word in the file.
     pub const fn name(self) -> &'static str {
         match self {
@@ -460,7 +460,7 @@ impl Comparison {
 }
 
 /// Each once, in the order in which it first came.
-pub fn firsts<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
+pub fn distinct<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
     let mut firsts = Vec::new();
     for thing in things {
         if !firsts.contains(&thing) {

@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use tickpath_lab_harness::{Child, LabError, Progress};
+use tickpath_lab_harness::{Child, LabError, ProgressSink};
 
-use crate::kept::{self, FolderError, Trouble};
+use crate::program_cache::{self, FolderError, ProgramFailure};
 
 /// The source files of every program, beside its own file.
 const SHARED: [(&str, &str); 4] = [
@@ -32,8 +32,8 @@ const LIBRARY: &str = "github.com/redis/go-redis/v9 v";
 const OLDEST: (u32, u32) = (1, 18);
 
 /// Max time for Go to report its version, and to fetch and build.
-const ASK_SECONDS: u32 = 30;
-const BUILD_SECONDS: u32 = 600;
+const QUERY_TIMEOUT_S: u32 = 30;
+const BUILD_TIMEOUT_S: u32 = 600;
 
 /// A built program.
 #[derive(Debug, Clone)]
@@ -87,11 +87,11 @@ impl From<GoError> for LabError {
 impl Go {
     /// Returns the program of this source (a file's name and its text) from the user's cache; builds it if it is
     /// missing, which takes half a minute and a module proxy.
-    pub fn prepare(progress: &dyn Progress, source: (&str, &str)) -> Result<Self, GoError> {
+    pub fn prepare(progress: &dyn ProgressSink, source: (&str, &str)) -> Result<Self, GoError> {
         let runtime = runtime()?;
         let mut hasher = DefaultHasher::new();
         (SHARED, source, &runtime).hash(&mut hasher);
-        let home = kept::cache()?.join(format!("go-{:016x}", hasher.finish()));
+        let home = program_cache::cache()?.join(format!("go-{:016x}", hasher.finish()));
         if !home.exists() {
             progress.step("building the Go client, once", 30.0);
             build(source, &home)?;
@@ -124,9 +124,9 @@ impl Go {
 
 /// Returns the version of the installed Go.
 fn runtime() -> Result<String, GoError> {
-    let said = run(ASK_SECONDS, &["env", "GOVERSION"], |_| ()).map_err(|trouble| match trouble {
-        Trouble::Missing => GoError::Missing,
-        other => GoError::Failed(other.last_words()),
+    let said = run(QUERY_TIMEOUT_S, &["env", "GOVERSION"], |_| ()).map_err(|trouble| match trouble {
+        ProgramFailure::Missing => GoError::Missing,
+        other => GoError::Failed(other.last_line()),
     })?;
     let found = said.trim().to_owned();
     match version(&found) {
@@ -143,23 +143,23 @@ fn version(text: &str) -> Option<(u32, u32)> {
 }
 
 fn build(source: (&str, &str), home: &Path) -> Result<(), GoError> {
-    let made = kept::unfinished(home)?;
+    let made = program_cache::create_unfinished(home)?;
     for (name, text) in SHARED.into_iter().chain([source]) {
         let path = made.path().join(name);
         fs::write(&path, text).map_err(|reason| FolderError { path, reason })?;
     }
     let output = program(Path::new("."));
     let words = ["build", "-trimpath", "-buildvcs=false", "-o", output.to_str().unwrap_or_default(), "."];
-    run(BUILD_SECONDS, &words, |command| _ = command.current_dir(made.path()))
-        .map_err(|trouble| of_building(&trouble))?;
-    Ok(kept::finish(made, home)?)
+    run(BUILD_TIMEOUT_S, &words, |command| _ = command.current_dir(made.path()))
+        .map_err(|trouble| build_error(&trouble))?;
+    Ok(program_cache::finish(made, home)?)
 }
 
 /// Runs the installed Go to its end, with our sources' settings instead of the user's.
-fn run(seconds: u32, words: &[&str], place: impl FnOnce(&mut Command)) -> Result<String, Trouble> {
+fn run(seconds: u32, words: &[&str], place: impl FnOnce(&mut Command)) -> Result<String, ProgramFailure> {
     let settings = [("GOFLAGS", ""), ("GOWORK", "off"), ("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0")];
     let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
-    kept::run(seconds, "go".as_ref(), &arguments, |command| place(command.envs(settings)))
+    program_cache::run(seconds, "go".as_ref(), &arguments, |command| place(command.envs(settings)))
 }
 
 /// Returns the path of the program in its folder.
@@ -168,13 +168,13 @@ fn program(home: &Path) -> PathBuf {
 }
 
 /// Converts the trouble of a build.
-fn of_building(trouble: &Trouble) -> GoError {
+fn build_error(trouble: &ProgramFailure) -> GoError {
     const NETWORK: [&str; 4] = ["dial tcp", "i/o timeout", "no such host", "TLS handshake"];
-    let what = trouble.last_words();
+    let what = trouble.last_line();
     match trouble {
-        Trouble::Slow => GoError::Slow(BUILD_SECONDS),
-        Trouble::Said(text) if NETWORK.iter().any(|word| text.contains(word)) => GoError::NoModules { what },
-        Trouble::Missing | Trouble::Said(_) => GoError::Failed(what),
+        ProgramFailure::Slow => GoError::Slow(BUILD_TIMEOUT_S),
+        ProgramFailure::Failed(text) if NETWORK.iter().any(|word| text.contains(word)) => GoError::NoModules { what },
+        ProgramFailure::Missing | ProgramFailure::Failed(_) => GoError::Failed(what),
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
             ("write /tmp/x: no space left on device", "no space left on device"),
             ("", "without a word"),
         ] {
-            let sentence = of_building(&Trouble::Said(said.to_owned())).to_string();
+            let sentence = build_error(&ProgramFailure::Failed(said.to_owned())).to_string();
             assert!(sentence.contains(remedy) && sentence.contains("--client"), "{said}: {sentence}");
         }
     }

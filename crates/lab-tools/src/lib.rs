@@ -2,11 +2,11 @@
 //! programs, which it builds. All end with the bench, and the user's cache keeps reusable parts. [`about`] reads a
 //! Redis server's counters of its commands, which `Connection::about` of the bus does not report.
 
-pub mod about;
 pub mod go;
-mod kept;
+mod program_cache;
 pub mod python;
 pub mod redis;
+pub mod redis_stats;
 pub mod scripts;
 
-pub use kept::FolderError;
+pub use program_cache::FolderError;

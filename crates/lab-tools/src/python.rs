@@ -16,9 +16,9 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use tickpath_lab_harness::LabError;
-use tickpath_lab_harness::{Child, Lab, Progress};
+use tickpath_lab_harness::{Child, Lab, ProgressSink};
 
-use crate::kept::{self, FolderError, Trouble, cache};
+use crate::program_cache::{self, FolderError, ProgramFailure, cache};
 
 /// The packages and their versions.
 const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
@@ -33,7 +33,7 @@ const REQUIREMENTS_FILE: &str = "requirements.txt";
 const NAMES: [&str; 3] = [PACKAGES[0].0, PACKAGES[1].0, PACKAGES[2].0];
 
 /// Our own package.
-const OURS: &str = "tickpath";
+const TICKPATH_PACKAGE: &str = "tickpath";
 
 /// The oldest Python that the packages support.
 const OLDEST: (u32, u32) = (3, 10);
@@ -42,9 +42,9 @@ const OLDEST: (u32, u32) = (3, 10);
 const VARIABLE: &str = "TICKPATH_PYTHON";
 
 /// Max time for an interpreter to report its facts, to make an environment, and to fetch packages into it.
-const ASK_SECONDS: u32 = 30;
-const MAKE_SECONDS: u32 = 120;
-const FETCH_SECONDS: u32 = 240;
+const QUERY_TIMEOUT_S: u32 = 30;
+const VENV_TIMEOUT_S: u32 = 120;
+const FETCH_TIMEOUT_S: u32 = 240;
 
 /// An interpreter with the packages.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub struct Python {
     pub runtime: String,
     versions: BTreeMap<String, String>,
     /// Whether the environment is ours, so that it has to exclude the user's packages.
-    ours: bool,
+    is_own_environment: bool,
 }
 
 /// The reason for which there is no Python to run clients in.
@@ -183,7 +183,7 @@ impl From<PythonError> for LabError {
 impl Python {
     /// Returns the interpreter that `TICKPATH_PYTHON` names, or the environment of the user's cache; makes the
     /// environment if it is missing, which takes several seconds and a package index.
-    pub fn prepare(progress: &dyn Progress) -> Result<Self, LabError> {
+    pub fn prepare(progress: &dyn ProgressSink) -> Result<Self, LabError> {
         match std::env::var_os(VARIABLE).filter(|program| !program.is_empty()) {
             Some(program) => Ok(Self::named(program.into())?),
             None => Ok(Self::cached(progress)?),
@@ -193,13 +193,13 @@ impl Python {
     /// Returns the interpreter that has the package `tickpath`: the interpreter that `TICKPATH_PYTHON` names, else the
     /// one beside this program, as in a virtual environment, else that of `PATH`.
     pub fn with_tickpath() -> Result<Self, LabError> {
-        Ok(Self::having_tickpath(of_tickpath(None))?)
+        Ok(Self::require_tickpath(tickpath_interpreter(None))?)
     }
 
     /// Returns an interpreter in which a script can import redis-py and the package `tickpath`: the interpreter that
     /// `TICKPATH_PYTHON` names, else the script's, if it is known, else the choice of [`Self::with_tickpath`].
     pub fn with_both(of_script: Option<&Path>) -> Result<Self, LabError> {
-        Ok(Self::having_both(of_tickpath(of_script))?)
+        Ok(Self::require_both(tickpath_interpreter(of_script))?)
     }
 
     /// Returns the version of a package, where it reports its version.
@@ -218,10 +218,10 @@ impl Python {
         settings: &impl Serialize,
     ) -> Result<Child, LabError> {
         let json = serde_json::to_string(settings).expect("settings are plain data");
-        let folder = lab.put("python", script)?;
+        let folder = lab.write_files("python", script)?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(&self.program);
-        if self.ours {
+        if self.is_own_environment {
             command.arg("-I");
         }
         command.args(script.first().map(|(name, _)| folder.join(name)));
@@ -232,47 +232,48 @@ impl Python {
         Child::of(command, role)
     }
 
-    fn having_tickpath(program: PathBuf) -> Result<Self, PythonError> {
+    fn require_tickpath(program: PathBuf) -> Result<Self, PythonError> {
         let lacks = |what| PythonError::NoTickpath { program: program.display().to_string(), what };
         let no_python = |what| PythonError::NoPython { program: program.display().to_string(), what };
-        let facts = ask(&program, false, &[OURS]).map_err(|trouble| no_python(trouble.last_words()))?;
-        match facts.lacking.get(OURS) {
+        let facts =
+            query_facts(&program, false, &[TICKPATH_PACKAGE]).map_err(|trouble| no_python(trouble.last_line()))?;
+        match facts.lacking.get(TICKPATH_PACKAGE) {
             Some(what) => Err(lacks(what.clone())),
-            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: false }),
+            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, is_own_environment: false }),
         }
     }
 
-    fn having_both(program: PathBuf) -> Result<Self, PythonError> {
-        let python = Self::having_tickpath(program)?;
+    fn require_both(program: PathBuf) -> Result<Self, PythonError> {
+        let python = Self::require_tickpath(program)?;
         let lacks = |what| PythonError::NoRedisBeside { program: python.program.display().to_string(), what };
-        let facts = ask(&python.program, false, &NAMES).map_err(|trouble| lacks(trouble.last_words()))?;
+        let facts = query_facts(&python.program, false, &NAMES).map_err(|trouble| lacks(trouble.last_line()))?;
         if let Some(what) = facts.lacking.get(NAMES[0]) {
             return Err(lacks(what.clone()));
         }
         let versions = facts.versions.into_iter().chain(python.versions).collect();
-        Ok(Self { program: python.program, runtime: python.runtime, versions, ours: false })
+        Ok(Self { program: python.program, runtime: python.runtime, versions, is_own_environment: false })
     }
 
     fn named(program: PathBuf) -> Result<Self, PythonError> {
         let name = program.display().to_string();
-        let facts = ask(&program, false, &NAMES)
-            .map_err(|trouble| PythonError::NoPython { program: name.clone(), what: trouble.last_words() })?;
+        let facts = query_facts(&program, false, &NAMES)
+            .map_err(|trouble| PythonError::NoPython { program: name.clone(), what: trouble.last_line() })?;
         let lacking = PACKAGES.iter().find(|(package, _)| !facts.versions.contains_key(*package));
         match lacking {
             Some((package, _)) => Err(PythonError::NoPackage { program: name, package: (*package).to_owned() }),
-            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: false }),
+            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, is_own_environment: false }),
         }
     }
 
-    fn cached(progress: &dyn Progress) -> Result<Self, PythonError> {
-        let base = ask("python3".as_ref(), false, &NAMES).map_err(|trouble| match trouble {
-            Trouble::Missing => PythonError::NoInterpreter,
-            other => PythonError::Failed(other.last_words()),
+    fn cached(progress: &dyn ProgressSink) -> Result<Self, PythonError> {
+        let base = query_facts("python3".as_ref(), false, &NAMES).map_err(|trouble| match trouble {
+            ProgramFailure::Missing => PythonError::NoInterpreter,
+            other => PythonError::Failed(other.last_line()),
         })?;
         let home = cache()?.join(base.key());
         if !home.exists() {
             progress.step("making the Python environment, once", 20.0);
-            make(&base, &home)?;
+            make_environment(&base, &home)?;
         }
         Self::open(&home)
     }
@@ -281,17 +282,17 @@ impl Python {
     fn open(home: &Path) -> Result<Self, PythonError> {
         let program = interpreter(home);
         let damaged = |what: String| PythonError::Damaged { path: home.to_owned(), what };
-        let facts = ask(&program, true, &NAMES).map_err(|trouble| damaged(trouble.last_words()))?;
+        let facts = query_facts(&program, true, &NAMES).map_err(|trouble| damaged(trouble.last_line()))?;
         match PACKAGES.iter().find(|(package, pin)| facts.versions.get(*package).is_none_or(|found| found != pin)) {
             Some((package, pin)) => Err(damaged(format!("it has no {package} {pin}"))),
-            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: true }),
+            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, is_own_environment: true }),
         }
     }
 }
 
 /// Returns the interpreter that should have our own package: the named interpreter, else a script's, else the one
 /// beside this program, else that of `PATH`.
-fn of_tickpath(of_script: Option<&Path>) -> PathBuf {
+fn tickpath_interpreter(of_script: Option<&Path>) -> PathBuf {
     let named = std::env::var_os(VARIABLE).filter(|program| !program.is_empty()).map(PathBuf::from);
     let beside = || Some(std::env::current_exe().ok()?.with_file_name("python3")).filter(|program| program.exists());
     named.or_else(|| of_script.map(Path::to_owned)).or_else(beside).unwrap_or_else(|| "python3".into())
@@ -327,7 +328,7 @@ print(json.dumps({
 
 /// Facts that an interpreter reports.
 #[derive(Debug, Deserialize)]
-struct Facts {
+struct InterpreterFacts {
     executable: PathBuf,
     version: (u32, u32),
     build: String,
@@ -337,7 +338,7 @@ struct Facts {
     lacking: BTreeMap<String, String>,
 }
 
-impl Facts {
+impl InterpreterFacts {
     /// Returns the name of its environment, which depends on the interpreter and the packages.
     fn key(&self) -> String {
         let mut hasher = DefaultHasher::new();
@@ -346,20 +347,20 @@ impl Facts {
     }
 }
 
-fn ask(program: &Path, isolated: bool, packages: &[&str]) -> Result<Facts, Trouble> {
+fn query_facts(program: &Path, isolated: bool, packages: &[&str]) -> Result<InterpreterFacts, ProgramFailure> {
     let mut arguments: Vec<&OsStr> = Vec::new();
     arguments.extend(isolated.then_some(OsStr::new("-I")));
     arguments.extend(["-c", FACTS].map(OsStr::new));
     arguments.extend(packages.iter().map(OsStr::new));
-    let said = run(ASK_SECONDS, program, &arguments)?;
+    let said = run(QUERY_TIMEOUT_S, program, &arguments)?;
     // A user's own start-up files may have printed earlier lines.
     let last = said.lines().last().unwrap_or_default();
-    serde_json::from_str(last).map_err(|e| Trouble::Said(format!("it said '{last}' ({e})")))
+    serde_json::from_str(last).map_err(|e| ProgramFailure::Failed(format!("it said '{last}' ({e})")))
 }
 
 /// Makes an environment under another name, and renames it when it is complete. If two processes finish at the same
 /// moment, both use the winner's.
-fn make(base: &Facts, home: &Path) -> Result<(), PythonError> {
+fn make_environment(base: &InterpreterFacts, home: &Path) -> Result<(), PythonError> {
     if base.version < OLDEST {
         let (major, minor) = base.version;
         return Err(PythonError::TooOld { major, minor });
@@ -367,22 +368,23 @@ fn make(base: &Facts, home: &Path) -> Result<(), PythonError> {
     if !base.makes_environments {
         return Err(PythonError::NoVenv);
     }
-    let made = kept::unfinished(home)?;
+    let made = program_cache::create_unfinished(home)?;
     let venv = [OsStr::new("-m"), OsStr::new("venv"), made.path().as_os_str()];
-    run(MAKE_SECONDS, &base.executable, &venv).map_err(|trouble| of_making(&trouble, MAKE_SECONDS))?;
+    run(VENV_TIMEOUT_S, &base.executable, &venv).map_err(|trouble| environment_error(&trouble, VENV_TIMEOUT_S))?;
     let pinned = made.path().join(REQUIREMENTS_FILE);
     fs::write(&pinned, REQUIREMENTS).map_err(|reason| FolderError { path: pinned.clone(), reason })?;
     let options = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"];
     let limits = ["--only-binary=:all:", "--timeout=15", "--retries=3", "--require-hashes", "--requirement"];
     let told = options.iter().chain(&limits).map(OsStr::new);
     let fetch: Vec<&OsStr> = told.chain([pinned.as_os_str()]).collect();
-    run(FETCH_SECONDS, &interpreter(made.path()), &fetch).map_err(|trouble| of_making(&trouble, FETCH_SECONDS))?;
-    Ok(kept::finish(made, home)?)
+    run(FETCH_TIMEOUT_S, &interpreter(made.path()), &fetch)
+        .map_err(|trouble| environment_error(&trouble, FETCH_TIMEOUT_S))?;
+    Ok(program_cache::finish(made, home)?)
 }
 
 /// Runs an interpreter to its end.
-fn run(seconds: u32, program: &Path, arguments: &[&OsStr]) -> Result<String, Trouble> {
-    kept::run(seconds, program, arguments, |command| _ = command.env("PYTHONSAFEPATH", "1"))
+fn run(seconds: u32, program: &Path, arguments: &[&OsStr]) -> Result<String, ProgramFailure> {
+    program_cache::run(seconds, program, arguments, |command| _ = command.env("PYTHONSAFEPATH", "1"))
 }
 
 /// Returns the path of an environment's interpreter.
@@ -391,15 +393,15 @@ fn interpreter(home: &Path) -> PathBuf {
 }
 
 /// Converts the trouble of making an environment.
-fn of_making(trouble: &Trouble, seconds: u32) -> PythonError {
-    let what = trouble.last_words();
+fn environment_error(trouble: &ProgramFailure, seconds: u32) -> PythonError {
+    let what = trouble.last_line();
     match trouble {
-        Trouble::Slow => PythonError::Slow(seconds),
+        ProgramFailure::Slow => PythonError::Slow(seconds),
         // Pip's messages for a file with another hash, for an index that does not answer, and for an empty index.
-        Trouble::Said(text) if text.contains("DO NOT MATCH THE HASHES") => PythonError::OtherFile,
-        Trouble::Said(text) if text.contains("(from versions: none)") => PythonError::NoIndex,
-        Trouble::Said(text) if text.contains("No matching distribution") => PythonError::NoBuild { what },
-        Trouble::Missing | Trouble::Said(_) => PythonError::Failed(what),
+        ProgramFailure::Failed(text) if text.contains("DO NOT MATCH THE HASHES") => PythonError::OtherFile,
+        ProgramFailure::Failed(text) if text.contains("(from versions: none)") => PythonError::NoIndex,
+        ProgramFailure::Failed(text) if text.contains("No matching distribution") => PythonError::NoBuild { what },
+        ProgramFailure::Missing | ProgramFailure::Failed(_) => PythonError::Failed(what),
     }
 }
 
@@ -424,7 +426,7 @@ mod tests {
             ("ERROR: [Errno 28] No space left on device", "No space left on device"),
             ("", "without a word"),
         ] {
-            let sentence = of_making(&Trouble::Said(said.to_owned()), 1).to_string();
+            let sentence = environment_error(&ProgramFailure::Failed(said.to_owned()), 1).to_string();
             assert!(sentence.contains(remedy), "{said}: {sentence}");
             assert!(sentence.contains("TICKPATH_PYTHON"), "{said}: {sentence}");
         }
@@ -442,7 +444,7 @@ mod tests {
             "#!/bin/sh\nmkdir -p \"$3/bin\"\ncat > \"$3/bin/python\" <<'END'\n{pip}END\nchmod 755 \"$3/bin/python\"\n"
         );
         write_program(&venv, &text);
-        let facts = Facts {
+        let facts = InterpreterFacts {
             executable: venv,
             version: OLDEST,
             build: String::new(),
@@ -452,7 +454,7 @@ mod tests {
             lacking: BTreeMap::new(),
         };
         let home = cache.join("python");
-        make(&facts, &home).unwrap();
+        make_environment(&facts, &home).unwrap();
         let told = fs::read_to_string(record).unwrap();
         let words: Vec<&str> = told.lines().collect();
         assert_eq!(words[..4], ["-I", "-m", "pip", "install"]);
@@ -480,9 +482,9 @@ mod tests {
     }
 
     /// Progress that is not shown.
-    struct Silent;
+    struct SilentProgress;
 
-    impl Progress for Silent {
+    impl ProgressSink for SilentProgress {
         fn step(&self, _what: &str, _seconds: f64) {}
     }
 
@@ -495,13 +497,13 @@ mod tests {
             ("redis", "has the package tickpath and cannot import redis (No", "-m pip install redis=="),
         ] {
             let program = stand_in(&folder.path().join(name), &packages);
-            let told = Python::having_both(program.clone()).unwrap_err().to_string();
+            let told = Python::require_both(program.clone()).unwrap_err().to_string();
             for words in [lacks, remedy, "TICKPATH_PYTHON", &program.display().to_string()] {
                 assert!(told.contains(words), "'{words}' is not in: {told}");
             }
             put_package(&packages, name);
         }
-        let found = Python::having_both(stand_in(&folder.path().join("both"), &packages)).unwrap();
+        let found = Python::require_both(stand_in(&folder.path().join("both"), &packages)).unwrap();
         let versions = ["tickpath", "redis", "hiredis"].map(|name| found.version_of(name));
         assert_eq!(versions, [Some("1.2"), Some("1.2"), None]);
     }
@@ -542,9 +544,13 @@ mod tests {
                  def shown():\n    return open('/proc/self/cmdline').read().split('\\0')[:-1]\n",
             ),
         ];
-        let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).unwrap();
-        let python =
-            Python { program: "python3".into(), runtime: String::new(), versions: BTreeMap::new(), ours: true };
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &SilentProgress).unwrap();
+        let python = Python {
+            program: "python3".into(),
+            runtime: String::new(),
+            versions: BTreeMap::new(),
+            is_own_environment: true,
+        };
         for _again in 0..2 {
             let mut child = python.spawn(&lab, "script", &SCRIPT, &"redis://ann:secret@host").unwrap();
             let (settings, shown): (String, Vec<String>) = child.result(30.0).unwrap();

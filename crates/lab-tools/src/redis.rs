@@ -11,8 +11,8 @@ use crate::python::Python;
 use tickpath_lab_harness::{Lab, LabError};
 
 /// A scratch server on a free loopback port; it ends with this value.
-pub struct Server {
-    process: Ended,
+pub struct ScratchServer {
+    process: ServerProcess,
     /// The port.
     pub port: u16,
     /// The server's version.
@@ -76,7 +76,7 @@ impl Persistence {
 /// Max time for a server to listen, in seconds.
 const START_S: u32 = 30;
 
-impl Server {
+impl ScratchServer {
     /// Starts a server; returns `None` if `redis-server` is not installed.
     pub fn start(folder: &Path, settings: &ServerSettings, clock: &HostClock) -> Result<Option<Self>, LabError> {
         let Some(version) = version() else { return Ok(None) };
@@ -100,7 +100,7 @@ impl Server {
             command.arg("--unixsocket").arg(socket).args(["--unixsocketperm", "600"]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Ended(command.spawn().map_err(failed)?);
+        let process = ServerProcess(command.spawn().map_err(failed)?);
         let mut server = Self { process, port, version, socket, _data: data };
         let from = clock.ticks();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -137,9 +137,9 @@ impl Server {
 }
 
 /// A process that ends with this value.
-struct Ended(Child);
+struct ServerProcess(Child);
 
-impl Drop for Ended {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -155,7 +155,7 @@ fn version() -> Option<String> {
 
 /// Settings of an end of the single-publish case.
 #[derive(Serialize)]
-struct End {
+struct OnePublishSettings {
     role: &'static str,
     port: u16,
     /// Messages, one from each publisher.
@@ -166,14 +166,14 @@ struct End {
 /// nanoseconds of each publish call, and of each message that arrived.
 pub fn one_publish_per_process(
     lab: &Lab<'_>,
-    server: &Server,
+    server: &ScratchServer,
     python: &Python,
     count: u64,
 ) -> Result<[Vec<f64>; 2], LabError> {
     const SCRIPT: [(&str, &str); 1] = [("publish_once.py", include_str!("python/publish_once.py"))];
     /// Max wait for a result.
     const SECONDS: f64 = 10.0;
-    let spawn = |role| python.spawn(lab, role, &SCRIPT, &End { role, port: server.port, count });
+    let spawn = |role| python.spawn(lab, role, &SCRIPT, &OnePublishSettings { role, port: server.port, count });
     let mut subscriber = spawn("subscriber")?;
     let mut publishes: Vec<f64> = Vec::new();
     for _ in 0..count {
@@ -185,21 +185,21 @@ pub fn one_publish_per_process(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickpath_lab_harness::Progress;
+    use tickpath_lab_harness::ProgressSink;
 
     /// Progress that is not shown.
-    struct Silent;
+    struct HiddenProgress;
 
-    impl Progress for Silent {
+    impl ProgressSink for HiddenProgress {
         fn step(&self, _what: &str, _seconds: f64) {}
     }
 
     #[test]
     fn one_publish_a_process_is_timed_at_both_ends_by_a_script_that_is_a_file() {
-        let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).unwrap();
-        let server = Server::start(lab.folder(), &ServerSettings::default(), &lab.clock).unwrap();
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &HiddenProgress).unwrap();
+        let server = ScratchServer::start(lab.folder(), &ServerSettings::default(), &lab.clock).unwrap();
         let server = server.expect("redis-server is installed");
-        let python = Python::prepare(&Silent).unwrap();
+        let python = Python::prepare(&HiddenProgress).unwrap();
         let [publishes, messages] = one_publish_per_process(&lab, &server, &python, 2).unwrap();
         assert_eq!((publishes.len(), messages.len()), (2, 2));
         assert!(publishes.iter().chain(&messages).all(|ns| *ns > 0.0), "{publishes:?} {messages:?}");

@@ -35,7 +35,7 @@ impl Library {
     }
 
     /// Records in a run the scripts' library and runtime.
-    pub fn tell(self, python: &Python, run: &mut Run) {
+    pub fn describe_client(self, python: &Python, run: &mut Run) {
         let (name, package) = match self {
             Self::Tickpath => ("tickpath", "tickpath"),
             Self::RedisPy => ("redis-py", "redis"),

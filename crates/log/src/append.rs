@@ -2,26 +2,26 @@
 
 use std::collections::VecDeque;
 
-use crate::control::Control;
+use crate::control::ControlFile;
 use crate::layout::{
-    BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, LINE_BYTES, LINES_ALONG,
-    MAX_PAYLOAD_BYTES, SEGMENT_CALIBRATION, SEGMENT_HEADER_BYTES, changing, holding,
+    BASE_SEQUENCE, CommitWord, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, LINE_BYTES, MAX_PAYLOAD_BYTES,
+    READ_AHEAD_LINES, SEGMENT_CALIBRATION, SEGMENT_HEADER_BYTES, changing, holding,
 };
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
-use crate::{PublishError, Tail};
+use crate::{LogPublishError, LogTail};
 
 /// Max cache lines of the next frame that a writer prefetches: a kilobyte and the frame's header.
 const LINES_AHEAD: usize = 17;
 
 /// Cache lines that an idle writer takes per turn: a message that arrives waits until they are here.
-const LINES_A_TURN: usize = 4;
+const LINES_PER_TURN: usize = 4;
 
 /// Appender of frames to segments.
 pub(crate) struct Appender {
     pub segments: Segments,
-    pub control: Control,
+    pub control: ControlFile,
     frame: FrameShape,
     segment_bytes: usize,
     /// Set if readers gate the writer.
@@ -42,9 +42,9 @@ pub(crate) struct Appender {
 }
 
 /// Reason why the next segment cannot be entered.
-pub(crate) enum Blocked {
+pub(crate) enum BlockedReason {
     /// The cursor of this reader is in the segment that would be recycled.
-    By(usize),
+    ByReader(usize),
     /// A message of a queue in the segment that would be recycled is not done.
     ByGroup,
     /// The segment cannot be created.
@@ -52,9 +52,9 @@ pub(crate) enum Blocked {
 }
 
 /// Parts that an appender is built from.
-pub(crate) struct Parts<'a> {
+pub(crate) struct AppenderParts<'a> {
     pub segments: Segments,
-    pub control: Control,
+    pub control: ControlFile,
     pub frame: FrameShape,
     pub segment_bytes: usize,
     /// Set if readers gate the writer.
@@ -65,9 +65,9 @@ pub(crate) struct Parts<'a> {
 
 impl Appender {
     /// Builds an appender on fresh segments, whose first frame has the sequence number `first`.
-    pub fn fresh(mut parts: Parts, first: u64) -> std::io::Result<Self> {
-        let region = parts.segments.make(0)?;
-        let tail = Tail { sequence: first, segment: 0, offset: SEGMENT_HEADER_BYTES as u64 };
+    pub fn fresh(mut parts: AppenderParts, first: u64) -> std::io::Result<Self> {
+        let region = parts.segments.get_or_create(0)?;
+        let tail = LogTail { sequence: first, segment: 0, offset: SEGMENT_HEADER_BYTES as u64 };
         let mut appender = Self::at(parts, region.clone(), tail, VecDeque::new());
         appender.open_segment(&region, 0);
         Ok(appender)
@@ -75,8 +75,8 @@ impl Appender {
 
     /// Builds an appender that resumes behind `tail`, in the region of its segment; `bases` names all segments present
     /// if the log is a ring.
-    pub fn at(parts: Parts, region: Region, tail: Tail, bases: VecDeque<(u64, u64)>) -> Self {
-        let Parts { segments, control, frame, segment_bytes, gated, calibration } = parts;
+    pub fn at(parts: AppenderParts, region: Region, tail: LogTail, bases: VecDeque<(u64, u64)>) -> Self {
+        let AppenderParts { segments, control, frame, segment_bytes, gated, calibration } = parts;
         Self {
             segments,
             control,
@@ -107,8 +107,8 @@ impl Appender {
 
     /// Returns the end of the log.
     #[inline]
-    pub fn tail(&self) -> Tail {
-        Tail { sequence: self.sequence, segment: self.index, offset: self.offset as u64 }
+    pub fn tail(&self) -> LogTail {
+        LogTail { sequence: self.sequence, segment: self.index, offset: self.offset as u64 }
     }
 
     /// Returns true if the current segment's header carries this calibration.
@@ -119,7 +119,7 @@ impl Appender {
     }
 
     /// Forces a new check of all cursors before the next segment is recycled.
-    pub fn forget_cursors(&mut self) {
+    pub fn recheck_cursors(&mut self) {
         (self.slowest, self.done_below) = (0, 0);
     }
 
@@ -151,7 +151,7 @@ impl Appender {
         if next < self.segment_bytes {
             self.region.word(next).store(0, Ordering::Relaxed);
         }
-        let commit = Commit::new(payload.len(), kind, self.sequence);
+        let commit = CommitWord::new(payload.len(), kind, self.sequence);
         self.write(at, commit, stamp, payload);
         // Pairs with the reader's acquire of the same word: a reader that sees the word sees the payload, and sees the
         // next commit word as zero or as this writer's.
@@ -176,7 +176,7 @@ impl Appender {
             self.region.word(next).store(0, Ordering::Relaxed);
         }
         // The whole first frame comes last: readers poll its line all the while.
-        let commit = Commit::new(head.len(), kind, from);
+        let commit = CommitWord::new(head.len(), kind, from);
         self.write(first, commit, stamp, head);
         // Pairs with the reader's acquire, for the whole batch: no reader reads behind this word before it is stored.
         self.region.word(first).store(commit.0, Ordering::Release);
@@ -198,11 +198,11 @@ impl Appender {
             if alike.is_empty() {
                 break;
             }
-            let commit = |place: usize| Commit::new(first.len(), kind, from + place as u64);
+            let commit = |place: usize| CommitWord::new(first.len(), kind, from + place as u64);
             self.region.put_all(begin, bytes, [commit(count).0, stamp], 1 << 32, alike);
             if self.frame.crc {
                 for (place, payload) in alike.iter().enumerate() {
-                    self.sum_up(begin + place * bytes, commit(count + place), stamp, payload);
+                    self.write_checksum(begin + place * bytes, commit(count + place), stamp, payload);
                 }
             }
             count += alike.len();
@@ -220,7 +220,7 @@ impl Appender {
     /// Marks a batch as open: a writer killed in it leaves whole frames behind a missing one, which without the mark
     /// would be a hole in a log with checksums.
     fn open_batch(&self, at: usize) {
-        self.region.word(at).store(Commit::open(self.sequence).0, Ordering::Relaxed);
+        self.region.word(at).store(CommitWord::open(self.sequence).0, Ordering::Relaxed);
         // Pairs with the acquire of a reader that checks for a hole.
         fence(Ordering::Release);
     }
@@ -228,13 +228,13 @@ impl Appender {
     /// Writes all of a frame but its commit word. Its first line comes last: readers poll it, and would take it away
     /// again before the rest is written.
     #[inline(always)]
-    fn write(&self, at: usize, commit: Commit, stamp: u64, payload: &[u8]) {
+    fn write(&self, at: usize, commit: CommitWord, stamp: u64, payload: &[u8]) {
         let (head, rest) = payload.split_at(payload.len().min(LINE_BYTES - FRAME_HEADER_BYTES));
         if !rest.is_empty() {
             self.region.copy_in(at + LINE_BYTES, rest);
         }
         if self.frame.crc {
-            self.sum_up(at, commit, stamp, payload);
+            self.write_checksum(at, commit, stamp, payload);
         }
         self.region.word(at + 8).store(stamp, Ordering::Relaxed);
         self.region.copy_in(at + FRAME_HEADER_BYTES, head);
@@ -242,7 +242,7 @@ impl Appender {
 
     /// Writes a frame's checksum.
     #[inline(always)]
-    fn sum_up(&self, at: usize, commit: Commit, stamp: u64, payload: &[u8]) {
+    fn write_checksum(&self, at: usize, commit: CommitWord, stamp: u64, payload: &[u8]) {
         let sum = frame_crc(commit, stamp, payload);
         self.region.word(at + self.frame.crc_at(payload.len())).store(u64::from(sum), Ordering::Relaxed);
     }
@@ -250,10 +250,10 @@ impl Appender {
     /// Prefetches the lines of the next frame, assuming the last one's length. Readers hold copies of them from the
     /// last lap; taking those back now is cheaper than when the message arrives.
     #[inline(always)]
-    pub fn expect_next(&self, payload: usize) {
+    pub fn prefetch_next(&self, payload: usize) {
         let bytes = self.frame.bytes(payload);
         for line in 1..(bytes / LINE_BYTES + 1).min(LINES_AHEAD + 1) {
-            self.region.expect_write(self.offset + line * LINE_BYTES);
+            self.region.prefetch_write(self.offset + line * LINE_BYTES);
         }
     }
 
@@ -261,13 +261,13 @@ impl Appender {
     /// round. Uses a store, because `prefetchw` leaves the lines with the readers, at least on the processors measured;
     /// behind the tail of its segment no reader reads. Skips the first lines: readers poll them all the while.
     #[inline]
-    pub fn take_lines(&self, payload: usize, turn: u32) {
+    pub fn reclaim_lines(&self, payload: usize, turn: u32) {
         let end = (self.offset + self.frame.bytes(payload)).min(self.segment_bytes);
-        let begin = self.offset + (1 + LINES_ALONG) * LINE_BYTES;
-        let parts = end.saturating_sub(begin).div_ceil(LINES_A_TURN * LINE_BYTES);
+        let begin = self.offset + (1 + READ_AHEAD_LINES) * LINE_BYTES;
+        let parts = end.saturating_sub(begin).div_ceil(LINES_PER_TURN * LINE_BYTES);
         if parts > 0 {
-            let first = begin + turn as usize % parts * LINES_A_TURN * LINE_BYTES;
-            let last = end.min(first + LINES_A_TURN * LINE_BYTES);
+            let first = begin + turn as usize % parts * LINES_PER_TURN * LINE_BYTES;
+            let last = end.min(first + LINES_PER_TURN * LINE_BYTES);
             (first..last).step_by(LINE_BYTES).for_each(|at| self.region.word(at).store(0, Ordering::Relaxed));
         }
     }
@@ -305,9 +305,9 @@ impl Appender {
     }
 
     /// Ends this segment and opens the next.
-    pub fn roll(&mut self) -> Result<(), Blocked> {
+    pub fn roll(&mut self) -> Result<(), BlockedReason> {
         let next = self.index + 1;
-        let region = self.segments.make(next).map_err(Blocked::Io)?;
+        let region = self.segments.get_or_create(next).map_err(BlockedReason::Io)?;
         self.gate(&region, next)?;
         self.index = next;
         self.open_segment(&region, next);
@@ -318,7 +318,7 @@ impl Appender {
     }
 
     /// Ensures that no registered reader and no group still needs the segment that the new one replaces.
-    fn gate(&mut self, region: &Region, next: u64) -> Result<(), Blocked> {
+    fn gate(&mut self, region: &Region, next: u64) -> Result<(), BlockedReason> {
         let Some(ring) = self.segments.ring_len().filter(|_| self.gated) else { return Ok(()) };
         if next < ring {
             return Ok(());
@@ -328,9 +328,9 @@ impl Appender {
         // The group comes first: its cursor never goes back, so the check needs no fence, and pullers may take an odd
         // generation as proof that all messages of the segment are done.
         if self.done_below < still_needed_below {
-            self.done_below = self.control.group().unwrap_or(u64::MAX);
+            self.done_below = self.control.group_cursor().unwrap_or(u64::MAX);
             if self.done_below < still_needed_below {
-                return Err(Blocked::ByGroup);
+                return Err(BlockedReason::ByGroup);
             }
         }
         // A reader plainly in the way is reported before the generation changes: a writer killed while it is odd would
@@ -338,7 +338,7 @@ impl Appender {
         if self.slowest <= still_needed_below || self.control.joined() != self.joined {
             let slowest = self.control.registered().min_by_key(|reader| reader.cursor);
             if let Some(reader) = slowest.filter(|reader| reader.cursor <= still_needed_below) {
-                return Err(Blocked::By(reader.slot));
+                return Err(BlockedReason::ByReader(reader.slot));
             }
         }
         // A reader that joins now publishes its cursor and then checks the generation; the writer changes the
@@ -359,7 +359,7 @@ impl Appender {
             // A cursor at the first frame behind the segment may still stand at its end mark.
             Some(reader) if reader.cursor <= still_needed_below => {
                 generation.store(before, Ordering::Release);
-                Err(Blocked::By(reader.slot))
+                Err(BlockedReason::ByReader(reader.slot))
             }
             _ => Ok(()),
         }
@@ -376,7 +376,7 @@ impl Appender {
         region.copy_in(SEGMENT_CALIBRATION, &self.calibration);
         // Pairs with the acquire of a reader that enters: it sees an empty segment with this base.
         region.word(GENERATION).store(holding(index), Ordering::Release);
-        self.segments.note_opened(index);
+        self.segments.record_opened(index);
         if let Some(ring) = self.segments.ring_len() {
             self.bases.push_back((index, self.sequence));
             while self.bases.len() as u64 > ring {
@@ -388,7 +388,7 @@ impl Appender {
     /// Marks the rest of the current segment as unused.
     fn end_segment(&self) {
         if self.offset < self.segment_bytes {
-            let end = Commit::new(0, KIND_END, self.sequence);
+            let end = CommitWord::new(0, KIND_END, self.sequence);
             self.region.word(self.offset).store(end.0, Ordering::Release);
         }
     }
@@ -397,21 +397,21 @@ impl Appender {
 /// Reason why a frame was not appended.
 pub(crate) enum AppendError {
     TooLarge(usize),
-    Blocked(Blocked),
+    Blocked(BlockedReason),
 }
 
-impl From<AppendError> for PublishError {
+impl From<AppendError> for LogPublishError {
     fn from(error: AppendError) -> Self {
         match error {
             AppendError::TooLarge(bytes) => Self::TooLarge { bytes, limit: 0 },
-            AppendError::Blocked(Blocked::By(_) | Blocked::ByGroup) => Self::Full,
-            AppendError::Blocked(Blocked::Io(e)) => Self::Grow(e),
+            AppendError::Blocked(BlockedReason::ByReader(_) | BlockedReason::ByGroup) => Self::Full,
+            AppendError::Blocked(BlockedReason::Io(e)) => Self::Grow(e),
         }
     }
 }
 
 /// Returns the checksum of a frame, over every byte that a reader trusts.
-pub(crate) fn frame_crc(commit: Commit, stamp: u64, payload: &[u8]) -> u32 {
+pub(crate) fn frame_crc(commit: CommitWord, stamp: u64, payload: &[u8]) -> u32 {
     let mut head = [0; 16];
     head[..8].copy_from_slice(&commit.0.to_le_bytes());
     head[8..].copy_from_slice(&stamp.to_le_bytes());

@@ -42,7 +42,7 @@
 //!   checks ends it again; a second notification of one death costs one walk;
 //! * while it took over another's claim: the word is claimed by the one or by the other, and both are dead.
 
-use crate::control::Control;
+use crate::control::ControlFile;
 use crate::region::Region;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -53,7 +53,7 @@ const _: () = assert!(MAX_PULLERS <= 64, "an owner word has six bits for its pul
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TICKQUE1");
 const CAPACITY: usize = 8;
-const FALLEN: usize = if cfg!(loom) { 16 } else { 64 };
+const ENDED_PULLERS: usize = if cfg!(loom) { 16 } else { 64 };
 const SLOTS: usize = if cfg!(loom) { 24 } else { 4096 };
 const SLOT_BYTES: usize = if cfg!(loom) { 8 } else { 64 };
 const OWNERS: usize = SLOTS + MAX_PULLERS * SLOT_BYTES;
@@ -63,7 +63,7 @@ const STATE: u64 = 3;
 const ACTIVE: u64 = 1;
 const ENDED: u64 = 2;
 const CLAIMED: u64 = 1;
-const TAKEN: u64 = 2;
+const HANDED_OVER: u64 = 2;
 
 const STATE_BITS: u32 = 2;
 const LAP_SHIFT: u32 = 8;
@@ -73,7 +73,7 @@ const EPOCH_MASK: u64 = (1 << 40) - 1;
 
 /// Treatment of a message whose puller ends before it acknowledges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
+pub enum QueueDelivery {
     /// The message is lost: it was already handed over.
     AtMostOnce,
     /// Another puller receives the message, marked as redelivered.
@@ -82,16 +82,16 @@ pub enum Delivery {
 
 /// Shared words of a queue.
 #[derive(Clone)]
-pub(crate) struct Claims {
+pub(crate) struct ClaimTable {
     region: Region,
-    control: Control,
+    control: ControlFile,
     /// Base-two logarithm of the capacity.
     shift: u32,
 }
 
 /// A puller, as owner words name it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Claimant {
+pub(crate) struct ClaimOwner {
     pub slot: usize,
     epoch: u64,
     state: u64,
@@ -103,12 +103,12 @@ pub(crate) enum Claim {
     /// No puller had claimed the message before.
     First,
     /// A dead puller had claimed the message.
-    Again,
+    Redelivered,
 }
 
-impl Claims {
+impl ClaimTable {
     /// Returns the words of a queue with `capacity` owner words, in a region of [`Self::bytes`].
-    pub fn new(region: Region, control: Control, capacity: u64) -> Self {
+    pub fn new(region: Region, control: ControlFile, capacity: u64) -> Self {
         assert!(capacity.is_power_of_two(), "a mask finds a message's word");
         Self { region, control, shift: capacity.trailing_zeros() }
     }
@@ -119,13 +119,13 @@ impl Claims {
     }
 
     /// Initialises fresh words as those of a queue.
-    pub fn mark(&self) {
+    pub fn write_header(&self) {
         self.region.word(CAPACITY).store(self.capacity(), Ordering::Relaxed);
         self.region.word(0).store(MAGIC, Ordering::Release);
     }
 
     /// Returns true if the words belong to a queue with this capacity.
-    pub fn is_marked(&self) -> bool {
+    pub fn has_header(&self) -> bool {
         let magic = self.region.word(0).load(Ordering::Acquire);
         (magic, self.region.word(CAPACITY).load(Ordering::Relaxed)) == (MAGIC, self.capacity())
     }
@@ -135,33 +135,33 @@ impl Claims {
         1 << self.shift
     }
 
-    pub fn control(&self) -> &Control {
+    pub fn control(&self) -> &ControlFile {
         &self.control
     }
 
     /// Returns the sequence number of the oldest message that is not done.
     #[inline(always)]
     pub fn cursor(&self) -> u64 {
-        self.control.group().unwrap_or(0)
+        self.control.group_cursor().unwrap_or(0)
     }
 
     /// Returns the number of pullers that have ended: after a change, orphaned claims must be searched for from the cursor.
     #[inline(always)]
-    pub fn fallen(&self) -> u64 {
+    pub fn ended_pullers(&self) -> u64 {
         // Pairs with the release in `leave`: the puller's slot has ended.
-        self.region.word(FALLEN).load(Ordering::Acquire)
+        self.region.word(ENDED_PULLERS).load(Ordering::Acquire)
     }
 
     /// Takes a slot. The caller must hold the slot's lock.
-    pub fn join(&self, slot: usize, delivery: Delivery) -> Claimant {
+    pub fn join(&self, slot: usize, delivery: QueueDelivery) -> ClaimOwner {
         self.leave(slot);
         let epoch = (self.slot(slot).load(Ordering::Relaxed) >> STATE_BITS) + 1;
         self.slot(slot).store(epoch << STATE_BITS | ACTIVE, Ordering::Release);
         let state = match delivery {
-            Delivery::AtMostOnce => TAKEN,
-            Delivery::AtLeastOnce => CLAIMED,
+            QueueDelivery::AtMostOnce => HANDED_OVER,
+            QueueDelivery::AtLeastOnce => CLAIMED,
         };
-        Claimant { slot, epoch: epoch & EPOCH_MASK, state }
+        ClaimOwner { slot, epoch: epoch & EPOCH_MASK, state }
     }
 
     /// Ends the slot's puller, if it has one: its claims are orphaned from here on. The caller must hold the slot's lock.
@@ -173,7 +173,7 @@ impl Claims {
         }
         // Pairs with the acquire in `is_active`: all accesses of the puller to its messages came before.
         word.store(found & !STATE | ENDED, Ordering::Release);
-        self.region.word(FALLEN).fetch_add(1, Ordering::AcqRel);
+        self.region.word(ENDED_PULLERS).fetch_add(1, Ordering::AcqRel);
         word.store(found & !STATE, Ordering::Release);
     }
 
@@ -184,15 +184,15 @@ impl Claims {
 
     /// Claims a readable message, if it is free or its puller is dead.
     #[inline(always)]
-    pub fn claim(&self, sequence: u64, owner: Claimant) -> Option<Claim> {
+    pub fn claim(&self, sequence: u64, owner: ClaimOwner) -> Option<Claim> {
         let word = self.word(sequence);
         // Pairs with the release below: a process that sees a claim sees its puller's slot, and the cursor that the
         // puller saw.
         let found = word.load(Ordering::Acquire);
         let claim = if found == self.free(sequence) {
             Claim::First
-        } else if self.is_left(found, CLAIMED, sequence) {
-            Claim::Again
+        } else if self.is_orphaned(found, CLAIMED, sequence) {
+            Claim::Redelivered
         } else {
             return None;
         };
@@ -228,11 +228,11 @@ impl Claims {
 
     /// Returns the number of messages before `tail` that are neither claimed nor done; claims of pullers in `gone`, a
     /// bit per slot, count as not claimed.
-    pub fn waiting(&self, tail: u64, gone: u64) -> u64 {
+    pub fn backlog(&self, tail: u64, gone: u64) -> u64 {
         let waits = |&sequence: &u64| {
             let found = self.word(sequence).load(Ordering::Acquire);
             let is_gone = found & STATE == CLAIMED && gone >> slot_of(found) & 1 == 1;
-            is_gone || found == self.free(sequence) || self.is_left(found, CLAIMED, sequence)
+            is_gone || found == self.free(sequence) || self.is_orphaned(found, CLAIMED, sequence)
         };
         (self.cursor()..tail).filter(waits).count() as u64
     }
@@ -241,27 +241,27 @@ impl Claims {
     /// for a queue on a disk of which a crash of the host kept one page and lost another. Words that agree stay, so
     /// pullers may be active; no pusher may be.
     pub fn restore(&self, oldest: u64, tail: u64) {
-        let found = self.control.group();
+        let found = self.control.group_cursor();
         let cursor = found.unwrap_or(oldest).clamp(oldest, tail);
         let mut repaired = false;
         for sequence in cursor..cursor + self.capacity() {
             let word = self.word(sequence);
-            if !self.is_in_line(word.load(Ordering::Acquire), sequence, tail) {
+            if !self.is_consistent(word.load(Ordering::Acquire), sequence, tail) {
                 word.store(self.free(sequence), Ordering::Release);
                 repaired = true;
             }
         }
         if repaired {
             // A puller that has passed such a message must return to it.
-            self.region.word(FALLEN).fetch_add(1, Ordering::AcqRel);
+            self.region.word(ENDED_PULLERS).fetch_add(1, Ordering::AcqRel);
         }
         if found != Some(cursor) {
-            self.control.set_group(cursor);
+            self.control.set_group_cursor(cursor);
         }
     }
 
     /// Returns true if the message can have this word while the cursor has not passed it.
-    fn is_in_line(&self, word: u64, sequence: u64, tail: u64) -> bool {
+    fn is_consistent(&self, word: u64, sequence: u64, tail: u64) -> bool {
         // A claim whose puller's slot was lost would wait for an epoch that has not begun to end.
         let is_claim = || self.is_claim_of(word, sequence) && epoch_of(word) <= self.slot_parts(slot_of(word)).0;
         word == self.free(sequence) || sequence < tail && (word == self.done(sequence) || is_claim())
@@ -273,13 +273,13 @@ impl Claims {
         // Pairs with the release in `finish`.
         let (found, done) = (word.load(Ordering::Acquire), self.done(sequence));
         found == done
-            || self.is_left(found, TAKEN, sequence)
+            || self.is_orphaned(found, HANDED_OVER, sequence)
                 && word.compare_exchange(found, done, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Returns true if this word of the message is in this state and its puller is dead. The word was read with acquire.
     #[inline]
-    fn is_left(&self, word: u64, state: u64, sequence: u64) -> bool {
+    fn is_orphaned(&self, word: u64, state: u64, sequence: u64) -> bool {
         word & STATE == state
             && self.is_claim_of(word, sequence)
             && !self.is_active(word)
@@ -289,7 +289,7 @@ impl Claims {
 
     /// Returns true if the word claims the message, or one 65,536 laps (or a multiple) away.
     fn is_claim_of(&self, word: u64, sequence: u64) -> bool {
-        matches!(word & STATE, CLAIMED | TAKEN) && word >> LAP_SHIFT & LAP_MASK == self.lap(sequence) & LAP_MASK
+        matches!(word & STATE, CLAIMED | HANDED_OVER) && word >> LAP_SHIFT & LAP_MASK == self.lap(sequence) & LAP_MASK
     }
 
     /// Returns true if the puller that made this claim still has its slot.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use rustix::process::getegid;
 
 use crate::layout::HEADER_BYTES;
-use crate::{OpenError, Owner, Place};
+use crate::{LogOpenError, LogOwner, LogPath};
 
 /// Max bytes of a segment, and max segments of a ring.
 pub(crate) const MAX_SEGMENT_BYTES: usize = 1 << 30;
@@ -14,7 +14,7 @@ pub(crate) const MAX_SEGMENTS: usize = 4096;
 
 /// Behaviour of a full log, chosen by name, never silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum OverflowPolicy {
     /// The writer never waits; a reader that is lapped receives the exact number of lost messages.
     Overwrite,
     /// Publishing fails while a registered reader is a whole ring behind, and while there is none. In a queue, it fails
@@ -24,7 +24,7 @@ pub enum Policy {
     Keep,
 }
 
-impl Policy {
+impl OverflowPolicy {
     pub(crate) fn code(self) -> u32 {
         match self {
             Self::Overwrite => 1,
@@ -52,7 +52,7 @@ impl Policy {
     }
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for OverflowPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -61,17 +61,17 @@ impl fmt::Display for Policy {
 /// Error: the text names no policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no full policy; use overwrite, fail or keep")]
-pub struct ParsePolicyError(String);
+pub struct ParseOverflowPolicyError(String);
 
-impl FromStr for Policy {
-    type Err = ParsePolicyError;
+impl FromStr for OverflowPolicy {
+    type Err = ParseOverflowPolicyError;
 
-    fn from_str(text: &str) -> Result<Self, ParsePolicyError> {
+    fn from_str(text: &str) -> Result<Self, ParseOverflowPolicyError> {
         match text {
             "overwrite" => Ok(Self::Overwrite),
             "fail" => Ok(Self::Fail),
             "keep" => Ok(Self::Keep),
-            other => Err(ParsePolicyError(other.to_owned())),
+            other => Err(ParseOverflowPolicyError(other.to_owned())),
         }
     }
 }
@@ -80,9 +80,9 @@ impl FromStr for Policy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Location of the log.
-    pub place: Place,
+    pub path: LogPath,
     /// Behaviour when the log is full.
-    pub policy: Policy,
+    pub policy: OverflowPolicy,
     /// Bytes of a segment, a multiple of 4,096. The longest message is a little shorter.
     pub segment_bytes: usize,
     /// Number of segments in the ring, at least 2; ignored by a growing log.
@@ -92,10 +92,10 @@ pub struct Config {
     /// Sequence number of the first message of a new log; usually 0.
     pub first_sequence: u64,
     /// Permissions of the log's files. If a group may write them, its members are trusted: the effective group of this
-    /// process, or the group of [`Place::shared_with`].
+    /// process, or the group of [`LogPath::shared_with`].
     pub mode: u32,
     /// Owner of a new log; usually none.
-    pub owner: Owner,
+    pub owner: LogOwner,
     /// Set if a new `fail` log names one mandatory reader, without which it counts as unread: that reader's cursor
     /// gates the writer whether or not its process lives, and publishing fails while it is away.
     pub mandatory: bool,
@@ -103,59 +103,59 @@ pub struct Config {
 
 impl Config {
     /// Returns the configuration of a bus topic: eight segments of 128 KiB, which stay in a core's second-level cache.
-    pub fn topic(place: Place, policy: Policy) -> Self {
+    pub fn topic(place: LogPath, policy: OverflowPolicy) -> Self {
         Self {
-            place,
+            path: place,
             policy,
             segment_bytes: 128 << 10,
             segments: 8,
             reserve_bytes: 0,
             first_sequence: 0,
             mode: 0o600,
-            owner: Owner::default(),
+            owner: LogOwner::default(),
             mandatory: false,
         }
     }
 
     /// Returns the configuration of a queue: eight segments of 2 MiB, whose messages stay until they are done.
-    pub fn queue(place: Place) -> Self {
-        Self { segment_bytes: 2 << 20, ..Self::topic(place, Policy::Fail) }
+    pub fn queue(place: LogPath) -> Self {
+        Self { segment_bytes: 2 << 20, ..Self::topic(place, OverflowPolicy::Fail) }
     }
 
     /// Returns the configuration of a journal: keeps everything, in segments of 16 MiB.
-    pub fn journal(place: Place) -> Self {
-        Self { segment_bytes: 16 << 20, segments: 0, ..Self::topic(place, Policy::Keep) }
+    pub fn journal(place: LogPath) -> Self {
+        Self { segment_bytes: 16 << 20, segments: 0, ..Self::topic(place, OverflowPolicy::Keep) }
     }
 
     /// Returns the same configuration with a place that trusts the group which the mode lets write.
     pub(crate) fn with_group(&self) -> Self {
-        let shares = self.mode & 0o020 != 0 && !self.place.is_shared();
-        let place = self.place.clone();
-        Self { place: if shares { place.shared_with(getegid().as_raw()) } else { place }, ..self.clone() }
+        let shares = self.mode & 0o020 != 0 && !self.path.is_shared();
+        let place = self.path.clone();
+        Self { path: if shares { place.shared_with(getegid().as_raw()) } else { place }, ..self.clone() }
     }
 
-    pub(crate) fn check(&self) -> Result<(), OpenError> {
+    pub(crate) fn check(&self) -> Result<(), LogOpenError> {
         if self.mode & 0o002 != 0 {
-            return Err(OpenError::Config(format!(
+            return Err(LogOpenError::Config(format!(
                 "the mode {:04o} lets every user of the host write to the log; use 0600, 0640, or 0660 for a group",
                 self.mode
             )));
         }
         let bytes = self.segment_bytes;
         if bytes == 0 || !bytes.is_multiple_of(HEADER_BYTES) || bytes > MAX_SEGMENT_BYTES {
-            return Err(OpenError::Config(format!(
+            return Err(LogOpenError::Config(format!(
                 "a segment of {bytes} bytes is not possible; use a multiple of 4096 up to 1 GiB"
             )));
         }
-        if self.policy != Policy::Keep && !(2..=MAX_SEGMENTS).contains(&self.segments) {
-            return Err(OpenError::Config(format!(
+        if self.policy != OverflowPolicy::Keep && !(2..=MAX_SEGMENTS).contains(&self.segments) {
+            return Err(LogOpenError::Config(format!(
                 "a ring of {} segments is not possible; use 2 to 4096",
                 self.segments
             )));
         }
-        if self.mandatory && self.policy != Policy::Fail {
+        if self.mandatory && self.policy != OverflowPolicy::Fail {
             let policy = self.policy;
-            return Err(OpenError::Config(format!(
+            return Err(LogOpenError::Config(format!(
                 "a log with the policy '{policy}' waits for no reader, so none can be mandatory; use 'fail'"
             )));
         }

@@ -41,7 +41,7 @@ pub(crate) const MANDATORY: usize = 0;
 
 /// Words of a control file.
 #[derive(Clone)]
-pub(crate) struct Control {
+pub(crate) struct ControlFile {
     region: Region,
 }
 
@@ -58,7 +58,7 @@ pub struct ReaderInfo {
     pub away: bool,
 }
 
-impl Control {
+impl ControlFile {
     pub fn new(region: Region) -> Self {
         Self { region }
     }
@@ -91,7 +91,7 @@ impl Control {
 
     /// Names the mandatory reader, which is away and needs all messages from `sequence` on. The caller must be the
     /// log's writer.
-    pub fn name_mandatory(&self, sequence: u64) {
+    pub fn add_mandatory(&self, sequence: u64) {
         self.cursor(MANDATORY).store(sequence, Ordering::Relaxed);
         self.word(MANDATORY, 0).store(AWAY, Ordering::SeqCst);
         self.region.word(READERS).store(0, Ordering::SeqCst);
@@ -99,21 +99,21 @@ impl Control {
     }
 
     /// Returns true if the log names a mandatory reader.
-    pub fn names_mandatory(&self) -> bool {
+    pub fn has_mandatory(&self) -> bool {
         self.region.word(NAMED).load(Ordering::SeqCst) != 0
     }
 
     /// Marks the mandatory reader as present; its cursor stays where it is. The caller must hold the slot's lock.
-    pub fn welcome_mandatory(&self, pid: u32) {
+    pub fn set_mandatory_present(&self, pid: u32) {
         self.word(MANDATORY, 16).store(u64::from(pid), Ordering::Relaxed);
         self.word(MANDATORY, 0).store(ACTIVE, Ordering::SeqCst);
         // Counted last, and uncounted first: a reader killed in between is away.
         self.region.word(READERS).store(1, Ordering::SeqCst);
-        self.ask_for_a_look();
+        self.request_cursor_check();
     }
 
     /// Marks the mandatory reader as away; its cursor stays. The caller must hold the slot's lock.
-    pub fn dismiss_mandatory(&self) {
+    pub fn set_mandatory_away(&self) {
         self.region.word(READERS).store(0, Ordering::SeqCst);
         self.word(MANDATORY, 16).store(0, Ordering::Relaxed);
         self.word(MANDATORY, 0).store(AWAY, Ordering::SeqCst);
@@ -124,14 +124,14 @@ impl Control {
         self.cursor(slot).store(sequence, Ordering::Relaxed);
         self.word(slot, 16).store(u64::from(pid), Ordering::Relaxed);
         // A slot that its dead owner left active is counted already.
-        if self.word(slot, 0).swap(ACTIVE, Ordering::SeqCst) == FREE && !self.names_mandatory() {
+        if self.word(slot, 0).swap(ACTIVE, Ordering::SeqCst) == FREE && !self.has_mandatory() {
             self.region.word(READERS).fetch_add(1, Ordering::SeqCst);
         }
-        self.ask_for_a_look();
+        self.request_cursor_check();
     }
 
     /// Requests a new check of all cursors from the writer: one has joined, or has gone back.
-    pub fn ask_for_a_look(&self) {
+    pub fn request_cursor_check(&self) {
         self.region.word(JOINED).fetch_add(1, Ordering::SeqCst);
     }
 
@@ -142,9 +142,9 @@ impl Control {
 
     /// Frees a cursor; that of the mandatory reader stays. The caller must hold the slot's lock.
     pub fn release(&self, slot: usize) {
-        let names = self.names_mandatory();
+        let names = self.has_mandatory();
         if names && slot == MANDATORY {
-            return self.dismiss_mandatory();
+            return self.set_mandatory_away();
         }
         if !names && self.word(slot, 0).load(Ordering::SeqCst) == ACTIVE {
             // Uncounted before it is free: a reader killed in between makes the count too low, never too high.
@@ -156,7 +156,7 @@ impl Control {
 
     /// Returns the oldest message that is not done, if the log is a queue.
     #[inline(always)]
-    pub fn group(&self) -> Option<u64> {
+    pub fn group_cursor(&self) -> Option<u64> {
         // Pairs with the release of the puller that moved the cursor: messages before it are done and no longer read.
         self.region.word(GROUP).load(Ordering::Acquire).checked_sub(1)
     }
@@ -167,7 +167,7 @@ impl Control {
     }
 
     /// Makes the log a queue whose oldest message is this one. The caller must be the log's writer.
-    pub fn set_group(&self, oldest: u64) {
+    pub fn set_group_cursor(&self, oldest: u64) {
         // Pairs with the acquire of a puller that opens the queue: its owner words agree with the log.
         self.region.word(GROUP).store(oldest + 1, Ordering::Release);
     }

@@ -14,14 +14,14 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 
-use tickpath_clock::Birthplace;
+use tickpath_clock::ForkGeneration;
 
 use crate::lock::{self, ByteLock, TryLock};
+use crate::log_path::WRITER_LOCK;
 use crate::mapping::{Access, Mapping, allocate};
-use crate::place::WRITER_LOCK;
 use crate::region::Region;
 use crate::sync::Ordering;
-use crate::{OpenError, Place};
+use crate::{LogOpenError, LogPath};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TICKCNT1");
 const VERSION: u32 = 1;
@@ -30,8 +30,8 @@ const RUN_BYTES: usize = 64;
 /// Max bytes of a run's name.
 const NAME_BYTES: usize = 56;
 /// Limits of a plausible header.
-const MOST_RUNS: u64 = 1 << 16;
-const MOST_WORDS: u64 = 1 << 20;
+const MAX_RUNS: u64 = 1 << 16;
+const MAX_WORDS: u64 = 1 << 20;
 const MODE: u32 = 0o600;
 /// File in the folder of the name, and its draft during creation.
 const FILE: &str = "words";
@@ -46,23 +46,23 @@ const WORDS_AT: usize = 40;
 /// Counters that this process updates; removed from shared memory when dropped.
 pub struct Counters {
     words: Region,
-    place: Place,
-    born: Birthplace,
+    path: LogPath,
+    fork_generation: ForkGeneration,
     _lock: ByteLock,
 }
 
 impl Counters {
     /// Creates zeroed counters under a name of shared memory, in runs of a name and a number of words each.
     /// `incarnation` must be a number that no earlier writer of these counters had.
-    pub fn open(place: &Place, incarnation: u64, runs: &[(String, usize)]) -> Result<Self, OpenError> {
-        let fail = |e| OpenError::from_io(place, 0, e);
+    pub fn open(place: &LogPath, incarnation: u64, runs: &[(String, usize)]) -> Result<Self, LogOpenError> {
+        let fail = |e| LogOpenError::from_io(place, 0, e);
         DirBuilder::new().recursive(true).mode(MODE | 0o100).create(place.dir()).map_err(fail)?;
         let lock = match lock::try_lock(place, WRITER_LOCK, 0, MODE).map_err(fail)? {
-            TryLock::Ours(lock) => lock,
-            TryLock::Taken(pid) => return Err(OpenError::HasWriter { place: place.clone(), pid }),
+            TryLock::Acquired(lock) => lock,
+            TryLock::HeldBy(pid) => return Err(LogOpenError::HasWriter { place: place.clone(), pid }),
         };
         if let Some((name, _)) = runs.iter().find(|(name, _)| name.is_empty() || name.len() > NAME_BYTES) {
-            return Err(OpenError::Config(format!("'{name}' names no counters; use 1 to {NAME_BYTES} bytes")));
+            return Err(LogOpenError::Config(format!("'{name}' names no counters; use 1 to {NAME_BYTES} bytes")));
         }
         let words: usize = runs.iter().map(|(_, words)| words).sum();
         let (from, bytes) = (words_from(runs.len()), words_from(runs.len()) + words * 8);
@@ -82,8 +82,8 @@ impl Counters {
         // Renamed once complete: a reader that finds the file never sees a half-written header.
         folder.rename(DRAFT, &folder, FILE).map_err(fail)?;
         region.populate();
-        let born = Birthplace::here();
-        Ok(Self { words: region.part(from, words * 8), place: place.clone(), born, _lock: lock })
+        let born = ForkGeneration::current();
+        Ok(Self { words: region.part(from, words * 8), path: place.clone(), fork_generation: born, _lock: lock })
     }
 
     /// Adds to a counter: a load and a store, because there is no other writer.
@@ -103,19 +103,19 @@ impl Counters {
 impl Drop for Counters {
     fn drop(&mut self) {
         // A forked child's copy is not the writer.
-        if self.born.is_elsewhere() {
+        if self.fork_generation.is_forked() {
             return;
         }
-        let Ok(folder) = self.place.open_folder() else { return };
+        let Ok(folder) = self.path.open_folder() else { return };
         let _ = folder.remove(FILE);
         let _ = folder.remove(WRITER_LOCK);
-        let _ = fs::remove_dir(self.place.dir());
+        let _ = fs::remove_dir(self.path.dir());
     }
 }
 
 /// Another process's counters, mapped read-only.
 pub struct CountersReader {
-    place: Place,
+    path: LogPath,
     words: Region,
     /// Each run with its first word and its number of words.
     runs: Vec<(String, usize, usize)>,
@@ -126,9 +126,9 @@ pub struct CountersReader {
 
 impl CountersReader {
     /// Maps the counters of this name.
-    pub fn open(place: &Place) -> Result<Self, OpenError> {
-        let fail = |e: io::Error| OpenError::from_io(place, 0, e);
-        let damaged = |what: &str| OpenError::Damaged { place: place.clone(), what: what.to_owned() };
+    pub fn open(place: &LogPath) -> Result<Self, LogOpenError> {
+        let fail = |e: io::Error| LogOpenError::from_io(place, 0, e);
+        let damaged = |what: &str| LogOpenError::Damaged { place: place.clone(), what: what.to_owned() };
         let opened = place.open_folder().and_then(|folder| folder.open_file(FILE, Access::Read));
         let file = opened.map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
@@ -145,17 +145,17 @@ impl CountersReader {
         }
         let version = head(VERSION_AT);
         if version != VERSION.into() {
-            return Err(OpenError::Version { place: place.clone(), found: version as u32, expected: VERSION });
+            return Err(LogOpenError::Version { place: place.clone(), found: version as u32, expected: VERSION });
         }
         let (count, words) = (head(RUNS_AT), head(WORDS_AT));
-        if count > MOST_RUNS || words > MOST_WORDS || words_from(count as usize) + words as usize * 8 > bytes {
+        if count > MAX_RUNS || words > MAX_WORDS || words_from(count as usize) + words as usize * 8 > bytes {
             return Err(damaged("its header says more than it holds"));
         }
         let runs = read_runs(&region, count as usize, words as usize);
         let runs = runs.ok_or_else(|| damaged("the names of its counters make no sense"))?;
         let incarnation = head(INCARNATION_AT);
         let words = region.part(words_from(runs.len()), words as usize * 8);
-        Ok(Self { place: place.clone(), words, runs, incarnation, file: (metadata.dev(), metadata.ino()) })
+        Ok(Self { path: place.clone(), words, runs, incarnation, file: (metadata.dev(), metadata.ino()) })
     }
 
     /// Returns the incarnation of the writer.
@@ -165,12 +165,12 @@ impl CountersReader {
 
     /// Returns the process that writes the counters, if it lives.
     pub fn writer(&self) -> Option<u32> {
-        lock::holder(&self.place, WRITER_LOCK, 0).ok().flatten().filter(|_| self.is_current())
+        lock::holder(&self.path, WRITER_LOCK, 0).ok().flatten().filter(|_| self.is_current())
     }
 
     /// Returns false once a restart of the writer has new counters under this name, or the name is gone.
     pub fn is_current(&self) -> bool {
-        let now = self.place.open_folder().and_then(|folder| folder.look(FILE));
+        let now = self.path.open_folder().and_then(|folder| folder.metadata(FILE));
         now.is_ok_and(|now| (now.dev(), now.ino()) == self.file)
     }
 

@@ -6,51 +6,51 @@ use std::io;
 use tickpath_clock::CalibrationError;
 
 #[cfg(not(loom))]
-use crate::folder::Distrust;
+use crate::folder::UntrustedPath;
 #[cfg(not(loom))]
-use crate::{Place, PlaceError, Process};
+use crate::{LogPath, LogPathError, ProcessId};
 
 /// Reason why a log could not be opened for writing or reading.
 #[cfg(not(loom))]
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum LogOpenError {
     /// Invalid name.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] LogPathError),
     /// No writer has created the log, or it was removed.
     #[error(
         "{0} does not exist: no writer has made it, or its files were removed. Start the writer, or check the name"
     )]
-    NotFound(Place),
+    NotFound(LogPath),
     /// Another process is the log's writer.
     #[error(
         "{place} already has a writer, {}; a log has one writer. Stop that one, or write to a log of your own",
-        Process(*.pid)
+        ProcessId(*.pid)
     )]
     HasWriter {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Process id of its writer.
         pid: u32,
     },
     /// Another process is the log's mandatory reader.
-    #[error("{place} is read by its one mandatory reader already, {}; stop that one first", Process(*.pid))]
+    #[error("{place} is read by its one mandatory reader already, {}; stop that one first", ProcessId(*.pid))]
     HasReader {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Process id of its mandatory reader.
         pid: u32,
     },
     /// The log names no mandatory reader.
     #[error("{0} names no mandatory reader; register as any other reader does, or make the log with one")]
-    NoMandatory(Place),
+    NoMandatory(LogPath),
     /// Another format version.
     #[error(
         "{place} has format version {found}, this program reads version {expected}; read it with the program that wrote it, or remove it"
     )]
     Version {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Version in its header.
         found: u32,
         /// Version that this code reads.
@@ -60,15 +60,15 @@ pub enum OpenError {
     #[error("{place} is damaged or no log: {what}. Restore it, or remove it to start anew")]
     Damaged {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Description of the damage.
         what: String,
     },
     /// The log exists with other parameters.
     #[error("{place} exists with {found}, but {wanted} was asked for; use the same, or remove it first")]
-    Differs {
+    ConfigMismatch {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Parameters of the existing log.
         found: String,
         /// Parameters requested.
@@ -80,7 +80,7 @@ pub enum OpenError {
     )]
     Clock {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Source in its header.
         found: String,
     },
@@ -91,9 +91,9 @@ pub enum OpenError {
     #[error(
         "{place} ends before sequence number {tail}; {asked} has not been written yet. Name a number up to that, or none"
     )]
-    Future {
+    BeyondTail {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Sequence number requested.
         asked: u64,
         /// Sequence number of the next message to be written.
@@ -101,24 +101,24 @@ pub enum OpenError {
     },
     /// The log is no queue.
     #[error("{0} is no queue; start who pushes to it, or check the name")]
-    NoQueue(Place),
+    NoQueue(LogPath),
     /// A queue on a disk is full of messages that are stamped by another boot's clock.
     #[error("{0} is full of messages from before this boot; pull some of them first, or remove it to start anew")]
-    OtherBoot(Place),
+    OtherBoot(LogPath),
     /// All slots of a queue are taken.
     #[error("{0} has 64 pullers already; stop one")]
-    TooManyPullers(Place),
+    TooManyPullers(LogPath),
     /// No clock for the periodic checks of other pullers.
     #[error(transparent)]
     NoClock(#[from] CalibrationError),
     /// All cursors are taken.
     #[error("{0} has 256 registered readers already; stop one, or read an 'overwrite' topic without registering")]
-    TooManyReaders(Place),
+    TooManyReaders(LogPath),
     /// The log's folder cannot be created.
     #[error("{place} cannot be made ({reason}); {}", other_folder(.place))]
     Folder {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Error of the operating system.
         reason: io::Error,
     },
@@ -126,7 +126,7 @@ pub enum OpenError {
     #[error("no permission for {place} ({reason}); its owner decides with the mode it makes it with")]
     Permission {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Error of the operating system.
         reason: io::Error,
     },
@@ -134,15 +134,15 @@ pub enum OpenError {
     #[error("{place} is not used: {reason}")]
     Distrusted {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Folder or file, reason and remedy.
-        reason: Distrust,
+        reason: UntrustedPath,
     },
     /// No space.
     #[error("no space for {bytes} bytes of {place} ({reason}); free some, or ask for smaller segments")]
     NoSpace {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Bytes needed.
         bytes: u64,
         /// Error of the operating system.
@@ -152,18 +152,18 @@ pub enum OpenError {
     #[error("cannot use {place}: {reason}")]
     Io {
         /// The log.
-        place: Place,
+        place: LogPath,
         /// Error of the operating system.
         reason: io::Error,
     },
 }
 
 #[cfg(not(loom))]
-impl OpenError {
+impl LogOpenError {
     /// Returns the variant for an error of the operating system.
-    pub(crate) fn from_io(place: &Place, bytes: u64, reason: io::Error) -> Self {
+    pub(crate) fn from_io(place: &LogPath, bytes: u64, reason: io::Error) -> Self {
         let place = place.clone();
-        let reason = match reason.downcast::<Distrust>() {
+        let reason = match reason.downcast::<UntrustedPath>() {
             Ok(reason) => return Self::Distrusted { place, reason },
             Err(reason) => reason,
         };
@@ -179,7 +179,7 @@ impl OpenError {
     }
 
     /// Returns the variant for a failed creation of a log's folder: a missing or forbidden path is then not the log itself.
-    pub(crate) fn no_folder(place: &Place, reason: io::Error) -> Self {
+    pub(crate) fn no_folder(place: &LogPath, reason: io::Error) -> Self {
         match reason.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::from_io(place, 0, reason),
             _ => Self::Folder { place: place.clone(), reason },
@@ -189,7 +189,7 @@ impl OpenError {
 
 /// Returns the remedy where a log's folder cannot be created.
 #[cfg(not(loom))]
-fn other_folder(place: &Place) -> &'static str {
+fn other_folder(place: &LogPath) -> &'static str {
     match place.is_shared_memory() {
         true => "remove what has its name in /dev/shm, or use another name",
         false => "name a folder that this user may make, with no file in the way",
@@ -198,7 +198,7 @@ fn other_folder(place: &Place) -> &'static str {
 
 /// Reason why a message was not published. The log holds no part of it; the caller may publish it again.
 #[derive(Debug, thiserror::Error)]
-pub enum PublishError {
+pub enum LogPublishError {
     /// A registered reader of a `fail` topic, or a queue's oldest message, is a whole ring behind.
     #[error(
         "the log is full: a registered reader, or a queue's oldest message, is a whole ring behind; publish again when it has caught up, or stop that reader"
@@ -231,16 +231,16 @@ pub enum PublishError {
 /// Error of a batch that was published in part.
 #[derive(Debug, thiserror::Error)]
 #[error("{done} messages of the batch are published, then: {error}")]
-pub struct BatchError {
+pub struct LogBatchError {
     /// Number of messages published, from the first on.
     pub done: usize,
     /// Reason why the next message was not published.
-    pub error: PublishError,
+    pub error: LogPublishError,
 }
 
 /// Reason why a log cannot be read further.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum LogReadError {
     /// A frame contradicts its commit word.
     #[error(
         "damaged at sequence {sequence}, byte {offset} of segment {segment}: {what}; what lies before is good. Restore it from a copy"
@@ -273,7 +273,7 @@ pub enum ReadError {
     #[error(
         "the log's files were cut short while it was open, and nothing more can be read of it; have its writer make it anew"
     )]
-    Cut,
+    Truncated,
     /// The reader belongs to the process that opened it; this one is a fork.
     #[error(
         "this process is a fork of the one that reads the log, and shares its cursor; open a reader of your own here"

@@ -10,47 +10,47 @@ use tickpath_clock::Calibration;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::config::{MAX_SEGMENT_BYTES, MAX_SEGMENTS};
-use crate::control::{CONTROL_BYTES, Control, MANDATORY};
-use crate::folder::Folder;
-use crate::follow::{Follower, Step};
-use crate::guard::Others;
+use crate::control::{CONTROL_BYTES, ControlFile, MANDATORY};
+use crate::folder::CheckedFolder;
+use crate::follow::{CursorStep, SegmentCursor};
+use crate::guard::ProcessTrust;
 use crate::layout::{
-    BASE_SEQUENCE, FORMAT_VERSION, FRAME_HEADER_BYTES, FrameShape, GENERATION, HEADER_BYTES, Header, MAGIC, MAX_BASE,
-    SEGMENT_HEADER_BYTES,
+    BASE_SEQUENCE, FORMAT_VERSION, FRAME_HEADER_BYTES, FrameShape, GENERATION, HEADER_BYTES, LogHeader, MAGIC,
+    MAX_BASE, SEGMENT_HEADER_BYTES,
 };
+use crate::log_path::{CONTROL, CONTROL_DRAFT, DATA, DATA_DRAFT, READER_LOCKS, WRITER_LOCK};
 use crate::mapping::{Access, Mapping, allocate};
-use crate::place::{CONTROL, CONTROL_DRAFT, DATA, DATA_DRAFT, READER_LOCKS, WRITER_LOCK};
-use crate::progress::Missing;
+use crate::progress::MissingSegment;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::Ordering;
-use crate::{Config, OpenError, Owner, Place, Policy, ReadError, lock};
+use crate::{Config, LogOpenError, LogOwner, LogPath, LogReadError, OverflowPolicy, lock};
 
 const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"TICKCTL1");
 
 /// Checked fields of a log's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub policy: Policy,
+pub(crate) struct LogShape {
+    pub policy: OverflowPolicy,
     pub segment_bytes: usize,
     pub segments: usize,
     pub frame: FrameShape,
     pub calibration: Calibration,
-    pub owner: Owner,
+    pub owner: LogOwner,
     pub first_sequence: u64,
     pub mandatory: bool,
 }
 
-impl Shape {
+impl LogShape {
     /// Returns the shape that this configuration asks for.
-    pub fn of(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+    pub fn of(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         config.check()?;
-        let growing = config.policy == Policy::Keep;
+        let growing = config.policy == OverflowPolicy::Keep;
         Ok(Self {
             policy: config.policy,
             segment_bytes: config.segment_bytes,
             segments: if growing { 0 } else { config.segments },
-            frame: FrameShape { align: if growing { 16 } else { 64 }, crc: !config.place.is_shared_memory() },
+            frame: FrameShape { align: if growing { 16 } else { 64 }, crc: !config.path.is_shared_memory() },
             calibration: *calibration,
             owner: config.owner,
             first_sequence: config.first_sequence,
@@ -58,8 +58,8 @@ impl Shape {
         })
     }
 
-    fn header(&self) -> Header {
-        let mut header = Header {
+    fn header(&self) -> LogHeader {
+        let mut header = LogHeader {
             magic: MAGIC,
             version: FORMAT_VERSION,
             policy: self.policy.code(),
@@ -78,23 +78,27 @@ impl Shape {
     }
 
     /// Reads and checks the first page of a log.
-    pub fn read(place: &Place, file: &mut File) -> Result<Self, OpenError> {
-        let damaged = |what: &str| OpenError::Damaged { place: place.clone(), what: what.to_owned() };
-        let mut header = Header::new_zeroed();
+    pub fn read(place: &LogPath, file: &mut File) -> Result<Self, LogOpenError> {
+        let damaged = |what: &str| LogOpenError::Damaged { place: place.clone(), what: what.to_owned() };
+        let mut header = LogHeader::new_zeroed();
         file.read_exact(header.as_mut_bytes()).map_err(|_| damaged("its header is cut short"))?;
         if header.magic != MAGIC {
             return Err(damaged("it does not start like a Tickpath log"));
         }
         if header.version != FORMAT_VERSION {
-            return Err(OpenError::Version { place: place.clone(), found: header.version, expected: FORMAT_VERSION });
+            return Err(LogOpenError::Version {
+                place: place.clone(),
+                found: header.version,
+                expected: FORMAT_VERSION,
+            });
         }
         if header.checksum != header.sum() {
             return Err(damaged("its header's checksum is wrong"));
         }
-        let policy = Policy::from_code(header.policy).ok_or_else(|| damaged("its policy is unknown"))?;
+        let policy = OverflowPolicy::from_code(header.policy).ok_or_else(|| damaged("its policy is unknown"))?;
         let segment_bytes = header.segment_bytes as usize;
-        let ring = (policy != Policy::Keep) == (header.segments >= 2);
-        if header.mandatory > u32::from(policy == Policy::Fail) {
+        let ring = (policy != OverflowPolicy::Keep) == (header.segments >= 2);
+        if header.mandatory > u32::from(policy == OverflowPolicy::Fail) {
             return Err(damaged("its mandatory reader is impossible"));
         }
         let align = header.frame_align as usize;
@@ -125,10 +129,10 @@ impl Shape {
     }
 
     /// Maps the segments.
-    pub fn segments(&self, file: File, access: Access, others: Others) -> io::Result<Segments> {
+    pub fn segments(&self, file: File, access: Access, others: ProcessTrust) -> io::Result<Segments> {
         match self.policy {
-            Policy::Keep => Ok(Segments::growing(file, self.segment_bytes, access, others)),
-            Policy::Overwrite | Policy::Fail => {
+            OverflowPolicy::Keep => Ok(Segments::growing(file, self.segment_bytes, access, others)),
+            OverflowPolicy::Overwrite | OverflowPolicy::Fail => {
                 Segments::ring(&file, self.segment_bytes, self.segments, access, others)
             }
         }
@@ -136,36 +140,36 @@ impl Shape {
 
     /// Returns the minimum size in bytes of the data file while the segment of this index exists.
     pub fn data_bytes(&self, index: u64) -> u64 {
-        let segments = if self.policy == Policy::Keep { index.saturating_add(1) } else { self.segments as u64 };
+        let segments = if self.policy == OverflowPolicy::Keep { index.saturating_add(1) } else { self.segments as u64 };
         segments.saturating_mul(self.segment_bytes as u64).saturating_add(HEADER_BYTES as u64)
     }
 }
 
 /// Returns the owner of a log, from its header alone.
-pub fn owner(place: &Place) -> Result<Owner, OpenError> {
+pub fn owner(place: &LogPath) -> Result<LogOwner, LogOpenError> {
     open_data(place, Access::Read).map(|(_, shape)| shape.owner)
 }
 
 /// Returns the process that writes a log now, if there is one.
-pub fn writer(place: &Place) -> Option<u32> {
+pub fn writer(place: &LogPath) -> Option<u32> {
     lock::holder(place, WRITER_LOCK, 0).ok().flatten()
 }
 
 /// Returns the process that is a log's mandatory reader now, if there is one.
-pub fn mandatory_reader(place: &Place) -> Option<u32> {
+pub fn mandatory_reader(place: &LogPath) -> Option<u32> {
     lock::holder(place, READER_LOCKS, MANDATORY as u32).ok().flatten()
 }
 
 /// Opens the data file for reading, or for writing as well.
-pub(crate) fn open_data(place: &Place, access: Access) -> Result<(File, Shape), OpenError> {
+pub(crate) fn open_data(place: &LogPath, access: Access) -> Result<(File, LogShape), LogOpenError> {
     let opened = place.open_folder().and_then(|folder| folder.open_file(DATA, access));
-    let mut file = opened.map_err(|e| OpenError::from_io(place, 0, e))?;
-    let shape = Shape::read(place, &mut file)?;
+    let mut file = opened.map_err(|e| LogOpenError::from_io(place, 0, e))?;
+    let shape = LogShape::read(place, &mut file)?;
     Ok((file, shape))
 }
 
 /// Returns an identity that distinguishes a log from others of its name: from its inode, its creation time and its clock.
-pub(crate) fn identity(data: &File, shape: &Shape) -> io::Result<u64> {
+pub(crate) fn identity(data: &File, shape: &LogShape) -> io::Result<u64> {
     let file = data.metadata()?;
     // A file system reuses the inode of a removed file, and not every file system records creation times.
     let made_ns =
@@ -182,14 +186,14 @@ pub(crate) fn is_ours(file: &File) -> io::Result<bool> {
 }
 
 /// Creates both files. The data file appears under its name only when it is complete.
-pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), OpenError> {
-    let place = &config.place;
+pub(crate) fn create(config: &Config, shape: &LogShape) -> Result<(File, ControlFile), LogOpenError> {
+    let place = &config.path;
     let bytes = (HEADER_BYTES + shape.segment_bytes * shape.segments) as u64;
-    let fail = |e| OpenError::from_io(place, bytes, e);
+    let fail = |e| LogOpenError::from_io(place, bytes, e);
     let folder = place.open_folder().map_err(fail)?;
     let control = create_control(place, &folder, config.mode).map_err(fail)?;
     if shape.mandatory {
-        control.name_mandatory(shape.first_sequence);
+        control.add_mandatory(shape.first_sequence);
     }
     let made = create_data(place, &folder, shape, bytes, config.mode);
     let file = made.inspect_err(|_| discard(place, &folder)).map_err(fail)?;
@@ -197,28 +201,29 @@ pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), 
 }
 
 /// Rejects a log whose creator has not yet opened the first segment, or was killed before.
-pub(crate) fn look_for_segment(place: &Place) -> Result<(), OpenError> {
+pub(crate) fn require_first_segment(place: &LogPath) -> Result<(), LogOpenError> {
     let (file, shape) = open_data(place, Access::Read)?;
-    let segments = shape.segments(file, Access::Read, Others::Trusted).map_err(|e| OpenError::from_io(place, 0, e))?;
+    let segments =
+        shape.segments(file, Access::Read, ProcessTrust::Trusted).map_err(|e| LogOpenError::from_io(place, 0, e))?;
     // A ring segment that was opened stays open; only the first lap begins with zeros.
-    let first = segments.get(0).map_err(|e| OpenError::from_io(place, 0, e))?;
+    let first = segments.get(0).map_err(|e| LogOpenError::from_io(place, 0, e))?;
     let is_open = first.is_some_and(|first| first.word(GENERATION).load(Ordering::Acquire) != 0);
-    if is_open { Ok(()) } else { Err(OpenError::NotFound(place.clone())) }
+    if is_open { Ok(()) } else { Err(LogOpenError::NotFound(place.clone())) }
 }
 
 /// Rejects a shared-memory file with holes: reading a missing page would allocate the memory that its creator did not.
-pub(crate) fn refuse_holes(place: &Place, file: &File) -> Result<(), OpenError> {
-    let metadata = file.metadata().map_err(|e| OpenError::from_io(place, 0, e))?;
+pub(crate) fn reject_holes(place: &LogPath, file: &File) -> Result<(), LogOpenError> {
+    let metadata = file.metadata().map_err(|e| LogOpenError::from_io(place, 0, e))?;
     if place.is_shared_memory() && metadata.blocks().saturating_mul(512) < metadata.len() {
-        return Err(OpenError::Damaged { place: place.clone(), what: "its data file has holes".to_owned() });
+        return Err(LogOpenError::Damaged { place: place.clone(), what: "its data file has holes".to_owned() });
     }
     Ok(())
 }
 
 /// Creates the folder of a log, accessible to users who may use the log.
-pub(crate) fn create_folder(config: &Config) -> Result<(), OpenError> {
+pub(crate) fn create_folder(config: &Config) -> Result<(), LogOpenError> {
     config.check()?;
-    make_folder(config.place.dir(), config.mode).map_err(|e| OpenError::no_folder(&config.place, e))
+    make_folder(config.path.dir(), config.mode).map_err(|e| LogOpenError::no_folder(&config.path, e))
 }
 
 /// Creates a folder and its parents, accessible to users who may use files of this mode.
@@ -227,7 +232,7 @@ fn make_folder(dir: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode | search).create(dir)
 }
 
-fn create_data(place: &Place, folder: &Folder, shape: &Shape, bytes: u64, mode: u32) -> io::Result<File> {
+fn create_data(place: &LogPath, folder: &CheckedFolder, shape: &LogShape, bytes: u64, mode: u32) -> io::Result<File> {
     let mut file = folder.draft(DATA_DRAFT, mode)?;
     allocate(&file, 0, bytes)?;
     file.write_all(shape.header().as_bytes())?;
@@ -245,8 +250,8 @@ fn create_data(place: &Place, folder: &Folder, shape: &Shape, bytes: u64, mode: 
 /// Moves the files of a log to another folder of the same disk. The move of the data file comes last and decides.
 pub(crate) fn move_to(config: &Config, dir: &Path) -> io::Result<()> {
     make_folder(dir, config.mode)?;
-    let there = Place::folder(dir).with_group_of(&config.place).open_folder()?;
-    let here = config.place.open_folder()?;
+    let there = LogPath::folder(dir).with_group_of(&config.path).open_folder()?;
+    let here = config.path.open_folder()?;
     for name in [CONTROL, DATA] {
         here.rename(name, &there, name)?;
     }
@@ -261,15 +266,15 @@ fn sync_folder(dir: &Path) -> io::Result<()> {
 }
 
 /// Removes the files of a failed creation.
-fn discard(place: &Place, folder: &Folder) {
+fn discard(place: &LogPath, folder: &CheckedFolder) {
     let _ = folder.remove(DATA_DRAFT);
     let _ = place.remove();
 }
 
-fn create_control(place: &Place, folder: &Folder, mode: u32) -> io::Result<Control> {
+fn create_control(place: &LogPath, folder: &CheckedFolder, mode: u32) -> io::Result<ControlFile> {
     let file = folder.draft(CONTROL_DRAFT, mode)?;
     allocate(&file, 0, CONTROL_BYTES as u64)?;
-    let control = map_control(&file, Others::Trusted)?;
+    let control = map_control(&file, ProcessTrust::Trusted)?;
     control.magic().store(CONTROL_MAGIC, Ordering::SeqCst);
     // Data that survives a loss of power is useless behind a control file that did not.
     if !place.is_shared_memory() {
@@ -280,49 +285,49 @@ fn create_control(place: &Place, folder: &Folder, mode: u32) -> io::Result<Contr
 }
 
 /// Maps the control file of an existing log; the writer recreates a lost one.
-pub(crate) fn open_control(place: &Place, others: Others) -> Result<Control, OpenError> {
-    let fail = |e| OpenError::from_io(place, CONTROL_BYTES as u64, e);
+pub(crate) fn open_control(place: &LogPath, others: ProcessTrust) -> Result<ControlFile, LogOpenError> {
+    let fail = |e| LogOpenError::from_io(place, CONTROL_BYTES as u64, e);
     let opened = place.open_folder().and_then(|folder| folder.open_file(CONTROL, Access::Write));
     let file = opened.map_err(fail)?;
     let control = map_control(&file, others).map_err(fail)?;
     if control.magic().load(Ordering::SeqCst) != CONTROL_MAGIC {
-        return Err(OpenError::Damaged { place: place.clone(), what: "its control file is none".to_owned() });
+        return Err(LogOpenError::Damaged { place: place.clone(), what: "its control file is none".to_owned() });
     }
     Ok(control)
 }
 
-impl Missing {
+impl MissingSegment {
     /// Returns the damage with the sequence number of the first missing message.
-    pub fn damage(&self, segments: &Segments, shape: &Shape) -> ReadError {
+    pub fn damage(&self, segments: &Segments, shape: &LogShape) -> LogReadError {
         let &Self { segment, offset, what } = self;
         let before = segment.checked_sub(1).and_then(|before| Some((before, segments.get(before).ok()??)));
         let sequence = before.map_or(shape.first_sequence, |(index, region)| {
             let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed).min(MAX_BASE);
-            let mut follower = Follower::new(region, shape.frame, shape.segment_bytes, index, base, false);
-            while let Ok(Step::Frame(_)) = follower.pass() {}
+            let mut follower = SegmentCursor::new(region, shape.frame, shape.segment_bytes, index, base, false);
+            while let Ok(CursorStep::Frame(_)) = follower.skip_frame() {}
             follower.sequence()
         });
-        ReadError::Damaged { sequence, segment, offset, what }
+        LogReadError::Damaged { sequence, segment, offset, what }
     }
 }
 
 /// Opens the control file, or recreates a lost one.
-pub(crate) fn open_or_create_control(config: &Config, others: Others) -> Result<Control, OpenError> {
-    let place = &config.place;
+pub(crate) fn open_or_create_control(config: &Config, others: ProcessTrust) -> Result<ControlFile, LogOpenError> {
+    let place = &config.path;
     match open_control(place, others) {
-        Err(OpenError::NotFound(_)) => {
+        Err(LogOpenError::NotFound(_)) => {
             let made = place.open_folder().and_then(|folder| create_control(place, &folder, config.mode));
-            made.map_err(|e| OpenError::from_io(place, CONTROL_BYTES as u64, e))
+            made.map_err(|e| LogOpenError::from_io(place, CONTROL_BYTES as u64, e))
         }
         other => other,
     }
 }
 
-fn map_control(file: &File, others: Others) -> io::Result<Control> {
+fn map_control(file: &File, others: ProcessTrust) -> io::Result<ControlFile> {
     let mapping = Mapping::new(file, 0, CONTROL_BYTES, Access::Write)?;
-    if others == Others::Untrusted {
+    if others == ProcessTrust::Untrusted {
         mapping.guard()?;
     }
     mapping.populate(Access::Write);
-    Ok(Control::new(Region::mapped(mapping)))
+    Ok(ControlFile::new(Region::mapped(mapping)))
 }

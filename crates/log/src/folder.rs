@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A folder or file is trusted if it belongs to the user of this process or to root, and no other user can write to it.
-//! The members of a group are trusted too where that is configured: by `Config::mode`, by `Place::shared_with`, or by
+//! The members of a group are trusted too where that is configured: by `Config::mode`, by `LogPath::shared_with`, or by
 //! `TICKPATH_GROUP` in the environment. The checks use the opened descriptor and not the path, so that a rename between
 //! the check and the use changes nothing.
 
@@ -32,11 +32,11 @@ use crate::mapping::Access;
 const GROUP: &str = "TICKPATH_GROUP";
 
 /// Max symbolic links followed to one folder.
-const MOST_LINKS: usize = 8;
+const MAX_LINKS: usize = 8;
 
 /// Reason why a folder or a file is not used: another user has created it, or could change it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Distrust {
+pub enum UntrustedPath {
     /// The folder or file belongs to another user.
     #[error(
         "{} belongs to user {owner}, and this program runs as user {user} and trusts that user and root alone; remove it, or run as user {owner}",
@@ -52,7 +52,7 @@ pub enum Distrust {
     },
     /// Every user of the host can write to the folder or file.
     #[error("every user can write to {}; look at what it holds, then run chmod o-w on it or remove it", .path.display())]
-    Everybody {
+    WorldWritable {
         /// The folder or file.
         path: PathBuf,
     },
@@ -75,27 +75,27 @@ pub enum Distrust {
     },
     /// A pipe, a folder, a device or a socket.
     #[error("{} is no regular file; remove it", .path.display())]
-    Kind {
+    NotRegularFile {
         /// Path in the file's place.
         path: PathBuf,
     },
     /// A file with a second name, which may be any file of this user.
     #[error("{} is a hard link to a file that has another name too; remove it", .path.display())]
-    Names {
+    HardLink {
         /// The file.
         path: PathBuf,
     },
 }
 
-impl From<Distrust> for io::Error {
-    fn from(reason: Distrust) -> Self {
+impl From<UntrustedPath> for io::Error {
+    fn from(reason: UntrustedPath) -> Self {
         Self::new(io::ErrorKind::PermissionDenied, reason)
     }
 }
 
 /// Treatment of a symbolic link in the place of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Links {
+pub(crate) enum SymlinkPolicy {
     /// Never followed: any user may have created it.
     Refused,
     /// Followed if it belongs to a trusted user.
@@ -103,19 +103,19 @@ pub(crate) enum Links {
 }
 
 /// An opened folder.
-pub(crate) struct Folder {
+pub(crate) struct CheckedFolder {
     folder: File,
     path: PathBuf,
-    trusted: Trusted,
+    trusted: TrustedGroups,
 }
 
-impl Folder {
+impl CheckedFolder {
     /// Opens the folder at this path and checks it. The members of `group` are trusted, if it is given.
-    pub fn open(path: &Path, links: Links, group: Option<u32>) -> io::Result<Self> {
-        let trusted = Trusted { groups: [group, configured_group()?] };
+    pub fn open(path: &Path, links: SymlinkPolicy, group: Option<u32>) -> io::Result<Self> {
+        let trusted = TrustedGroups { groups: [group, configured_group()?] };
         // Without a trailing slash, which would follow a link.
         let mut path: PathBuf = path.components().collect();
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINKS {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let folder = File::from(openat(CWD, &path, flags, Mode::empty())?);
             let metadata = folder.metadata()?;
@@ -126,8 +126,8 @@ impl Folder {
             if !metadata.is_symlink() {
                 return Err(Errno::NOTDIR.into());
             }
-            if links == Links::Refused {
-                return Err(Distrust::Link { path }.into());
+            if links == SymlinkPolicy::Refused {
+                return Err(UntrustedPath::Link { path }.into());
             }
             trusted.check_owner(&path, &metadata)?;
             let target = readlinkat(&folder, "", Vec::<u8>::new())?;
@@ -141,7 +141,7 @@ impl Folder {
     fn public(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = File::from(openat(CWD, path, flags, Mode::empty())?);
-        Ok(Self { folder, path: path.to_owned(), trusted: Trusted { groups: [None; 2] } })
+        Ok(Self { folder, path: path.to_owned(), trusted: TrustedGroups { groups: [None; 2] } })
     }
 
     /// Opens an existing regular file, and checks it.
@@ -153,14 +153,14 @@ impl Folder {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let path = || self.path.join(name);
         let opened = openat(&self.folder, name, flags, Mode::empty()).map_err(|e| match e {
-            Errno::LOOP => io::Error::from(Distrust::Link { path: path() }),
-            Errno::NXIO => io::Error::from(Distrust::Kind { path: path() }),
+            Errno::LOOP => io::Error::from(UntrustedPath::Link { path: path() }),
+            Errno::NXIO => io::Error::from(UntrustedPath::NotRegularFile { path: path() }),
             e => e.into(),
         });
         let file = File::from(opened?);
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(Distrust::Kind { path: path() }.into());
+            return Err(UntrustedPath::NotRegularFile { path: path() }.into());
         }
         self.trusted.check(&path(), &metadata)?;
         Ok(file)
@@ -177,7 +177,7 @@ impl Folder {
     }
 
     /// Opens a lock file, or creates it with this mode.
-    pub fn open_or_make(&self, name: &str, mode: u32) -> io::Result<File> {
+    pub fn open_or_create(&self, name: &str, mode: u32) -> io::Result<File> {
         loop {
             match self.open_lock(name) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -204,7 +204,7 @@ impl Folder {
     }
 
     /// Returns the metadata of a name; for a link, of the link itself.
-    pub fn look(&self, name: &str) -> io::Result<Metadata> {
+    pub fn metadata(&self, name: &str) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.folder, name, flags, Mode::empty())?).metadata()
     }
@@ -228,47 +228,47 @@ impl Folder {
 
 /// Opens or creates a file that processes of this user share, in a folder where other users may create files, too.
 /// Rejects a file of another user, a link, and anything but a regular file; never blocks.
-pub fn own_file(path: &Path) -> io::Result<File> {
+pub fn open_own_file(path: &Path) -> io::Result<File> {
     let name = path.file_name().and_then(OsStr::to_str).ok_or(io::ErrorKind::InvalidFilename)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = Folder::public(folder)?.open_or_make(name, 0o600)?;
+    let file = CheckedFolder::public(folder)?.open_or_create(name, 0o600)?;
     if file.metadata()?.nlink() > 1 {
-        return Err(Distrust::Names { path: path.to_owned() }.into());
+        return Err(UntrustedPath::HardLink { path: path.to_owned() }.into());
     }
     Ok(file)
 }
 
 /// Rejects a folder that belongs to another user, or that other users can write to.
-pub fn own_folder(path: &Path) -> io::Result<()> {
-    Folder::open(path, Links::Checked, None).map(drop)
+pub fn check_own_folder(path: &Path) -> io::Result<()> {
+    CheckedFolder::open(path, SymlinkPolicy::Checked, None).map(drop)
 }
 
 /// Groups whose members are trusted, besides this process's user and root.
 #[derive(Clone, Copy)]
-struct Trusted {
+struct TrustedGroups {
     groups: [Option<u32>; 2],
 }
 
-impl Trusted {
-    fn check(self, path: &Path, metadata: &Metadata) -> Result<(), Distrust> {
+impl TrustedGroups {
+    fn check(self, path: &Path, metadata: &Metadata) -> Result<(), UntrustedPath> {
         self.check_owner(path, metadata)?;
         let (path, mode) = (path.to_owned(), metadata.mode());
         if mode & 0o002 != 0 {
-            return Err(Distrust::Everybody { path });
+            return Err(UntrustedPath::WorldWritable { path });
         }
         if mode & 0o020 != 0 && !self.has_group_of(metadata) {
-            return Err(Distrust::Group { path, group: metadata.gid() });
+            return Err(UntrustedPath::Group { path, group: metadata.gid() });
         }
         Ok(())
     }
 
     /// Checks the owner or the group: only a member of a group, or root, can give a file to it.
-    fn check_owner(self, path: &Path, metadata: &Metadata) -> Result<(), Distrust> {
+    fn check_owner(self, path: &Path, metadata: &Metadata) -> Result<(), UntrustedPath> {
         let (owner, user) = (metadata.uid(), geteuid().as_raw());
         if [0, user].contains(&owner) || self.has_group_of(metadata) {
             return Ok(());
         }
-        Err(Distrust::Owner { path: path.to_owned(), owner, user })
+        Err(UntrustedPath::Owner { path: path.to_owned(), owner, user })
     }
 
     fn has_group_of(self, metadata: &Metadata) -> bool {
@@ -279,7 +279,7 @@ impl Trusted {
 /// Returns the group that the environment names, if any.
 fn configured_group() -> io::Result<Option<u32>> {
     static FOUND: SetOnce<Result<Option<u32>, String>> = SetOnce::new();
-    let found = FOUND.get_or_make(|| match std::env::var_os(GROUP) {
+    let found = FOUND.get_or_init(|| match std::env::var_os(GROUP) {
         Some(name) => group(&name.to_string_lossy()).map(Some),
         None => Ok(None),
     });

@@ -2,17 +2,17 @@
 
 use tickpath_clock::relax;
 
-use crate::ReadError;
+use crate::LogReadError;
 use crate::append::frame_crc;
 use crate::layout::{
-    Commit, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES, LINES_ALONG,
-    SEGMENT_HEADER_BYTES, holding,
+    CommitWord, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES,
+    READ_AHEAD_LINES, SEGMENT_HEADER_BYTES, holding,
 };
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
 
 /// Polls of the next commit word by a spinning reader before it checks anything else.
-const LOOKS: usize = 12;
+const SPIN_POLLS: usize = 12;
 
 /// Kinds of damage at the position of a frame.
 pub(crate) const WRONG: &str = "the checksum is wrong";
@@ -20,7 +20,7 @@ pub(crate) const MISFIT: &str = "the commit word does not fit the sequence";
 pub(crate) const HOLE: &str = "nothing is there, but later frames are";
 
 /// Cursor over the frames of one segment.
-pub(crate) struct Follower {
+pub(crate) struct SegmentCursor {
     region: Region,
     frame: FrameShape,
     segment_bytes: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Follower {
     offset: usize,
     sequence: u64,
     /// Next commit word if the next frame has the last one's length and kind, and the bytes that it takes then.
-    expected: Commit,
+    expected: CommitWord,
     bytes: usize,
     /// Set if frames are pinned: lent in place instead of copied.
     lend: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Follower {
 
 /// Content at the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum CursorStep {
     /// A frame; the cursor is behind it now.
     Frame(FrameAt),
     /// No frame yet.
@@ -48,10 +48,10 @@ pub(crate) enum Step {
 }
 
 /// Content at the cursor, by its commit word alone.
-enum Here {
+enum FrameState {
     /// A frame, and the bytes that it takes.
-    Frame(Commit, usize),
-    Other(Step),
+    Frame(CommitWord, usize),
+    Other(CursorStep),
 }
 
 /// A frame that was read.
@@ -66,16 +66,16 @@ pub(crate) struct FrameAt {
 }
 
 /// Consecutive frames of one length and kind.
-pub(crate) struct Run {
+pub(crate) struct FrameRun {
     from: FrameAt,
     bytes: usize,
     pub count: usize,
 }
 
-impl Follower {
+impl SegmentCursor {
     /// Returns a cursor at the first frame of a segment.
     pub fn new(region: Region, frame: FrameShape, segment_bytes: usize, index: u64, base: u64, lend: bool) -> Self {
-        let (offset, expected) = (SEGMENT_HEADER_BYTES, Commit::new(0, FIRST_KIND, base));
+        let (offset, expected) = (SEGMENT_HEADER_BYTES, CommitWord::new(0, FIRST_KIND, base));
         Self { region, frame, segment_bytes, index, offset, sequence: base, expected, bytes: frame.bytes(0), lend }
     }
 
@@ -112,22 +112,22 @@ impl Follower {
     pub fn has_news(&self) -> Option<bool> {
         let is_full = self.offset >= self.segment_bytes;
         // Before the generation: a reader that finds a later lap's content here sees the later generation.
-        let commit = Commit(if is_full { 0 } else { self.region.word(self.offset).load(Ordering::Acquire) });
+        let commit = CommitWord(if is_full { 0 } else { self.region.word(self.offset).load(Ordering::Acquire) });
         if self.is_lapped() {
             return Some(true);
         }
-        let is_end = is_full || commit == Commit::new(0, KIND_END, self.sequence);
+        let is_end = is_full || commit == CommitWord::new(0, KIND_END, self.sequence);
         if is_end { None } else { Some(!self.is_nothing(commit)) }
     }
 
     /// Reads the frame at the cursor. Copies its payload into `buffer`, unless frames are lent.
-    pub fn step(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
-        match self.here()? {
-            Here::Frame(commit, bytes) => match self.take(commit, bytes, buffer) {
-                Some(at) => Ok(Step::Frame(at)),
+    pub fn step(&mut self, buffer: &mut Vec<u8>) -> Result<CursorStep, LogReadError> {
+        match self.frame_state()? {
+            FrameState::Frame(commit, bytes) => match self.read_frame(commit, bytes, buffer) {
+                Some(at) => Ok(CursorStep::Frame(at)),
                 None => self.lapped_or_damaged(WRONG),
             },
-            Here::Other(step) => Ok(step),
+            FrameState::Other(step) => Ok(step),
         }
     }
 
@@ -139,18 +139,18 @@ impl Follower {
             return None;
         }
         // Pairs with the release of the writer's commit.
-        let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+        let commit = CommitWord(self.region.word(self.offset).load(Ordering::Acquire));
         if commit.0 == 0 {
             return None;
         }
         let bytes = self.fits(commit)?;
-        self.take(commit, bytes, buffer)
+        self.read_frame(commit, bytes, buffer)
     }
 
     /// Steps over at most `most` lent frames that are like the last one. Only commit words are read, and each offset is
     /// known before the previous word arrives, so that the processor loads many lines at once.
     #[inline(always)]
-    pub fn run(&mut self, most: usize) -> Run {
+    pub fn read_run(&mut self, most: usize) -> FrameRun {
         let from = FrameAt {
             sequence: self.sequence,
             stamp: 0,
@@ -165,13 +165,13 @@ impl Follower {
             self.region.count_words(self.offset, self.bytes, self.expected.0, 1 << 32, self.segment_bytes, most);
         self.offset += count * self.bytes;
         self.sequence += count as u64;
-        self.expected = Commit(self.expected.0.wrapping_add((count as u64) << 32));
-        Run { from, bytes: self.bytes, count }
+        self.expected = CommitWord(self.expected.0.wrapping_add((count as u64) << 32));
+        FrameRun { from, bytes: self.bytes, count }
     }
 
     /// Returns a frame of a run.
     #[inline(always)]
-    pub fn of_run(&self, run: &Run, place: usize) -> FrameAt {
+    pub fn run_frame(&self, run: &FrameRun, place: usize) -> FrameAt {
         let offset = run.from.offset + place * run.bytes;
         let stamp = self.region.word(offset + 8 - FRAME_HEADER_BYTES).load(Ordering::Relaxed);
         FrameAt { sequence: run.from.sequence + place as u64, stamp, offset, ..run.from }
@@ -180,7 +180,7 @@ impl Follower {
     /// Reads the frame of this commit word, which was read at the cursor and fits; none if it was recycled or its
     /// checksum is wrong.
     #[inline(always)]
-    fn take(&mut self, commit: Commit, bytes: usize, buffer: &mut Vec<u8>) -> Option<FrameAt> {
+    fn read_frame(&mut self, commit: CommitWord, bytes: usize, buffer: &mut Vec<u8>) -> Option<FrameAt> {
         let length = commit.length();
         let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
         let at = self.offset + FRAME_HEADER_BYTES;
@@ -199,19 +199,19 @@ impl Follower {
         if self.frame.crc && !self.crc_is_good(commit, stamp, at, length, buffer) {
             return None;
         }
-        Some(self.pass_over(commit, stamp, bytes))
+        Some(self.move_past(commit, stamp, bytes))
     }
 
     /// Polls for the next frame about as long as a pause instruction takes, and sees it at once. Prefetches the lines
     /// behind the first, assuming the last frame's length, so that they arrive together.
     #[inline]
-    pub fn look_out(&self) {
+    pub fn spin_poll(&self) {
         if self.offset >= self.segment_bytes {
             return relax();
         }
-        let lines = self.bytes.div_ceil(LINE_BYTES).min(1 + LINES_ALONG);
-        for _ in 0..LOOKS {
-            (1..lines).for_each(|line| self.region.expect_read(self.offset + line * LINE_BYTES));
+        let lines = self.bytes.div_ceil(LINE_BYTES).min(1 + READ_AHEAD_LINES);
+        for _ in 0..SPIN_POLLS {
+            (1..lines).for_each(|line| self.region.prefetch_read(self.offset + line * LINE_BYTES));
             if self.region.word(self.offset).load(Ordering::Relaxed) != 0 {
                 return;
             }
@@ -220,7 +220,7 @@ impl Follower {
 
     /// Returns true if the cursor stands where the next frame will lie, and the frame is not there yet.
     #[inline(always)]
-    pub fn waits(&self) -> bool {
+    pub fn is_at_tail(&self) -> bool {
         self.offset < self.segment_bytes
             && self.region.word(self.offset).load(Ordering::Relaxed) == 0
             && !self.is_lapped()
@@ -228,24 +228,24 @@ impl Follower {
 
     /// Steps over the frame at the cursor without its payload, which may be recycled meanwhile.
     #[inline(always)]
-    pub fn pass(&mut self) -> Result<Step, ReadError> {
-        let (commit, bytes) = match self.here()? {
-            Here::Frame(commit, bytes) => (commit, bytes),
-            Here::Other(step) => return Ok(step),
+    pub fn skip_frame(&mut self) -> Result<CursorStep, LogReadError> {
+        let (commit, bytes) = match self.frame_state()? {
+            FrameState::Frame(commit, bytes) => (commit, bytes),
+            FrameState::Other(step) => return Ok(step),
         };
         let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
-        // As in `take`: the words read belong to the frame only if the segment still holds it.
+        // As in `read_frame`: the words read belong to the frame only if the segment still holds it.
         fence(Ordering::Acquire);
         if self.is_lapped() {
-            return Ok(Step::Lapped);
+            return Ok(CursorStep::Lapped);
         }
-        Ok(Step::Frame(self.pass_over(commit, stamp, bytes)))
+        Ok(CursorStep::Frame(self.move_past(commit, stamp, bytes)))
     }
 
     /// Returns the payload of a frame of this segment that a puller has passed, then claimed, and not finished yet.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub fn claimed(&self, at: FrameAt) -> Result<&[u8], ReadError> {
+    pub fn claimed(&self, at: FrameAt) -> Result<&[u8], LogReadError> {
         // SAFETY: the frame is committed, and pinned: the group's cursor stays at or before a claimed message, and the
         // writer recycles only what lies before the cursor. The caller has claimed the message, and drops the view
         // before it finishes it.
@@ -253,10 +253,10 @@ impl Follower {
         if self.frame.crc {
             let start = at.offset - FRAME_HEADER_BYTES;
             let stored = self.region.word(start + self.frame.crc_at(at.length)).load(Ordering::Relaxed);
-            let commit = Commit::new(at.length, at.kind, at.sequence);
+            let commit = CommitWord::new(at.length, at.kind, at.sequence);
             if stored != u64::from(frame_crc(commit, at.stamp, payload)) {
                 let (sequence, segment) = (at.sequence, self.index);
-                return Err(ReadError::SetAside { sequence, segment, offset: start, what: WRONG });
+                return Err(LogReadError::SetAside { sequence, segment, offset: start, what: WRONG });
             }
         }
         Ok(payload)
@@ -271,7 +271,7 @@ impl Follower {
     /// Returns true if the word at the cursor claims to be the next frame, as the torn last write of a writer that
     /// crashed with its host does.
     pub fn claims_next(&self) -> bool {
-        let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+        let commit = CommitWord(self.region.word(self.offset).load(Ordering::Acquire));
         let bytes = self.frame.bytes(commit.length());
         let claims = commit.is_of(self.sequence) && commit.kind() > KIND_OPEN && self.frame.crc;
         claims && self.offset + bytes <= self.segment_bytes
@@ -280,7 +280,7 @@ impl Follower {
     /// Searches for a whole frame with a later sequence number behind the cursor: its presence means that a frame was lost.
     pub fn has_later_frame(&self) -> bool {
         (self.offset..self.segment_bytes).step_by(self.frame.align).skip(1).any(|at| {
-            let commit = Commit(self.region.word(at).load(Ordering::Relaxed));
+            let commit = CommitWord(self.region.word(at).load(Ordering::Relaxed));
             let ahead = (commit.0 >> 32) as u32;
             let later = ahead.wrapping_sub(self.sequence as u32).wrapping_sub(1) < u32::MAX / 2;
             let fits = at + self.frame.bytes(commit.length()) <= self.segment_bytes;
@@ -297,21 +297,21 @@ impl Follower {
         // complete.
         fence(Ordering::Acquire);
         let has_word = self.offset < self.segment_bytes;
-        has_word && self.region.word(self.offset).load(Ordering::Acquire) == Commit::open(self.sequence).0
+        has_word && self.region.word(self.offset).load(Ordering::Acquire) == CommitWord::open(self.sequence).0
     }
 
     /// Returns the error for an empty cursor with frames behind it.
-    pub fn hole(&self) -> ReadError {
+    pub fn hole(&self) -> LogReadError {
         self.damage(HOLE)
     }
 
     /// Returns the error for damage at the cursor.
-    pub fn damage(&self, what: &'static str) -> ReadError {
-        ReadError::Damaged { sequence: self.sequence, segment: self.index, offset: self.offset, what }
+    pub fn damage(&self, what: &'static str) -> LogReadError {
+        LogReadError::Damaged { sequence: self.sequence, segment: self.index, offset: self.offset, what }
     }
 
     /// Returns true if the frame at this offset carries the right checksum.
-    fn is_whole(&self, at: usize, commit: Commit) -> bool {
+    fn is_whole(&self, at: usize, commit: CommitWord) -> bool {
         let mut payload = vec![0; commit.length()];
         self.region.copy_out(at + FRAME_HEADER_BYTES, &mut payload);
         let stamp = self.region.word(at + 8).load(Ordering::Relaxed);
@@ -319,7 +319,7 @@ impl Follower {
         stored == u64::from(frame_crc(commit, stamp, &payload))
     }
 
-    fn crc_is_good(&self, commit: Commit, stamp: u64, at: usize, length: usize, copied: &[u8]) -> bool {
+    fn crc_is_good(&self, commit: CommitWord, stamp: u64, at: usize, length: usize, copied: &[u8]) -> bool {
         let crc_at = self.offset + self.frame.crc_at(length);
         let stored = self.region.word(crc_at).load(Ordering::Relaxed);
         stored == u64::from(frame_crc(commit, stamp, self.payload(at, length, copied)))
@@ -340,27 +340,27 @@ impl Follower {
 
     /// Decodes the commit word at the cursor; checks it before its length is used.
     #[inline(always)]
-    fn here(&self) -> Result<Here, ReadError> {
+    fn frame_state(&self) -> Result<FrameState, LogReadError> {
         if self.offset >= self.segment_bytes {
-            return Ok(Here::Other(if self.is_lapped() { Step::Lapped } else { Step::End }));
+            return Ok(FrameState::Other(if self.is_lapped() { CursorStep::Lapped } else { CursorStep::End }));
         }
         // Pairs with the release of the writer's commit.
-        let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+        let commit = CommitWord(self.region.word(self.offset).load(Ordering::Acquire));
         if self.is_nothing(commit) {
-            return Ok(Here::Other(if self.is_lapped() { Step::Lapped } else { Step::Empty }));
+            return Ok(FrameState::Other(if self.is_lapped() { CursorStep::Lapped } else { CursorStep::Empty }));
         }
-        if commit == Commit::new(0, KIND_END, self.sequence) {
-            return Ok(Here::Other(if self.is_lapped() { Step::Lapped } else { Step::End }));
+        if commit == CommitWord::new(0, KIND_END, self.sequence) {
+            return Ok(FrameState::Other(if self.is_lapped() { CursorStep::Lapped } else { CursorStep::End }));
         }
         match self.fits(commit) {
-            Some(bytes) => Ok(Here::Frame(commit, bytes)),
-            None => self.lapped_or_damaged(MISFIT).map(Here::Other),
+            Some(bytes) => Ok(FrameState::Frame(commit, bytes)),
+            None => self.lapped_or_damaged(MISFIT).map(FrameState::Other),
         }
     }
 
     /// Returns the size in bytes of the frame of this commit word, if the word fits the next frame.
     #[inline(always)]
-    fn fits(&self, commit: Commit) -> Option<usize> {
+    fn fits(&self, commit: CommitWord) -> Option<usize> {
         let bytes = self.frame.bytes(commit.length());
         let fits =
             commit.is_of(self.sequence) && self.offset + bytes <= self.segment_bytes && commit.kind() > KIND_OPEN;
@@ -369,13 +369,13 @@ impl Follower {
 
     /// Returns true if this word, read at the cursor, means that no frame is there yet.
     #[inline(always)]
-    fn is_nothing(&self, commit: Commit) -> bool {
-        commit.0 == 0 || commit == Commit::open(self.sequence)
+    fn is_nothing(&self, commit: CommitWord) -> bool {
+        commit.0 == 0 || commit == CommitWord::open(self.sequence)
     }
 
     /// Moves the cursor behind the frame at it.
     #[inline(always)]
-    fn pass_over(&mut self, commit: Commit, stamp: u64, bytes: usize) -> FrameAt {
+    fn move_past(&mut self, commit: CommitWord, stamp: u64, bytes: usize) -> FrameAt {
         let offset = self.offset + FRAME_HEADER_BYTES;
         let at = FrameAt { sequence: self.sequence, stamp, kind: commit.kind(), length: commit.length(), offset };
         self.offset += bytes;
@@ -385,10 +385,10 @@ impl Follower {
     }
 
     #[cold]
-    fn lapped_or_damaged(&self, what: &'static str) -> Result<Step, ReadError> {
+    fn lapped_or_damaged(&self, what: &'static str) -> Result<CursorStep, LogReadError> {
         fence(Ordering::Acquire);
         if self.is_lapped() {
-            return Ok(Step::Lapped);
+            return Ok(CursorStep::Lapped);
         }
         Err(self.damage(what))
     }

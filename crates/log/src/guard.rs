@@ -23,16 +23,16 @@ use tickpath_clock::SetOnce;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Max ranges that one process can guard: each log takes two.
-const MOST: usize = 4096;
+const MAX_RANGES: usize = 4096;
 
 /// Low two bits of a range's state; above them, the number of times it was taken.
 const STATE: u64 = 3;
 const FREE: u64 = 0;
 const CHANGING: u64 = 1;
 const LIVE: u64 = 2;
-const CUT: u64 = 3;
+const TRUNCATED: u64 = 3;
 
-static RANGES: [Range; MOST] = [const { Range::new() }; MOST];
+static RANGES: [GuardedRange; MAX_RANGES] = [const { GuardedRange::new() }; MAX_RANGES];
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS: SetOnce<libc::sigaction> = SetOnce::new();
 
@@ -44,7 +44,7 @@ pub fn faults() -> u64 {
 
 /// Trust in other processes that have a file open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Others {
+pub(crate) enum ProcessTrust {
     /// Trusted programs of this system.
     Trusted,
     /// Untrusted processes: mappings are guarded, and no payload in them is lent.
@@ -52,53 +52,53 @@ pub(crate) enum Others {
 }
 
 /// A range of memory that is guarded until this is dropped.
-pub(crate) struct Guard {
-    range: &'static Range,
+pub(crate) struct TruncationGuard {
+    range: &'static GuardedRange,
 }
 
-struct Range {
+struct GuardedRange {
     state: AtomicU64,
     base: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Guard {
+impl TruncationGuard {
     /// Guards a whole mapping. It must be dropped before the mapping is.
     pub fn new(base: NonNull<u8>, bytes: usize) -> io::Result<Self> {
         install()?;
-        let range = RANGES.iter().find(|range| range.take());
+        let range = RANGES.iter().find(|range| range.try_claim());
         let range =
-            range.ok_or_else(|| io::Error::other(format!("{MOST} mappings are guarded already; close a log")))?;
+            range.ok_or_else(|| io::Error::other(format!("{MAX_RANGES} mappings are guarded already; close a log")))?;
         range.base.store(base.as_ptr() as u64, Ordering::Relaxed);
         range.bytes.store(bytes as u64, Ordering::Relaxed);
-        range.turn(LIVE);
+        range.set_state(LIVE);
         Ok(Self { range })
     }
 
     /// Returns true if the file was truncated under the range.
-    pub fn is_cut(&self) -> bool {
-        self.range.state.load(Ordering::Acquire) & STATE == CUT
+    pub fn is_truncated(&self) -> bool {
+        self.range.state.load(Ordering::Acquire) & STATE == TRUNCATED
     }
 
     /// Records that the file was truncated, before any access to the missing pages.
-    pub fn cut(&self) {
-        self.range.turn(CUT);
+    pub fn mark_truncated(&self) {
+        self.range.set_state(TRUNCATED);
     }
 }
 
-impl Drop for Guard {
+impl Drop for TruncationGuard {
     fn drop(&mut self) {
-        self.range.turn(FREE);
+        self.range.set_state(FREE);
     }
 }
 
-impl Range {
+impl GuardedRange {
     const fn new() -> Self {
         Self { state: AtomicU64::new(FREE), base: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
     /// Takes a free range; returns false if it is not free.
-    fn take(&self) -> bool {
+    fn try_claim(&self) -> bool {
         let found = self.state.load(Ordering::Relaxed);
         let taken = (found | STATE) + 1 + CHANGING;
         let is_ours = found & STATE == FREE
@@ -109,7 +109,7 @@ impl Range {
     }
 
     /// Changes the state of a range that the caller has.
-    fn turn(&self, to: u64) {
+    fn set_state(&self, to: u64) {
         // Pairs with the acquire of the handler: it sees base and length.
         let _ = self.state.fetch_update(Ordering::Release, Ordering::Relaxed, |state| Some(state & !STATE | to));
     }
@@ -129,7 +129,7 @@ impl Range {
     }
 
     /// Maps zeros over the range. Returns false if the kernel refuses.
-    fn replace(&self, base: u64, bytes: u64) -> bool {
+    fn map_zeros(&self, base: u64, bytes: u64) -> bool {
         // SAFETY: the range is a mapping of this process, kept alive by the thread that has just touched it; other
         // reads of it race by design, and zeros are as good as any bytes that an untrusted process may write there.
         let mapped = unsafe {
@@ -145,7 +145,7 @@ impl Range {
         if mapped == libc::MAP_FAILED {
             return false;
         }
-        self.turn(CUT);
+        self.set_state(TRUNCATED);
         FAULTS.fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -166,7 +166,7 @@ fn install() -> io::Result<()> {
     // Read first and set then: at the first fault, the previous handler must be known.
     let previous = set_handler(None)?;
     if previous.sa_sigaction != ours.sa_sigaction {
-        PREVIOUS.get_or_make(|| previous);
+        PREVIOUS.get_or_init(|| previous);
     }
     set_handler(Some(&ours))?;
     IS_INSTALLED.store(true, Ordering::Release);
@@ -190,7 +190,8 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut 
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel passes a valid struct to a handler with SA_SIGINFO. The address counts only for a fault.
     let (is_fault, address) = unsafe { ((*info).si_code > 0, (*info).si_addr() as u64) };
-    let replace = |range: &Range| range.covers(address).is_some_and(|(base, bytes)| range.replace(base, bytes));
+    let replace =
+        |range: &GuardedRange| range.covers(address).is_some_and(|(base, bytes)| range.map_zeros(base, bytes));
     if !(is_fault && RANGES.iter().any(replace)) {
         // Not in a guarded range: the instruction is retried, and faults again under the previous handler.
         if let Some(previous) = PREVIOUS.get() {

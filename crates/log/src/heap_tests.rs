@@ -4,11 +4,11 @@ use std::hint::spin_loop;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use crate::append::{AppendError, Appender, Blocked, Parts};
-use crate::control::{CONTROL_BYTES, Control};
-use crate::follow::{Follower, FrameAt, Step};
+use crate::append::{AppendError, Appender, AppenderParts, BlockedReason};
+use crate::control::{CONTROL_BYTES, ControlFile};
+use crate::follow::{CursorStep, FrameAt, SegmentCursor};
 use crate::layout::{BASE_SEQUENCE, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
-use crate::reader::lent::Lent;
+use crate::reader::lent::LentFrame;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
@@ -58,20 +58,20 @@ fn what_is_lent_outlives_its_reader() {
     let mut follower = enter(&regions, 0).expect("it was just opened");
     follower.set_lending(true);
     let (lend, lent) = channel();
-    let mut kept: Vec<Lent> = Vec::new();
+    let mut kept: Vec<LentFrame> = Vec::new();
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut buffer = Vec::new();
             while follower.sequence() < LENT {
                 match follower.step(&mut buffer).expect("nothing is damaged") {
-                    Step::Frame(at) => {
+                    CursorStep::Frame(at) => {
                         // SAFETY: just found in this segment, and no segment of a ring that is not full is recycled.
-                        let frame = unsafe { Lent::in_place(follower.region().clone(), at) };
+                        let frame = unsafe { LentFrame::in_place(follower.region().clone(), at) };
                         lend.send(frame).expect("somebody listens");
                     }
-                    Step::Empty => spin_loop(),
+                    CursorStep::Empty => spin_loop(),
                     // The very next segment: a later one may be present by the time of the check.
-                    Step::End | Step::Lapped => match enter(&regions, follower.index() + 1) {
+                    CursorStep::End | CursorStep::Lapped => match enter(&regions, follower.index() + 1) {
                         Some(next) => {
                             follower = next;
                             follower.set_lending(true);
@@ -136,8 +136,8 @@ fn a_stranger_rewrites_what_is_read() {
         });
         let mut buffer = Vec::new();
         while !stranger.is_finished() {
-            let mut follower = Follower::new(region.clone(), FRAME, SEGMENT_BYTES, 0, 0, false);
-            while let Ok(Step::Frame(at)) = follower.step(&mut buffer) {
+            let mut follower = SegmentCursor::new(region.clone(), FRAME, SEGMENT_BYTES, 0, 0, false);
+            while let Ok(CursorStep::Frame(at)) = follower.step(&mut buffer) {
                 assert_eq!(follower.payload(at.offset, at.length, &buffer).len(), at.length);
                 assert!(follower.offset() <= SEGMENT_BYTES);
             }
@@ -147,20 +147,20 @@ fn a_stranger_rewrites_what_is_read() {
 }
 
 /// Reads to the last message; publishes each cursor before it moves. Returns the number of lost messages.
-fn follow(mut follower: Follower, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
+fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
     let (mut buffer, mut received, mut missed) = (Vec::new(), 0, 0);
     let lends = follower.lends();
     while follower.sequence() < MESSAGES {
         let expected = follower.sequence();
         publish(expected);
         match follower.step(&mut buffer).expect("nothing is damaged") {
-            Step::Frame(FrameAt { sequence, stamp, kind, length, offset }) => {
+            CursorStep::Frame(FrameAt { sequence, stamp, kind, length, offset }) => {
                 assert_eq!((sequence, stamp, kind), (expected, expected * 3, 16));
                 assert_eq!(follower.payload(offset, length, &buffer), message(sequence));
                 received += 1;
             }
-            Step::Empty => spin_loop(),
-            Step::End | Step::Lapped => match following(regions, &follower) {
+            CursorStep::Empty => spin_loop(),
+            CursorStep::End | CursorStep::Lapped => match following(regions, &follower) {
                 Some(mut next) => {
                     next.set_lending(lends);
                     missed += next.sequence() - expected;
@@ -175,7 +175,7 @@ fn follow(mut follower: Follower, regions: &[Region], mut publish: impl FnMut(u6
 }
 
 /// Returns a cursor at the next segment present.
-fn following(regions: &[Region], follower: &Follower) -> Option<Follower> {
+fn following(regions: &[Region], follower: &SegmentCursor) -> Option<SegmentCursor> {
     let indices = regions.iter().filter_map(|region| {
         let generation = region.word(GENERATION).load(Ordering::Acquire);
         (generation.is_multiple_of(2) && generation > holding(follower.index())).then(|| generation / 2 - 1)
@@ -183,7 +183,7 @@ fn following(regions: &[Region], follower: &Follower) -> Option<Follower> {
     indices.min().and_then(|index| enter(regions, index))
 }
 
-fn enter(regions: &[Region], index: u64) -> Option<Follower> {
+fn enter(regions: &[Region], index: u64) -> Option<SegmentCursor> {
     let region = &regions[(index % regions.len() as u64) as usize];
     let held = || region.word(GENERATION).load(Ordering::Acquire) == holding(index);
     if !held() {
@@ -191,13 +191,13 @@ fn enter(regions: &[Region], index: u64) -> Option<Follower> {
     }
     let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
     fence(Ordering::Acquire);
-    held().then(|| Follower::new(region.clone(), FRAME, SEGMENT_BYTES, index, base, false))
+    held().then(|| SegmentCursor::new(region.clone(), FRAME, SEGMENT_BYTES, index, base, false))
 }
 
-fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, Control) {
+fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, ControlFile) {
     let regions: Vec<_> = (0..segments).map(|_| Region::heap(SEGMENT_BYTES)).collect();
-    let control = Control::new(Region::heap(CONTROL_BYTES));
-    let parts = Parts {
+    let control = ControlFile::new(Region::heap(CONTROL_BYTES));
+    let parts = AppenderParts {
         segments: Segments::Ring(regions.clone()),
         control: control.clone(),
         frame: FRAME,
@@ -223,18 +223,18 @@ fn frames_alike_are_run_over() {
             while follower.sequence() < MESSAGES {
                 let first = follower.sequence();
                 control.cursor(0).store(first, Ordering::Release);
-                let run = follower.run(4);
+                let run = follower.read_run(4);
                 for place in 0..run.count {
-                    let at = follower.of_run(&run, place);
+                    let at = follower.run_frame(&run, place);
                     let sequence = first + place as u64;
                     assert_eq!((at.sequence, at.stamp, at.kind), (sequence, sequence * 3, 16));
                     assert_eq!(follower.payload(at.offset, at.length, &buffer), payload(sequence));
                 }
                 assert_eq!(follower.sequence(), first + run.count as u64);
                 match follower.step(&mut buffer).expect("nothing is damaged") {
-                    Step::Frame(at) => assert_eq!(at.stamp, at.sequence * 3),
-                    Step::Empty => spin_loop(),
-                    Step::End | Step::Lapped => match following(&regions, &follower) {
+                    CursorStep::Frame(at) => assert_eq!(at.stamp, at.sequence * 3),
+                    CursorStep::Empty => spin_loop(),
+                    CursorStep::End | CursorStep::Lapped => match following(&regions, &follower) {
                         Some(next) => {
                             assert_eq!(next.sequence(), follower.sequence());
                             follower = next;
@@ -275,19 +275,19 @@ fn batches_are_there_at_once() {
         loop {
             let is_over = writer.is_finished();
             match follower.step(&mut buffer).expect("nothing is damaged") {
-                Step::Frame(at) => {
+                CursorStep::Frame(at) => {
                     let payload = follower.payload(at.offset, at.length, &buffer);
                     assert!(behind == 0 || usize::from(payload[0]) + 1 == behind, "not the next of its batch");
                     behind = payload[0].into();
                 }
-                Step::Empty => {
+                CursorStep::Empty => {
                     assert_eq!(behind, 0, "a part of a batch");
                     if is_over {
                         break;
                     }
                     spin_loop();
                 }
-                Step::End | Step::Lapped => {
+                CursorStep::End | CursorStep::Lapped => {
                     if let Some(next) = following(&regions, &follower) {
                         (follower, behind) = (next, 0);
                     }
@@ -301,8 +301,8 @@ fn batches_are_there_at_once() {
 fn append(appender: &mut Appender, sequence: u64) -> bool {
     match appender.append(sequence * 3, 16, &message(sequence)) {
         Ok(()) => true,
-        Err(AppendError::Blocked(Blocked::By(_) | Blocked::ByGroup)) => false,
-        Err(AppendError::Blocked(Blocked::Io(e))) => panic!("{e}"),
+        Err(AppendError::Blocked(BlockedReason::ByReader(_) | BlockedReason::ByGroup)) => false,
+        Err(AppendError::Blocked(BlockedReason::Io(e))) => panic!("{e}"),
         Err(AppendError::TooLarge(bytes)) => panic!("{bytes} bytes are too many"),
     }
 }

@@ -33,7 +33,7 @@ pub const FRAME_HEADER_BYTES: usize = 16;
 pub(crate) const LINE_BYTES: usize = 64;
 
 /// Cache lines behind a frame's first that a spinning reader prefetches, so that all arrive together.
-pub(crate) const LINES_ALONG: usize = 4;
+pub(crate) const READ_AHEAD_LINES: usize = 4;
 
 /// Max payload length that a commit word can express, in bytes.
 pub const MAX_PAYLOAD_BYTES: usize = (1 << 24) - 1;
@@ -61,7 +61,7 @@ pub(crate) const KIND_OPEN: u8 = 2;
 /// Content of a log's first page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Header {
+pub(crate) struct LogHeader {
     pub magic: [u8; 8],
     pub version: u32,
     pub policy: u32,
@@ -72,7 +72,7 @@ pub(crate) struct Header {
     /// 1 if every frame carries a CRC32C.
     pub crc: u32,
     pub calibration: Calibration,
-    pub owner: Owner,
+    pub owner: LogOwner,
     /// Sequence number of the first message that the log was created for.
     pub first_sequence: u64,
     /// 1 if the log names a mandatory reader.
@@ -85,7 +85,7 @@ pub(crate) struct Header {
 /// compared here; all zeros mean no owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Owner {
+pub struct LogOwner {
     /// Id of the journal that the log belongs to.
     pub journal: u64,
     /// Incarnation of that journal's program that created the log.
@@ -94,18 +94,18 @@ pub struct Owner {
     pub base: u64,
 }
 
-impl Header {
+impl LogHeader {
     /// Returns the checksum that these bytes should carry.
     pub fn sum(&self) -> u32 {
-        crc32c::crc32c(&self.as_bytes()[..core::mem::offset_of!(Header, checksum)])
+        crc32c::crc32c(&self.as_bytes()[..core::mem::offset_of!(LogHeader, checksum)])
     }
 }
 
 /// Commit word: makes a frame visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Commit(pub u64);
+pub(crate) struct CommitWord(pub u64);
 
-impl Commit {
+impl CommitWord {
     #[inline(always)]
     pub fn new(length: usize, kind: u8, sequence: u64) -> Self {
         Self(length as u64 | u64::from(kind) << 24 | sequence << 32)
@@ -155,8 +155,8 @@ pub(crate) fn holding(index: u64) -> u64 {
 /// it holds none, or an index that cannot lie there.
 pub(crate) fn index_held(generation: u64, place: u64, ring: Option<u64>) -> Option<u64> {
     /// Max index: only damage exceeds it.
-    const MOST: u64 = 1 << 62;
-    let index = (generation / 2).checked_sub(1).filter(|index| generation.is_multiple_of(2) && *index < MOST)?;
+    const MAX_INDEX: u64 = 1 << 62;
+    let index = (generation / 2).checked_sub(1).filter(|index| generation.is_multiple_of(2) && *index < MAX_INDEX)?;
     let lies_at = ring.map_or(index, |ring| index % ring);
     (lies_at == place).then_some(index)
 }
@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_commit_word_holds_its_parts() {
-        let commit = Commit::new(1024, 48, 0x1_2345_6789);
+        let commit = CommitWord::new(1024, 48, 0x1_2345_6789);
         assert_eq!((commit.length(), commit.kind()), (1024, 48));
         assert!(commit.is_of(0x1_2345_6789) && commit.is_of(0x2345_6789) && !commit.is_of(7));
-        assert_ne!(Commit::new(0, KIND_END, 0).0, 0);
-        assert_eq!(Commit::new(MAX_PAYLOAD_BYTES, 255, 0).length(), MAX_PAYLOAD_BYTES);
+        assert_ne!(CommitWord::new(0, KIND_END, 0).0, 0);
+        assert_eq!(CommitWord::new(MAX_PAYLOAD_BYTES, 255, 0).length(), MAX_PAYLOAD_BYTES);
     }
 
     #[test]

@@ -9,10 +9,10 @@
 //!
 //! * [`Writer`] publishes stamped frames; a log has exactly one, and a kernel lock shows when its process has died.
 //! * [`Reader`] starts at the next message, at the oldest or at a sequence number, and counts lost messages exactly.
-//! * [`Policy`] is the behaviour of a full log: `overwrite`, `fail` or `keep`.
+//! * [`OverflowPolicy`] is the behaviour of a full log: `overwrite`, `fail` or `keep`.
 //! * [`Reader::lend`] lends messages of a `keep` log without a copy; their bytes stay in place while they are held.
-//! * [`Place`] is the location of a log: `shm://name` or `file:///path`.
-//! * [`Writer::open_queue`] makes the log a queue, whose messages [`Puller`]s share: each message goes to one puller.
+//! * [`LogPath`] is the location of a log: `shm://name` or `file:///path`.
+//! * [`Writer::open_queue`] makes the log a queue, whose messages [`QueuePuller`]s share: each message goes to one puller.
 //!
 //! `docs/log-format.md` draws the bytes. Memory ordering of the writer is in `append.rs`, the fences of readers that
 //! pair with it in `follow.rs`, and the claim of a queue's message in `claim.rs`; those three modules hold the whole
@@ -41,7 +41,7 @@ mod claim;
 mod control;
 mod error;
 mod follow;
-mod laned;
+mod lane_stream;
 mod lanes;
 mod layout;
 mod progress;
@@ -59,23 +59,23 @@ mod config;
 #[cfg(not(loom))]
 mod counters;
 #[cfg(not(loom))]
-mod cut;
-#[cfg(not(loom))]
 mod files;
 #[cfg(not(loom))]
 mod folder;
 #[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
-mod line;
+mod lane_memory;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]
 mod log_file;
 #[cfg(not(loom))]
+mod log_path;
+#[cfg(not(loom))]
 mod mapping;
 #[cfg(not(loom))]
-mod place;
+mod process;
 #[cfg(not(loom))]
 mod puller;
 #[cfg(not(loom))]
@@ -85,52 +85,52 @@ mod reader;
 #[cfg(not(loom))]
 mod recover;
 #[cfg(not(loom))]
-mod rehearsal;
-#[cfg(not(loom))]
 mod retire;
 #[cfg(not(loom))]
-mod sealed;
+mod shared_words;
 #[cfg(not(loom))]
 mod syncer;
 #[cfg(not(loom))]
+mod truncation;
+#[cfg(not(loom))]
 mod wake;
 #[cfg(not(loom))]
-mod who;
+mod warm_up;
 #[cfg(not(loom))]
 mod writer;
 
-pub use claim::{Delivery, MAX_PULLERS};
+pub use claim::{MAX_PULLERS, QueueDelivery};
 pub use control::{MAX_READERS, ReaderInfo};
-pub use error::{BatchError, PublishError, ReadError};
-pub use laned::Laned;
-pub use lanes::{LaneError, Lanes};
+pub use error::{LogBatchError, LogPublishError, LogReadError};
+pub use lane_stream::LaneStream;
+pub use lanes::{LaneError, LanePair};
 pub use layout::{
-    FIRST_KIND, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, Owner, SEGMENT_HEADER_BYTES,
+    FIRST_KIND, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, LogOwner, MAX_PAYLOAD_BYTES, SEGMENT_HEADER_BYTES,
 };
 #[cfg(not(loom))]
-pub use tickpath_clock::Birthplace;
+pub use tickpath_clock::ForkGeneration;
 
-pub use progress::Tail;
+pub use progress::LogTail;
 
 #[cfg(not(loom))]
 pub use {
-    config::{Config, ParsePolicyError, Policy},
+    config::{Config, OverflowPolicy, ParseOverflowPolicyError},
     counters::{Counters, CountersReader},
-    error::OpenError,
+    error::LogOpenError,
     files::{mandatory_reader, owner, writer},
-    folder::{Distrust, own_file, own_folder},
+    folder::{UntrustedPath, check_own_folder, open_own_file},
     guard::faults,
-    line::SharedWords,
     log_file::LogFile,
-    place::{Place, PlaceError},
-    puller::{Pulled, Puller},
-    queue::waiting,
-    reader::lent::{Lent, NextLent},
-    reader::{Message, Next, Reader, Registration, Start, sleep_until_any},
-    recover::Cut,
-    rehearsal::Rehearsal,
-    retire::{evict, retire},
+    log_path::{LogPath, LogPathError},
+    process::ProcessId,
+    puller::{ClaimedMessage, QueuePuller},
+    queue::queue_backlog,
+    reader::lent::{LentFrame, NextLent},
+    reader::{LogMessage, Next, Reader, ReaderStart, Registration, sleep_until_any},
+    recover::DroppedData,
+    retire::{force_remove, remove_stale},
+    shared_words::SharedWords,
     syncer::Syncer,
-    who::Process,
+    warm_up::WarmUpLog,
     writer::Writer,
 };

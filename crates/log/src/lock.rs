@@ -31,19 +31,19 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use tickpath_clock::Birthplace;
+use tickpath_clock::ForkGeneration;
 
-use crate::Place;
-use crate::folder::Folder;
-use crate::who::Who;
+use crate::LogPath;
+use crate::folder::CheckedFolder;
+use crate::process::ProcessIdentity;
 
 /// Device and inode of a file.
 pub(crate) type FileId = (u64, u64);
 
 /// Table of the locks that this copy of the library holds in one process.
-struct Table {
-    who: Who,
-    born: Birthplace,
+struct LockTable {
+    identity: ProcessIdentity,
+    fork_generation: ForkGeneration,
     files: Mutex<HashMap<FileId, LockFile>>,
 }
 
@@ -55,7 +55,7 @@ struct LockFile {
 
 /// Lock on one byte of a lock file, held until dropped.
 pub(crate) struct ByteLock {
-    table: &'static Table,
+    table: &'static LockTable,
     id: FileId,
     byte: u32,
 }
@@ -63,25 +63,25 @@ pub(crate) struct ByteLock {
 /// Result of an attempt to lock.
 #[derive(Debug)]
 pub(crate) enum TryLock {
-    Ours(ByteLock),
+    Acquired(ByteLock),
     /// Held by another copy or thread of this process, or by another process; 0 if its id is unknown.
-    Taken(u32),
+    HeldBy(u32),
 }
 
 /// Locks one byte of a file in a log's folder. Creates a missing file with this mode.
-pub(crate) fn try_lock(place: &Place, file: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
-    Table::here().try_lock(place, file, byte, mode)
+pub(crate) fn try_lock(place: &LogPath, file: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
+    LockTable::here().try_lock(place, file, byte, mode)
 }
 
 /// Returns the process that holds a byte of the file, if one does.
-pub(crate) fn holder(place: &Place, file: &str, byte: u32) -> io::Result<Option<u32>> {
-    Table::here().holder(place, file, byte)
+pub(crate) fn holder(place: &LogPath, file: &str, byte: u32) -> io::Result<Option<u32>> {
+    LockTable::here().holder(place, file, byte)
 }
 
-impl Table {
+impl LockTable {
     /// Returns the table of this process.
     fn here() -> &'static Self {
-        static HERE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
+        static HERE: AtomicPtr<LockTable> = AtomicPtr::new(null_mut());
         loop {
             let found = HERE.load(Ordering::Acquire);
             // SAFETY: null, or leaked below and never freed. Pairs with the release there.
@@ -98,40 +98,44 @@ impl Table {
     }
 
     fn new() -> Self {
-        Self { who: Who::here(), born: Birthplace::here(), files: Mutex::default() }
+        Self {
+            identity: ProcessIdentity::current(),
+            fork_generation: ForkGeneration::current(),
+            files: Mutex::default(),
+        }
     }
 
     /// Returns false in a fork, also one made without the C library's knowledge.
     fn is_here(&self) -> bool {
-        !self.born.is_elsewhere() && self.who.pid == std::process::id()
+        !self.fork_generation.is_forked() && self.identity.pid == std::process::id()
     }
 
-    fn try_lock(&'static self, place: &Place, name: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
+    fn try_lock(&'static self, place: &LogPath, name: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
         loop {
             let folder = place.open_folder()?;
-            let open = || folder.open_or_make(name, mode);
+            let open = || folder.open_or_create(name, mode);
             let tried = self.with_file(&folder, name, open, |id, file| {
-                Ok(match file.try_lock(byte, self.who)? {
-                    None => TryLock::Ours(ByteLock { table: self, id, byte }),
-                    Some(pid) => TryLock::Taken(pid),
+                Ok(match file.try_lock(byte, self.identity)? {
+                    None => TryLock::Acquired(ByteLock { table: self, id, byte }),
+                    Some(pid) => TryLock::HeldBy(pid),
                 })
             })?;
             match &tried {
                 // The file was removed between open and lock: the lock excludes no process.
-                TryLock::Ours(lock) if file_at(place, name).ok() != Some(lock.id) => continue,
+                TryLock::Acquired(lock) if file_at(place, name).ok() != Some(lock.id) => continue,
                 _ => return Ok(tried),
             }
         }
     }
 
-    fn holder(&self, place: &Place, name: &str, byte: u32) -> io::Result<Option<u32>> {
+    fn holder(&self, place: &LogPath, name: &str, byte: u32) -> io::Result<Option<u32>> {
         let ask = |_: FileId, file: &mut LockFile| -> io::Result<Option<u32>> {
             if file.bytes.contains(&byte) {
-                return Ok(Some(self.who.pid));
+                return Ok(Some(self.identity.pid));
             }
-            match file.recorded(byte)? {
+            match file.record_holder(byte)? {
                 Some(pid) => Ok(Some(pid)),
-                None => Ok(file.marked(byte, self.who)?.map(|who| who.pid)),
+                None => Ok(file.mark_holder(byte, self.identity)?.map(|who| who.pid)),
             }
         };
         let asked =
@@ -145,13 +149,13 @@ impl Table {
     /// Runs `work` on this table's only descriptor of the file; closes it only if the table holds no byte of it.
     fn with_file<T>(
         &self,
-        folder: &Folder,
+        folder: &CheckedFolder,
         name: &str,
         open: impl FnOnce() -> io::Result<File>,
         work: impl FnOnce(FileId, &mut LockFile) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut files = self.files();
-        let known = folder.look(name).ok().map(|there| file_id(&there)).filter(|id| files.contains_key(id));
+        let known = folder.metadata(name).ok().map(|there| file_id(&there)).filter(|id| files.contains_key(id));
         let id = match known {
             Some(id) => id,
             None => {
@@ -176,15 +180,15 @@ impl Table {
 
 impl LockFile {
     /// Takes a byte; returns the process that holds it, if one does.
-    fn try_lock(&mut self, byte: u32, us: Who) -> io::Result<Option<u32>> {
+    fn try_lock(&mut self, byte: u32, us: ProcessIdentity) -> io::Result<Option<u32>> {
         if self.bytes.contains(&byte) {
             return Ok(Some(us.pid));
         }
         if !self.lock(libc::F_SETLK, byte.into())? {
             // 0: the lock was released just now.
-            return Ok(Some(self.recorded(byte)?.unwrap_or(0)));
+            return Ok(Some(self.record_holder(byte)?.unwrap_or(0)));
         }
-        match self.mark(byte, us) {
+        match self.place_mark(byte, us) {
             Ok(true) => {}
             // Another copy of this library in this process: the record lock obtained is the process's, so it stays.
             Ok(false) => return Ok(Some(us.pid)),
@@ -194,7 +198,7 @@ impl LockFile {
             }
         }
         // Marked and checked under the record lock, so that its next owner never finds a mark of this attempt.
-        match self.marked(byte, us) {
+        match self.mark_holder(byte, us) {
             Ok(None) => {
                 self.bytes.push(byte);
                 Ok(None)
@@ -208,18 +212,18 @@ impl LockFile {
 
     /// Marks a byte. Returns false if another copy of this library in this process has marked it; an untrusted user's
     /// read lock there prevents the mark, and nothing else.
-    fn mark(&self, byte: u32, us: Who) -> io::Result<bool> {
-        if self.lock(libc::F_OFD_SETLK, mark(byte, us))? {
+    fn place_mark(&self, byte: u32, us: ProcessIdentity) -> io::Result<bool> {
+        if self.lock(libc::F_OFD_SETLK, mark_offset(byte, us))? {
             return Ok(true);
         }
-        let mut request = range(libc::F_RDLCK, mark(byte, us), 1);
-        control(&self.file, libc::F_OFD_GETLK, &mut request)?;
+        let mut request = lock_request(libc::F_RDLCK, mark_offset(byte, us), 1);
+        fcntl_lock(&self.file, libc::F_OFD_GETLK, &mut request)?;
         Ok(i32::from(request.l_type) == libc::F_UNLCK)
     }
 
     /// Locks one byte. Returns false if another process, or another open file for marks, holds it.
     fn lock(&self, command: i32, start: i64) -> io::Result<bool> {
-        match control(&self.file, command, &mut range(libc::F_WRLCK, start, 1)) {
+        match fcntl_lock(&self.file, command, &mut lock_request(libc::F_WRLCK, start, 1)) {
             Ok(()) => Ok(true),
             Err(e) => match e.raw_os_error() {
                 Some(libc::EAGAIN | libc::EACCES) => Ok(false),
@@ -233,29 +237,29 @@ impl LockFile {
     }
 
     /// Releases both locks of a byte, the mark first, so that the record lock's next owner never finds this process's mark.
-    fn unlock(&self, byte: u32, us: Who) {
-        for (command, start) in [(libc::F_OFD_SETLK, mark(byte, us)), (libc::F_SETLK, byte.into())] {
-            let _ = control(&self.file, command, &mut range(libc::F_UNLCK, start, 1));
+    fn unlock(&self, byte: u32, us: ProcessIdentity) {
+        for (command, start) in [(libc::F_OFD_SETLK, mark_offset(byte, us)), (libc::F_SETLK, byte.into())] {
+            let _ = fcntl_lock(&self.file, command, &mut lock_request(libc::F_UNLCK, start, 1));
         }
     }
 
     /// Returns the process whose record lock is on a byte. The kernel does not report this process's own locks.
-    fn recorded(&self, byte: u32) -> io::Result<Option<u32>> {
+    fn record_holder(&self, byte: u32) -> io::Result<Option<u32>> {
         // Asks with a read lock, which a file open for reading only permits.
-        let mut request = range(libc::F_RDLCK, byte.into(), 1);
-        control(&self.file, libc::F_GETLK, &mut request)?;
+        let mut request = lock_request(libc::F_RDLCK, byte.into(), 1);
+        fcntl_lock(&self.file, libc::F_GETLK, &mut request)?;
         Ok((i32::from(request.l_type) != libc::F_UNLCK).then_some(request.l_pid.max(0) as u32))
     }
 
     /// Returns a live process that has marked a byte through another open file.
-    fn marked(&self, byte: u32, us: Who) -> io::Result<Option<Who>> {
+    fn mark_holder(&self, byte: u32, us: ProcessIdentity) -> io::Result<Option<ProcessIdentity>> {
         let first = marks(byte);
-        let mut unseen = vec![(first, first + (1_i64 << Who::BITS))];
+        let mut unseen = vec![(first, first + (1_i64 << ProcessIdentity::BITS))];
         // Bounded, because an untrusted user can create any number of marks.
-        for _ in 0..MOST_MARKS {
+        for _ in 0..MAX_MARKS {
             let Some((from, to)) = unseen.pop() else { break };
-            let mut request = range(libc::F_RDLCK, from, to - from);
-            match control(&self.file, libc::F_OFD_GETLK, &mut request) {
+            let mut request = lock_request(libc::F_RDLCK, from, to - from);
+            match fcntl_lock(&self.file, libc::F_OFD_GETLK, &mut request) {
                 Err(e) if e.raw_os_error().is_some_and(|errno| NO_MARKS.contains(&errno)) => return Ok(None),
                 asked => asked?,
             }
@@ -263,8 +267,8 @@ impl LockFile {
                 continue;
             }
             let start = request.l_start.max(from);
-            let who = Who::of((start - first) as u64);
-            if who.lives(us) {
+            let who = ProcessIdentity::from_word((start - first) as u64);
+            if who.is_alive(us) {
                 return Ok(Some(who));
             }
             // The kernel reports one lock at a time, in no order; a length of zero, up to the end of the file, comes
@@ -291,7 +295,7 @@ impl Drop for ByteLock {
         }
         let mut files = self.table.files();
         let Entry::Occupied(mut entry) = files.entry(self.id) else { return };
-        entry.get().unlock(self.byte, self.table.who);
+        entry.get().unlock(self.byte, self.table.identity);
         entry.get_mut().bytes.retain(|&byte| byte != self.byte);
         if entry.get().bytes.is_empty() {
             entry.remove();
@@ -306,7 +310,7 @@ impl fmt::Debug for ByteLock {
 }
 
 /// Max marks of one byte that are checked.
-const MOST_MARKS: usize = 1000;
+const MAX_MARKS: usize = 1000;
 
 /// Error codes of a kernel or file system without locks of open files.
 const NO_MARKS: [i32; 4] = [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOLCK];
@@ -317,13 +321,13 @@ const MARKS: i64 = 1 << 62;
 /// Returns the first offset for marks of a byte.
 fn marks(byte: u32) -> i64 {
     // One less than there is room for: the marks of the last byte would end beyond the largest offset.
-    const BYTES: u32 = (1 << (62 - Who::BITS)) - 1;
+    const BYTES: u32 = (1 << (62 - ProcessIdentity::BITS)) - 1;
     assert!(byte < BYTES, "there are marks for {BYTES} bytes, and {byte} is none of them");
-    MARKS | i64::from(byte) << Who::BITS
+    MARKS | i64::from(byte) << ProcessIdentity::BITS
 }
 
 /// Returns the offset of a process's mark of a byte.
-fn mark(byte: u32, who: Who) -> i64 {
+fn mark_offset(byte: u32, who: ProcessIdentity) -> i64 {
     marks(byte) | who.word() as i64
 }
 
@@ -332,19 +336,19 @@ pub(crate) fn file_id(file: &Metadata) -> FileId {
 }
 
 /// Returns the id of the file that has this name now.
-pub(crate) fn file_at(place: &Place, name: &str) -> io::Result<FileId> {
-    place.open_folder().and_then(|folder| folder.look(name)).map(|there| file_id(&there))
+pub(crate) fn file_at(place: &LogPath, name: &str) -> io::Result<FileId> {
+    place.open_folder().and_then(|folder| folder.metadata(name)).map(|there| file_id(&there))
 }
 
 /// Returns true if the name now belongs to another file or to none; false where the check fails.
-pub(crate) fn is_gone(place: &Place, name: &str, file: FileId) -> bool {
+pub(crate) fn is_replaced(place: &LogPath, name: &str, file: FileId) -> bool {
     match file_at(place, name) {
         Ok(found) => found != file,
         Err(e) => e.kind() == io::ErrorKind::NotFound,
     }
 }
 
-fn range(kind: i32, start: i64, length: i64) -> libc::flock {
+fn lock_request(kind: i32, start: i64, length: i64) -> libc::flock {
     // SAFETY: a `flock` is plain numbers, for which zero is valid.
     let mut request: libc::flock = unsafe { std::mem::zeroed() };
     request.l_type = kind as libc::c_short;
@@ -354,7 +358,7 @@ fn range(kind: i32, start: i64, length: i64) -> libc::flock {
     request
 }
 
-fn control(file: &File, command: i32, request: &mut libc::flock) -> io::Result<()> {
+fn fcntl_lock(file: &File, command: i32, request: &mut libc::flock) -> io::Result<()> {
     // SAFETY: the descriptor is open and `request` is a valid struct for these commands.
     match unsafe { libc::fcntl(file.as_raw_fd(), command, request) } {
         -1 => Err(io::Error::last_os_error()),
@@ -370,23 +374,23 @@ mod tests {
 
     /// A lock file, and two copies of the library in this process: the table is the only state of a copy that concerns
     /// locks.
-    struct Scene {
-        place: Place,
-        copies: [&'static Table; 2],
+    struct LockFixture {
+        place: LogPath,
+        copies: [&'static LockTable; 2],
         _dir: tempfile::TempDir,
     }
 
-    impl Scene {
+    impl LockFixture {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let copies = [(); 2].map(|()| &*Box::leak(Box::new(Table::new())));
-            Self { place: Place::folder(dir.path()), copies, _dir: dir }
+            let copies = [(); 2].map(|()| &*Box::leak(Box::new(LockTable::new())));
+            Self { place: LogPath::folder(dir.path()), copies, _dir: dir }
         }
 
         fn lock(&self, copy: usize, byte: u32) -> Option<ByteLock> {
             match self.copies[copy].try_lock(&self.place, FILE, byte, 0o600).unwrap() {
-                TryLock::Ours(lock) => Some(lock),
-                TryLock::Taken(pid) => {
+                TryLock::Acquired(lock) => Some(lock),
+                TryLock::HeldBy(pid) => {
                     assert_eq!(pid, std::process::id());
                     None
                 }
@@ -398,26 +402,26 @@ mod tests {
         }
 
         fn open(&self) -> File {
-            self.place.open_folder().unwrap().open_or_make(FILE, 0o600).unwrap()
+            self.place.open_folder().unwrap().open_or_create(FILE, 0o600).unwrap()
         }
 
         /// Marks a byte as a process would, through an open file of its own.
-        fn marked_by(&self, byte: u32, who: Who) -> File {
+        fn marked_by(&self, byte: u32, who: ProcessIdentity) -> File {
             let file = self.open();
-            control(&file, libc::F_OFD_SETLK, &mut range(libc::F_WRLCK, mark(byte, who), 1)).unwrap();
+            fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, mark_offset(byte, who), 1)).unwrap();
             file
         }
     }
 
     /// Returns one of many processes that have ended.
-    fn dead(number: u64) -> Who {
+    fn dead(number: u64) -> ProcessIdentity {
         // The largest possible process id.
-        Who::of(number << 22 | 0x3f_ffff)
+        ProcessIdentity::from_word(number << 22 | 0x3f_ffff)
     }
 
     #[test]
     fn threads_of_one_process_exclude_each_other() {
-        let scene = Scene::new();
+        let scene = LockFixture::new();
         let first = scene.lock(0, 0).expect("nobody else locks");
         assert!(scene.lock(0, 0).is_none());
         let _second = scene.lock(0, 1).expect("another byte is free");
@@ -429,7 +433,7 @@ mod tests {
 
     #[test]
     fn two_copies_in_one_process_exclude_each_other() {
-        let scene = Scene::new();
+        let scene = LockFixture::new();
         for (one, other) in [(0, 1), (1, 0)] {
             let first = scene.lock(one, 5).expect("nobody else locks");
             // Repeatedly: each time the other copy closes the file.
@@ -448,11 +452,11 @@ mod tests {
 
     #[test]
     fn a_mark_holds_a_byte_while_its_process_lives() {
-        let scene = Scene::new();
+        let scene = LockFixture::new();
         let kept = [2, 0, 1].map(|number| scene.marked_by(3, dead(number)));
         assert_eq!(scene.holders(3), [None; 2]);
         drop(scene.lock(0, 3).expect("who has marked it is dead"));
-        let living = scene.marked_by(3, Who::here());
+        let living = scene.marked_by(3, ProcessIdentity::current());
         assert_eq!(scene.holders(3), [Some(std::process::id()); 2]);
         assert!(scene.lock(0, 3).is_none());
         assert_eq!(scene.holders(2), [None; 2], "a mark is one byte's");
@@ -464,14 +468,14 @@ mod tests {
 
     #[test]
     fn a_strangers_locks_hold_up_nobody_for_ever() {
-        let scene = Scene::new();
+        let scene = LockFixture::new();
         let file = scene.open();
-        for number in 0..2 * MOST_MARKS as u64 {
-            let place = mark(0, dead(number));
-            control(&file, libc::F_OFD_SETLK, &mut range(libc::F_WRLCK, place, 1)).unwrap();
+        for number in 0..2 * MAX_MARKS as u64 {
+            let place = mark_offset(0, dead(number));
+            fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, place, 1)).unwrap();
         }
         assert_eq!(scene.holders(0), [None; 2]);
-        control(&file, libc::F_OFD_SETLK, &mut range(libc::F_WRLCK, marks(1), 0)).unwrap();
+        fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, marks(1), 0)).unwrap();
         assert_eq!(scene.holders(1), [None; 2]);
         assert_eq!(scene.holders(510), [None; 2]);
     }

@@ -1,31 +1,31 @@
 //! Check whether a log's files still have their names.
 
-use crate::Place;
+use crate::LogPath;
 use crate::lock::{self, FileId};
-use crate::place::{CONTROL, DATA};
+use crate::log_path::{CONTROL, DATA};
 
 /// The files under a log's names at one moment, for later checks of whether they are still the same.
 #[derive(Debug, Clone)]
 pub struct LogFile {
-    place: Place,
+    path: LogPath,
     /// Data file and control file.
     files: [Option<FileId>; 2],
 }
 
 impl LogFile {
     /// Records the files that lie there now.
-    pub fn at(place: &Place) -> Self {
-        Self { place: place.clone(), files: [DATA, CONTROL].map(|name| lock::file_at(place, name).ok()) }
+    pub fn at(place: &LogPath) -> Self {
+        Self { path: place.clone(), files: [DATA, CONTROL].map(|name| lock::file_at(place, name).ok()) }
     }
 
     /// Returns true if a recorded file was removed or replaced. Asks the operating system, which takes some microseconds.
     pub fn is_removed(&self) -> bool {
         let [data, control] = self.files;
-        self.is_data_removed() || data.and(control).is_some_and(|file| lock::is_gone(&self.place, CONTROL, file))
+        self.is_data_removed() || data.and(control).is_some_and(|file| lock::is_replaced(&self.path, CONTROL, file))
     }
 
     /// Returns true if the recorded data file was removed or replaced.
     pub(crate) fn is_data_removed(&self) -> bool {
-        self.files[0].is_some_and(|file| lock::is_gone(&self.place, DATA, file))
+        self.files[0].is_some_and(|file| lock::is_replaced(&self.path, DATA, file))
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-use crate::guard::Guard;
+use crate::guard::TruncationGuard;
 
 /// Access to the mapped memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Access {
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
-    guard: OnceLock<Guard>,
+    guard: OnceLock<TruncationGuard>,
 }
 
 // SAFETY: the mapping is plain memory of the process; it belongs to no thread.
@@ -70,13 +70,13 @@ impl Mapping {
     pub fn guard(&self) -> io::Result<()> {
         if self.guard.get().is_none() {
             // If another thread was faster, this guard is dropped again.
-            let _ = self.guard.set(Guard::new(self.base, self.bytes)?);
+            let _ = self.guard.set(TruncationGuard::new(self.base, self.bytes)?);
         }
         Ok(())
     }
 
     /// Returns the guard, if the mapping has one.
-    pub fn guarded(&self) -> Option<&Guard> {
+    pub fn guarded(&self) -> Option<&TruncationGuard> {
         self.guard.get()
     }
 

@@ -20,14 +20,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::layout::{GENERATION, HEADER_BYTES, holding};
 
 const OPENED: u64 = 1024;
-const FIRM: u64 = 2048;
+const DURABLE_MARK_AT: u64 = 2048;
 
 /// Max reads of a mark while its writer may be changing it.
 const TRIES: usize = 100;
 
 /// End of a log: behind the last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Tail {
+pub struct LogTail {
     /// Sequence number of the next message.
     pub sequence: u64,
     /// Index of the current segment.
@@ -47,7 +47,7 @@ struct OpenedMark {
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct FirmMark {
+struct DurableMark {
     segment: u64,
     offset: u64,
     sequence: u64,
@@ -57,7 +57,7 @@ struct FirmMark {
 
 /// Required and existing extent of a growing log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct LogExtent {
     /// Number of contiguous open segments, from the first.
     pub open: u64,
     /// Number of segments up to the last open one, holes included.
@@ -65,14 +65,14 @@ pub(crate) struct Extent {
     /// Number of segments ever opened: the rest was lost with another boot, in whole or in part.
     pub opened: u64,
     /// Durable tail: all data before it is there.
-    pub firm: Tail,
+    pub durable: LogTail,
     /// Set if the writer was of this boot: all data ever written is there.
     pub same_boot: bool,
 }
 
 /// A segment that should be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingSegment {
     pub segment: u64,
     /// Offset of the first missing byte in it.
     pub offset: usize,
@@ -81,57 +81,62 @@ pub(crate) struct Missing {
 
 /// Durable tail, shared by all threads that sync one log.
 #[derive(Clone, Default)]
-pub(crate) struct Firm(Arc<Mutex<Tail>>);
+pub(crate) struct DurableTail(Arc<Mutex<LogTail>>);
 
-impl Firm {
+impl DurableTail {
     /// Records that all data before `tail` is durable. Never takes back an earlier record.
-    pub fn note(&self, file: &File, tail: Tail) -> io::Result<()> {
+    pub fn record(&self, file: &File, tail: LogTail) -> io::Result<()> {
         let mut noted = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        if *noted == Tail::default() {
+        if *noted == LogTail::default() {
             // For a log that existed before.
-            *noted = read::<FirmMark>(file, FIRM)?.map_or(*noted, FirmMark::tail);
+            *noted = read::<DurableMark>(file, DURABLE_MARK_AT)?.map_or(*noted, DurableMark::tail);
         }
         if tail <= *noted {
             return Ok(());
         }
-        let Tail { sequence, segment, offset } = tail;
-        let mut mark = FirmMark { segment, offset, sequence, checksum: 0, reserved: 0 };
+        let LogTail { sequence, segment, offset } = tail;
+        let mut mark = DurableMark { segment, offset, sequence, checksum: 0, reserved: 0 };
         mark.checksum = sum(&mark);
-        file.write_all_at(mark.as_bytes(), FIRM)?;
+        file.write_all_at(mark.as_bytes(), DURABLE_MARK_AT)?;
         *noted = tail;
         Ok(())
     }
 }
 
 /// Records the number of segments opened.
-pub(crate) fn note_opened(file: &File, boot_id: [u8; 16], opened: u64) -> io::Result<()> {
+pub(crate) fn record_opened(file: &File, boot_id: [u8; 16], opened: u64) -> io::Result<()> {
     let mut mark = OpenedMark { boot_id, opened, checksum: 0, reserved: 0 };
     mark.checksum = sum(&mark);
     file.write_all_at(mark.as_bytes(), OPENED)
 }
 
 /// Returns the id of this boot.
-pub(crate) fn this_boot() -> Option<[u8; 16]> {
+pub(crate) fn current_boot_id() -> Option<[u8; 16]> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
 /// Surveys all segments of a growing log, not only those up to the first missing one. A writer may publish meanwhile.
-pub(crate) fn survey(file: &File, segment_bytes: usize, boot: Option<[u8; 16]>) -> io::Result<Result<Extent, Missing>> {
+pub(crate) fn survey(
+    file: &File,
+    segment_bytes: usize,
+    boot: Option<[u8; 16]>,
+) -> io::Result<Result<LogExtent, MissingSegment>> {
     // The marks first: the data that they record was there before, and is never removed.
-    let (Some(mark), Some(firm)) = (read::<OpenedMark>(file, OPENED)?, read::<FirmMark>(file, FIRM)?) else {
+    let (Some(mark), Some(firm)) = (read::<OpenedMark>(file, OPENED)?, read::<DurableMark>(file, DURABLE_MARK_AT)?)
+    else {
         let what = "the checksum of the header page's marks is wrong";
-        return Ok(Err(Missing { segment: 0, offset: 0, what }));
+        return Ok(Err(MissingSegment { segment: 0, offset: 0, what }));
     };
     let firm = firm.tail();
     let same_boot = boot == Some(mark.boot_id);
     let Some(bytes) = file.metadata()?.len().checked_sub(HEADER_BYTES as u64) else {
-        return Ok(Err(Missing { segment: 0, offset: 0, what: "the file is cut short in its header page" }));
+        return Ok(Err(MissingSegment { segment: 0, offset: 0, what: "the file is cut short in its header page" }));
     };
     let (whole, rest) = (bytes / segment_bytes as u64, bytes % segment_bytes as u64);
     if rest >= 8 && word(file, segment_bytes, whole, GENERATION)? != 0 {
-        return Ok(Err(Missing { segment: whole, offset: rest as usize, what: "the file is cut short" }));
+        return Ok(Err(MissingSegment { segment: whole, offset: rest as usize, what: "the file is cut short" }));
     }
     let is_open = |index| Ok::<bool, io::Error>(index < whole && is_open(file, segment_bytes, index)?);
     let mut found = 0;
@@ -148,19 +153,19 @@ pub(crate) fn survey(file: &File, segment_bytes: usize, boot: Option<[u8; 16]>) 
     }
     if open < needed {
         let what = if open < whole { "the segment is not there, though it was" } else { "the file is cut short" };
-        return Ok(Err(Missing { segment: open, offset: 0, what }));
+        return Ok(Err(MissingSegment { segment: open, offset: 0, what }));
     }
-    Ok(Ok(Extent { open, found, opened: mark.opened.max(found), firm, same_boot }))
+    Ok(Ok(LogExtent { open, found, opened: mark.opened.max(found), durable: firm, same_boot }))
 }
 
-impl Extent {
+impl LogExtent {
     /// Returns the sequence number below which resuming the log never cuts a message, nor writes another in its place.
     pub fn settled(&self) -> u64 {
-        if self.same_boot { u64::MAX } else { self.firm.sequence }
+        if self.same_boot { u64::MAX } else { self.durable.sequence }
     }
 }
 
-impl Tail {
+impl LogTail {
     /// Returns the number of segments present if all data before this tail is.
     fn needs(self) -> u64 {
         if self == Self::default() { 0 } else { self.segment.saturating_add(1) }
@@ -178,7 +183,7 @@ fn word(file: &File, segment_bytes: usize, index: u64, offset: usize) -> io::Res
 }
 
 /// Returns a mark, zeros if it was never written; none if its checksum is wrong.
-fn read<M: Mark>(file: &File, at: u64) -> io::Result<Option<M>> {
+fn read<M: HeaderMark>(file: &File, at: u64) -> io::Result<Option<M>> {
     for _ in 0..TRIES {
         let mut mark = M::new_zeroed();
         match file.read_exact_at(mark.as_mut_bytes(), at) {
@@ -192,23 +197,23 @@ fn read<M: Mark>(file: &File, at: u64) -> io::Result<Option<M>> {
     Ok(None)
 }
 
-trait Mark: FromBytes + IntoBytes + Immutable + KnownLayout {
+trait HeaderMark: FromBytes + IntoBytes + Immutable + KnownLayout {
     fn checksum(&self) -> u32;
 }
 
-impl Mark for OpenedMark {
+impl HeaderMark for OpenedMark {
     fn checksum(&self) -> u32 {
         self.checksum
     }
 }
 
-impl FirmMark {
-    fn tail(self) -> Tail {
-        Tail { sequence: self.sequence, segment: self.segment, offset: self.offset }
+impl DurableMark {
+    fn tail(self) -> LogTail {
+        LogTail { sequence: self.sequence, segment: self.segment, offset: self.offset }
     }
 }
 
-impl Mark for FirmMark {
+impl HeaderMark for DurableMark {
     fn checksum(&self) -> u32 {
         self.checksum
     }

@@ -1,18 +1,18 @@
 //! A puller of a queue.
 
-use tickpath_clock::{Birthplace, Clock, HostClock, Wait};
+use tickpath_clock::{Clock, ForkGeneration, HostClock, Wait};
 
-use crate::claim::{Claim, Claimant, Claims, Delivery, MAX_PULLERS};
+use crate::claim::{Claim, ClaimOwner, ClaimTable, MAX_PULLERS, QueueDelivery};
 use crate::lock::{self, ByteLock, TryLock};
-use crate::place::READER_LOCKS;
-use crate::queue::{find_claims, lock_byte};
-use crate::reader::walk::Walked;
+use crate::log_path::READER_LOCKS;
+use crate::queue::{open_existing_claims, puller_lock_byte};
+use crate::reader::walk::WalkStep;
 use crate::sync::{Ordering, fence};
 use crate::wake::wake_all;
-use crate::{Message, OpenError, Place, ReadError, Reader};
+use crate::{LogMessage, LogOpenError, LogPath, LogReadError, Reader};
 
 /// Max interval between a sleeping puller's checks for dead pullers that hold messages, in ns.
-const LOOK_NS: u64 = 100_000_000;
+const DEAD_PULLER_CHECK_NS: u64 = 100_000_000;
 
 /// Consumer of a queue, which shares its messages with other pullers in any processes.
 ///
@@ -35,64 +35,64 @@ const LOOK_NS: u64 = 100_000_000;
 /// writer.remove()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Puller {
+pub struct QueuePuller {
     reader: Reader,
-    claims: Claims,
-    owner: Claimant,
-    delivery: Delivery,
+    claims: ClaimTable,
+    owner: ClaimOwner,
+    delivery: QueueDelivery,
     /// Sequence numbers of messages handed over and not finished.
-    held: Vec<u64>,
+    unacknowledged: Vec<u64>,
     /// Number of damaged messages set aside, and the last of them until it is reported.
     set_aside: u64,
-    untold: Option<ReadError>,
+    pending_damage: Option<LogReadError>,
     /// Number of ended pullers when this puller last restarted at the group's cursor.
-    fallen: u64,
+    ended_pullers: u64,
     clock: HostClock,
     /// Time of the last check for dead pullers, and the interval until the next; ticks.
-    looked: u64,
-    lasts: u64,
-    place: Place,
-    born: Birthplace,
+    last_check: u64,
+    check_interval: u64,
+    path: LogPath,
+    fork_generation: ForkGeneration,
     _lock: ByteLock,
 }
 
 /// A message as a puller receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pulled<'a> {
+pub struct ClaimedMessage<'a> {
     /// The message.
-    pub message: Message<'a>,
+    pub message: LogMessage<'a>,
     /// Set if a dead puller may have received the message already.
     pub redelivered: bool,
 }
 
-impl Puller {
+impl QueuePuller {
     /// Joins the pullers of a queue that a writer has created. All of them should ask for the same delivery.
-    pub fn open(place: &Place, delivery: Delivery) -> Result<Self, OpenError> {
+    pub fn open(place: &LogPath, delivery: QueueDelivery) -> Result<Self, LogOpenError> {
         let clock = HostClock::get()?;
-        let reader = Reader::walking(place)?;
-        let claims = find_claims(place)?;
+        let reader = Reader::open_for_puller(place)?;
+        let claims = open_existing_claims(place)?;
         let (slot, lock) = take_slot(place)?;
         let owner = claims.join(slot, delivery);
-        let lasts = clock.calibration().ticks_of_ns(LOOK_NS / 2);
+        let lasts = clock.calibration().ticks_of_ns(DEAD_PULLER_CHECK_NS / 2);
         let mut puller = Self {
             reader,
             claims,
             owner,
             delivery,
-            held: Vec::new(),
+            unacknowledged: Vec::new(),
             set_aside: 0,
-            untold: None,
-            fallen: 0,
+            pending_damage: None,
+            ended_pullers: 0,
             clock,
-            looked: 0,
-            lasts,
-            place: place.clone(),
-            born: Birthplace::here(),
+            last_check: 0,
+            check_interval: lasts,
+            path: place.clone(),
+            fork_generation: ForkGeneration::current(),
             _lock: lock,
         };
-        puller.bury_fallen();
-        let damaged = |e: ReadError| OpenError::Damaged { place: place.clone(), what: e.to_string() };
-        puller.begin_again().map_err(damaged)?;
+        puller.free_dead_pullers();
+        let damaged = |e: LogReadError| LogOpenError::Damaged { place: place.clone(), what: e.to_string() };
+        puller.restart_at_cursor().map_err(damaged)?;
         Ok(puller)
     }
 
@@ -102,18 +102,18 @@ impl Puller {
     /// Sets a message with a wrong checksum aside, so that it holds up no other, and reports it as an error once: from
     /// this pull, or from the next if this one has handed over others.
     #[inline]
-    pub fn pull(&mut self, limit: usize, mut hand_over: impl FnMut(Pulled<'_>)) -> Result<usize, ReadError> {
-        if self.born.is_elsewhere() {
-            return Err(ReadError::Forked);
+    pub fn pull(&mut self, limit: usize, mut hand_over: impl FnMut(ClaimedMessage<'_>)) -> Result<usize, LogReadError> {
+        if self.fork_generation.is_forked() {
+            return Err(LogReadError::Forked);
         }
-        if let Some(damage) = self.untold.take() {
+        if let Some(damage) = self.pending_damage.take() {
             return Err(damage);
         }
-        if self.others_hold() && self.clock.ticks().wrapping_sub(self.looked) >= self.lasts {
-            self.bury_fallen();
+        if self.others_hold() && self.clock.ticks().wrapping_sub(self.last_check) >= self.check_interval {
+            self.free_dead_pullers();
         }
-        if self.claims.fallen() != self.fallen {
-            self.begin_again()?;
+        if self.claims.ended_pullers() != self.ended_pullers {
+            self.restart_at_cursor()?;
         }
         let mut count = 0;
         // Bounded, however fast others push and pull: walks past a whole log at most.
@@ -122,29 +122,29 @@ impl Puller {
                 break;
             }
             match self.reader.walk()? {
-                Walked::Frame(at) => {
+                WalkStep::Frame(at) => {
                     let Some(claim) = self.claims.claim(at.sequence, self.owner) else { continue };
                     let message = match self.reader.claimed(at) {
                         Ok(message) => message,
                         Err(damage) => {
-                            self.untold = Some(damage);
-                            self.put_aside(at.sequence);
+                            self.pending_damage = Some(damage);
+                            self.skip_damaged(at.sequence);
                             break;
                         }
                     };
-                    self.held.push(at.sequence);
-                    hand_over(Pulled { message, redelivered: claim == Claim::Again });
+                    self.unacknowledged.push(at.sequence);
+                    hand_over(ClaimedMessage { message, redelivered: claim == Claim::Redelivered });
                     count += 1;
                 }
                 // Other pullers have finished all messages there.
-                Walked::Lapped => self.reader.seek(self.claims.cursor())?,
-                Walked::Nothing => break,
+                WalkStep::Lapped => self.reader.seek(self.claims.cursor())?,
+                WalkStep::Nothing => break,
             }
         }
-        if self.delivery == Delivery::AtMostOnce {
+        if self.delivery == QueueDelivery::AtMostOnce {
             self.acknowledge();
         }
-        match self.untold.take_if(|_| count == 0) {
+        match self.pending_damage.take_if(|_| count == 0) {
             Some(damage) => Err(damage),
             None => Ok(count),
         }
@@ -158,11 +158,11 @@ impl Puller {
     /// Marks all messages handed over so far as done; they are never delivered again.
     #[inline]
     pub fn acknowledge(&mut self) {
-        if self.held.is_empty() || self.born.is_elsewhere() {
+        if self.unacknowledged.is_empty() || self.fork_generation.is_forked() {
             return;
         }
-        self.held.iter().for_each(|&sequence| self.claims.finish(sequence));
-        self.held.clear();
+        self.unacknowledged.iter().for_each(|&sequence| self.claims.finish(sequence));
+        self.unacknowledged.clear();
         self.claims.advance();
     }
 
@@ -172,8 +172,8 @@ impl Puller {
         if !wait.sleeps() {
             return self.reader.wait(wait, timeout_ns);
         }
-        let longest = if self.others_hold() { LOOK_NS } else { u64::MAX };
-        self.reader.sleep_unless(timeout_ns.min(longest), || self.claims.fallen() != self.fallen);
+        let longest = if self.others_hold() { DEAD_PULLER_CHECK_NS } else { u64::MAX };
+        self.reader.sleep_unless(timeout_ns.min(longest), || self.claims.ended_pullers() != self.ended_pullers);
     }
 
     /// As [`Reader::is_removed`].
@@ -182,18 +182,18 @@ impl Puller {
     }
 
     /// Returns true if messages were handed over and not acknowledged.
-    pub fn holds(&self) -> bool {
-        !self.held.is_empty()
+    pub fn has_unacknowledged(&self) -> bool {
+        !self.unacknowledged.is_empty()
     }
 
     /// Returns the location of the queue.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn path(&self) -> &LogPath {
+        &self.path
     }
 
     /// Finishes a message that cannot be handed over.
     #[cold]
-    fn put_aside(&mut self, sequence: u64) {
+    fn skip_damaged(&mut self, sequence: u64) {
         self.set_aside += 1;
         self.claims.finish(sequence);
         self.claims.advance();
@@ -202,43 +202,45 @@ impl Puller {
     /// Returns true if a message already walked past is neither done nor held by this puller.
     #[inline(always)]
     fn others_hold(&self) -> bool {
-        self.claims.cursor() + (self.held.len() as u64) < self.reader.sequence()
+        self.claims.cursor() + (self.unacknowledged.len() as u64) < self.reader.sequence()
     }
 
     /// Ends the slots of pullers whose processes have ended.
     #[cold]
-    fn bury_fallen(&mut self) {
+    fn free_dead_pullers(&mut self) {
         // Locks of a queue recreated under the same name say nothing about this queue's pullers.
         let others = self.claims.slots().filter(|&slot| slot != self.owner.slot && !self.reader.is_removed());
         for slot in others {
-            if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&self.place, READER_LOCKS, lock_byte(slot), 0o600) {
+            if let Ok(TryLock::Acquired(_lock)) =
+                lock::try_lock(&self.path, READER_LOCKS, puller_lock_byte(slot), 0o600)
+            {
                 self.claims.leave(slot);
             }
         }
         // A puller may have died between its last acknowledgement and the cursor.
         self.claims.advance();
-        self.looked = self.clock.ticks();
+        self.last_check = self.clock.ticks();
     }
 
     /// Restarts at the group's cursor, for messages that ended pullers have left.
     #[cold]
-    fn begin_again(&mut self) -> Result<(), ReadError> {
-        let fallen = self.claims.fallen();
+    fn restart_at_cursor(&mut self) -> Result<(), LogReadError> {
+        let fallen = self.claims.ended_pullers();
         self.claims.advance();
         self.reader.seek(self.claims.cursor())?;
-        self.fallen = fallen;
+        self.ended_pullers = fallen;
         Ok(())
     }
 }
 
-impl Drop for Puller {
+impl Drop for QueuePuller {
     fn drop(&mut self) {
         // A forked child's copy is not the puller.
-        if self.born.is_elsewhere() {
+        if self.fork_generation.is_forked() {
             return;
         }
         self.claims.leave(self.owner.slot);
-        if self.held.is_empty() {
+        if self.unacknowledged.is_empty() {
             return;
         }
         // Pairs with the fence of a sleeper between its flag and its last check: at least one sees the other.
@@ -250,12 +252,12 @@ impl Drop for Puller {
     }
 }
 
-fn take_slot(place: &Place) -> Result<(usize, ByteLock), OpenError> {
+fn take_slot(place: &LogPath) -> Result<(usize, ByteLock), LogOpenError> {
     for slot in 0..MAX_PULLERS {
-        let tried = lock::try_lock(place, READER_LOCKS, lock_byte(slot), 0o600);
-        if let TryLock::Ours(lock) = tried.map_err(|e| OpenError::from_io(place, 0, e))? {
+        let tried = lock::try_lock(place, READER_LOCKS, puller_lock_byte(slot), 0o600);
+        if let TryLock::Acquired(lock) = tried.map_err(|e| LogOpenError::from_io(place, 0, e))? {
             return Ok((slot, lock));
         }
     }
-    Err(OpenError::TooManyPullers(place.clone()))
+    Err(LogOpenError::TooManyPullers(place.clone()))
 }

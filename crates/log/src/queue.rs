@@ -16,40 +16,40 @@ use std::io;
 
 use tickpath_clock::Calibration;
 
-use crate::claim::Claims;
-use crate::control::{Control, MAX_READERS};
-use crate::files::{self, Shape};
-use crate::guard::Others;
+use crate::claim::ClaimTable;
+use crate::control::{ControlFile, MAX_READERS};
+use crate::files::{self, LogShape};
+use crate::guard::ProcessTrust;
 use crate::layout::SEGMENT_HEADER_BYTES;
 use crate::lock;
+use crate::log_path::{QUEUE, QUEUE_DRAFT, READER_LOCKS};
 use crate::mapping::{Access, Mapping, allocate};
-use crate::place::{QUEUE, QUEUE_DRAFT, READER_LOCKS};
 use crate::region::Region;
-use crate::{Config, OpenError, Place, Policy, ReadError, Reader, Writer};
+use crate::{Config, LogOpenError, LogPath, LogReadError, OverflowPolicy, Reader, Writer};
 
 impl Writer {
     /// Creates a queue, or resumes an existing queue at its tail, as [`Writer::open`] does with a log. Each message
-    /// goes to one of the queue's [`Puller`](crate::Puller)s; without pullers messages stay until the queue is full.
-    pub fn open_queue(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
-        if config.policy != Policy::Fail {
+    /// goes to one of the queue's [`QueuePuller`](crate::QueuePuller)s; without pullers messages stay until the queue is full.
+    pub fn open_queue(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
+        if config.policy != OverflowPolicy::Fail {
             let policy = config.policy;
-            return Err(OpenError::Config(format!("a queue cannot have the policy '{policy}'; use 'fail'")));
+            return Err(LogOpenError::Config(format!("a queue cannot have the policy '{policy}'; use 'fail'")));
         }
         if config.mandatory {
             let what = "a queue is held by what its pullers have not done, and can have no mandatory reader";
-            return Err(OpenError::Config(what.to_owned()));
+            return Err(LogOpenError::Config(what.to_owned()));
         }
         let config = &config.with_group();
         let mut writer = Self::open(config, calibration)?;
-        writer.share_out(config)?;
+        writer.make_queue(config)?;
         Ok(writer)
     }
 
     /// Makes this writer the writer of a queue.
-    pub(crate) fn share_out(&mut self, config: &Config) -> Result<(), OpenError> {
+    pub(crate) fn make_queue(&mut self, config: &Config) -> Result<(), LogOpenError> {
         let control = self.control().clone();
-        let claims = match open_claims(&config.place, self.shape(), control.clone()) {
-            Err(OpenError::NotFound(_)) => create_claims(config, self.shape(), control)?,
+        let claims = match open_claims(&config.path, self.shape(), control.clone()) {
+            Err(LogOpenError::NotFound(_)) => create_claims(config, self.shape(), control)?,
             other => other?,
         };
         claims.restore(self.oldest(), self.sequence());
@@ -59,56 +59,56 @@ impl Writer {
 }
 
 /// Returns the number of messages of a queue that no living puller has claimed and that are not done.
-pub fn waiting(place: &Place) -> Result<u64, OpenError> {
-    let mut reader = Reader::walking(place)?;
+pub fn queue_backlog(place: &LogPath) -> Result<u64, LogOpenError> {
+    let mut reader = Reader::open_for_puller(place)?;
     // Passes damaged messages, too: pullers set them aside.
-    let damaged = |e: ReadError| OpenError::Damaged { place: place.clone(), what: e.to_string() };
+    let damaged = |e: LogReadError| LogOpenError::Damaged { place: place.clone(), what: e.to_string() };
     reader.seek(u64::MAX).map_err(damaged)?;
     let tail = reader.sequence();
-    let claims = find_claims(place)?;
-    let is_gone = |slot: &usize| matches!(lock::holder(place, READER_LOCKS, lock_byte(*slot)), Ok(None));
+    let claims = open_existing_claims(place)?;
+    let is_gone = |slot: &usize| matches!(lock::holder(place, READER_LOCKS, puller_lock_byte(*slot)), Ok(None));
     let gone = claims.slots().filter(is_gone).fold(0_u64, |gone, slot| gone | 1_u64 << slot);
-    Ok(claims.waiting(tail, gone))
+    Ok(claims.backlog(tail, gone))
 }
 
 /// Opens the owner words of a queue that a writer has created.
-pub(crate) fn find_claims(place: &Place) -> Result<Claims, OpenError> {
+pub(crate) fn open_existing_claims(place: &LogPath) -> Result<ClaimTable, LogOpenError> {
     let (_, shape) = files::open_data(place, Access::Read)?;
-    let control = files::open_control(place, Others::Trusted)?;
-    if control.group().is_none() {
-        return Err(OpenError::NoQueue(place.clone()));
+    let control = files::open_control(place, ProcessTrust::Trusted)?;
+    if control.group_cursor().is_none() {
+        return Err(LogOpenError::NoQueue(place.clone()));
     }
     open_claims(place, &shape, control)
 }
 
 /// Returns the byte of the readers' lock file that a puller with this slot holds.
-pub(crate) fn lock_byte(slot: usize) -> u32 {
+pub(crate) fn puller_lock_byte(slot: usize) -> u32 {
     (MAX_READERS + slot) as u32
 }
 
-fn open_claims(place: &Place, shape: &Shape, control: Control) -> Result<Claims, OpenError> {
+fn open_claims(place: &LogPath, shape: &LogShape, control: ControlFile) -> Result<ClaimTable, LogOpenError> {
     let (capacity, bytes) = size(shape);
-    let fail = |e| OpenError::from_io(place, bytes as u64, e);
+    let fail = |e| LogOpenError::from_io(place, bytes as u64, e);
     let opened = place.open_folder().and_then(|folder| folder.open_file(QUEUE, Access::Write));
     let file = opened.map_err(fail)?;
     let claims = map(&file, control, capacity).map_err(fail)?;
-    if !claims.is_marked() {
+    if !claims.has_header() {
         let what = "its queue file is none, or of another size".to_owned();
-        return Err(OpenError::Damaged { place: place.clone(), what });
+        return Err(LogOpenError::Damaged { place: place.clone(), what });
     }
     Ok(claims)
 }
 
 /// Creates the queue file; it appears under its name only when it is complete.
-fn create_claims(config: &Config, shape: &Shape, control: Control) -> Result<Claims, OpenError> {
-    let place = &config.place;
+fn create_claims(config: &Config, shape: &LogShape, control: ControlFile) -> Result<ClaimTable, LogOpenError> {
+    let place = &config.path;
     let (capacity, bytes) = size(shape);
-    let fail = |e| OpenError::from_io(place, bytes as u64, e);
+    let fail = |e| LogOpenError::from_io(place, bytes as u64, e);
     let folder = place.open_folder().map_err(fail)?;
     let file = folder.draft(QUEUE_DRAFT, config.mode).map_err(fail)?;
     allocate(&file, 0, bytes as u64).map_err(fail)?;
     let claims = map(&file, control, capacity).map_err(fail)?;
-    claims.mark();
+    claims.write_header();
     if !place.is_shared_memory() {
         file.sync_all().map_err(fail)?;
     }
@@ -116,16 +116,16 @@ fn create_claims(config: &Config, shape: &Shape, control: Control) -> Result<Cla
     Ok(claims)
 }
 
-fn map(file: &File, control: Control, capacity: u64) -> io::Result<Claims> {
-    let mapping = Mapping::new(file, 0, Claims::bytes(capacity), Access::Write)?;
+fn map(file: &File, control: ControlFile, capacity: u64) -> io::Result<ClaimTable> {
+    let mapping = Mapping::new(file, 0, ClaimTable::bytes(capacity), Access::Write)?;
     mapping.populate(Access::Write);
-    Ok(Claims::new(Region::mapped(mapping), control, capacity))
+    Ok(ClaimTable::new(Region::mapped(mapping), control, capacity))
 }
 
 /// Returns the number of owner words, at least as many as the smallest frames that fit the ring, and the bytes of their
 /// file.
-fn size(shape: &Shape) -> (u64, usize) {
+fn size(shape: &LogShape) -> (u64, usize) {
     let frames = (shape.segment_bytes - SEGMENT_HEADER_BYTES) / shape.frame.bytes(0);
     let capacity = (frames * shape.segments).next_power_of_two() as u64;
-    (capacity, Claims::bytes(capacity))
+    (capacity, ClaimTable::bytes(capacity))
 }

@@ -10,26 +10,26 @@ use std::fs::File;
 use tickpath_clock::{Calibration, Wait, relax, yield_now};
 use zerocopy::FromBytes;
 
-use crate::control::{Control, ReaderInfo};
-use crate::cut;
-use crate::files::{self, Shape};
-use crate::follow::{Follower, FrameAt, Step};
-use crate::guard::Others;
+use crate::control::{ControlFile, ReaderInfo};
+use crate::files::{self, LogShape};
+use crate::follow::{CursorStep, FrameAt, SegmentCursor};
+use crate::guard::ProcessTrust;
 use crate::layout::{BASE_SEQUENCE, GENERATION, MAX_BASE, SEGMENT_CALIBRATION, holding, index_held};
 use crate::lock::{self, FileId};
+use crate::log_path::DATA;
 use crate::mapping::Access;
-use crate::place::DATA;
-use crate::progress::this_boot;
+use crate::progress::current_boot_id;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
-use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set, wake_all};
-use crate::{OpenError, Owner, Place, Policy, ReadError};
+use crate::truncation;
+use crate::wake::{MAX_FLAGS, WakeBarrier, sleep_while_all_set, sleep_while_set, wake_all};
+use crate::{LogOpenError, LogOwner, LogPath, LogReadError, OverflowPolicy};
 
-use slot::Slot;
+use slot::CursorSlot;
 
 /// Max frames found in one run and handed over together.
-const GATHER: usize = 32;
+const MAX_RUN: usize = 32;
 
 /// Max attempts to find a segment while a writer recycles the ring. A writer passes in microseconds, so a reader that
 /// fails this often has met damage.
@@ -37,7 +37,7 @@ const TRIES: u32 = 100_000;
 
 /// Start position of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum ReaderStart {
     /// At the next message to be published.
     Now,
     /// At the oldest message still present.
@@ -63,7 +63,7 @@ pub enum Registration {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next<'a> {
     /// A message.
-    Message(Message<'a>),
+    Message(LogMessage<'a>),
     /// Number of messages lost because the writer was faster.
     Gap(u64),
     /// No new message.
@@ -72,7 +72,7 @@ pub enum Next<'a> {
 
 /// A message in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct LogMessage<'a> {
     /// Sequence number: from 0, without gaps.
     pub sequence: u64,
     /// Stamp, in ticks of the log's clock.
@@ -85,12 +85,12 @@ pub struct Message<'a> {
 
 /// Reader of a log, in order of sequence numbers.
 pub struct Reader {
-    follower: Follower,
+    follower: SegmentCursor,
     segments: Segments,
-    shape: Shape,
-    place: Place,
-    control: Option<Control>,
-    slot: Option<Slot>,
+    shape: LogShape,
+    path: LogPath,
+    control: Option<ControlFile>,
+    slot: Option<CursorSlot>,
     buffer: Vec<u8>,
     missed: u64,
     /// Identity of the log: distinguishes it from others of the same name.
@@ -101,50 +101,50 @@ pub struct Reader {
     settled: u64,
     /// Set if only this user and root can write to the data file.
     is_ours: bool,
-    others: Others,
+    trust: ProcessTrust,
 }
 
 impl Reader {
     /// Opens a log that a writer has created.
-    pub fn open(place: &Place, start: Start, registration: Registration) -> Result<Self, OpenError> {
+    pub fn open(place: &LogPath, start: ReaderStart, registration: Registration) -> Result<Self, LogOpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
-        Self::open_file(place, file, shape, start, registration, Others::Trusted)
+        Self::open_file(place, file, shape, start, registration, ProcessTrust::Trusted)
     }
 
     /// Opens a log that an untrusted process writes or can write to: as its mandatory reader if the log names one, else
     /// registered. Every message is copied before it is checked, so concurrent changes do no harm, and a truncated file
-    /// kills no process: see [`Self::is_cut`].
-    pub fn open_untrusted(place: &Place, start: Start) -> Result<Self, OpenError> {
+    /// kills no process: see [`Self::is_truncated`].
+    pub fn open_untrusted(place: &LogPath, start: ReaderStart) -> Result<Self, LogOpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
-        files::refuse_holes(place, &file)?;
+        files::reject_holes(place, &file)?;
         let registration = if shape.mandatory { Registration::Mandatory } else { Registration::Registered };
-        Self::open_file(place, file, shape, start, registration, Others::Untrusted)
+        Self::open_file(place, file, shape, start, registration, ProcessTrust::Untrusted)
     }
 
     /// Opens an untrusted log at the oldest message, unregistered: the writer neither sees this reader nor waits for it.
-    pub fn look_untrusted(place: &Place) -> Result<Self, OpenError> {
+    pub fn observe_untrusted(place: &LogPath) -> Result<Self, LogOpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
-        files::refuse_holes(place, &file)?;
-        Self::open_file(place, file, shape, Start::Oldest, Registration::Unregistered, Others::Untrusted)
+        files::reject_holes(place, &file)?;
+        Self::open_file(place, file, shape, ReaderStart::Oldest, Registration::Unregistered, ProcessTrust::Untrusted)
     }
 
     fn open_file(
-        place: &Place,
+        place: &LogPath,
         file: File,
-        shape: Shape,
-        start: Start,
+        shape: LogShape,
+        start: ReaderStart,
         registration: Registration,
-        others: Others,
-    ) -> Result<Self, OpenError> {
-        let io = |e| OpenError::from_io(place, 0, e);
+        others: ProcessTrust,
+    ) -> Result<Self, LogOpenError> {
+        let io = |e| LogOpenError::from_io(place, 0, e);
         let identity = files::identity(&file, &shape).map_err(io)?;
         let is_ours = files::is_ours(&file).map_err(io)?;
         let data = Some(lock::file_id(&file.metadata().map_err(io)?));
         let segments = shape.segments(file, Access::Read, others).map_err(io)?;
-        let settled = match segments.survey(this_boot()).map_err(io)? {
+        let settled = match segments.survey(current_boot_id()).map_err(io)? {
             Some(Err(missing)) => {
                 let what = missing.damage(&segments, &shape).to_string();
-                return Err(OpenError::Damaged { place: place.clone(), what });
+                return Err(LogOpenError::Damaged { place: place.clone(), what });
             }
             surveyed => surveyed.and_then(Result::ok).map_or(0, |extent| extent.settled()),
         };
@@ -153,7 +153,7 @@ impl Reader {
             follower,
             segments,
             shape,
-            place: place.clone(),
+            path: place.clone(),
             control: None,
             slot: None,
             buffer: Vec::new(),
@@ -162,7 +162,7 @@ impl Reader {
             data,
             settled,
             is_ours,
-            others,
+            trust: others,
         };
         reader.register(registration)?;
         reader.go_to(start)?;
@@ -170,12 +170,12 @@ impl Reader {
     }
 
     /// Builds the reader of an unnamed log.
-    pub(crate) fn unnamed(follower: Follower, segments: Segments, shape: Shape, place: &Place) -> Self {
+    pub(crate) fn unnamed(follower: SegmentCursor, segments: Segments, shape: LogShape, place: &LogPath) -> Self {
         Self {
             follower,
             segments,
             shape,
-            place: place.clone(),
+            path: place.clone(),
             control: None,
             slot: None,
             buffer: Vec::new(),
@@ -184,45 +184,45 @@ impl Reader {
             data: None,
             settled: 0,
             is_ours: true,
-            others: Others::Trusted,
+            trust: ProcessTrust::Trusted,
         }
     }
 
     /// Returns the header's fields, which describe the layout of frames.
-    pub(crate) fn shape(&self) -> &Shape {
+    pub(crate) fn shape(&self) -> &LogShape {
         &self.shape
     }
 
     /// Returns the next message, a gap, or [`Next::Empty`]. A lent message is returned to the log by the next call.
     #[inline(always)]
     #[allow(clippy::should_implement_trait, reason = "it lends, which an Iterator cannot")]
-    pub fn next(&mut self) -> Result<Next<'_>, ReadError> {
+    pub fn next(&mut self) -> Result<Next<'_>, LogReadError> {
         self.publish_cursor()?;
         if let Some(at) = self.frame() {
             return Ok(Next::Message(self.message(at)));
         }
         // Fast path: most turns of a spinning reader find nothing.
-        if self.missed == 0 && self.follower.waits() {
-            return self.rest().map(|_| Next::Empty);
+        if self.missed == 0 && self.follower.is_at_tail() {
+            return self.empty_or_truncated().map(|_| Next::Empty);
         }
         match self.advance()? {
-            Found::Frame(at) => Ok(Next::Message(self.message(at))),
-            Found::Gap(missed) => Ok(Next::Gap(missed)),
-            Found::Nothing => Ok(Next::Empty),
+            FrameOrGap::Frame(at) => Ok(Next::Message(self.message(at))),
+            FrameOrGap::Gap(missed) => Ok(Next::Gap(missed)),
+            FrameOrGap::Nothing => Ok(Next::Empty),
         }
     }
 
     /// Passes up to `limit` messages and gaps to `hand_over`; returns their number. The cursor moves once, at the end.
     #[inline(always)]
-    pub fn drain(&mut self, limit: usize, mut hand_over: impl FnMut(Next<'_>)) -> Result<usize, ReadError> {
+    pub fn drain(&mut self, limit: usize, mut hand_over: impl FnMut(Next<'_>)) -> Result<usize, LogReadError> {
         self.refuse_fork()?;
         let mut count = 0;
         while count < limit {
             // Fast path: a run of pinned frames is found as a whole and handed over as a whole.
             if self.missed == 0 {
-                let run = self.follower.run(GATHER.min(limit - count));
+                let run = self.follower.read_run(MAX_RUN.min(limit - count));
                 (0..run.count)
-                    .for_each(|place| hand_over(Next::Message(self.message(self.follower.of_run(&run, place)))));
+                    .for_each(|place| hand_over(Next::Message(self.message(self.follower.run_frame(&run, place)))));
                 count += run.count;
                 if run.count > 0 {
                     continue;
@@ -234,9 +234,9 @@ impl Reader {
                 continue;
             }
             match self.advance()? {
-                Found::Frame(at) => hand_over(Next::Message(self.message(at))),
-                Found::Gap(missed) => hand_over(Next::Gap(missed)),
-                Found::Nothing => break,
+                FrameOrGap::Frame(at) => hand_over(Next::Message(self.message(at))),
+                FrameOrGap::Gap(missed) => hand_over(Next::Gap(missed)),
+                FrameOrGap::Nothing => break,
             }
             count += 1;
         }
@@ -248,7 +248,7 @@ impl Reader {
     /// [`AdaptiveWait`](tickpath_clock::AdaptiveWait) when an adaptive wait is to sleep.
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
         match wait {
-            Wait::Busy => self.follower.look_out(),
+            Wait::Busy => self.follower.spin_poll(),
             Wait::Yield => yield_now(),
             Wait::Block | Wait::Adaptive => self.sleep(timeout_ns),
         }
@@ -256,17 +256,17 @@ impl Reader {
 
     /// Checks at the reader's end of a log on a disk that nothing lies behind it: a hole, left by a lost page, would
     /// pass for the end.
-    pub fn check_end(&self) -> Result<(), ReadError> {
-        if self.shape.policy != Policy::Keep || self.has_news() {
+    pub fn check_end(&self) -> Result<(), LogReadError> {
+        if self.shape.policy != OverflowPolicy::Keep || self.has_news() {
             return Ok(());
         }
         let index = self.follower.index();
-        let io = |reason| ReadError::Io { segment: index, reason };
-        let Some(surveyed) = self.segments.survey(this_boot()).map_err(io)? else { return Ok(()) };
+        let io = |reason| LogReadError::Io { segment: index, reason };
+        let Some(surveyed) = self.segments.survey(current_boot_id()).map_err(io)? else { return Ok(()) };
         let extent = surveyed.map_err(|missing| missing.damage(&self.segments, &self.shape))?;
         // Frames behind an open batch belong to the batch.
         let is_hole = extent.found > index + 1
-            || self.follower.sequence() < extent.firm.sequence
+            || self.follower.sequence() < extent.durable.sequence
             || self.follower.has_later_frame() && !self.follower.is_open();
         // The writer may have published meanwhile.
         if is_hole && !self.has_news() { Err(self.follower.hole()) } else { Ok(()) }
@@ -274,9 +274,9 @@ impl Reader {
 
     /// Returns true if the files of an untrusted log were truncated; from then on [`Self::next`] fails too. Asks the
     /// operating system; [`faults`](crate::faults) indicates at no cost when to ask.
-    pub fn is_cut(&self) -> bool {
+    pub fn is_truncated(&self) -> bool {
         let bytes = self.shape.data_bytes(self.follower.index());
-        cut::is_cut(self.follower.region(), self.control.as_ref(), &self.place, bytes)
+        truncation::is_truncated(self.follower.region(), self.control.as_ref(), &self.path, bytes)
     }
 
     /// Returns the sequence number of the next message.
@@ -285,7 +285,7 @@ impl Reader {
     }
 
     /// Returns the sequence number at which the next message or gap to be returned begins.
-    pub fn next_told(&self) -> u64 {
+    pub fn next_reported(&self) -> u64 {
         self.follower.sequence() - self.missed
     }
 
@@ -297,21 +297,21 @@ impl Reader {
     /// Returns true if the log's data file was removed or replaced. Messages that its writer still publishes arrive.
     /// Asks the operating system.
     pub fn is_removed(&self) -> bool {
-        self.data.is_some_and(|data| lock::is_gone(&self.place, DATA, data))
+        self.data.is_some_and(|data| lock::is_replaced(&self.path, DATA, data))
     }
 
     /// Returns the process id of the log's writer, if it has one.
     pub fn writer(&self) -> Option<u32> {
-        files::writer(&self.place)
+        files::writer(&self.path)
     }
 
     /// Returns the location of the log.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn path(&self) -> &LogPath {
+        &self.path
     }
 
     /// Returns the behaviour of the log when it is full.
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self) -> OverflowPolicy {
         self.shape.policy
     }
 
@@ -321,7 +321,7 @@ impl Reader {
     }
 
     /// Returns the owner of the log.
-    pub fn owner(&self) -> Owner {
+    pub fn owner(&self) -> LogOwner {
         self.shape.owner
     }
 
@@ -340,15 +340,15 @@ impl Reader {
 
     /// Returns the registered readers.
     pub fn readers(&self) -> Vec<ReaderInfo> {
-        let looked_up = || files::open_control(&self.place, self.others).ok();
+        let looked_up = || files::open_control(&self.path, self.trust).ok();
         let control = self.control.clone().or_else(looked_up);
         control.map(|control| control.registered().collect()).unwrap_or_default()
     }
 
     #[inline(always)]
-    fn message(&self, at: FrameAt) -> Message<'_> {
+    fn message(&self, at: FrameAt) -> LogMessage<'_> {
         let payload = self.follower.payload(at.offset, at.length, &self.buffer);
-        Message { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload }
+        LogMessage { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload }
     }
 
     /// Returns the next frame, unless a gap must be reported first.
@@ -358,49 +358,53 @@ impl Reader {
     }
 
     /// Returns a gap, a frame that arrived meanwhile, or the next segment's first frame; else nothing.
-    fn advance(&mut self) -> Result<Found, ReadError> {
+    fn advance(&mut self) -> Result<FrameOrGap, LogReadError> {
         if self.missed > 0 {
-            return Ok(Found::Gap(std::mem::take(&mut self.missed)));
+            return Ok(FrameOrGap::Gap(std::mem::take(&mut self.missed)));
         }
         match self.follower.step(&mut self.buffer)? {
-            Step::Frame(at) => Ok(Found::Frame(at)),
-            Step::Empty => self.rest(),
+            CursorStep::Frame(at) => Ok(FrameOrGap::Frame(at)),
+            CursorStep::Empty => self.empty_or_truncated(),
             step => self.leave_segment(step),
         }
     }
 
     /// Returns nothing, or an error if the files of an untrusted log were truncated.
     #[inline(always)]
-    fn rest(&self) -> Result<Found, ReadError> {
-        let is_cut = || cut::is_known_cut(self.follower.region(), self.control.as_ref());
-        if self.others == Others::Untrusted && is_cut() { Err(ReadError::Cut) } else { Ok(Found::Nothing) }
+    fn empty_or_truncated(&self) -> Result<FrameOrGap, LogReadError> {
+        let is_cut = || truncation::is_known_truncated(self.follower.region(), self.control.as_ref());
+        if self.trust == ProcessTrust::Untrusted && is_cut() {
+            Err(LogReadError::Truncated)
+        } else {
+            Ok(FrameOrGap::Nothing)
+        }
     }
 
     /// Continues in the next segment, or in a later one if this one was recycled. Goes round the ring at most once,
     /// however fast the writer ends its segments.
     #[cold]
-    fn leave_segment(&mut self, mut step: Step) -> Result<Found, ReadError> {
+    fn leave_segment(&mut self, mut step: CursorStep) -> Result<FrameOrGap, LogReadError> {
         for _ in 0..=self.segments.ring_len().unwrap_or(u64::MAX) {
-            let goes_on = if step == Step::End { self.enter_next()? } else { self.catch_up().map(|()| true)? };
+            let goes_on = if step == CursorStep::End { self.enter_next()? } else { self.catch_up().map(|()| true)? };
             if !goes_on {
-                return self.rest();
+                return self.empty_or_truncated();
             }
             if self.missed > 0 {
-                return Ok(Found::Gap(std::mem::take(&mut self.missed)));
+                return Ok(FrameOrGap::Gap(std::mem::take(&mut self.missed)));
             }
             step = match self.follower.step(&mut self.buffer)? {
-                Step::Frame(at) => return Ok(Found::Frame(at)),
-                Step::Empty => return self.rest(),
+                CursorStep::Frame(at) => return Ok(FrameOrGap::Frame(at)),
+                CursorStep::Empty => return self.empty_or_truncated(),
                 step => step,
             };
         }
-        Ok(Found::Nothing)
+        Ok(FrameOrGap::Nothing)
     }
 
     /// Enters the next segment, or a later one if that was recycled already. Returns false if it is not opened yet.
-    fn enter_next(&mut self) -> Result<bool, ReadError> {
+    fn enter_next(&mut self) -> Result<bool, LogReadError> {
         let next = self.follower.index() + 1;
-        let region = self.segments.get(next).map_err(|reason| ReadError::Io { segment: next, reason })?;
+        let region = self.segments.get(next).map_err(|reason| LogReadError::Io { segment: next, reason })?;
         let Some(region) = region else { return Ok(false) };
         let Some(mut follower) = enter(region, &self.shape, next) else {
             // The segment holds a later index, or cannot be entered yet.
@@ -423,19 +427,19 @@ impl Reader {
     }
 
     /// Moves a lapped reader to the middle of the segments still present, so that the next lap is half a ring away.
-    fn catch_up(&mut self) -> Result<(), ReadError> {
-        if self.others == Others::Untrusted {
-            if self.is_cut() {
-                return Err(ReadError::Cut);
+    fn catch_up(&mut self) -> Result<(), LogReadError> {
+        if self.trust == ProcessTrust::Untrusted {
+            if self.is_truncated() {
+                return Err(LogReadError::Truncated);
             }
             if self.pins() {
                 return Err(self.follower.damage("the segment was recycled, though our cursor holds it"));
             }
         }
         let (before, index) = (self.follower.sequence(), self.follower.index());
-        for _ in 0..tries(self.others) {
-            let mut there =
-                held(&self.segments, &self.shape).map_err(|reason| ReadError::Io { segment: index, reason })?;
+        for _ in 0..tries(self.trust) {
+            let mut there = present_segments(&self.segments, &self.shape)
+                .map_err(|reason| LogReadError::Io { segment: index, reason })?;
             there.retain(|follower| follower.index() > index && follower.sequence() >= before);
             if there.is_empty() {
                 relax();
@@ -462,7 +466,7 @@ impl Reader {
         }
         if !self.has_news() && !is_told() {
             sleep_while_set(control.sleepers(), timeout_ns);
-            stay_up(control);
+            clear_sleep_flag(control);
         }
     }
 
@@ -480,9 +484,9 @@ impl Reader {
 
     /// Sets the sleeper's flag and makes the sleeper's half of the fence; the caller must check for news once more
     /// afterwards.
-    fn announce_sleep(&self, control: &Control) -> bool {
+    fn announce_sleep(&self, control: &ControlFile) -> bool {
         control.sleepers().store(1, Ordering::SeqCst);
-        Barrier::from_code(control.barrier().load(Ordering::SeqCst)).heavy()
+        WakeBarrier::from_code(control.barrier().load(Ordering::SeqCst)).sleeper_fence()
     }
 }
 
@@ -490,7 +494,7 @@ impl Reader {
 /// registered, or for more than 128 readers.
 pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     let controls: Vec<_> = readers.iter().filter_map(|reader| Some((*reader, reader.control.as_ref()?))).collect();
-    if controls.len() < readers.len() || controls.is_empty() || controls.len() > MOST_FLAGS {
+    if controls.len() < readers.len() || controls.is_empty() || controls.len() > MAX_FLAGS {
         return yield_now();
     }
     for (reader, control) in &controls {
@@ -501,26 +505,26 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     if !controls.iter().any(|(reader, _)| reader.has_news()) {
         let flags: Vec<_> = controls.iter().map(|(_, control)| control.sleepers()).collect();
         sleep_while_all_set(&flags, timeout_ns);
-        controls.iter().for_each(|(_, control)| stay_up(control));
+        controls.iter().for_each(|(_, control)| clear_sleep_flag(control));
     }
 }
 
 /// Clears a flag that no writer has cleared, after a reader woke by itself: else the next message would cost the writer
 /// a useless system call. Other sleepers wake too, check for news and set the flag again.
-fn stay_up(control: &Control) {
+fn clear_sleep_flag(control: &ControlFile) {
     if control.sleepers().load(Ordering::Relaxed) != 0 {
         wake_all(control.sleepers());
     }
 }
 
-enum Found {
+enum FrameOrGap {
     Frame(FrameAt),
     Gap(u64),
     Nothing,
 }
 
 /// Returns a cursor at the start of this segment, if it holds this index.
-fn enter(region: Region, shape: &Shape, index: u64) -> Option<Follower> {
+fn enter(region: Region, shape: &LogShape, index: u64) -> Option<SegmentCursor> {
     // Pairs with the writer's release when it opens the segment.
     if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
         return None;
@@ -528,11 +532,12 @@ fn enter(region: Region, shape: &Shape, index: u64) -> Option<Follower> {
     let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
     fence(Ordering::Acquire);
     let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
-    (still && base <= MAX_BASE).then(|| Follower::new(region, shape.frame, shape.segment_bytes, index, base, false))
+    (still && base <= MAX_BASE)
+        .then(|| SegmentCursor::new(region, shape.frame, shape.segment_bytes, index, base, false))
 }
 
 /// Returns cursors at the start of each segment present, oldest first.
-fn held(segments: &Segments, shape: &Shape) -> std::io::Result<Vec<Follower>> {
+fn present_segments(segments: &Segments, shape: &LogShape) -> std::io::Result<Vec<SegmentCursor>> {
     let mut there = Vec::new();
     for slot in 0..segments.ring_len().unwrap_or(u64::MAX) {
         let Some(region) = segments.get(slot)? else { break };
@@ -544,30 +549,35 @@ fn held(segments: &Segments, shape: &Shape) -> std::io::Result<Vec<Follower>> {
             there.extend(enter(region, shape, index));
         }
     }
-    there.sort_by_key(Follower::index);
+    there.sort_by_key(SegmentCursor::index);
     Ok(there)
 }
 
 /// Returns the max attempts to find a segment; fewer with an untrusted writer, so that it cannot hold the reader up.
-fn tries(others: Others) -> u32 {
+fn tries(others: ProcessTrust) -> u32 {
     match others {
-        Others::Trusted => TRIES,
-        Others::Untrusted => TRIES / 100,
+        ProcessTrust::Trusted => TRIES,
+        ProcessTrust::Untrusted => TRIES / 100,
     }
 }
 
 /// Returns a cursor at the oldest segment. Retries while a short ring recycles, when no segment is present for a
 /// moment; fails before the first segment is opened.
-pub(crate) fn oldest(place: &Place, segments: &Segments, shape: &Shape, others: Others) -> Result<Follower, OpenError> {
+pub(crate) fn oldest(
+    place: &LogPath,
+    segments: &Segments,
+    shape: &LogShape,
+    others: ProcessTrust,
+) -> Result<SegmentCursor, LogOpenError> {
     for _ in 0..tries(others) {
-        let held = held(segments, shape).map_err(|e| OpenError::from_io(place, 0, e))?;
+        let held = present_segments(segments, shape).map_err(|e| LogOpenError::from_io(place, 0, e))?;
         if let Some(oldest) = held.into_iter().next() {
             return Ok(oldest);
         }
         if segments.get(0).ok().flatten().is_none_or(|first| first.word(GENERATION).load(Ordering::Acquire) == 0) {
-            return Err(OpenError::NotFound(place.clone()));
+            return Err(LogOpenError::NotFound(place.clone()));
         }
         relax();
     }
-    Err(OpenError::Damaged { place: place.clone(), what: "no segment is whole".to_owned() })
+    Err(LogOpenError::Damaged { place: place.clone(), what: "no segment is whole".to_owned() })
 }

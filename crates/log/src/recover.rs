@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 
-use crate::append::{Appender, Parts};
-use crate::follow::{Follower, HOLE, MISFIT, Step, WRONG};
-use crate::layout::{BASE_SEQUENCE, Commit, GENERATION, KIND_END, MAX_BASE, holding, index_held};
-use crate::progress::Extent;
+use crate::append::{Appender, AppenderParts};
+use crate::follow::{CursorStep, HOLE, MISFIT, SegmentCursor, WRONG};
+use crate::layout::{BASE_SEQUENCE, CommitWord, GENERATION, KIND_END, MAX_BASE, holding, index_held};
+use crate::progress::LogExtent;
 use crate::region::Region;
 use crate::sync::Ordering;
-use crate::{ReadError, Tail};
+use crate::{LogReadError, LogTail};
 
 /// Data dropped when a log was opened: never known to be on the disk, and lost with the power or behind a loss, or part
 /// of a batch in which the writer was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
+pub struct DroppedData {
     /// First sequence number that is missing.
     pub sequence: u64,
     /// Bytes from there on that held data, or are known to have held it.
@@ -22,76 +22,76 @@ pub struct Cut {
 
 /// Reason why a log cannot be resumed.
 pub(crate) enum ResumeError {
-    Damaged(ReadError),
+    Damaged(LogReadError),
     Io(std::io::Error),
 }
 
 /// An existing log, to be resumed.
-pub(crate) struct Remains<'a> {
-    pub parts: Parts<'a>,
+pub(crate) struct ResumableLog<'a> {
+    pub parts: AppenderParts<'a>,
     /// Sequence number of the first message if no segment is there.
     pub first: u64,
     /// Minimum extent of the data; none for a ring, which is never cut in the middle.
-    pub extent: Option<Extent>,
+    pub extent: Option<LogExtent>,
 }
 
 /// Newest segment that was opened whole, and the bases of all still present.
-struct Found {
+struct NewestSegment {
     index: u64,
     base: u64,
     bases: VecDeque<(u64, u64)>,
 }
 
 /// End of the whole frames of a segment.
-struct End {
+struct SegmentEnd {
     segment: u64,
     offset: usize,
     sequence: u64,
-    rest: Rest,
+    content: TailContent,
 }
 
 /// Content behind the whole frames.
 #[derive(Clone, Copy)]
-enum Rest {
+enum TailContent {
     /// No frame.
     Nothing,
     /// The torn last write of a writer that crashed with its host, or a batch in which its writer was killed.
     Torn,
     /// Frames behind a hole, or behind a frame with a wrong checksum.
-    Later(&'static str),
+    FramesBehindDamage(&'static str),
     /// Damage that no loss of power causes.
     Damage(&'static str),
 }
 
-impl Remains<'_> {
+impl ResumableLog<'_> {
     /// Returns an appender that resumes at the tail of the log, and the extent of data dropped.
-    pub fn resume(mut self) -> Result<(Appender, Option<Cut>), ResumeError> {
+    pub fn resume(mut self) -> Result<(Appender, Option<DroppedData>), ResumeError> {
         let Some(mut found) = self.find()? else {
             let bytes = self.clear_from(0)?;
-            let cut = (bytes > 0).then_some(Cut { sequence: self.first, bytes });
+            let cut = (bytes > 0).then_some(DroppedData { sequence: self.first, bytes });
             return Ok((Appender::fresh(self.parts, self.first)?, cut));
         };
-        let dropped = self.drop_pieces(&mut found)?;
+        let dropped = self.drop_fragments(&mut found)?;
         if found.index > 0 {
             self.end_previous(&found)?;
         }
-        let region = self.parts.segments.make(found.index)?;
-        let end = self.end_of(&region, found.index, found.base);
-        let is_cut = self.is_to_be_cut(&end)?;
-        self.refuse_firm(&end, "the log ends here, though more of it was on the disk")?;
+        let region = self.parts.segments.get_or_create(found.index)?;
+        let end = self.scan_segment(&region, found.index, found.base);
+        let is_cut = self.must_truncate(&end)?;
+        self.check_durable(&end, "the log ends here, though more of it was on the disk")?;
         let cleared = clear(&region, end.offset, self.parts.segment_bytes);
         let bytes = dropped + if is_cut { cleared } else { 0 };
         if bytes > 0 {
             // Before a frame overwrites another: after a second loss of power both could be present.
             self.parts.segments.sync()?;
         }
-        self.parts.segments.note_opened(found.index);
-        let cut = (bytes > 0).then_some(Cut { sequence: end.sequence, bytes });
-        let tail = Tail { sequence: end.sequence, segment: end.segment, offset: end.offset as u64 };
+        self.parts.segments.record_opened(found.index);
+        let cut = (bytes > 0).then_some(DroppedData { sequence: end.sequence, bytes });
+        let tail = LogTail { sequence: end.sequence, segment: end.segment, offset: end.offset as u64 };
         Ok((Appender::at(self.parts, region, tail, found.bases), cut))
     }
 
-    fn find(&self) -> Result<Option<Found>, ResumeError> {
+    fn find(&self) -> Result<Option<NewestSegment>, ResumeError> {
         let ring = self.parts.segments.ring_len();
         let mut bases = Vec::new();
         for slot in 0..ring.or(self.extent.map(|extent| extent.open)).unwrap_or(0) {
@@ -101,7 +101,7 @@ impl Remains<'_> {
                 let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
                 if base > MAX_BASE {
                     let what = "its first number is impossible";
-                    return Err(ReadError::Damaged { sequence: base, segment: index, offset: 0, what }.into());
+                    return Err(LogReadError::Damaged { sequence: base, segment: index, offset: 0, what }.into());
                 }
                 bases.push((index, base));
             }
@@ -109,19 +109,19 @@ impl Remains<'_> {
         bases.sort_unstable();
         let Some(&(index, base)) = bases.last() else { return Ok(None) };
         let bases = if ring.is_some() { bases.into() } else { VecDeque::new() };
-        Ok(Some(Found { index, base, bases }))
+        Ok(Some(NewestSegment { index, base, bases }))
     }
 
     /// Goes back, in a log of another boot, to the last segment before which nothing is missing, and clears all behind
     /// it. Returns the number of bytes cleared.
-    fn drop_pieces(&self, found: &mut Found) -> Result<u64, ResumeError> {
+    fn drop_fragments(&self, found: &mut NewestSegment) -> Result<u64, ResumeError> {
         let Some(extent) = self.extent.filter(|extent| !extent.same_boot) else { return Ok(0) };
-        for index in extent.firm.segment..found.index {
+        for index in extent.durable.segment..found.index {
             let Some((region, base)) = self.segment(index)? else { continue };
-            let end = self.end_of(&region, index, base);
+            let end = self.scan_segment(&region, index, base);
             let next = self.segment(index + 1)?.map(|(_, base)| base);
-            if self.is_to_be_cut(&end)? || next != Some(end.sequence) {
-                self.refuse_firm(&end, "it ends before the next segment begins")?;
+            if self.must_truncate(&end)? || next != Some(end.sequence) {
+                self.check_durable(&end, "it ends before the next segment begins")?;
                 (found.index, found.base) = (index, base);
                 break;
             }
@@ -147,14 +147,14 @@ impl Remains<'_> {
 
     /// Ends the segment before the newest: a writer killed between opening a segment and ending the one before leaves
     /// readers at a zero commit word there for ever.
-    fn end_previous(&self, found: &Found) -> Result<(), ResumeError> {
+    fn end_previous(&self, found: &NewestSegment) -> Result<(), ResumeError> {
         let Some((region, base)) = self.segment(found.index - 1)? else { return Ok(()) };
-        let end = self.end_of(&region, found.index - 1, base);
-        if self.is_to_be_cut(&end)? || end.sequence != found.base {
+        let end = self.scan_segment(&region, found.index - 1, base);
+        if self.must_truncate(&end)? || end.sequence != found.base {
             return Err(end.damage("it ends before the next segment begins"));
         }
         if end.offset < self.parts.segment_bytes {
-            region.word(end.offset).store(Commit::new(0, KIND_END, end.sequence).0, Ordering::Release);
+            region.word(end.offset).store(CommitWord::new(0, KIND_END, end.sequence).0, Ordering::Release);
         }
         Ok(())
     }
@@ -169,48 +169,51 @@ impl Remains<'_> {
         }))
     }
 
-    fn end_of(&self, region: &Region, segment: u64, base: u64) -> End {
-        let Parts { frame, segment_bytes, .. } = self.parts;
-        let mut follower = Follower::new(region.clone(), frame, segment_bytes, segment, base.min(MAX_BASE), false);
-        let (mut buffer, is_queue) = (Vec::new(), self.parts.control.group().is_some());
+    fn scan_segment(&self, region: &Region, segment: u64, base: u64) -> SegmentEnd {
+        let AppenderParts { frame, segment_bytes, .. } = self.parts;
+        let mut follower = SegmentCursor::new(region.clone(), frame, segment_bytes, segment, base.min(MAX_BASE), false);
+        let (mut buffer, is_queue) = (Vec::new(), self.parts.control.group_cursor().is_some());
         let rest = loop {
             match follower.step(&mut buffer) {
-                Ok(Step::Frame(_)) => {}
-                Ok(Step::Empty) if follower.is_open() => break Rest::Torn,
-                Ok(Step::Empty) if follower.has_later_frame() => break Rest::Later(HOLE),
-                Ok(Step::Empty | Step::End | Step::Lapped) => break Rest::Nothing,
-                Err(_) if !follower.claims_next() => break Rest::Damage(MISFIT),
+                Ok(CursorStep::Frame(_)) => {}
+                Ok(CursorStep::Empty) if follower.is_open() => break TailContent::Torn,
+                Ok(CursorStep::Empty) if follower.has_later_frame() => break TailContent::FramesBehindDamage(HOLE),
+                Ok(CursorStep::Empty | CursorStep::End | CursorStep::Lapped) => break TailContent::Nothing,
+                Err(_) if !follower.claims_next() => break TailContent::Damage(MISFIT),
                 // In a queue a puller sets the message aside; the frames behind it are not lost with it.
-                Err(_) if follower.has_later_frame() && is_queue && matches!(follower.pass(), Ok(Step::Frame(_))) => {}
-                Err(_) if follower.has_later_frame() => break Rest::Later(WRONG),
-                Err(_) => break Rest::Torn,
+                Err(_)
+                    if follower.has_later_frame()
+                        && is_queue
+                        && matches!(follower.skip_frame(), Ok(CursorStep::Frame(_))) => {}
+                Err(_) if follower.has_later_frame() => break TailContent::FramesBehindDamage(WRONG),
+                Err(_) => break TailContent::Torn,
             }
         };
-        End { segment, offset: follower.offset(), sequence: follower.sequence(), rest }
+        SegmentEnd { segment, offset: follower.offset(), sequence: follower.sequence(), content: rest }
     }
 
     /// Returns true if data behind the end must be cut. A torn last frame was never acknowledged; with frames behind it
     /// the damage lies in the middle, an error unless a loss of power left it where no data was firm.
-    fn is_to_be_cut(&self, end: &End) -> Result<bool, ResumeError> {
+    fn must_truncate(&self, end: &SegmentEnd) -> Result<bool, ResumeError> {
         let may_lie_in_pieces = self.extent.is_some_and(|extent| !extent.same_boot);
-        match end.rest {
-            Rest::Nothing => Ok(false),
-            Rest::Torn => self.refuse_firm(end, WRONG).map(|()| true),
-            Rest::Later(what) if may_lie_in_pieces => self.refuse_firm(end, what).map(|()| true),
-            Rest::Later(what) | Rest::Damage(what) => Err(end.damage(what)),
+        match end.content {
+            TailContent::Nothing => Ok(false),
+            TailContent::Torn => self.check_durable(end, WRONG).map(|()| true),
+            TailContent::FramesBehindDamage(what) if may_lie_in_pieces => self.check_durable(end, what).map(|()| true),
+            TailContent::FramesBehindDamage(what) | TailContent::Damage(what) => Err(end.damage(what)),
         }
     }
 
     /// Rejects an end before the point up to which data was known to be on the disk.
-    fn refuse_firm(&self, end: &End, what: &'static str) -> Result<(), ResumeError> {
-        let firm = self.extent.map_or(0, |extent| extent.firm.sequence);
+    fn check_durable(&self, end: &SegmentEnd, what: &'static str) -> Result<(), ResumeError> {
+        let firm = self.extent.map_or(0, |extent| extent.durable.sequence);
         if end.sequence < firm { Err(end.damage(what)) } else { Ok(()) }
     }
 }
 
-impl End {
+impl SegmentEnd {
     fn damage(&self, what: &'static str) -> ResumeError {
-        ReadError::Damaged { sequence: self.sequence, segment: self.segment, offset: self.offset, what }.into()
+        LogReadError::Damaged { sequence: self.sequence, segment: self.segment, offset: self.offset, what }.into()
     }
 }
 
@@ -229,8 +232,8 @@ fn clear(region: &Region, offset: usize, segment_bytes: usize) -> u64 {
     cleared
 }
 
-impl From<ReadError> for ResumeError {
-    fn from(damage: ReadError) -> Self {
+impl From<LogReadError> for ResumeError {
+    fn from(damage: LogReadError) -> Self {
         Self::Damaged(damage)
     }
 }

@@ -14,7 +14,7 @@ const WORDWISE: usize = 16;
 #[cfg(not(loom))]
 mod mapped {
     use super::*;
-    use crate::guard::Guard;
+    use crate::guard::TruncationGuard;
     use crate::mapping::{Access, Mapping};
     use std::ptr::NonNull;
 
@@ -23,10 +23,10 @@ mod mapped {
     pub(crate) struct Region {
         base: NonNull<u8>,
         bytes: usize,
-        memory: Arc<Memory>,
+        memory: Arc<RegionMemory>,
     }
 
-    enum Memory {
+    enum RegionMemory {
         Mapped(Mapping),
         #[cfg(test)]
         Heap(#[allow(dead_code, reason = "held for its drop")] Vec<AtomicU64>),
@@ -43,13 +43,13 @@ mod mapped {
         pub fn heap(bytes: usize) -> Self {
             let words: Vec<AtomicU64> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
             let base = NonNull::new(words.as_ptr().cast_mut().cast()).expect("a vector has an address");
-            Self { base, bytes: words.len() * 8, memory: Arc::new(Memory::Heap(words)) }
+            Self { base, bytes: words.len() * 8, memory: Arc::new(RegionMemory::Heap(words)) }
         }
 
         /// Returns the whole of a mapping.
         pub fn mapped(mapping: Mapping) -> Self {
             let (base, bytes) = (mapping.base(), mapping.bytes());
-            Self { base, bytes, memory: Arc::new(Memory::Mapped(mapping)) }
+            Self { base, bytes, memory: Arc::new(RegionMemory::Mapped(mapping)) }
         }
 
         /// Returns a part of this region.
@@ -63,27 +63,27 @@ mod mapped {
         /// Guards the whole mapping, of which this may be a part: from here on a truncated file kills no process.
         pub fn guard(&self) -> std::io::Result<()> {
             match &*self.memory {
-                Memory::Mapped(mapping) => mapping.guard(),
+                RegionMemory::Mapped(mapping) => mapping.guard(),
                 #[cfg(test)]
-                Memory::Heap(_) => Ok(()),
+                RegionMemory::Heap(_) => Ok(()),
             }
         }
 
         /// Faults in the whole mapping for writing.
         pub fn populate(&self) {
             match &*self.memory {
-                Memory::Mapped(mapping) => mapping.populate(Access::Write),
+                RegionMemory::Mapped(mapping) => mapping.populate(Access::Write),
                 #[cfg(test)]
-                Memory::Heap(_) => {}
+                RegionMemory::Heap(_) => {}
             }
         }
 
         /// Returns the guard of the whole mapping, if it has one.
-        pub fn guarded(&self) -> Option<&Guard> {
+        pub fn guarded(&self) -> Option<&TruncationGuard> {
             match &*self.memory {
-                Memory::Mapped(mapping) => mapping.guarded(),
+                RegionMemory::Mapped(mapping) => mapping.guarded(),
                 #[cfg(test)]
-                Memory::Heap(_) => None,
+                RegionMemory::Heap(_) => None,
             }
         }
 
@@ -216,7 +216,7 @@ mod mapped {
 
         /// Prefetches a cache line for reading.
         #[inline(always)]
-        pub fn expect_read(&self, offset: usize) {
+        pub fn prefetch_read(&self, offset: usize) {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             if offset < self.bytes {
                 // SAFETY: a hint without effect on memory.
@@ -230,7 +230,7 @@ mod mapped {
 
         /// Prefetches a cache line for writing.
         #[inline(always)]
-        pub fn expect_write(&self, offset: usize) {
+        pub fn prefetch_write(&self, offset: usize) {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             if offset < self.bytes {
                 // SAFETY: a hint without effect on memory; `prefetchw` is a no-op where it is not implemented.

@@ -4,21 +4,21 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::control::MANDATORY;
-use crate::guard::Others;
+use crate::guard::ProcessTrust;
 use crate::lock::{self, TryLock};
-use crate::place::READER_LOCKS;
-use crate::{OpenError, Place, files};
+use crate::log_path::READER_LOCKS;
+use crate::{LogOpenError, LogPath, files};
 
 /// Removes a stale log, whatever is in its files; publishes on a `fail` log by a writer that still has it open fail
 /// with "no reader". Fails while the mandatory reader lives; a missing log is no error.
-pub fn retire(place: &Place) -> Result<(), OpenError> {
+pub fn remove_stale(place: &LogPath) -> Result<(), LogOpenError> {
     if !place.dir().exists() {
         return Ok(());
     }
     // Held to the end, so that no mandatory reader registers meanwhile.
     let ours = match lock::try_lock(place, READER_LOCKS, MANDATORY as u32, 0o600) {
-        Ok(TryLock::Taken(pid)) if names_mandatory(place) => {
-            return Err(OpenError::HasReader { place: place.clone(), pid });
+        Ok(TryLock::HeldBy(pid)) if names_mandatory(place) => {
+            return Err(LogOpenError::HasReader { place: place.clone(), pid });
         }
         ours => ours.ok(),
     };
@@ -29,28 +29,28 @@ pub fn retire(place: &Place) -> Result<(), OpenError> {
 
 /// Removes a log despite its readers and other content of its folder: for a log whose files belong to another user, who
 /// need not agree.
-pub fn evict(place: &Place) -> Result<(), OpenError> {
+pub fn force_remove(place: &LogPath) -> Result<(), LogOpenError> {
     remove(place).or_else(|refused| {
-        set_aside(place).map_err(|e| match refused {
+        rename_and_remove(place).map_err(|e| match refused {
             // The user who created it is the reason, and not the failed rename.
-            OpenError::Distrusted { .. } => refused,
-            _ => OpenError::from_io(place, 0, e),
+            LogOpenError::Distrusted { .. } => refused,
+            _ => LogOpenError::from_io(place, 0, e),
         })
     })
 }
 
-fn remove(place: &Place) -> Result<(), OpenError> {
-    forget_readers(place);
+fn remove(place: &LogPath) -> Result<(), LogOpenError> {
+    release_readers(place);
     match place.remove() {
         // Another process was about to open it: the remaining files are no log.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => Ok(()),
-        removed => removed.map_err(|e| OpenError::from_io(place, 0, e)),
+        removed => removed.map_err(|e| LogOpenError::from_io(place, 0, e)),
     }
 }
 
 /// Renames the folder, and removes as much of it as possible: a user with write access may have created folders in it,
 /// or withdrawn the permission.
-fn set_aside(place: &Place) -> std::io::Result<()> {
+fn rename_and_remove(place: &LogPath) -> std::io::Result<()> {
     let mut name = place.dir().as_os_str().to_owned();
     name.push(format!(".aside-{}-{}", std::process::id(), ASIDE.fetch_add(1, Ordering::Relaxed)));
     std::fs::rename(place.dir(), &name)?;
@@ -61,13 +61,13 @@ fn set_aside(place: &Place) -> std::io::Result<()> {
 /// Number of folders that this process has renamed.
 static ASIDE: AtomicU64 = AtomicU64::new(0);
 
-fn names_mandatory(place: &Place) -> bool {
-    files::open_control(place, Others::Untrusted).is_ok_and(|control| control.names_mandatory())
+fn names_mandatory(place: &LogPath) -> bool {
+    files::open_control(place, ProcessTrust::Untrusted).is_ok_and(|control| control.has_mandatory())
 }
 
 /// Reports to a writer that has the log open that it has no readers. Registered readers continue on files without a name.
-fn forget_readers(place: &Place) {
-    let Ok(control) = files::open_control(place, Others::Untrusted) else { return };
+fn release_readers(place: &LogPath) {
+    let Ok(control) = files::open_control(place, ProcessTrust::Untrusted) else { return };
     let registered: Vec<_> = control.registered().collect();
     registered.iter().for_each(|reader| control.release(reader.slot));
 }

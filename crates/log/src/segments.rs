@@ -11,38 +11,38 @@ use std::{
 use crate::region::Region;
 #[cfg(not(loom))]
 use crate::{
-    guard::Others,
+    guard::ProcessTrust,
     layout::HEADER_BYTES,
     mapping::{Access, Mapping, allocate},
-    progress::{self, Extent, Firm, Missing},
+    progress::{self, DurableTail, LogExtent, MissingSegment},
 };
 
 /// Source of segments.
 pub(crate) enum Segments {
     Ring(Vec<Region>),
     #[cfg(not(loom))]
-    Growing(Growing),
+    Growing(GrowingFile),
 }
 
 /// A file with as many segments as were needed.
 #[cfg(not(loom))]
-pub(crate) struct Growing {
+pub(crate) struct GrowingFile {
     file: File,
     segment_bytes: usize,
     access: Access,
-    others: Others,
+    trust: ProcessTrust,
     /// Boot id of the writer, and the durable extent.
     boot_id: [u8; 16],
-    firm: Firm,
+    durable: DurableTail,
     /// Segments mapped and faulted in before they are needed, in order.
     ready: VecDeque<(u64, Region)>,
     /// Thread that creates the segment after those.
-    ahead: Option<Ahead>,
+    preallocator: Option<SegmentPreallocator>,
 }
 
 /// A thread that creates the next segment while the writer fills this one.
 #[cfg(not(loom))]
-struct Ahead {
+struct SegmentPreallocator {
     asked: SyncSender<u64>,
     made: Receiver<(u64, io::Result<Region>)>,
     pending: Option<u64>,
@@ -51,9 +51,15 @@ struct Ahead {
 impl Segments {
     /// Maps a ring of `count` segments.
     #[cfg(not(loom))]
-    pub fn ring(file: &File, segment_bytes: usize, count: usize, access: Access, others: Others) -> io::Result<Self> {
+    pub fn ring(
+        file: &File,
+        segment_bytes: usize,
+        count: usize,
+        access: Access,
+        others: ProcessTrust,
+    ) -> io::Result<Self> {
         let mapping = Mapping::new(file, HEADER_BYTES as u64, segment_bytes * count, access)?;
-        if others == Others::Untrusted {
+        if others == ProcessTrust::Untrusted {
             mapping.guard()?;
         }
         mapping.populate(access);
@@ -63,16 +69,16 @@ impl Segments {
 
     /// Maps segments of a growing file one by one.
     #[cfg(not(loom))]
-    pub fn growing(file: File, segment_bytes: usize, access: Access, others: Others) -> Self {
-        Self::Growing(Growing {
+    pub fn growing(file: File, segment_bytes: usize, access: Access, others: ProcessTrust) -> Self {
+        Self::Growing(GrowingFile {
             file,
             segment_bytes,
             access,
-            others,
+            trust: others,
             boot_id: [0; 16],
-            firm: Firm::default(),
+            durable: DurableTail::default(),
             ready: VecDeque::new(),
-            ahead: None,
+            preallocator: None,
         })
     }
 
@@ -102,7 +108,7 @@ impl Segments {
         match self {
             Self::Ring(regions) => regions.iter().try_for_each(Region::guard),
             Self::Growing(growing) => {
-                growing.others = Others::Untrusted;
+                growing.trust = ProcessTrust::Untrusted;
                 Ok(())
             }
         }
@@ -110,7 +116,7 @@ impl Segments {
 
     /// Compares the expected with the existing extent of a growing log, seen from this boot; none for a ring.
     #[cfg(not(loom))]
-    pub fn survey(&self, boot: Option<[u8; 16]>) -> io::Result<Option<Result<Extent, Missing>>> {
+    pub fn survey(&self, boot: Option<[u8; 16]>) -> io::Result<Option<Result<LogExtent, MissingSegment>>> {
         match self {
             Self::Ring(_) => Ok(None),
             Self::Growing(growing) => progress::survey(&growing.file, growing.segment_bytes, boot).map(Some),
@@ -119,19 +125,19 @@ impl Segments {
 
     /// Sets the boot id of a growing log's writer.
     #[cfg(not(loom))]
-    pub fn belong_to(&mut self, boot: [u8; 16]) {
+    pub fn set_boot_id(&mut self, boot: [u8; 16]) {
         if let Self::Growing(growing) = self {
             growing.boot_id = boot;
         }
     }
 
     /// Records that this segment was opened. Best effort: only the loss of a segment so recorded is detected.
-    pub fn note_opened(&self, index: u64) {
+    pub fn record_opened(&self, index: u64) {
         match self {
             Self::Ring(_) => {}
             #[cfg(not(loom))]
             Self::Growing(growing) => {
-                let _ = progress::note_opened(&growing.file, growing.boot_id, index + 1);
+                let _ = progress::record_opened(&growing.file, growing.boot_id, index + 1);
             }
         }
         #[cfg(loom)]
@@ -140,31 +146,31 @@ impl Segments {
 
     /// Returns the file of a growing log, and its durable extent.
     #[cfg(not(loom))]
-    pub fn growing_file(&self) -> Option<(&File, &Firm)> {
+    pub fn growing_file(&self) -> Option<(&File, &DurableTail)> {
         match self {
             Self::Ring(_) => None,
-            Self::Growing(growing) => Some((&growing.file, &growing.firm)),
+            Self::Growing(growing) => Some((&growing.file, &growing.durable)),
         }
     }
 
     /// Returns the segment for this index, created if necessary.
-    pub fn make(&mut self, index: u64) -> io::Result<Region> {
+    pub fn get_or_create(&mut self, index: u64) -> io::Result<Region> {
         match self {
             Self::Ring(_) => Ok(self.get(index)?.expect("a ring has every index")),
             #[cfg(not(loom))]
-            Self::Growing(growing) => growing.make(index),
+            Self::Growing(growing) => growing.get_or_create(index),
         }
     }
 
     /// Maps and faults in `count` segments from `first` on, and starts a thread that creates more as they are used.
     #[cfg(not(loom))]
-    pub fn prepare(&mut self, first: u64, count: u64) -> io::Result<()> {
+    pub fn preallocate(&mut self, first: u64, count: u64) -> io::Result<()> {
         let Self::Growing(growing) = self else { return Ok(()) };
         for index in first..first + count {
             let region = make_segment(&growing.file, index, growing.segment_bytes)?;
             growing.ready.push_back((index, region));
         }
-        growing.ahead = Some(Ahead::start(growing.file.try_clone()?, growing.segment_bytes));
+        growing.preallocator = Some(SegmentPreallocator::start(growing.file.try_clone()?, growing.segment_bytes));
         Ok(())
     }
 
@@ -179,7 +185,7 @@ impl Segments {
 }
 
 #[cfg(not(loom))]
-impl Growing {
+impl GrowingFile {
     fn len(&self) -> io::Result<u64> {
         let bytes = self.file.metadata()?.len().saturating_sub(HEADER_BYTES as u64);
         Ok(bytes / self.segment_bytes as u64)
@@ -193,10 +199,10 @@ impl Growing {
     }
 
     fn guard(&self, region: &Region) -> io::Result<()> {
-        if self.others == Others::Untrusted { region.guard() } else { Ok(()) }
+        if self.trust == ProcessTrust::Untrusted { region.guard() } else { Ok(()) }
     }
 
-    fn make(&mut self, index: u64) -> io::Result<Region> {
+    fn get_or_create(&mut self, index: u64) -> io::Result<Region> {
         let region = match self.take_ready(index) {
             Some(region) => region?,
             None => make_segment(&self.file, index, self.segment_bytes)?,
@@ -204,9 +210,9 @@ impl Growing {
         // A segment created ahead was touched by the kernel only, to which a truncated file is an error and not a signal.
         self.guard(&region)?;
         if self.ready.is_empty()
-            && let Some(ahead) = &mut self.ahead
+            && let Some(ahead) = &mut self.preallocator
         {
-            ahead.ask(index + 1);
+            ahead.request(index + 1);
         }
         Ok(region)
     }
@@ -217,12 +223,12 @@ impl Growing {
                 return Some(Ok(region));
             }
         }
-        self.ahead.as_mut()?.take(index)
+        self.preallocator.as_mut()?.take_requested(index)
     }
 }
 
 #[cfg(not(loom))]
-impl Ahead {
+impl SegmentPreallocator {
     fn start(file: File, segment_bytes: usize) -> Self {
         let (asked, orders) = sync_channel::<u64>(1);
         let (done, made) = sync_channel(1);
@@ -238,14 +244,14 @@ impl Ahead {
         Self { asked, made, pending: None }
     }
 
-    fn ask(&mut self, index: u64) {
+    fn request(&mut self, index: u64) {
         if self.pending.is_none() && self.asked.try_send(index).is_ok() {
             self.pending = Some(index);
         }
     }
 
     /// Returns the requested segment; waits for it if it is pending.
-    fn take(&mut self, index: u64) -> Option<io::Result<Region>> {
+    fn take_requested(&mut self, index: u64) -> Option<io::Result<Region>> {
         self.pending.take()?;
         let (made, region) = self.made.recv().ok()?;
         (made == index).then_some(region)

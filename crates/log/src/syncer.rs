@@ -3,35 +3,35 @@
 use std::fs::File;
 use std::io;
 
-use tickpath_clock::Birthplace;
+use tickpath_clock::ForkGeneration;
 
+use crate::log_path::DATA;
 use crate::mapping::Access;
-use crate::place::DATA;
-use crate::progress::{Firm, Tail};
-use crate::{Policy, PublishError, Writer};
+use crate::progress::{DurableTail, LogTail};
+use crate::{LogPublishError, OverflowPolicy, Writer};
 
 /// Handle that makes published messages durable, also from another thread.
 pub struct Syncer {
     file: File,
     /// Durable tail; only a growing log records it.
-    firm: Option<Firm>,
-    born: Birthplace,
+    durable: Option<DurableTail>,
+    fork_generation: ForkGeneration,
 }
 
 impl Syncer {
     /// Returns once all messages before `upto`, a former tail of the writer, would survive a loss of power. Fails in a
     /// fork.
-    pub fn sync(&mut self, upto: Tail) -> io::Result<()> {
-        refuse_fork(self.born)?;
+    pub fn sync(&mut self, upto: LogTail) -> io::Result<()> {
+        refuse_fork(self.fork_generation)?;
         self.file.sync_data()?;
-        self.firm.as_ref().map_or(Ok(()), |firm| firm.note(&self.file, upto))
+        self.durable.as_ref().map_or(Ok(()), |firm| firm.record(&self.file, upto))
     }
 }
 
 impl Writer {
     /// Returns the end of the log.
     #[inline]
-    pub fn tail(&self) -> Tail {
+    pub fn tail(&self) -> LogTail {
         self.appender().tail()
     }
 
@@ -40,21 +40,23 @@ impl Writer {
         // A file opened anew, and no duplicated descriptor: the kernel reports a failed write once per opened file, and
         // a call through a duplicate would consume the report.
         match self.appender().segments.growing_file() {
-            Some((file, firm)) => Ok(Syncer { file: reopen(file)?, firm: Some(firm.clone()), born: self.born() }),
-            None => Ok(Syncer { file: self.open_data()?, firm: None, born: self.born() }),
+            Some((file, firm)) => {
+                Ok(Syncer { file: reopen(file)?, durable: Some(firm.clone()), fork_generation: self.fork_generation() })
+            }
+            None => Ok(Syncer { file: self.open_data()?, durable: None, fork_generation: self.fork_generation() }),
         }
     }
 
     /// Returns once all published messages would survive a loss of power. Fails in a fork.
     pub fn sync(&self) -> io::Result<()> {
-        refuse_fork(self.born())?;
-        if self.policy() != Policy::Keep && self.place().is_shared_memory() {
+        refuse_fork(self.fork_generation())?;
+        if self.policy() != OverflowPolicy::Keep && self.path().is_shared_memory() {
             return Ok(());
         }
         match self.appender().segments.growing_file() {
             Some((file, firm)) => {
                 file.sync_data()?;
-                firm.note(file, self.tail())
+                firm.record(file, self.tail())
             }
             // Any descriptor of the file suffices: mapped pages belong to it, too.
             None => self.open_data()?.sync_all(),
@@ -62,14 +64,14 @@ impl Writer {
     }
 
     fn open_data(&self) -> io::Result<File> {
-        self.place().open_folder()?.open_file(DATA, Access::Read)
+        self.path().open_folder()?.open_file(DATA, Access::Read)
     }
 }
 
 /// Rejects a fork: it has published nothing, and another thread of its parent may have held the lock of the marks at
 /// the fork, so that waiting for the lock would block for ever.
-fn refuse_fork(born: Birthplace) -> io::Result<()> {
-    if born.is_elsewhere() { Err(io::Error::other(PublishError::Forked)) } else { Ok(()) }
+fn refuse_fork(born: ForkGeneration) -> io::Result<()> {
+    if born.is_forked() { Err(io::Error::other(LogPublishError::Forked)) } else { Ok(()) }
 }
 
 /// Opens the same file once more, even if its name is gone or belongs to another file by now.

@@ -21,18 +21,18 @@ const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 
 /// Set once the kernel has registered this process: from then on `membarrier` reaches its threads.
-static TAKES_PART: AtomicBool = AtomicBool::new(false);
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// Implementation of the fence's two halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Barrier {
+pub(crate) enum WakeBarrier {
     /// The sleeper pays.
     Membarrier,
     /// Both pay.
     Fence,
 }
 
-impl Barrier {
+impl WakeBarrier {
     /// Returns the cheaper barrier that this host supports.
     ///
     /// Registration with the kernel takes some 10 ms as soon as a process has two threads: a thread registers, and
@@ -48,7 +48,7 @@ impl Barrier {
         if !IS_ASKED.swap(true, Ordering::Relaxed) {
             let ask = || {
                 let answer = membarrier(REGISTER_GLOBAL_EXPEDITED);
-                TAKES_PART.store(answer.is_some(), Ordering::Release);
+                IS_REGISTERED.store(answer.is_some(), Ordering::Release);
             };
             // Without the thread this process keeps full fences, which cost some nanoseconds a message; so does a fork
             // from before the registration.
@@ -70,15 +70,15 @@ impl Barrier {
 
     /// Executes the writer's half, between the commit and the check of the flag.
     #[inline(always)]
-    pub fn light(self) {
+    pub fn writer_fence(self) {
         match self {
-            Self::Membarrier if TAKES_PART.load(Ordering::Acquire) => compiler_fence(Ordering::SeqCst),
+            Self::Membarrier if IS_REGISTERED.load(Ordering::Acquire) => compiler_fence(Ordering::SeqCst),
             Self::Membarrier | Self::Fence => fence(Ordering::SeqCst),
         }
     }
 
     /// Executes the sleeper's half, between the flag and the last check. Returns false if this process cannot execute it.
-    pub fn heavy(self) -> bool {
+    pub fn sleeper_fence(self) -> bool {
         fence(Ordering::SeqCst);
         match self {
             Self::Membarrier => membarrier(GLOBAL_EXPEDITED).is_some(),
@@ -96,7 +96,7 @@ fn membarrier(command: libc::c_int) -> Option<i64> {
 
 /// Sleeps while the flag is 1, until a wake-up or the timeout.
 pub(crate) fn sleep_while_set(flag: &AtomicU32, timeout_ns: u64) {
-    let timeout_ns = timeout_ns.min(LONGEST_NS);
+    let timeout_ns = timeout_ns.min(MAX_SLEEP_NS);
     let timeout =
         libc::timespec { tv_sec: (timeout_ns / 1_000_000_000) as i64, tv_nsec: (timeout_ns % 1_000_000_000) as i64 };
     // SAFETY: the flag is a valid word for the call's length and the timeout a valid struct. All returns (woken, value
@@ -105,12 +105,12 @@ pub(crate) fn sleep_while_set(flag: &AtomicU32, timeout_ns: u64) {
 }
 
 /// Max sleep, a day, in ns: longer ones would overflow the kernel's seconds.
-const LONGEST_NS: u64 = 86_400_000_000_000;
+const MAX_SLEEP_NS: u64 = 86_400_000_000_000;
 
 /// Futex word to sleep on, in the kernel's layout (`struct futex_waitv`).
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Waiter {
+struct FutexWaiter {
     value: u64,
     address: u64,
     flags: u32,
@@ -120,22 +120,22 @@ struct Waiter {
 const FUTEX2_SIZE_U32: u32 = 2;
 
 /// Max flags that one thread can sleep on.
-pub(crate) const MOST_FLAGS: usize = 128;
+pub(crate) const MAX_FLAGS: usize = 128;
 
 /// Sleeps while all flags are 1, until a wake-up of one of them or the timeout.
 pub(crate) fn sleep_while_all_set(flags: &[&AtomicU32], timeout_ns: u64) {
-    let mut waiters = [Waiter { value: 0, address: 0, flags: 0, reserved: 0 }; MOST_FLAGS];
+    let mut waiters = [FutexWaiter { value: 0, address: 0, flags: 0, reserved: 0 }; MAX_FLAGS];
     for (waiter, flag) in waiters.iter_mut().zip(flags) {
-        *waiter = Waiter { value: 1, address: flag.as_ptr() as u64, flags: FUTEX2_SIZE_U32, reserved: 0 };
+        *waiter = FutexWaiter { value: 1, address: flag.as_ptr() as u64, flags: FUTEX2_SIZE_U32, reserved: 0 };
     }
     // The call takes an absolute time of CLOCK_MONOTONIC, not a duration.
     let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `until` is a valid place for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut until) };
-    let ns = (until.tv_nsec as u64).saturating_add(timeout_ns.min(LONGEST_NS));
+    let ns = (until.tv_nsec as u64).saturating_add(timeout_ns.min(MAX_SLEEP_NS));
     until.tv_sec += (ns / 1_000_000_000) as i64;
     until.tv_nsec = (ns % 1_000_000_000) as i64;
-    let count = flags.len().min(MOST_FLAGS);
+    let count = flags.len().min(MAX_FLAGS);
     // SAFETY: the waiters are valid structs that name valid words for the call's length; see `sleep_while_set`.
     let result =
         unsafe { libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), count, 0, &until, libc::CLOCK_MONOTONIC) };

@@ -3,35 +3,35 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use tickpath_clock::{Birthplace, Calibration};
+use tickpath_clock::{Calibration, ForkGeneration};
 use zerocopy::IntoBytes;
 
-use crate::append::{AppendError, Appender, Blocked, Parts};
-use crate::control::{Control, MAX_READERS};
-use crate::files::{self, Shape};
-use crate::guard::Others;
+use crate::append::{AppendError, Appender, AppenderParts, BlockedReason};
+use crate::control::{ControlFile, MAX_READERS};
+use crate::files::{self, LogShape};
+use crate::guard::ProcessTrust;
 use crate::layout::FIRST_KIND;
 use crate::lock::{self, ByteLock, TryLock};
 use crate::log_file::LogFile;
+use crate::log_path::{QUEUE, READER_LOCKS, WRITER_LOCK};
 use crate::mapping::Access;
-use crate::place::{QUEUE, READER_LOCKS, WRITER_LOCK};
-use crate::recover::{Cut, Remains, ResumeError};
+use crate::recover::{DroppedData, ResumableLog, ResumeError};
 use crate::segments::Segments;
 use crate::sync::Ordering;
-use crate::wake::{Barrier, wake_all};
-use crate::{BatchError, Config, OpenError, Owner, Place, Policy, PublishError, ReadError};
+use crate::wake::{WakeBarrier, wake_all};
+use crate::{Config, LogBatchError, LogOpenError, LogOwner, LogPath, LogPublishError, LogReadError, OverflowPolicy};
 
 /// Publisher of a log's frames; a kernel lock excludes a second one.
 pub struct Writer {
     appender: Appender,
-    place: Place,
-    shape: Shape,
-    barrier: Barrier,
+    path: LogPath,
+    shape: LogShape,
+    barrier: WakeBarrier,
     /// Rejects a message while no reader is registered: set for `fail` logs without a group.
     needs_reader: bool,
     /// Process that opened the writer: detects a forked child, whose copy is not the writer.
-    born: Birthplace,
-    cut: Option<Cut>,
+    fork_generation: ForkGeneration,
+    dropped: Option<DroppedData>,
     /// Data file of the log: detects its removal.
     data: Box<LogFile>,
     /// Writer lock; none for an unnamed log, which no other process can open.
@@ -40,38 +40,40 @@ pub struct Writer {
 
 impl Writer {
     /// Creates a log, or resumes an existing log at its tail. Stamps must come from the clock of this calibration.
-    pub fn open(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+    pub fn open(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
-        Self::open_or(config, calibration, Others::Trusted, create)
+        Self::open_or(config, calibration, ProcessTrust::Trusted, create)
     }
 
     /// As [`Self::open`], for a log whose files an untrusted process can write to as well: guarded before the first
     /// access, see [`Self::guard`].
-    pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+    pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
-        let mut writer = Self::open_or(config, calibration, Others::Untrusted, create)?;
-        writer.guard().map_err(|e| OpenError::from_io(&config.place, 0, e))?;
+        let mut writer = Self::open_or(config, calibration, ProcessTrust::Untrusted, create)?;
+        writer.guard().map_err(|e| LogOpenError::from_io(&config.path, 0, e))?;
         Ok(writer)
     }
 
     /// Resumes an existing log, as [`Self::open`] does, and never creates one. A log whose creation was not finished
     /// counts as missing.
-    pub fn join(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+    pub fn open_existing(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
-        files::look_for_segment(&config.place)?;
-        Self::open_or(config, calibration, Others::Trusted, |config, _| Err(OpenError::NotFound(config.place.clone())))
+        files::require_first_segment(&config.path)?;
+        Self::open_or(config, calibration, ProcessTrust::Trusted, |config, _| {
+            Err(LogOpenError::NotFound(config.path.clone()))
+        })
     }
 
     fn open_or(
         config: &Config,
         calibration: &Calibration,
-        others: Others,
-        make: impl FnOnce(&Config, &Shape) -> Result<(Shape, Appender), OpenError>,
-    ) -> Result<Self, OpenError> {
+        others: ProcessTrust,
+        make: impl FnOnce(&Config, &LogShape) -> Result<(LogShape, Appender), LogOpenError>,
+    ) -> Result<Self, LogOpenError> {
         // Before the lock is taken: a rejected configuration must not create a file.
-        Shape::of(config, calibration)?;
+        LogShape::of(config, calibration)?;
         let lock = take_lock(config)?;
         let mut writer = Self::locked(config, calibration, others, make)?;
         writer._lock = Some(lock);
@@ -82,49 +84,61 @@ impl Writer {
     fn locked(
         config: &Config,
         calibration: &Calibration,
-        others: Others,
-        make: impl FnOnce(&Config, &Shape) -> Result<(Shape, Appender), OpenError>,
-    ) -> Result<Self, OpenError> {
-        let wanted = Shape::of(config, calibration)?;
-        let place = config.place.clone();
-        let barrier = Barrier::of_this_host();
+        others: ProcessTrust,
+        make: impl FnOnce(&Config, &LogShape) -> Result<(LogShape, Appender), LogOpenError>,
+    ) -> Result<Self, LogOpenError> {
+        let wanted = LogShape::of(config, calibration)?;
+        let place = config.path.clone();
+        let barrier = WakeBarrier::of_this_host();
         let (shape, (appender, cut)) = match files::open_data(&place, Access::Write) {
-            Err(OpenError::NotFound(_)) => make(config, &wanted).map(|(shape, appender)| (shape, (appender, None)))?,
+            Err(LogOpenError::NotFound(_)) => {
+                make(config, &wanted).map(|(shape, appender)| (shape, (appender, None)))?
+            }
             Err(e) => return Err(e),
             Ok((file, shape)) => {
                 let control = files::open_or_create_control(config, others)?;
                 let segments = shape.segments(file, Access::Write, others);
-                let segments = segments.map_err(|e| OpenError::from_io(&place, shape.segment_bytes as u64, e))?;
+                let segments = segments.map_err(|e| LogOpenError::from_io(&place, shape.segment_bytes as u64, e))?;
                 (shape, resume(config, &wanted, shape, segments, control)?)
             }
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
-        let needs_reader = shape.policy == Policy::Fail && appender.control.group().is_none();
-        let (data, born) = (Box::new(LogFile::at(&place)), Birthplace::here());
-        Ok(Self { appender, place, shape, barrier, needs_reader, born, cut, data, _lock: None })
+        let needs_reader = shape.policy == OverflowPolicy::Fail && appender.control.group_cursor().is_none();
+        let (data, born) = (Box::new(LogFile::at(&place)), ForkGeneration::current());
+        Ok(Self {
+            appender,
+            path: place,
+            shape,
+            barrier,
+            needs_reader,
+            fork_generation: born,
+            dropped: cut,
+            data,
+            _lock: None,
+        })
     }
 
     /// Recreates the log where its files [were removed](Self::is_removed) and resumes there with the next sequence
     /// number; a log found under the name by now is resumed instead, unless another writer has it. On an error the
     /// writer keeps its old files. In shared memory remaining files are removed too, because readers hold no cursor in
     /// a log with another control file.
-    pub fn renew(&mut self, config: &Config, calibration: &Calibration) -> Result<(), OpenError> {
-        if self.born.is_elsewhere() {
+    pub fn recreate(&mut self, config: &Config, calibration: &Calibration) -> Result<(), LogOpenError> {
+        if self.fork_generation.is_forked() {
             let what = "this process is a fork of the one that writes the log; open a log of your own here".to_owned();
-            return Err(OpenError::Config(what));
+            return Err(LogOpenError::Config(what));
         }
         let config = &Config { first_sequence: self.sequence(), ..config.with_group() };
         files::create_folder(config)?;
         let mut lock = if self.has_lock() { None } else { Some(take_lock(config)?) };
-        if self.place.is_shared_memory() && !self.data.is_data_removed() {
+        if self.path.is_shared_memory() && !self.data.is_data_removed() {
             // A file that cannot be removed is reused.
-            let _ = self.place.remove();
+            let _ = self.path.remove();
             files::create_folder(config)?;
             lock = Some(take_lock(config)?);
         }
-        let mut made = Self::locked(config, calibration, Others::Trusted, create)?;
-        if self.control().group().is_some() {
-            made.share_out(config)?;
+        let mut made = Self::locked(config, calibration, ProcessTrust::Trusted, create)?;
+        if self.control().group_cursor().is_some() {
+            made.make_queue(config)?;
         }
         made._lock = lock.or_else(|| self._lock.take());
         *self = made;
@@ -133,42 +147,52 @@ impl Writer {
 
     /// Returns the number of messages of a queue that are not done; 0 for a log that is no queue.
     pub fn unfinished(&self) -> u64 {
-        self.control().group().map_or(0, |done| self.sequence().saturating_sub(done))
+        self.control().group_cursor().map_or(0, |done| self.sequence().saturating_sub(done))
     }
 
     /// Returns true if the lock file that excludes a second writer still has its name.
     fn has_lock(&self) -> bool {
-        self._lock.as_ref().is_some_and(|lock| !lock::is_gone(&self.place, WRITER_LOCK, lock.file()))
+        self._lock.as_ref().is_some_and(|lock| !lock::is_replaced(&self.path, WRITER_LOCK, lock.file()))
     }
 
     /// Returns the barrier that orders a commit before the check for sleeping readers.
-    pub(crate) fn barrier(&self) -> Barrier {
+    pub(crate) fn barrier(&self) -> WakeBarrier {
         self.barrier
     }
 
     /// Returns true in a forked child: the writer belongs to the parent.
     pub fn is_forked(&self) -> bool {
-        self.born.is_elsewhere()
+        self.fork_generation.is_forked()
     }
 
     /// Returns the process that opened the writer.
-    pub(crate) fn born(&self) -> Birthplace {
-        self.born
+    pub(crate) fn fork_generation(&self) -> ForkGeneration {
+        self.fork_generation
     }
 
     /// Builds the writer of an unnamed log.
-    pub(crate) fn unnamed(appender: Appender, shape: Shape, barrier: Barrier) -> Self {
-        let (place, born) = (Place::nowhere(), Birthplace::here());
+    pub(crate) fn unnamed(appender: Appender, shape: LogShape, barrier: WakeBarrier) -> Self {
+        let (place, born) = (LogPath::nowhere(), ForkGeneration::current());
         let data = Box::new(LogFile::at(&place));
-        Self { appender, place, shape, barrier, needs_reader: false, born, cut: None, data, _lock: None }
+        Self {
+            appender,
+            path: place,
+            shape,
+            barrier,
+            needs_reader: false,
+            fork_generation: born,
+            dropped: None,
+            data,
+            _lock: None,
+        }
     }
 
     /// Prefetches the cache lines of the next message, assuming `payload` bytes, and reads the words that a publish
     /// checks. Meant for idle turns; changes nothing.
     #[inline]
-    pub fn keep_warm(&self, payload: usize) {
-        self.appender.expect_next(payload);
-        black_box(self.refuse().is_ok());
+    pub fn warm_up(&self, payload: usize) {
+        self.appender.prefetch_next(payload);
+        black_box(self.check_writable().is_ok());
         black_box(self.appender.control.sleepers().load(Ordering::Relaxed));
     }
 
@@ -176,18 +200,18 @@ impl Writer {
     /// in each turn; meant for each idle turn, and invisible to readers. Does nothing on a disk, where it would dirty
     /// pages that hold nothing new, nor in a fork, whose writer is another process.
     #[inline]
-    pub fn take_lines(&self, payload: usize, turn: u32) {
-        if self.place.is_shared_memory() && !self.born.is_elsewhere() {
-            self.appender.take_lines(payload, turn);
+    pub fn reclaim_lines(&self, payload: usize, turn: u32) {
+        if self.path.is_shared_memory() && !self.fork_generation.is_forked() {
+            self.appender.reclaim_lines(payload, turn);
         }
     }
 
     /// Publishes one message, stamped `stamp` (ticks), and wakes sleeping readers. Returns its sequence number.
     #[inline(always)]
-    pub fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
+    pub fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, LogPublishError> {
         let sequence = self.append(stamp, kind, payload)?;
         self.wake();
-        self.appender.expect_next(payload.len());
+        self.appender.prefetch_next(payload.len());
         Ok(sequence)
     }
 
@@ -195,7 +219,7 @@ impl Writer {
     /// first finds all. A batch larger than a segment becomes visible in parts; a kill in the middle leaves none, or
     /// the parts already visible.
     #[inline]
-    pub fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+    pub fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), LogBatchError> {
         let mut done = 0;
         while done < payloads.len() {
             match self.publish_part(stamp, kind, &payloads[done..]) {
@@ -203,20 +227,20 @@ impl Writer {
                 Err(error) => {
                     // The reader that blocks the writer may be asleep.
                     self.wake();
-                    return Err(BatchError { done, error });
+                    return Err(LogBatchError { done, error });
                 }
             }
         }
         self.wake();
-        self.appender.expect_next(payloads.last().map_or(0, |payload| payload.len()));
+        self.appender.prefetch_next(payloads.last().map_or(0, |payload| payload.len()));
         Ok(())
     }
 
     /// Checks that a message of `payload` bytes could be published now; the error is the reason why not. May open the
     /// next segment for it.
     #[cold]
-    pub fn room_for(&mut self, payload: usize) -> Result<(), PublishError> {
-        self.room(|appender| appender.make_room(payload))
+    pub fn check_room(&mut self, payload: usize) -> Result<(), LogPublishError> {
+        self.with_room(|appender| appender.make_room(payload))
     }
 
     /// Allocates and faults in `bytes` bytes of a growing log behind its end. Call it after a sync: a sync makes every
@@ -224,22 +248,27 @@ impl Writer {
     pub fn reserve(&mut self, bytes: u64) -> std::io::Result<()> {
         self.appender.region().populate();
         let next = self.appender.index() + 1;
-        self.appender.segments.prepare(next, bytes.div_ceil(self.shape.segment_bytes as u64))
+        self.appender.segments.preallocate(next, bytes.div_ceil(self.shape.segment_bytes as u64))
     }
 
     /// Ends a growing log: syncs it, moves its files to `folder`, and resumes with the next sequence number in a new
     /// log at the old place, as `config` says. A kill in the middle leaves the log in place, or a place without a log;
     /// then the next [`Self::open`] needs the next number as [`Config::first_sequence`].
-    pub fn move_on(&mut self, config: &Config, calibration: &Calibration, folder: &Path) -> Result<(), OpenError> {
-        assert!(self.policy() == Policy::Keep, "a ring is never full of history");
-        let fail = |e| OpenError::from_io(&self.place, 0, e);
+    pub fn archive_to(
+        &mut self,
+        config: &Config,
+        calibration: &Calibration,
+        folder: &Path,
+    ) -> Result<(), LogOpenError> {
+        assert!(self.policy() == OverflowPolicy::Keep, "a ring is never full of history");
+        let fail = |e| LogOpenError::from_io(&self.path, 0, e);
         self.sync().map_err(fail)?;
-        let next = Config { first_sequence: self.sequence(), place: self.place.clone(), ..config.clone() };
+        let next = Config { first_sequence: self.sequence(), path: self.path.clone(), ..config.clone() };
         files::move_to(&next, folder).map_err(fail)?;
-        let (shape, appender) = create(&next, &Shape::of(&next, calibration)?)?;
+        let (shape, appender) = create(&next, &LogShape::of(&next, calibration)?)?;
         appender.control.barrier().store(self.barrier.code(), Ordering::SeqCst);
-        (self.shape, self.appender, self.cut) = (shape, appender, None);
-        *self.data = LogFile::at(&self.place);
+        (self.shape, self.appender, self.dropped) = (shape, appender, None);
+        *self.data = LogFile::at(&self.path);
         Ok(())
     }
 
@@ -259,17 +288,17 @@ impl Writer {
     }
 
     /// Returns the owner of the log.
-    pub fn owner(&self) -> Owner {
+    pub fn owner(&self) -> LogOwner {
         self.shape.owner
     }
 
     /// Returns the location of the log.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn path(&self) -> &LogPath {
+        &self.path
     }
 
     /// Returns the behaviour of the log when it is full.
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self) -> OverflowPolicy {
         self.shape.policy
     }
 
@@ -285,7 +314,7 @@ impl Writer {
 
     /// Returns true if a reader is present. Asks the kernel for each reader's lock, because the count still includes
     /// killed readers.
-    pub fn is_read(&self) -> bool {
+    pub fn has_live_reader(&self) -> bool {
         // An unnamed log is written and read by its creator.
         if self._lock.is_none() {
             return true;
@@ -293,7 +322,7 @@ impl Writer {
         // Absent readers hold no lock, and a returning reader must find its lock free.
         let here: Vec<usize> =
             self.appender.control.registered().filter(|reader| !reader.away).map(|reader| reader.slot).collect();
-        !here.is_empty() && !here.into_iter().all(|slot| self.bury(slot))
+        !here.is_empty() && !here.into_iter().all(|slot| self.free_if_dead(slot))
     }
 
     /// Returns true if the log's data file, or the lock file that excludes a second writer, was removed or replaced.
@@ -304,13 +333,13 @@ impl Writer {
 
     /// Returns the extent of data dropped when the log was opened, after a loss of power or a kill in a batch; none if
     /// none was.
-    pub fn cut(&self) -> Option<Cut> {
-        self.cut
+    pub fn dropped_data(&self) -> Option<DroppedData> {
+        self.dropped
     }
 
     /// Removes the log. Readers that have it open keep their mappings.
     pub fn remove(self) -> std::io::Result<()> {
-        self.place.remove()
+        self.path.remove()
     }
 
     pub(crate) fn appender(&self) -> &Appender {
@@ -321,11 +350,11 @@ impl Writer {
         &mut self.appender
     }
 
-    pub(crate) fn shape(&self) -> &Shape {
+    pub(crate) fn shape(&self) -> &LogShape {
         &self.shape
     }
 
-    pub(crate) fn control(&self) -> &Control {
+    pub(crate) fn control(&self) -> &ControlFile {
         &self.appender.control
     }
 
@@ -337,52 +366,55 @@ impl Writer {
     /// Gates this writer by the oldest message of the group that is not done; from then on it needs no reader.
     pub(crate) fn gate_by_group(&mut self) {
         self.needs_reader = false;
-        self.appender.forget_cursors();
+        self.appender.recheck_cursors();
     }
 
     /// Publishes as many payloads as one segment takes, at least one.
     #[inline]
-    fn publish_part(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<usize, PublishError> {
+    fn publish_part(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<usize, LogPublishError> {
         if kind < FIRST_KIND {
-            return Err(PublishError::Kind(kind));
+            return Err(LogPublishError::Kind(kind));
         }
-        self.room(|appender| appender.make_room_for_all(payloads))?;
+        self.with_room(|appender| appender.make_room_for_all(payloads))?;
         Ok(self.appender.append_batch(stamp, kind, payloads))
     }
 
     #[inline]
-    fn room(&mut self, mut make: impl FnMut(&mut Appender) -> Result<(), AppendError>) -> Result<(), PublishError> {
+    fn with_room(
+        &mut self,
+        mut make: impl FnMut(&mut Appender) -> Result<(), AppendError>,
+    ) -> Result<(), LogPublishError> {
         for _ in 0..=MAX_READERS {
-            self.refuse()?;
+            self.check_writable()?;
             match make(&mut self.appender) {
                 Ok(()) => return Ok(()),
-                Err(e) => self.clear_the_way(e)?,
+                Err(e) => self.unblock(e)?,
             }
         }
-        Err(PublishError::Full)
+        Err(LogPublishError::Full)
     }
 
     #[inline(always)]
-    fn append(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
+    fn append(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, LogPublishError> {
         if kind < FIRST_KIND {
-            return Err(PublishError::Kind(kind));
+            return Err(LogPublishError::Kind(kind));
         }
-        self.refuse()?;
+        self.check_writable()?;
         let sequence = self.appender.sequence();
         match self.appender.append(stamp, kind, payload) {
             Ok(()) => Ok(sequence),
-            Err(e) => self.append_again(e, stamp, kind, payload),
+            Err(e) => self.retry_append(e, stamp, kind, payload),
         }
     }
 
     /// Rejects every publish in a fork, and in a log that needs a reader and has none.
     #[inline(always)]
-    fn refuse(&self) -> Result<(), PublishError> {
-        if self.born.is_elsewhere() {
-            return Err(PublishError::Forked);
+    fn check_writable(&self) -> Result<(), LogPublishError> {
+        if self.fork_generation.is_forked() {
+            return Err(LogPublishError::Forked);
         }
-        if self.needs_reader && self.appender.control.readers() == 0 && self.is_alone() {
-            return Err(PublishError::NoReader);
+        if self.needs_reader && self.appender.control.readers() == 0 && self.has_no_reader() {
+            return Err(LogPublishError::NoReader);
         }
         Ok(())
     }
@@ -390,32 +422,32 @@ impl Writer {
     /// Returns true if the count of zero readers is right. The count is exact for a mandatory reader; for others the
     /// cursors decide.
     #[cold]
-    fn is_alone(&self) -> bool {
+    fn has_no_reader(&self) -> bool {
         self.shape.mandatory || self.appender.control.registered().next().is_none()
     }
 
     #[cold]
-    fn append_again(&mut self, e: AppendError, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
-        self.clear_the_way(e)?;
-        self.room_for(payload.len())?;
+    fn retry_append(&mut self, e: AppendError, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, LogPublishError> {
+        self.unblock(e)?;
+        self.check_room(payload.len())?;
         let sequence = self.appender.sequence();
         self.appender.append(stamp, kind, payload)?;
         Ok(sequence)
     }
 
     /// Frees the cursor of a dead reader that blocks the writer, so that the append can be retried; else returns the error.
-    fn clear_the_way(&mut self, e: AppendError) -> Result<(), PublishError> {
+    fn unblock(&mut self, e: AppendError) -> Result<(), LogPublishError> {
         match e {
-            AppendError::TooLarge(bytes) => Err(PublishError::TooLarge { bytes, limit: self.max_payload() }),
-            AppendError::Blocked(Blocked::By(slot)) if self.bury(slot) => Ok(()),
+            AppendError::TooLarge(bytes) => Err(LogPublishError::TooLarge { bytes, limit: self.max_payload() }),
+            AppendError::Blocked(BlockedReason::ByReader(slot)) if self.free_if_dead(slot) => Ok(()),
             e => Err(e.into()),
         }
     }
 
     /// Frees the cursor of a reader whose process has ended, shown by its free lock. Returns false while the process lives.
-    fn bury(&self, slot: usize) -> bool {
-        match lock::try_lock(&self.place, READER_LOCKS, slot as u32, 0o600) {
-            Ok(TryLock::Ours(_lock)) => {
+    fn free_if_dead(&self, slot: usize) -> bool {
+        match lock::try_lock(&self.path, READER_LOCKS, slot as u32, 0o600) {
+            Ok(TryLock::Acquired(_lock)) => {
                 self.appender.control.release(slot);
                 true
             }
@@ -425,7 +457,7 @@ impl Writer {
 
     #[inline(always)]
     fn wake(&self) {
-        self.barrier.light();
+        self.barrier.writer_fence();
         let sleepers = self.appender.control.sleepers();
         if sleepers.load(Ordering::Relaxed) != 0 {
             wake_all(sleepers);
@@ -433,50 +465,59 @@ impl Writer {
     }
 }
 
-fn take_lock(config: &Config) -> Result<ByteLock, OpenError> {
-    let place = &config.place;
+fn take_lock(config: &Config) -> Result<ByteLock, LogOpenError> {
+    let place = &config.path;
     match lock::try_lock(place, WRITER_LOCK, 0, config.mode) {
-        Ok(TryLock::Ours(lock)) => Ok(lock),
-        Ok(TryLock::Taken(pid)) => Err(OpenError::HasWriter { place: place.clone(), pid }),
-        Err(e) => Err(OpenError::from_io(place, 0, e)),
+        Ok(TryLock::Acquired(lock)) => Ok(lock),
+        Ok(TryLock::HeldBy(pid)) => Err(LogOpenError::HasWriter { place: place.clone(), pid }),
+        Err(e) => Err(LogOpenError::from_io(place, 0, e)),
     }
 }
 
-fn create(config: &Config, shape: &Shape) -> Result<(Shape, Appender), OpenError> {
-    let fail = |e| OpenError::from_io(&config.place, shape.segment_bytes as u64, e);
+fn create(config: &Config, shape: &LogShape) -> Result<(LogShape, Appender), LogOpenError> {
+    let fail = |e| LogOpenError::from_io(&config.path, shape.segment_bytes as u64, e);
     let (file, control) = files::create(config, shape)?;
     // Created here with the log's mode: a lock file created by the first reader would belong to that reader alone.
-    let locks = lock::try_lock(&config.place, READER_LOCKS, 0, config.mode);
-    drop(locks.map_err(|e| OpenError::from_io(&config.place, 0, e))?);
-    let mut segments = shape.segments(file, Access::Write, Others::Trusted).map_err(fail)?;
-    segments.belong_to(shape.calibration.boot_id);
+    let locks = lock::try_lock(&config.path, READER_LOCKS, 0, config.mode);
+    drop(locks.map_err(|e| LogOpenError::from_io(&config.path, 0, e))?);
+    let mut segments = shape.segments(file, Access::Write, ProcessTrust::Trusted).map_err(fail)?;
+    segments.set_boot_id(shape.calibration.boot_id);
     reserve(config, shape, &mut segments, 0).map_err(fail)?;
     let parts = parts(shape, segments, control, shape.calibration.as_bytes());
     let appender = Appender::fresh(parts, config.first_sequence).map_err(fail)?;
     Ok((*shape, appender))
 }
 
-pub(crate) fn parts<'a>(shape: &Shape, segments: Segments, control: Control, calibration: &'a [u8]) -> Parts<'a> {
-    let Shape { frame, segment_bytes, policy, .. } = *shape;
-    Parts { segments, control, frame, segment_bytes, gated: policy == Policy::Fail, calibration }
+pub(crate) fn parts<'a>(
+    shape: &LogShape,
+    segments: Segments,
+    control: ControlFile,
+    calibration: &'a [u8],
+) -> AppenderParts<'a> {
+    let LogShape { frame, segment_bytes, policy, .. } = *shape;
+    AppenderParts { segments, control, frame, segment_bytes, gated: policy == OverflowPolicy::Fail, calibration }
 }
 
 fn resume(
     config: &Config,
-    wanted: &Shape,
-    found: Shape,
+    wanted: &LogShape,
+    found: LogShape,
     mut segments: Segments,
-    control: Control,
-) -> Result<(Appender, Option<Cut>), OpenError> {
-    let place = &config.place;
-    let io = |e| OpenError::from_io(place, found.segment_bytes as u64, e);
-    let same = |s: &Shape| (s.policy, s.segment_bytes, s.segments);
+    control: ControlFile,
+) -> Result<(Appender, Option<DroppedData>), LogOpenError> {
+    let place = &config.path;
+    let io = |e| LogOpenError::from_io(place, found.segment_bytes as u64, e);
+    let same = |s: &LogShape| (s.policy, s.segment_bytes, s.segments);
     // A configuration without a mandatory reader accepts a log with one.
     if same(wanted) != same(&found) || wanted.mandatory && !found.mandatory {
-        return Err(OpenError::Differs { place: place.clone(), found: describe(&found), wanted: describe(wanted) });
+        return Err(LogOpenError::ConfigMismatch {
+            place: place.clone(),
+            found: describe(&found),
+            wanted: describe(wanted),
+        });
     }
     if place.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
-        return Err(OpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
+        return Err(LogOpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
     }
     // A counter calibrated twice in a boot keeps its first calibration.
     let same_boot = wanted.calibration.agrees_with(&found.calibration);
@@ -487,30 +528,30 @@ fn resume(
     let boot = wanted.calibration.boot_id;
     let extent = segments.survey(Some(boot)).map_err(io)?.transpose();
     let extent = extent.map_err(|missing| damaged(place, &missing.damage(&segments, &found)))?;
-    segments.belong_to(boot);
-    let remains = Remains { parts: parts(&found, segments, control, calibration), first, extent };
+    segments.set_boot_id(boot);
+    let remains = ResumableLog { parts: parts(&found, segments, control, calibration), first, extent };
     let (mut appender, cut) = remains.resume().map_err(|e| match e {
         ResumeError::Io(e) => io(e),
         ResumeError::Damaged(what) => damaged(place, &what),
     })?;
     let next = appender.index() + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
-    if found.mandatory && !appender.control.names_mandatory() {
+    if found.mandatory && !appender.control.has_mandatory() {
         // The control file was lost: no message counts as read.
-        appender.control.name_mandatory(appender.oldest());
+        appender.control.add_mandatory(appender.oldest());
     }
-    bury_dead(place, &appender);
-    let has_queue = || place.open_folder().is_ok_and(|folder| folder.look(QUEUE).is_ok());
-    if appender.control.group().is_none() && has_queue() {
+    free_dead_readers(place, &appender);
+    let has_queue = || place.open_folder().is_ok_and(|folder| folder.metadata(QUEUE).is_ok());
+    if appender.control.group_cursor().is_none() && has_queue() {
         // The queue lost its control file: a message counts as done only by its owner word.
-        appender.control.set_group(appender.oldest());
+        appender.control.set_group_cursor(appender.oldest());
     }
     if !appender.is_stamped_by(calibration) {
         // Another boot: its stamps need a segment with their own calibration.
         appender.roll().map_err(|blocked| match blocked {
-            Blocked::ByGroup => OpenError::OtherBoot(place.clone()),
-            Blocked::Io(e) => io(e),
-            Blocked::By(_) => OpenError::Differs {
+            BlockedReason::ByGroup => LogOpenError::OtherBoot(place.clone()),
+            BlockedReason::Io(e) => io(e),
+            BlockedReason::ByReader(_) => LogOpenError::ConfigMismatch {
                 place: place.clone(),
                 found: "readers of another boot".to_owned(),
                 wanted: "a new segment".to_owned(),
@@ -521,28 +562,28 @@ fn resume(
 }
 
 /// Frees the cursors of readers whose processes have ended.
-fn bury_dead(place: &Place, appender: &Appender) {
+fn free_dead_readers(place: &LogPath, appender: &Appender) {
     let registered: Vec<_> = appender.control.registered().collect();
     for reader in registered {
-        if let Ok(TryLock::Ours(_lock)) = lock::try_lock(place, READER_LOCKS, reader.slot as u32, 0o600) {
+        if let Ok(TryLock::Acquired(_lock)) = lock::try_lock(place, READER_LOCKS, reader.slot as u32, 0o600) {
             appender.control.release(reader.slot);
         }
     }
 }
 
-fn reserve(config: &Config, shape: &Shape, segments: &mut Segments, first: u64) -> std::io::Result<()> {
+fn reserve(config: &Config, shape: &LogShape, segments: &mut Segments, first: u64) -> std::io::Result<()> {
     let count = config.reserve_bytes.div_ceil(shape.segment_bytes as u64);
-    segments.prepare(first, count)
+    segments.preallocate(first, count)
 }
 
-fn damaged(place: &Place, what: &ReadError) -> OpenError {
-    OpenError::Damaged { place: place.clone(), what: what.to_string() }
+fn damaged(place: &LogPath, what: &LogReadError) -> LogOpenError {
+    LogOpenError::Damaged { place: place.clone(), what: what.to_string() }
 }
 
-fn describe(shape: &Shape) -> String {
-    let Shape { policy, segment_bytes, segments, .. } = shape;
+fn describe(shape: &LogShape) -> String {
+    let LogShape { policy, segment_bytes, segments, .. } = shape;
     match policy {
-        Policy::Keep => format!("policy {policy}, segments of {segment_bytes} bytes"),
+        OverflowPolicy::Keep => format!("policy {policy}, segments of {segment_bytes} bytes"),
         _ if shape.mandatory => {
             format!("policy {policy}, a mandatory reader, {segments} segments of {segment_bytes} bytes")
         }

@@ -65,7 +65,7 @@ pub struct Condition {
 pub struct Trigger {
     /// First condition, always read.
     pub first: Condition,
-    /// Second condition, read unless `join` is `Alone`.
+    /// Second condition, read unless `join` is `StandaloneSettings`.
     pub second: Condition,
     /// [`TriggerJoin`] as its code.
     pub join: u8,

@@ -461,14 +461,14 @@ impl MassCancel {
 
 impl StatusRequest {
     /// Returns whether it asks a venue for all orders of the OMS.
-    pub fn is_about_all(&self) -> bool {
+    pub fn asks_for_all_orders(&self) -> bool {
         self.original.0 == 0 && self.fills != 0
     }
 }
 
 impl ExecutionReport {
     /// Returns whether this is the last report of an answer about all orders: it names no order.
-    pub fn ends_answer(&self) -> bool {
+    pub fn ends_status_answer(&self) -> bool {
         self.exec_type == ExecType::OrderStatus.code() && self.order_id.0 == 0 && self.venue_order_id.0 == 0
     }
 

@@ -15,12 +15,12 @@
 //! no parsing.
 
 mod csv;
-mod event;
-mod feed;
+mod json_line;
 mod recording;
 mod schedule;
 mod synthetic;
+mod tick;
 
-pub use event::Event;
-pub use recording::{Recorded, Recording, RecordingError, Tally};
-pub use schedule::{Pace, PaceError, Schedule};
+pub use recording::{RecordedTick, Recording, RecordingCounts, RecordingError};
+pub use schedule::{ReplaySchedule, ReplaySpeed, ReplaySpeedError};
+pub use tick::MarketTick;

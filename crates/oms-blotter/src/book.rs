@@ -2,44 +2,44 @@
 
 use tickpath_market::{AccountId, Side, SymbolId};
 
-use crate::cost::{Cost, average};
-use crate::row::{FillRow, PositionRow};
+use crate::cost::{PositionCost, average};
+use crate::row::{BlotterFill, BlotterPosition};
 
 /// A position: its state at the start of the day, and the places of its fills.
 #[derive(Debug, Clone)]
-pub(crate) struct Book {
-    start: Cost,
-    now: Cost,
+pub(crate) struct PositionBook {
+    start: PositionCost,
+    now: PositionCost,
     /// Places among the day's fills, in the order of their first reports.
     fills: Vec<usize>,
 }
 
-impl Book {
+impl PositionBook {
     /// Creates a position with its state at the start of the day.
-    pub fn begin(start: Cost) -> Self {
-        let start = Cost { realised: 0, is_known: start.is_known || start.net == 0, ..start };
+    pub fn begin(start: PositionCost) -> Self {
+        let start = PositionCost { realised: 0, is_known: start.is_known || start.net == 0, ..start };
         Self { start, now: start, fills: Vec::new() }
     }
 
     /// Adds a fill.
-    pub fn add(&mut self, place: usize, fill: &FillRow) {
+    pub fn add(&mut self, place: usize, fill: &BlotterFill) {
         self.fills.push(place);
-        book(&mut self.now, fill);
+        book_fill(&mut self.now, fill);
     }
 
     /// Changes the position at the start of the day, which an admin has entered, and recomputes the day's fills.
-    pub fn enter(&mut self, change: i128, price: Option<i64>, fills: &[FillRow]) {
+    pub fn adjust_start(&mut self, change: i128, price: Option<i64>, fills: &[BlotterFill]) {
         self.start.trade(change, price);
-        self.again(fills);
+        self.recompute(fills);
     }
 
     /// Recomputes the position from the day's fills, after one of them has changed.
-    pub fn again(&mut self, fills: &[FillRow]) {
-        self.now = self.over(self.start, fills);
+    pub fn recompute(&mut self, fills: &[BlotterFill]) {
+        self.now = self.cost_after(self.start, fills);
     }
 
     /// Returns the position at the end of the day.
-    pub fn end(&self) -> Cost {
+    pub fn end(&self) -> PositionCost {
         self.now
     }
 
@@ -52,57 +52,57 @@ impl Book {
     pub fn row(
         &self,
         (account, symbol): (AccountId, SymbolId),
-        fills: &[FillRow],
+        fills: &[BlotterFill],
         multiplier: i64,
         start_price: Option<i64>,
         mark: Option<i64>,
-    ) -> PositionRow {
+    ) -> BlotterPosition {
         let (start, now) = match start_price {
             None => (self.start, self.now),
             Some(price) => {
-                let start = Cost::held(self.start.net, Some(price));
-                (start, self.over(start, fills))
+                let start = PositionCost::carried(self.start.net, Some(price));
+                (start, self.cost_after(start, fills))
             }
         };
         let money = |value: i128| value.saturating_mul(multiplier.into());
         let (bought_quantity, bought_price) = self.traded(Side::Buy, fills);
         let (sold_quantity, sold_price) = self.traded(Side::Sell, fills);
         let open = match mark {
-            Some(mark) => Some(now.open(mark)),
+            Some(mark) => Some(now.open_profit(mark)),
             None => (now.net == 0).then_some(0),
         };
-        PositionRow {
+        BlotterPosition {
             account,
             symbol,
             multiplier,
             start_quantity: start.net,
-            start_price: start.price(),
+            start_price: start.average_price(),
             bought_quantity,
             bought_price,
             sold_quantity,
             sold_price,
             end_quantity: now.net,
-            average_price: now.price(),
+            average_price: now.average_price(),
             mark,
             realised: now.is_known.then(|| money(now.realised)),
             open: open.filter(|_| now.is_known).map(money),
         }
     }
 
-    fn over(&self, start: Cost, fills: &[FillRow]) -> Cost {
+    fn cost_after(&self, start: PositionCost, fills: &[BlotterFill]) -> PositionCost {
         let mut cost = start;
-        self.fills.iter().for_each(|&place| book(&mut cost, &fills[place]));
+        self.fills.iter().for_each(|&place| book_fill(&mut cost, &fills[place]));
         cost
     }
 
     /// Returns quantity and average price of one side's fills.
-    fn traded(&self, side: Side, fills: &[FillRow]) -> (i128, Option<i128>) {
+    fn traded(&self, side: Side, fills: &[BlotterFill]) -> (i128, Option<i128>) {
         traded(self.fills.iter().map(|&place| &fills[place]).filter(|fill| fill.side == side))
     }
 }
 
 /// Returns the total quantity of fills and their average price; none if a price is unknown.
-pub(crate) fn traded<'a>(fills: impl Iterator<Item = &'a FillRow>) -> (i128, Option<i128>) {
+pub(crate) fn traded<'a>(fills: impl Iterator<Item = &'a BlotterFill>) -> (i128, Option<i128>) {
     let (mut quantity, mut value) = (0_i128, Some(0_i128));
     for fill in fills.filter(|fill| fill.counted.0 != 0) {
         let counted = i128::from(fill.counted.0);
@@ -113,6 +113,6 @@ pub(crate) fn traded<'a>(fills: impl Iterator<Item = &'a FillRow>) -> (i128, Opt
     (quantity, value.and_then(|value| average(value, quantity)))
 }
 
-fn book(cost: &mut Cost, fill: &FillRow) {
+fn book_fill(cost: &mut PositionCost, fill: &BlotterFill) {
     cost.trade(fill.signed(), fill.price.map(|price| price.0));
 }

@@ -13,21 +13,21 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tickpath_log::Place;
+use tickpath_log::LogPath;
 use tickpath_market::Price;
 
 use crate::BlotterError;
-use crate::day::Which;
-use crate::reading::{Reading, Step};
-use crate::row::Status;
-use crate::table::Table;
-use crate::view::{Tables, View, document};
+use crate::day::DayChoice;
+use crate::day_blotter::{BlotterStep, DayBlotter};
+use crate::row::BlotterStatus;
+use crate::table::BlotterTable;
+use crate::view::{BlotterTables, BlotterView, json_document};
 
 /// Time between two reads of a followed journal.
-const LOOK_NS: u64 = 1_000_000;
+const POLL_NS: u64 = 1_000_000;
 
 /// Writer of text to standard output.
-pub type Say<'a> = &'a mut dyn FnMut(&str) -> Result<(), Box<dyn Error + Send + Sync>>;
+pub type TextOutput<'a> = &'a mut dyn FnMut(&str) -> Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Arguments of `tickpath blotter`.
 #[derive(Debug, Clone, Args)]
@@ -71,10 +71,10 @@ pub struct BlotterArgs {
     #[arg(long)]
     pub json: bool,
     /// Value positions at this price instead of the last own fill's
-    #[arg(long = "mark", value_name = "SYMBOL=PRICE", value_parser = quoted)]
+    #[arg(long = "mark", value_name = "SYMBOL=PRICE", value_parser = parse_price)]
     pub marks: Vec<(String, i64)>,
     /// Cost or worth of a position at the start of the day, instead of its average cost
-    #[arg(long = "start", value_name = "SYMBOL=PRICE", value_parser = quoted)]
+    #[arg(long = "start", value_name = "SYMBOL=PRICE", value_parser = parse_price)]
     pub starts: Vec<(String, i64)>,
     /// Go on with each row that changes, until Ctrl-C
     #[arg(long, conflicts_with_all = ["day", "first_record"])]
@@ -84,25 +84,25 @@ pub struct BlotterArgs {
 /// Prints the blotter of a journal; `users` are names by sessions, and `warn` takes a sentence for standard error.
 pub fn run(
     args: &BlotterArgs,
-    journal: &Place,
+    journal: &LogPath,
     users: BTreeMap<u16, String>,
-    say: Say<'_>,
+    say: TextOutput<'_>,
     warn: &mut dyn FnMut(&str),
 ) -> Result<(), BlotterError> {
     let view = view(args, users)?;
     if args.csv && !(args.orders || args.fills || args.positions) {
         return Err(BlotterError::SeveralTables);
     }
-    let mut reading = Reading::open(journal, which(args))?;
+    let mut reading = DayBlotter::open(journal, day_choice(args))?;
     view.check(&reading)?;
-    if let Some(from) = reading.from() {
+    if let Some(from) = reading.replayed_from() {
         warn(&format!(
             "the records before {from} are gone from the archive: a snapshot stands in for them, and the blotter begins there"
         ));
     }
-    say(&first(args, journal, &reading, &view.tables(&reading))).map_err(BlotterError::Output)?;
+    say(&initial_output(args, journal, &reading, &view.tables(&reading))).map_err(BlotterError::Output)?;
     if args.follow {
-        warn(&format!("rows that change from record {} on, until Ctrl-C", reading.before()));
+        warn(&format!("rows that change from record {} on, until Ctrl-C", reading.next_record()));
     }
     while args.follow && has_reader() {
         let step = reading.step()?;
@@ -111,9 +111,9 @@ pub fn run(
             say(&changes).map_err(BlotterError::Output)?;
         }
         match step {
-            Step::Nothing => tickpath_clock::sleep_ns(LOOK_NS),
-            Step::Input => {}
-            Step::DayEnd(day) => warn(&format!("day {day} has ended; rows of the next day follow")),
+            BlotterStep::Nothing => tickpath_clock::sleep_ns(POLL_NS),
+            BlotterStep::Input => {}
+            BlotterStep::DayEnd(day) => warn(&format!("day {day} has ended; rows of the next day follow")),
         }
     }
     Ok(())
@@ -127,20 +127,20 @@ fn has_reader() -> bool {
     found.is_err() || !ends[0].revents().contains(PollFlags::ERR)
 }
 
-fn which(args: &BlotterArgs) -> Which {
+fn day_choice(args: &BlotterArgs) -> DayChoice {
     match (args.day, args.first_record) {
-        (Some(day), _) => Which::Date(day),
-        (None, Some(first)) => Which::FirstRecord(first),
-        (None, None) => Which::Today,
+        (Some(day), _) => DayChoice::Date(day),
+        (None, Some(first)) => DayChoice::FirstRecord(first),
+        (None, None) => DayChoice::Today,
     }
 }
 
-fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<View, BlotterError> {
+fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<BlotterView, BlotterError> {
     let status = match &args.status {
         None => None,
-        Some(word) => Some(Status::named(word).ok_or_else(|| unknown_status(word))?),
+        Some(word) => Some(BlotterStatus::parse(word).ok_or_else(|| unknown_status(word))?),
     };
-    Ok(View {
+    Ok(BlotterView {
         account: args.account,
         symbol: args.symbol.clone(),
         session: args.session,
@@ -152,12 +152,12 @@ fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<View, Blotte
 }
 
 fn unknown_status(word: &str) -> BlotterError {
-    let known: Vec<String> = Status::all().map(Status::word).collect();
+    let known: Vec<String> = BlotterStatus::all().map(BlotterStatus::word).collect();
     BlotterError::UnknownStatus { word: word.to_owned(), known: known.join(", ") }
 }
 
 /// Returns the requested tables.
-fn chosen<'a>(args: &BlotterArgs, tables: &'a Tables) -> Vec<&'a Table> {
+fn chosen<'a>(args: &BlotterArgs, tables: &'a BlotterTables) -> Vec<&'a BlotterTable> {
     match (args.orders, args.fills, args.positions) {
         (true, ..) => vec![&tables.orders],
         (_, true, _) => vec![&tables.fills],
@@ -167,10 +167,10 @@ fn chosen<'a>(args: &BlotterArgs, tables: &'a Tables) -> Vec<&'a Table> {
 }
 
 /// Returns everything known at the start.
-fn first(args: &BlotterArgs, journal: &Place, reading: &Reading, tables: &Tables) -> String {
+fn initial_output(args: &BlotterArgs, journal: &LogPath, reading: &DayBlotter, tables: &BlotterTables) -> String {
     let chosen = chosen(args, tables);
     if args.json && !args.follow {
-        return document(reading, &chosen).to_string() + "\n";
+        return json_document(reading, &chosen).to_string() + "\n";
     }
     if args.json || args.csv {
         let heads = chosen.iter().filter(|_| args.csv).map(|table| table.csv_head()).collect::<String>();
@@ -178,14 +178,14 @@ fn first(args: &BlotterArgs, journal: &Place, reading: &Reading, tables: &Tables
     }
     let day = reading.day();
     let which = day.date.map_or("day that goes on".to_owned(), |date| format!("day {date}"));
-    let (first, last) = (day.first, reading.before().saturating_sub(1));
+    let (first, last) = (day.first, reading.next_record().saturating_sub(1));
     let head = format!("{which}, records {first} to {last} of {journal}; profit by average cost\n");
     head + &chosen.iter().map(|table| table.for_people()).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns rows as lines.
-fn text(args: &BlotterArgs, tables: &Tables) -> String {
-    let lines = |table: &&Table| match (args.json, args.csv) {
+fn text(args: &BlotterArgs, tables: &BlotterTables) -> String {
+    let lines = |table: &&BlotterTable| match (args.json, args.csv) {
         (true, _) => table.json_lines(),
         (_, true) => table.csv_rows(),
         _ => table.lines(),
@@ -194,7 +194,7 @@ fn text(args: &BlotterArgs, tables: &Tables) -> String {
 }
 
 /// Reads a price of an instrument: `BTCUSDT=61800.5`.
-fn quoted(text: &str) -> Result<(String, i64), String> {
+fn parse_price(text: &str) -> Result<(String, i64), String> {
     let (name, price) = text.split_once('=').ok_or("write it like BTCUSDT=61800.5")?;
     let price = price.parse::<Price>().map_err(|error| error.to_string())?;
     Ok((name.to_owned(), price.0))

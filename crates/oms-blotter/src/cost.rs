@@ -15,7 +15,7 @@
 
 /// A position with its cost and its realised profit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost {
+pub struct PositionCost {
     /// Bought minus sold, in units of 10⁻⁸ of the instrument.
     pub net: i128,
     /// Cost of what is held, in units of 10⁻¹⁶ of the currency, before the multiplier.
@@ -26,12 +26,12 @@ pub struct Cost {
     pub is_known: bool,
 }
 
-impl Cost {
+impl PositionCost {
     /// A flat position without realised profit.
     pub const FLAT: Self = Self { net: 0, paid: 0, realised: 0, is_known: true };
 
-    /// Creates a position from before the day; `price` is its average cost in units of 10⁻⁸, if known.
-    pub fn held(net: i128, price: Option<i64>) -> Self {
+    /// Creates a position from before the day; `average_price` is its average cost in units of 10⁻⁸, if known.
+    pub fn carried(net: i128, price: Option<i64>) -> Self {
         let paid = net.saturating_mul(price.unwrap_or(0).into());
         Self { net, paid, realised: 0, is_known: price.is_some() || net == 0 }
     }
@@ -56,13 +56,13 @@ impl Cost {
     }
 
     /// Returns the open profit at a price in units of 10⁻⁸, in units of 10⁻¹⁶ before the multiplier.
-    pub fn open(&self, mark: i64) -> i128 {
+    pub fn open_profit(&self, mark: i64) -> i128 {
         self.net.saturating_mul(mark.into()).saturating_sub(self.paid)
     }
 
     /// Returns the average cost of the position, in units of 10⁻⁸ by [`average`]; none if the position is flat or its
     /// cost is unknown.
-    pub fn price(&self) -> Option<i128> {
+    pub fn average_price(&self) -> Option<i128> {
         average(self.paid, self.net).filter(|_| self.is_known)
     }
 }

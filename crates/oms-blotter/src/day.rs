@@ -1,6 +1,6 @@
 //! Days of a journal: each ends with a day-end record, and the last one has not ended.
 
-use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart, Registration};
 use tickpath_oms_core::{DayEnd, RecordKind};
 use tickpath_oms_journal::journal;
 use zerocopy::FromBytes;
@@ -8,22 +8,22 @@ use zerocopy::FromBytes;
 use crate::BlotterError;
 
 /// Max days that an error names; they are the latest ones.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// A day of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Day {
+pub struct TradingDay {
     /// Date of the day's end, as 20261128; none if the day has not ended.
     pub date: Option<u32>,
     /// First record of the day.
     pub first: u64,
     /// Record after the last one of the day; none if the day has not ended.
-    pub before: Option<u64>,
+    pub end: Option<u64>,
 }
 
 /// Choice of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Which {
+pub enum DayChoice {
     /// The day that has not ended.
     #[default]
     Today,
@@ -33,14 +33,14 @@ pub enum Which {
     FirstRecord(u64),
 }
 
-impl Which {
+impl DayChoice {
     /// Finds the day in a journal.
-    pub fn find(self, journal: &Place) -> Result<Day, BlotterError> {
+    pub fn find(self, journal: &LogPath) -> Result<TradingDay, BlotterError> {
         match self {
             Self::Today => today(journal),
             Self::Date(day) => {
                 let all = days(journal)?;
-                let found: Vec<&Day> = all.iter().filter(|found| found.date == Some(day)).collect();
+                let found: Vec<&TradingDay> = all.iter().filter(|found| found.date == Some(day)).collect();
                 match found[..] {
                     [found] => Ok(*found),
                     [] => Err(BlotterError::NoDay { journal: journal.clone(), day, known: dates(&all) }),
@@ -60,21 +60,21 @@ impl Which {
 }
 
 /// Returns the days of a journal, oldest first, as far as its archive reaches. The last one has not ended.
-pub fn days(journal: &Place) -> Result<Vec<Day>, BlotterError> {
+pub fn days(journal: &LogPath) -> Result<Vec<TradingDay>, BlotterError> {
     scan(&journal::logs(journal)?)
 }
 
 /// Returns the day that has not ended. Only its log is read.
-fn today(journal: &Place) -> Result<Day, BlotterError> {
+fn today(journal: &LogPath) -> Result<TradingDay, BlotterError> {
     let logs = journal::logs(journal)?;
     let days = scan(logs.last().map_or(&[][..], std::slice::from_ref))?;
-    days.last().copied().ok_or_else(|| OpenError::NotFound(journal.clone()).into())
+    days.last().copied().ok_or_else(|| LogOpenError::NotFound(journal.clone()).into())
 }
 
-fn scan(logs: &[Place]) -> Result<Vec<Day>, BlotterError> {
+fn scan(logs: &[LogPath]) -> Result<Vec<TradingDay>, BlotterError> {
     let (mut days, mut first, mut is_empty) = (Vec::new(), None, true);
     for log in logs {
-        let mut log = Reader::open(log, Start::Oldest, Registration::Unregistered)?;
+        let mut log = Reader::open(log, ReaderStart::Oldest, Registration::Unregistered)?;
         if is_empty {
             // A day begins with its log, because the record that ends the log before is no input.
             first = Some(log.first_sequence());
@@ -84,22 +84,26 @@ fn scan(logs: &[Place]) -> Result<Vec<Day>, BlotterError> {
                 Some(RecordKind::DayEnd) => {
                     let date = DayEnd::read_from_bytes(record.payload).ok().map(|end| end.day);
                     let next = record.sequence + 1;
-                    days.push(Day { date, first: first.unwrap_or_default(), before: Some(next) });
+                    days.push(TradingDay { date, first: first.unwrap_or_default(), end: Some(next) });
                     (first, is_empty) = (Some(next), true);
                 }
                 Some(
-                    RecordKind::Start | RecordKind::Digest | RecordKind::Stop | RecordKind::Lane | RecordKind::Rolled,
+                    RecordKind::JournalStart
+                    | RecordKind::Digest
+                    | RecordKind::JournalStop
+                    | RecordKind::Lane
+                    | RecordKind::JournalRollover,
                 ) => {}
                 _ => is_empty = false,
             }
         }
     }
-    days.extend(first.map(|first| Day { date: None, first, before: None }));
+    days.extend(first.map(|first| TradingDay { date: None, first, end: None }));
     Ok(days)
 }
 
 /// Returns the dates of the days' ends, in words.
-fn dates(days: &[Day]) -> String {
+fn dates(days: &[TradingDay]) -> String {
     let ended: Vec<String> = days.iter().filter_map(|day| day.date).map(|date| date.to_string()).collect();
     match ended.len() {
         0 => "no day has ended since its archive begins; leave --day out for the day that goes on".to_owned(),
@@ -109,8 +113,8 @@ fn dates(days: &[Day]) -> String {
 }
 
 /// Returns the first records of days, in words.
-fn records(days: &[Day]) -> String {
-    let named = |day: &Day| match day.date {
+fn records(days: &[TradingDay]) -> String {
+    let named = |day: &TradingDay| match day.date {
         Some(date) => format!("{} ({date})", day.first),
         None => format!("{} (has not ended)", day.first),
     };
@@ -119,7 +123,7 @@ fn records(days: &[Day]) -> String {
 }
 
 fn latest(all: &[String], count: usize) -> String {
-    let left_out = count.saturating_sub(MOST_NAMED);
+    let left_out = count.saturating_sub(MAX_NAMED);
     let named = all[left_out..].join(", ");
     if left_out == 0 { named } else { format!("{named}, and {left_out} older ones") }
 }

@@ -1,33 +1,33 @@
 //! Reasons of denials and rejections, in words.
 
 use tickpath_market::{ExecutionReport, Notional, OrderDenied, SCALE};
-use tickpath_oms_core::{Denial, Measure};
+use tickpath_oms_core::{Denial, MeasureUnit};
 
 /// Returns the OMS's denial in words, with the limit and the value that broke it where the check has them.
-pub(crate) fn by_oms(denied: &OrderDenied) -> String {
+pub(crate) fn denial_text(denied: &OrderDenied) -> String {
     let Some(denial) = Denial::from_code(denied.code) else { return format!("denied with code {}", denied.code) };
     let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
-    match measured(denial, limit).zip(measured(denial, value)) {
+    match measure_text(denial, limit).zip(measure_text(denial, value)) {
         Some((limit, value)) => format!("{denial} (limit {limit}, value {value})"),
         None => denial.to_string(),
     }
 }
 
 /// Returns a venue's rejection in words.
-pub(crate) fn by_venue(report: &ExecutionReport) -> String {
+pub(crate) fn rejection_text(report: &ExecutionReport) -> String {
     match report.reason {
         0 => format!("rejected by venue {}", report.venue.0),
         code => format!("rejected by venue {} with code {code}", report.venue.0),
     }
 }
 
-fn measured(denial: Denial, number: i128) -> Option<String> {
+fn measure_text(denial: Denial, number: i128) -> Option<String> {
     Some(match denial.measure() {
-        Measure::Nothing => return None,
-        Measure::Count => number.to_string(),
-        Measure::Decimal => Notional(number.saturating_mul(SCALE.into())).to_string(),
-        Measure::Money => Notional(number).to_string(),
-        Measure::Nanoseconds if number == u64::MAX.into() => "never".to_owned(),
-        Measure::Nanoseconds => format!("{number} ns"),
+        MeasureUnit::Nothing => return None,
+        MeasureUnit::Count => number.to_string(),
+        MeasureUnit::Decimal => Notional(number.saturating_mul(SCALE.into())).to_string(),
+        MeasureUnit::Money => Notional(number).to_string(),
+        MeasureUnit::Nanoseconds if number == u64::MAX.into() => "never".to_owned(),
+        MeasureUnit::Nanoseconds => format!("{number} ns"),
     })
 }

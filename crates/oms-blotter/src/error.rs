@@ -1,6 +1,6 @@
 //! Errors of a blotter.
 
-use tickpath_log::{OpenError, Place, ReadError};
+use tickpath_log::{LogOpenError, LogPath, LogReadError};
 use tickpath_oms_journal::JournalError;
 
 /// Errors of a blotter that cannot be made.
@@ -11,15 +11,15 @@ pub enum BlotterError {
     Oms(#[from] JournalError),
     /// A log of the journal cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] LogOpenError),
     /// A log of the journal is damaged.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] LogReadError),
     /// No day of the journal ended with this date.
     #[error("{journal}: no day {day} has ended; {known}")]
     NoDay {
         /// The journal.
-        journal: Place,
+        journal: LogPath,
         /// The date, as 20261128.
         day: u32,
         /// The days that have ended, in words.
@@ -29,7 +29,7 @@ pub enum BlotterError {
     #[error("{journal}: no day begins with record {first}; {known}")]
     NoRecord {
         /// The journal.
-        journal: Place,
+        journal: LogPath,
         /// The record.
         first: u64,
         /// The existing days, in words.
@@ -39,7 +39,7 @@ pub enum BlotterError {
     #[error("{journal}: day {day} has ended more than once; name one by its first record: {firsts}")]
     SeveralDays {
         /// The journal.
-        journal: Place,
+        journal: LogPath,
         /// The date, as 20261128.
         day: u32,
         /// The first records, in words.
@@ -49,9 +49,9 @@ pub enum BlotterError {
     #[error(
         "{journal}: the records before {upto} are gone from its archive, and the snapshot there is of a later day than record {first}; put the archive back"
     )]
-    Gone {
+    RecordsGone {
         /// The journal.
-        journal: Place,
+        journal: LogPath,
         /// The first record that the snapshot does not hold.
         upto: u64,
         /// The first record of the day.
@@ -91,7 +91,7 @@ impl BlotterError {
             | Self::UnknownSymbol { .. }
             | Self::UnknownStatus { .. }
             | Self::SeveralTables => true,
-            Self::Oms(_) | Self::Open(_) | Self::Read(_) | Self::Gone { .. } | Self::Output(_) => false,
+            Self::Oms(_) | Self::Open(_) | Self::Read(_) | Self::RecordsGone { .. } | Self::Output(_) => false,
         }
     }
 }

@@ -5,15 +5,15 @@
 //!              of a day                     ├──> fills       a row a fill: good, corrected, busted, resolved
 //!                                           └──> positions   a row an account and instrument, with its profit
 //! ```
-//! A [`Reading`] replays the journal up to the end of a day ([`Which`]), or follows the current day. A [`View`] selects
+//! A [`DayBlotter`] replays the journal up to the end of a day ([`DayChoice`]), or follows the current day. A [`BlotterView`] selects
 //! rows and sets the prices at which positions are valued. Profit is by the average cost method; every sum is an
 //! integer.
 //!
 //! | file         | contents                                                |
 //! |--------------|---------------------------------------------------------|
 //! | `day.rs`     | the days of a journal                                   |
-//! | `reading.rs` | the start and the progress of a replay                  |
-//! | `tape.rs`    | the rows, and their changes by an input                 |
+//! | `day_blotter.rs` | the start and the progress of a replay                  |
+//! | `day_rows.rs`    | the rows, and their changes by an input                 |
 //! | `book.rs`    | position and cost of an account in an instrument        |
 //! | `cost.rs`    | profit by average cost, and its rounding                |
 //! | `row.rs`     | the fields of a row                                     |
@@ -31,18 +31,18 @@ mod book;
 pub mod command;
 mod cost;
 mod day;
+mod day_blotter;
+mod day_rows;
 mod denial;
 mod error;
-mod reading;
 mod row;
 mod table;
-mod tape;
 mod view;
 
-pub use cost::{Cost, average};
-pub use day::{Day, Which, days};
+pub use cost::{PositionCost, average};
+pub use day::{DayChoice, TradingDay, days};
+pub use day_blotter::{BlotterStep, DayBlotter};
 pub use error::BlotterError;
-pub use reading::{Reading, Step};
-pub use row::{FillRow, FillState, OrderRow, PositionRow, Status, word};
-pub use table::{Cell, Column, Table, decimal};
-pub use view::{FILLS, ORDERS, POSITIONS, Tables, View, document};
+pub use row::{BlotterFill, BlotterOrder, BlotterPosition, BlotterStatus, FillState, snake_case};
+pub use table::{BlotterCell, BlotterColumn, BlotterTable, decimal};
+pub use view::{BlotterTables, BlotterView, FILLS, ORDERS, POSITIONS, json_document};

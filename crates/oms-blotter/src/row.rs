@@ -10,7 +10,7 @@ use tickpath_oms_core::OrderView;
 
 /// Status of an order: its FIX status, or denied by the OMS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum BlotterStatus {
     /// Status by FIX precedence.
     Fix(OrdStatus),
     /// A pre-trade check denied the order; no venue has received it.
@@ -32,7 +32,7 @@ pub enum FillState {
 
 /// An order of the day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OrderRow {
+pub struct BlotterOrder {
     /// The OMS's id of the order.
     pub id: OrderId,
     /// Time of entry, in nanoseconds since the Unix epoch; none if its record is gone from the archive.
@@ -68,7 +68,7 @@ pub struct OrderRow {
     /// Average price of the day's fills, in units of 10⁻⁸; none without a fill, or if a price is unknown.
     pub average_price: Option<i128>,
     /// Status.
-    pub status: Status,
+    pub status: BlotterStatus,
     /// Reason of a denial or rejection.
     pub reason: Option<String>,
     /// Price at which the OMS books an operator's resolution, if known.
@@ -79,7 +79,7 @@ pub struct OrderRow {
 
 /// A fill of the day, or a change of an earlier day's fill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FillRow {
+pub struct BlotterFill {
     /// Time of the first report, in nanoseconds since the Unix epoch.
     pub time_ns: u64,
     /// Time of the last correction or bust, in nanoseconds since the Unix epoch.
@@ -109,14 +109,14 @@ pub struct FillRow {
     /// Change of the quantity filled on this day: zero for a busted fill, negative for a bust of an earlier day's fill.
     pub counted: Quantity,
     /// Quantity by the venue's last report, and the number of that amendment; zero if there was none.
-    pub(crate) holds: i64,
-    pub(crate) changed: u32,
+    pub(crate) reported: i64,
+    pub(crate) amendment: u32,
 }
 
 /// Position of an account in an instrument over the day, and its profit. Money is in units of 10⁻¹⁶ of the currency, prices
 /// are in units of 10⁻⁸.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PositionRow {
+pub struct BlotterPosition {
     /// Account.
     pub account: AccountId,
     /// Instrument.
@@ -147,17 +147,17 @@ pub struct PositionRow {
     pub open: Option<i128>,
 }
 
-impl Status {
+impl BlotterStatus {
     /// Returns the word of a status: `partially_filled`, `denied`.
     pub fn word(self) -> String {
         match self {
-            Self::Fix(status) => word(status),
+            Self::Fix(status) => snake_case(status),
             Self::Denied => "denied".to_owned(),
         }
     }
 
     /// Returns the status with this word.
-    pub fn named(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         Self::all().find(|status| status.word() == text)
     }
 
@@ -167,7 +167,7 @@ impl Status {
     }
 }
 
-impl OrderRow {
+impl BlotterOrder {
     /// Creates the row of an order that the core knows.
     pub(crate) fn of(view: &OrderView, entered_ns: Option<u64>, filled: Quantity) -> Self {
         Self {
@@ -188,7 +188,7 @@ impl OrderRow {
             filled_on_day: Quantity::ZERO,
             leaves: view.leaves,
             average_price: None,
-            status: Status::Fix(view.status),
+            status: BlotterStatus::Fix(view.status),
             reason: None,
             valued: (view.order_type != OrderType::Market).then_some(view.price.0),
             is_carried: false,
@@ -215,7 +215,7 @@ impl OrderRow {
             filled_on_day: Quantity::ZERO,
             leaves: Quantity::ZERO,
             average_price: None,
-            status: Status::Denied,
+            status: BlotterStatus::Denied,
             reason: Some(reason),
             valued: None,
             is_carried: false,
@@ -223,7 +223,7 @@ impl OrderRow {
     }
 }
 
-impl FillRow {
+impl BlotterFill {
     /// Returns the counted quantity, positive for a buy.
     pub fn signed(&self) -> i128 {
         match self.side {
@@ -234,7 +234,7 @@ impl FillRow {
 }
 
 /// Returns the name of a code in words: `GoodTillCancel` is `good_till_cancel`.
-pub fn word(code: impl Debug) -> String {
+pub fn snake_case(code: impl Debug) -> String {
     let mut word = String::new();
     for letter in format!("{code:?}").chars() {
         if letter.is_ascii_uppercase() && !word.is_empty() {

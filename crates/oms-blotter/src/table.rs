@@ -5,7 +5,7 @@ use tickpath_clock::rfc3339;
 
 /// One value of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cell {
+pub enum BlotterCell {
     /// Unknown or not applicable: empty in CSV, `null` in JSON.
     Nothing,
     /// An id or a count.
@@ -20,7 +20,7 @@ pub enum Cell {
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
+pub struct BlotterColumn {
     /// Name of the column, the same in every form.
     pub name: &'static str,
     /// Whether the text form has the column, too: a terminal has no room for all columns.
@@ -29,16 +29,16 @@ pub struct Column {
 
 /// Rows under their columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
+pub struct BlotterTable {
     /// Kind of the rows: `orders`, `fills` or `positions`.
     pub name: &'static str,
     /// Columns of the table.
-    pub columns: &'static [Column],
+    pub columns: &'static [BlotterColumn],
     /// Rows with a cell per column.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<BlotterCell>>,
 }
 
-impl Cell {
+impl BlotterCell {
     /// Returns text for programs: a time has nine decimals of its second.
     pub fn text(&self) -> String {
         match self {
@@ -68,21 +68,21 @@ impl Cell {
         }
     }
 
-    fn is_to_the_left(&self) -> bool {
+    fn is_left_aligned(&self) -> bool {
         matches!(self, Self::Text(_))
     }
 }
 
-impl Table {
+impl BlotterTable {
     /// Returns the table for people, under its name, with the columns for people only.
     pub fn for_people(&self) -> String {
         let shown: Vec<usize> = (0..self.columns.len()).filter(|&at| self.columns[at].is_for_people).collect();
         let head: Vec<String> = shown.iter().map(|&at| self.columns[at].name.to_owned()).collect();
-        let row = |row: &Vec<Cell>| -> Vec<String> { shown.iter().map(|&at| row[at].for_people()).collect() };
+        let row = |row: &Vec<BlotterCell>| -> Vec<String> { shown.iter().map(|&at| row[at].for_people()).collect() };
         let lines: Vec<Vec<String>> = [head].into_iter().chain(self.rows.iter().map(row)).collect();
         let wide = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..shown.len()).map(wide).collect();
-        let left: Vec<bool> = shown.iter().map(|&at| self.rows.iter().any(|row| row[at].is_to_the_left())).collect();
+        let left: Vec<bool> = shown.iter().map(|&at| self.rows.iter().any(|row| row[at].is_left_aligned())).collect();
         let mut text = format!("{} ({})\n", self.name, self.rows.len());
         for line in if self.rows.is_empty() { &lines[..0] } else { &lines[..] } {
             let cells = line.iter().zip(&widths).zip(&left).map(|((cell, &width), &is_left)| match is_left {
@@ -102,7 +102,7 @@ impl Table {
         for row in &self.rows {
             text.push_str(self.name);
             let cells = self.columns.iter().zip(row).filter(|(column, _)| column.is_for_people);
-            for (column, cell) in cells.filter(|(_, cell)| **cell != Cell::Nothing) {
+            for (column, cell) in cells.filter(|(_, cell)| **cell != BlotterCell::Nothing) {
                 text.push_str(&format!(" {}={}", column.name, cell.for_people()));
             }
             text.push('\n');
@@ -117,12 +117,12 @@ impl Table {
 
     /// Returns a line of CSV per row, without the names of the columns.
     pub fn csv_rows(&self) -> String {
-        self.rows.iter().map(|row| record(row.iter().map(Cell::text))).collect()
+        self.rows.iter().map(|row| record(row.iter().map(BlotterCell::text))).collect()
     }
 
     /// Returns an object per row, with the names of the columns as keys.
     pub fn json(&self) -> Vec<Value> {
-        let object = |row: &Vec<Cell>| -> Value {
+        let object = |row: &Vec<BlotterCell>| -> Value {
             let pairs = self.columns.iter().zip(row).map(|(column, cell)| (column.name.to_owned(), cell.json()));
             Value::Object(pairs.collect::<Map<_, _>>())
         };
@@ -166,13 +166,13 @@ pub fn decimal(units: i128, decimals: u32) -> String {
 mod tests {
     use super::*;
 
-    const COLUMNS: &[Column] =
-        &[Column { name: "id", is_for_people: true }, Column { name: "why", is_for_people: false }];
+    const COLUMNS: &[BlotterColumn] =
+        &[BlotterColumn { name: "id", is_for_people: true }, BlotterColumn { name: "why", is_for_people: false }];
 
     #[test]
     fn a_field_with_commas_quotes_or_lines_is_quoted() {
-        let cell = |text: &str| vec![Cell::Number(1), Cell::Text(text.to_owned())];
-        let table = Table { name: "orders", columns: COLUMNS, rows: vec![cell("plain"), cell("a \"b\", c\nd")] };
+        let cell = |text: &str| vec![BlotterCell::Number(1), BlotterCell::Text(text.to_owned())];
+        let table = BlotterTable { name: "orders", columns: COLUMNS, rows: vec![cell("plain"), cell("a \"b\", c\nd")] };
         assert_eq!(table.csv_head() + &table.csv_rows(), "id,why\r\n1,plain\r\n1,\"a \"\"b\"\", c\nd\"\r\n");
         assert_eq!(table.for_people(), "orders (2)\n  id\n   1\n   1\n");
         let lines = table.json_lines();

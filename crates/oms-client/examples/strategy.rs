@@ -9,13 +9,13 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use tickpath_bus::{Event as BusEvent, PublisherState, Start, connect};
+use tickpath_bus::{PublisherState, StartPosition, SubscriptionEvent as BusEvent, connect};
 use tickpath_clock::{Wait, utc_ns};
 use tickpath_market::{
     AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce,
     TopOfBook,
 };
-use tickpath_oms_client::{Client, Config, Event};
+use tickpath_oms_client::{Client, ClientEvent, Config};
 use zerocopy::FromBytes;
 
 /// BTCUSDT in the instruments.csv that `init` writes.
@@ -69,7 +69,7 @@ impl Fade {
 /// Handles the OMS's events, and returns their number.
 fn hear(orders: &mut Client) -> Result<usize, Box<dyn Error>> {
     Ok(orders.poll(|event| match event {
-        Event::Report { .. } | Event::Connected(_) => {}
+        ClientEvent::Report { .. } | ClientEvent::Connected(_) => {}
         other => eprintln!("{other:?}"),
     })?)
 }
@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let edge: Price = given.next().as_deref().unwrap_or("0.5").parse()?;
 
     let is_recording = url.starts_with("file:");
-    let start = if is_recording { Start::Oldest } else { Start::Now };
+    let start = if is_recording { StartPosition::Oldest } else { StartPosition::Now };
     let mut ticks = connect(&url)?.subscriber(&topic, start, Wait::Busy)?;
     let password = std::fs::read_to_string(desk.join("trader.password"))?;
     let orders = format!("shm+unix://{}", desk.join("oms.sock").display());
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("trading {topic:?} of {url}");
     loop {
         // The state is read before the ticks, so that ticks published before the publisher's exit are not missed.
-        let is_over = is_recording && ticks.publisher() == PublisherState::Absent;
+        let is_over = is_recording && ticks.publisher_state() == PublisherState::Absent;
         let mut failed = Ok(());
         let found = ticks.poll(64, &mut |event| {
             if let BusEvent::Message(message) = event

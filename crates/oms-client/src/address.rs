@@ -8,7 +8,7 @@ use crate::ClientError;
 
 /// An address that a socket can connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
+pub(crate) enum OmsAddress {
     Unix(PathBuf),
     /// A Unix socket, and shared-memory lanes from the logon on.
     Lanes(PathBuf),
@@ -24,7 +24,7 @@ pub(crate) enum Address {
     },
 }
 
-impl FromStr for Address {
+impl FromStr for OmsAddress {
     type Err = ClientError;
 
     fn from_str(url: &str) -> Result<Self, ClientError> {
@@ -44,7 +44,7 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for OmsAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
@@ -89,7 +89,7 @@ mod tests {
             ("tls://desk-1.example:7001", "tls://desk-1.example:7001"),
             ("tls://[::1]:7001?ca=/etc/desk/ca.pem", "tls://[::1]:7001"),
         ] {
-            let address: Address = url.parse().unwrap();
+            let address: OmsAddress = url.parse().unwrap();
             assert_eq!(address.to_string(), written);
         }
     }
@@ -114,7 +114,7 @@ mod tests {
             "tcp://host:1?ca=file",
             "tcp://anna:horse@host:1",
         ] {
-            let told = url.parse::<Address>().unwrap_err().to_string();
+            let told = url.parse::<OmsAddress>().unwrap_err().to_string();
             assert!(told.contains("tcp://HOST:PORT") && !told.contains("horse"), "{told}");
         }
     }

@@ -8,15 +8,15 @@ use std::time::Duration;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::Request;
 use tickpath_oms_protocol::{
-    CONDITIONAL_VERSION, INSTRUMENTS_VERSION, InstrumentRow, Kind, MOST_PAYLOAD, Query, Welcome,
+    CONDITIONAL_VERSION, FrameKind, INSTRUMENTS_VERSION, InstrumentRow, MAX_PAYLOAD, Query, Welcome,
 };
 use zerocopy::IntoBytes;
 
-use crate::line::Line;
-use crate::logon::Entry;
-use crate::numbers::Numbers;
-use crate::reconnect::{Outcome, Reconnect, longer};
-use crate::{ClientError, Config, Counts, Event, SendError, Since};
+use crate::connection::OmsConnection;
+use crate::logon::Connector;
+use crate::reconnect::{ReconnectOutcome, ReconnectThread, next_pause};
+use crate::sequence_numbers::SequenceNumbers;
+use crate::{ClientCounts, ClientError, ClientEvent, ClientSendError, Config, Since};
 
 /// Min lifetime of a good connection: after its loss, the client reconnects without a pause.
 const GOOD_AGE_NS: u64 = 1_000_000_000;
@@ -28,11 +28,11 @@ const WAIT_NS: u64 = 10_000_000;
 #[derive(Debug)]
 pub struct Client {
     clock: HostClock,
-    entry: Arc<Entry>,
-    numbers: Numbers,
-    link: Link,
+    connector: Arc<Connector>,
+    numbers: SequenceNumbers,
+    state: ConnectionState,
     /// Events that were not reported to the program yet.
-    untold: VecDeque<Event>,
+    pending_events: VecDeque<ClientEvent>,
     /// Pause before the next attempt, in nanoseconds.
     pause_ns: u64,
     welcome: Welcome,
@@ -40,83 +40,91 @@ pub struct Client {
 }
 
 #[derive(Debug)]
-enum Link {
-    Up(Box<Line>),
-    Down(Reconnect),
-    Over(ClientError),
+enum ConnectionState {
+    Connected(Box<OmsConnection>),
+    Reconnecting(ReconnectThread),
+    Ended(ClientError),
 }
 
 impl Client {
     /// Connects and logs on once, and waits for the result. The first [`Self::poll`] reports it.
     pub fn connect(config: Config) -> Result<Self, ClientError> {
         let clock = HostClock::get().map_err(|e| ClientError::Clock(Arc::new(e)))?;
-        let numbers = Numbers::new(&config);
-        let entry = Arc::new(Entry::new(config, clock)?);
-        let line = Box::new(Line::new(clock, entry.come(numbers.asked())?));
+        let numbers = SequenceNumbers::new(&config);
+        let entry = Arc::new(Connector::new(config, clock)?);
+        let line = Box::new(OmsConnection::new(clock, entry.log_on(numbers.logon_request())?));
         let (welcome, shares_clock) = (line.welcome, line.shares_clock);
         let mut untold = VecDeque::new();
-        let link = Link::Over(ClientError::Closed);
-        let mut client =
-            Self { clock, entry, numbers, link, untold: VecDeque::new(), pause_ns: 0, welcome, shares_clock };
+        let link = ConnectionState::Ended(ClientError::Closed);
+        let mut client = Self {
+            clock,
+            connector: entry,
+            numbers,
+            state: link,
+            pending_events: VecDeque::new(),
+            pause_ns: 0,
+            welcome,
+            shares_clock,
+        };
         client.resume(line, &mut |event| untold.push_back(event));
-        client.untold = untold;
+        client.pending_events = untold;
         Ok(client)
     }
 
     /// Sends a request, stamped now, and returns its number in the session. It never waits.
     ///
-    /// A number does not prove that the request was sent or taken: reports do, and [`Event::NotTaken`] reports the
+    /// A number does not prove that the request was sent or taken: reports do, and [`ClientEvent::NotTaken`] reports the
     /// opposite.
-    pub fn send(&mut self, request: &Request) -> Result<u64, SendError<Request>> {
+    pub fn send(&mut self, request: &Request) -> Result<u64, ClientSendError<Request>> {
         self.send_at(request, self.clock.ticks())
     }
 
     /// Sends a request that was first tried at `stamp`, in ticks of the host's clock, so that a request that the OMS
     /// did not take at once keeps its T0.
-    pub fn send_at(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
-        self.say(request, stamp)?;
+    pub fn send_at(&mut self, request: &Request, stamp: u64) -> Result<u64, ClientSendError<Request>> {
+        self.queue_request(request, stamp)?;
         // The request is kept after the flush, because keeping it may touch new memory.
         self.flush();
-        Ok(self.numbers.keep(request))
+        Ok(self.numbers.record_sent(request))
     }
 
     /// Queues a request like [`Self::send_at`]; the next send, [`Self::flush`] or poll sends its bytes, so that many
     /// requests need one system call.
-    pub fn gather(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
-        self.say(request, stamp)?;
-        Ok(self.numbers.keep(request))
+    pub fn enqueue(&mut self, request: &Request, stamp: u64) -> Result<u64, ClientSendError<Request>> {
+        self.queue_request(request, stamp)?;
+        Ok(self.numbers.record_sent(request))
     }
 
     /// Writes a request, under the number by which it will be kept.
-    fn say(&mut self, request: &Request, stamp: u64) -> Result<(), SendError<Request>> {
-        request.check().map_err(|reason| SendError::Malformed { given: *request, reason })?;
-        let line = ready(&mut self.link, *request)?;
+    fn queue_request(&mut self, request: &Request, stamp: u64) -> Result<(), ClientSendError<Request>> {
+        request.check().map_err(|reason| ClientSendError::Malformed { given: *request, reason })?;
+        let line = ready(&mut self.state, *request)?;
         let has_trigger = matches!(request, Request::Conditional(_) | Request::ReplaceConditional(_));
         if has_trigger && self.welcome.version < CONDITIONAL_VERSION {
-            return Err(SendError::Older(*request));
+            return Err(ClientSendError::Unsupported(*request));
         }
-        line.say(request.kind().code(), self.numbers.next_request(), stamp, request.as_bytes());
+        line.queue_frame(request.kind().code(), self.numbers.next_request(), stamp, request.as_bytes());
         Ok(())
     }
 
-    /// Sends an admin command: a record of `tickpath-oms-core`. It has no number; [`Event::WordAnswered`] reports its
+    /// Sends an admin command: a record of `tickpath-oms-core`. It has no number; [`ClientEvent::CommandAnswered`] reports its
     /// result. A command whose connection was lost gets no answer.
     ///
     /// # Panics
     ///
     /// Panics if it is longer than a frame's payload, which no record is.
-    pub fn word(&mut self, kind: u8, bytes: &[u8]) -> Result<(), SendError<()>> {
-        assert!(bytes.len() <= MOST_PAYLOAD, "a word of {} bytes is no record", bytes.len());
+    pub fn admin_command(&mut self, kind: u8, bytes: &[u8]) -> Result<(), ClientSendError<()>> {
+        assert!(bytes.len() <= MAX_PAYLOAD, "a word of {} bytes is no record", bytes.len());
         let stamp = self.clock.ticks();
-        ready(&mut self.link, ())?.say(kind, 0, stamp, bytes);
+        ready(&mut self.state, ())?.queue_frame(kind, 0, stamp, bytes);
         self.flush();
         Ok(())
     }
 
-    /// Sends a query, which changes nothing. [`Event::Answered`] ends its answer.
-    pub fn query(&mut self, query: Query) -> Result<(), SendError<Query>> {
+    /// Sends a query, which changes nothing. [`ClientEvent::BatchAnswers`] ends its answer.
+    pub fn query(&mut self, query: Query) -> Result<(), ClientSendError<Query>> {
         let stamp = self.clock.ticks();
-        ready(&mut self.link, query)?.say(Kind::Query.code(), 0, stamp, query.as_bytes());
+        ready(&mut self.state, query)?.queue_frame(FrameKind::Query.code(), 0, stamp, query.as_bytes());
         self.flush();
         Ok(())
     }
@@ -134,10 +142,10 @@ impl Client {
         let mut since = self.clock.ticks();
         let ended = loop {
             let polled = self.poll(|event| match event {
-                Event::InstrumentRow(row) => rows.push(row),
-                Event::Answered(_) => end = Some(Ok(())),
+                ClientEvent::InstrumentRow(row) => rows.push(row),
+                ClientEvent::Answered(_) => end = Some(Ok(())),
                 other => {
-                    if let Event::Disconnected { why } = &other {
+                    if let ClientEvent::Disconnected { why } = &other {
                         end = Some(Err(why.clone()));
                     }
                     others.push_back(other);
@@ -153,46 +161,46 @@ impl Client {
                 Ok(_) => since = self.clock.ticks(),
             }
         };
-        self.untold = others;
+        self.pending_events = others;
         ended.map(|()| Some(rows))
     }
 
     /// Sends queued requests, as far as the OMS takes them now.
     pub fn flush(&mut self) {
-        if let Link::Up(line) = &mut self.link {
+        if let ConnectionState::Connected(line) = &mut self.state {
             line.flush();
         }
     }
 
     /// Reports pending events without waiting, and returns their number. It reads once, so a program that wants all
     /// events polls until none is left. The error is the end of the client, which does not reconnect.
-    pub fn poll(&mut self, mut tell: impl FnMut(Event)) -> Result<usize, ClientError> {
+    pub fn poll(&mut self, mut on_event: impl FnMut(ClientEvent)) -> Result<usize, ClientError> {
         let mut told = 0;
-        let tell = &mut |event| {
+        let report = &mut |event| {
             told += 1;
-            tell(event);
+            on_event(event);
         };
-        if !self.untold.is_empty() {
-            self.untold.drain(..).for_each(&mut *tell);
-            self.catch_up(tell);
+        if !self.pending_events.is_empty() {
+            self.pending_events.drain(..).for_each(&mut *report);
+            self.deliver_buffered(report);
         }
-        match &mut self.link {
-            Link::Up(line) => {
-                if let Err(why) = turn(line, &mut self.numbers, tell) {
-                    self.lose(why, tell);
+        match &mut self.state {
+            ConnectionState::Connected(line) => {
+                if let Err(why) = poll_connection(line, &mut self.numbers, report) {
+                    self.handle_loss(why, report);
                 }
             }
-            Link::Down(reconnect) => match reconnect.outcome() {
-                Some(Outcome::Arrived(line)) => {
-                    self.resume(line, tell);
-                    self.catch_up(tell);
+            ConnectionState::Reconnecting(reconnect) => match reconnect.poll_outcome() {
+                Some(ReconnectOutcome::Connected(line)) => {
+                    self.resume(line, report);
+                    self.deliver_buffered(report);
                 }
-                Some(Outcome::Failed(why)) => tell(Event::Failed { why }),
-                Some(Outcome::Ended(why)) => self.end(why, tell),
+                Some(ReconnectOutcome::Failed(why)) => report(ClientEvent::Failed { why }),
+                Some(ReconnectOutcome::Ended(why)) => self.finish(why, report),
                 None => {}
             },
-            Link::Over(why) if told == 0 => return Err(why.clone()),
-            Link::Over(_) => {}
+            ConnectionState::Ended(why) if told == 0 => return Err(why.clone()),
+            ConnectionState::Ended(_) => {}
         }
         Ok(told)
     }
@@ -201,66 +209,68 @@ impl Client {
     /// cannot take events for a while, because its own output blocks, calls this more often than twice per heartbeat
     /// time; reports wait at the OMS meanwhile, and the next [`Self::poll`] continues with them.
     pub fn keep_alive(&mut self) {
-        let line = match &mut self.link {
-            Link::Up(line) => Some(&mut **line),
-            Link::Down(reconnect) => reconnect.arrived(),
-            Link::Over(_) => None,
+        let line = match &mut self.state {
+            ConnectionState::Connected(line) => Some(&mut **line),
+            ConnectionState::Reconnecting(reconnect) => reconnect.connection_mut(),
+            ConnectionState::Ended(_) => None,
         };
         if let Some(line) = line {
             let now = line.now();
-            line.beat(now, self.numbers.asked().next_report);
+            line.heartbeat_if_due(now, self.numbers.logon_request().next_report);
             line.flush();
         }
     }
 
     /// Sleeps until a poll may find an event, or until the timeout. It may wake early.
     pub fn wait(&mut self, timeout_ns: u64) {
-        if !self.untold.is_empty() {
+        if !self.pending_events.is_empty() {
             return;
         }
-        match &mut self.link {
-            Link::Up(line) => line.wait(timeout_ns),
-            Link::Down(reconnect) => reconnect.wait(Duration::from_nanos(timeout_ns)),
-            Link::Over(_) => {}
+        match &mut self.state {
+            ConnectionState::Connected(line) => line.wait(timeout_ns),
+            ConnectionState::Reconnecting(reconnect) => reconnect.wait(Duration::from_nanos(timeout_ns)),
+            ConnectionState::Ended(_) => {}
         }
     }
 
     /// Returns, for an event loop, the descriptor that becomes readable with an event (none while there is no
     /// connection) and the max nanoseconds until the next poll. Returns none if a poll may find an event now. After the
-    /// sleep, call [`Self::is_awake`], then poll.
-    pub fn sleeps(&mut self) -> Option<(Option<BorrowedFd<'_>>, u64)> {
-        if !self.untold.is_empty() {
+    /// sleep, call [`Self::wake`], then poll.
+    pub fn prepare_sleep(&mut self) -> Option<(Option<BorrowedFd<'_>>, u64)> {
+        if !self.pending_events.is_empty() {
             return None;
         }
-        match &mut self.link {
-            Link::Up(line) => line.sleeps().map(|(socket, due_ns)| (Some(socket), due_ns)),
-            Link::Down(_) => Some((None, WAIT_NS)),
-            Link::Over(_) => None,
+        match &mut self.state {
+            ConnectionState::Connected(line) => line.prepare_sleep().map(|(socket, due_ns)| (Some(socket), due_ns)),
+            ConnectionState::Reconnecting(_) => Some((None, WAIT_NS)),
+            ConnectionState::Ended(_) => None,
         }
     }
 
     /// Notes that the event loop has woken.
-    pub fn is_awake(&mut self) {
-        if let Link::Up(line) = &mut self.link {
+    pub fn wake(&mut self) {
+        if let ConnectionState::Connected(line) = &mut self.state {
             line.wake();
         }
     }
 
     /// Ends the session in good order: requests in flight get a moment to be sent.
     pub fn close(mut self) {
-        self.leave();
+        self.disconnect();
     }
 
     /// Ends the session as [`Self::close`] does, for an owner that keeps the client.
-    pub fn leave(&mut self) {
-        if let Link::Up(line) = std::mem::replace(&mut self.link, Link::Over(ClientError::Closed)) {
+    pub fn disconnect(&mut self) {
+        if let ConnectionState::Connected(line) =
+            std::mem::replace(&mut self.state, ConnectionState::Ended(ClientError::Closed))
+        {
             line.close();
         }
     }
 
     /// Returns true while requests can be sent.
     pub fn is_connected(&self) -> bool {
-        matches!(&self.link, Link::Up(line) if !line.is_broken())
+        matches!(&self.state, ConnectionState::Connected(line) if !line.is_broken())
     }
 
     /// Returns the OMS's welcome at the last connect.
@@ -278,84 +288,96 @@ impl Client {
     /// report that was passed to the program.
     pub fn since(&self) -> Since {
         // Events that arrived with the welcome are not reported yet.
-        match self.entry.config.since {
-            asked @ Since::Report { .. } if !self.untold.is_empty() => asked,
+        match self.connector.config.since {
+            asked @ Since::Report { .. } if !self.pending_events.is_empty() => asked,
             _ => self.numbers.since(),
         }
     }
 
     /// Returns the counts since this client was created.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ClientCounts {
         self.numbers.counts
     }
 
     /// Resumes on a new connection.
-    fn resume(&mut self, line: Box<Line>, tell: &mut dyn FnMut(Event)) {
+    fn resume(&mut self, line: Box<OmsConnection>, on_event: &mut dyn FnMut(ClientEvent)) {
         (self.welcome, self.shares_clock) = (line.welcome, line.shares_clock);
-        self.numbers.resume(&line.welcome, tell);
-        self.link = Link::Up(line);
+        self.numbers.resume(&line.welcome, on_event);
+        self.state = ConnectionState::Connected(line);
     }
 
     /// Reports the events that arrived with the welcome.
-    fn catch_up(&mut self, tell: &mut dyn FnMut(Event)) {
-        if let Link::Up(line) = &mut self.link
-            && let Err(why) = hear(line, &mut self.numbers, tell)
+    fn deliver_buffered(&mut self, on_event: &mut dyn FnMut(ClientEvent)) {
+        if let ConnectionState::Connected(line) = &mut self.state
+            && let Err(why) = receive_frames(line, &mut self.numbers, on_event)
         {
-            self.lose(why, tell);
+            self.handle_loss(why, on_event);
         }
     }
 
     /// Drops a connection.
-    fn lose(&mut self, why: ClientError, tell: &mut dyn FnMut(Event)) {
+    fn handle_loss(&mut self, why: ClientError, on_event: &mut dyn FnMut(ClientEvent)) {
         self.numbers.counts.losses += 1;
-        if let Link::Up(line) = &self.link {
-            self.pause_ns = if line.age_ns() >= GOOD_AGE_NS { 0 } else { longer(self.pause_ns) };
+        if let ConnectionState::Connected(line) = &self.state {
+            self.pause_ns = if line.age_ns() >= GOOD_AGE_NS { 0 } else { next_pause(self.pause_ns) };
         }
-        tell(Event::Disconnected { why: why.clone() });
-        if self.entry.config.reconnect && !why.is_final() {
-            self.link = Link::Down(Reconnect::start(&self.entry, self.numbers.asked(), self.pause_ns));
+        on_event(ClientEvent::Disconnected { why: why.clone() });
+        if self.connector.config.reconnect && !why.is_final() {
+            self.state = ConnectionState::Reconnecting(ReconnectThread::start(
+                &self.connector,
+                self.numbers.logon_request(),
+                self.pause_ns,
+            ));
         } else {
-            self.end(why, tell);
+            self.finish(why, on_event);
         }
     }
 
     /// Ends the client for good.
-    fn end(&mut self, why: ClientError, tell: &mut dyn FnMut(Event)) {
-        self.numbers.doubt(tell);
-        self.link = Link::Over(why);
+    fn finish(&mut self, why: ClientError, on_event: &mut dyn FnMut(ClientEvent)) {
+        self.numbers.report_in_doubt(on_event);
+        self.state = ConnectionState::Ended(why);
     }
 }
 
 /// Returns the connection, if a frame can be written there now.
-fn ready<T>(link: &mut Link, given: T) -> Result<&mut Line, SendError<T>> {
-    let Link::Up(line) = link else { return Err(SendError::Disconnected(given)) };
+fn ready<T>(link: &mut ConnectionState, given: T) -> Result<&mut OmsConnection, ClientSendError<T>> {
+    let ConnectionState::Connected(line) = link else { return Err(ClientSendError::Disconnected(given)) };
     if line.is_full() {
         line.flush();
     }
     match line {
-        line if line.is_broken() => Err(SendError::Disconnected(given)),
-        line if line.is_full() => Err(SendError::Full(given)),
+        line if line.is_broken() => Err(ClientSendError::Disconnected(given)),
+        line if line.is_full() => Err(ClientSendError::Full(given)),
         line => Ok(line),
     }
 }
 
 /// Runs one turn of a connection: reads events, then does pending work.
-fn turn(line: &mut Line, numbers: &mut Numbers, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
+fn poll_connection(
+    line: &mut OmsConnection,
+    numbers: &mut SequenceNumbers,
+    on_event: &mut dyn FnMut(ClientEvent),
+) -> Result<(), ClientError> {
     let has_read = line.read()?;
     let now = line.now();
     if has_read {
-        hear(line, numbers, tell)?;
+        receive_frames(line, numbers, on_event)?;
     } else {
-        line.check(now)?;
+        line.check_liveness(now)?;
     }
-    line.beat(now, numbers.asked().next_report);
+    line.heartbeat_if_due(now, numbers.logon_request().next_report);
     line.flush();
     Ok(())
 }
 
-fn hear(line: &mut Line, numbers: &mut Numbers, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
+fn receive_frames(
+    line: &mut OmsConnection,
+    numbers: &mut SequenceNumbers,
+    on_event: &mut dyn FnMut(ClientEvent),
+) -> Result<(), ClientError> {
     while let Some(frame) = line.inbox.next()? {
-        numbers.hear(&frame, tell)?;
+        numbers.receive(&frame, on_event)?;
     }
     Ok(())
 }

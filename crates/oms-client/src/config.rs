@@ -12,7 +12,7 @@ pub struct Config {
     /// User of the session.
     pub user: String,
     /// Password of the user.
-    pub password: Password,
+    pub password: ClientPassword,
     /// Session of the user; none takes the first free session.
     pub session: Option<u16>,
     /// First report to receive.
@@ -47,11 +47,11 @@ pub enum Since {
 
 /// A password, which is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
+pub struct ClientPassword(String);
 
 impl Config {
     /// Creates a configuration for new reports, in any session of the user, with reconnects.
-    pub fn new(url: impl Into<String>, user: impl Into<String>, password: impl Into<Password>) -> Self {
+    pub fn new(url: impl Into<String>, user: impl Into<String>, password: impl Into<ClientPassword>) -> Self {
         Self {
             url: url.into(),
             user: user.into(),
@@ -66,19 +66,19 @@ impl Config {
     }
 }
 
-impl Password {
+impl ClientPassword {
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 }
 
-impl<T: Into<String>> From<T> for Password {
+impl<T: Into<String>> From<T> for ClientPassword {
     fn from(text: T) -> Self {
         Self(text.into())
     }
 }
 
-impl fmt::Debug for Password {
+impl fmt::Debug for ClientPassword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password(..)")
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tickpath_clock::CalibrationError;
 use tickpath_market::MessageError;
-use tickpath_oms_protocol::{FrameError, Refusal, ScramError};
+use tickpath_oms_protocol::{FrameError, LogonRejectReason, ScramError};
 
 /// Errors of a connection that cannot be made, or was lost.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum ClientError {
     },
     /// The logon took too long.
     #[error("the OMS at {place} did not finish the logon within {ms} ms; is it busy, or is this another's address?")]
-    Late {
+    LogonTimeout {
         /// The address.
         place: String,
         /// Timeout, in milliseconds.
@@ -50,7 +50,7 @@ pub enum ClientError {
     #[error("the OMS refused: {sentence}")]
     Refused {
         /// Reason, if this version knows it.
-        refusal: Option<Refusal>,
+        refusal: Option<LogonRejectReason>,
         /// The OMS's own text.
         sentence: String,
     },
@@ -79,7 +79,7 @@ pub enum ClientError {
 
 /// Errors of a request that was not sent. Each returns the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SendError<T> {
+pub enum ClientSendError<T> {
     /// The output buffer is full: the OMS takes requests too slowly.
     #[error("the OMS does not take the requests as fast as they come; poll, and send this one again")]
     Full(T),
@@ -93,7 +93,7 @@ pub enum SendError<T> {
     },
     /// The OMS is too old for the request, and would end the connection for it.
     #[error("this OMS is of an older version, which knows no triggers; send an order without one, or have it updated")]
-    Older(T),
+    Unsupported(T),
     /// There is no connection now.
     #[error("there is no connection to the OMS; poll until it is made again, and send this request if it still holds")]
     Disconnected(T),
@@ -102,12 +102,12 @@ pub enum SendError<T> {
 impl ClientError {
     /// Returns true if a retry cannot help, or would take the session from the client that has it now.
     pub(crate) fn is_final(&self) -> bool {
-        self.is_of_another() || matches!(self, Self::Refused { refusal: Some(Refusal::Password), .. })
+        self.is_session_taken() || matches!(self, Self::Refused { refusal: Some(LogonRejectReason::Password), .. })
     }
 
     /// Returns true if another client has the session.
-    pub fn is_of_another(&self) -> bool {
-        matches!(self, Self::Refused { refusal: Some(Refusal::InUse), .. })
+    pub fn is_session_taken(&self) -> bool {
+        matches!(self, Self::Refused { refusal: Some(LogonRejectReason::InUse), .. })
     }
 
     /// Returns the error of an established connection that the operating system reports.
@@ -123,11 +123,14 @@ impl ClientError {
     }
 }
 
-impl<T> SendError<T> {
+impl<T> ClientSendError<T> {
     /// Returns the request that was not sent.
     pub fn into_inner(self) -> T {
         match self {
-            Self::Full(given) | Self::Disconnected(given) | Self::Older(given) | Self::Malformed { given, .. } => given,
+            Self::Full(given)
+            | Self::Disconnected(given)
+            | Self::Unsupported(given)
+            | Self::Malformed { given, .. } => given,
         }
     }
 }

@@ -11,7 +11,7 @@ pub const UNNUMBERED: u64 = u64::MAX;
 
 /// An event, in the order in which it happened.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum ClientEvent {
     /// The session is connected: the first time, and after each reconnect.
     Connected(Welcome),
     /// The connection is lost. The client reconnects if the configuration says so.
@@ -34,7 +34,7 @@ pub enum Event {
     },
     /// The OMS has lost its last reports in a power loss, and sends them again from an earlier report on; their content
     /// may differ.
-    SaidAgain {
+    Resent {
         /// First report that is sent again.
         from: u64,
         /// First report that had not arrived.
@@ -82,7 +82,7 @@ pub enum Event {
         to: u64,
     },
     /// A duplicate report arrived, and was dropped.
-    Double {
+    Duplicate {
         /// Number of the report.
         number: u64,
     },
@@ -111,7 +111,7 @@ pub enum Event {
     },
     /// The result of an admin command: its record in the journal, or the reason why it was not taken. A row for each
     /// order that it covered arrived before.
-    WordAnswered(Result<u64, String>),
+    CommandAnswered(Result<u64, String>),
     /// An order, in answer to a query or an admin command.
     OrderRow {
         /// Session of the order.
@@ -122,7 +122,7 @@ pub enum Event {
     /// An instrument of the OMS, in answer to a query of the instruments.
     InstrumentRow(InstrumentRow),
     /// The kill switches that are on, in the answer to a query of the status: account 7, symbol 3. It comes right
-    /// before [`Self::Answered`], unless no switch is on that the user may see.
+    /// before [`Self::BatchAnswers`], unless no switch is on that the user may see.
     KillSwitches(String),
     /// The end of an answer to a query; a query whose connection was lost gets none.
     Answered(Option<Status>),
@@ -139,7 +139,7 @@ pub enum CopiedReport {
 
 /// Counts of a client since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct ClientCounts {
     /// Reports and denials passed to the program.
     pub reports: u64,
     /// Gaps in the reports' numbers.
@@ -147,9 +147,9 @@ pub struct Counts {
     /// Reports missing in the gaps.
     pub missing: u64,
     /// Duplicate reports.
-    pub doubles: u64,
+    pub duplicates: u64,
     /// Frames of kinds that this version does not know.
-    pub strange: u64,
+    pub unknown_frames: u64,
     /// Lost connections.
     pub losses: u64,
 }

@@ -39,24 +39,24 @@
 //! # What is lost with a connection
 //!
 //! Nothing. Reports are numbered: a client that reconnects asks for the first report that it lacks, and a hole is an
-//! [`Event::Gap`]. Requests are numbered, too, and the OMS reports which number it expects next: requests that it took
-//! are never sent again, and those that it did not take come back as [`Event::NotTaken`]. The client does not send
+//! [`ClientEvent::Gap`]. Requests are numbered, too, and the OMS reports which number it expects next: requests that it took
+//! are never sent again, and those that it did not take come back as [`ClientEvent::NotTaken`]. The client does not send
 //! these again by itself: they were made for the market of their moment, and only the program knows if they still hold.
 
 mod address;
 mod client;
 mod config;
+mod connection;
 mod error;
 mod event;
-mod line;
 mod logon;
-mod numbers;
 mod reconnect;
+mod sequence_numbers;
 mod socket;
 mod tls;
 
 pub use client::Client;
-pub use config::{Config, Password, Since};
-pub use error::{ClientError, SendError};
-pub use event::{CopiedReport, Counts, Event, UNNUMBERED};
+pub use config::{ClientPassword, Config, Since};
+pub use error::{ClientError, ClientSendError};
+pub use event::{ClientCounts, ClientEvent, CopiedReport, UNNUMBERED};
 pub use tickpath_oms_protocol::InstrumentRow;

@@ -7,19 +7,20 @@ use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_oms_protocol::{
-    Binding, ClientLogon, Frame, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, Welcome, write_with_text,
+    Binding, ClientLogon, Frame, FrameBuffer, FrameKind, Logon, LogonReject, LogonRejectReason, MAGIC, VERSION,
+    Welcome, write_frame_with_text,
 };
 use zerocopy::IntoBytes;
 
-use crate::address::Address;
-use crate::socket::Socket;
-use crate::tls::{Trust, why_not};
+use crate::address::OmsAddress;
+use crate::socket::OmsSocket;
+use crate::tls::{TlsTrust, tls_error};
 use crate::{ClientError, Config};
 
 /// Data to connect to the session repeatedly.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    address: Address,
+pub(crate) struct Connector {
+    address: OmsAddress,
     pub config: Config,
     pub clock: HostClock,
     /// Random id of this client.
@@ -28,9 +29,9 @@ pub(crate) struct Entry {
 
 /// A client's wishes in its logon.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct LogonRequest {
     /// The client was connected before.
-    pub again: bool,
+    pub is_reconnect: bool,
     pub session: u16,
     pub journal: u64,
     pub next_report: u64,
@@ -39,34 +40,34 @@ pub(crate) struct Asked {
 
 /// A connection whose logon is complete.
 #[derive(Debug)]
-pub(crate) struct Arrived {
-    pub socket: Socket,
+pub(crate) struct CompletedLogon {
+    pub socket: OmsSocket,
     /// Received bytes; frames after the welcome may be among them.
-    pub inbox: Inbox,
+    pub inbox: FrameBuffer,
     pub welcome: Welcome,
     /// True if the OMS stamps with this host's clock.
     pub shares_clock: bool,
 }
 
-impl Entry {
+impl Connector {
     pub fn new(config: Config, clock: HostClock) -> Result<Self, ClientError> {
         let client = getrandom::u32().expect("the operating system has random bytes for everybody").max(1);
         Ok(Self { address: config.url.parse()?, config, clock, client })
     }
 
     /// Connects and logs on, within the configured time.
-    pub fn come(&self, asked: Asked) -> Result<Arrived, ClientError> {
+    pub fn log_on(&self, asked: LogonRequest) -> Result<CompletedLogon, ClientError> {
         let mut talk = self.connect()?;
-        let binding = talk.greet()?;
+        let binding = talk.handshake()?;
         let (user, password) = (&self.config.user, self.config.password.expose());
         let (mut logon, client_first) = ClientLogon::new(user, password, binding.as_ref())?;
         let asked_at = self.clock.ticks();
-        talk.say(Kind::Logon, self.hello(asked).as_bytes(), &client_first)?;
-        let challenge = talk.hear(|frame| expect(frame, Kind::Challenge).map(|()| frame.text.to_vec()))?;
+        talk.send(FrameKind::Logon, self.logon_message(asked).as_bytes(), &client_first)?;
+        let challenge = talk.receive(|frame| expect(frame, FrameKind::Challenge).map(|()| frame.text.to_vec()))?;
         let proof = logon.answer(&challenge)?;
-        talk.say(Kind::Proof, &[], &proof)?;
-        let (welcome, server_final, stamp) = talk.hear(|frame| {
-            expect(frame, Kind::Welcome)?;
+        talk.send(FrameKind::Proof, &[], &proof)?;
+        let (welcome, server_final, stamp) = talk.receive(|frame| {
+            expect(frame, FrameKind::Welcome)?;
             Ok((frame.message::<Welcome>(), frame.text.to_vec(), frame.stamp))
         })?;
         logon.check(&server_final)?;
@@ -75,23 +76,26 @@ impl Entry {
         if !(1..=VERSION).contains(&welcome.version) {
             return Err(ClientError::Protocol("speaks a version that was not offered to it"));
         }
-        let Talk { mut socket, mut inbox, descriptors, .. } = talk;
+        let LogonHandshake { mut socket, mut inbox, descriptors, .. } = talk;
         if welcome.lanes != 0 {
             let memory = descriptors.try_into();
             let memory = memory.map_err(|_| ClientError::Protocol("opened lanes without their memory"))?;
             socket = socket.open_lanes(memory).map_err(ClientError::lost)?;
             // Bytes after the welcome on this socket are only wake-ups of the lanes.
-            inbox = Inbox::default();
+            inbox = FrameBuffer::default();
         }
         socket.set_nonblocking(true).map_err(ClientError::lost)?;
-        Ok(Arrived { socket, inbox, welcome, shares_clock })
+        Ok(CompletedLogon { socket, inbox, welcome, shares_clock })
     }
 
-    fn hello(&self, Asked { again, session, journal, next_report, last_sum }: Asked) -> Logon {
+    fn logon_message(
+        &self,
+        LogonRequest { is_reconnect: again, session, journal, next_report, last_sum }: LogonRequest,
+    ) -> Logon {
         let heartbeat_ms = self.config.heartbeat_ms;
-        let lanes = if matches!(self.address, Address::Lanes(_)) { Logon::LANES } else { 0 };
+        let lanes = if matches!(self.address, OmsAddress::Lanes(_)) { Logon::LANES } else { 0 };
         let copy = if self.config.drop_copy { Logon::DROP_COPY } else { 0 };
-        let again = if again { Logon::AGAIN } else { 0 };
+        let again = if again { Logon::RECONNECT } else { 0 };
         Logon {
             magic: MAGIC,
             version: VERSION,
@@ -101,23 +105,25 @@ impl Entry {
             next_report,
             last_sum,
             client: self.client,
-            wishes: lanes | copy | again,
+            features: lanes | copy | again,
             reserved_end: 0,
         }
     }
 
-    fn connect(&self) -> Result<Talk<'_>, ClientError> {
+    fn connect(&self) -> Result<LogonHandshake<'_>, ClientError> {
         let started = self.clock.ticks();
         let timeout = Duration::from_millis(self.config.connect_timeout_ms.max(1).into());
         let trust = match &self.address {
-            Address::Tls { host, ca, .. } => Some(Trust::read(host, ca.as_deref()).map_err(|why| self.no_tls(why))?),
-            Address::Tcp { .. } | Address::Unix(_) | Address::Lanes(_) => None,
+            OmsAddress::Tls { host, ca, .. } => {
+                Some(TlsTrust::read(host, ca.as_deref()).map_err(|why| self.no_tls(why))?)
+            }
+            OmsAddress::Tcp { .. } | OmsAddress::Unix(_) | OmsAddress::Lanes(_) => None,
         };
-        let mut socket = Socket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
+        let mut socket = OmsSocket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
         if let Some(trust) = trust {
             socket = socket.secure(trust).map_err(ClientError::lost)?;
         }
-        Ok(Talk { entry: self, started, socket, inbox: Inbox::default(), descriptors: Vec::new() })
+        Ok(LogonHandshake { entry: self, started, socket, inbox: FrameBuffer::default(), descriptors: Vec::new() })
     }
 
     fn unreachable(&self, reason: io::Error) -> ClientError {
@@ -128,28 +134,28 @@ impl Entry {
         ClientError::Tls { place: self.address.to_string(), reason }
     }
 
-    fn late(&self) -> ClientError {
-        ClientError::Late { place: self.address.to_string(), ms: self.config.connect_timeout_ms }
+    fn timed_out(&self) -> ClientError {
+        ClientError::LogonTimeout { place: self.address.to_string(), ms: self.config.connect_timeout_ms }
     }
 }
 
 /// A connection whose logon is in progress.
-struct Talk<'a> {
-    entry: &'a Entry,
+struct LogonHandshake<'a> {
+    entry: &'a Connector,
     /// Time of the start, in ticks.
     started: u64,
-    socket: Socket,
-    inbox: Inbox,
+    socket: OmsSocket,
+    inbox: FrameBuffer,
     /// Descriptors received with the bytes.
     descriptors: Vec<OwnedFd>,
 }
 
-impl Talk<'_> {
+impl LogonHandshake<'_> {
     /// Runs the TLS handshake, if there is one. Returns the channel binding for the logon.
-    fn greet(&mut self) -> Result<Option<Binding>, ClientError> {
+    fn handshake(&mut self) -> Result<Option<Binding>, ClientError> {
         loop {
-            self.hurry()?;
-            match self.socket.greet() {
+            self.limit_wait()?;
+            match self.socket.handshake() {
                 Ok(true) => return self.socket.binding().map_err(ClientError::lost),
                 Ok(false) => {}
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -158,24 +164,24 @@ impl Talk<'_> {
         }
     }
 
-    fn say(&mut self, kind: Kind, message: &[u8], text: &[u8]) -> Result<(), ClientError> {
+    fn send(&mut self, kind: FrameKind, message: &[u8], text: &[u8]) -> Result<(), ClientError> {
         let mut out = Vec::new();
-        write_with_text(&mut out, kind.code(), 0, self.entry.clock.ticks(), message, text);
-        self.hurry()?;
+        write_frame_with_text(&mut out, kind.code(), 0, self.entry.clock.ticks(), message, text);
+        self.limit_wait()?;
         self.socket.write_all(&out).map_err(|e| self.failed(e))
     }
 
     /// Waits for the next frame, and returns what `read` makes of it. A peer that sends byte by byte gains no time by
     /// that.
-    fn hear<T>(&mut self, read: impl Fn(&Frame) -> Result<T, ClientError>) -> Result<T, ClientError> {
+    fn receive<T>(&mut self, read: impl Fn(&Frame) -> Result<T, ClientError>) -> Result<T, ClientError> {
         loop {
             if let Some(frame) = self.inbox.next()? {
                 return read(&frame);
             }
-            self.hurry()?;
-            match self.socket.receive(self.inbox.room(), &mut self.descriptors) {
+            self.limit_wait()?;
+            match self.socket.receive(self.inbox.free_space(), &mut self.descriptors) {
                 Ok(0) => return Err(ClientError::Closed),
-                Ok(bytes) => self.inbox.filled(bytes),
+                Ok(bytes) => self.inbox.advance(bytes),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.failed(e)),
             }
@@ -183,25 +189,25 @@ impl Talk<'_> {
     }
 
     /// Sets the socket's timeout to the remaining time.
-    fn hurry(&self) -> Result<(), ClientError> {
-        let Entry { clock, config, .. } = self.entry;
+    fn limit_wait(&self) -> Result<(), ClientError> {
+        let Connector { clock, config, .. } = self.entry;
         let passed_ns = clock.ns_between(self.started, clock.ticks()).max(0) as u64;
         let left_ns = (u64::from(config.connect_timeout_ms) * 1_000_000).saturating_sub(passed_ns);
         // The shortest timeout of a socket is a microsecond; zero would mean no limit.
         if left_ns < 1_000 {
-            return Err(self.entry.late());
+            return Err(self.entry.timed_out());
         }
         self.socket.set_timeout(Duration::from_nanos(left_ns)).map_err(ClientError::lost)
     }
 
     fn failed(&self, reason: io::Error) -> ClientError {
-        if let Address::Tls { host, .. } = &self.entry.address
-            && let Some(why) = why_not(&reason, host)
+        if let OmsAddress::Tls { host, .. } = &self.entry.address
+            && let Some(why) = tls_error(&reason, host)
         {
             return self.entry.no_tls(why);
         }
         match reason.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.entry.late(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.entry.timed_out(),
             io::ErrorKind::UnexpectedEof => ClientError::Closed,
             _ => ClientError::lost(reason),
         }
@@ -209,18 +215,18 @@ impl Talk<'_> {
 }
 
 /// Returns the reason as an error if a frame ends the connection.
-pub(crate) fn farewell(frame: &Frame) -> Result<(), ClientError> {
-    match Kind::from_code(frame.kind) {
-        Some(Kind::Refused) => {
-            let refusal = Refusal::from_code(frame.message::<Refused>().code);
+pub(crate) fn check_end(frame: &Frame) -> Result<(), ClientError> {
+    match FrameKind::from_code(frame.kind) {
+        Some(FrameKind::Refused) => {
+            let refusal = LogonRejectReason::from_code(frame.message::<LogonReject>().code);
             Err(ClientError::Refused { refusal, sentence: ClientError::sentence(frame.text) })
         }
-        Some(Kind::Logout) => Err(ClientError::LoggedOut(ClientError::sentence(frame.text))),
+        Some(FrameKind::Logout) => Err(ClientError::LoggedOut(ClientError::sentence(frame.text))),
         _ => Ok(()),
     }
 }
 
-fn expect(frame: &Frame, kind: Kind) -> Result<(), ClientError> {
-    farewell(frame)?;
+fn expect(frame: &Frame, kind: FrameKind) -> Result<(), ClientError> {
+    check_end(frame)?;
     if frame.kind == kind.code() { Ok(()) } else { Err(ClientError::Protocol("answered a logon with something else")) }
 }

@@ -7,20 +7,20 @@ use std::time::Duration;
 use tickpath_clock::{Priority, set_priority, sleep_ns};
 
 use crate::ClientError;
-use crate::line::Line;
-use crate::logon::{Asked, Entry};
+use crate::connection::OmsConnection;
+use crate::logon::{Connector, LogonRequest};
 
 /// Pause after the first failure; each further failure doubles it.
 const FIRST_PAUSE_NS: u64 = 10_000_000;
 /// Longest pause.
 const LAST_PAUSE_NS: u64 = 1_000_000_000;
 /// Max failures that wait to be reported; further ones are dropped.
-const MOST_UNTOLD: usize = 8;
+const MAX_UNREPORTED: usize = 8;
 
 /// Result of an attempt.
 #[derive(Debug)]
-pub(crate) enum Outcome {
-    Arrived(Box<Line>),
+pub(crate) enum ReconnectOutcome {
+    Connected(Box<OmsConnection>),
     /// The attempt failed, and the thread tries again.
     Failed(ClientError),
     /// The attempt failed for good.
@@ -29,46 +29,46 @@ pub(crate) enum Outcome {
 
 /// A thread that retries until it has a connection, or a permanent error.
 #[derive(Debug)]
-pub(crate) struct Reconnect {
-    outcome: Receiver<Outcome>,
-    ready: Option<Outcome>,
+pub(crate) struct ReconnectThread {
+    outcome: Receiver<ReconnectOutcome>,
+    ready: Option<ReconnectOutcome>,
     /// The thread ends when this handle is dropped.
     _wanted: Arc<()>,
 }
 
-impl Reconnect {
+impl ReconnectThread {
     /// Starts the thread; its first attempt follows a pause.
-    pub fn start(entry: &Arc<Entry>, asked: Asked, pause_ns: u64) -> Self {
-        let (sender, outcome) = sync_channel(MOST_UNTOLD);
+    pub fn start(entry: &Arc<Connector>, asked: LogonRequest, pause_ns: u64) -> Self {
+        let (sender, outcome) = sync_channel(MAX_UNREPORTED);
         let wanted = Arc::new(());
         let (entry, still) = (entry.clone(), Arc::downgrade(&wanted));
         let thread = std::thread::Builder::new().name("oms-reconnect".to_owned());
         let started = thread.spawn(move || try_until_done(&entry, asked, pause_ns, &still, &sender));
-        let ready = started.err().map(|e| Outcome::Ended(ClientError::lost(e)));
+        let ready = started.err().map(|e| ReconnectOutcome::Ended(ClientError::lost(e)));
         Self { outcome, ready, _wanted: wanted }
     }
 
     /// Returns a new result, if there is one.
-    pub fn outcome(&mut self) -> Option<Outcome> {
+    pub fn poll_outcome(&mut self) -> Option<ReconnectOutcome> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(died()),
+            Err(TryRecvError::Disconnected) => Some(thread_died()),
         })
     }
 
     /// Returns the new connection that was not taken yet, because it must be kept alive, too. A later result replaces a
     /// failure that was not reported.
-    pub fn arrived(&mut self) -> Option<&mut Line> {
-        while !matches!(self.ready, Some(Outcome::Arrived(_) | Outcome::Ended(_))) {
+    pub fn connection_mut(&mut self) -> Option<&mut OmsConnection> {
+        while !matches!(self.ready, Some(ReconnectOutcome::Connected(_) | ReconnectOutcome::Ended(_))) {
             match self.outcome.try_recv() {
                 Ok(outcome) => self.ready = Some(outcome),
                 Err(TryRecvError::Empty) => return None,
-                Err(TryRecvError::Disconnected) => self.ready = Some(died()),
+                Err(TryRecvError::Disconnected) => self.ready = Some(thread_died()),
             }
         }
         match &mut self.ready {
-            Some(Outcome::Arrived(line)) => Some(&mut **line),
+            Some(ReconnectOutcome::Connected(line)) => Some(&mut **line),
             _ => None,
         }
     }
@@ -79,35 +79,43 @@ impl Reconnect {
             self.ready = match self.outcome.recv_timeout(timeout) {
                 Ok(outcome) => Some(outcome),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(died()),
+                Err(RecvTimeoutError::Disconnected) => Some(thread_died()),
             };
         }
     }
 }
 
 /// Returns the pause after a failure, given the pause before it.
-pub(crate) fn longer(pause_ns: u64) -> u64 {
+pub(crate) fn next_pause(pause_ns: u64) -> u64 {
     (pause_ns * 2).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS)
 }
 
-fn try_until_done(entry: &Entry, asked: Asked, pause_ns: u64, wanted: &Weak<()>, outcome: &SyncSender<Outcome>) {
+fn try_until_done(
+    entry: &Connector,
+    asked: LogonRequest,
+    pause_ns: u64,
+    wanted: &Weak<()>,
+    outcome: &SyncSender<ReconnectOutcome>,
+) {
     // At its parent's priority, this thread could be starved by a spinning thread that waits for it.
     let _ = set_priority(Priority::Normal);
     let (mut pause_ns, mut told) = (pause_ns, String::new());
     while wanted.strong_count() > 0 {
         sleep_ns(pause_ns);
-        pause_ns = longer(pause_ns);
+        pause_ns = next_pause(pause_ns);
         // The client may have been dropped meanwhile, and its session taken by another client.
         if wanted.strong_count() == 0 {
             return;
         }
-        match entry.come(asked) {
-            Ok(arrived) => drop(outcome.send(Outcome::Arrived(Box::new(Line::new(entry.clock, arrived))))),
-            Err(why) if why.is_final() => drop(outcome.send(Outcome::Ended(why))),
+        match entry.log_on(asked) {
+            Ok(arrived) => {
+                drop(outcome.send(ReconnectOutcome::Connected(Box::new(OmsConnection::new(entry.clock, arrived)))))
+            }
+            Err(why) if why.is_final() => drop(outcome.send(ReconnectOutcome::Ended(why))),
             Err(why) => {
                 if why.to_string() != told {
                     told = why.to_string();
-                    let _ = outcome.try_send(Outcome::Failed(why));
+                    let _ = outcome.try_send(ReconnectOutcome::Failed(why));
                 }
                 continue;
             }
@@ -116,6 +124,6 @@ fn try_until_done(entry: &Entry, asked: Asked, pause_ns: u64, wanted: &Weak<()>,
     }
 }
 
-fn died() -> Outcome {
-    Outcome::Ended(ClientError::Protocol("could not be called again, for the thread that does it died"))
+fn thread_died() -> ReconnectOutcome {
+    ReconnectOutcome::Ended(ClientError::Protocol("could not be called again, for the thread that does it died"))
 }

@@ -8,30 +8,30 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use tickpath_log::{Laned, Lanes};
+use tickpath_log::{LanePair, LaneStream};
 use tickpath_oms_protocol::Binding;
-use tickpath_oms_protocol::tls::Secure;
+use tickpath_oms_protocol::tls::TlsStream;
 
-use crate::address::Address;
-use crate::tls::Trust;
+use crate::address::OmsAddress;
+use crate::tls::TlsTrust;
 
 /// An open socket.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub(crate) enum OmsSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
-    Tls(Box<Secure<TcpStream>>),
-    Lanes(Box<Laned<UnixStream>>),
+    Tls(Box<TlsStream<TcpStream>>),
+    Lanes(Box<LaneStream<UnixStream>>),
 }
 
-impl Socket {
+impl OmsSocket {
     /// Connects, within the timeout for each address of the name.
-    pub fn connect(address: &Address, timeout: Duration) -> io::Result<Self> {
+    pub fn connect(address: &OmsAddress, timeout: Duration) -> io::Result<Self> {
         match address {
-            Address::Tcp { host, port } | Address::Tls { host, port, .. } => {
+            OmsAddress::Tcp { host, port } | OmsAddress::Tls { host, port, .. } => {
                 connect_tcp(host, *port, timeout).map(Self::Tcp)
             }
-            Address::Unix(path) | Address::Lanes(path) => {
+            OmsAddress::Unix(path) | OmsAddress::Lanes(path) => {
                 let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
                 // With a full backlog, connecting to a Unix socket blocks for the write timeout.
                 socket.set_write_timeout(Some(timeout))?;
@@ -42,7 +42,7 @@ impl Socket {
     }
 
     /// Returns the same connection with TLS.
-    pub fn secure(self, trust: Trust) -> io::Result<Self> {
+    pub fn secure(self, trust: TlsTrust) -> io::Result<Self> {
         match self {
             Self::Tcp(stream) => trust.secure(stream).map(|tls| Self::Tls(Box::new(tls))),
             Self::Unix(_) | Self::Tls(_) | Self::Lanes(_) => Ok(self),
@@ -54,7 +54,7 @@ impl Socket {
         match self {
             Self::Unix(stream) => {
                 stream.set_nonblocking(true)?;
-                Ok(Self::Lanes(Box::new(Laned::new(stream, Lanes::join(memory)?))))
+                Ok(Self::Lanes(Box::new(LaneStream::new(stream, LanePair::join(memory)?))))
             }
             Self::Tcp(_) | Self::Tls(_) | Self::Lanes(_) => Ok(self),
         }
@@ -74,13 +74,13 @@ impl Socket {
     }
 
     /// Returns its lanes, if it has them.
-    pub fn lanes(&mut self) -> Option<&mut Laned<UnixStream>> {
+    pub fn lanes(&mut self) -> Option<&mut LaneStream<UnixStream>> {
         if let Self::Lanes(lanes) = self { Some(lanes) } else { None }
     }
 
     /// Advances the TLS handshake by one step; returns true when it is done or not needed.
-    pub fn greet(&mut self) -> io::Result<bool> {
-        if let Self::Tls(tls) = self { tls.greet() } else { Ok(true) }
+    pub fn handshake(&mut self) -> io::Result<bool> {
+        if let Self::Tls(tls) = self { tls.handshake() } else { Ok(true) }
     }
 
     /// Returns the channel binding for a logon, if the connection has TLS.
@@ -123,7 +123,7 @@ impl Socket {
     }
 }
 
-impl Read for Socket {
+impl Read for OmsSocket {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(room),
@@ -134,7 +134,7 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+impl Write for OmsSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
@@ -150,7 +150,7 @@ impl Write for Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for OmsSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),

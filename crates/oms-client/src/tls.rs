@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
-use tickpath_oms_protocol::tls::Secure;
+use tickpath_oms_protocol::tls::TlsStream;
 use tickpath_tls::{NEWEST_VERSION, client_config, server_name};
 
 /// Trusted authorities, and the expected server name.
-pub(crate) struct Trust {
+pub(crate) struct TlsTrust {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-impl Trust {
+impl TlsTrust {
     /// Reads the authorities of a file, or takes those that this host trusts; the error is a sentence.
     pub fn read(host: &str, ca: Option<&Path>) -> Result<Self, String> {
         let name = server_name(host)?;
@@ -24,13 +24,13 @@ impl Trust {
     }
 
     /// Returns a TLS connection that checks the other end against this.
-    pub fn secure(self, tcp: TcpStream) -> io::Result<Secure<TcpStream>> {
+    pub fn secure(self, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let tls = ClientConnection::new(self.config, self.name).map_err(io::Error::other)?;
-        Ok(Secure::new(tcp, tls))
+        Ok(TlsStream::new(tcp, tls))
     }
 }
 
 /// Returns the TLS error in words, if TLS made a socket fail.
-pub(crate) fn why_not(failed: &io::Error, host: &str) -> Option<String> {
-    tickpath_tls::why_not(failed, host)
+pub(crate) fn tls_error(failed: &io::Error, host: &str) -> Option<String> {
+    tickpath_tls::tls_failure(failed, host)
 }

@@ -18,32 +18,32 @@ use tickpath_market::{
     ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, NewOrder, OrderId, OrderType, Price, Quantity,
     ReplaceConditional, ReplaceOrder, Request, Trigger, VenueId,
 };
-use tickpath_oms_risk::{Facts, Refusal, check};
-use tickpath_oms_slots::{Load, Save, SnapshotError};
+use tickpath_oms_risk::{Breach, RiskFacts, check};
+use tickpath_oms_slots::{SnapshotError, SnapshotReader, SnapshotWriter};
 
-use crate::control::Fired;
+use crate::control::TriggerFired;
 use crate::core::{At, Core};
-use crate::order::{ASTRAY, Arming, NONE, Order};
-use crate::reports::is_never_heard;
-use crate::requests::{answer, denied, facts, may_wait, undefined};
-use crate::state::{Event, Phase, step};
+use crate::order::{MAY_HAVE_RETRIED, NONE, Order, PendingTrigger};
+use crate::reports::is_unknown_at_venue;
+use crate::requests::{check_queue_room, deny, facts, report_output, undefined};
+use crate::state::{OrderEvent, OrderPhase, next_phase};
 use crate::{Denial, Envelope, Outputs};
 
 /// Order that waits for its trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Armed {
+pub struct ArmedOrder {
     /// Id of the order.
     pub order: OrderId,
     /// Condition that fires the order.
     pub trigger: Trigger,
     /// Id of the request that brought the trigger; a new trigger comes with a new id.
-    pub by: u64,
+    pub request_id: u64,
     /// Time of that request, in ticks; zero if it was in another boot of the host.
     pub since: u64,
 }
 
 /// New terms of an armed order, as a client requests them.
-struct Rearm {
+struct ArmedReplace {
     client: ClientOrderId,
     price: Price,
     quantity: i64,
@@ -53,18 +53,18 @@ struct Rearm {
 
 impl Core {
     /// Returns the orders that wait for their trigger.
-    pub fn armed(&self) -> impl Iterator<Item = Armed> + '_ {
+    pub fn armed_orders(&self) -> impl Iterator<Item = ArmedOrder> + '_ {
         self.armed.values().filter(|arming| self.is_armed(arming.slot)).map(|arming| self.armed_view(arming))
     }
 
     /// Returns an order that waits for its trigger; none if it does not.
-    pub fn armed_order(&self, id: OrderId) -> Option<Armed> {
+    pub fn armed_order(&self, id: OrderId) -> Option<ArmedOrder> {
         let slot = self.find_order(id.0).filter(|&slot| self.is_armed(slot))?;
         self.armed.get(&slot).map(|arming| self.armed_view(arming))
     }
 
     /// Returns an upper bound of the number of armed orders, which includes those that may have fired.
-    pub fn armed_at_most(&self) -> usize {
+    pub fn armed_upper_bound(&self) -> usize {
         self.armed.len()
     }
 
@@ -75,20 +75,23 @@ impl Core {
         envelope: &Envelope,
         new: &ConditionalOrder,
         out: &mut Outputs,
-    ) -> Result<(), Refusal> {
-        let mut order = self.asked_for(at, envelope, &new.order)?;
+    ) -> Result<(), Breach> {
+        let mut order = self.build_order(at, envelope, &new.order)?;
         if new.trigger.check().is_err() {
             return Err(Denial::Malformed.into());
         }
         if let Err(refusal) = self.check_new_armed(at, envelope, &mut order, &new.trigger) {
-            self.keep_denied(order.session, order.client);
+            self.add_denied_id(order.session, order.client);
             return Err(refusal);
         }
-        let slot = self.keep_order(order);
+        let slot = self.add_order(order);
         let NewOrder { client_order_id, cause, position_effect, .. } = new.order;
         let (by, since, trigger) = (order.id, at.stamp, new.trigger);
-        self.armed.insert(slot, Arming { slot, position_effect, reserved: [0; 3], cause, by, since, trigger });
-        out.push(answer(&order, ExecType::PendingNew, client_order_id));
+        self.armed.insert(
+            slot,
+            PendingTrigger { slot, position_effect, reserved: [0; 3], cause, request_id: by, since, trigger },
+        );
+        out.push(report_output(&order, ExecType::PendingNew, client_order_id));
         Ok(())
     }
 
@@ -98,22 +101,22 @@ impl Core {
         envelope: &Envelope,
         order: &mut Order,
         trigger: &Trigger,
-    ) -> Result<(), Refusal> {
-        let venue = self.desk.entry(order.account, order.symbol).map(|entry| entry.instrument.venue);
+    ) -> Result<(), Breach> {
+        let venue = self.trading.context(order.account, order.symbol).map(|entry| entry.instrument.venue);
         order.route = venue.map_err(|denial| undefined(denial, order))?.0;
         self.check_trigger(envelope, trigger)?;
-        order.position = self.positions.open(order.account, order.symbol);
-        order.phase = Phase::Armed;
-        self.check_form(at, envelope, order, 1)
+        order.position = self.positions.find_or_create(order.account, order.symbol);
+        order.phase = OrderPhase::Armed;
+        self.check_armed_terms(at, envelope, order, 1)
     }
 
     /// Checks that the trigger can fire: the OMS receives ticks, and all its symbols are defined.
-    fn check_trigger(&self, envelope: &Envelope, trigger: &Trigger) -> Result<(), Refusal> {
+    fn check_trigger(&self, envelope: &Envelope, trigger: &Trigger) -> Result<(), Breach> {
         if envelope.no_ticks != 0 {
             return Err(Denial::NoTicks.into());
         }
-        let unknown = trigger.conditions().find(|condition| self.desk.instrument_of(condition.symbol).is_none());
-        let refusal = unknown.map(|condition| Refusal {
+        let unknown = trigger.conditions().find(|condition| self.trading.instrument_of(condition.symbol).is_none());
+        let refusal = unknown.map(|condition| Breach {
             denial: Denial::UnknownSymbol,
             limit: 0,
             value: condition.symbol.0.into(),
@@ -123,9 +126,9 @@ impl Core {
 
     /// Checks an armed order as if the market stood at its price and no other order worked; all checks run when it
     /// fires. It counts among the open orders, to which it adds `more`.
-    fn check_form(&self, at: At, envelope: &Envelope, order: &Order, more: u32) -> Result<(), Refusal> {
-        let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
-        check(&Facts {
+    fn check_armed_terms(&self, at: At, envelope: &Envelope, order: &Order, more: u32) -> Result<(), Breach> {
+        let entry = self.trading.context(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        check(&RiskFacts {
             price: order.price,
             quantity: order.quantity,
             minimum: 1,
@@ -144,19 +147,20 @@ impl Core {
         envelope: &Envelope,
         replace: &ReplaceConditional,
         out: &mut Outputs,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Breach> {
         replace.trigger.check().map_err(|_| Denial::Malformed)?;
         let (session, client) = (envelope.session, replace.client_order_id);
         let named =
-            self.named(envelope, replace.account, replace.original).and_then(|slot| match self.is_armed(slot) {
+            self.find_named(envelope, replace.account, replace.original).and_then(|slot| match self.is_armed(slot) {
                 true => Ok(slot),
-                false => {
-                    Err(step(self.orders.get(slot).phase, Event::Replace).err().unwrap_or(Denial::NotArmed).into())
-                }
+                false => Err(next_phase(self.orders.get(slot).phase, OrderEvent::Replace)
+                    .err()
+                    .unwrap_or(Denial::NotArmed)
+                    .into()),
             });
         let (price, quantity, trigger) = (replace.price, replace.quantity.0, Some(replace.trigger));
-        let rearm = Rearm { client, price, quantity, trigger };
-        self.keep_denied(session, client.0);
+        let rearm = ArmedReplace { client, price, quantity, trigger };
+        self.add_denied_id(session, client.0);
         self.rearm(at, envelope, named?, &rearm, out)
     }
 
@@ -167,13 +171,13 @@ impl Core {
         envelope: &Envelope,
         replace: &ReplaceOrder,
         out: &mut Outputs,
-    ) -> Option<Result<(), Refusal>> {
-        let named = self.named(envelope, replace.account, replace.original).ok();
+    ) -> Option<Result<(), Breach>> {
+        let named = self.find_named(envelope, replace.account, replace.original).ok();
         let slot = named.filter(|&slot| self.is_armed(slot))?;
         let (session, client) = (envelope.session, replace.client_order_id);
         let (price, quantity) = (replace.price, replace.quantity.0);
-        self.keep_denied(session, client.0);
-        Some(self.rearm(at, envelope, slot, &Rearm { client, price, quantity, trigger: None }, out))
+        self.add_denied_id(session, client.0);
+        Some(self.rearm(at, envelope, slot, &ArmedReplace { client, price, quantity, trigger: None }, out))
     }
 
     fn rearm(
@@ -181,30 +185,30 @@ impl Core {
         at: At,
         envelope: &Envelope,
         slot: u32,
-        rearm: &Rearm,
+        rearm: &ArmedReplace,
         out: &mut Outputs,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Breach> {
         let order = *self.orders.get(slot);
         let (price, valued) = match order.order_type {
             OrderType::Limit => (rearm.price.0, rearm.price.0),
-            OrderType::Market => (order.price, order.valued),
+            OrderType::Market => (order.price, order.valuation_price),
         };
-        let next = Order { price, valued, quantity: rearm.quantity, ..order };
+        let next = Order { price, valuation_price: valued, quantity: rearm.quantity, ..order };
         if let Some(trigger) = &rearm.trigger {
             self.check_trigger(envelope, trigger)?;
         }
-        self.check_form(at, envelope, &next, 0)?;
-        self.settle(slot, &next);
+        self.check_armed_terms(at, envelope, &next, 0)?;
+        self.update_order(slot, &next);
         let by = self.id(at);
         if let Some((arming, trigger)) = self.armed.get_mut(&slot).zip(rearm.trigger) {
-            *arming = Arming { trigger, by, since: at.stamp, ..*arming };
+            *arming = PendingTrigger { trigger, request_id: by, since: at.stamp, ..*arming };
         }
-        out.push(answer(&next, ExecType::Replaced, rearm.client));
+        out.push(report_output(&next, ExecType::Replaced, rearm.client));
         Ok(())
     }
 
     /// Runs all checks on an order whose trigger has fired, and sends or denies it. Returns false if it is not armed.
-    pub(crate) fn fire(&mut self, at: At, fired: &Fired, out: &mut Outputs) -> bool {
+    pub(crate) fn apply_trigger(&mut self, at: At, fired: &TriggerFired, out: &mut Outputs) -> bool {
         let Some(slot) = self.find_order(fired.order).filter(|&slot| self.is_armed(slot)) else { return false };
         let Some(arming) = self.armed.remove(&slot) else { return false };
         let order = *self.orders.get(slot);
@@ -224,12 +228,12 @@ impl Core {
         let request = Request::New(new);
         match self.check_fired(at, fired, &order, &request) {
             Ok(next) => {
-                self.settle(slot, &next);
-                if !self.again.has_no_rules() {
-                    self.again.keep(&next, new, at.stamp);
+                self.update_order(slot, &next);
+                if !self.retries.has_no_rules() {
+                    self.retries.track(&next, new, at.stamp);
                 }
                 self.send(slot, next.session, request, at.stamp, out);
-                out.push(answer(&next, ExecType::Triggered, ClientOrderId(next.client)));
+                out.push(report_output(&next, ExecType::Triggered, ClientOrderId(next.client)));
             }
             Err(refusal) => self.deny_armed(slot, refusal, out),
         }
@@ -237,70 +241,70 @@ impl Core {
     }
 
     /// Returns the order as it leaves, if all checks pass. The order counts among the open orders already.
-    fn check_fired(&mut self, at: At, fired: &Fired, order: &Order, request: &Request) -> Result<Order, Refusal> {
+    fn check_fired(&mut self, at: At, fired: &TriggerFired, order: &Order, request: &Request) -> Result<Order, Breach> {
         let envelope = Envelope {
             reference_price: fired.reference_price,
             reference_age_ns: fired.reference_age_ns,
             session: order.session,
             ..Envelope::default()
         };
-        let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        let entry = self.trading.context(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
         let venue = entry.instrument.venue;
-        self.may_still(order.session, order.account, request)?;
-        let facts = Facts {
+        self.check_rights(order.session, order.account, request)?;
+        let facts = RiskFacts {
             price: order.price,
             quantity: order.quantity,
             minimum: 1,
             increase: order.quantity,
-            reach: self.reach(order.position, order.side),
+            worst_position: self.worst_position(order.position, order.side),
             // Its message was counted on arrival.
             messages: 0,
             open_orders: entry.open.orders,
-            adds: order.quantity,
+            added_quantity: order.quantity,
             ..facts(&entry, &envelope, order)
         };
         check(&facts)?;
-        self.check_rare(&entry, &facts, order, at.stamp, true)?;
+        self.check_optional(&entry, &facts, order, at.stamp, true)?;
         let valued = match order.order_type {
             OrderType::Limit => order.price,
             OrderType::Market => fired.reference_price.0,
         };
         let route = self.routes.get(venue);
-        may_wait(route)?;
-        let phase = step(order.phase, Event::Released).unwrap_or(order.phase);
-        let phase = if route.is_clear() { phase } else { Phase::Queued };
-        Ok(Order { phase, valued, route: venue.0, ..*order })
+        check_queue_room(route)?;
+        let phase = next_phase(order.phase, OrderEvent::Released).unwrap_or(order.phase);
+        let phase = if route.sends_at_once() { phase } else { OrderPhase::Queued };
+        Ok(Order { phase, valuation_price: valued, route: venue.0, ..*order })
     }
 
     /// Denies all armed orders at once after a disk failure, like all waiting orders: they never leave.
-    pub(crate) fn refuse_armed(&mut self, out: &mut Outputs) {
+    pub(crate) fn deny_all_armed(&mut self, out: &mut Outputs) {
         let slots: Vec<u32> = self.armed.keys().copied().filter(|&slot| self.is_armed(slot)).collect();
         for slot in slots {
             self.armed.remove(&slot);
-            self.deny_armed(slot, Refusal { denial: Denial::DiskFailed, limit: 0, value: 1 }, out);
+            self.deny_armed(slot, Breach { denial: Denial::DiskFailed, limit: 0, value: 1 }, out);
         }
     }
 
-    fn deny_armed(&mut self, slot: u32, refusal: Refusal, out: &mut Outputs) {
+    fn deny_armed(&mut self, slot: u32, refusal: Breach, out: &mut Outputs) {
         let order = *self.orders.get(slot);
-        let phase = step(order.phase, Event::Denied).unwrap_or(order.phase);
-        self.settle(slot, &Order { phase, ..order });
+        let phase = next_phase(order.phase, OrderEvent::Denied).unwrap_or(order.phase);
+        self.update_order(slot, &Order { phase, ..order });
         self.counts.denied_requests += 1;
-        out.push(denied(order.id, order.session, ClientOrderId(order.client), order.account, refusal));
+        out.push(deny(order.id, order.session, ClientOrderId(order.client), order.account, refusal));
     }
 
     /// Puts armed orders in doubt after another boot of the host: they may have fired in the journal's lost tail,
     /// unless their session's outputs wait for the disk. Clears the earlier boot's stamps, which mean nothing any more.
-    pub(crate) fn doubt_armed(&mut self) {
+    pub(crate) fn doubt_armed_orders(&mut self) {
         let slots: Vec<u32> = self.armed.keys().copied().collect();
         for slot in slots {
             if let Some(arming) = self.armed.get_mut(&slot) {
                 arming.since = 0;
             }
             let order = *self.orders.get(slot);
-            if order.phase == Phase::Armed && self.desk.rules(order.session).level == 0 {
-                let phase = step(order.phase, Event::Released).unwrap_or(order.phase);
-                self.settle(slot, &Order { phase, ..order });
+            if order.phase == OrderPhase::Armed && self.trading.rules(order.session).level == 0 {
+                let phase = next_phase(order.phase, OrderEvent::Released).unwrap_or(order.phase);
+                self.update_order(slot, &Order { phase, ..order });
             }
         }
     }
@@ -309,33 +313,33 @@ impl Core {
     /// does not have is armed again if the answer is to a status request since the last doubt, and stays as it is
     /// otherwise. After any other answer the order has left.
     #[cold]
-    pub(crate) fn stands_armed(&mut self, slot: u32, report: &ExecutionReport, next: Order) -> Option<Order> {
+    pub(crate) fn resolve_armed_status(&mut self, slot: u32, report: &ExecutionReport, next: Order) -> Option<Order> {
         let order = *self.orders.get(slot);
-        let has_heard = next.phase != Phase::Rejected || !is_never_heard(report) || order.cancel != NONE;
+        let has_heard = next.phase != OrderPhase::Rejected || !is_unknown_at_venue(report) || order.cancel != NONE;
         if has_heard || !self.armed.contains_key(&slot) {
             self.armed.remove(&slot);
             return Some(next);
         }
-        let doubted = self.routes.get(VenueId(order.route)).doubted;
-        let marks = order.marks & !ASTRAY;
-        (report.client_order_id.0 >= doubted).then_some(Order { phase: Phase::Armed, marks, ..order })
+        let doubted = self.routes.get(VenueId(order.route)).last_loss;
+        let marks = order.marks & !MAY_HAVE_RETRIED;
+        (report.client_order_id.0 >= doubted).then_some(Order { phase: OrderPhase::Armed, marks, ..order })
     }
 
     pub(crate) fn is_armed(&self, slot: u32) -> bool {
-        self.orders.get(slot).phase == Phase::Armed
+        self.orders.get(slot).phase == OrderPhase::Armed
     }
 
-    fn armed_view(&self, arming: &Arming) -> Armed {
-        let Arming { trigger, by, since, .. } = *arming;
-        Armed { order: OrderId(self.orders.get(arming.slot).id), trigger, by, since }
+    fn armed_view(&self, arming: &PendingTrigger) -> ArmedOrder {
+        let PendingTrigger { trigger, request_id: by, since, .. } = *arming;
+        ArmedOrder { order: OrderId(self.orders.get(arming.slot).id), trigger, request_id: by, since }
     }
 
-    pub(crate) fn save_armed(&self, save: &mut Save<'_>) {
-        save.list(&self.armed.values().copied().collect::<Vec<_>>());
+    pub(crate) fn save_armed(&self, save: &mut SnapshotWriter<'_>) {
+        save.write_list(&self.armed.values().copied().collect::<Vec<_>>());
     }
 
-    pub(crate) fn load_armed(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
-        self.armed = load.list::<Arming>()?.into_iter().map(|arming| (arming.slot, arming)).collect();
+    pub(crate) fn load_armed(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        self.armed = load.read_list::<PendingTrigger>()?.into_iter().map(|arming| (arming.slot, arming)).collect();
         Ok(())
     }
 }

@@ -20,17 +20,17 @@ pub struct Boot {
     pub utc_ns: u64,
 }
 
-/// [`Kill::scope`]: everything.
+/// [`KillSwitch::check_scope`]: everything.
 pub const KILL_ALL: u8 = 1;
-/// [`Kill::scope`]: one account.
+/// [`KillSwitch::check_scope`]: one account.
 pub const KILL_ACCOUNT: u8 = 2;
-/// [`Kill::scope`]: one symbol.
+/// [`KillSwitch::check_scope`]: one symbol.
 pub const KILL_SYMBOL: u8 = 3;
-/// [`Kill::scope`]: the journal's disk has failed. Waiting requests that add risk are refused at once, and only a start
+/// [`KillSwitch::check_scope`]: the journal's disk has failed. Waiting requests that add risk are refused at once, and only a start
 /// on a sound disk turns the switch off.
 pub const KILL_DISK: u8 = 4;
 
-/// [`Kill::scope`]: one session.
+/// [`KillSwitch::check_scope`]: one session.
 pub const KILL_SESSION: u8 = 5;
 
 /// Names of the scopes, for input and output alike.
@@ -42,20 +42,20 @@ const SCOPES: [(u8, &str); 5] = [
     (KILL_SESSION, "session"),
 ];
 
-/// Returns the name of a [`Kill::scope`]; none for an unknown code.
+/// Returns the name of a [`KillSwitch::check_scope`]; none for an unknown code.
 pub fn scope_name(scope: u8) -> Option<&'static str> {
     SCOPES.iter().find(|(code, _)| *code == scope).map(|&(_, name)| name)
 }
 
-/// Returns the [`Kill::scope`] with this name, if an operator may use it: only the OMS sets the disk's switch.
-pub fn scope_named(name: &str) -> Option<u8> {
+/// Returns the [`KillSwitch::check_scope`] with this name, if an operator may use it: only the OMS sets the disk's switch.
+pub fn scope_by_name(name: &str) -> Option<u8> {
     SCOPES.iter().find(|(code, called)| *called == name && *code != KILL_DISK).map(|&(code, _)| code)
 }
 
 /// Kill switch: while it is on, new orders and replaces are denied and cancels pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Kill {
+pub struct KillSwitch {
     /// [`KILL_ALL`], [`KILL_ACCOUNT`], [`KILL_SYMBOL`], [`KILL_DISK`] or [`KILL_SESSION`].
     pub scope: u8,
     /// Zero turns the switch off, any other value on.
@@ -75,7 +75,7 @@ pub struct Kill {
 /// Change of a venue's connection: up or down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Line {
+pub struct VenueConnection {
     /// Venue whose connection changed.
     pub venue: VenueId,
     /// 1 if the venue can be reached.
@@ -87,7 +87,7 @@ pub struct Line {
 /// Logon or loss of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Login {
+pub struct SessionConnection {
     /// Session that logged on or was lost.
     pub session: u16,
     /// 1 for a logon, zero for a loss.
@@ -100,7 +100,7 @@ pub struct Login {
 /// disk has failed, a request that adds risk is refused instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Returned {
+pub struct UnsentRequest {
     /// Time at which the request was received, in ticks: its age counts from then.
     pub received: u64,
     /// Venue that the request was meant for.
@@ -116,7 +116,7 @@ pub struct Returned {
     pub request: [u8; 56],
 }
 
-impl Returned {
+impl UnsentRequest {
     /// Builds the record of a request that came back.
     pub fn new(venue: VenueId, received: u64, request: &Request) -> Self {
         let bytes = request.as_bytes();
@@ -150,11 +150,11 @@ pub struct Release {
     pub reserved: [u8; 6],
 }
 
-/// [`Doubt::lost`]: requests in flight to the venue.
+/// [`MessageLoss::lost`]: requests in flight to the venue.
 pub const LOST_REQUESTS: u8 = 1;
-/// [`Doubt::lost`]: reports of the venue.
+/// [`MessageLoss::lost`]: reports of the venue.
 pub const LOST_REPORTS: u8 = 2;
-/// [`Doubt::lost`]: requests or reports of one order, whose id is in [`Doubt::messages`].
+/// [`MessageLoss::lost`]: requests or reports of one order, whose id is in [`MessageLoss::messages`].
 pub const LOST_ORDER: u8 = 3;
 
 /// Possible loss of messages between the OMS and a venue: lost requests put orders with an outstanding request in
@@ -163,7 +163,7 @@ pub const LOST_ORDER: u8 = 3;
 /// end or an operator ends the doubt, because any other report may be from before the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Doubt {
+pub struct MessageLoss {
     /// Number of lost messages, if known; with [`LOST_ORDER`] the order's id.
     pub messages: u64,
     /// Venue whose messages may be lost.
@@ -197,7 +197,7 @@ pub struct Resolve {
 /// Admin command that asks the venue for an order's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Inquire {
+pub struct QueryStatus {
     /// Id of the order.
     pub order: u64,
     /// Low half of the command's sequence number in the operator's lane.
@@ -224,7 +224,7 @@ pub struct Reconcile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CancelScope {
-    /// As [`Kill::scope`], but not [`KILL_DISK`].
+    /// As [`KillSwitch::check_scope`], but not [`KILL_DISK`].
     pub scope: u8,
     /// Zero.
     pub reserved: [u8; 3],
@@ -324,7 +324,7 @@ pub struct EnterPosition {
 /// Check for overdue sequence gaps: an order that has missed a venue sequence for too long is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Timer {
+pub struct GapTimer {
     /// Zero.
     pub reserved: u64,
 }
@@ -342,7 +342,7 @@ pub struct DayEnd {
 /// Fired trigger of an armed order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Fired {
+pub struct TriggerFired {
     /// Id of the order.
     pub order: u64,
     /// Stamp of the tick that fired the trigger, in ticks of the host's clock.

@@ -11,11 +11,11 @@ const SECOND: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// The running digest.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tally {
+pub(crate) struct OutputDigest {
     digest: Digest,
 }
 
-impl Tally {
+impl OutputDigest {
     /// Adds the outputs of the input with this journal sequence.
     pub(crate) fn add(&mut self, sequence: u64, outputs: &[Output]) {
         self.digest.inputs += 1;
@@ -26,7 +26,7 @@ impl Tally {
     }
 
     /// Restores the tally at a saved digest.
-    pub(crate) fn at(digest: Digest) -> Self {
+    pub(crate) fn resume_from(digest: Digest) -> Self {
         Self { digest }
     }
 
@@ -46,18 +46,18 @@ fn message(index: u64, output: &Output) -> u64 {
     let mut beside = bytes.len() as u64;
     let mut quads = bytes.chunks_exact(32);
     for quad in &mut quads {
-        state = fold(state, word(&quad[..8]), word(&quad[8..16]));
-        beside = fold(beside, word(&quad[16..24]), word(&quad[24..]));
+        state = fold(state, read_word(&quad[..8]), read_word(&quad[8..16]));
+        beside = fold(beside, read_word(&quad[16..24]), read_word(&quad[24..]));
     }
     // The length of every message is a whole number of words.
     for last in quads.remainder().chunks(16) {
         let (low, high) = last.split_at(8);
-        state = fold(state, word(low), word(high));
+        state = fold(state, read_word(low), read_word(high));
     }
     fold(state, beside, bytes.len() as u64)
 }
 
-fn word(bytes: &[u8]) -> u64 {
+fn read_word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(word)

@@ -19,31 +19,31 @@
 //! | `core.rs`       | the state, and its single entry point: [`Core::apply`]             |
 //! | `requests.rs`   | new orders, cancels, replaces, status requests, mass cancels       |
 //! | `reports.rs`    | the merge of venue reports, in any order of arrival                |
-//! | `operate.rs`    | starts, lines, doubts, timers, admin commands                      |
-//! | `words.rs`      | validation of admin commands, and their error messages             |
+//! | `control_inputs.rs`    | starts, lines, doubts, timers, admin commands                      |
+//! | `admin_command.rs`      | validation of admin commands, and their error messages             |
 //! | `unanswered.rs` | orders whose venue owes an answer                                  |
-//! | `enter.rs`      | orders, fills and positions that an admin enters by hand           |
-//! | `foreign.rs`    | reports of unknown orders                                          |
-//! | `again.rs`      | retries of orders that their venue has rejected                    |
-//! | `reject.rs`     | the retry rules, and the retry state of each order                 |
-//! | `names.rs`      | venue ids of orders that do not go by the core's id                |
+//! | `manual_entry.rs`      | orders, fills and positions that an admin enters by hand           |
+//! | `unknown_reports.rs`    | reports of unknown orders                                          |
+//! | `retry.rs`      | retries of orders that their venue has rejected                    |
+//! | `retry_rules.rs`     | the retry rules, and the retry state of each order                 |
+//! | `aliases.rs`      | venue ids of orders that do not go by the core's id                |
 //! | `day.rs`        | the end of a trading day                                           |
 //! | `conditional.rs` | orders that wait for a trigger                                    |
 //! | `state.rs`      | the table of (phase, event), and the status derived from it        |
-//! | `rare.rs`       | facts for the optional checks that most configurations leave off   |
+//! | `optional_checks.rs`       | facts for the optional checks that most configurations leave off   |
 //! | `recent.rs`     | the latest orders of an account, to detect duplicates              |
-//! | `bears.rs`      | references to an id, which must keep its meaning while any exist   |
-//! | `desk.rs`       | trading configuration: accounts, instruments, sessions, kills      |
-//! | `route.rs`      | venues, and the requests that wait for them                        |
+//! | `references.rs`      | references to an id, which must keep its meaning while any exist   |
+//! | `trading_config.rs`       | trading configuration: accounts, instruments, sessions, kills      |
+//! | `venue_table.rs`      | venues, and the requests that wait for them                        |
 //! | `position.rs`   | net and working quantity for each (account, symbol), and its day   |
-//! | `own.rs`        | prices of an account's own orders, for self-match prevention       |
+//! | `self_match.rs`        | prices of an account's own orders, for self-match prevention       |
 //! | `order.rs`      | the data of an order, a cancel or replace, and a fill              |
 //! | `output.rs`     | outputs of the core                                                |
-//! | `open.rs`       | the open orders of a session, an account and a symbol              |
+//! | `open_orders.rs`       | the open orders of a session, an account and a symbol              |
 //! | `listing.rs`    | the open orders as a list, in pages                                |
-//! | `spare.rs`      | memory for the next orders, built on another thread                |
+//! | `spare_page.rs`      | memory for the next orders, built on another thread                |
 //! | `digest.rs`     | the digest over every output                                       |
-//! | `saved.rs`      | a core's snapshot, saved and loaded                                |
+//! | `snapshot.rs`      | a core's snapshot, saved and loaded                                |
 //!
 //! Definitions (instruments, limits, rights) and the table of checks are in [`tickpath_oms_risk`]; the containers of
 //! orders, fills and ids, and the byte form of a snapshot, are in [`tickpath_oms_slots`].
@@ -62,64 +62,66 @@
 //! An order's id is the epoch of the start that accepted it and its journal sequence. An epoch is used once, so an id
 //! that a power loss took from the journal, and that a venue may still work, is never given to another order.
 
-mod again;
-mod bears;
+mod admin_command;
+mod aliases;
 mod conditional;
 mod control;
+mod control_inputs;
 mod core;
 mod day;
 mod departure;
-mod desk;
 mod digest;
-mod enter;
-mod foreign;
 mod listing;
-mod names;
-mod open;
-mod operate;
+mod manual_entry;
+mod open_orders;
+mod optional_checks;
 mod order;
 mod output;
-mod own;
 mod position;
-mod rare;
 mod recent;
 mod record;
-mod reject;
+mod references;
 mod reports;
 mod requests;
-mod route;
-mod saved;
-mod spare;
+mod retry;
+mod retry_rules;
+mod self_match;
+mod snapshot;
+mod spare_page;
 mod state;
+mod trading_config;
 mod unanswered;
-mod waiting;
-mod warm;
-mod words;
+mod unknown_reports;
+mod venue_queue;
+mod venue_table;
+mod warm_up;
 
-pub use self::bears::Bearer;
-pub use self::conditional::Armed;
+pub use self::admin_command::AdminCommandError;
+pub use self::conditional::ArmedOrder;
 pub use self::control::{
-    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, EnterPosition, Fired, Inquire, KILL_ACCOUNT, KILL_ALL,
-    KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Reconcile,
-    Release, Resolve, Returned, Timer, scope_name, scope_named,
+    Boot, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, GapTimer, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
+    KILL_SESSION, KILL_SYMBOL, KillSwitch, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, MessageLoss, QueryStatus,
+    Reconcile, Release, Resolve, SessionConnection, TriggerFired, UnsentRequest, VenueConnection, scope_by_name,
+    scope_name,
 };
-pub use self::core::{At, CORE_VERSION, Config, Core, Counts};
+pub use self::core::{At, CORE_VERSION, Config, Core, CoreCounts};
 pub use self::departure::Departure;
-pub use self::foreign::Foreign;
 pub use self::listing::OpenPage;
 pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::position::PositionView;
 pub use self::record::{
-    CancelRecord, ConditionalRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES,
-    RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
+    CancelRecord, ConditionalRecord, Digest, Envelope, Input, JournalRollover, JournalStart, JournalStop, LaneRecord,
+    MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord,
+    ReportRecord, StatusRecord,
 };
-pub use self::spare::Page;
-pub use self::unanswered::Unanswered;
-pub use self::words::WordError;
+pub use self::references::IdReference;
+pub use self::spare_page::SparePage;
+pub use self::unanswered::UnansweredOrder;
+pub use self::unknown_reports::UnknownOrderReport;
 pub use tickpath_oms_risk::{
-    ALL_ACCOUNTS, AccountLimits, Denial, Ended, FirmLimits, GIVE_UP, Grant, Hours, Instrument, MAY_CANCEL,
-    MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Measure, NAME_SESSION, NAME_VENUE, Name, OTHER_LINE, RETRY,
-    RejectRule, SessionRules, SymbolLimits, VenueRules, checks_table,
+    ALL_ACCOUNTS, AccountLimits, DefinitionEnd, Denial, FirmLimits, GIVE_UP, Grant, Instrument, MAY_CANCEL,
+    MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, MeasureUnit, NAME_SESSION, NAME_VENUE, NameRecord, OTHER_LINE,
+    RETRY, RejectRule, SessionRules, SymbolLimits, TradingHours, VenueRules, checks_table,
 };
 pub use tickpath_oms_slots::{Index, SnapshotError, tag};

@@ -6,9 +6,9 @@ use crate::OrderView;
 use crate::core::Core;
 
 /// Max open orders that one page visits, whether or not the user may see them.
-const LOOKED_AT: usize = 1024;
+const MAX_VISITED: usize = 1024;
 /// Max slots that one page searches for open orders, at 8192 slots per kilobyte of bits.
-const SEARCHED: u32 = 1 << 18;
+const MAX_SEARCHED_SLOTS: u32 = 1 << 18;
 
 /// Page of the open orders, by ascending id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub struct OpenPage {
 
 impl Core {
     /// Returns the open orders, by ascending id.
-    pub fn live(&self) -> impl Iterator<Item = OrderView> + '_ {
-        self.live_slots().map(|slot| self.orders.get(slot).view())
+    pub fn open_orders(&self) -> impl Iterator<Item = OrderView> + '_ {
+        self.open_slots().map(|slot| self.orders.get(slot).view())
     }
 
     /// Returns all orders in memory, open or done, by ascending id.
-    pub fn kept_orders(&self) -> impl Iterator<Item = OrderView> + '_ {
+    pub fn all_orders(&self) -> impl Iterator<Item = OrderView> + '_ {
         (0..self.orders.len()).map(|slot| self.orders.get(slot).view())
     }
 
@@ -38,10 +38,10 @@ impl Core {
     /// An order keeps its place in the list while other orders come and go, even over the end of a day.
     pub fn open_page(&self, after: Option<OrderId>, most: usize, sees: impl Fn(AccountId) -> bool) -> OpenPage {
         let (end, most) = (self.orders.len(), most.max(1));
-        let mut from = after.map_or(0, |order| self.slot_behind(order.0));
-        let until = from.saturating_add(SEARCHED).min(end);
-        let (mut orders, mut visited, mut latest) = (Vec::with_capacity(most.min(LOOKED_AT)), 0, None);
-        while orders.len() < most && visited < LOOKED_AT {
+        let mut from = after.map_or(0, |order| self.slot_after(order.0));
+        let until = from.saturating_add(MAX_SEARCHED_SLOTS).min(end);
+        let (mut orders, mut visited, mut latest) = (Vec::with_capacity(most.min(MAX_VISITED)), 0, None);
+        while orders.len() < most && visited < MAX_VISITED {
             let Some(slot) = self.live.next_before(from, until) else {
                 from = until;
                 break;
@@ -64,12 +64,12 @@ impl Core {
 
     /// Returns the number of orders, groups and accounts that mass cancels have visited since this core was created:
     /// the cost of those cancels. The count is no part of the state.
-    pub fn visited(&self) -> u64 {
+    pub fn mass_cancel_visits(&self) -> u64 {
         self.open.visited()
     }
 
     /// Returns the slots of the open orders, ascending.
-    pub(crate) fn live_slots(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn open_slots(&self) -> impl Iterator<Item = u32> + '_ {
         let mut from = 0;
         std::iter::from_fn(move || {
             let slot = self.live.next(from)?;
@@ -79,18 +79,18 @@ impl Core {
     }
 
     /// Builds the index of open orders, for a core that was just rebuilt or loaded.
-    pub(crate) fn file_open(&mut self) {
+    pub(crate) fn rebuild_open_orders(&mut self) {
         let end = self.orders.len();
-        self.open.empty();
+        self.open.clear();
         let mut from = 0;
         while let Some(slot) = self.live.next_before(from, end) {
             from = slot + 1;
-            self.open.enter(&mut self.orders, slot);
+            self.open.insert(&mut self.orders, slot);
         }
     }
 
     /// Returns the first slot after an order. Ids rise with slots, so a dropped order has a place as well.
-    fn slot_behind(&self, id: u64) -> u32 {
+    fn slot_after(&self, id: u64) -> u32 {
         if let Some(slot) = self.find_order(id) {
             return slot + 1;
         }

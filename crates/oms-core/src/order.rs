@@ -14,10 +14,10 @@ use tickpath_market::{
     AccountId, ClientOrderId, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, Trigger,
     VenueId, VenueOrderId,
 };
-use tickpath_oms_risk::{MOST_VALUE, times};
+use tickpath_oms_risk::{MAX_VALUE, times_multiplier};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::state::{Pending, Phase, status};
+use crate::state::{OrderPhase, PendingKind, status};
 
 /// Slot value for "none".
 pub(crate) const NONE: u32 = u32::MAX;
@@ -65,10 +65,10 @@ pub struct OrderView {
 pub(crate) struct Order {
     pub(crate) id: u64,
     pub(crate) client: u64,
-    pub(crate) venue: u64,
+    pub(crate) venue_order_id: u64,
     pub(crate) price: i64,
     /// Price that one unit is valued at: the limit price, or a market order's reference price at admission.
-    pub(crate) valued: i64,
+    pub(crate) valuation_price: i64,
     pub(crate) quantity: i64,
     pub(crate) filled: i64,
     pub(crate) reported: i64,
@@ -92,36 +92,36 @@ pub(crate) struct Order {
     pub(crate) side: Side,
     pub(crate) order_type: OrderType,
     pub(crate) time_in_force: TimeInForce,
-    pub(crate) phase: Phase,
-    /// Sum of [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`], [`ASTRAY`].
+    pub(crate) phase: OrderPhase,
+    /// Sum of [`SEQUENCE_LOST`], [`HAS_GAP`], [`UNSEQUENCED_END`], [`IN_DOUBT`], [`HAS_MANUAL_FILL`], [`CLIENT_ID_FREED`], [`MAY_HAVE_RETRIED`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
 
 /// [`Order::marks`]: a venue sequence was never seen, and is too old to wait for.
-pub(crate) const HOLE: u8 = 1;
+pub(crate) const SEQUENCE_LOST: u8 = 1;
 /// [`Order::marks`]: the order is in the list of orders that miss a venue sequence.
-pub(crate) const GAPPED: u8 = 2;
+pub(crate) const HAS_GAP: u8 = 2;
 /// [`Order::marks`]: the order ended without a venue sequence, so any later sign of life contradicts the end.
-pub(crate) const SOFT: u8 = 4;
+pub(crate) const UNSEQUENCED_END: u8 = 4;
 /// [`Order::marks`]: messages of the order may be lost, and its venue has answered no status request since. Only such
 /// an answer, its end or an operator takes it out of doubt: any other report may be from before the loss.
-pub(crate) const DOUBTED: u8 = 8;
-/// [`Order::marks`]: an operator has entered some of the filled quantity, which is or was the fill [`WORD`].
-pub(crate) const WORDED: u8 = 16;
+pub(crate) const IN_DOUBT: u8 = 8;
+/// [`Order::marks`]: an operator has entered some of the filled quantity, which is or was the fill [`MANUAL_FILL`].
+pub(crate) const HAS_MANUAL_FILL: u8 = 16;
 /// [`Order::marks`]: the order's day is over, so another order may have its client id.
-pub(crate) const NAMELESS: u8 = 32;
+pub(crate) const CLIENT_ID_FREED: u8 = 32;
 /// [`Order::marks`]: the venue may have rejected the order and work a later retry, whose id was lost with the journal's
 /// tail. A rejection does not end it.
-pub(crate) const ASTRAY: u8 = 64;
+pub(crate) const MAY_HAVE_RETRIED: u8 = 64;
 
 /// Execution id of the quantity that an operator has booked; no venue's fill has this id.
-pub(crate) const WORD: u64 = 0;
+pub(crate) const MANUAL_FILL: u64 = 0;
 
 /// Cancel or replace that was sent or waits.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Ask {
+pub(crate) struct PendingRequest {
     pub(crate) id: u64,
     pub(crate) client: u64,
     /// The total quantity that a replace asks for; zero in a cancel.
@@ -137,14 +137,14 @@ pub(crate) struct Ask {
 /// Data of a pending trigger, kept beside its order until the order has certainly left.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Arming {
+pub(crate) struct PendingTrigger {
     /// Slot of the order.
     pub(crate) slot: u32,
     pub(crate) position_effect: u8,
     pub(crate) reserved: [u8; 3],
     pub(crate) cause: u64,
     /// Id of the request that brought the trigger.
-    pub(crate) by: u64,
+    pub(crate) request_id: u64,
     /// Time of that request, in ticks.
     pub(crate) since: u64,
     pub(crate) trigger: Trigger,
@@ -172,15 +172,15 @@ pub(crate) struct Fill {
     pub(crate) changed: u32,
 }
 
-const _: () = assert!(size_of::<Order>() == 120 && size_of::<Ask>() == 40 && size_of::<Fill>() == 24);
+const _: () = assert!(size_of::<Order>() == 120 && size_of::<PendingRequest>() == 40 && size_of::<Fill>() == 24);
 
 impl Order {
     pub(crate) const EMPTY: Self = Self {
         id: 0,
         client: 0,
-        venue: 0,
+        venue_order_id: 0,
         price: 0,
-        valued: 0,
+        valuation_price: 0,
         quantity: 0,
         filled: 0,
         reported: 0,
@@ -197,18 +197,18 @@ impl Order {
         side: Side::Buy,
         order_type: OrderType::Limit,
         time_in_force: TimeInForce::Day,
-        phase: Phase::Denied,
+        phase: OrderPhase::Denied,
         marks: 0,
         reserved: [0; 3],
     };
 
     pub(crate) fn leaves(&self) -> i64 {
-        if self.phase.is_live() { self.quantity.saturating_sub(self.known()).max(0) } else { 0 }
+        if self.phase.is_live() { self.quantity.saturating_sub(self.known_filled()).max(0) } else { 0 }
     }
 
     /// Returns the quantity that may still move the position, if a pending replace asks for this total.
     pub(crate) fn exposure(&self, replacing: i64) -> i64 {
-        if self.phase == Phase::Armed {
+        if self.phase == OrderPhase::Armed {
             return 0;
         }
         // A venue that reports more than the known total has replaced the order, and the report of the replace is lost.
@@ -217,14 +217,14 @@ impl Order {
     }
 
     /// Returns the quantity that an unknown order's venue counts less than was booked: it may move the position back.
-    pub(crate) fn recall(&self) -> i64 {
+    pub(crate) fn reversible(&self) -> i64 {
         if self.phase.is_unknown() { self.filled.saturating_sub(self.reported).max(0) } else { 0 }
     }
 
     /// Returns the largest value that may still trade, if a pending replace asks for this total and price: 10⁻¹⁶ units.
     pub(crate) fn value(&self, replacing: i64, price: i64, multiplier: i64) -> i128 {
-        let each = i128::from(self.valued.unsigned_abs().max(price.unsigned_abs()));
-        times(each * i128::from(self.exposure(replacing)), multiplier).min(MOST_VALUE)
+        let each = i128::from(self.valuation_price.unsigned_abs().max(price.unsigned_abs()));
+        times_multiplier(each * i128::from(self.exposure(replacing)), multiplier).min(MAX_VALUE)
     }
 
     /// Returns whether the order is live and not filled yet.
@@ -235,25 +235,25 @@ impl Order {
 
     /// Returns whether the order may trade against another order: an armed order is at no venue.
     #[inline]
-    pub(crate) fn may_meet(&self) -> bool {
-        self.is_open() && self.phase != Phase::Armed
+    pub(crate) fn may_match(&self) -> bool {
+        self.is_open() && self.phase != OrderPhase::Armed
     }
 
     /// Returns whether the order is filled for good. A pending replace may still enlarge it, and the answer to a
     /// pending cancel may be lost, so both keep it open.
     #[inline]
     pub(crate) fn is_filled(&self) -> bool {
-        self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE && self.cancel == NONE
+        self.phase == OrderPhase::Open && self.filled >= self.quantity && self.replace == NONE && self.cancel == NONE
     }
 
     /// Returns whether two states of the order agree in exposure, value and openness.
-    pub(crate) fn holds_as(&self, other: &Self) -> bool {
-        let holds = |order: &Self| (order.quantity, order.filled, order.reported, order.valued, order.replace);
+    pub(crate) fn has_same_exposure(&self, other: &Self) -> bool {
+        let holds = |order: &Self| (order.quantity, order.filled, order.reported, order.valuation_price, order.replace);
         holds(self) == holds(other)
             && self.phase.is_live() == other.phase.is_live()
             && self.phase.is_unknown() == other.phase.is_unknown()
             && self.is_open() == other.is_open()
-            && (self.phase == Phase::Armed) == (other.phase == Phase::Armed)
+            && (self.phase == OrderPhase::Armed) == (other.phase == OrderPhase::Armed)
     }
 
     /// Notes a venue sequence; returns false if it was seen before. A sequence too old for the window counts as new.
@@ -265,7 +265,7 @@ impl Order {
             let kept = 64_u64.saturating_sub(by).min(u64::from(known)) as u32;
             let leaving = if kept >= known { 0 } else { mask(known) & !mask(kept) };
             if by > 64 || self.seen & leaving != leaving {
-                self.marks |= HOLE;
+                self.marks |= SEQUENCE_LOST;
             }
             self.seen = if by >= 64 { 1 } else { self.seen << by | 1 };
             self.sequence = sequence;
@@ -284,18 +284,18 @@ impl Order {
     /// Returns whether every event up to the highest venue sequence was seen.
     pub(crate) fn is_contiguous(&self) -> bool {
         let known = mask(self.sequence.min(64) as u32);
-        self.marks & HOLE == 0 && self.seen & known == known
+        self.marks & SEQUENCE_LOST == 0 && self.seen & known == known
     }
 
     /// Marks all events up to this sequence as seen, because the venue has reported their result.
     pub(crate) fn skip_to(&mut self, sequence: u64) {
         self.sequence = self.sequence.max(sequence);
         self.seen = u64::MAX;
-        self.marks &= !HOLE;
+        self.marks &= !SEQUENCE_LOST;
     }
 
     /// Returns the cumulative quantity by the fills or by the venue's reports, whichever is larger.
-    pub(crate) fn known(&self) -> i64 {
+    pub(crate) fn known_filled(&self) -> i64 {
         self.filled.max(self.reported)
     }
 
@@ -307,7 +307,7 @@ impl Order {
         OrderView {
             id: OrderId(self.id),
             client_order_id: ClientOrderId(self.client),
-            venue_order_id: VenueOrderId(self.venue),
+            venue_order_id: VenueOrderId(self.venue_order_id),
             session: self.session,
             account: self.account,
             symbol: self.symbol,
@@ -324,18 +324,18 @@ impl Order {
         }
     }
 
-    fn pending(&self) -> Pending {
+    fn pending(&self) -> PendingKind {
         if self.cancel != NONE {
-            Pending::Cancel
+            PendingKind::Cancel
         } else if self.replace != NONE {
-            Pending::Replace
+            PendingKind::Replace
         } else {
-            Pending::Nothing
+            PendingKind::Nothing
         }
     }
 }
 
-impl Ask {
+impl PendingRequest {
     /// Not all zeros, so that building a page writes its memory.
     pub(crate) const EMPTY: Self =
         Self { id: u64::MAX, client: 0, quantity: 0, price: 0, session: 0, waits: 0, reserved: [0; 5] };

@@ -3,7 +3,7 @@
 use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request, VenueId};
 
 /// Capacity that fits the outputs of most inputs; inputs that concern many orders have more.
-const MOST: usize = 4;
+const TYPICAL_OUTPUTS: usize = 4;
 
 /// One output, identified by the input's journal sequence and its index in [`Outputs`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Outputs {
 impl Outputs {
     /// Creates an empty buffer with room for the outputs of most inputs.
     pub fn new() -> Self {
-        Self { list: Vec::with_capacity(MOST) }
+        Self { list: Vec::with_capacity(TYPICAL_OUTPUTS) }
     }
 
     /// Removes all outputs.

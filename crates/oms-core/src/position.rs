@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use tickpath_market::{AccountId, Side, SymbolId};
-use tickpath_oms_slots::{Index, Load, Save, SnapshotError, tag};
+use tickpath_oms_slots::{Index, SnapshotError, SnapshotReader, SnapshotWriter, tag};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::SymbolLimits;
@@ -23,10 +23,10 @@ pub struct PositionView {
 }
 
 /// The positions, in the order of their creation.
-pub(crate) struct Positions {
-    list: Vec<Position>,
+pub(crate) struct PositionTable {
+    list: Vec<PositionEntry>,
     index: Index,
-    own: Vec<Own>,
+    symbol_limits: Vec<SymbolLimitsEntry>,
     /// Results of the day without the present value, as price × quantity: value sold, less value bought and the value
     /// at the start of the day.
     results: Vec<i128>,
@@ -36,7 +36,7 @@ pub(crate) struct Positions {
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Position {
+struct PositionEntry {
     view: PositionView,
     account: AccountId,
     symbol: SymbolId,
@@ -48,23 +48,29 @@ struct Position {
 /// Limits of an account in a symbol, and whether they still hold.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Own {
+struct SymbolLimitsEntry {
     limits: SymbolLimits,
-    holds: u64,
+    is_active: u64,
 }
 
-impl Positions {
+impl PositionTable {
     pub(crate) fn new() -> Self {
-        Self { list: Vec::new(), index: Index::new(), own: Vec::new(), results: Vec::new(), by_account: HashMap::new() }
+        Self {
+            list: Vec::new(),
+            index: Index::new(),
+            symbol_limits: Vec::new(),
+            results: Vec::new(),
+            by_account: HashMap::new(),
+        }
     }
 
-    pub(crate) fn save(&self, save: &mut Save<'_>) {
-        save.list(&self.list);
+    pub(crate) fn save(&self, save: &mut SnapshotWriter<'_>) {
+        save.write_list(&self.list);
         self.index.save(save);
     }
 
-    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
-        self.list = load.list()?;
+    pub(crate) fn load(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        self.list = load.read_list()?;
         self.results = vec![0; self.list.len()];
         self.by_account.clear();
         for (slot, position) in (0..).zip(&self.list) {
@@ -74,20 +80,20 @@ impl Positions {
     }
 
     /// Saves the fields that core version 3 lacked.
-    pub(crate) fn save_more(&self, save: &mut Save<'_>) {
-        save.list(&self.own);
-        save.list(&self.results);
+    pub(crate) fn save_more(&self, save: &mut SnapshotWriter<'_>) {
+        save.write_list(&self.symbol_limits);
+        save.write_list(&self.results);
     }
 
-    pub(crate) fn load_more(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
-        (self.own, self.results) = (load.list()?, load.list()?);
-        let is_there = |position: &Position| position.limits as usize <= self.own.len();
+    pub(crate) fn load_more(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        (self.symbol_limits, self.results) = (load.read_list()?, load.read_list()?);
+        let is_there = |position: &PositionEntry| position.limits as usize <= self.symbol_limits.len();
         let is_sound = self.results.len() == self.list.len() && self.list.iter().all(is_there);
         if is_sound { Ok(()) } else { Err(SnapshotError::Damaged) }
     }
 
     /// Makes all positions flat and returns their accounts.
-    pub(crate) fn forget(&mut self) -> impl Iterator<Item = AccountId> + '_ {
+    pub(crate) fn flatten_all(&mut self) -> impl Iterator<Item = AccountId> + '_ {
         self.results.fill(0);
         self.list.iter_mut().map(|position| {
             position.view = PositionView::default();
@@ -96,35 +102,35 @@ impl Positions {
     }
 
     /// Sets the limits of an account in a symbol.
-    pub(crate) fn limit(&mut self, limits: &SymbolLimits) {
-        let slot = self.open(limits.account, limits.symbol) as usize;
-        let own = Own { limits: *limits, holds: 1 };
+    pub(crate) fn set_limits(&mut self, limits: &SymbolLimits) {
+        let slot = self.find_or_create(limits.account, limits.symbol) as usize;
+        let own = SymbolLimitsEntry { limits: *limits, is_active: 1 };
         match self.list[slot].limits {
             0 => {
-                self.own.push(own);
-                self.list[slot].limits = self.own.len() as u32;
+                self.symbol_limits.push(own);
+                self.list[slot].limits = self.symbol_limits.len() as u32;
             }
-            place => self.own[place as usize - 1] = own,
+            place => self.symbol_limits[place as usize - 1] = own,
         }
     }
 
     /// Ends the limits of an account in a symbol; returns false if there were none.
     pub(crate) fn end_limits(&mut self, account: AccountId, symbol: SymbolId) -> bool {
         let slot = self.find(account, symbol).map_or(0, |slot| self.list[slot as usize].limits);
-        let own = slot.checked_sub(1).map(|place| &mut self.own[place as usize]);
-        own.is_some_and(|own| std::mem::take(&mut own.holds) != 0)
+        let own = slot.checked_sub(1).map(|place| &mut self.symbol_limits[place as usize]);
+        own.is_some_and(|own| std::mem::take(&mut own.is_active) != 0)
     }
 
     /// Returns the limits of a position's account in its symbol, if any are set.
     #[inline]
     pub(crate) fn limits(&self, slot: u32) -> Option<&SymbolLimits> {
         let place = self.list[slot as usize].limits.checked_sub(1)?;
-        Some(&self.own[place as usize]).filter(|own| own.holds != 0).map(|own| &own.limits)
+        Some(&self.symbol_limits[place as usize]).filter(|own| own.is_active != 0).map(|own| &own.limits)
     }
 
     /// Returns whether any limits in a symbol were ever set.
     pub(crate) fn has_limits(&self) -> bool {
-        !self.own.is_empty()
+        !self.symbol_limits.is_empty()
     }
 
     /// Returns the slot of a position, if it exists.
@@ -136,10 +142,10 @@ impl Positions {
     }
 
     /// Returns the slot of a position and creates it flat if necessary.
-    pub(crate) fn open(&mut self, account: AccountId, symbol: SymbolId) -> u32 {
+    pub(crate) fn find_or_create(&mut self, account: AccountId, symbol: SymbolId) -> u32 {
         self.find(account, symbol).unwrap_or_else(|| {
             let slot = self.list.len() as u32;
-            self.list.push(Position { view: PositionView::default(), account, symbol, limits: 0, reserved: 0 });
+            self.list.push(PositionEntry { view: PositionView::default(), account, symbol, limits: 0, reserved: 0 });
             self.results.push(0);
             self.by_account.entry(account.0).or_default().push(slot);
             self.index.insert(tag(0, account.0.into(), symbol.0.into()), slot);
@@ -156,7 +162,7 @@ impl Positions {
     }
 
     /// Changes an order's share of the working quantity on its side.
-    pub(crate) fn expose(&mut self, slot: u32, side: Side, before: i64, after: i64) {
+    pub(crate) fn change_working(&mut self, slot: u32, side: Side, before: i64, after: i64) {
         let change = i128::from(after) - i128::from(before);
         let view = &mut self.list[slot as usize].view;
         match side {
@@ -166,7 +172,7 @@ impl Positions {
     }
 
     /// Books a fill at a price.
-    pub(crate) fn fill(&mut self, slot: u32, side: Side, quantity: i64, price: i64) {
+    pub(crate) fn book_fill(&mut self, slot: u32, side: Side, quantity: i64, price: i64) {
         let signed = match side {
             Side::Buy => i128::from(quantity),
             Side::Sell => -i128::from(quantity),
@@ -182,7 +188,7 @@ impl Positions {
     }
 
     /// Returns the positions of an account, as slot and symbol.
-    pub(crate) fn of(&self, account: AccountId) -> impl Iterator<Item = (u32, SymbolId)> + '_ {
+    pub(crate) fn of_account(&self, account: AccountId) -> impl Iterator<Item = (u32, SymbolId)> + '_ {
         let slots = self.by_account.get(&account.0).into_iter().flatten();
         slots.map(|&slot| (slot, self.list[slot as usize].symbol))
     }
@@ -201,7 +207,7 @@ impl Positions {
     }
 
     /// Values the positions in a symbol at its first known price.
-    pub(crate) fn begin(&mut self, symbol: SymbolId, price: i64) {
+    pub(crate) fn set_first_price(&mut self, symbol: SymbolId, price: i64) {
         let held = self.list.iter().zip(&mut self.results).filter(|(position, _)| position.symbol == symbol);
         held.for_each(|(position, result)| {
             *result = result.saturating_sub(position.view.net.saturating_mul(price.into()));
@@ -212,7 +218,7 @@ impl Positions {
 impl PositionView {
     /// Returns how far the position reaches on a side once all working orders on it are filled; positive if beyond zero
     /// on that side.
-    pub(crate) fn reach(&self, side: Side) -> i128 {
+    pub(crate) fn worst_position(&self, side: Side) -> i128 {
         match side {
             Side::Buy => self.net + self.working_buy,
             Side::Sell => self.working_sell - self.net,

@@ -10,7 +10,7 @@ use crate::order::Order;
 /// Fields in which two orders agree that count as duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Like {
+pub(crate) struct DuplicateKey {
     price: i64,
     quantity: i64,
     symbol: SymbolId,
@@ -23,18 +23,18 @@ pub(crate) struct Like {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct RecentOrder {
-    pub(crate) like: Like,
+    pub(crate) key: DuplicateKey,
     pub(crate) stamp: u64,
 }
 
 /// Accepted orders by time, with the latest time of each kind.
 #[derive(Default)]
-pub(crate) struct Recent {
+pub(crate) struct RecentOrders {
     orders: VecDeque<RecentOrder>,
-    last: HashMap<Like, u64>,
+    latest: HashMap<DuplicateKey, u64>,
 }
 
-impl Like {
+impl DuplicateKey {
     pub(crate) fn of(order: &Order) -> Self {
         Self {
             price: if order.order_type == OrderType::Market { 0 } else { order.price },
@@ -50,20 +50,20 @@ impl Like {
     }
 }
 
-impl Recent {
+impl RecentOrders {
     /// Returns when the latest order like this one was accepted.
-    pub(crate) fn find(&self, like: &Like) -> Option<u64> {
-        self.last.get(like).copied()
+    pub(crate) fn find(&self, like: &DuplicateKey) -> Option<u64> {
+        self.latest.get(like).copied()
     }
 
     /// Notes an order, and drops those that are too old to matter.
-    pub(crate) fn note(&mut self, order: RecentOrder, is_old: impl Fn(u64) -> bool) {
+    pub(crate) fn add(&mut self, order: RecentOrder, is_old: impl Fn(u64) -> bool) {
         while let Some(first) = self.orders.pop_front_if(|first| is_old(first.stamp)) {
-            if self.last.get(&first.like) == Some(&first.stamp) {
-                self.last.remove(&first.like);
+            if self.latest.get(&first.key) == Some(&first.stamp) {
+                self.latest.remove(&first.key);
             }
         }
-        self.last.insert(order.like, order.stamp);
+        self.latest.insert(order.key, order.stamp);
         self.orders.push_back(order);
     }
 

@@ -4,15 +4,15 @@ use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceConditional, ReplaceOrder,
     Request, StatusRequest, VenueId,
 };
-use tickpath_oms_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, Name, RejectRule, SESSION_BYTES};
+use tickpath_oms_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, NameRecord, RejectRule, SESSION_BYTES};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::control::{
-    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, EnterPosition, Fired, Inquire, Kill, Line, Login,
-    Reconcile, Release, Resolve, Returned, Timer,
+    Boot, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, GapTimer, KillSwitch, MessageLoss, QueryStatus,
+    Reconcile, Release, Resolve, SessionConnection, TriggerFired, UnsentRequest, VenueConnection,
 };
 use crate::departure::Departure;
-use crate::{AccountLimits, Ended, FirmLimits, Grant, Instrument, SessionRules, SymbolLimits, VenueRules};
+use crate::{AccountLimits, DefinitionEnd, FirmLimits, Grant, Instrument, SessionRules, SymbolLimits, VenueRules};
 
 /// Length of the longest record in bytes.
 pub const RECORD_BYTES: usize = 144;
@@ -39,9 +39,9 @@ pub enum Input {
     /// Retry rule for a venue's reject code.
     Reject(RejectRule),
     /// End of a definition.
-    Ended(Ended),
+    DefinitionEnd(DefinitionEnd),
     /// Kill switch, turned on or off.
-    Kill(Kill),
+    Kill(KillSwitch),
     /// Request of a client.
     Request {
         /// Session, send time and the reference price on arrival.
@@ -52,19 +52,19 @@ pub enum Input {
     /// Report of a venue.
     Report(ReportRecord),
     /// Change of a venue's connection: up or down.
-    Line(Line),
+    VenueConnection(VenueConnection),
     /// Logon or loss of a session.
-    Login(Login),
+    SessionConnection(SessionConnection),
     /// Request that never left for its venue.
-    Returned(Returned),
+    UnsentRequest(UnsentRequest),
     /// Permission for the next waiting request to leave.
     Release(Release),
     /// Possible loss of messages.
-    Doubt(Doubt),
+    MessageLoss(MessageLoss),
     /// Admin command: the outcome of an order in doubt.
     Resolve(Resolve),
     /// Admin command: status request for an order.
-    Inquire(Inquire),
+    QueryStatus(QueryStatus),
     /// Admin command: cancel of the working orders in a scope.
     CancelScope(CancelScope),
     /// Admin command: order entered by hand.
@@ -74,11 +74,11 @@ pub enum Input {
     /// Admin command: position entered by hand.
     EnterPosition(EnterPosition),
     /// Check for overdue sequence gaps.
-    Timer(Timer),
+    GapTimer(GapTimer),
     /// End of the trading day.
     DayEnd(DayEnd),
     /// Fired trigger of an armed order.
-    Fired(Fired),
+    TriggerFired(TriggerFired),
     /// Admin command: status request to a venue for all orders.
     Reconcile(Reconcile),
 }
@@ -109,18 +109,18 @@ macro_rules! record_kinds {
 }
 
 record_kinds! {
-    /// [`Start`]
-    Start = 64,
+    /// [`JournalStart`]
+    JournalStart = 64,
     /// [`Instrument`]
     Instrument = 65,
     /// [`AccountLimits`]
     Account = 66,
-    /// [`Kill`]
+    /// [`KillSwitch`]
     Kill = 67,
     /// [`Digest`]
     Digest = 68,
-    /// [`Stop`]
-    Stop = 69,
+    /// [`JournalStop`]
+    JournalStop = 69,
     /// [`NewRecord`]
     New = 70,
     /// [`CancelRecord`]
@@ -137,34 +137,34 @@ record_kinds! {
     Session = 76,
     /// [`Grant`]
     Grant = 77,
-    /// [`Ended`]
-    Ended = 78,
-    /// [`Line`]
-    Line = 79,
-    /// [`Login`]
-    Login = 80,
-    /// [`Returned`]
-    Returned = 81,
+    /// [`DefinitionEnd`]
+    DefinitionEnd = 78,
+    /// [`VenueConnection`]
+    VenueConnection = 79,
+    /// [`SessionConnection`]
+    SessionConnection = 80,
+    /// [`UnsentRequest`]
+    UnsentRequest = 81,
     /// [`Release`]
     Release = 82,
-    /// [`Doubt`]
-    Doubt = 83,
+    /// [`MessageLoss`]
+    MessageLoss = 83,
     /// [`Resolve`]
     Resolve = 84,
-    /// [`Inquire`]
-    Inquire = 85,
-    /// [`Timer`]
-    Timer = 86,
+    /// [`QueryStatus`]
+    QueryStatus = 85,
+    /// [`GapTimer`]
+    GapTimer = 86,
     /// [`DayEnd`]
     DayEnd = 87,
     /// [`StatusRecord`]
     Status = 88,
     /// [`MassCancelRecord`]
     MassCancel = 89,
-    /// [`Lane`]
+    /// [`LaneRecord`]
     Lane = 90,
-    /// [`Rolled`]
-    Rolled = 91,
+    /// [`JournalRollover`]
+    JournalRollover = 91,
     /// [`SymbolLimits`]
     SymbolLimits = 92,
     /// [`FirmLimits`]
@@ -173,8 +173,8 @@ record_kinds! {
     Conditional = 94,
     /// [`ReplaceConditionalRecord`]
     ReplaceConditional = 95,
-    /// [`Fired`]
-    Fired = 96,
+    /// [`TriggerFired`]
+    TriggerFired = 96,
     /// [`CancelScope`]
     CancelScope = 97,
     /// [`EnterOrder`]
@@ -183,7 +183,7 @@ record_kinds! {
     EnterFill = 99,
     /// [`RejectRule`]
     Reject = 100,
-    /// [`Name`]
+    /// [`OrderAlias`]
     Name = 101,
     /// [`Reconcile`]
     Reconcile = 102,
@@ -211,7 +211,7 @@ pub enum RecordError {
 /// First record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Start {
+pub struct JournalStart {
     /// [`crate::CORE_VERSION`] of the writer.
     pub core_version: u32,
     /// Zero.
@@ -229,7 +229,7 @@ pub struct Envelope {
     /// T0: the time at which the client sent the request, in ticks of the host's clock.
     pub sent: u64,
     /// Time at which the previous request in the journal left the core, in ticks; zero without a previous request. See
-    /// [`Departure::at`].
+    /// [`Departure::resume_from`].
     pub released_before: u64,
     /// Reference price of the symbol; zero if there is none.
     pub reference_price: Price,
@@ -332,7 +332,7 @@ pub struct ReportRecord {
 /// Creation of a lane by the OMS. Not an input: a restart recognizes its lanes by this record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Lane {
+pub struct LaneRecord {
     /// Epoch of the start that created the lane.
     pub incarnation: u64,
     /// Sequence number of the lane's first message.
@@ -360,7 +360,7 @@ pub struct Digest {
 /// Last record of a journal's log that continues in another log. Not an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Rolled {
+pub struct JournalRollover {
     /// Id of the journal.
     pub journal: u64,
 }
@@ -368,7 +368,7 @@ pub struct Rolled {
 /// Last record of a journal that was closed cleanly. Not an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Stop {
+pub struct JournalStop {
     /// Time at which the last request in the journal left the core, in ticks; zero if there is none.
     pub released_before: u64,
     /// Departure flags of the last request in the journal, as in [`Departure`].
@@ -382,7 +382,7 @@ impl Envelope {
     }
 }
 
-impl Stop {
+impl JournalStop {
     /// Builds the record from the departure of the last request.
     pub fn after(last: Departure) -> Self {
         Self { released_before: last.at, flags_before: u64::from(last.flags()) }
@@ -399,67 +399,67 @@ impl Input {
     pub fn read(kind: u8, bytes: &[u8]) -> Result<Option<Self>, RecordError> {
         let request = |envelope, request| Self::Request { envelope, request };
         let input = match RecordKind::from_code(kind).ok_or(RecordError::Kind(kind))? {
-            RecordKind::Start => return flat::<Start>(kind, bytes).map(|_| None),
-            RecordKind::Digest => return flat::<Digest>(kind, bytes).map(|_| None),
-            RecordKind::Stop => return flat::<Stop>(kind, bytes).map(|_| None),
-            RecordKind::Lane => return flat::<Lane>(kind, bytes).map(|_| None),
-            RecordKind::Rolled => return flat::<Rolled>(kind, bytes).map(|_| None),
-            RecordKind::Name => return flat::<Name>(kind, bytes).map(|_| None),
+            RecordKind::JournalStart => return read_exact_size::<JournalStart>(kind, bytes).map(|_| None),
+            RecordKind::Digest => return read_exact_size::<Digest>(kind, bytes).map(|_| None),
+            RecordKind::JournalStop => return read_exact_size::<JournalStop>(kind, bytes).map(|_| None),
+            RecordKind::Lane => return read_exact_size::<LaneRecord>(kind, bytes).map(|_| None),
+            RecordKind::JournalRollover => return read_exact_size::<JournalRollover>(kind, bytes).map(|_| None),
+            RecordKind::Name => return read_exact_size::<NameRecord>(kind, bytes).map(|_| None),
             RecordKind::New => {
-                let NewRecord { envelope, order } = flat(kind, bytes)?;
+                let NewRecord { envelope, order } = read_exact_size(kind, bytes)?;
                 request(envelope, Request::New(order))
             }
             RecordKind::Cancel => {
-                let CancelRecord { envelope, order } = flat(kind, bytes)?;
+                let CancelRecord { envelope, order } = read_exact_size(kind, bytes)?;
                 request(envelope, Request::Cancel(order))
             }
             RecordKind::Replace => {
-                let ReplaceRecord { envelope, order } = flat(kind, bytes)?;
+                let ReplaceRecord { envelope, order } = read_exact_size(kind, bytes)?;
                 request(envelope, Request::Replace(order))
             }
             RecordKind::Status => {
-                let StatusRecord { envelope, order } = flat(kind, bytes)?;
+                let StatusRecord { envelope, order } = read_exact_size(kind, bytes)?;
                 request(envelope, Request::Status(order))
             }
             RecordKind::MassCancel => {
-                let MassCancelRecord { envelope, orders } = flat(kind, bytes)?;
+                let MassCancelRecord { envelope, orders } = read_exact_size(kind, bytes)?;
                 request(envelope, Request::MassCancel(orders))
             }
             RecordKind::Conditional => {
-                let ConditionalRecord { envelope, order } = flat(kind, bytes)?;
+                let ConditionalRecord { envelope, order } = read_exact_size(kind, bytes)?;
                 request(envelope, Request::Conditional(order))
             }
             RecordKind::ReplaceConditional => {
-                let ReplaceConditionalRecord { envelope, order } = flat(kind, bytes)?;
+                let ReplaceConditionalRecord { envelope, order } = read_exact_size(kind, bytes)?;
                 request(envelope, Request::ReplaceConditional(order))
             }
-            RecordKind::Report => Self::Report(flat(kind, bytes)?),
-            RecordKind::Boot => Self::Boot(flat(kind, bytes)?),
-            RecordKind::Instrument => Self::Instrument(grown(kind, bytes, INSTRUMENT_BYTES)?),
-            RecordKind::Account => Self::Account(grown(kind, bytes, ACCOUNT_BYTES)?),
-            RecordKind::Venue => Self::Venue(flat(kind, bytes)?),
-            RecordKind::Session => Self::Session(grown(kind, bytes, SESSION_BYTES)?),
-            RecordKind::SymbolLimits => Self::SymbolLimits(flat(kind, bytes)?),
-            RecordKind::Firm => Self::Firm(flat(kind, bytes)?),
-            RecordKind::Grant => Self::Grant(flat(kind, bytes)?),
-            RecordKind::Reject => Self::Reject(flat(kind, bytes)?),
-            RecordKind::Ended => Self::Ended(flat(kind, bytes)?),
-            RecordKind::Kill => Self::Kill(flat(kind, bytes)?),
-            RecordKind::Line => Self::Line(flat(kind, bytes)?),
-            RecordKind::Login => Self::Login(flat(kind, bytes)?),
-            RecordKind::Returned => Self::Returned(flat(kind, bytes)?),
-            RecordKind::Release => Self::Release(flat(kind, bytes)?),
-            RecordKind::Doubt => Self::Doubt(flat(kind, bytes)?),
-            RecordKind::Resolve => Self::Resolve(flat(kind, bytes)?),
-            RecordKind::Inquire => Self::Inquire(flat(kind, bytes)?),
-            RecordKind::CancelScope => Self::CancelScope(flat(kind, bytes)?),
-            RecordKind::EnterOrder => Self::EnterOrder(flat(kind, bytes)?),
-            RecordKind::EnterFill => Self::EnterFill(flat(kind, bytes)?),
-            RecordKind::EnterPosition => Self::EnterPosition(flat(kind, bytes)?),
-            RecordKind::Timer => Self::Timer(flat(kind, bytes)?),
-            RecordKind::DayEnd => Self::DayEnd(flat(kind, bytes)?),
-            RecordKind::Fired => Self::Fired(flat(kind, bytes)?),
-            RecordKind::Reconcile => Self::Reconcile(flat(kind, bytes)?),
+            RecordKind::Report => Self::Report(read_exact_size(kind, bytes)?),
+            RecordKind::Boot => Self::Boot(read_exact_size(kind, bytes)?),
+            RecordKind::Instrument => Self::Instrument(read_extended(kind, bytes, INSTRUMENT_BYTES)?),
+            RecordKind::Account => Self::Account(read_extended(kind, bytes, ACCOUNT_BYTES)?),
+            RecordKind::Venue => Self::Venue(read_exact_size(kind, bytes)?),
+            RecordKind::Session => Self::Session(read_extended(kind, bytes, SESSION_BYTES)?),
+            RecordKind::SymbolLimits => Self::SymbolLimits(read_exact_size(kind, bytes)?),
+            RecordKind::Firm => Self::Firm(read_exact_size(kind, bytes)?),
+            RecordKind::Grant => Self::Grant(read_exact_size(kind, bytes)?),
+            RecordKind::Reject => Self::Reject(read_exact_size(kind, bytes)?),
+            RecordKind::DefinitionEnd => Self::DefinitionEnd(read_exact_size(kind, bytes)?),
+            RecordKind::Kill => Self::Kill(read_exact_size(kind, bytes)?),
+            RecordKind::VenueConnection => Self::VenueConnection(read_exact_size(kind, bytes)?),
+            RecordKind::SessionConnection => Self::SessionConnection(read_exact_size(kind, bytes)?),
+            RecordKind::UnsentRequest => Self::UnsentRequest(read_exact_size(kind, bytes)?),
+            RecordKind::Release => Self::Release(read_exact_size(kind, bytes)?),
+            RecordKind::MessageLoss => Self::MessageLoss(read_exact_size(kind, bytes)?),
+            RecordKind::Resolve => Self::Resolve(read_exact_size(kind, bytes)?),
+            RecordKind::QueryStatus => Self::QueryStatus(read_exact_size(kind, bytes)?),
+            RecordKind::CancelScope => Self::CancelScope(read_exact_size(kind, bytes)?),
+            RecordKind::EnterOrder => Self::EnterOrder(read_exact_size(kind, bytes)?),
+            RecordKind::EnterFill => Self::EnterFill(read_exact_size(kind, bytes)?),
+            RecordKind::EnterPosition => Self::EnterPosition(read_exact_size(kind, bytes)?),
+            RecordKind::GapTimer => Self::GapTimer(read_exact_size(kind, bytes)?),
+            RecordKind::DayEnd => Self::DayEnd(read_exact_size(kind, bytes)?),
+            RecordKind::TriggerFired => Self::TriggerFired(read_exact_size(kind, bytes)?),
+            RecordKind::Reconcile => Self::Reconcile(read_exact_size(kind, bytes)?),
         };
         Ok(Some(input))
     }
@@ -476,7 +476,7 @@ impl Input {
             Self::Firm(_) => RecordKind::Firm,
             Self::Grant(_) => RecordKind::Grant,
             Self::Reject(_) => RecordKind::Reject,
-            Self::Ended(_) => RecordKind::Ended,
+            Self::DefinitionEnd(_) => RecordKind::DefinitionEnd,
             Self::Kill(_) => RecordKind::Kill,
             Self::Request { request: Request::New(_), .. } => RecordKind::New,
             Self::Request { request: Request::Cancel(_), .. } => RecordKind::Cancel,
@@ -486,20 +486,20 @@ impl Input {
             Self::Request { request: Request::Conditional(_), .. } => RecordKind::Conditional,
             Self::Request { request: Request::ReplaceConditional(_), .. } => RecordKind::ReplaceConditional,
             Self::Report(_) => RecordKind::Report,
-            Self::Line(_) => RecordKind::Line,
-            Self::Login(_) => RecordKind::Login,
-            Self::Returned(_) => RecordKind::Returned,
+            Self::VenueConnection(_) => RecordKind::VenueConnection,
+            Self::SessionConnection(_) => RecordKind::SessionConnection,
+            Self::UnsentRequest(_) => RecordKind::UnsentRequest,
             Self::Release(_) => RecordKind::Release,
-            Self::Doubt(_) => RecordKind::Doubt,
+            Self::MessageLoss(_) => RecordKind::MessageLoss,
             Self::Resolve(_) => RecordKind::Resolve,
-            Self::Inquire(_) => RecordKind::Inquire,
+            Self::QueryStatus(_) => RecordKind::QueryStatus,
             Self::CancelScope(_) => RecordKind::CancelScope,
             Self::EnterOrder(_) => RecordKind::EnterOrder,
             Self::EnterFill(_) => RecordKind::EnterFill,
             Self::EnterPosition(_) => RecordKind::EnterPosition,
-            Self::Timer(_) => RecordKind::Timer,
+            Self::GapTimer(_) => RecordKind::GapTimer,
             Self::DayEnd(_) => RecordKind::DayEnd,
-            Self::Fired(_) => RecordKind::Fired,
+            Self::TriggerFired(_) => RecordKind::TriggerFired,
             Self::Reconcile(_) => RecordKind::Reconcile,
         }
     }
@@ -537,22 +537,22 @@ impl Input {
             Self::Firm(record) => put(&record, buffer),
             Self::Grant(record) => put(&record, buffer),
             Self::Reject(record) => put(&record, buffer),
-            Self::Ended(record) => put(&record, buffer),
+            Self::DefinitionEnd(record) => put(&record, buffer),
             Self::Kill(record) => put(&record, buffer),
-            Self::Line(record) => put(&record, buffer),
-            Self::Login(record) => put(&record, buffer),
-            Self::Returned(record) => put(&record, buffer),
+            Self::VenueConnection(record) => put(&record, buffer),
+            Self::SessionConnection(record) => put(&record, buffer),
+            Self::UnsentRequest(record) => put(&record, buffer),
             Self::Release(record) => put(&record, buffer),
-            Self::Doubt(record) => put(&record, buffer),
+            Self::MessageLoss(record) => put(&record, buffer),
             Self::Resolve(record) => put(&record, buffer),
-            Self::Inquire(record) => put(&record, buffer),
+            Self::QueryStatus(record) => put(&record, buffer),
             Self::CancelScope(record) => put(&record, buffer),
             Self::EnterOrder(record) => put(&record, buffer),
             Self::EnterFill(record) => put(&record, buffer),
             Self::EnterPosition(record) => put(&record, buffer),
-            Self::Timer(record) => put(&record, buffer),
+            Self::GapTimer(record) => put(&record, buffer),
             Self::DayEnd(record) => put(&record, buffer),
-            Self::Fired(record) => put(&record, buffer),
+            Self::TriggerFired(record) => put(&record, buffer),
             Self::Reconcile(record) => put(&record, buffer),
         }
     }
@@ -565,12 +565,12 @@ impl RecordKind {
     }
 }
 
-fn flat<T: FromBytes>(kind: u8, bytes: &[u8]) -> Result<T, RecordError> {
+fn read_exact_size<T: FromBytes>(kind: u8, bytes: &[u8]) -> Result<T, RecordError> {
     T::read_from_bytes(bytes).map_err(|_| RecordError::Length { kind, length: bytes.len() })
 }
 
 /// Reads a definition that had `before` bytes up to core version 3; later fields are then zero, which is off.
-fn grown<T: FromBytes + IntoBytes>(kind: u8, bytes: &[u8], before: usize) -> Result<T, RecordError> {
+fn read_extended<T: FromBytes + IntoBytes>(kind: u8, bytes: &[u8], before: usize) -> Result<T, RecordError> {
     let mut record = T::new_zeroed();
     if bytes.len() != before && bytes.len() != size_of::<T>() {
         return Err(RecordError::Length { kind, length: bytes.len() });

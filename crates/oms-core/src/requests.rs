@@ -9,14 +9,14 @@ use tickpath_market::{
     OrderDenied, OrderId, OrderType, Price, Quantity, ReplaceOrder, Request, Side, StatusRequest, TimeInForce, VenueId,
     VenueOrderId,
 };
-use tickpath_oms_risk::{Facts, Refusal, check};
+use tickpath_oms_risk::{Breach, RiskFacts, check};
 
 use crate::core::{At, Core};
-use crate::desk::Entry;
-use crate::open::Meant;
-use crate::order::{Ask, NONE, Order, SOFT};
-use crate::recent::{Like, RecentOrder};
-use crate::state::{Event, Phase, step};
+use crate::open_orders::CancelFilter;
+use crate::order::{NONE, Order, PendingRequest, UNSEQUENCED_END};
+use crate::recent::{DuplicateKey, RecentOrder};
+use crate::state::{OrderEvent, OrderPhase, next_phase};
+use crate::trading_config::TradingContext;
 use crate::{Denial, Envelope, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Output, Outputs};
 
 impl Core {
@@ -36,7 +36,7 @@ impl Core {
         if let Err(refusal) = passed {
             self.counts.denied_requests += 1;
             let client = request.client_order_id();
-            out.push(denied(self.id(at), envelope.session, client, request.account(), refusal));
+            out.push(deny(self.id(at), envelope.session, client, request.account(), refusal));
         }
         self.last_request = self.last_request.max(at.sequence);
     }
@@ -48,21 +48,21 @@ impl Core {
     }
 
     /// Checks whether the session may make the request. Only entitled sessions' requests count for the account.
-    fn admit(&mut self, at: At, envelope: &Envelope, request: &Request) -> Result<(), Refusal> {
+    fn admit(&mut self, at: At, envelope: &Envelope, request: &Request) -> Result<(), Breach> {
         let (session, account, client) = (envelope.session, self.account_of(request), request.client_order_id());
         // A sequence that does not fit an id would repeat ids of this epoch.
         if at.sequence <= self.last_request || at.sequence >> OrderId::SEQUENCE_BITS != 0 {
             return Err(Denial::Sequence.into());
         }
-        let kind = kind_of(request);
-        if !self.desk.permits(session, kind) {
+        let kind = right_of(request);
+        if !self.trading.permits(session, kind) {
             return Err(self.not_permitted(session, kind));
         }
-        let is_entitled = self.desk.is_entitled(session, account);
+        let is_entitled = self.trading.is_entitled(session, account);
         // A session that has lost the right to trade may still cancel its own orders.
         if kind & (MAY_NEW | MAY_REPLACE) != 0 {
-            if !self.desk.has_account(account) {
-                return Err(Refusal { denial: Denial::UnknownAccount, limit: 0, value: account.0.into() });
+            if !self.trading.has_account(account) {
+                return Err(Breach { denial: Denial::UnknownAccount, limit: 0, value: account.0.into() });
             }
             if !is_entitled {
                 return Err(not_entitled(account));
@@ -70,10 +70,10 @@ impl Core {
         }
         if is_entitled {
             let rate = self.rate;
-            self.desk.count_message(account, at.stamp, |ticks| rate.ns(ticks));
+            self.trading.count_message(account, at.stamp, |ticks| rate.ns(ticks));
         }
         let rate = self.rate;
-        self.desk.count_of_session(session, at.stamp, |ticks| rate.ns(ticks));
+        self.trading.count_session_message(session, at.stamp, |ticks| rate.ns(ticks));
         if client.0 == 0 {
             return Err(Denial::MissingClientOrderId.into());
         }
@@ -94,29 +94,29 @@ impl Core {
         named.map_or(request.account(), |slot| self.orders.get(slot).account)
     }
 
-    fn new_order(&mut self, at: At, envelope: &Envelope, new: &NewOrder, out: &mut Outputs) -> Result<(), Refusal> {
-        let mut order = self.asked_for(at, envelope, new)?;
+    fn new_order(&mut self, at: At, envelope: &Envelope, new: &NewOrder, out: &mut Outputs) -> Result<(), Breach> {
+        let mut order = self.build_order(at, envelope, new)?;
         if let Err(refusal) = self.check_new(at, envelope, &mut order) {
-            self.keep_denied(order.session, order.client);
+            self.add_denied_id(order.session, order.client);
             return Err(refusal);
         }
-        let slot = self.keep_order(order);
-        let recent = || RecentOrder { like: Like::of(&order), stamp: at.stamp };
+        let slot = self.add_order(order);
+        let recent = || RecentOrder { key: DuplicateKey::of(&order), stamp: at.stamp };
         let rate = self.rate;
-        self.desk.note_recent(order.account, recent, |stamp| rate.ns(at.stamp.saturating_sub(stamp)));
+        self.trading.add_recent(order.account, recent, |stamp| rate.ns(at.stamp.saturating_sub(stamp)));
         let new_order = NewOrder { client_order_id: ClientOrderId(order.id), ..*new };
-        if !self.again.has_no_rules() {
-            self.again.keep(&order, new_order, envelope.sent);
+        if !self.retries.has_no_rules() {
+            self.retries.track(&order, new_order, envelope.sent);
         }
         let request = Request::New(new_order);
         self.send(slot, order.session, request, envelope.sent, out);
-        out.push(answer(&order, ExecType::PendingNew, new.client_order_id));
+        out.push(report_output(&order, ExecType::PendingNew, new.client_order_id));
         Ok(())
     }
 
     /// Builds the order that a request asks for, without the fields that the checks set.
     #[inline]
-    pub(crate) fn asked_for(&self, at: At, envelope: &Envelope, new: &NewOrder) -> Result<Order, Denial> {
+    pub(crate) fn build_order(&self, at: At, envelope: &Envelope, new: &NewOrder) -> Result<Order, Denial> {
         let (Ok(()), Some(side), Some(order_type), Some(time_in_force)) = (
             new.check(),
             Side::from_code(new.side),
@@ -129,7 +129,7 @@ impl Core {
             id: self.id(at),
             client: new.client_order_id.0,
             price: new.price.0,
-            valued: match order_type {
+            valuation_price: match order_type {
                 OrderType::Limit => new.price.0,
                 OrderType::Market => envelope.reference_price.0,
             },
@@ -145,83 +145,88 @@ impl Core {
     }
 
     /// Checks a new order, and sets its position, its venue and its phase.
-    fn check_new(&mut self, at: At, envelope: &Envelope, order: &mut Order) -> Result<(), Refusal> {
-        self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
-        order.position = self.positions.open(order.account, order.symbol);
+    fn check_new(&mut self, at: At, envelope: &Envelope, order: &mut Order) -> Result<(), Breach> {
+        self.trading.context(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        order.position = self.positions.find_or_create(order.account, order.symbol);
         let rate = self.rate;
         let price = envelope.reference_price.0;
         self.note_first_price(order.symbol, price);
-        self.desk.count_of_symbol(order.symbol, price, at.stamp, |ticks| rate.ns(ticks));
-        let entry = self.desk.entry(order.account, order.symbol)?;
+        self.trading.count_symbol_message(order.symbol, price, at.stamp, |ticks| rate.ns(ticks));
+        let entry = self.trading.context(order.account, order.symbol)?;
         order.route = entry.instrument.venue.0;
-        let facts = Facts {
+        let facts = RiskFacts {
             price: order.price,
             quantity: order.quantity,
             minimum: 1,
             increase: order.quantity.max(0),
-            reach: self.reach(order.position, order.side),
+            worst_position: self.worst_position(order.position, order.side),
             request_age_ns: self.rate.ns(at.stamp.saturating_sub(envelope.sent)),
             open_orders: entry.open.orders.saturating_add(1),
-            adds: order.quantity.max(0),
+            added_quantity: order.quantity.max(0),
             ..facts(&entry, envelope, order)
         };
         check(&facts)?;
-        self.check_rare(&entry, &facts, order, at.stamp, false)?;
+        self.check_optional(&entry, &facts, order, at.stamp, false)?;
         let route = self.routes.get(VenueId(order.route));
-        order.phase = if route.is_clear() { Phase::Sent } else { Phase::Queued };
-        may_wait(route)
+        order.phase = if route.sends_at_once() { OrderPhase::Sent } else { OrderPhase::Queued };
+        check_queue_room(route)
     }
 
-    fn cancel(&mut self, at: At, envelope: &Envelope, cancel: &CancelOrder, out: &mut Outputs) -> Result<(), Refusal> {
+    fn cancel(&mut self, at: At, envelope: &Envelope, cancel: &CancelOrder, out: &mut Outputs) -> Result<(), Breach> {
         let client = cancel.client_order_id;
         let slot = match self.check_cancel(envelope, cancel) {
             Ok(slot) => slot,
             Err(refusal) => {
-                self.keep_denied(envelope.session, client.0);
+                self.add_denied_id(envelope.session, client.0);
                 return Err(refusal);
             }
         };
-        let ask = self.keep_ask(Ask { id: self.id(at), client: client.0, session: envelope.session, ..Ask::EMPTY });
-        self.ask_cancel(at, slot, ask, cancel.cause, envelope.sent, out);
+        let ask = self.add_pending(PendingRequest {
+            id: self.id(at),
+            client: client.0,
+            session: envelope.session,
+            ..PendingRequest::EMPTY
+        });
+        self.request_cancel(at, slot, ask, cancel.cause, envelope.sent, out);
         Ok(())
     }
 
     /// Sends a cancel to the venue, or withdraws an order that never left.
-    pub(crate) fn ask_cancel(&mut self, at: At, slot: u32, ask: u32, cause: u64, sent: u64, out: &mut Outputs) {
+    pub(crate) fn request_cancel(&mut self, at: At, slot: u32, ask: u32, cause: u64, sent: u64, out: &mut Outputs) {
         let before = *self.orders.get(slot);
-        if matches!(before.phase, Phase::Queued | Phase::Armed) {
-            self.settle(slot, &Order { cancel: ask, ..before });
-            return self.withdraw(slot, self.own_id(&before, ask), ExecType::Canceled, out);
+        if matches!(before.phase, OrderPhase::Queued | OrderPhase::Armed) {
+            self.update_order(slot, &Order { cancel: ask, ..before });
+            return self.withdraw(slot, self.owners_request_id(&before, ask), ExecType::Canceled, out);
         }
         let order = Order { cancel: ask, ..before };
-        self.settle(slot, &order);
+        self.update_order(slot, &order);
         let request = Request::Cancel(CancelOrder {
             client_order_id: ClientOrderId(self.id(at)),
-            original: self.venues_name(&order),
+            original: self.id_at_venue(&order),
             cause,
             symbol: order.symbol,
             account: order.account,
             ..CancelOrder::default()
         });
         let left = self.send(slot, order.session, request, sent, out);
-        self.asks.get_mut(ask).waits = u8::from(!left);
-        let client = self.own_id(&order, ask);
-        out.push(answer(&order, ExecType::PendingCancel, client));
-        self.tell_asker(&order, ask, out, |client| told_as(&order, ExecType::PendingCancel, client));
+        self.pending.get_mut(ask).waits = u8::from(!left);
+        let client = self.owners_request_id(&order, ask);
+        out.push(report_output(&order, ExecType::PendingCancel, client));
+        self.notify_requester(&order, ask, out, |client| report_as(&order, ExecType::PendingCancel, client));
         // The cancel of an unknown order may be sent again: only the latest cancel is outstanding.
-        self.tell_decided(&before, &order, out, |client| told_as(&order, ExecType::OrderStatus, client));
+        self.notify_if_decided(&before, &order, out, |client| report_as(&order, ExecType::OrderStatus, client));
     }
 
     /// Returns the client id of a cancel or replace for the order's session: the order's if another session asked.
-    pub(crate) fn own_id(&self, order: &Order, ask: u32) -> ClientOrderId {
-        let own = self.ask(ask).filter(|ask| ask.session == order.session);
+    pub(crate) fn owners_request_id(&self, order: &Order, ask: u32) -> ClientOrderId {
+        let own = self.pending_request(ask).filter(|ask| ask.session == order.session);
         ClientOrderId(own.map_or(order.client, |ask| ask.client))
     }
 
     /// Notifies the requester of a cancel, if another session than the order's, that the cancel is decided or
     /// superseded.
     #[inline]
-    pub(crate) fn tell_decided(
+    pub(crate) fn notify_if_decided(
         &self,
         before: &Order,
         after: &Order,
@@ -229,20 +234,20 @@ impl Core {
         report: impl FnOnce(ClientOrderId) -> ExecutionReport,
     ) {
         if before.cancel != after.cancel {
-            self.tell_asker(before, before.cancel, out, report);
+            self.notify_requester(before, before.cancel, out, report);
         }
     }
 
     /// Reports to the requester of a cancel, unless it is the order's own session, which gets every report anyway.
     #[inline]
-    fn tell_asker(
+    fn notify_requester(
         &self,
         order: &Order,
         ask: u32,
         out: &mut Outputs,
         report: impl FnOnce(ClientOrderId) -> ExecutionReport,
     ) {
-        if let Some(ask) = self.ask(ask).filter(|ask| ask.session != order.session) {
+        if let Some(ask) = self.pending_request(ask).filter(|ask| ask.session != order.session) {
             out.push(Output::Report { session: ask.session, report: report(ClientOrderId(ask.client)) });
         }
     }
@@ -250,27 +255,27 @@ impl Core {
     /// Withdraws an order that still waits in the OMS and that no venue has received.
     pub(crate) fn withdraw(&mut self, slot: u32, client: ClientOrderId, exec_type: ExecType, out: &mut Outputs) {
         let before = *self.orders.get(slot);
-        let phase = step(before.phase, Event::Withdrawn).unwrap_or(before.phase);
+        let phase = next_phase(before.phase, OrderEvent::Withdrawn).unwrap_or(before.phase);
         // A venue's report would contradict that the order never left.
-        let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | SOFT, ..before };
-        self.settle(slot, &order);
-        self.again.forget(order.id);
+        let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | UNSEQUENCED_END, ..before };
+        self.update_order(slot, &order);
+        self.retries.untrack(order.id);
         self.routes.get(VenueId(order.route)).waiting.remove(slot, |_| true);
         self.armed.remove(&slot);
-        out.push(answer(&order, exec_type, client));
-        self.tell_decided(&before, &order, out, |client| told_as(&order, exec_type, client));
+        out.push(report_output(&order, exec_type, client));
+        self.notify_if_decided(&before, &order, out, |client| report_as(&order, exec_type, client));
     }
 
     /// Checks a cancel and returns its order. Limits and kill switches never deny a cancel.
-    fn check_cancel(&self, envelope: &Envelope, cancel: &CancelOrder) -> Result<u32, Refusal> {
+    fn check_cancel(&self, envelope: &Envelope, cancel: &CancelOrder) -> Result<u32, Breach> {
         let slot = match cancel.order_id.0 {
-            0 => self.named(envelope, cancel.account, cancel.original)?,
-            id => self.named_by_id(envelope.session, id)?,
+            0 => self.find_named(envelope, cancel.account, cancel.original)?,
+            id => self.find_permitted(envelope.session, id)?,
         };
         let order = self.orders.get(slot);
-        step(order.phase, Event::Cancel)?;
+        next_phase(order.phase, OrderEvent::Cancel)?;
         // The cancel of an unknown order may be lost and can be sent again, unless it still waits in the OMS.
-        let waits = self.ask(order.cancel).is_some_and(|ask| ask.waits != 0);
+        let waits = self.pending_request(order.cancel).is_some_and(|ask| ask.waits != 0);
         match (order.phase.is_unknown(), order.cancel != NONE) {
             (false, _) if order.leaves() == 0 => Err(Denial::TooLate.into()),
             (false, true) => Err(Denial::AlreadyPending.into()),
@@ -285,7 +290,7 @@ impl Core {
         envelope: &Envelope,
         replace: &ReplaceOrder,
         out: &mut Outputs,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Breach> {
         if !self.armed.is_empty()
             && let Some(done) = self.replace_armed(at, envelope, replace, out)
         {
@@ -295,97 +300,91 @@ impl Core {
         let slot = match self.check_replace(at, envelope, replace) {
             Ok(slot) => slot,
             Err(refusal) => {
-                self.keep_denied(envelope.session, client.0);
+                self.add_denied_id(envelope.session, client.0);
                 return Err(refusal);
             }
         };
-        let ask = self.keep_ask(Ask {
+        let ask = self.add_pending(PendingRequest {
             id: self.id(at),
             client: client.0,
             quantity: replace.quantity.0,
             price: replace.price.0,
             session: envelope.session,
-            ..Ask::EMPTY
+            ..PendingRequest::EMPTY
         });
         let order = Order { replace: ask, ..*self.orders.get(slot) };
-        self.settle(slot, &order);
+        self.update_order(slot, &order);
         let request = Request::Replace(ReplaceOrder {
             client_order_id: ClientOrderId(self.id(at)),
-            original: self.venues_name(&order),
+            original: self.id_at_venue(&order),
             symbol: order.symbol,
             ..*replace
         });
         let left = self.send(slot, order.session, request, envelope.sent, out);
-        self.asks.get_mut(ask).waits = u8::from(!left);
-        out.push(answer(&order, ExecType::PendingReplace, client));
+        self.pending.get_mut(ask).waits = u8::from(!left);
+        out.push(report_output(&order, ExecType::PendingReplace, client));
         Ok(())
     }
 
     /// Checks a replace: position limits apply to the added quantity, all other limits to the order as it would be.
-    fn check_replace(&mut self, at: At, envelope: &Envelope, replace: &ReplaceOrder) -> Result<u32, Refusal> {
-        let slot = self.named(envelope, replace.account, replace.original)?;
+    fn check_replace(&mut self, at: At, envelope: &Envelope, replace: &ReplaceOrder) -> Result<u32, Breach> {
+        let slot = self.find_named(envelope, replace.account, replace.original)?;
         let order = *self.orders.get(slot);
-        may_change(&order)?;
+        check_replaceable(&order)?;
         if order.cancel != NONE || order.replace != NONE {
             return Err(Denial::AlreadyPending.into());
         }
         let rate = self.rate;
         let price = envelope.reference_price.0;
         self.note_first_price(order.symbol, price);
-        self.desk.count_of_symbol(order.symbol, price, at.stamp, |ticks| rate.ns(ticks));
+        self.trading.count_symbol_message(order.symbol, price, at.stamp, |ticks| rate.ns(ticks));
         let request_age_ns = rate.ns(at.stamp.saturating_sub(envelope.sent));
         let (price, quantity, stamp) = (replace.price.0, replace.quantity.0, at.stamp);
-        let change = Change { price, quantity, request_age_ns, has_waited: false, stamp };
+        let change = NewTerms { price, quantity, request_age_ns, has_waited: false, stamp };
         self.check_change(envelope, &order, &change)?;
-        may_wait(self.routes.get(VenueId(order.route)))?;
+        check_queue_room(self.routes.get(VenueId(order.route)))?;
         Ok(slot)
     }
 
     /// Checks an order as it would be after a replace. A replace that has waited is part of the account's open value
     /// already, so its value is left out.
-    pub(crate) fn check_change(&self, envelope: &Envelope, order: &Order, change: &Change) -> Result<(), Refusal> {
-        let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
-        let (asked, asked_at) = self.replacing(order);
+    pub(crate) fn check_change(&self, envelope: &Envelope, order: &Order, change: &NewTerms) -> Result<(), Breach> {
+        let entry = self.trading.context(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        let (asked, asked_at) = self.pending_replace(order);
         let multiplier = entry.instrument.multiplier;
         let holds = order.value(0, 0, multiplier);
         let facts = facts(&entry, envelope, order);
-        let facts = Facts {
+        let facts = RiskFacts {
             price: change.price,
             quantity: change.quantity,
-            minimum: order.known().saturating_add(1),
+            minimum: order.known_filled().saturating_add(1),
             increase: change.quantity.saturating_sub(order.quantity).max(0),
-            reach: self.reach(order.position, order.side) - i128::from(order.exposure(asked))
+            worst_position: self.worst_position(order.position, order.side) - i128::from(order.exposure(asked))
                 + i128::from(order.exposure(0)),
             request_age_ns: change.request_age_ns,
             messages: if change.has_waited { 0 } else { facts.messages },
-            adds: change.quantity.saturating_sub(order.filled).max(0),
+            added_quantity: change.quantity.saturating_sub(order.filled).max(0),
             used: facts.used.saturating_sub(order.value(asked, asked_at, multiplier)).saturating_add(holds),
-            holds,
-            own: order.value(asked, asked_at, multiplier),
+            held_value: holds,
+            own_used: order.value(asked, asked_at, multiplier),
             ..facts
         };
         check(&facts)?;
-        self.check_rare(&entry, &facts, order, change.stamp, change.has_waited)
+        self.check_optional(&entry, &facts, order, change.stamp, change.has_waited)
     }
 
     /// Reports an order's state, and asks the venue if the order is in doubt.
-    fn status(
-        &mut self,
-        at: At,
-        envelope: &Envelope,
-        status: &StatusRequest,
-        out: &mut Outputs,
-    ) -> Result<(), Refusal> {
-        let slot = self.named(envelope, status.account, status.original)?;
+    fn status(&mut self, at: At, envelope: &Envelope, status: &StatusRequest, out: &mut Outputs) -> Result<(), Breach> {
+        let slot = self.find_named(envelope, status.account, status.original)?;
         if self.orders.get(slot).phase.is_unknown() {
             self.inquire(at, slot, out);
         }
-        out.push(answer(self.orders.get(slot), ExecType::OrderStatus, status.client_order_id));
+        out.push(report_output(self.orders.get(slot), ExecType::OrderStatus, status.client_order_id));
         Ok(())
     }
 
     /// Requests the cancel of all working orders of a session for an account, or in one symbol of the account.
-    fn mass_cancel(&mut self, at: At, envelope: &Envelope, all: &MassCancel, out: &mut Outputs) -> Result<(), Refusal> {
+    fn mass_cancel(&mut self, at: At, envelope: &Envelope, all: &MassCancel, out: &mut Outputs) -> Result<(), Breach> {
         let by_symbol = match MassCancelType::from_code(all.cancel_type) {
             Some(MassCancelType::All) => false,
             Some(MassCancelType::Symbol) => true,
@@ -393,13 +392,13 @@ impl Core {
         };
         let (session, client) = (envelope.session, all.client_order_id.0);
         let meant = match by_symbol {
-            false => Meant::Account { session, account: all.account },
+            false => CancelFilter::Account { session, account: all.account },
             true => {
                 let position = self.positions.find(all.account, all.symbol).unwrap_or(NONE);
-                Meant::Position { session, position }
+                CancelFilter::Position { session, position }
             }
         };
-        self.keep_denied(session, client);
+        self.add_denied_id(session, client);
         self.cancel_all(at, Some((client, session)), out, meant);
         if !out.is_empty() {
             return Ok(());
@@ -413,23 +412,23 @@ impl Core {
     ///
     /// This is one input, so all of its outputs are one turn of the core's thread. The turn grows with the number of
     /// orders that it cancels, each of which came by a request of its own.
-    pub(crate) fn cancel_all(&mut self, at: At, asked: Option<(u64, u16)>, out: &mut Outputs, meant: Meant) {
+    pub(crate) fn cancel_all(&mut self, at: At, asked: Option<(u64, u16)>, out: &mut Outputs, meant: CancelFilter) {
         // The cancel of an order changes no other order.
         for slot in self.open.find_cancelable(&self.orders, meant) {
             let order = self.orders.get(slot);
             let (client, session) = asked.unwrap_or((order.client, order.session));
-            let ask = self.asks.push(Ask { id: self.id(at), client, session, ..Ask::EMPTY });
-            self.ask_cancel(at, slot, ask, 0, at.stamp, out);
+            let ask = self.pending.push(PendingRequest { id: self.id(at), client, session, ..PendingRequest::EMPTY });
+            self.request_cancel(at, slot, ask, 0, at.stamp, out);
         }
     }
 
     /// Returns the order that a request names, if it belongs to the session and the account.
-    pub(crate) fn named(
+    pub(crate) fn find_named(
         &self,
         envelope: &Envelope,
         account: AccountId,
         original: ClientOrderId,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, Breach> {
         self.find_original(envelope.session, original.0)
             .filter(|&slot| self.orders.get(slot).account == account)
             .ok_or(Denial::UnknownOrder.into())
@@ -437,34 +436,34 @@ impl Core {
 
     /// Returns the order with this id, if the session owns it or may trade for its account. Any other id is reported as
     /// unknown, so that a session cannot probe for orders.
-    fn named_by_id(&self, session: u16, id: u64) -> Result<u32, Refusal> {
-        let may_name = |order: &Order| order.session == session || self.desk.is_entitled(session, order.account);
+    fn find_permitted(&self, session: u16, id: u64) -> Result<u32, Breach> {
+        let may_name = |order: &Order| order.session == session || self.trading.is_entitled(session, order.account);
         self.find_order(id).filter(|&slot| may_name(self.orders.get(slot))).ok_or(Denial::UnknownOrder.into())
     }
 }
 
 impl Core {
     /// Checks whether a session still has the rights for a request that it sent earlier.
-    pub(crate) fn may_still(&self, session: u16, account: AccountId, request: &Request) -> Result<(), Refusal> {
-        let kind = kind_of(request);
-        if !self.desk.permits(session, kind) {
+    pub(crate) fn check_rights(&self, session: u16, account: AccountId, request: &Request) -> Result<(), Breach> {
+        let kind = right_of(request);
+        if !self.trading.permits(session, kind) {
             return Err(self.not_permitted(session, kind));
         }
-        if self.desk.is_entitled(session, account) { Ok(()) } else { Err(not_entitled(account)) }
+        if self.trading.is_entitled(session, account) { Ok(()) } else { Err(not_entitled(account)) }
     }
 
     /// Builds the refusal of a request kind that the session may not make, or that its kill switch denies.
     #[cold]
-    fn not_permitted(&self, session: u16, kind: u8) -> Refusal {
-        match self.desk.is_killed(session, kind) {
-            true => Refusal { denial: Denial::KillSwitch, limit: 0, value: 1 },
-            false => Refusal { denial: Denial::NotPermitted, limit: 0, value: kind.into() },
+    fn not_permitted(&self, session: u16, kind: u8) -> Breach {
+        match self.trading.is_killed(session, kind) {
+            true => Breach { denial: Denial::KillSwitch, limit: 0, value: 1 },
+            false => Breach { denial: Denial::NotPermitted, limit: 0, value: kind.into() },
         }
     }
 }
 
 /// Terms of a replace under check.
-pub(crate) struct Change {
+pub(crate) struct NewTerms {
     pub(crate) price: i64,
     pub(crate) quantity: i64,
     pub(crate) request_age_ns: u64,
@@ -475,32 +474,32 @@ pub(crate) struct Change {
 }
 
 /// Checks whether an order can still be replaced.
-pub(crate) fn may_change(order: &Order) -> Result<(), Denial> {
-    step(order.phase, Event::Replace)?;
+pub(crate) fn check_replaceable(order: &Order) -> Result<(), Denial> {
+    next_phase(order.phase, OrderEvent::Replace)?;
     if order.leaves() == 0 { Err(Denial::TooLate) } else { Ok(()) }
 }
 
 /// Checks whether one more request may wait for a venue that accepts nothing.
-pub(crate) fn may_wait(route: &crate::route::Route) -> Result<(), Refusal> {
-    if route.takes_more() {
+pub(crate) fn check_queue_room(route: &crate::venue_table::VenueState) -> Result<(), Breach> {
+    if route.has_queue_room() {
         return Ok(());
     }
     let value = route.waiting.len() as i128;
-    Err(Refusal { denial: Denial::VenueQueue, limit: route.rules.max_queued.into(), value })
+    Err(Breach { denial: Denial::VenueQueue, limit: route.rules.max_queued.into(), value })
 }
 
 /// Builds the core's own report to an order's session, after a request or unsolicited.
-pub(crate) fn answer(order: &Order, exec_type: ExecType, client: ClientOrderId) -> Output {
-    Output::Report { session: order.session, report: told_as(order, exec_type, client) }
+pub(crate) fn report_output(order: &Order, exec_type: ExecType, client: ClientOrderId) -> Output {
+    Output::Report { session: order.session, report: report_as(order, exec_type, client) }
 }
 
 /// Builds a report under the id by which its receiver knows the order or the request.
-pub(crate) fn told_as(order: &Order, exec_type: ExecType, client: ClientOrderId) -> ExecutionReport {
-    ExecutionReport { exec_type: exec_type.code(), venue: VenueId(order.route), ..told(order, client) }
+pub(crate) fn report_as(order: &Order, exec_type: ExecType, client: ClientOrderId) -> ExecutionReport {
+    ExecutionReport { exec_type: exec_type.code(), venue: VenueId(order.route), ..base_report(order, client) }
 }
 
 /// Builds the denial of a request.
-pub(crate) fn denied(id: u64, session: u16, client: ClientOrderId, account: AccountId, refusal: Refusal) -> Output {
+pub(crate) fn deny(id: u64, session: u16, client: ClientOrderId, account: AccountId, refusal: Breach) -> Output {
     let denied = OrderDenied {
         order_id: OrderId(id),
         client_order_id: client,
@@ -514,11 +513,11 @@ pub(crate) fn denied(id: u64, session: u16, client: ClientOrderId, account: Acco
 }
 
 /// Builds the fields that every report to a client takes from its order.
-pub(crate) fn told(order: &Order, client: ClientOrderId) -> ExecutionReport {
+pub(crate) fn base_report(order: &Order, client: ClientOrderId) -> ExecutionReport {
     ExecutionReport {
         order_id: OrderId(order.id),
         client_order_id: client,
-        venue_order_id: VenueOrderId(order.venue),
+        venue_order_id: VenueOrderId(order.venue_order_id),
         cumulative_quantity: Quantity(order.filled),
         leaves_quantity: Quantity(order.leaves()),
         price: Price(order.price),
@@ -531,8 +530,8 @@ pub(crate) fn told(order: &Order, client: ClientOrderId) -> ExecutionReport {
 }
 
 /// Builds the facts that do not depend on the kind of request.
-pub(crate) fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -> Facts<'a> {
-    Facts {
+pub(crate) fn facts<'a>(entry: &TradingContext<'a>, envelope: &Envelope, order: &Order) -> RiskFacts<'a> {
+    RiskFacts {
         limits: entry.limits,
         multiplier: entry.instrument.multiplier,
         kills: entry.kills,
@@ -543,20 +542,20 @@ pub(crate) fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -
         quantity: 0,
         minimum: 0,
         increase: 0,
-        reach: 0,
+        worst_position: 0,
         reference_price: envelope.reference_price.0,
         reference_age_ns: envelope.reference_age_ns,
         request_age_ns: 0,
         open_orders: 0,
         used: entry.open.value.saturating_add(entry.open.traded),
-        adds: 0,
-        holds: 0,
-        own: 0,
+        added_quantity: 0,
+        held_value: 0,
+        own_used: 0,
     }
 }
 
 /// Returns the kind of a request, as in a session's rights.
-fn kind_of(request: &Request) -> u8 {
+fn right_of(request: &Request) -> u8 {
     match request {
         Request::New(_) | Request::Conditional(_) => MAY_NEW,
         Request::Cancel(_) => MAY_CANCEL,
@@ -567,15 +566,15 @@ fn kind_of(request: &Request) -> u8 {
 }
 
 /// Builds the refusal for an account that the session may not trade for.
-fn not_entitled(account: AccountId) -> Refusal {
-    Refusal { denial: Denial::NotEntitled, limit: 0, value: account.0.into() }
+fn not_entitled(account: AccountId) -> Breach {
+    Breach { denial: Denial::NotEntitled, limit: 0, value: account.0.into() }
 }
 
 /// Builds the refusal that names the undefined account or symbol.
-pub(crate) fn undefined(denial: Denial, order: &Order) -> Refusal {
+pub(crate) fn undefined(denial: Denial, order: &Order) -> Breach {
     let value = match denial {
         Denial::UnknownAccount => order.account.0.into(),
         _ => order.symbol.0.into(),
     };
-    Refusal { denial, limit: 0, value }
+    Breach { denial, limit: 0, value }
 }

@@ -9,7 +9,7 @@ use crate::Denial;
 /// quantities, so that a busted execution needs no transition out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(u8)]
-pub(crate) enum Phase {
+pub(crate) enum OrderPhase {
     /// Denied after it waited in the OMS; no venue has received it.
     Denied,
     /// Waits in the OMS for its venue; no venue has received it.
@@ -34,7 +34,7 @@ pub(crate) enum Phase {
 
 /// Event in the life of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum OrderEvent {
     /// Cancel request of a client.
     Cancel,
     /// Replace request of a client.
@@ -60,18 +60,18 @@ pub(crate) enum Event {
     /// Rejection of the order.
     Rejected,
     /// Possible loss of the order in flight, or of a request for it.
-    Lost,
+    RequestLost,
     /// Possible loss of the venue's reports: proof of its arrival does not show later events.
-    Missed,
+    ReportsLost,
     /// Report that contradicts the known state, without a sequence to order the two.
     Conflict,
 }
 
 /// Returns the phase after the event, or the reason to deny the request. An ended order stays ended, and of two ends
 /// the one further down the table wins, so that the order of arrival does not matter.
-pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
-    use Event as E;
-    use Phase as P;
+pub(crate) const fn next_phase(phase: OrderPhase, event: OrderEvent) -> Result<OrderPhase, Denial> {
+    use OrderEvent as E;
+    use OrderPhase as P;
     match (phase, event) {
         (P::Armed | P::Queued | P::Sent | P::Lost | P::Open | P::Unknown, E::Cancel) => Ok(phase),
         (P::Armed | P::Sent | P::Open, E::Replace) => Ok(phase),
@@ -112,23 +112,23 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
             Ok(P::Rejected)
         }
 
-        (P::Sent | P::Lost, E::Lost) => Ok(P::Lost),
-        (P::Open | P::Unknown, E::Lost) => Ok(P::Unknown),
-        (P::Sent | P::Lost | P::Open | P::Unknown, E::Missed) => Ok(P::Unknown),
-        (P::Armed | P::Queued | P::Expired | P::Canceled | P::Rejected, E::Lost | E::Missed) => Ok(phase),
+        (P::Sent | P::Lost, E::RequestLost) => Ok(P::Lost),
+        (P::Open | P::Unknown, E::RequestLost) => Ok(P::Unknown),
+        (P::Sent | P::Lost | P::Open | P::Unknown, E::ReportsLost) => Ok(P::Unknown),
+        (P::Armed | P::Queued | P::Expired | P::Canceled | P::Rejected, E::RequestLost | E::ReportsLost) => Ok(phase),
         (
             P::Armed | P::Queued | P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected,
             E::Conflict,
         ) => Ok(P::Unknown),
 
         (P::Denied, E::Working | E::Confirmed | E::Refused | E::Expired | E::Canceled | E::Rejected) => Ok(P::Denied),
-        (P::Denied, E::Lost | E::Missed | E::Conflict) => Ok(P::Denied),
+        (P::Denied, E::RequestLost | E::ReportsLost | E::Conflict) => Ok(P::Denied),
     }
 }
 
 /// The pending request of an order; a cancel hides a replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pending {
+pub(crate) enum PendingKind {
     /// None.
     Nothing,
     /// A cancel.
@@ -138,27 +138,29 @@ pub(crate) enum Pending {
 }
 
 /// Returns the status by FIX precedence. Unknown comes first: no other status may hide it.
-pub(crate) const fn status(phase: Phase, pending: Pending, filled: i64, quantity: i64) -> OrdStatus {
+pub(crate) const fn status(phase: OrderPhase, pending: PendingKind, filled: i64, quantity: i64) -> OrdStatus {
     // An ended order whose fills were all taken back has a total of zero.
     let complete = filled >= quantity;
     match (phase, pending) {
-        (Phase::Denied, _) => OrdStatus::Rejected,
-        (Phase::Lost | Phase::Unknown, _) => OrdStatus::Unknown,
+        (OrderPhase::Denied, _) => OrdStatus::Rejected,
+        (OrderPhase::Lost | OrderPhase::Unknown, _) => OrdStatus::Unknown,
         // An armed order has no pending requests.
-        (Phase::Armed, _) => OrdStatus::Armed,
-        (Phase::Queued | Phase::Sent | Phase::Open, Pending::Cancel) => OrdStatus::PendingCancel,
-        (Phase::Queued | Phase::Sent | Phase::Open, Pending::Replace) => OrdStatus::PendingReplace,
-        (Phase::Queued | Phase::Sent, Pending::Nothing) => OrdStatus::PendingNew,
-        (Phase::Open | Phase::Expired | Phase::Canceled | Phase::Rejected, _) if complete => OrdStatus::Filled,
-        (Phase::Canceled, _) => OrdStatus::Canceled,
-        (Phase::Expired, _) => OrdStatus::Expired,
-        (Phase::Open, Pending::Nothing) if filled > 0 => OrdStatus::PartiallyFilled,
-        (Phase::Open, Pending::Nothing) => OrdStatus::New,
-        (Phase::Rejected, _) => OrdStatus::Rejected,
+        (OrderPhase::Armed, _) => OrdStatus::Armed,
+        (OrderPhase::Queued | OrderPhase::Sent | OrderPhase::Open, PendingKind::Cancel) => OrdStatus::PendingCancel,
+        (OrderPhase::Queued | OrderPhase::Sent | OrderPhase::Open, PendingKind::Replace) => OrdStatus::PendingReplace,
+        (OrderPhase::Queued | OrderPhase::Sent, PendingKind::Nothing) => OrdStatus::PendingNew,
+        (OrderPhase::Open | OrderPhase::Expired | OrderPhase::Canceled | OrderPhase::Rejected, _) if complete => {
+            OrdStatus::Filled
+        }
+        (OrderPhase::Canceled, _) => OrdStatus::Canceled,
+        (OrderPhase::Expired, _) => OrdStatus::Expired,
+        (OrderPhase::Open, PendingKind::Nothing) if filled > 0 => OrdStatus::PartiallyFilled,
+        (OrderPhase::Open, PendingKind::Nothing) => OrdStatus::New,
+        (OrderPhase::Rejected, _) => OrdStatus::Rejected,
     }
 }
 
-impl Phase {
+impl OrderPhase {
     /// Returns whether the order may still be filled: its open quantity is exposure.
     pub(crate) const fn is_live(self) -> bool {
         match self {

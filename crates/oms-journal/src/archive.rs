@@ -5,20 +5,20 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
-use tickpath_oms_core::{RecordKind, Start};
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart as From, Registration};
+use tickpath_oms_core::{JournalStart, RecordKind};
 use zerocopy::FromBytes;
 
 use crate::JournalError;
 
 /// Returns the archive folder of the log that begins with this record.
-pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
+pub(crate) fn archive_folder(place: &LogPath, first: u64) -> PathBuf {
     place.dir().join("archive").join(format!("{first:020}"))
 }
 
 /// Returns the first record numbers of the archived logs in ascending order, including folders that a kill has left
 /// without a log.
-pub(crate) fn archived_days(place: &Place) -> Vec<u64> {
+pub(crate) fn archived_days(place: &LogPath) -> Vec<u64> {
     let entries = fs::read_dir(place.dir().join("archive")).into_iter().flatten().flatten();
     let mut days: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).collect();
     days.sort_unstable();
@@ -27,31 +27,31 @@ pub(crate) fn archived_days(place: &Place) -> Vec<u64> {
 
 /// Returns the folder for a log that has ended: named by its first record, or a sibling folder where that name is
 /// taken.
-pub(crate) fn archived(place: &Place, first: u64) -> PathBuf {
-    free(folder(place, first))
+pub(crate) fn free_archive_folder(place: &LogPath, first: u64) -> PathBuf {
+    free_sibling(archive_folder(place, first))
 }
 
 /// Returns whether a log was moved to its archive folder. The folder itself is made earlier.
-pub(crate) fn is_put_away(place: &Place, first: u64) -> bool {
-    Place::folder(folder(place, first)).exists()
+pub(crate) fn is_archived(place: &LogPath, first: u64) -> bool {
+    LogPath::folder(archive_folder(place, first)).exists()
 }
 
 /// Returns the folder, or the first sibling without a log where the folder holds a log already.
-pub(crate) fn free(folder: PathBuf) -> PathBuf {
+pub(crate) fn free_sibling(folder: PathBuf) -> PathBuf {
     let copies = (1_u64..).map(|copy| folder.with_extension(copy.to_string()));
-    std::iter::once(folder.clone()).chain(copies).find(|folder| !Place::folder(folder).exists()).unwrap_or(folder)
+    std::iter::once(folder.clone()).chain(copies).find(|folder| !LogPath::folder(folder).exists()).unwrap_or(folder)
 }
 
 /// Makes a folder for a log that has ended. Other users may not write to it, whatever this process's umask allows; an
 /// existing folder that other users can write to is refused before anything is moved to it.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    tickpath_log::own_folder(folder)
+    tickpath_log::check_own_folder(folder)
 }
 
 /// Checks that a log can be moved into the archive, before the log records that it was rolled.
-pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
-    let folder = folder(journal, first);
+pub(crate) fn check_archivable(journal: &LogPath, first: u64) -> io::Result<()> {
+    let folder = archive_folder(journal, first);
     make_folder(&folder)?;
     if folder.join("data").exists() {
         let why = format!("{} is there already, and is not written over", folder.display());
@@ -68,36 +68,36 @@ pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
 }
 
 /// Returns the existing logs of a journal, in the order of their records.
-pub fn logs(journal: &Place) -> Result<Vec<Place>, JournalError> {
+pub fn logs(journal: &LogPath) -> Result<Vec<LogPath>, JournalError> {
     let archive = Archive::of(journal)?;
-    let ended = archive.firsts.iter().map(|&first| log(journal, first));
-    Ok(ended.chain(Some(journal.clone()).filter(Place::exists)).collect())
+    let ended = archive.firsts.iter().map(|&first| archived_log(journal, first));
+    Ok(ended.chain(Some(journal.clone()).filter(LogPath::exists)).collect())
 }
 
 /// Returns the journal that an archived log belongs to, and the number of the first record after that log; none if the
 /// place holds no archived log.
-pub(crate) fn journal_of(place: &Place) -> Result<Option<(Place, u64)>, JournalError> {
+pub(crate) fn journal_of(place: &LogPath) -> Result<Option<(LogPath, u64)>, JournalError> {
     let (name, archive) = (place.dir().file_name(), place.dir().parent());
-    // In the form that `folder` writes.
+    // In the form that `archive_folder` writes.
     let first = name.and_then(|name| name.to_str().filter(|name| name.len() == 20)?.parse::<u64>().ok());
     let archive = archive.filter(|folder| folder.file_name().is_some_and(|name| name == "archive"));
     let (Some(first), Some(journal)) = (first, archive.and_then(|archive| archive.parent())) else { return Ok(None) };
     match Reader::open(place, From::Now, Registration::Unregistered) {
-        Ok(log) if log.first_sequence() == first => Ok(Some((Place::folder(journal), log.sequence()))),
-        Ok(_) | Err(OpenError::NotFound(_)) => Ok(None),
+        Ok(log) if log.first_sequence() == first => Ok(Some((LogPath::folder(journal), log.sequence()))),
+        Ok(_) | Err(LogOpenError::NotFound(_)) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
 
 /// The ended logs of a journal.
 pub(crate) struct Archive {
-    journal: Place,
+    journal: LogPath,
     /// The first number of each log, rising.
     firsts: Vec<u64>,
 }
 
 /// The newest log in an archive.
-pub(crate) struct Ended {
+pub(crate) struct ArchivedEnd {
     /// Id of the journal that it belongs to.
     pub journal: u64,
     /// Sequence number of the record behind its last one.
@@ -106,7 +106,7 @@ pub(crate) struct Ended {
 
 impl Archive {
     /// Reads the archive folder; a missing folder counts as empty.
-    pub fn of(journal: &Place) -> Result<Self, JournalError> {
+    pub fn of(journal: &LogPath) -> Result<Self, JournalError> {
         let folder = journal.dir().join("archive");
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries.flatten().collect(),
@@ -115,22 +115,22 @@ impl Archive {
         };
         let named = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         // Killed before its data moved, a folder holds no log.
-        let mut firsts: Vec<u64> = named.filter(|&first| log(journal, first).exists()).collect();
+        let mut firsts: Vec<u64> = named.filter(|&first| archived_log(journal, first).exists()).collect();
         firsts.sort_unstable();
         Ok(Self { journal: journal.clone(), firsts })
     }
 
     /// Returns the archived log that holds the record with this number, or the journal's own log.
-    pub fn log_of(&self, sequence: u64) -> Place {
+    pub fn log_of(&self, sequence: u64) -> LogPath {
         match self.firsts.iter().rev().find(|&&first| first <= sequence) {
-            Some(&first) if !self.has_begun_by(sequence) => log(&self.journal, first),
+            Some(&first) if !self.journal_reaches(sequence) => archived_log(&self.journal, first),
             _ => self.journal.clone(),
         }
     }
 
     /// Returns the oldest log of the journal that still exists.
-    pub fn oldest(&self) -> Place {
-        self.firsts.first().map_or_else(|| self.journal.clone(), |&first| log(&self.journal, first))
+    pub fn oldest(&self) -> LogPath {
+        self.firsts.first().map_or_else(|| self.journal.clone(), |&first| archived_log(&self.journal, first))
     }
 
     /// Returns the first record number of the last log that began before this record.
@@ -139,46 +139,46 @@ impl Archive {
     }
 
     /// Returns the end of the newest archived log; none where the archive is empty.
-    pub fn last_ended(&self) -> Result<Option<Ended>, JournalError> {
+    pub fn newest_end(&self) -> Result<Option<ArchivedEnd>, JournalError> {
         let Some(&first) = self.firsts.last() else { return Ok(None) };
-        let place = log(&self.journal, first);
+        let place = archived_log(&self.journal, first);
         let journal = read_start(&place)?.ok_or(JournalError::NoJournal)?.journal;
         let end = Reader::open(&place, From::Now, Registration::Unregistered)?;
-        Ok(Some(Ended { journal, next: end.sequence() }))
+        Ok(Some(ArchivedEnd { journal, next: end.sequence() }))
     }
 
     /// Returns whether the journal's own log reaches back to this number.
-    fn has_begun_by(&self, sequence: u64) -> bool {
+    fn journal_reaches(&self, sequence: u64) -> bool {
         let own = Reader::open(&self.journal, From::Oldest, Registration::Unregistered);
         own.is_ok_and(|own| own.first_sequence() <= sequence)
     }
 }
 
-fn log(journal: &Place, first: u64) -> Place {
-    Place::folder(folder(journal, first))
+fn archived_log(journal: &LogPath, first: u64) -> LogPath {
+    LogPath::folder(archive_folder(journal, first))
 }
 
 /// First record of a log.
-pub(crate) struct Beginning {
+pub(crate) struct LogStart {
     pub core_version: u32,
     /// The journal's id; zero if that version had none.
     pub journal: u64,
 }
 
 /// Reads the first record of a log; none if it is no start record.
-pub(crate) fn read_start(place: &Place) -> Result<Option<Beginning>, JournalError> {
+pub(crate) fn read_start(place: &LogPath) -> Result<Option<LogStart>, JournalError> {
     let mut log = Reader::open(place, From::Oldest, Registration::Unregistered)?;
     Ok(match log.next()? {
-        Next::Message(record) if record.kind == RecordKind::Start.code() => Beginning::read(record.payload),
+        Next::Message(record) if record.kind == RecordKind::JournalStart.code() => LogStart::read(record.payload),
         _ => None,
     })
 }
 
-impl Beginning {
+impl LogStart {
     /// Reads a start record of any version: the core's version comes first in all of them.
     pub fn read(payload: &[u8]) -> Option<Self> {
         let core_version = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
-        let journal = Start::read_from_bytes(payload).map_or(0, |start| start.journal);
+        let journal = JournalStart::read_from_bytes(payload).map_or(0, |start| start.journal);
         Some(Self { core_version, journal })
     }
 }

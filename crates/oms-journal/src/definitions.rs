@@ -4,62 +4,64 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::{AccountId, SymbolId};
-use tickpath_oms_core::{AccountLimits, Ended, Input, Instrument, Name, RECORD_BYTES, RecordKind};
+use tickpath_oms_core::{AccountLimits, DefinitionEnd, Input, Instrument, NameRecord, RECORD_BYTES, RecordKind};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Key of a definition: its kind; its session (for limits in a symbol the account, for a rule the venue's reject code);
 /// its symbol, account or venue.
-type Key = (RecordKind, u16, u32);
+type DefinitionKey = (RecordKind, u16, u32);
 
 /// Current definitions, and the meaning of numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Definitions {
-    held: BTreeMap<Key, Input>,
+    current: BTreeMap<DefinitionKey, Input>,
     /// Last definition of each ended instrument and account: positions and orders outlive it.
-    ended: BTreeMap<Key, Input>,
+    ended: BTreeMap<DefinitionKey, Input>,
     /// Names of venues and sessions by type and number. A name outlives the definition of its session.
-    names: BTreeMap<(u8, u16), Name>,
+    names: BTreeMap<(u8, u16), NameRecord>,
 }
 
 impl Definitions {
     /// Records an input that defines something or ends a definition; ignores others.
     pub fn note(&mut self, input: &Input) {
-        if let Input::Ended(Ended { id, session, kind, .. }) = input {
+        if let Input::DefinitionEnd(DefinitionEnd { id, session, kind, .. }) = input {
             if let Some(kind) = RecordKind::from_code(*kind) {
                 let key = (kind, *session, *id);
-                let was = self.held.remove(&key);
+                let was = self.current.remove(&key);
                 let is_kept = matches!(kind, RecordKind::Instrument | RecordKind::Account);
                 self.ended.extend(was.filter(|_| is_kept).map(|was| (key, was)));
             }
-        } else if let Some(key) = defined(input) {
+        } else if let Some(key) = key_of(input) {
             self.ended.remove(&key);
-            self.held.insert(key, *input);
+            self.current.insert(key, *input);
         }
     }
 
     /// Records the name of a venue or of a session's user.
-    pub fn note_name(&mut self, name: Name) {
+    pub fn note_name(&mut self, name: NameRecord) {
         self.names.insert((name.of, name.number), name);
     }
 
     /// Returns the inputs that turn these definitions into the wanted ones: first the ended definitions, a right before
     /// its session, then the new ones.
     pub fn changes(&self, wanted: Vec<Input>) -> Vec<Input> {
-        let keys: BTreeSet<Key> = wanted.iter().filter_map(defined).collect();
-        let gone = self.held.keys().rev().filter(|held| !keys.contains(held));
-        let ended = |&(kind, session, id): &Key| Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 });
-        let is_new = |definition: &Input| defined(definition).and_then(|key| self.held.get(&key)) != Some(definition);
+        let keys: BTreeSet<DefinitionKey> = wanted.iter().filter_map(key_of).collect();
+        let gone = self.current.keys().rev().filter(|held| !keys.contains(held));
+        let ended = |&(kind, session, id): &DefinitionKey| {
+            Input::DefinitionEnd(DefinitionEnd { id, session, kind: kind.code(), reserved: 0 })
+        };
+        let is_new = |definition: &Input| key_of(definition).and_then(|key| self.current.get(&key)) != Some(definition);
         gone.map(ended).chain(wanted.into_iter().filter(is_new)).collect()
     }
 
     /// Returns the wanted names that differ from those known here.
-    pub fn new_names(&self, wanted: &[Name]) -> Vec<Name> {
+    pub fn new_names(&self, wanted: &[NameRecord]) -> Vec<NameRecord> {
         wanted.iter().copied().filter(|name| self.name(name.of, name.number) != Some(name)).collect()
     }
 
     /// Returns the current definitions, as the core received them.
     pub fn all(&self) -> impl Iterator<Item = &Input> {
-        self.held.values()
+        self.current.values()
     }
 
     /// Returns the current or last instrument with this number.
@@ -72,7 +74,7 @@ impl Definitions {
 
     /// Returns all instruments, current and ended.
     pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.held.values().chain(self.ended.values()).filter_map(|input| match input {
+        self.current.values().chain(self.ended.values()).filter_map(|input| match input {
             Input::Instrument(instrument) => Some(instrument),
             _ => None,
         })
@@ -81,7 +83,7 @@ impl Definitions {
     /// Returns the current instruments from this number on, in ascending order.
     pub fn instruments_from(&self, first: SymbolId) -> impl Iterator<Item = &Instrument> {
         let (first, last) = ((RecordKind::Instrument, 0, first.0), (RecordKind::Instrument, 0, u32::MAX));
-        self.held.range(first..=last).filter_map(|(_, input)| match input {
+        self.current.range(first..=last).filter_map(|(_, input)| match input {
             Input::Instrument(instrument) => Some(instrument),
             _ => None,
         })
@@ -96,17 +98,17 @@ impl Definitions {
     }
 
     /// Returns the name of a venue, or of the user of a session.
-    pub fn name(&self, of: u8, number: u16) -> Option<&Name> {
+    pub fn name(&self, of: u8, number: u16) -> Option<&NameRecord> {
         self.names.get(&(of, number))
     }
 
     /// Returns all names.
-    pub fn names(&self) -> impl Iterator<Item = &Name> {
+    pub fn names(&self) -> impl Iterator<Item = &NameRecord> {
         self.names.values()
     }
 
-    fn latest(&self, key: Key) -> Option<&Input> {
-        self.held.get(&key).or_else(|| self.ended.get(&key))
+    fn latest(&self, key: DefinitionKey) -> Option<&Input> {
+        self.current.get(&key).or_else(|| self.ended.get(&key))
     }
 
     /// Appends the definitions as records: kind, length, bytes. An ended definition is written as a definition and its
@@ -117,9 +119,9 @@ impl Definitions {
             bytes.extend_from_slice(record);
         };
         let ended = self.ended.iter().flat_map(|(&(kind, session, id), definition)| {
-            [*definition, Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 })]
+            [*definition, Input::DefinitionEnd(DefinitionEnd { id, session, kind: kind.code(), reserved: 0 })]
         });
-        for definition in ended.chain(self.held.values().copied()) {
+        for definition in ended.chain(self.current.values().copied()) {
             put(definition.kind(), definition.write(&mut [0; RECORD_BYTES]));
         }
         for name in self.names.values() {
@@ -135,12 +137,12 @@ impl Definitions {
             let (record, rest) = rest.split_at_checked(length.into())?;
             bytes = rest;
             if kind == RecordKind::Name.code() {
-                definitions.note_name(Name::read_from_bytes(record).ok()?);
+                definitions.note_name(NameRecord::read_from_bytes(record).ok()?);
                 continue;
             }
             let definition = Input::read(kind, record).ok()??;
-            if !matches!(definition, Input::Ended(_)) {
-                defined(&definition)?;
+            if !matches!(definition, Input::DefinitionEnd(_)) {
+                key_of(&definition)?;
             }
             definitions.note(&definition);
         }
@@ -149,12 +151,12 @@ impl Definitions {
 
     /// Returns the number of records that [`Self::save`] writes.
     pub(crate) fn len(&self) -> usize {
-        self.held.len() + 2 * self.ended.len() + self.names.len()
+        self.current.len() + 2 * self.ended.len() + self.names.len()
     }
 }
 
 /// Returns the key of a definition; none for any other input.
-fn defined(input: &Input) -> Option<Key> {
+fn key_of(input: &Input) -> Option<DefinitionKey> {
     let (session, id) = match input {
         Input::Instrument(new) => (0, new.symbol.0),
         Input::Account(new) => (0, new.account.0),

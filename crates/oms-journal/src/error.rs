@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tickpath_log::{OpenError, Place, PublishError, ReadError};
+use tickpath_log::{LogOpenError, LogPath, LogPublishError, LogReadError};
 use tickpath_oms_core::RecordError;
 
 /// Reasons why the files of an OMS cannot be read or written.
@@ -10,19 +10,19 @@ use tickpath_oms_core::RecordError;
 pub enum JournalError {
     /// A log of the journal or of the history cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] LogOpenError),
     /// A log of the journal or of the history is damaged.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] LogReadError),
     /// The journal cannot take an input, so the input was not accepted.
     #[error("the journal takes no more ({0}); the request was not accepted. Give its disk room, and start again")]
-    Append(#[source] PublishError),
+    Append(#[source] LogPublishError),
     /// The history cannot take a report.
     #[error(
         "the history of what is said takes no more ({0}); give its disk room, and start again: what was journaled is said \
          then"
     )]
-    History(#[source] PublishError),
+    History(#[source] LogPublishError),
     /// The journal's disk rejects a write.
     #[error("the journal's disk does not take it ({0}); nothing was accepted. Start on a sound disk")]
     Disk(#[source] std::io::Error),
@@ -72,7 +72,7 @@ pub enum JournalError {
     )]
     ArchiveGone {
         /// The journal.
-        journal: Place,
+        journal: LogPath,
         /// The first record that exists after the gap.
         upto: u64,
     },

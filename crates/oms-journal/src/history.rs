@@ -17,20 +17,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Message, Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, Writer};
+use tickpath_log::{
+    Config, LogMessage, LogOpenError, LogOwner, LogPath, LogReadError, Next, Reader, ReaderStart, Registration, Writer,
+};
 use tickpath_oms_core::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::JournalError;
-use crate::archive::{Archive, archived, archived_days, folder, free, is_put_away, make_folder, read_start};
+use crate::archive::{
+    Archive, archive_folder, archived_days, free_archive_folder, free_sibling, is_archived, make_folder, read_start,
+};
 use crate::lane::frame;
-use crate::ledger::place_of;
+use crate::ledger::entry_mut;
 
 /// The kind of a [`Base`] frame.
 const BASE: u8 = 255;
 
 /// Frames read between two checks for the report.
-const LOOK: usize = 512;
+const CHECK_FRAMES: usize = 512;
 
 /// Reports between two places from which a reader can begin.
 const MARK_EVERY: u64 = 4096;
@@ -38,15 +42,15 @@ const MARK_EVERY: u64 = 4096;
 /// Header of each message.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Prefix {
+struct ReportPrefix {
     number: u64,
     session: u16,
     reserved: [u8; 6],
 }
 
-const PREFIX: usize = size_of::<Prefix>();
+const PREFIX: usize = size_of::<ReportPrefix>();
 /// Bytes of the longest frame.
-const LONGEST: usize = PREFIX + 128;
+const MAX_FRAME_BYTES: usize = PREFIX + 128;
 
 /// Writer of the history: numbers the reports of each session.
 pub struct History {
@@ -56,28 +60,28 @@ pub struct History {
     /// The number of the next report of each session.
     next: Vec<u64>,
     /// Frames since the last mark.
-    unmarked: u64,
-    marks: Marks,
+    frames_since_mark: u64,
+    index: HistoryIndex,
 }
 
 /// Places from which a reader can begin, shared by the writer with the readers.
 #[derive(Debug, Clone, Default)]
-pub struct Marks(Arc<Shared>);
+pub struct HistoryIndex(Arc<SharedIndex>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedIndex {
     /// Days begun since the process started; changed under the lock, and read without it at every idle turn.
     day: AtomicU64,
-    marked: Mutex<Marked>,
+    days: Mutex<IndexedDays>,
 }
 
 #[derive(Debug, Default)]
-struct Marked {
-    place: Option<Place>,
+struct IndexedDays {
+    place: Option<LogPath>,
     /// Owner of the current day's log.
-    owner: Owner,
+    owner: LogOwner,
     /// Marks in ascending order.
-    list: Vec<Mark>,
+    marks: Vec<HistoryMark>,
     /// Archived days that are read for clients that were away, in ascending order.
     ended: Vec<EndedDay>,
     /// Max archived days that are read; zero for all.
@@ -87,13 +91,13 @@ struct Marked {
 /// The history of an archived day.
 #[derive(Debug)]
 struct EndedDay {
-    place: Place,
-    first: Mark,
+    place: LogPath,
+    first: HistoryMark,
 }
 
 /// A frame of the log, and the number of each session's next report there.
 #[derive(Debug, Clone)]
-struct Mark {
+struct HistoryMark {
     sequence: u64,
     next: Vec<u64>,
 }
@@ -114,12 +118,12 @@ pub struct SessionReport<'a> {
 }
 
 /// The history as a start finds it, before it is opened for writing.
-pub struct Found {
+pub struct ExistingHistory {
     config: Config,
-    owner: Owner,
+    owner: LogOwner,
     /// Number after the last report of each session in the log; none without a history of this day.
-    has: Option<Vec<u64>>,
-    marks: Vec<Mark>,
+    next_numbers: Option<Vec<u64>>,
+    marks: Vec<HistoryMark>,
     /// Number of the first frame: a history that is rebuilt keeps it.
     first: u64,
     /// Number after the last readable frame.
@@ -130,42 +134,42 @@ pub struct Found {
 
 /// Returns the configuration of the history beside this journal. The history reserves as much memory as the journal.
 pub fn config(journal: &Config) -> Config {
-    let place = place(&journal.place);
+    let place = place(&journal.path);
     let Config { segment_bytes, reserve_bytes, .. } = *journal;
     Config { segment_bytes, reserve_bytes, ..Config::journal(place) }
 }
 
 /// Returns the place of a journal's history.
-pub fn place(journal: &Place) -> Place {
-    Place::folder(journal.dir().join("reports"))
+pub fn place(journal: &LogPath) -> LogPath {
+    LogPath::folder(journal.dir().join("reports"))
 }
 
-impl Found {
+impl ExistingHistory {
     /// Reads the history of the journal in this place. Returns also the number of the first record of the journal's own
     /// log.
-    pub fn beside(config: &Config, journal: &Place) -> Result<(Self, u64), JournalError> {
-        let own = Reader::open(journal, Start::Oldest, Registration::Unregistered)?;
+    pub fn read(config: &Config, journal: &LogPath) -> Result<(Self, u64), JournalError> {
+        let own = Reader::open(journal, ReaderStart::Oldest, Registration::Unregistered)?;
         let first = own.first_sequence();
         let ended = Archive::of(journal)?.last_before(first);
         let id = read_start(journal)?.map_or(0, |start| start.journal);
-        Ok((Self::look(config, id, first, ended)?, first))
+        Ok((Self::read_log(config, id, first, ended)?, first))
     }
 
     /// Reads the history of the journal with this id, whose log begins with the record `first`; the last archived log
     /// begins with `ended`. The history found is that of this day, or of the last day if a kill came before it was
     /// archived.
-    fn look(config: &Config, journal: u64, first: u64, ended: Option<u64>) -> Result<Self, JournalError> {
-        let mut owner = Owner { journal, incarnation: 0, base: first };
+    fn read_log(config: &Config, journal: u64, first: u64, ended: Option<u64>) -> Result<Self, JournalError> {
+        let mut owner = LogOwner { journal, incarnation: 0, base: first };
         let (mut has, mut marks, mut begin, mut end, mut lost) = (None, Vec::new(), 0, 0, None);
         let is_left =
-            |day: u64| day < first && ended.is_none_or(|ended| ended <= day) && !is_put_away(&config.place, day);
-        match Reader::open(&config.place, Start::Oldest, Registration::Unregistered) {
+            |day: u64| day < first && ended.is_none_or(|ended| ended <= day) && !is_archived(&config.path, day);
+        match Reader::open(&config.path, ReaderStart::Oldest, Registration::Unregistered) {
             Ok(mut log) if log.owner() == owner || log.owner().journal == journal && is_left(log.owner().base) => {
                 (owner, begin) = (log.owner(), log.first_sequence());
-                let mut scan = Scan::default();
+                let mut scan = HistoryScan::default();
                 let whole = loop {
                     match log.next() {
-                        Ok(Next::Message(message)) => scan.take(&message),
+                        Ok(Next::Message(message)) => scan.note_frame(&message),
                         Ok(_) => break log.check_end().is_ok(),
                         Err(_) => break false,
                     }
@@ -180,14 +184,14 @@ impl Found {
             }
             // The journal holds all of it, so an unreadable history is set aside and never prevents a start.
             Ok(_) => lost = Some("it is of another day, or of another journal".to_owned()),
-            Err(e @ (OpenError::NotFound(_) | OpenError::Damaged { .. } | OpenError::Version { .. })) => {
+            Err(e @ (LogOpenError::NotFound(_) | LogOpenError::Damaged { .. } | LogOpenError::Version { .. })) => {
                 lost = Some(e.to_string());
                 // The unreadable log may be that of the last day, if that day was not archived.
-                owner.base = ended.filter(|&day| config.place.dir().exists() && is_left(day)).unwrap_or(first);
+                owner.base = ended.filter(|&day| config.path.dir().exists() && is_left(day)).unwrap_or(first);
             }
             Err(e) => return Err(e.into()),
         }
-        Ok(Self { config: config.clone(), owner, has, marks, first: begin, end, lost })
+        Ok(Self { config: config.clone(), owner, next_numbers: has, marks, first: begin, end, lost })
     }
 
     /// Returns the number of the first record of the journal's log of that day.
@@ -197,23 +201,23 @@ impl Found {
 
     /// Gives up this history, because the records of its missing reports are gone. [`Self::open`] then sets it aside
     /// and begins with this day, whose log begins with this record.
-    pub fn give_up(&mut self, first: u64) {
+    pub fn discard(&mut self, first: u64) {
         if self.owner.base != first {
             self.first = self.end;
         }
-        (self.owner.base, self.has) = (first, None);
+        (self.owner.base, self.next_numbers) = (first, None);
         self.lost = Some("the records of what it lacks are gone".to_owned());
     }
 
     /// Returns why reports that were sent are not in the history, if any were; the start writes them again.
-    pub fn lost(&self, said: &[u64]) -> Option<&str> {
+    pub fn loss_reason(&self, said: &[u64]) -> Option<&str> {
         let has_said = said.iter().any(|&said| said > 0);
-        self.lost.as_deref().filter(|_| has_said || self.config.place.exists())
+        self.lost.as_deref().filter(|_| has_said || self.config.path.exists())
     }
 
     /// Returns the first report number of a session that is missing; none without a history of this day.
     pub fn next(&self, session: u16) -> Option<u64> {
-        let has = self.has.as_ref()?;
+        let has = self.next_numbers.as_ref()?;
         Some(has.get(usize::from(session)).copied().unwrap_or(0))
     }
 
@@ -227,32 +231,34 @@ impl Found {
     /// journal knows, and `said` the present one: reports unknown to the journal are removed.
     pub fn open(self, base: &[u64], said: &[u64], calibration: &Calibration) -> Result<History, JournalError> {
         let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
-        let place = &self.config.place;
+        let place = &self.config.path;
         // Memory is reserved at the end: a log that is only being opened needs none.
         let ended = EndedDay::find(place, &self.owner, 1);
         let first_sequence = self.first.max(ended.last().map_or(0, EndedDay::end));
         let config = Config { owner: self.owner, first_sequence, reserve_bytes: 0, ..self.config.clone() };
-        let marks = Marks::default();
+        let marks = HistoryIndex::default();
         let mut kept = None;
-        match &self.has {
-            Some(has) if is_ahead(has) => kept = Some(keep_known(place, said)?),
+        match &self.next_numbers {
+            Some(has) if is_ahead(has) => kept = Some(keep_journaled(place, said)?),
             Some(_) => {}
             None if place.exists() => set_aside(place)?,
             None => {}
         }
         let log = Writer::open(&config, calibration)?;
-        let next = self.has.clone().unwrap_or_default();
-        let mut history = History { log, config, calibration: *calibration, next, unmarked: 0, marks: marks.clone() };
-        *marks.lock() = Marked { place: Some(place.clone()), owner: self.owner, list: Vec::new(), ended, keep: 1 };
+        let next = self.next_numbers.clone().unwrap_or_default();
+        let mut history =
+            History { log, config, calibration: *calibration, next, frames_since_mark: 0, index: marks.clone() };
+        *marks.lock() =
+            IndexedDays { place: Some(place.clone()), owner: self.owner, marks: Vec::new(), ended, keep: 1 };
         if history.log.is_new() {
             let first = kept.as_ref().map_or(base, |(base, _)| base);
             history.next = first.to_vec();
-            history.begin(&mut marks.lock())?;
+            history.write_base(&mut marks.lock())?;
             for (number, session, stamp, kind, message) in kept.iter().flat_map(|(_, kept)| kept) {
                 history.write(*session, *number, *stamp, *kind, message)?;
             }
         } else {
-            marks.lock().list = self.marks;
+            marks.lock().marks = self.marks;
         }
         history.log.reserve(self.config.reserve_bytes).map_err(JournalError::Disk)?;
         Ok(history)
@@ -262,10 +268,10 @@ impl Found {
 impl History {
     /// Writes a report to its session, under the session's next number.
     #[inline]
-    pub fn say(&mut self, stamp: u64, output: &Output) -> Result<(), JournalError> {
+    pub fn append(&mut self, stamp: u64, output: &Output) -> Result<(), JournalError> {
         let session = output.session();
         let (kind, message) = frame(output);
-        let number = *place_of(&mut self.next, session);
+        let number = *entry_mut(&mut self.next, session);
         self.write(session, number, stamp, kind, message)
     }
 
@@ -275,84 +281,84 @@ impl History {
     }
 
     /// Returns the number of each session's next report.
-    pub fn all_next(&self) -> &[u64] {
+    pub fn next_numbers(&self) -> &[u64] {
         &self.next
     }
 
     /// Returns the places from which readers can begin, shared with this writer.
-    pub fn marks(&self) -> Marks {
-        self.marks.clone()
+    pub fn index(&self) -> HistoryIndex {
+        self.index.clone()
     }
 
     /// Moves the reports of the ended day into the archive and begins the next day, whose journal log begins with this
     /// record.
     pub fn begin_day(&mut self, first: u64) -> Result<(), JournalError> {
-        let folder = archived(&self.config.place, self.config.owner.base);
+        let folder = free_archive_folder(&self.config.path, self.config.owner.base);
         make_folder(&folder).map_err(JournalError::NotArchived)?;
         self.config.owner.base = first;
-        let marks = self.marks.clone();
+        let marks = self.index.clone();
         // The lock prevents a reader from opening the new log with the marks of the old log.
         let mut marked = marks.lock();
-        self.log.move_on(&self.config, &self.calibration, &folder)?;
+        self.log.archive_to(&self.config, &self.calibration, &folder)?;
         self.log.reserve(0).map_err(JournalError::Disk)?;
-        let first = marked.list.first().cloned();
-        marked.ended.extend(first.map(|first| EndedDay { place: Place::folder(folder), first }));
+        let first = marked.marks.first().cloned();
+        marked.ended.extend(first.map(|first| EndedDay { place: LogPath::folder(folder), first }));
         marked.owner = self.config.owner;
-        marked.forget();
-        self.begin(&mut marked)?;
+        marked.drop_old_days();
+        self.write_base(&mut marked)?;
         // Tells readers that all reports of the day before were written.
         marks.0.day.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
-    fn begin(&mut self, marked: &mut Marked) -> Result<(), JournalError> {
-        self.unmarked = 0;
-        let first = Mark { sequence: self.log.sequence(), next: self.next.clone() };
-        marked.list = vec![first];
+    fn write_base(&mut self, marked: &mut IndexedDays) -> Result<(), JournalError> {
+        self.frames_since_mark = 0;
+        let first = HistoryMark { sequence: self.log.sequence(), next: self.next.clone() };
+        marked.marks = vec![first];
         self.log.publish(0, BASE, self.next.as_bytes()).map_err(JournalError::History)?;
         Ok(())
     }
 
     #[inline]
     fn write(&mut self, session: u16, number: u64, stamp: u64, kind: u8, message: &[u8]) -> Result<(), JournalError> {
-        let mut bytes = [0; LONGEST];
-        let prefix = Prefix { number, session, reserved: [0; 6] };
+        let mut bytes = [0; MAX_FRAME_BYTES];
+        let prefix = ReportPrefix { number, session, reserved: [0; 6] };
         bytes[..PREFIX].copy_from_slice(prefix.as_bytes());
         bytes[PREFIX..PREFIX + message.len()].copy_from_slice(message);
         self.log.publish(stamp, kind, &bytes[..PREFIX + message.len()]).map_err(JournalError::History)?;
-        *place_of(&mut self.next, session) = number + 1;
-        self.unmarked += 1;
-        if self.unmarked == MARK_EVERY {
-            self.mark();
+        *entry_mut(&mut self.next, session) = number + 1;
+        self.frames_since_mark += 1;
+        if self.frames_since_mark == MARK_EVERY {
+            self.add_mark();
         }
         Ok(())
     }
 
     #[cold]
-    fn mark(&mut self) {
-        self.unmarked = 0;
-        self.marks.lock().list.push(Mark { sequence: self.log.sequence(), next: self.next.clone() });
+    fn add_mark(&mut self) {
+        self.frames_since_mark = 0;
+        self.index.lock().marks.push(HistoryMark { sequence: self.log.sequence(), next: self.next.clone() });
     }
 }
 
-impl Marks {
+impl HistoryIndex {
     /// Reads the reports to a session from this number on, or from the first one that exists.
-    pub fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
+    pub fn read(&self, session: u16, from: u64) -> Result<SessionReader, LogOpenError> {
         self.lock().read(session, from)
     }
 
-    /// Reads as [`Self::read`] does; none if this day is over.
-    pub fn read_in(&self, day: u64, session: u16, from: u64) -> Result<Option<Reading>, OpenError> {
+    /// Reads as [`Self::parse_report`] does; none if this day is over.
+    pub fn read_in(&self, day: u64, session: u16, from: u64) -> Result<Option<SessionReader>, LogOpenError> {
         let marked = self.lock();
         if self.day() == day { marked.read(session, from).map(Some) } else { Ok(None) }
     }
 
     /// Returns the checksum of a report of this day; none if there is no such report.
-    pub fn sum(&self, session: u16, number: u64) -> Option<u32> {
+    pub fn checksum(&self, session: u16, number: u64) -> Option<u32> {
         let mut reading = self.read(session, number).ok()?;
         let mut sum = None;
         while sum.is_none() {
-            let more = reading.turn(LOOK, |report| {
+            let more = reading.read_frames(CHECK_FRAMES, |report| {
                 sum = Some((report.number, crc32c::crc32c(report.message)));
                 false
             });
@@ -377,7 +383,7 @@ impl Marks {
 
     /// Sets the number of archived days that resuming clients can read; zero for all. The call deletes no file; the
     /// default is the last archived day alone.
-    pub fn keep(&self, days: u32) {
+    pub fn set_kept_days(&self, days: u32) {
         let mut marked = self.lock();
         marked.keep = days as usize;
         let Some(place) = &marked.place else { return };
@@ -392,73 +398,76 @@ impl Marks {
     }
 
     /// Returns the current day and a reader of the reports from now on.
-    pub fn follow(&self) -> Result<(u64, Reader), OpenError> {
-        self.begin(Start::Now)
+    pub fn follow(&self) -> Result<(u64, Reader), LogOpenError> {
+        self.open_current(ReaderStart::Now)
     }
 
     /// Returns the current day and a reader of all its reports.
-    pub fn follow_day(&self) -> Result<(u64, Reader), OpenError> {
-        self.begin(Start::Oldest)
+    pub fn follow_day(&self) -> Result<(u64, Reader), LogOpenError> {
+        self.open_current(ReaderStart::Oldest)
     }
 
-    fn begin(&self, start: Start) -> Result<(u64, Reader), OpenError> {
+    fn open_current(&self, start: ReaderStart) -> Result<(u64, Reader), LogOpenError> {
         let marked = self.lock();
         Ok((self.day(), Reader::open(marked.place()?, start, Registration::Unregistered)?))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Marked> {
-        self.0.marked.lock().unwrap_or_else(|e| e.into_inner())
+    fn lock(&self) -> MutexGuard<'_, IndexedDays> {
+        self.0.days.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
-impl Marked {
-    fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
+impl IndexedDays {
+    fn read(&self, session: u16, from: u64) -> Result<SessionReader, LogOpenError> {
         let ends = self.ended.iter().skip(1).map(|day| day.first.next(session)).chain([self.first(session)]);
         for (day, end) in self.ended.iter().zip(ends) {
             // The reports of a day whose files are gone are a gap.
             if from < end
-                && let Ok(log) = Reader::open(&day.place, Start::Oldest, Registration::Unregistered)
+                && let Ok(log) = Reader::open(&day.place, ReaderStart::Oldest, Registration::Unregistered)
             {
-                return Ok(Reading { log, session, first: from.max(day.first.next(session)), end: Some(end) });
+                return Ok(SessionReader { log, session, first: from.max(day.first.next(session)), end: Some(end) });
             }
         }
-        let behind = self.list.partition_point(|mark| mark.next(session) <= from);
+        let behind = self.marks.partition_point(|mark| mark.next(session) <= from);
         let first = if behind == 0 { self.first(session) } else { from };
-        let at = self.list.get(behind.saturating_sub(1)).map_or(Start::Oldest, |mark| Start::Sequence(mark.sequence));
+        let at = self
+            .marks
+            .get(behind.saturating_sub(1))
+            .map_or(ReaderStart::Oldest, |mark| ReaderStart::Sequence(mark.sequence));
         let log = Reader::open(self.place()?, at, Registration::Unregistered)?;
-        Ok(Reading { log, session, first, end: None })
+        Ok(SessionReader { log, session, first, end: None })
     }
 
     /// Drops the oldest archived days beyond the limit.
-    fn forget(&mut self) {
+    fn drop_old_days(&mut self) {
         let more = if self.keep == 0 { 0 } else { self.ended.len().saturating_sub(self.keep) };
         self.ended.drain(..more);
     }
 
     fn first(&self, session: u16) -> u64 {
-        self.list.first().map_or(0, |mark| mark.next(session))
+        self.marks.first().map_or(0, |mark| mark.next(session))
     }
 
-    fn place(&self) -> Result<&Place, OpenError> {
-        self.place.as_ref().ok_or_else(|| OpenError::Config("no history was opened".to_owned()))
+    fn place(&self) -> Result<&LogPath, LogOpenError> {
+        self.place.as_ref().ok_or_else(|| LogOpenError::Config("no history was opened".to_owned()))
     }
 }
 
-impl Mark {
+impl HistoryMark {
     fn next(&self, session: u16) -> u64 {
         self.next.get(usize::from(session)).copied().unwrap_or(0)
     }
 }
 
 /// Reader of the reports to one session.
-pub struct Reading {
+pub struct SessionReader {
     log: Reader,
     session: u16,
     first: u64,
     end: Option<u64>,
 }
 
-impl Reading {
+impl SessionReader {
     /// Returns whether the reader began in an archived day.
     pub fn is_over(&self) -> bool {
         self.end.is_some()
@@ -469,12 +478,16 @@ impl Reading {
         self.end
     }
 
-    /// Reads at most this many frames and passes the session's reports to `take`, until `take` returns false. Returns
+    /// Reads at most this many frames and passes the session's reports to `note_frame`, until `note_frame` returns false. Returns
     /// false at the end of the log.
-    pub fn turn(&mut self, frames: usize, mut take: impl FnMut(&SessionReport<'_>) -> bool) -> Result<bool, ReadError> {
+    pub fn read_frames(
+        &mut self,
+        frames: usize,
+        mut take: impl FnMut(&SessionReport<'_>) -> bool,
+    ) -> Result<bool, LogReadError> {
         for _ in 0..frames {
             let Next::Message(message) = self.log.next()? else { return Ok(false) };
-            if let Some(report) = read(&message)
+            if let Some(report) = parse_report(&message)
                 && report.session == self.session
                 && report.number >= self.first
                 && !take(&report)
@@ -488,11 +501,11 @@ impl Reading {
 
 /// Parses a report of the history; none for any other frame.
 #[inline]
-pub fn read<'a>(message: &Message<'a>) -> Option<SessionReport<'a>> {
+pub fn parse_report<'a>(message: &LogMessage<'a>) -> Option<SessionReport<'a>> {
     if message.kind == BASE {
         return None;
     }
-    let (prefix, rest) = Prefix::read_from_prefix(message.payload).ok()?;
+    let (prefix, rest) = ReportPrefix::read_from_prefix(message.payload).ok()?;
     Some(SessionReport {
         session: prefix.session,
         number: prefix.number,
@@ -504,43 +517,43 @@ pub fn read<'a>(message: &Message<'a>) -> Option<SessionReport<'a>> {
 
 /// Result of reading a whole history.
 #[derive(Default)]
-struct Scan {
+struct HistoryScan {
     base: bool,
     next: Vec<u64>,
-    marks: Vec<Mark>,
-    unmarked: u64,
+    marks: Vec<HistoryMark>,
+    frames_since_mark: u64,
 }
 
-impl Scan {
-    fn take(&mut self, message: &Message<'_>) {
+impl HistoryScan {
+    fn note_frame(&mut self, message: &LogMessage<'_>) {
         if message.kind == BASE {
             self.base = true;
             self.next =
                 message.payload.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default())).collect();
-            self.marks.push(Mark { sequence: message.sequence, next: self.next.clone() });
+            self.marks.push(HistoryMark { sequence: message.sequence, next: self.next.clone() });
             return;
         }
-        let Some(report) = read(message) else { return };
-        let next = place_of(&mut self.next, report.session);
+        let Some(report) = parse_report(message) else { return };
+        let next = entry_mut(&mut self.next, report.session);
         *next = (*next).max(report.number + 1);
-        self.unmarked += 1;
-        if self.unmarked == MARK_EVERY {
-            self.unmarked = 0;
-            self.marks.push(Mark { sequence: message.sequence + 1, next: self.next.clone() });
+        self.frames_since_mark += 1;
+        if self.frames_since_mark == MARK_EVERY {
+            self.frames_since_mark = 0;
+            self.marks.push(HistoryMark { sequence: message.sequence + 1, next: self.next.clone() });
         }
     }
 }
 
-type Kept = (u64, u16, u64, u8, Vec<u8>);
+type KeptReport = (u64, u16, u64, u8, Vec<u8>);
 
 /// Returns the base of a history and its reports that the journal knows; sets the history aside.
-fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), JournalError> {
-    let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
-    let (mut scan, mut kept) = (Scan::default(), Vec::new());
+fn keep_journaled(place: &LogPath, said: &[u64]) -> Result<(Vec<u64>, Vec<KeptReport>), JournalError> {
+    let mut log = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+    let (mut scan, mut kept) = (HistoryScan::default(), Vec::new());
     let mut base = Vec::new();
     while let Next::Message(message) = log.next()? {
-        scan.take(&message);
-        match read(&message) {
+        scan.note_frame(&message);
+        match parse_report(&message) {
             Some(report) if report.number < said.get(usize::from(report.session)).copied().unwrap_or(0) => {
                 kept.push((report.number, report.session, report.stamp, report.kind, report.message.to_vec()));
             }
@@ -555,11 +568,11 @@ fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), Jour
 
 impl EndedDay {
     /// Finds the last days of this journal that were archived before this owner's day began, in ascending order: at
-    /// most `keep`, or all for zero.
-    fn find(place: &Place, now: &Owner, keep: usize) -> Vec<Self> {
+    /// most `set_kept_days`, or all for zero.
+    fn find(place: &LogPath, now: &LogOwner, keep: usize) -> Vec<Self> {
         let firsts = archived_days(place).into_iter().rev();
-        let before = firsts.filter(|&first| first < now.base && is_put_away(place, first));
-        let opened = before.filter_map(|first| Self::open(Place::folder(folder(place, first))));
+        let before = firsts.filter(|&first| first < now.base && is_archived(place, first));
+        let opened = before.filter_map(|first| Self::open(LogPath::folder(archive_folder(place, first))));
         let own = opened.take_while(|(journal, _)| *journal == now.journal).map(|(_, day)| day);
         let mut days: Vec<Self> = if keep == 0 { own.collect() } else { own.take(keep).collect() };
         days.reverse();
@@ -567,11 +580,11 @@ impl EndedDay {
     }
 
     /// Opens an archived day and returns its journal's id with it; none if it cannot be read.
-    fn open(place: Place) -> Option<(u64, Self)> {
-        let mut log = Reader::open(&place, Start::Oldest, Registration::Unregistered).ok()?;
-        let mut scan = Scan::default();
+    fn open(place: LogPath) -> Option<(u64, Self)> {
+        let mut log = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).ok()?;
+        let mut scan = HistoryScan::default();
         if let Next::Message(message) = log.next().ok()? {
-            scan.take(&message);
+            scan.note_frame(&message);
         }
         let first = scan.marks.into_iter().next()?;
         Some((log.owner().journal, Self { place, first }))
@@ -579,15 +592,15 @@ impl EndedDay {
 
     /// Returns the number after the day's last frame.
     fn end(&self) -> u64 {
-        Reader::open(&self.place, Start::Now, Registration::Unregistered).map_or(0, |log| log.sequence())
+        Reader::open(&self.place, ReaderStart::Now, Registration::Unregistered).map_or(0, |log| log.sequence())
     }
 }
 
 /// Sets a history aside that belongs to another day or contradicts the journal.
-fn set_aside(place: &Place) -> Result<(), JournalError> {
+fn set_aside(place: &LogPath) -> Result<(), JournalError> {
     let owner = tickpath_log::owner(place).unwrap_or_default();
     // A false history is no archived day, so its folder has another name.
-    let folder = free(folder(place, owner.base).with_extension("aside"));
+    let folder = free_sibling(archive_folder(place, owner.base).with_extension("aside"));
     let moved = fs::create_dir_all(&folder).and_then(|()| {
         for entry in fs::read_dir(place.dir())?.flatten() {
             if entry.file_type()?.is_file() {

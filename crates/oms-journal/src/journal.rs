@@ -9,18 +9,19 @@ use std::hint::black_box;
 use std::io;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Cut, Place, Tail, Writer};
+use tickpath_log::{Config, DroppedData, LogPath, LogTail, Writer};
 use tickpath_oms_core::{
-    CORE_VERSION, Departure, Digest, Input, Lane, Name, RECORD_BYTES, RecordKind, Rolled, Start, Stop,
+    CORE_VERSION, Departure, Digest, Input, JournalRollover, JournalStart, JournalStop, LaneRecord, NameRecord,
+    RECORD_BYTES, RecordKind,
 };
 use zerocopy::IntoBytes;
 
 use crate::JournalError;
-use crate::archive::{self, Archive, Ended, read_start};
+use crate::archive::{self, Archive, ArchivedEnd, read_start};
 use crate::ballast::Ballast;
 
 pub use crate::archive::logs;
-pub use crate::replay::{End, Replay, Replayed, replay, time_of};
+pub use crate::replay::{LogEnd, Replay, ReplayTotals, replay, time_of};
 pub use crate::snapshot::follow;
 
 /// Inputs between two digests.
@@ -30,99 +31,99 @@ const DIGEST_EVERY: u64 = 1 << 16;
 pub struct Journal {
     log: Writer,
     id: u64,
-    record: Aligned,
+    record: RecordBuffer,
     config: Config,
     calibration: Calibration,
     inputs: u64,
-    cut: Option<Cut>,
+    cut: Option<DroppedData>,
 }
 
 /// Buffer of a record, aligned for the checksum, which reads whole words.
 #[repr(align(16))]
-struct Aligned([u8; RECORD_BYTES]);
+struct RecordBuffer([u8; RECORD_BYTES]);
 
 impl Journal {
     /// Opens the journal, or begins a journal with this id. After an archived log the journal keeps its id and its
     /// numbers, at whatever step of a roll a kill came.
     pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, JournalError> {
         let mut empty = Config { reserve_bytes: 0, ..config.clone() };
-        let archive = Archive::of(&config.place)?;
-        if !config.place.exists()
-            && let Some(ended) = archive.last_ended()?
+        let archive = Archive::of(&config.path)?;
+        if !config.path.exists()
+            && let Some(ended) = archive.newest_end()?
         {
             empty.first_sequence = ended.next;
         }
         let mut log = Writer::open(&empty, calibration)?;
         // After the lock is held: another OMS of this journal may own the ballast.
-        Ballast::clear(config.place.dir());
+        Ballast::clear(config.path.dir());
         // The start of a longer log has checked its id, and needs no archived day.
         let may_follow = log.sequence() <= log.first_sequence() + 1;
-        let last = if may_follow { archive.last_ended()? } else { None };
+        let last = if may_follow { archive.newest_end()? } else { None };
         let follows = last.filter(|ended| ended.next == log.first_sequence());
         if let Some(ended) = &follows
             && is_misnamed(&log, ended)?
         {
             drop(log);
-            remove_files(&config.place)?;
+            remove_files(&config.path)?;
             empty.first_sequence = ended.next;
             log = Writer::open(&empty, calibration)?;
         }
         let id = follows.map_or(id, |ended| ended.journal);
-        let (cut, record) = (log.cut(), Aligned([0; RECORD_BYTES]));
+        let (cut, record) = (log.dropped_data(), RecordBuffer([0; RECORD_BYTES]));
         let mut journal = Self { log, id, record, config: config.clone(), calibration: *calibration, inputs: 0, cut };
         if journal.log.is_new() {
-            journal.begin()?;
+            journal.write_start()?;
         }
         Ok(journal)
     }
 
     /// Makes a journal for warm-up in this log; it is never read again.
-    pub fn of_rehearsal(log: Writer, real: &Self) -> Self {
+    pub fn for_warm_up(log: Writer, real: &Self) -> Self {
         let Self { id, calibration, .. } = *real;
-        let config = Config { place: log.place().clone(), ..real.config.clone() };
-        Self { log, id, record: Aligned([0; RECORD_BYTES]), config, calibration, inputs: 0, cut: None }
+        let config = Config { path: log.path().clone(), ..real.config.clone() };
+        Self { log, id, record: RecordBuffer([0; RECORD_BYTES]), config, calibration, inputs: 0, cut: None }
     }
 
     /// Continues the journal with this id after the replay of a start, in the next log if a roll is due.
-    pub fn go_on(&mut self, id: u64, end: End, stamp: u64) -> Result<(), JournalError> {
+    pub fn resume(&mut self, id: u64, end: LogEnd, stamp: u64) -> Result<(), JournalError> {
         self.id = id;
         match end {
-            End::Open => Ok(()),
+            LogEnd::Open => Ok(()),
             // This roll can wait for the end of another day.
-            End::Day => self
+            LogEnd::DayEnded => self
                 .roll(stamp, None)
                 .or_else(|e| if matches!(e, JournalError::NotArchived(_)) { Ok(()) } else { Err(e) }),
-            End::OfAnotherVersion => self.roll(stamp, None),
-            End::Rolled => self.move_on(),
+            LogEnd::OfAnotherVersion => self.roll(stamp, None),
+            LogEnd::Rolled => self.begin_next_log(),
         }
     }
 
     /// Writes the first record of a log.
-    fn begin(&mut self) -> Result<(), JournalError> {
+    fn write_start(&mut self) -> Result<(), JournalError> {
         let ticks_per_second = self.calibration.ticks_per_second;
-        let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: self.id };
+        let start = JournalStart { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: self.id };
         let stamp = self.calibration.ticks;
-        self.log.publish(stamp, RecordKind::Start.code(), start.as_bytes()).map_err(JournalError::Append)?;
+        self.log.publish(stamp, RecordKind::JournalStart.code(), start.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
     /// Moves the log into the archive and begins the next log, durable before and after, with the disk space of the
     /// ballast. Changes nothing if the archive rejects the log.
     pub fn roll(&mut self, stamp: u64, ballast: Option<Ballast>) -> Result<(), JournalError> {
-        archive::prepare(&self.config.place, self.log.first_sequence()).map_err(JournalError::NotArchived)?;
+        archive::check_archivable(&self.config.path, self.log.first_sequence()).map_err(JournalError::NotArchived)?;
         self.sync()?;
         drop(ballast);
-        let rolled = Rolled { journal: self.id };
-        self.log.publish(stamp, RecordKind::Rolled.code(), rolled.as_bytes()).map_err(JournalError::Append)?;
-        self.move_on()
+        let rolled = JournalRollover { journal: self.id };
+        self.log.publish(stamp, RecordKind::JournalRollover.code(), rolled.as_bytes()).map_err(JournalError::Append)?;
+        self.begin_next_log()
     }
 
     /// Completes [`Self::roll`] for a journal that already has its [`Rolled`].
-    fn move_on(&mut self) -> Result<(), JournalError> {
-        let folder = archive::folder(&self.config.place, self.log.first_sequence());
+    fn begin_next_log(&mut self) -> Result<(), JournalError> {
+        let folder = archive::archive_folder(&self.config.path, self.log.first_sequence());
         let empty = Config { reserve_bytes: 0, ..self.config.clone() };
-        self.log.move_on(&empty, &self.calibration, &folder)?;
-        self.begin()?;
+        self.log.archive_to(&empty, &self.calibration, &folder)?;
+        self.write_start()?;
         self.sync()
     }
 
@@ -138,19 +139,19 @@ impl Journal {
 
     /// Touches the memory of the next record, so that the next append finds it in the cache.
     #[inline]
-    pub fn look_ahead(&self) {
+    pub fn prefetch(&self) {
         black_box(self.record.0);
-        self.log.keep_warm(RECORD_BYTES);
+        self.log.warm_up(RECORD_BYTES);
     }
 
     /// Records that a lane was made.
-    pub fn lane(&mut self, stamp: u64, lane: &Lane) -> Result<(), JournalError> {
+    pub fn lane(&mut self, stamp: u64, lane: &LaneRecord) -> Result<(), JournalError> {
         self.log.publish(stamp, RecordKind::Lane.code(), lane.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
     /// Writes the name of a venue or of a session's user.
-    pub fn name(&mut self, stamp: u64, name: &Name) -> Result<(), JournalError> {
+    pub fn name(&mut self, stamp: u64, name: &NameRecord) -> Result<(), JournalError> {
         self.log.publish(stamp, RecordKind::Name.code(), name.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
@@ -169,8 +170,8 @@ impl Journal {
 
     /// Records an orderly stop of the OMS, with the departure of the last request.
     pub fn stop(&mut self, stamp: u64, last: Departure) -> Result<(), JournalError> {
-        let stop = Stop::after(last);
-        self.log.publish(stamp, RecordKind::Stop.code(), stop.as_bytes()).map_err(JournalError::Append)?;
+        let stop = JournalStop::after(last);
+        self.log.publish(stamp, RecordKind::JournalStop.code(), stop.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
@@ -186,7 +187,7 @@ impl Journal {
 
     /// Returns the position of the next record.
     #[inline]
-    pub fn tail(&self) -> Tail {
+    pub fn tail(&self) -> LogTail {
         self.log.tail()
     }
 
@@ -202,7 +203,7 @@ impl Journal {
     }
 
     /// Returns the unusable end that a power loss had left in the log and that was cut off.
-    pub fn cut(&self) -> Option<Cut> {
+    pub fn cut(&self) -> Option<DroppedData> {
         self.cut
     }
 
@@ -220,13 +221,13 @@ impl Journal {
 
 /// Returns whether a log holds only a start record with the id of another journal. Versions up to 0.1.0 left such a log
 /// after a kill in the middle of a roll.
-fn is_misnamed(log: &Writer, before: &Ended) -> Result<bool, JournalError> {
+fn is_misnamed(log: &Writer, before: &ArchivedEnd) -> Result<bool, JournalError> {
     let holds_start_alone = log.sequence() == log.first_sequence() + 1;
-    Ok(holds_start_alone && read_start(log.place())?.is_some_and(|start| start.journal != before.journal))
+    Ok(holds_start_alone && read_start(log.path())?.is_some_and(|start| start.journal != before.journal))
 }
 
 /// Removes a log's own files; the folder stays if it holds other files.
-fn remove_files(place: &Place) -> Result<(), JournalError> {
+fn remove_files(place: &LogPath) -> Result<(), JournalError> {
     match place.remove() {
         Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => Err(JournalError::Disk(e)),
         _ => Ok(()),

@@ -7,7 +7,7 @@ use tickpath_oms_core::Output;
 use zerocopy::IntoBytes;
 
 /// Max lines of a venue: a line's number has four bits, and one value means that there is no line.
-pub const MOST_LINES: usize = 15;
+pub const MAX_LINES: usize = 15;
 /// Bits of a request's number in a record.
 pub(crate) const NUMBER_BITS: u32 = 28;
 
@@ -33,7 +33,7 @@ pub enum LaneKind {
 pub struct LineId {
     /// The venue of the line.
     pub venue: VenueId,
-    /// The line's number at its venue, from 0, below [`MOST_LINES`].
+    /// The line's number at its venue, from 0, below [`MAX_LINES`].
     pub line: u8,
 }
 
@@ -53,21 +53,21 @@ impl LaneKind {
 
     /// Returns the journal id in the header of a lane of this journal. The id differs for each lane, so that two lanes
     /// whose names were swapped are not mistaken for each other.
-    pub fn mark(self, journal: u64) -> u64 {
+    pub fn journal_mark(self, journal: u64) -> u64 {
         let (carries, index) = self.code();
         journal ^ (u64::from(carries) << 16 | u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Returns the journal id behind a mark of [`Self::mark`]: the identity that all lanes and lines of an OMS share.
-    pub fn unmark(self, mark: u64) -> u64 {
+    /// Returns the journal id behind a mark of [`Self::journal_mark`]: the identity that all lanes and lines of an OMS share.
+    pub fn journal_of_mark(self, mark: u64) -> u64 {
         // Exclusive or is its own inverse.
-        self.mark(mark)
+        self.journal_mark(mark)
     }
 
     /// Returns whether the client of a session can write to the lane's files: a start rebuilds such a lane and never
     /// refuses it for its content.
     #[inline]
-    pub fn is_of_session(self) -> bool {
+    pub fn is_session_lane(self) -> bool {
         matches!(self, Self::Requests(_) | Self::Reports(_))
     }
 

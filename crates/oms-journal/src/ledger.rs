@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::VenueId;
-use tickpath_oms_core::{Input, Lane, Name, Output};
+use tickpath_oms_core::{Input, LaneRecord, NameRecord, Output};
 
 use crate::definitions::Definitions;
 use crate::lane::{LaneKind, LineId, NUMBER_BITS};
@@ -11,13 +11,13 @@ use crate::lane::{LaneKind, LineId, NUMBER_BITS};
 /// Code of a line's lane in a lane record.
 const LINE: u8 = 6;
 /// Code of a line's position in a snapshot; no lane has this code.
-const STAND: u8 = 7;
+const LINE_POSITION: u8 = 7;
 /// The bits of a request's number in a record.
-const LOW: u32 = (1 << NUMBER_BITS) - 1;
+const NUMBER_MASK: u32 = (1 << NUMBER_BITS) - 1;
 
 /// A lane as recorded in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Made {
+pub struct RecordedLane {
     /// Epoch of the start that made the lane.
     pub incarnation: u64,
     /// The number of its first message.
@@ -26,9 +26,9 @@ pub struct Made {
 
 /// State of the lanes, read from the journal alone: the same journal gives the same ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct LaneLedger {
     journal: u64,
-    made: BTreeMap<(u8, u16), Made>,
+    made: BTreeMap<(u8, u16), RecordedLane>,
     /// Number of the next message of each lane: to be received, or to be sent.
     requests: Vec<u64>,
     reports: Vec<u64>,
@@ -37,7 +37,7 @@ pub struct Ledger {
     control: u64,
     /// By line: the number of the next report, and of the first request that was not returned.
     line_reports: BTreeMap<u16, u64>,
-    given_back: BTreeMap<u16, u64>,
+    first_unreturned: BTreeMap<u16, u64>,
     /// A day has ended since the log began.
     day_has_ended: bool,
     /// The last day that ended by name, as 20261122; zero before the first.
@@ -45,7 +45,7 @@ pub struct Ledger {
     definitions: Definitions,
 }
 
-impl Ledger {
+impl LaneLedger {
     /// Encodes the ledger for a snapshot: words, then the definitions as records.
     pub(crate) fn save(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -60,16 +60,16 @@ impl Ledger {
         }
         // The positions of lines are stored like further lanes, so that the bytes are unchanged for an OMS without
         // lines.
-        let lines: BTreeSet<u16> = self.line_reports.keys().chain(self.given_back.keys()).copied().collect();
+        let lines: BTreeSet<u16> = self.line_reports.keys().chain(self.first_unreturned.keys()).copied().collect();
         let stand =
-            |line: u16| [&self.line_reports, &self.given_back].map(|list| list.get(&line).copied().unwrap_or(0));
+            |line: u16| [&self.line_reports, &self.first_unreturned].map(|list| list.get(&line).copied().unwrap_or(0));
         put((self.made.len() + lines.len()) as u64);
         for (&(carries, index), made) in &self.made {
             [carries.into(), index.into(), made.incarnation, made.base].into_iter().for_each(&mut put);
         }
         for line in lines {
             let [next_report, given_back] = stand(line);
-            [STAND.into(), line.into(), next_report, given_back].into_iter().for_each(&mut put);
+            [LINE_POSITION.into(), line.into(), next_report, given_back].into_iter().for_each(&mut put);
         }
         put(self.definitions.len() as u64);
         self.definitions.save(&mut bytes);
@@ -93,11 +93,11 @@ impl Ledger {
         for _ in 0..word()? {
             let key = (u8::try_from(word()?).ok()?, u16::try_from(word()?).ok()?);
             match (key, word()?, word()?) {
-                ((STAND, line), next_report, given_back) => {
+                ((LINE_POSITION, line), next_report, given_back) => {
                     ledger.line_reports.insert(line, next_report);
-                    ledger.given_back.insert(line, given_back);
+                    ledger.first_unreturned.insert(line, given_back);
                 }
-                (key, incarnation, base) => drop(ledger.made.insert(key, Made { incarnation, base })),
+                (key, incarnation, base) => drop(ledger.made.insert(key, RecordedLane { incarnation, base })),
             }
         }
         let count = word()?;
@@ -109,44 +109,46 @@ impl Ledger {
     #[inline]
     pub(crate) fn note(&mut self, input: &Input, outputs: &[Output]) {
         match input {
-            Input::Request { envelope, .. } => pass(&mut self.requests, envelope.session, envelope.lane_sequence),
+            Input::Request { envelope, .. } => {
+                advance_past(&mut self.requests, envelope.session, envelope.lane_sequence)
+            }
             Input::Report(record) => match LineId::recorded(record.source, record.line) {
-                None => pass(&mut self.venue_reports, record.source.0, record.lane_sequence),
+                None => advance_past(&mut self.venue_reports, record.source.0, record.lane_sequence),
                 Some(line) => {
                     let next = self.line_reports.entry(line.index()).or_default();
                     *next = widen(*next, record.lane_sequence) + 1;
                 }
             },
-            other => self.note_rare(other),
+            other => self.note_other(other),
         }
         for output in outputs {
             match output {
-                Output::Venue { venue, .. } => *place_of(&mut self.venue_requests, venue.0) += 1,
+                Output::Venue { venue, .. } => *entry_mut(&mut self.venue_requests, venue.0) += 1,
                 Output::Report { session, .. } | Output::Denied { session, .. } => {
-                    *place_of(&mut self.reports, *session) += 1;
+                    *entry_mut(&mut self.reports, *session) += 1;
                 }
             }
         }
     }
 
     #[cold]
-    fn note_rare(&mut self, input: &Input) {
+    fn note_other(&mut self, input: &Input) {
         let lane_sequence = operators_number(input);
         if lane_sequence > 0 {
             self.control = widen(self.control, lane_sequence - 1) + 1;
         }
         match input {
             // The request lay in a lane, so its number is used.
-            Input::Returned(returned) if returned.place != 0 => {
-                let (line, low) = ((returned.place >> NUMBER_BITS) as u16, returned.place & LOW);
+            Input::UnsentRequest(returned) if returned.place != 0 => {
+                let (line, low) = ((returned.place >> NUMBER_BITS) as u16, returned.place & NUMBER_MASK);
                 if let Some(line) = LineId::recorded(returned.venue, line) {
-                    let next = self.given_back.entry(line.index()).or_default();
-                    *next += u64::from(low.wrapping_sub(*next as u32) & LOW) + 1;
+                    let next = self.first_unreturned.entry(line.index()).or_default();
+                    *next += u64::from(low.wrapping_sub(*next as u32) & NUMBER_MASK) + 1;
                 }
             }
             // The request was issued, and never left.
-            Input::Returned(returned) => {
-                let said = place_of(&mut self.venue_requests, returned.venue.0);
+            Input::UnsentRequest(returned) => {
+                let said = entry_mut(&mut self.venue_requests, returned.venue.0);
                 *said = said.saturating_sub(1);
             }
             Input::DayEnd(end) => {
@@ -158,20 +160,20 @@ impl Ledger {
     }
 
     /// Records that a log of the journal with this id begins.
-    pub(crate) fn begin(&mut self, journal: u64) {
+    pub(crate) fn begin_log(&mut self, journal: u64) {
         (self.journal, self.day_has_ended) = (journal, false);
     }
 
     /// Records that a lane was made: its next message has the lane's base.
-    pub(crate) fn note_lane(&mut self, lane: &Lane) {
-        self.made.insert((lane.carries, lane.index), Made { incarnation: lane.incarnation, base: lane.base });
+    pub(crate) fn note_lane(&mut self, lane: &LaneRecord) {
+        self.made.insert((lane.carries, lane.index), RecordedLane { incarnation: lane.incarnation, base: lane.base });
         if lane.carries == LINE {
-            self.given_back.insert(lane.index, lane.base);
+            self.first_unreturned.insert(lane.index, lane.base);
         }
     }
 
     /// Records a name.
-    pub(crate) fn note_name(&mut self, name: &Name) {
+    pub(crate) fn note_name(&mut self, name: &NameRecord) {
         self.definitions.note_name(*name);
     }
 
@@ -196,19 +198,19 @@ impl Ledger {
     }
 
     /// Returns the last lane of this kind that was made.
-    pub fn made(&self, lane: LaneKind) -> Option<Made> {
+    pub fn recorded_lane(&self, lane: LaneKind) -> Option<RecordedLane> {
         self.made.get(&lane.code()).copied()
     }
 
     /// Returns all lines of this venue ever made, each by its [`LineId::index`].
-    pub fn lines_made(&self, venue: VenueId) -> impl Iterator<Item = (u16, Made)> {
+    pub fn recorded_lines(&self, venue: VenueId) -> impl Iterator<Item = (u16, RecordedLane)> {
         let lines = self.made.iter().filter(move |((carries, index), _)| *carries == LINE && index & 0x0fff == venue.0);
         lines.map(|(&(_, index), made)| (index, *made))
     }
 
     /// Returns the number of the first request in a line's lane that was not returned.
-    pub fn given_back(&self, line: LineId) -> u64 {
-        self.given_back.get(&line.index()).copied().unwrap_or(0)
+    pub fn first_unreturned(&self, line: LineId) -> u64 {
+        self.first_unreturned.get(&line.index()).copied().unwrap_or(0)
     }
 
     /// Returns the number of the next report of a line.
@@ -231,18 +233,18 @@ impl Ledger {
     }
 
     /// Returns the number of reports sent to each session.
-    pub fn said(&self) -> &[u64] {
+    pub fn reports_sent(&self) -> &[u64] {
         &self.reports
     }
 
     /// Returns whether a session ever sent a request or was sent a report.
-    pub fn has_said(&self, session: u16) -> bool {
+    pub fn has_messages(&self, session: u16) -> bool {
         let place = usize::from(session);
         [&self.reports, &self.requests].into_iter().any(|list| list.get(place).is_some_and(|&next| next > 0))
     }
 
     /// Returns the number of the next request of each session.
-    pub fn taken(&self) -> &[u64] {
+    pub fn next_requests(&self) -> &[u64] {
         &self.requests
     }
 }
@@ -252,7 +254,7 @@ fn operators_number(input: &Input) -> u32 {
     match input {
         Input::Kill(kill) => kill.lane_sequence,
         Input::Resolve(resolve) => resolve.lane_sequence,
-        Input::Inquire(inquire) => inquire.lane_sequence,
+        Input::QueryStatus(inquire) => inquire.lane_sequence,
         Input::DayEnd(day) => day.lane_sequence,
         Input::CancelScope(cancel) => cancel.lane_sequence,
         Input::EnterOrder(enter) => enter.lane_sequence,
@@ -265,8 +267,8 @@ fn operators_number(input: &Input) -> u32 {
 
 /// Moves the cursor of a lane past the message with this low half of its number.
 #[inline]
-fn pass(list: &mut Vec<u64>, index: u16, low: u32) {
-    let next = place_of(list, index);
+fn advance_past(list: &mut Vec<u64>, index: u16, low: u32) {
+    let next = entry_mut(list, index);
     *next = widen(*next, low) + 1;
 }
 
@@ -279,7 +281,7 @@ fn widen(next: u64, low: u32) -> u64 {
 /// Returns the entry of a session or a venue in a list with one entry each, and grows the list with zeros up to the
 /// entry.
 #[inline]
-pub fn place_of(list: &mut Vec<u64>, index: u16) -> &mut u64 {
+pub fn entry_mut(list: &mut Vec<u64>, index: u16) -> &mut u64 {
     let index = usize::from(index);
     if index >= list.len() {
         list.resize(index + 1, 0);

@@ -8,7 +8,7 @@
 //!   FOLDER/reports      the reports to sessions without lanes, read by drop copies         history, copy
 //! ```
 //! * [`journal::Replay`] applies a journal to a core, and follows a journal that grows.
-//! * [`Ledger`] is the state of the OMS's lanes, and [`Definitions`] the instruments, accounts, venues and sessions.
+//! * [`LaneLedger`] is the state of the OMS's lanes, and [`Definitions`] the instruments, accounts, venues and sessions.
 //! * [`LaneKind`] and [`LineId`] identify lanes and lines in the journal's records.
 //!
 //! The runtime of the OMS (sequencer, recovery, layouts) is the crate `tickpath-oms-runtime`. A program that only reads an
@@ -21,8 +21,8 @@
 
 mod archive;
 mod ballast;
-pub mod copy;
 mod definitions;
+pub mod drop_copy;
 mod error;
 pub mod history;
 pub mod journal;
@@ -34,5 +34,5 @@ pub mod snapshot;
 pub use ballast::Ballast;
 pub use definitions::Definitions;
 pub use error::JournalError;
-pub use lane::{LaneKind, LineId, MOST_LINES, frame};
-pub use ledger::{Ledger, Made, place_of};
+pub use lane::{LaneKind, LineId, MAX_LINES, frame};
+pub use ledger::{LaneLedger, RecordedLane, entry_mut};

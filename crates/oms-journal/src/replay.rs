@@ -1,17 +1,19 @@
 //! Applies a journal to a core: all of it, from a snapshot on, or for as long as it grows.
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
-use tickpath_oms_core::{At, CORE_VERSION, Core, Departure, Input, Lane, Name, Output, Outputs, RecordKind, Stop};
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart as From, Registration};
+use tickpath_oms_core::{
+    At, CORE_VERSION, Core, Departure, Input, JournalStop, LaneRecord, NameRecord, Output, Outputs, RecordKind,
+};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::JournalError;
-use crate::archive::{Archive, Beginning, folder, journal_of, read_start};
-use crate::ledger::Ledger;
+use crate::archive::{Archive, LogStart, archive_folder, journal_of, read_start};
+use crate::ledger::LaneLedger;
 
 /// Totals of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Replayed {
+pub struct ReplayTotals {
     /// Records read.
     pub records: u64,
     /// Inputs applied.
@@ -26,11 +28,11 @@ pub struct Replayed {
 
 /// State at the end of the journal's own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum LogEnd {
     /// The log is being written to.
     Open,
     /// A day ended in the log, so it goes into the archive.
-    Day,
+    DayEnded,
     /// A core of another version wrote the log: it is archived before anything else is written.
     OfAnotherVersion,
     /// The log already records that another log follows.
@@ -40,7 +42,7 @@ pub enum End {
 /// Replay of a journal: applies its records to a core one by one, and follows a growing journal when called again after
 /// the end.
 pub struct Replay {
-    journal: Place,
+    journal: LogPath,
     log: Reader,
     /// The last record says that another log follows.
     is_over: bool,
@@ -49,20 +51,20 @@ pub struct Replay {
     /// Version of the core that wrote the log, if it is another one; all of the log is in the snapshot.
     foreign: Option<u32>,
     outputs: Outputs,
-    ledger: Ledger,
-    done: Replayed,
+    ledger: LaneLedger,
+    totals: ReplayTotals,
 }
 
 impl Replay {
     /// Opens a replay at the beginning of a journal, if this version of the core wrote it.
-    pub fn open(journal: &Place) -> Result<Self, JournalError> {
+    pub fn open(journal: &LogPath) -> Result<Self, JournalError> {
         let oldest = Archive::of(journal)?.oldest();
         let log = Reader::open(&oldest, From::Oldest, Registration::Unregistered)?;
         match (log.first_sequence(), read_start(&oldest)?) {
-            (0, Some(Beginning { core_version: found, .. })) if found != CORE_VERSION => {
+            (0, Some(LogStart { core_version: found, .. })) if found != CORE_VERSION => {
                 Err(JournalError::CoreVersion { found, expected: CORE_VERSION })
             }
-            (0, _) => Ok(Self::on(journal, log, Ledger::default())),
+            (0, _) => Ok(Self::with_log(journal, log, LaneLedger::default())),
             (first, _) => Err(JournalError::ArchiveGone { journal: journal.clone(), upto: first }),
         }
     }
@@ -70,29 +72,38 @@ impl Replay {
     /// Opens a replay after the record before `next`, up to which a snapshot with this ledger holds everything; none if
     /// the journal lacks that record or holds another one in its place.
     pub(crate) fn resume(
-        journal: &Place,
+        journal: &LogPath,
         next: u64,
         last: LastRecord,
-        ledger: Ledger,
+        ledger: LaneLedger,
     ) -> Result<Option<Self>, JournalError> {
         let place = Archive::of(journal)?.log_of(next - 1);
         let mut log = match Reader::open(&place, From::Sequence(next - 1), Registration::Unregistered) {
-            Err(OpenError::Future { .. } | OpenError::NotFound(_)) => return Ok(None),
+            Err(LogOpenError::BeyondTail { .. } | LogOpenError::NotFound(_)) => return Ok(None),
             log => log?,
         };
         match log.next()? {
             Next::Message(record) if LastRecord::of(record.stamp, record.kind, record.payload) == last => {}
             _ => return Ok(None),
         }
-        let mut replay = Self::on(journal, log, ledger);
-        replay.is_over = last.kind == u32::from(RecordKind::Rolled.code());
+        let mut replay = Self::with_log(journal, log, ledger);
+        replay.is_over = last.kind == u32::from(RecordKind::JournalRollover.code());
         replay.foreign = read_start(&place)?.map(|start| start.core_version).filter(|&found| found != CORE_VERSION);
         Ok(Some(replay))
     }
 
-    fn on(journal: &Place, log: Reader, ledger: Ledger) -> Self {
-        let (outputs, done) = (Outputs::new(), Replayed::default());
-        Self { journal: journal.clone(), log, is_over: false, end: u64::MAX, foreign: None, outputs, ledger, done }
+    fn with_log(journal: &LogPath, log: Reader, ledger: LaneLedger) -> Self {
+        let (outputs, done) = (Outputs::new(), ReplayTotals::default());
+        Self {
+            journal: journal.clone(),
+            log,
+            is_over: false,
+            end: u64::MAX,
+            foreign: None,
+            outputs,
+            ledger,
+            totals: done,
+        }
     }
 
     /// Limits the replay to the records before this number.
@@ -104,21 +115,21 @@ impl Replay {
     #[inline]
     pub fn step(&mut self, core: &mut Core, emit: impl FnOnce(At, &Input, &[Output])) -> Result<bool, JournalError> {
         loop {
-            if self.is_over && !self.go_on()? {
+            if self.is_over && !self.open_next_log()? {
                 return Ok(false);
             }
             let Next::Message(record) = self.log.next()? else { return Ok(false) };
             let (sequence, stamp) = (record.sequence, record.stamp);
-            self.done.records += 1;
-            if record.kind == RecordKind::Start.code() || self.ledger.journal() == 0 {
-                self.ledger.begin(check_start(record.kind, record.payload, self.ledger.journal())?);
+            self.totals.records += 1;
+            if record.kind == RecordKind::JournalStart.code() || self.ledger.journal() == 0 {
+                self.ledger.begin_log(check_start(record.kind, record.payload, self.ledger.journal())?);
                 continue;
             }
             let input = Input::read(record.kind, record.payload);
             let Some(input) = input.map_err(|reason| JournalError::Record { sequence, reason })? else {
                 let (kind, payload) = (record.kind, record.payload);
-                self.is_over = kind == RecordKind::Rolled.code();
-                note(&mut self.done, &mut self.ledger, core, sequence, kind, payload)?;
+                self.is_over = kind == RecordKind::JournalRollover.code();
+                note_record(&mut self.totals, &mut self.ledger, core, sequence, kind, payload)?;
                 continue;
             };
             if let Some(found) = self.foreign {
@@ -126,8 +137,8 @@ impl Replay {
             }
             let at = At { sequence, stamp };
             core.apply(at, &input, &mut self.outputs);
-            self.done.inputs += 1;
-            self.done.outputs += self.outputs.len() as u64;
+            self.totals.inputs += 1;
+            self.totals.outputs += self.outputs.len() as u64;
             self.ledger.note(&input, self.outputs.as_slice());
             emit(at, &input, self.outputs.as_slice());
             return Ok(true);
@@ -136,12 +147,12 @@ impl Replay {
 
     /// Continues in the next log; false if no next log has begun.
     #[cold]
-    fn go_on(&mut self) -> Result<bool, JournalError> {
+    fn open_next_log(&mut self) -> Result<bool, JournalError> {
         let next = self.log.sequence();
         if next >= self.end {
             return Ok(false);
         }
-        let ended = Place::folder(folder(&self.journal, next));
+        let ended = LogPath::folder(archive_folder(&self.journal, next));
         for place in [&ended, &self.journal] {
             match Reader::open(place, From::Oldest, Registration::Unregistered) {
                 Ok(log) if log.first_sequence() == next => {
@@ -154,7 +165,7 @@ impl Replay {
                     return Err(JournalError::ArchiveGone { journal: self.journal.clone(), upto });
                 }
                 // The log that has just ended, or a log that is being moved or made.
-                Ok(_) | Err(OpenError::NotFound(_)) => {}
+                Ok(_) | Err(LogOpenError::NotFound(_)) => {}
                 Err(e) => return Err(e.into()),
             }
         }
@@ -167,8 +178,8 @@ impl Replay {
     }
 
     /// Returns the totals so far.
-    pub fn done(&self) -> Replayed {
-        self.done
+    pub fn totals(&self) -> ReplayTotals {
+        self.totals
     }
 
     /// Returns the number of the next record.
@@ -182,7 +193,7 @@ impl Replay {
     }
 
     /// Returns the journal's state of the lanes.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &LaneLedger {
         &self.ledger
     }
 
@@ -197,12 +208,12 @@ impl Replay {
     }
 
     /// Returns how the journal's own log ends, once [`Self::step`] has found no more input.
-    pub fn log_end(&self) -> End {
+    pub fn log_end(&self) -> LogEnd {
         match self.is_over {
-            true => End::Rolled,
-            false if self.foreign.is_some() => End::OfAnotherVersion,
-            false if self.ledger.day_has_ended() => End::Day,
-            false => End::Open,
+            true => LogEnd::Rolled,
+            false if self.foreign.is_some() => LogEnd::OfAnotherVersion,
+            false if self.ledger.day_has_ended() => LogEnd::DayEnded,
+            false => LogEnd::Open,
         }
     }
 }
@@ -211,22 +222,22 @@ impl Replay {
 /// that does not exist yet is empty; an archived log is replayed together with the logs before it, whose state it
 /// continues.
 pub fn replay(
-    journal: &Place,
+    journal: &LogPath,
     core: &mut Core,
     mut emit: impl FnMut(&Input, &[Output]),
-) -> Result<Replayed, JournalError> {
+) -> Result<ReplayTotals, JournalError> {
     let (journal, end) = journal_of(journal)?.unwrap_or_else(|| (journal.clone(), u64::MAX));
     if !Archive::of(&journal)?.oldest().exists() {
-        return Ok(Replayed::default());
+        return Ok(ReplayTotals::default());
     }
     let mut replay = Replay::open(&journal)?.until(end);
     while replay.step(core, |_, input, outputs| emit(input, outputs))? {}
     replay.check_end()?;
-    Ok(replay.done())
+    Ok(replay.totals())
 }
 
 /// Returns the time of a record in nanoseconds since the Unix epoch; none if the record cannot be read.
-pub fn time_of(journal: &Place, sequence: u64) -> Option<u64> {
+pub fn time_of(journal: &LogPath, sequence: u64) -> Option<u64> {
     let journal = journal_of(journal).ok()?.map_or_else(|| journal.clone(), |(journal, _)| journal);
     let place = Archive::of(&journal).ok()?.log_of(sequence);
     let mut log = Reader::open(&place, From::Sequence(sequence), Registration::Unregistered).ok()?;
@@ -253,9 +264,9 @@ impl LastRecord {
 }
 
 /// Records a record that is no input: compares a digest, reads the last T2 of a stop, notes a lane or a name.
-fn note(
-    done: &mut Replayed,
-    ledger: &mut Ledger,
+fn note_record(
+    done: &mut ReplayTotals,
+    ledger: &mut LaneLedger,
     core: &Core,
     sequence: u64,
     kind: u8,
@@ -268,17 +279,17 @@ fn note(
             }
             done.digests += 1;
         }
-        Some(RecordKind::Stop) => {
-            let stop = Stop::read_from_bytes(payload).unwrap_or_default();
+        Some(RecordKind::JournalStop) => {
+            let stop = JournalStop::read_from_bytes(payload).unwrap_or_default();
             done.departure = stop.departure_before();
         }
         Some(RecordKind::Lane) => {
-            if let Ok(lane) = Lane::read_from_bytes(payload) {
+            if let Ok(lane) = LaneRecord::read_from_bytes(payload) {
                 ledger.note_lane(&lane);
             }
         }
         Some(RecordKind::Name) => {
-            if let Ok(name) = Name::read_from_bytes(payload) {
+            if let Ok(name) = NameRecord::read_from_bytes(payload) {
                 ledger.note_name(&name);
             }
         }
@@ -289,12 +300,13 @@ fn note(
 
 /// Checks the first record of a log and returns the journal's id, which must match a known id.
 fn check_start(kind: u8, payload: &[u8], known: u64) -> Result<u64, JournalError> {
-    let start = Beginning::read(payload).filter(|_| kind == RecordKind::Start.code()).ok_or(JournalError::NoJournal)?;
+    let start =
+        LogStart::read(payload).filter(|_| kind == RecordKind::JournalStart.code()).ok_or(JournalError::NoJournal)?;
     match start {
-        Beginning { core_version, .. } if core_version != CORE_VERSION => {
+        LogStart { core_version, .. } if core_version != CORE_VERSION => {
             Err(JournalError::CoreVersion { found: core_version, expected: CORE_VERSION })
         }
-        Beginning { journal, .. } if journal != 0 && (known == 0 || known == journal) => Ok(journal),
+        LogStart { journal, .. } if journal != 0 && (known == 0 || known == journal) => Ok(journal),
         _ => Err(JournalError::NoJournal),
     }
 }

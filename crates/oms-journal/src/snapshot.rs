@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use tickpath_clock::Priority;
-use tickpath_log::Place;
+use tickpath_log::LogPath;
 use tickpath_oms_core::{Config, Core};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::JournalError;
 use crate::archive::journal_of;
-use crate::ledger::Ledger;
+use crate::ledger::LaneLedger;
 use crate::replay::{LastRecord, Replay};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TICKSNP1");
@@ -36,11 +36,11 @@ const BEFORE: &str = "snapshot.before";
 /// Bytes of a file that are read or written at once.
 const BUFFER: usize = 1 << 16;
 /// Max bytes of a ledger: a larger ledger counts as damage.
-const MOST_LEDGER: u64 = 1 << 28;
+const MAX_LEDGER_BYTES: u64 = 1 << 28;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Head {
+struct SnapshotHeader {
     magic: u64,
     format: u32,
     reserved: u32,
@@ -51,7 +51,7 @@ struct Head {
 
 /// A finished snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct SnapshotFile {
     /// Path of the file.
     pub path: PathBuf,
     /// Number of the first record that is not in the snapshot.
@@ -63,15 +63,15 @@ pub struct Made {
 }
 
 /// A snapshot whose core has not been read yet.
-pub(crate) struct Found {
+pub(crate) struct OpenedSnapshot {
     next: u64,
     last: LastRecord,
-    pub ledger: Ledger,
-    file: Summed<BufReader<File>>,
+    pub ledger: LaneLedger,
+    file: ChecksummedStream<BufReader<File>>,
 }
 
 /// A stream with its checksum and byte count.
-struct Summed<T> {
+struct ChecksummedStream<T> {
     inner: T,
     sum: u32,
     bytes: u64,
@@ -79,21 +79,21 @@ struct Summed<T> {
 
 /// Makes a snapshot of all records of a journal, whether or not an OMS is writing to it. The newest snapshot stays if
 /// no input was added since.
-pub fn make(journal: &Place) -> Result<Made, JournalError> {
-    let (mut replay, mut core) = begin(journal, Config::default(), |_, _| true)?;
+pub fn make(journal: &LogPath) -> Result<SnapshotFile, JournalError> {
+    let (mut replay, mut core) = open_replay(journal, Config::default(), |_, _| true)?;
     catch_up(journal, &mut replay, &mut core)
 }
 
 /// Returns the snapshots beside a journal, newest first: each with the first record that is not in it, or none if it is
 /// damaged or was made of other records.
-pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, JournalError> {
+pub fn list(journal: &LogPath) -> Result<Vec<(PathBuf, Option<u64>)>, JournalError> {
     let mut found = Vec::new();
     for path in [NEWEST, BEFORE].map(|name| journal.dir().join(name)) {
         if !path.exists() {
             continue;
         }
         let mut next = None;
-        if let Some(there) = Found::open(&path)
+        if let Some(there) = OpenedSnapshot::open(&path)
             && Replay::resume(journal, there.next, there.last, there.ledger.clone())?.is_some()
         {
             let behind = there.next;
@@ -107,29 +107,29 @@ pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, JournalError
 /// Returns a core and its replay, from the newest snapshot on, else from the journal's beginning. The core is up to
 /// date once [`Replay::step`] returns false, and follows the journal from there; for an archived log both end with that
 /// log, with the state of the days before.
-pub fn follow(journal: &Place) -> Result<(Replay, Core), JournalError> {
-    let Some((whole, end)) = journal_of(journal)? else { return begin(journal, Config::default(), |_, _| true) };
-    let (replay, core) = begin(&whole, Config::default(), |next, _| next <= end)?;
+pub fn follow(journal: &LogPath) -> Result<(Replay, Core), JournalError> {
+    let Some((whole, end)) = journal_of(journal)? else { return open_replay(journal, Config::default(), |_, _| true) };
+    let (replay, core) = open_replay(&whole, Config::default(), |next, _| next <= end)?;
     Ok((replay.until(end), core))
 }
 
 /// Applies the records since, and makes a snapshot.
-fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Made, JournalError> {
-    let before = replay.done().inputs;
+fn catch_up(journal: &LogPath, replay: &mut Replay, core: &mut Core) -> Result<SnapshotFile, JournalError> {
+    let before = replay.totals().inputs;
     while replay.step(core, |_, _, _| {})? {}
     // A lost page would look like the end.
     replay.check_end()?;
-    let (next, replayed, path) = (replay.sequence(), replay.done().inputs - before, journal.dir().join(NEWEST));
+    let (next, replayed, path) = (replay.sequence(), replay.totals().inputs - before, journal.dir().join(NEWEST));
     let last = replay.last_record()?;
     if replayed == 0
-        && Found::open(&path).is_some_and(|there| (there.next, there.last) == (next, last))
+        && OpenedSnapshot::open(&path).is_some_and(|there| (there.next, there.last) == (next, last))
         && let Ok(file) = fs::metadata(&path)
     {
-        return Ok(Made { bytes: file.len(), next, replayed, path });
+        return Ok(SnapshotFile { bytes: file.len(), next, replayed, path });
     }
-    let head = Head { magic: MAGIC, format: FORMAT, reserved: 0, next, last, ledger_bytes: 0 };
+    let head = SnapshotHeader { magic: MAGIC, format: FORMAT, reserved: 0, next, last, ledger_bytes: 0 };
     match write(journal.dir(), head, replay.ledger(), core) {
-        Ok(bytes) => Ok(Made { bytes, next, replayed, path }),
+        Ok(bytes) => Ok(SnapshotFile { bytes, next, replayed, path }),
         Err(reason) => Err(JournalError::Snapshot { path, reason }),
     }
 }
@@ -137,13 +137,14 @@ fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Mad
 /// Returns a replay and its core: after the newest snapshot that fits this journal and that `is_of_use` accepts, given
 /// the first record that is not in the snapshot and the ledger there; else at the journal's beginning, with a new core
 /// of this configuration.
-pub fn begin(
-    journal: &Place,
+pub fn open_replay(
+    journal: &LogPath,
     config: Config,
-    is_of_use: impl Fn(u64, &Ledger) -> bool,
+    is_of_use: impl Fn(u64, &LaneLedger) -> bool,
 ) -> Result<(Replay, Core), JournalError> {
     for name in [NEWEST, BEFORE] {
-        let found = Found::open(&journal.dir().join(name)).filter(|found| is_of_use(found.next, &found.ledger));
+        let found =
+            OpenedSnapshot::open(&journal.dir().join(name)).filter(|found| is_of_use(found.next, &found.ledger));
         let Some(found) = found else { continue };
         let Some(replay) = Replay::resume(journal, found.next, found.last, found.ledger.clone())? else { continue };
         if let Some(core) = found.core(config.expected_orders) {
@@ -154,16 +155,16 @@ pub fn begin(
 }
 
 /// Writes a snapshot's file and renames it once it is on the disk.
-fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<u64> {
+fn write(folder: &Path, head: SnapshotHeader, ledger: &LaneLedger, core: &Core) -> io::Result<u64> {
     // Two makers at once would write into the same draft.
     let lock =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join("snapshot.lock"))?;
     lock.lock()?;
     let draft = folder.join("snapshot.new");
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    let mut file = Summed::new(BufWriter::with_capacity(BUFFER, file));
+    let mut file = ChecksummedStream::new(BufWriter::with_capacity(BUFFER, file));
     let ledger = ledger.save();
-    file.put(Head { ledger_bytes: ledger.len() as u64, ..head }.as_bytes())?;
+    file.put(SnapshotHeader { ledger_bytes: ledger.len() as u64, ..head }.as_bytes())?;
     file.put(&ledger)?;
     let mut written = Ok(());
     core.save(&mut |piece| {
@@ -177,7 +178,7 @@ fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<
     let bytes = file.bytes;
     file.inner.into_inner().map_err(|e| e.into_error())?.sync_all()?;
     // A damaged snapshot does not replace the one before.
-    if Found::open(&folder.join(NEWEST)).is_some() {
+    if OpenedSnapshot::open(&folder.join(NEWEST)).is_some() {
         fs::rename(folder.join(NEWEST), folder.join(BEFORE))?;
     }
     fs::rename(draft, folder.join(NEWEST))?;
@@ -187,7 +188,7 @@ fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<
 
 /// A thread that makes snapshots of a journal on request.
 pub struct SnapshotMaker {
-    asked: SyncSender<()>,
+    requests: SyncSender<()>,
     failed: Receiver<String>,
     every: u64,
 }
@@ -195,13 +196,13 @@ pub struct SnapshotMaker {
 impl SnapshotMaker {
     /// Starts the thread, on this processor if one is named. The thread ends with this value, after its current
     /// snapshot.
-    pub fn start(journal: &Place, every: u64, cpu: Option<usize>) -> io::Result<Self> {
+    pub fn start(journal: &LogPath, every: u64, cpu: Option<usize>) -> io::Result<Self> {
         let (asked, asks) = sync_channel(1);
         let (tell, failed) = sync_channel(1);
         let journal = journal.clone();
         let work = move || {
             // If it cannot be pinned, the thread runs on any processor.
-            let _ = tickpath_clock::settle(cpu, Priority::Normal);
+            let _ = tickpath_clock::apply_schedule(cpu, Priority::Normal);
             // Continues from the last snapshot's core: less work than reading it again, and freeing the memory would
             // interrupt the core's processor for each page.
             let mut followed = None;
@@ -217,13 +218,13 @@ impl SnapshotMaker {
             }
         };
         std::thread::Builder::new().name("oms-snapshot".into()).spawn(work)?;
-        Ok(Self { asked, failed, every })
+        Ok(Self { requests: asked, failed, every })
     }
 
     /// Requests a snapshot; a request during a snapshot is served by the next one. Returns the record at which the next
     /// request is due.
-    pub fn ask(&self, sequence: u64) -> u64 {
-        let _ = self.asked.try_send(());
+    pub fn request(&self, sequence: u64) -> u64 {
+        let _ = self.requests.try_send(());
         sequence + self.every
     }
 
@@ -233,18 +234,18 @@ impl SnapshotMaker {
     }
 }
 
-impl Found {
+impl OpenedSnapshot {
     /// Opens a snapshot up to its core; none if the file is no snapshot.
     fn open(path: &Path) -> Option<Self> {
-        let mut file = Summed::new(BufReader::with_capacity(BUFFER, File::open(path).ok()?));
-        let mut head = Head::new_zeroed();
+        let mut file = ChecksummedStream::new(BufReader::with_capacity(BUFFER, File::open(path).ok()?));
+        let mut head = SnapshotHeader::new_zeroed();
         file.take(head.as_mut_bytes()).ok()?;
-        if head.magic != MAGIC || head.format != FORMAT || head.ledger_bytes > MOST_LEDGER || head.next == 0 {
+        if head.magic != MAGIC || head.format != FORMAT || head.ledger_bytes > MAX_LEDGER_BYTES || head.next == 0 {
             return None;
         }
         let mut ledger = vec![0; head.ledger_bytes as usize];
         file.take(&mut ledger).ok()?;
-        Some(Self { next: head.next, last: head.last, ledger: Ledger::load(&ledger)?, file })
+        Some(Self { next: head.next, last: head.last, ledger: LaneLedger::load(&ledger)?, file })
     }
 
     /// Reads the core; none if the file is damaged.
@@ -256,7 +257,7 @@ impl Found {
     }
 }
 
-impl<T> Summed<T> {
+impl<T> ChecksummedStream<T> {
     fn new(inner: T) -> Self {
         Self { inner, sum: 0, bytes: 0 }
     }
@@ -267,14 +268,14 @@ impl<T> Summed<T> {
     }
 }
 
-impl<T: Write> Summed<T> {
+impl<T: Write> ChecksummedStream<T> {
     fn put(&mut self, piece: &[u8]) -> io::Result<()> {
         self.count(piece);
         self.inner.write_all(piece)
     }
 }
 
-impl<T: Read> Summed<T> {
+impl<T: Read> ChecksummedStream<T> {
     fn take(&mut self, piece: &mut [u8]) -> io::Result<()> {
         self.inner.read_exact(piece)?;
         self.count(piece);

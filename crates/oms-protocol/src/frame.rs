@@ -11,22 +11,22 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Max bytes of a payload; a longer one comes from no client or OMS of this protocol.
-pub const MOST_PAYLOAD: usize = 4096;
+pub const MAX_PAYLOAD: usize = 4096;
 
-/// Bytes of a [`Head`].
-pub const HEAD_BYTES: usize = size_of::<Head>();
+/// Bytes of a [`FrameHeader`].
+pub const HEADER_BYTES: usize = size_of::<FrameHeader>();
 
 /// Bytes of an inbox's buffer: the most that it reads at once.
-const ROOM: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Header of each payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Head {
+pub struct FrameHeader {
     /// Bytes of the payload.
     pub length: u32,
     /// Kind of the payload: a kind of `tickpath-market`, a record of `tickpath-oms-core` (admin commands), or a
-    /// [`Kind`](crate::Kind).
+    /// [`FrameKind`](crate::FrameKind).
     pub kind: u8,
     /// Zero.
     pub reserved: u8,
@@ -81,23 +81,23 @@ pub enum FrameError {
 
 /// Buffer of received bytes, which are split into frames.
 #[derive(Debug, Default)]
-pub struct Inbox {
+pub struct FrameBuffer {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Inbox {
-    /// Returns the buffer for the next bytes, never empty. The caller reports their number with [`Self::filled`].
-    pub fn room(&mut self) -> &mut [u8] {
+impl FrameBuffer {
+    /// Returns the buffer for the next bytes, never empty. The caller reports their number with [`Self::advance`].
+    pub fn free_space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
         if self.bytes.is_empty() {
             // The allocator's zeros: a page that no byte has come to costs no memory.
-            self.bytes = vec![0; ROOM];
+            self.bytes = vec![0; BUFFER_BYTES];
         }
-        if self.bytes.len() - self.end < HEAD_BYTES + MOST_PAYLOAD {
+        if self.bytes.len() - self.end < HEADER_BYTES + MAX_PAYLOAD {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
@@ -105,7 +105,7 @@ impl Inbox {
     }
 
     /// Accepts so many bytes that were written to the buffer.
-    pub fn filled(&mut self, bytes: usize) {
+    pub fn advance(&mut self, bytes: usize) {
         assert!(bytes <= self.bytes.len() - self.end, "more bytes came than there was room for");
         self.end += bytes;
     }
@@ -113,9 +113,9 @@ impl Inbox {
     /// Returns whether [`Self::next`] would return a frame or an error.
     #[inline]
     pub fn has_frame(&self) -> bool {
-        let head = Head::read_from_prefix(&self.bytes[self.start..self.end]).ok();
-        head.is_some_and(|(Head { length, fixed, .. }, rest)| {
-            rest.len() >= length as usize || length as usize > MOST_PAYLOAD || u32::from(fixed) > length
+        let head = FrameHeader::read_from_prefix(&self.bytes[self.start..self.end]).ok();
+        head.is_some_and(|(FrameHeader { length, fixed, .. }, rest)| {
+            rest.len() >= length as usize || length as usize > MAX_PAYLOAD || u32::from(fixed) > length
         })
     }
 
@@ -123,18 +123,18 @@ impl Inbox {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "a frame borrows its inbox, an iterator cannot lend")]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
-        let Some((head, rest)) = Head::read_from_prefix(&self.bytes[self.start..self.end]).ok() else {
+        let Some((head, rest)) = FrameHeader::read_from_prefix(&self.bytes[self.start..self.end]).ok() else {
             return Ok(None);
         };
-        let Head { length, kind, fixed, sequence, stamp, .. } = head;
-        if length as usize > MOST_PAYLOAD {
+        let FrameHeader { length, kind, fixed, sequence, stamp, .. } = head;
+        if length as usize > MAX_PAYLOAD {
             return Err(FrameError::Length(length));
         }
         if u32::from(fixed) > length {
             return Err(FrameError::Fixed { length, fixed });
         }
         let Some(payload) = rest.get(..length as usize) else { return Ok(None) };
-        self.start += HEAD_BYTES + payload.len();
+        self.start += HEADER_BYTES + payload.len();
         let (payload, text) = payload.split_at(fixed.into());
         Ok(Some(Frame { kind, sequence, stamp, payload, text }))
     }
@@ -143,15 +143,15 @@ impl Inbox {
 /// Appends the frame of a message.
 #[inline]
 pub fn write_frame(out: &mut Vec<u8>, kind: u8, sequence: u64, stamp: u64, message: &[u8]) {
-    write_with_text(out, kind, sequence, stamp, message, &[]);
+    write_frame_with_text(out, kind, sequence, stamp, message, &[]);
 }
 
 /// Appends the frame of a message with a text, which is cut at the max payload.
-pub fn write_with_text(out: &mut Vec<u8>, kind: u8, sequence: u64, stamp: u64, message: &[u8], text: &[u8]) {
-    debug_assert!(message.len() <= MOST_PAYLOAD);
-    let text = &text[..text.len().min(MOST_PAYLOAD - message.len())];
+pub fn write_frame_with_text(out: &mut Vec<u8>, kind: u8, sequence: u64, stamp: u64, message: &[u8], text: &[u8]) {
+    debug_assert!(message.len() <= MAX_PAYLOAD);
+    let text = &text[..text.len().min(MAX_PAYLOAD - message.len())];
     let (length, fixed) = ((message.len() + text.len()) as u32, message.len() as u16);
-    let head = Head { length, kind, reserved: 0, fixed, sequence, stamp };
+    let head = FrameHeader { length, kind, reserved: 0, fixed, sequence, stamp };
     out.extend_from_slice(head.as_bytes());
     out.extend_from_slice(message);
     out.extend_from_slice(text);

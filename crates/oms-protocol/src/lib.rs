@@ -15,7 +15,7 @@
 //!
 //! # Frames
 //!
-//! Every message is a frame: a [`Head`] of 24 bytes, then its payload. Requests and reports are the flat messages of
+//! Every message is a frame: a [`FrameHeader`] of 24 bytes, then its payload. Requests and reports are the flat messages of
 //! [`tickpath-market`](https://docs.rs/tickpath-market), as they lie in a log; the session's own messages are in
 //! [`message`]. All numbers are little-endian.
 //!
@@ -27,7 +27,7 @@
 //! is a duplicate and is dropped; one above it ends the connection, because requests were lost in flight. Numbers
 //! belong to a journal, whose id is in the [`Welcome`]: with another one they begin anew.
 //!
-//! A request that the user's role does not allow is refused before the journal: [`Kind::RequestRefused`] answers it
+//! A request that the user's role does not allow is refused before the journal: [`FrameKind::RequestRefused`] answers it
 //! under the request's own number, and is no report. Such numbers belong to one connection: the next connection begins
 //! again at the number that the journal expects, which its [`Welcome`] has.
 //!
@@ -42,7 +42,7 @@
 //!
 //! # Encryption
 //!
-//! Over TLS the protocol is the same: [`tls::Secure`] is a stream over a stream. The proof of the logon is then bound
+//! Over TLS the protocol is the same: [`tls::TlsStream`] is a stream over a stream. The proof of the logon is then bound
 //! to the connection.
 //!
 //! # Shared memory
@@ -59,10 +59,10 @@
 //! | version | added |
 //! |---|---|
 //! | 1 | all but the rows below |
-//! | 2 | [`Logon::wishes`] and [`Welcome::lanes`]: shared memory, opened by a logon; acknowledgements of admin commands, which an older client need not know; [`Query::ORDER`]; drop copies |
-//! | 3 | orders with a trigger: the requests of kinds 37 and 38, the status `Armed`, the report `Triggered` |
+//! | 2 | [`Logon::features`] and [`Welcome::lanes`]: shared memory, opened by a logon; acknowledgements of admin commands, which an older client need not know; [`Query::ORDER`]; drop copies |
+//! | 3 | orders with a trigger: the requests of kinds 37 and 38, the status `ArmedOrder`, the report `Triggered` |
 //! | 4 | [`Welcome::rights`]: whether the session is a drop copy |
-//! | 5 | [`Kind::RequestRefused`]: the answer to a request that the user's role does not allow |
+//! | 5 | [`FrameKind::RequestRefused`]: the answer to a request that the user's role does not allow |
 //! | 6 | [`Query::INSTRUMENTS`]: the instruments that the OMS has, whatever a file says |
 
 mod frame;
@@ -72,10 +72,12 @@ mod secret;
 pub mod tls;
 mod version;
 
-pub use frame::{Frame, FrameError, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_frame, write_with_text};
+pub use frame::{
+    Frame, FrameBuffer, FrameError, FrameHeader, HEADER_BYTES, MAX_PAYLOAD, write_frame, write_frame_with_text,
+};
 pub use message::{
-    ANY_SESSION, Copied, CopyTrailer, FROM_NOW, InstrumentRow, Kind, Logon, MAGIC, Query, Refusal, Refused, Role,
-    Status, Taken, Welcome,
+    ANY_SESSION, CommandAck, CopyHeader, CopyTrailer, FROM_NOW, FrameKind, InstrumentRow, Logon, LogonReject,
+    LogonRejectReason, MAGIC, Query, Status, UserRole, Welcome,
 };
 pub use scram::{Binding, ClientLogon, Decoys, ScramError, Secret, SecretError, ServerLogon};
 pub use version::{CONDITIONAL_VERSION, INSTRUMENTS_VERSION, REFUSAL_VERSION, RIGHTS_VERSION, VERSION};

@@ -14,7 +14,7 @@ pub const FROM_NOW: u64 = u64::MAX;
 /// Kind of a session's own frame, with the frame's content. The code is the frame's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// [`Logon`], then SCRAM's client-first message.
     Logon = 112,
     /// SCRAM's server-first message, as text.
@@ -23,7 +23,7 @@ pub enum Kind {
     Proof = 114,
     /// [`Welcome`], then SCRAM's server-final message.
     Welcome = 115,
-    /// [`Refused`], then a sentence.
+    /// [`LogonReject`], then a sentence.
     Refused = 116,
     /// Empty: shows that its sender is alive.
     Heartbeat = 117,
@@ -36,14 +36,14 @@ pub enum Kind {
     Answer = 120,
     /// An open order, as an execution report of its status; the frame's stamp is the order's session.
     OrderRow = 121,
-    /// Acknowledgement of an admin command: [`Taken`], then a sentence if the command was refused. A row for each order
+    /// Acknowledgement of an admin command: [`CommandAck`], then a sentence if the command was refused. A row for each order
     /// in its scope precedes it.
-    Taken = 122,
-    /// Another session's report, for a client with a drop copy: [`Copied`], then the message.
+    CommandAck = 122,
+    /// Another session's report, for a client with a drop copy: [`CopyHeader`], then the message.
     Copy = 123,
     /// On a topic of reports, a [`CopyTrailer`] alone: messages with its place or a later one are void, and are
     /// published again as far as they were kept.
-    CopyAgain = 124,
+    CopyRewind = 124,
     /// Answer to a request that the user's role does not allow: an `OrderDenied` of `tickpath-market` under the
     /// request's number. It is no report and has no number as such: the journal knows neither request nor answer.
     RequestRefused = 125,
@@ -72,8 +72,8 @@ pub struct Logon {
     pub last_sum: u32,
     /// Number that a client draws when it is made, and sends at each logon; zero if it has none.
     pub client: u32,
-    /// Optional features, from version 2 on: a sum of [`Logon::LANES`], [`Logon::DROP_COPY`] and [`Logon::AGAIN`].
-    pub wishes: u32,
+    /// Optional features, from version 2 on: a sum of [`Logon::LANES_ROUTE`], [`Logon::DROP_COPY`] and [`Logon::RECONNECT`].
+    pub features: u32,
     /// Zero.
     pub reserved_end: u32,
 }
@@ -85,7 +85,7 @@ impl Logon {
     /// session; an OMS that does not know this flag gives a session, and its [`Welcome::rights`] show that.
     pub const DROP_COPY: u32 = 4;
     /// Reconnect: the client had the session before, and must not take it from another client that has it now.
-    pub const AGAIN: u32 = 8;
+    pub const RECONNECT: u32 = 8;
 }
 
 /// Acceptance of a logon.
@@ -98,7 +98,7 @@ pub struct Welcome {
     pub session: u16,
     /// Durability level of an input before its reports are sent: 0 the operating system, 1 the disk.
     pub level: u8,
-    /// The user's [`Role`], as its code.
+    /// The user's [`UserRole`], as its code.
     pub role: u8,
     /// 1 for a reconnecting client if another client has had the session meanwhile: the requests that the OMS has taken
     /// there may be the other client's.
@@ -135,8 +135,8 @@ impl Welcome {
 /// Refusal of a logon; the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Refused {
-    /// [`Refusal`] as its code.
+pub struct LogonReject {
+    /// [`LogonRejectReason`] as its code.
     pub code: u16,
     /// Zero.
     pub reserved: [u8; 6],
@@ -145,7 +145,7 @@ pub struct Refused {
 /// Acknowledgement of an admin command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Taken {
+pub struct CommandAck {
     /// The command's record in the journal; zero if the command was refused.
     pub record: u64,
 }
@@ -154,7 +154,7 @@ pub struct Taken {
 /// text the time of the report in nanoseconds since the Unix epoch, 8 bytes little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Copied {
+pub struct CopyHeader {
     /// First place that this frame stands for: the places between are not in this drop copy.
     pub from: u64,
     /// Number of the report in its session.
@@ -173,7 +173,7 @@ pub struct Copied {
 pub struct CopyTrailer {
     /// Journal that the places belong to.
     pub journal: u64,
-    /// Place of the report among all reports. A place seen before is a duplicate, if no [`Kind::CopyAgain`] is between.
+    /// Place of the report among all reports. A place seen before is a duplicate, if no [`FrameKind::CopyRewind`] is between.
     pub place: u64,
     /// First place that this message stands for. If it is above the place after the message before, there is a gap.
     pub from: u64,
@@ -189,11 +189,11 @@ pub struct CopyTrailer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Query {
-    /// [`Query::STATUS`], [`Query::ORDERS`], [`Query::ORDER`], [`Query::ANSWERED`] or [`Query::INSTRUMENTS`].
+    /// [`Query::STATUS`], [`Query::ORDERS_PER_PAGE`], [`Query::ORDER`], [`Query::ANSWERED_BEFORE_STOP`] or [`Query::INSTRUMENTS`].
     pub what: u32,
     /// Zero.
     pub reserved: u32,
-    /// The OMS's id of the order in question; a record of the journal for [`Query::ANSWERED`].
+    /// The OMS's id of the order in question; a record of the journal for [`Query::ANSWERED_BEFORE_STOP`].
     pub order: u64,
 }
 
@@ -235,7 +235,7 @@ pub struct InstrumentRow {
 /// Rights of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
-pub enum Role {
+pub enum UserRole {
     /// Sees the orders of its accounts.
     #[default]
     Read = 0,
@@ -248,13 +248,13 @@ pub enum Role {
 /// Reason why a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
-pub enum Refusal {
+pub enum LogonRejectReason {
     /// The first frames are no logon, or come too late.
     Protocol = 1,
     /// The user does not exist, is disabled, or the password is wrong: the client is not told which.
     Password = 2,
     /// The session is not this user's.
-    NotYours = 3,
+    NotPermitted = 3,
     /// The session is in use, or all sessions of the user are.
     InUse = 4,
     /// The OMS stops.
@@ -357,6 +357,6 @@ macro_rules! from_code {
     };
 }
 
-from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, Taken, Copy, CopyAgain, RequestRefused, InstrumentRow);
-from_code!(Role, u8: Read, Trade, Admin);
-from_code!(Refusal, u16: Protocol, Password, NotYours, InUse, Stopping, Future, Full);
+from_code!(FrameKind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, CommandAck, Copy, CopyRewind, RequestRefused, InstrumentRow);
+from_code!(UserRole, u8: Read, Trade, Admin);
+from_code!(LogonRejectReason, u16: Protocol, Password, NotPermitted, InUse, Stopping, Future, Full);

@@ -31,14 +31,14 @@ use rsasl::property::{AuthId, Password};
 use rsasl::validate::{NoValidation, Validate, ValidationError};
 use zeroize::Zeroizing;
 
-pub use crate::secret::{Decoys, LEAST_ITERATIONS, MOST_ITERATIONS, Secret, SecretError};
+pub use crate::secret::{Decoys, MAX_ITERATIONS, MIN_ITERATIONS, Secret, SecretError};
 
 /// Max characters of a user's name.
-pub const MOST_USER_CHARS: usize = 64;
+pub const MAX_USER_CHARS: usize = 64;
 /// Max bytes of a nonce: ours have 24 from each side.
-const MOST_NONCE_BYTES: usize = 256;
+const MAX_NONCE_BYTES: usize = 256;
 /// Max bytes of a salt in base64.
-const MOST_SALT_BYTES: usize = 128;
+const MAX_SALT_BASE64: usize = 128;
 /// GS2 headers of a logon without channel binding, and of a logon that is bound to TLS.
 const UNBOUND: &str = "n,,";
 const BOUND: &str = "p=tls-exporter,,";
@@ -57,7 +57,7 @@ pub const BINDING_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
 pub enum ScramError {
     /// The name cannot be a user's.
     #[error(
-        "a user's name has 1 to {MOST_USER_CHARS} characters, no comma, equals sign or control character among them"
+        "a user's name has 1 to {MAX_USER_CHARS} characters, no comma, equals sign or control character among them"
     )]
     User,
     /// The bytes received are no message of this logon.
@@ -65,7 +65,7 @@ pub enum ScramError {
     Message,
     /// The server asks for too few or too many iterations.
     #[error(
-        "the server asks for {0} iterations; {LEAST_ITERATIONS} to {MOST_ITERATIONS} are answered, set the password anew"
+        "the server asks for {0} iterations; {MIN_ITERATIONS} to {MAX_ITERATIONS} are answered, set the password anew"
     )]
     Iterations(u32),
     /// The client's proof is wrong.
@@ -81,7 +81,7 @@ pub struct ServerLogon {
     user: String,
     /// Channel attribute that the proof must have, in base64.
     channel: String,
-    session: Session<Proved, Channel>,
+    session: Session<ProofValidation, ChannelBinding>,
 }
 
 impl ServerLogon {
@@ -97,8 +97,9 @@ impl ServerLogon {
         if !(rest.is_empty() && acting_for.is_empty() && is_user(user) && is_nonce(nonce)) {
             return Err(ScramError::Message);
         }
-        let known = Known { user: user.to_owned(), secret: find(user) };
-        let server = SASLServer::<Proved, _>::with_cb(config(known, binding), Channel(binding.copied()));
+        let known = ServerCredentials { user: user.to_owned(), secret: find(user) };
+        let server =
+            SASLServer::<ProofValidation, _>::with_cb(config(known, binding), ChannelBinding(binding.copied()));
         let session = server.start_suggested(mechanism(binding).mechanism).map_err(|_| ScramError::Message)?;
         let mut logon = Self { user: user.to_owned(), channel: channel(binding), session };
         let challenge = step(&mut logon.session, Some(client_first)).map_err(|_| ScramError::Message)?;
@@ -130,21 +131,21 @@ impl fmt::Debug for ServerLogon {
 
 /// The client's side of one logon.
 pub struct ClientLogon {
-    session: Session<NoValidation, Channel>,
+    session: Session<NoValidation, ChannelBinding>,
     /// The challenge was answered, so the server's proof comes next; any other message is out of order.
     answered: bool,
 }
 
 impl ClientLogon {
-    /// Begins a logon, and returns the client's first message. The password is taken byte by byte, as [`Secret::of`]
+    /// Begins a logon, and returns the client's first message. The password is taken byte by byte, as [`Secret::from_password`]
     /// takes it; over TLS the proof is bound to the connection.
     pub fn new(user: &str, password: &str, binding: Option<&Binding>) -> Result<(Self, Vec<u8>), ScramError> {
         if !is_user(user) {
             return Err(ScramError::User);
         }
         let password = Zeroizing::new(password.to_owned());
-        let claimed = Claimed { user: user.to_owned(), password, is_bound: binding.is_some() };
-        let client = SASLClient::with_cb(config(claimed, binding), Channel(binding.copied()));
+        let claimed = ClientCredentials { user: user.to_owned(), password, is_bound: binding.is_some() };
+        let client = SASLClient::with_cb(config(claimed, binding), ChannelBinding(binding.copied()));
         let mechanism = mechanism(binding).mechanism;
         let mut session = client.start_suggested([&mechanism]).map_err(|_| ScramError::User)?;
         let first = step(&mut session, None).map_err(|_| ScramError::User)?;
@@ -154,11 +155,11 @@ impl ClientLogon {
     /// Returns the proof that answers the server's challenge. The time it takes grows with the secret's iterations.
     pub fn answer(&mut self, challenge: &[u8]) -> Result<Vec<u8>, ScramError> {
         let [nonce, salt, iterations] = parts(challenge, ["r=", "s=", "i="])?;
-        if self.answered || !is_nonce(nonce) || !(1..=MOST_SALT_BYTES).contains(&salt.len()) {
+        if self.answered || !is_nonce(nonce) || !(1..=MAX_SALT_BASE64).contains(&salt.len()) {
             return Err(ScramError::Message);
         }
         let iterations = iterations.parse().map_err(|_| ScramError::Message)?;
-        if !(LEAST_ITERATIONS..=MOST_ITERATIONS).contains(&iterations) {
+        if !(MIN_ITERATIONS..=MAX_ITERATIONS).contains(&iterations) {
             return Err(ScramError::Iterations(iterations));
         }
         self.answered = true;
@@ -182,28 +183,28 @@ impl fmt::Debug for ClientLogon {
 }
 
 /// Channel binding of the connection, for the crate.
-struct Channel(Option<Binding>);
+struct ChannelBinding(Option<Binding>);
 
-impl ChannelBindingCallback for Channel {
+impl ChannelBindingCallback for ChannelBinding {
     fn get_cb_data(&self, name: &str) -> Option<&[u8]> {
         self.0.as_ref().filter(|_| name == "tls-exporter").map(|binding| &binding[..])
     }
 }
 
 /// The user that the server found, with its secret.
-struct Known {
+struct ServerCredentials {
     user: String,
     secret: Secret,
 }
 
 /// Validation by which a client has proved to be the user.
-struct Proved;
+struct ProofValidation;
 
-impl Validation for Proved {
+impl Validation for ProofValidation {
     type Value = ();
 }
 
-impl SessionCallback for Known {
+impl SessionCallback for ServerCredentials {
     fn callback(&self, _: &SessionData, context: &Context, request: &mut Request) -> Result<(), SessionError> {
         if context.get_ref::<AuthId>() == Some(&self.user) {
             let Secret { iterations, salt, stored_key, server_key } = &self.secret;
@@ -220,21 +221,21 @@ impl SessionCallback for Known {
     /// Confirms the user; called only after a good proof.
     fn validate(&self, _: &SessionData, context: &Context, validate: &mut Validate<'_>) -> Result<(), ValidationError> {
         if context.get_ref::<AuthId>() == Some(&self.user) {
-            validate.finalize::<Proved>(());
+            validate.finalize::<ProofValidation>(());
         }
         Ok(())
     }
 }
 
 /// The user and password that the client claims.
-struct Claimed {
+struct ClientCredentials {
     user: String,
     /// Overwritten when the logon is over.
     password: Zeroizing<String>,
     is_bound: bool,
 }
 
-impl SessionCallback for Claimed {
+impl SessionCallback for ClientCredentials {
     fn enable_channel_binding(&self) -> bool {
         self.is_bound
     }
@@ -263,7 +264,10 @@ fn config(callback: impl SessionCallback + 'static, binding: Option<&Binding>) -
         .expect("a configuration of one mechanism is sound")
 }
 
-fn step<V: Validation>(session: &mut Session<V, Channel>, input: Option<&[u8]>) -> Result<Vec<u8>, SessionError> {
+fn step<V: Validation>(
+    session: &mut Session<V, ChannelBinding>,
+    input: Option<&[u8]>,
+) -> Result<Vec<u8>, SessionError> {
     let mut out = Vec::new();
     session.step(input, &mut out).map(|_| out)
 }
@@ -280,9 +284,9 @@ fn parts<'a, const N: usize>(message: &'a [u8], names: [&str; N]) -> Result<[&'a
 
 fn is_user(name: &str) -> bool {
     let sound = |c: char| !(c == ',' || c == '=' || c.is_control());
-    (1..=MOST_USER_CHARS).contains(&name.chars().count()) && name.chars().all(sound)
+    (1..=MAX_USER_CHARS).contains(&name.chars().count()) && name.chars().all(sound)
 }
 
 fn is_nonce(nonce: &str) -> bool {
-    (1..=MOST_NONCE_BYTES).contains(&nonce.len()) && nonce.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+    (1..=MAX_NONCE_BYTES).contains(&nonce.len()) && nonce.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
 }

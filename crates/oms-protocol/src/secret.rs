@@ -10,16 +10,16 @@ use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 /// Min iterations that a client answers: fewer give the password away to an eavesdropper.
-pub const LEAST_ITERATIONS: u32 = 4_096;
+pub const MIN_ITERATIONS: u32 = 4_096;
 /// Max iterations that a client answers: more would keep the client from its work.
-pub const MOST_ITERATIONS: u32 = 1_000_000;
+pub const MAX_ITERATIONS: u32 = 1_000_000;
 /// Iterations of a new secret. RFC 7677 requires 4,096 at least, and names 15,000 for a tenth of a second on a machine
 /// of its day; a login here takes some milliseconds of the client, and none of the OMS.
 const ITERATIONS: u32 = 15_000;
 /// Bytes of a new secret's salt.
 const SALT_BYTES: usize = 16;
 /// Max bytes of a salt, which another program may have made.
-const MOST_SALT_BYTES: usize = 64;
+const MAX_SALT_BYTES: usize = 64;
 /// Bytes of a SHA-256 key.
 pub(crate) const KEY_BYTES: usize = 32;
 const NAME: &str = "SCRAM-SHA-256";
@@ -54,7 +54,7 @@ pub struct SecretError;
 
 impl Secret {
     /// Makes the secret of a password, with a random salt.
-    pub fn of(password: &str) -> Self {
+    pub fn from_password(password: &str) -> Self {
         let mut salt = [0; SALT_BYTES];
         getrandom::fill(&mut salt).expect("the operating system has random bytes for everybody");
         Self::derived(password, &salt, ITERATIONS)
@@ -63,11 +63,11 @@ impl Secret {
     /// Makes a secret of the usual form that no password fits, the same each time for this key and name. Where
     /// strangers may ask for names, [`Decoys`] has the forms of the real secrets.
     pub fn decoy(key: &[u8], user: &str) -> Self {
-        Self::made_up(&hashed(key, user.as_bytes(), 1)[..], Form::USUAL)
+        Self::synthetic(&hashed(key, user.as_bytes(), 1)[..], SecretForm::USUAL)
     }
 
     /// Makes a secret of this form that no password fits.
-    fn made_up(seed: &[u8], form: Form) -> Self {
+    fn synthetic(seed: &[u8], form: SecretForm) -> Self {
         let (first, second) = derive_keys::<Sha256>(seed);
         let (third, seed) = derive_keys::<Sha256>(&second);
         let (stored_key, server_key) = derive_keys::<Sha256>(&seed);
@@ -75,8 +75,8 @@ impl Secret {
         Self { iterations: form.iterations, salt, stored_key: stored_key.into(), server_key: server_key.into() }
     }
 
-    fn form(&self) -> Form {
-        Form { iterations: self.iterations, salt_bytes: self.salt.len() }
+    fn form(&self) -> SecretForm {
+        SecretForm { iterations: self.iterations, salt_bytes: self.salt.len() }
     }
 
     pub(crate) fn derived(password: &str, salt: &[u8], iterations: u32) -> Self {
@@ -98,13 +98,13 @@ impl Drop for Secret {
 
 /// The parts of a secret that a challenge shows, beside the salt itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Form {
+struct SecretForm {
     iterations: u32,
     salt_bytes: usize,
 }
 
-impl Form {
-    /// Form of [`Secret::of`].
+impl SecretForm {
+    /// Form of [`Secret::from_password`].
     const USUAL: Self = Self { iterations: ITERATIONS, salt_bytes: SALT_BYTES };
 }
 
@@ -123,7 +123,7 @@ pub struct Decoys {
     /// Secret of the server. With another key all decoys change, which distinguishes them from real secrets.
     key: Zeroizing<[u8; KEY_BYTES]>,
     /// Each form of the real secrets, with the number of secrets that have it.
-    forms: Vec<(Form, u32)>,
+    forms: Vec<(SecretForm, u32)>,
 }
 
 impl Decoys {
@@ -145,12 +145,12 @@ impl Decoys {
     /// Makes decoys beside these secrets, with a key that an earlier start has drawn.
     pub fn with_key<'a>(key: Zeroizing<[u8; Self::KEY_BYTES]>, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut decoys = Self { key, forms: Vec::new() };
-        decoys.follow(secrets);
+        decoys.update(secrets);
         decoys
     }
 
     /// Takes over the forms of these secrets. A name keeps its decoy, unless a change of the forms affects it.
-    pub fn follow<'a>(&mut self, secrets: impl IntoIterator<Item = &'a Secret>) {
+    pub fn update<'a>(&mut self, secrets: impl IntoIterator<Item = &'a Secret>) {
         self.forms.clear();
         for form in secrets.into_iter().map(Secret::form) {
             match self.forms.iter_mut().find(|(known, _)| *known == form) {
@@ -159,7 +159,7 @@ impl Decoys {
             }
         }
         if self.forms.is_empty() {
-            self.forms.push((Form::USUAL, 1));
+            self.forms.push((SecretForm::USUAL, 1));
         }
     }
 
@@ -168,15 +168,15 @@ impl Decoys {
         let seed = hashed(&self.key[..], user.as_bytes(), 1);
         // Chooses the form that the name draws first; a form is drawn the earlier, the more secrets have it. A form
         // that is added or removed changes the decoys of its own names only.
-        let drawn = |&(form, count): &(Form, u32)| {
-            let Form { iterations, salt_bytes } = form;
+        let drawn = |&(form, count): &(SecretForm, u32)| {
+            let SecretForm { iterations, salt_bytes } = form;
             let label = [&seed[..], &iterations.to_le_bytes(), &(salt_bytes as u64).to_le_bytes()].concat();
             let draw = Sha256::digest(&label).iter().take(6).fold(0_u64, |draw, byte| draw << 8 | u64::from(*byte));
             let part = (draw as f64 + 1.0) / (1_u64 << 48) as f64;
             (-part.ln() / f64::from(count), form)
         };
         let first = self.forms.iter().map(drawn).min_by(|one, other| one.0.total_cmp(&other.0));
-        Secret::made_up(&seed[..], first.map_or(Form::USUAL, |(_, form)| form))
+        Secret::synthetic(&seed[..], first.map_or(SecretForm::USUAL, |(_, form)| form))
     }
 }
 
@@ -211,8 +211,8 @@ impl FromStr for Secret {
             let (iterations, rest) = text.strip_prefix(NAME)?.strip_prefix('$')?.split_once(':')?;
             let (salt, keys) = rest.split_once('$')?;
             let (stored, server) = keys.split_once(':')?;
-            let iterations = iterations.parse().ok().filter(|it| (LEAST_ITERATIONS..=MOST_ITERATIONS).contains(it))?;
-            let salt = STANDARD.decode(salt).ok().filter(|salt| (1..=MOST_SALT_BYTES).contains(&salt.len()))?;
+            let iterations = iterations.parse().ok().filter(|it| (MIN_ITERATIONS..=MAX_ITERATIONS).contains(it))?;
+            let salt = STANDARD.decode(salt).ok().filter(|salt| (1..=MAX_SALT_BYTES).contains(&salt.len()))?;
             let key = |text| Zeroizing::new(STANDARD.decode(text).ok()?).as_slice().try_into().ok();
             Some(Self { iterations, salt, stored_key: key(stored)?, server_key: key(server)? })
         };

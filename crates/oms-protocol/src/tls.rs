@@ -8,14 +8,14 @@ use rustls::Connection;
 use crate::scram::{BINDING_LABEL, Binding};
 
 /// An encrypted stream. Both sides use version 1.3 only.
-pub struct Secure<S: Read + Write> {
+pub struct TlsStream<S: Read + Write> {
     socket: S,
     tls: Connection,
     /// The last read filled its buffer: more decrypted data may be left, which no poll of the socket reports.
     has_more: bool,
 }
 
-impl<S: Read + Write> Secure<S> {
+impl<S: Read + Write> TlsStream<S> {
     /// Wraps a socket; no byte is sent yet.
     pub fn new(socket: S, tls: impl Into<Connection>) -> Self {
         Self { socket, tls: tls.into(), has_more: false }
@@ -32,7 +32,7 @@ impl<S: Read + Write> Secure<S> {
     }
 
     /// Runs one step of the handshake; true when the handshake is done.
-    pub fn greet(&mut self) -> io::Result<bool> {
+    pub fn handshake(&mut self) -> io::Result<bool> {
         self.push()?;
         if self.tls.is_handshaking() && self.pull()? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -79,7 +79,7 @@ impl<S: Read + Write> Secure<S> {
     }
 
     /// Takes decrypted data; `None` if there is nothing yet.
-    fn take(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
+    fn read_decrypted(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tls.reader().read(room) {
             Ok(bytes) => {
                 self.has_more = bytes > 0 && bytes == room.len();
@@ -93,19 +93,19 @@ impl<S: Read + Write> Secure<S> {
     }
 }
 
-impl<S: Read + Write> Read for Secure<S> {
+impl<S: Read + Write> Read for TlsStream<S> {
     /// Reads decrypted data. Returns [`io::ErrorKind::Interrupted`] if the data received is no whole record yet.
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.has_more = false;
-        if let Some(bytes) = self.take(room)? {
+        if let Some(bytes) = self.read_decrypted(room)? {
             return Ok(bytes);
         }
         self.pull()?;
-        self.take(room)?.ok_or_else(|| io::ErrorKind::Interrupted.into())
+        self.read_decrypted(room)?.ok_or_else(|| io::ErrorKind::Interrupted.into())
     }
 }
 
-impl<S: Read + Write> Write for Secure<S> {
+impl<S: Read + Write> Write for TlsStream<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.push()?;
         if self.tls.wants_write() {
@@ -120,14 +120,14 @@ impl<S: Read + Write> Write for Secure<S> {
     }
 }
 
-impl<S: Read + Write> Drop for Secure<S> {
+impl<S: Read + Write> Drop for TlsStream<S> {
     fn drop(&mut self) {
         self.tls.send_close_notify();
         let _ = self.push();
     }
 }
 
-impl<S: Read + Write> fmt::Debug for Secure<S> {
+impl<S: Read + Write> fmt::Debug for TlsStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secure").field("handshaking", &self.tls.is_handshaking()).finish_non_exhaustive()
     }

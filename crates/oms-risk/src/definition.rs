@@ -27,7 +27,7 @@ pub struct Instrument {
     /// Upper end of the band of limit prices.
     pub highest_price: Price,
     /// Trading hours; two empty parts mean the whole day.
-    pub hours: [Hours; 2],
+    pub hours: [TradingHours; 2],
     /// ISO 4217 code of the currency of its prices, padded with zeros; zeros turn the check off.
     pub currency: [u8; 4],
     /// Max new orders and replaces of all accounts per window; zero turns the check off.
@@ -44,21 +44,21 @@ pub struct Instrument {
 /// closes when it opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Hours {
+pub struct TradingHours {
     /// First second of the part.
     pub opens_s: u32,
     /// First second after the part.
     pub closes_s: u32,
 }
 
-impl Hours {
+impl TradingHours {
     /// Returns whether the part is empty.
     pub const fn is_none(&self) -> bool {
         self.opens_s == self.closes_s
     }
 
     /// Returns whether this second of the day is in the part.
-    pub const fn holds(&self, second: u32) -> bool {
+    pub const fn contains(&self, second: u32) -> bool {
         match self.opens_s <= self.closes_s {
             true => self.opens_s <= second && second < self.closes_s,
             false => self.opens_s <= second || second < self.closes_s,
@@ -232,7 +232,7 @@ pub const ALL_ACCOUNTS: AccountId = AccountId(u32::MAX);
 /// The end of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Ended {
+pub struct DefinitionEnd {
     /// Symbol, account or venue of the definition; for [`SymbolLimits`] the symbol.
     pub id: u32,
     /// Session of a session's definition; for [`SymbolLimits`] the account.
@@ -271,7 +271,7 @@ pub struct RejectRule {
 /// given to another venue or user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Name {
+pub struct NameRecord {
     /// Number of the venue or session.
     pub number: u16,
     /// [`NAME_VENUE`] or [`NAME_SESSION`].
@@ -282,14 +282,14 @@ pub struct Name {
     pub name: [u8; NAME_BYTES],
 }
 
-/// Value of [`Name::of`]: a venue.
+/// Value of [`NameRecord::of`]: a venue.
 pub const NAME_VENUE: u8 = 1;
-/// Value of [`Name::of`]: a session, which is named by its user.
+/// Value of [`NameRecord::of`]: a session, which is named by its user.
 pub const NAME_SESSION: u8 = 2;
 /// Bytes of a name in the journal.
 const NAME_BYTES: usize = 64;
 
-impl Name {
+impl NameRecord {
     /// Creates the name of a venue or of a session's user.
     pub fn new(of: u8, number: u16, text: &str) -> Self {
         let mut name = [0; NAME_BYTES];
@@ -305,7 +305,7 @@ impl Name {
     }
 }
 
-/// Bytes of an [`Instrument`] up to core version 3; [`check_rare`](crate::check_rare) reads the bytes behind them.
+/// Bytes of an [`Instrument`] up to core version 3; [`check_rare`](crate::check_optional) reads the bytes behind them.
 pub const INSTRUMENT_BYTES: usize = 32;
 /// Bytes of an [`AccountLimits`] up to core version 3.
 pub const ACCOUNT_BYTES: usize = 88;
@@ -313,7 +313,7 @@ pub const ACCOUNT_BYTES: usize = 88;
 pub const SESSION_BYTES: usize = 8;
 
 /// Returns whether a definition has a byte that is not zero behind the first `behind` bytes.
-pub fn says_more(definition: &(impl IntoBytes + Immutable), behind: usize) -> bool {
+pub fn has_optional_fields(definition: &(impl IntoBytes + Immutable), behind: usize) -> bool {
     definition.as_bytes()[behind..].iter().any(|&byte| byte != 0)
 }
 

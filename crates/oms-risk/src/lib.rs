@@ -11,17 +11,18 @@
 //! | file            | contents                                             |
 //! |-----------------|------------------------------------------------------|
 //! | `definition.rs` | instruments, limits, rights, venues, retry rules     |
-//! | `risk.rs`       | the table of checks, and the denial codes            |
-//! | `rare.rs`       | the optional checks                                  |
+//! | `check_table.rs`       | the table of checks, and the denial codes            |
+//! | `optional.rs`       | the optional checks                                  |
 
+mod check_table;
 mod definition;
-mod rare;
-mod risk;
+mod optional;
 
+pub use self::check_table::{Breach, Denial, MAX_VALUE, MeasureUnit, RiskFacts, check, times_multiplier};
 pub use self::definition::{
-    ACCOUNT_BYTES, ALL_ACCOUNTS, AccountLimits, Ended, FirmLimits, GIVE_UP, Grant, Hours, INSTRUMENT_BYTES, Instrument,
-    MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, NAME_SESSION, NAME_VENUE, Name, OTHER_LINE, RETRY,
-    RejectRule, SESSION_BYTES, SessionRules, SymbolLimits, VenueRules, says_more,
+    ACCOUNT_BYTES, ALL_ACCOUNTS, AccountLimits, DefinitionEnd, FirmLimits, GIVE_UP, Grant, INSTRUMENT_BYTES,
+    Instrument, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, NAME_SESSION, NAME_VENUE, NameRecord,
+    OTHER_LINE, RETRY, RejectRule, SESSION_BYTES, SessionRules, SymbolLimits, TradingHours, VenueRules,
+    has_optional_fields,
 };
-pub use self::rare::{Rare, check_rare, checks_table};
-pub use self::risk::{Denial, Facts, MOST_VALUE, Measure, Refusal, check, times};
+pub use self::optional::{OptionalFacts, check_optional, checks_table};

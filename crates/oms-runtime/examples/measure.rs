@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use tickpath_clock::{Clock, HostClock, Priority, Wait, pin_to_cpu, relax};
-use tickpath_log::{Config as LogConfig, Next, Place};
+use tickpath_log::{Config as LogConfig, LogPath, Next};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, ExecutionReport, NewOrder, Notional, OrdStatus, OrderId, OrderType, Price,
     Quantity, Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
@@ -25,12 +25,12 @@ use tickpath_market::{
 use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Core, Input, Instrument, VenueRules};
 use tickpath_oms_runtime::layout::Inline;
 use tickpath_oms_runtime::{
-    AckLevel, Agent, Config, Desk, LanesConfig, Layout, Rate, SessionConfig, SessionLanes, VenueLanes, journal,
-    snapshot,
+    AckLevel, Agent, Config, LanesConfig, Layout, RequestRate, SessionConfig, SessionLanes, TradingDefinitions,
+    VenueLanes, journal, snapshot,
 };
-use tickpath_venue_sim::{Config as VenueConfig, Line, Venue};
+use tickpath_venue_sim::{Config as VenueConfig, SimVenue, VenueEngine};
 
-type Failure = Box<dyn std::error::Error>;
+type MeasureError = Box<dyn std::error::Error>;
 
 const VENUE: VenueId = VenueId(1);
 const ACCOUNT: AccountId = AccountId(1);
@@ -39,7 +39,7 @@ const TURNS: usize = 7;
 /// File that signals the follower that its journal is complete.
 const DONE: &str = "done";
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), MeasureError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let what = arguments.first().map_or("", String::as_str);
     let count = arguments.get(1).map(|count| count.parse()).transpose()?;
@@ -55,15 +55,15 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-fn restart(folder: &Path, orders: u64) -> Result<(), Failure> {
+fn restart(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     let clock = HostClock::get()?;
     let mut config = config(&folder.join("restart"), 1, AckLevel::Os, orders);
-    let mut desk = Trading::open(clock, &config)?;
+    let mut desk = TradingSetup::open(clock, &config)?;
     for id in 1..=orders {
         desk.trade(id)?;
     }
     drop(desk);
-    println!("{orders} orders, {} of journal", megabytes(&config.journal.place)?);
+    println!("{orders} orders, {} of journal", megabytes(&config.journal.path)?);
     config.journal.reserve_bytes = 0;
     let start = || {
         let from = clock.ticks();
@@ -73,7 +73,7 @@ fn restart(folder: &Path, orders: u64) -> Result<(), Failure> {
     };
     let whole = turns(start)?;
     let from = clock.ticks();
-    let made = snapshot::make(&config.journal.place)?;
+    let made = snapshot::make(&config.journal.path)?;
     let took = clock.ns_between(from, clock.ticks()) as f64 / 1e9;
     let behind = turns(start)?;
     println!("a start from the journal alone     {whole}");
@@ -83,7 +83,7 @@ fn restart(folder: &Path, orders: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn snapshots(folder: &Path, orders: u64) -> Result<(), Failure> {
+fn snapshots(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     let clock = HostClock::get()?;
     pin_to_cpu(0)?;
     println!("{orders} orders a turn; one request, from the client's lane to the venue's, in ns (host gaps are in it)");
@@ -93,16 +93,16 @@ fn snapshots(folder: &Path, orders: u64) -> Result<(), Failure> {
         let name = ["without", "with snapshots", "a neighbour that copies"][turn % 3];
         let mut config = config(&folder.join(format!("turn{turn}")), 1, AckLevel::Os, orders);
         (config.snapshot_every, config.other_cpu) = (if turn % 3 == 1 { fifth } else { 0 }, Some(1));
-        let mut desk = Trading::open(clock, &config)?;
-        let place = config.journal.place.dir().to_owned();
-        let neighbour = (turn % 3 == 2).then(Neighbour::start);
+        let mut desk = TradingSetup::open(clock, &config)?;
+        let place = config.journal.path.dir().to_owned();
+        let neighbour = (turn % 3 == 2).then(MemoryLoad::start);
         let mut samples = Vec::with_capacity(orders as usize);
         for id in 1..=orders {
             let from = clock.ticks();
-            desk.ask(id)?;
+            desk.send_order(id)?;
             desk.oms.poll()?;
             samples.push(clock.ns_between(from, clock.ticks()) as u64);
-            desk.answer()?;
+            desk.return_report()?;
         }
         drop(neighbour);
         let made = ["snapshot", "snapshot.before"].iter().filter(|name| place.join(name).exists()).count();
@@ -114,9 +114,9 @@ fn snapshots(folder: &Path, orders: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn disk(folder: &Path, orders: u64) -> Result<(), Failure> {
+fn disk(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     let clock = HostClock::get()?;
-    let at_once = |sessions: u16, in_flight: u64, orders: u64, name: String| -> Result<f64, Failure> {
+    let at_once = |sessions: u16, in_flight: u64, orders: u64, name: String| -> Result<f64, MeasureError> {
         let config = config(&folder.join(name), sessions, AckLevel::Disk, orders);
         let rate = waiting_for_the_disk(clock, &config, sessions, in_flight, orders)?;
         config.lanes.remove()?;
@@ -147,7 +147,7 @@ fn waiting_for_the_disk(
     sessions: u16,
     in_flight: u64,
     orders: u64,
-) -> Result<f64, Failure> {
+) -> Result<f64, MeasureError> {
     let mut oms = open(clock, config)?;
     let _venue = config.lanes.join_venue(VENUE, clock.calibration())?;
     let join = |session| config.lanes.join_session(session, clock.calibration());
@@ -174,7 +174,7 @@ fn waiting_for_the_disk(
     Ok(told as f64 * 1e9 / clock.ns_between(from, clock.ticks()) as f64)
 }
 
-fn follow(folder: &Path, orders: u64) -> Result<(), Failure> {
+fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     let clock = HostClock::get()?;
     let folder = folder.join("follow");
     let mut config = config(&folder, 1, AckLevel::Os, orders);
@@ -204,7 +204,7 @@ fn follow(folder: &Path, orders: u64) -> Result<(), Failure> {
         }
         let now = clock.ticks();
         late = late.max(now - due);
-        sequencer.accept(0, id - 1, now, now, order(id))?;
+        sequencer.accept_request(0, id - 1, now, now, order(id))?;
         if let Next::Message(message) = requests.next()? {
             let new = Request::read(message.kind, message.payload)?;
             venue_sequence += 1;
@@ -226,9 +226,9 @@ fn follow(folder: &Path, orders: u64) -> Result<(), Failure> {
 }
 
 /// Applies a growing journal, and prints how far it lagged.
-fn follower(folder: &Path) -> Result<(), Failure> {
+fn follower(folder: &Path) -> Result<(), MeasureError> {
     let clock = HostClock::get()?;
-    let place = Place::folder(folder.join("journal"));
+    let place = LogPath::folder(folder.join("journal"));
     let mut core = Core::new(tickpath_oms_core::Config { expected_orders: 4_000_000, key: 1 });
     let mut replay = journal::Replay::open(&place)?;
     while replay.step(&mut core, |_, _, _| {})? {}
@@ -262,15 +262,15 @@ fn follower(folder: &Path) -> Result<(), Failure> {
         "behind, from T1 to applied by the second process: 50 % {p50} ns, 99 % {p99} ns, 99.9 % {p999} ns, 99.99 % \
          {p9999} ns, worst {worst} ns; {over} of {inputs} inputs over 1 ms; longest gap of the host seen there {gaps} ns"
     );
-    let open = core.live().count();
+    let open = core.open_orders().count();
     println!("the second process knows {open} open orders; nothing but its own core was asked");
     Ok(())
 }
 
 /// A thread on the other processor that is independent of the OMS, and uses memory as a snapshot does.
-struct Neighbour(Arc<AtomicBool>, Option<JoinHandle<()>>);
+struct MemoryLoad(Arc<AtomicBool>, Option<JoinHandle<()>>);
 
-impl Neighbour {
+impl MemoryLoad {
     fn start() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let theirs = is_over.clone();
@@ -285,7 +285,7 @@ impl Neighbour {
     }
 }
 
-impl Drop for Neighbour {
+impl Drop for MemoryLoad {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
         let _ = self.1.take().map(JoinHandle::join);
@@ -293,7 +293,7 @@ impl Drop for Neighbour {
 }
 
 /// Opens an OMS that knows a price.
-fn open(clock: HostClock, config: &Config) -> Result<Inline<HostClock>, Failure> {
+fn open(clock: HostClock, config: &Config) -> Result<Inline<HostClock>, MeasureError> {
     let mut oms = Inline::open(clock, config, None)?;
     let price = Price::from_whole(100);
     oms.sequencer().tick(clock.ticks(), &TopOfBook { bid: price, ask: price, ..TopOfBook::default() })?;
@@ -301,41 +301,41 @@ fn open(clock: HostClock, config: &Config) -> Result<Inline<HostClock>, Failure>
 }
 
 /// An OMS, a client and a venue on one thread.
-struct Trading {
+struct TradingSetup {
     clock: HostClock,
     oms: Inline<HostClock>,
-    venue: Line<HostClock>,
+    venue: VenueEngine<HostClock>,
     client: SessionLanes,
 }
 
-impl Trading {
-    fn open(clock: HostClock, config: &Config) -> Result<Self, Failure> {
+impl TradingSetup {
+    fn open(clock: HostClock, config: &Config) -> Result<Self, MeasureError> {
         let oms = open(clock, config)?;
         let VenueLanes { requests, reports } = config.lanes.join_venue(VENUE, clock.calibration())?;
         let book = VenueConfig { venue: VENUE, symbols: 1, expected_orders: config.expected_orders };
-        let venue = Line::new(clock, Venue::new(book), requests, reports, None);
+        let venue = VenueEngine::new(clock, SimVenue::new(book), requests, reports, None);
         let client = config.lanes.join_session(0, clock.calibration())?;
         Ok(Self { clock, oms, venue, client })
     }
 
-    fn ask(&mut self, id: u64) -> Result<(), Failure> {
+    fn send_order(&mut self, id: u64) -> Result<(), MeasureError> {
         let request = order(id);
         self.client.requests.publish(self.clock.ticks(), request.kind().code(), request.as_bytes())?;
         Ok(())
     }
 
     /// Passes the venue's report back to the client.
-    fn answer(&mut self) -> Result<(), Failure> {
+    fn return_report(&mut self) -> Result<(), MeasureError> {
         self.venue.poll()?;
         self.oms.poll()?;
         self.client.reports.drain(usize::MAX, |_| {})?;
         Ok(())
     }
 
-    fn trade(&mut self, id: u64) -> Result<(), Failure> {
-        self.ask(id)?;
+    fn trade(&mut self, id: u64) -> Result<(), MeasureError> {
+        self.send_order(id)?;
         self.oms.poll()?;
-        self.answer()
+        self.return_report()
     }
 }
 
@@ -399,17 +399,20 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
         limits: Default::default(),
-        rate: Rate::UNLIMITED,
+        rate: RequestRate::UNLIMITED,
     };
     Config {
         lanes: LanesConfig { report_bytes: 1 << 20, ..LanesConfig::new(&name, sessions, &[VENUE]) },
-        journal: LogConfig { reserve_bytes: orders * 150, ..LogConfig::journal(Place::folder(folder.join("journal"))) },
-        desk: Desk {
+        journal: LogConfig {
+            reserve_bytes: orders * 150,
+            ..LogConfig::journal(LogPath::folder(folder.join("journal")))
+        },
+        trading: TradingDefinitions {
             instruments: vec![instrument],
             accounts: vec![limits],
             venues: vec![VenueRules::of(VENUE)],
             sessions: (0..sessions).map(session).collect(),
-            ..Desk::default()
+            ..TradingDefinitions::default()
         },
         expected_orders: orders as usize,
         layout: Layout::Inline,
@@ -418,14 +421,14 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        warm: true,
+        warm_up: true,
         history: false,
         seed: None,
     }
 }
 
 /// Returns the median and the range of several turns, in seconds.
-fn turns(mut once: impl FnMut() -> Result<f64, tickpath_oms_runtime::OmsError>) -> Result<String, Failure> {
+fn turns(mut once: impl FnMut() -> Result<f64, tickpath_oms_runtime::OmsError>) -> Result<String, MeasureError> {
     let mut seconds = (0..TURNS).map(|_| once()).collect::<Result<Vec<_>, _>>()?;
     let middle = median(&mut seconds);
     Ok(format!("{middle:.3} s  ({:.3} to {:.3} s in {TURNS} turns)", seconds[0], seconds[TURNS - 1]))
@@ -443,7 +446,7 @@ fn percentiles(samples: &mut [u64]) -> [u64; 5] {
     [0.5, 0.99, 0.999, 0.9999, 1.0].map(|part| at(part).copied().unwrap_or(0))
 }
 
-fn megabytes(place: &Place) -> Result<String, Failure> {
+fn megabytes(place: &LogPath) -> Result<String, MeasureError> {
     use std::os::unix::fs::MetadataExt;
     let blocks = std::fs::metadata(place.dir().join("data"))?.blocks();
     Ok(format!("{} MB", blocks * 512 / 1_000_000))

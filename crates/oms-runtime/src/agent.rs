@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tickpath_clock::{AdaptiveWait, Clock, Gaps, Priority, Rest, Wait, settle};
+use tickpath_clock::{AdaptiveWait, Clock, GapDetector, IdleAction, Priority, Wait, apply_schedule};
 
 use crate::OmsError;
 use crate::config::Config;
@@ -30,13 +30,13 @@ pub fn run<C: Clock>(
     agent: &mut impl Agent,
     wait: Wait,
     stop: &AtomicBool,
-    gaps: &mut Gaps<C>,
+    gaps: &mut GapDetector<C>,
 ) -> Result<(), OmsError> {
     let mut rests = (wait == Wait::Adaptive).then(|| AdaptiveWait::new(gaps.clock().clone()));
     loop {
         if agent.poll()? > 0 {
             gaps.busy_turn();
-            rests.iter_mut().for_each(AdaptiveWait::found);
+            rests.iter_mut().for_each(AdaptiveWait::note_work);
             continue;
         }
         // Pairs with the Release of the thread that sets it: messages published before the stop are seen, and still
@@ -55,12 +55,12 @@ pub fn run<C: Clock>(
             }
             Wait::Yield => tickpath_clock::yield_now(),
             Wait::Block => agent.sleep(SLEEP_NS),
-            Wait::Adaptive => rests.iter_mut().for_each(|rests| match rests.rest(SLEEP_NS) {
-                Rest::Sleep(ns) => {
+            Wait::Adaptive => rests.iter_mut().for_each(|rests| match rests.next_action(SLEEP_NS) {
+                IdleAction::Sleep(ns) => {
                     agent.sleep(ns);
-                    rests.woke();
+                    rests.note_wake_up();
                 }
-                Rest::Spin | Rest::Yield => _ = agent.idle(),
+                IdleAction::Spin | IdleAction::Yield => _ = agent.idle(),
             }),
         }
     }
@@ -71,7 +71,7 @@ fn shared_wait(wait: Wait) -> Wait {
     if wait.sleeps() { Wait::Block } else { Wait::Yield }
 }
 
-type Ended = Result<(), OmsError>;
+type AgentResult = Result<(), OmsError>;
 
 /// Runs an agent on a thread of its own beside the core.
 pub(crate) fn spawn<'scope, 'env, C: Clock>(
@@ -81,12 +81,12 @@ pub(crate) fn spawn<'scope, 'env, C: Clock>(
     clock: &C,
     mut agent: impl Agent + Send + 'scope,
     stop: &'env AtomicBool,
-) -> thread::ScopedJoinHandle<'scope, Ended> {
+) -> thread::ScopedJoinHandle<'scope, AgentResult> {
     let clock = clock.clone();
     let work = move || {
         // These threads yield to the threads on their CPU, and real-time threads never yield to normal ones.
-        let mut gaps = Gaps::new(clock);
-        let settled = settle(config.other_cpu, Priority::Normal).map_err(OmsError::from);
+        let mut gaps = GapDetector::new(clock);
+        let settled = apply_schedule(config.other_cpu, Priority::Normal).map_err(OmsError::from);
         let ended = settled.and_then(|()| run(&mut agent, shared_wait(config.wait), stop, &mut gaps));
         if ended.is_err() {
             // An OMS that receives nothing must stop.
@@ -98,6 +98,6 @@ pub(crate) fn spawn<'scope, 'env, C: Clock>(
 }
 
 /// Waits for an agent's thread and returns its result; a panic of the thread resumes here.
-pub(crate) fn join(thread: thread::ScopedJoinHandle<'_, Ended>) -> Ended {
+pub(crate) fn join(thread: thread::ScopedJoinHandle<'_, AgentResult>) -> AgentResult {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -11,7 +11,7 @@ use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 
 /// Max dates that are searched for an end: a calendar without an end among them ends no day.
-const MOST_DATES: usize = 2_000;
+const MAX_DATES: usize = 2_000;
 
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
@@ -21,7 +21,7 @@ pub struct Calendar {
     /// The time zone of the end time.
     pub zone: Zone,
     /// The local time at which a day ends.
-    pub ends: EndTime,
+    pub end_time: EndTime,
     /// The weekdays that trade.
     pub weekdays: Weekdays,
     /// Dates that do not trade.
@@ -30,7 +30,7 @@ pub struct Calendar {
 
 /// The end of a trading day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Close {
+pub struct DayClose {
     /// The day's local date, as 20261122.
     pub day: u32,
     /// The time of the end, in nanoseconds since the Unix epoch.
@@ -58,11 +58,11 @@ pub struct Holiday(Date);
 
 /// Calendar of a sequencer, and when to check it next. Times are nanoseconds since the Unix epoch.
 #[derive(Debug, Default)]
-pub(crate) struct DueDay {
+pub(crate) struct DaySchedule {
     pub(crate) calendar: Option<Calendar>,
     /// Start of the journal's log, for a journal without a named day: earlier ends are not its own.
     pub(crate) began_ns: u64,
-    pub(crate) look_at_ns: u64,
+    pub(crate) next_check_ns: u64,
     /// The day whose end was refused and reported to the operator.
     pub(crate) refused: u32,
 }
@@ -96,10 +96,10 @@ impl Calendar {
     }
 
     /// Returns the first end of a day after this time; `None` if there is none within years.
-    pub fn next_close(&self, utc_ns: u64) -> Option<Close> {
+    pub fn next_close(&self, utc_ns: u64) -> Option<DayClose> {
         // An end that a clock change moves past midnight belongs to the date before.
         let mut date = self.date(utc_ns).yesterday().ok()?;
-        for _ in 0..MOST_DATES {
+        for _ in 0..MAX_DATES {
             if let Some(close) = self.close_on(date).filter(|close| close.utc_ns > utc_ns) {
                 return Some(close);
             }
@@ -109,9 +109,9 @@ impl Calendar {
     }
 
     /// Returns the last end of a day at or before this time; `None` if there is none within years.
-    pub fn last_close(&self, utc_ns: u64) -> Option<Close> {
+    pub fn last_close(&self, utc_ns: u64) -> Option<DayClose> {
         let mut date = self.date(utc_ns);
-        for _ in 0..MOST_DATES {
+        for _ in 0..MAX_DATES {
             if let Some(close) = self.close_on(date).filter(|close| close.utc_ns <= utc_ns) {
                 return Some(close);
             }
@@ -121,7 +121,7 @@ impl Calendar {
     }
 
     /// Returns an end as text: local time, time zone, and UTC.
-    pub fn describe(&self, close: &Close) -> String {
+    pub fn describe(&self, close: &DayClose) -> String {
         let at = timestamp(close.utc_ns);
         let local = at.to_zoned(self.zone.time_zone.clone());
         format!("{} {:02}:{:02} {} ({at})", local.date(), local.hour(), local.minute(), self.zone.name)
@@ -133,14 +133,14 @@ impl Calendar {
     }
 
     /// Returns the end of the day with this local date, if the date trades.
-    fn close_on(&self, date: Date) -> Option<Close> {
+    fn close_on(&self, date: Date) -> Option<DayClose> {
         let Weekdays(trades) = self.weekdays;
         let weekday = usize::try_from(date.weekday().to_monday_zero_offset()).ok()?;
         if !trades[weekday] || self.holidays.contains(&Holiday(date)) {
             return None;
         }
-        let at = self.zone.time_zone.to_ambiguous_timestamp(date.to_datetime(self.ends.0)).compatible().ok()?;
-        Some(Close { day: number(date), utc_ns: u64::try_from(at.as_nanosecond()).ok()? })
+        let at = self.zone.time_zone.to_ambiguous_timestamp(date.to_datetime(self.end_time.0)).compatible().ok()?;
+        Some(DayClose { day: number(date), utc_ns: u64::try_from(at.as_nanosecond()).ok()? })
     }
 
     fn date(&self, utc_ns: u64) -> Date {

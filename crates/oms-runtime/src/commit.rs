@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use tickpath_clock::{Clock, sleep_ns};
-use tickpath_log::{Syncer, Tail, Writer};
+use tickpath_log::{LogTail, Syncer, Writer};
 
 /// Durability level: the place that must hold an input before its outputs leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -38,19 +38,19 @@ impl AckLevel {
 }
 
 /// Group commit of a journal.
-pub(crate) struct Commit {
-    shared: Arc<Shared>,
-    by: By,
+pub(crate) struct GroupCommit {
+    shared: Arc<CommitState>,
+    driver: CommitDriver,
 }
 
-enum By {
+enum CommitDriver {
     Thread(Option<JoinHandle<()>>),
-    /// The holder of a [`CommitByHand`]: a simulation that decides when a sync ends.
-    Hand,
+    /// The holder of a [`ManualCommit`]: a simulation that decides when a sync ends.
+    Manual,
 }
 
-struct Shared {
-    asked: Mutex<Asked>,
+struct CommitState {
+    request: Mutex<SyncRequest>,
     changed: Condvar,
     /// Records below this are durable.
     synced: AtomicU64,
@@ -59,27 +59,27 @@ struct Shared {
 
 /// Wait of the thread before a sync. Clients that received the reports of a batch often send again at once: a sync that
 /// starts with the first of their requests leaves out all others, which then wait for two syncs.
-struct Pace<C> {
+struct CommitDelay<C> {
     clock: C,
-    gather_ns: u64,
+    delay_ns: u64,
 }
 
 /// Records from which on a batch had several senders, nanoseconds from which on a sync is worth a wait, and the divisor
 /// of the sync's time that gives the wait.
-const MANY: u64 = 8;
-const LONG_NS: u64 = 400_000;
-const PART: u64 = 8;
+const BATCH_RECORDS: u64 = 8;
+const SLOW_SYNC_NS: u64 = 400_000;
+const DELAY_DIVISOR: u64 = 8;
 
-impl<C: Clock> Pace<C> {
-    fn look(&mut self, records: u64, from: u64) {
+impl<C: Clock> CommitDelay<C> {
+    fn update(&mut self, records: u64, from: u64) {
         let took = self.clock.ns_between(from, self.clock.ticks()).max(0) as u64;
-        self.gather_ns = if records >= MANY && took >= LONG_NS { took / PART } else { 0 };
+        self.delay_ns = if records >= BATCH_RECORDS && took >= SLOW_SYNC_NS { took / DELAY_DIVISOR } else { 0 };
     }
 }
 
 #[derive(Default)]
-struct Asked {
-    upto: Option<Tail>,
+struct SyncRequest {
+    upto: Option<LogTail>,
     /// Syncer of the log in which the journal continues.
     next: Option<Syncer>,
     is_over: bool,
@@ -87,41 +87,41 @@ struct Asked {
 }
 
 /// Handle that makes a journal durable on demand, for simulations.
-pub struct CommitByHand {
-    shared: Arc<Shared>,
+pub struct ManualCommit {
+    shared: Arc<CommitState>,
     syncer: Syncer,
 }
 
-impl Commit {
+impl GroupCommit {
     /// Starts the commit thread of this journal.
     pub fn start(journal: &Writer, clock: impl Clock) -> io::Result<Self> {
-        let (shared, mut syncer) = (Shared::of(journal), journal.syncer()?);
-        let theirs = shared.clone();
-        let mut pace = Pace { clock, gather_ns: 0 };
-        let work = move || while theirs.commit_next(&mut syncer, &mut pace) {};
+        let (shared, mut syncer) = (CommitState::of(journal), journal.syncer()?);
+        let thread_state = shared.clone();
+        let mut pace = CommitDelay { clock, delay_ns: 0 };
+        let work = move || while thread_state.commit_next(&mut syncer, &mut pace) {};
         let thread = std::thread::Builder::new().name("oms-commit".into()).spawn(work)?;
-        Ok(Self { shared, by: By::Thread(Some(thread)) })
+        Ok(Self { shared, driver: CommitDriver::Thread(Some(thread)) })
     }
 
     /// Returns a group commit without a thread, and the handle that commits on demand.
-    pub fn by_hand(journal: &Writer) -> io::Result<(Self, CommitByHand)> {
-        let (shared, syncer) = (Shared::of(journal), journal.syncer()?);
-        Ok((Self { shared: shared.clone(), by: By::Hand }, CommitByHand { shared, syncer }))
+    pub fn manual(journal: &Writer) -> io::Result<(Self, ManualCommit)> {
+        let (shared, syncer) = (CommitState::of(journal), journal.syncer()?);
+        Ok((Self { shared: shared.clone(), driver: CommitDriver::Manual }, ManualCommit { shared, syncer }))
     }
 
     /// Requests a sync of all records up to this place.
-    pub fn ask(&self, upto: Tail) {
+    pub fn request_sync(&self, upto: LogTail) {
         self.shared.lock().upto = Some(upto);
         self.shared.changed.notify_one();
     }
 
     /// Continues in the journal's next log; all records before that log are durable.
-    pub fn move_on(&self, journal: &Writer) -> io::Result<()> {
+    pub fn continue_in(&self, journal: &Writer) -> io::Result<()> {
         let syncer = journal.syncer()?;
         let mut asked = self.shared.lock();
         (asked.upto, asked.next) = (None, Some(syncer));
         drop(asked);
-        self.shared.has_synced(journal.sequence());
+        self.shared.raise_watermark(journal.sequence());
         Ok(())
     }
 
@@ -145,11 +145,11 @@ impl Commit {
     }
 }
 
-impl Drop for Commit {
+impl Drop for GroupCommit {
     fn drop(&mut self) {
         self.shared.lock().is_over = true;
         self.shared.changed.notify_one();
-        if let By::Thread(thread) = &mut self.by
+        if let CommitDriver::Thread(thread) = &mut self.driver
             && let Some(thread) = thread.take()
         {
             // The thread ends after its current sync; the panic hook has reported a panic.
@@ -158,11 +158,11 @@ impl Drop for Commit {
     }
 }
 
-impl CommitByHand {
+impl ManualCommit {
     /// Makes the requested records durable. Returns the commit watermark.
     pub fn commit(&mut self) -> u64 {
         let mut asked = self.shared.lock();
-        let upto = asked.take(&mut self.syncer);
+        let upto = asked.take_pending(&mut self.syncer);
         drop(asked);
         if let Some(upto) = upto {
             self.shared.sync(&mut self.syncer, upto);
@@ -176,9 +176,9 @@ impl CommitByHand {
     }
 }
 
-impl Asked {
+impl SyncRequest {
     /// Takes the pending sync request, and the syncer of its log.
-    fn take(&mut self, syncer: &mut Syncer) -> Option<Tail> {
+    fn take_pending(&mut self, syncer: &mut Syncer) -> Option<LogTail> {
         if let Some(next) = self.next.take() {
             *syncer = next;
         }
@@ -186,56 +186,56 @@ impl Asked {
     }
 }
 
-impl Shared {
+impl CommitState {
     fn of(journal: &Writer) -> Arc<Self> {
         Arc::new(Self {
-            asked: Mutex::default(),
+            request: Mutex::default(),
             changed: Condvar::new(),
             synced: AtomicU64::new(journal.sequence()),
             failed: AtomicBool::new(false),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(|e| e.into_inner())
+    fn lock(&self) -> MutexGuard<'_, SyncRequest> {
+        self.request.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Waits for the next sync request and serves it; returns false at the end.
-    fn commit_next(&self, syncer: &mut Syncer, pace: &mut Pace<impl Clock>) -> bool {
+    fn commit_next(&self, syncer: &mut Syncer, pace: &mut CommitDelay<impl Clock>) -> bool {
         let mut asked = self.lock();
         let mut upto = loop {
             if asked.is_over || asked.error.is_some() {
                 return false;
             }
-            match asked.take(syncer) {
+            match asked.take_pending(syncer) {
                 Some(upto) => break upto,
                 None => asked = self.changed.wait(asked).unwrap_or_else(|e| e.into_inner()),
             }
         };
         drop(asked);
-        if pace.gather_ns > 0 {
-            sleep_ns(pace.gather_ns);
-            upto = self.lock().take(syncer).unwrap_or(upto);
+        if pace.delay_ns > 0 {
+            sleep_ns(pace.delay_ns);
+            upto = self.lock().take_pending(syncer).unwrap_or(upto);
         }
         let (before, from) = (self.synced.load(Ordering::Relaxed), pace.clock.ticks());
         self.sync(syncer, upto);
-        pace.look(upto.sequence.saturating_sub(before), from);
+        pace.update(upto.sequence.saturating_sub(before), from);
         true
     }
 
-    fn sync(&self, syncer: &mut Syncer, upto: Tail) {
+    fn sync(&self, syncer: &mut Syncer, upto: LogTail) {
         if self.failed.load(Ordering::Acquire) {
             return;
         }
         match syncer.sync(upto) {
-            Ok(()) => self.has_synced(upto.sequence),
+            Ok(()) => self.raise_watermark(upto.sequence),
             Err(e) => self.fail(e),
         }
     }
 
     /// Raises the commit watermark. It never goes back: a sync that began before the journal moved to another log may
     /// end after the move.
-    fn has_synced(&self, upto: u64) {
+    fn raise_watermark(&self, upto: u64) {
         self.synced.fetch_max(upto, Ordering::Release);
     }
 

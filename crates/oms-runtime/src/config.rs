@@ -3,14 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tickpath_clock::{Priority, Rate, Wait};
+use tickpath_clock::{Priority, RequestRate, Wait};
 use tickpath_log::Config as LogConfig;
 use tickpath_market::{AccountId, Notional, Quantity};
-use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, Name, RejectRule, SymbolLimits, VenueRules};
+use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, NameRecord, RejectRule, SymbolLimits, VenueRules};
 
-use crate::answers::VenueWatch;
 use crate::commit::AckLevel;
 use crate::lanes::LanesConfig;
+use crate::unanswered::VenueExpectations;
 
 /// Configuration of an OMS.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Config {
     /// Its journal.
     pub journal: LogConfig,
     /// Instruments, accounts, venues and sessions, with their limits and rights.
-    pub desk: Desk,
+    pub trading: TradingDefinitions,
     /// Orders expected before the next start.
     pub expected_orders: usize,
     /// Assignment of the work to threads.
@@ -33,21 +33,21 @@ pub struct Config {
     pub other_cpu: Option<usize>,
     /// The priority of the core's thread.
     pub priority: Priority,
-    /// Whether reports to sessions without lanes are kept as a [history](crate::history), which a front end reads.
+    /// Whether reports to sessions without lanes are kept as a [history](crate::history_index), which a front end reads.
     pub history: bool,
     /// Inputs between two snapshots, and one at the end of a day; zero for none. A thread beside the core makes them,
     /// and takes as much memory as the core itself.
     pub snapshot_every: u64,
-    /// Whether the core's thread runs a warm-up while it spins idly: see `crates/oms-runtime/src/rehearsal.rs`.
-    pub warm: bool,
+    /// Whether the core's thread runs a warm-up while it spins idly: see `crates/oms-runtime/src/warm_up.rs`.
+    pub warm_up: bool,
     /// Seed in place of all randomness, for reproducible tests; `None` otherwise.
     pub seed: Option<u64>,
 }
 
 /// Trading configuration: instruments, accounts, venues, sessions, limits and rights. Every start and
-/// [`Sequencer::define`](crate::Sequencer::define) journal its additions, and end what it no longer lists.
+/// [`Sequencer::replace_definitions`](crate::Sequencer::replace_definitions) journal its additions, and end what it no longer lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Desk {
+pub struct TradingDefinitions {
     /// Instruments that can be traded.
     pub instruments: Vec<Instrument>,
     /// Accounts that may trade, with their limits.
@@ -63,10 +63,10 @@ pub struct Desk {
     /// Reactions to the reject codes of venues.
     pub rejects: Vec<RejectRule>,
     /// Expectations of each venue. A venue without an entry may take any time to answer.
-    pub watch: Vec<VenueWatch>,
+    pub expectations: Vec<VenueExpectations>,
     /// The names of venues, and of the users that sessions belong to. A number keeps its name while something bears the
-    /// number, see [`Borne`](crate::Borne); a number without a name here is not checked.
-    pub names: Vec<Name>,
+    /// number, see [`IdentityConflicts`](crate::IdentityConflicts); a number without a name here is not checked.
+    pub names: Vec<NameRecord>,
 }
 
 /// A session's rights.
@@ -85,7 +85,7 @@ pub struct SessionConfig {
     /// Largest quantity and notional of one order, and messages a window; as in [`tickpath_oms_core::SessionRules`].
     pub limits: SessionLimits,
     /// Rate limit of its requests.
-    pub rate: Rate,
+    pub rate: RequestRate,
 }
 
 /// Limits of a session; zero turns a check off.

@@ -11,7 +11,7 @@
 use rustix::io::Errno;
 use tickpath_clock::{Clock, utc_day};
 use tickpath_market::{OrderId, VenueId};
-use tickpath_oms_core::{DayEnd, WordError};
+use tickpath_oms_core::{AdminCommandError, DayEnd};
 use tickpath_oms_journal::{Ballast, JournalError};
 
 use crate::OmsError;
@@ -35,10 +35,10 @@ const DESCRIPTORS: usize = 32;
 pub enum CommandError {
     /// The core refused it.
     #[error(transparent)]
-    Core(#[from] WordError),
+    Core(#[from] AdminCommandError),
     /// The day is over.
     #[error("day {day} has ended already: the last day that ended is {last}; name a later one by --day")]
-    Ended {
+    DayEnded {
         /// The day, as 20261122.
         day: u32,
         /// The last day that ended.
@@ -46,7 +46,7 @@ pub enum CommandError {
     },
     /// The day lies ahead.
     #[error("day {day} has not begun: it is {today} in {zone}; name {today} or an earlier day by --day")]
-    Ahead {
+    DayAhead {
         /// The day, as 20261122.
         day: u32,
         /// The current day in that time zone.
@@ -84,15 +84,15 @@ impl<C: Clock> Sequencer<C> {
     /// Checks that a day may end under its name; a day of zero has no name, and passes.
     pub(crate) fn check_day(&self, end: &DayEnd) -> Result<(), CommandError> {
         let now = self.clock.calibration().utc_ns_of(self.clock.ticks());
-        let calendar = self.due.calendar.as_ref();
+        let calendar = self.day_schedule.calendar.as_ref();
         let today = calendar.map_or_else(|| utc_day(now), |calendar| calendar.today(now));
         match (end.day, self.last_day) {
             (0, _) => Ok(()),
             // A last day in the future was named by mistake, and blocks no other day.
-            (day, last) if day <= last && last <= today => Err(CommandError::Ended { day, last }),
+            (day, last) if day <= last && last <= today => Err(CommandError::DayEnded { day, last }),
             (day, _) if day > today => {
                 let zone = calendar.map_or("UTC", Calendar::zone_name).to_owned();
-                Err(CommandError::Ahead { day, today, zone })
+                Err(CommandError::DayAhead { day, today, zone })
             }
             _ => Ok(()),
         }
@@ -107,11 +107,11 @@ impl<C: Clock> Sequencer<C> {
         let logs = 1 + u64::from(history.is_some());
         // The first segment, and the next segment, which is made ahead of need.
         let roll = logs * (2 * segment + reserved + LOG_OVERHEAD);
-        let bytes = LAST_BYTES + self.core.live().count() as u64 * ORDER_BYTES;
+        let bytes = LAST_BYTES + self.core.open_orders().count() as u64 * ORDER_BYTES;
         // Records that fit into a segment in use need no room.
         let beyond = |offset: u64| (offset + bytes).saturating_sub(segment).next_multiple_of(segment);
         let reports = beyond(self.journal.tail().offset) + history.map_or(0, beyond) + LOG_OVERHEAD;
-        let folder = config.place.dir();
+        let folder = config.path.dir();
         let refused = |reason: std::io::Error| match Errno::from_io_error(&reason) {
             Some(Errno::MFILE | Errno::NFILE) => CommandError::NoDescriptors { pid: std::process::id(), reason },
             _ => CommandError::NoRoom {
@@ -137,8 +137,8 @@ impl<C: Clock> Sequencer<C> {
 
     /// Moves the day's logs into the archive, and requests a snapshot of their end.
     #[cold]
-    pub(crate) fn archive(&mut self, ballast: Option<Ballast>) -> Result<(), OmsError> {
-        self.told_strangers = false;
+    pub(crate) fn archive_day(&mut self, ballast: Option<Ballast>) -> Result<(), OmsError> {
+        self.notified_unknown_orders = false;
         if self.disk_failed {
             return Ok(());
         }
@@ -152,16 +152,16 @@ impl<C: Clock> Sequencer<C> {
         }
         self.journal.reserve()?;
         if let Some(commit) = &self.commit {
-            commit.move_on(self.journal.log()).map_err(JournalError::Disk)?;
+            commit.continue_in(self.journal.log()).map_err(JournalError::Disk)?;
         }
-        self.let_held()?;
+        self.release_held()?;
         if let Some(history) = &mut self.history {
             match history.begin_day(self.journal.log().first_sequence()) {
                 Err(e @ JournalError::NotArchived(_)) => self.notices.add(Notice::NotArchived(e.to_string())),
                 begun => begun?,
             }
         }
-        self.ask_for_snapshot();
+        self.request_snapshot();
         Ok(())
     }
 }

@@ -1,34 +1,34 @@
 //! Reasons why an OMS stops, or does not start.
 
-use tickpath_log::{OpenError, Place, Process, PublishError, ReadError};
+use tickpath_log::{LogOpenError, LogPath, LogPublishError, LogReadError, ProcessId};
 use tickpath_oms_journal::{JournalError, LaneKind, LineId};
 
-use crate::identity::Borne;
+use crate::identity::IdentityConflicts;
 
 /// Reason why the OMS stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum OmsError {
     /// A lane or the journal cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] LogOpenError),
     /// Another OMS runs with the same journal or lanes.
-    #[error("{} is an OMS {has} already; stop that one, or give this one another", Process(*.pid))]
-    Runs {
+    #[error("{} is an OMS {has} already; stop that one, or give this one another", ProcessId(*.pid))]
+    AlreadyRunning {
         /// Process of the other OMS.
         pid: u32,
         /// The name or the journal that it has.
         has: String,
     },
     /// An error of the journal, its archive, a snapshot or the history. If one of their logs cannot be opened or read,
-    /// the error is [`Self::Open`] or [`Self::Read`].
+    /// the error is [`Self::OpenLineFn`] or [`Self::Read`].
     #[error(transparent)]
     Journal(JournalError),
     /// A lane refuses a message permanently.
     #[error("a lane refuses a message: {0}")]
-    Lane(#[source] PublishError),
+    Lane(#[source] LogPublishError),
     /// A log is damaged.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] LogReadError),
     /// The journal knows less than its lanes: it is an old copy, or was cut.
     #[error(
         "{lane} ({place}) holds what the journal does not know: the journal is a copy from before, or was cut. Restore the whole journal; or, to go on with this one, remove that lane: what the journal knows is asked for then, and what it does not know must be asked of the venue"
@@ -37,14 +37,14 @@ pub enum OmsError {
         /// The lane that is ahead.
         lane: LaneKind,
         /// The place of the lane.
-        place: Place,
+        place: LogPath,
     },
     /// A desk gives numbers another meaning while something bears them. Nothing of the desk was taken.
     #[error(transparent)]
-    Borne(#[from] Borne),
+    IdentityConflicts(#[from] IdentityConflicts),
     /// All epochs are used up.
     #[error("this journal was started too often; begin a new one at the end of the day")]
-    Epochs,
+    EpochsExhausted,
     /// A line cannot be opened.
     #[error("{line}: {reason}")]
     Line {

@@ -15,31 +15,31 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tickpath_market::{AccountId, Symbol, SymbolId, VenueId};
-use tickpath_oms_core::{AccountLimits, Bearer, Core, Instrument, NAME_SESSION, NAME_VENUE, Name};
+use tickpath_oms_core::{AccountLimits, Core, IdReference, Instrument, NAME_SESSION, NAME_VENUE, NameRecord};
 use tickpath_oms_journal::Definitions;
 
-use crate::config::Desk;
+use crate::config::TradingDefinitions;
 
 /// Reason why a desk is refused: each number whose meaning would change while something bears it. Its text is a
 /// sentence on a line of its own for each conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Borne {
+pub struct IdentityConflicts {
     /// The conflicts, at least one.
-    pub list: Vec<Conflict>,
+    pub list: Vec<IdentityConflict>,
 }
 
 /// A number that would change its meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
+pub struct IdentityConflict {
     /// The number that the desk reassigns.
-    pub of: Identity,
+    pub of: EntityNumber,
     /// The number's meaning, the desk's meaning, the bearer of the number, and the remedy.
     pub sentence: String,
 }
 
 /// A number and its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Identity {
+pub enum EntityNumber {
     /// A symbol.
     Symbol(SymbolId),
     /// An account.
@@ -55,30 +55,30 @@ pub enum Identity {
 pub(crate) fn check(
     core: &Core,
     known: &Definitions,
-    desk: &Desk,
+    desk: &TradingDefinitions,
     has_reports: impl Fn(u16) -> bool,
-) -> Result<(), Borne> {
+) -> Result<(), IdentityConflicts> {
     let mut list = symbols(core, known, desk);
     list.extend(desk.accounts.iter().filter_map(|limits| account(core, known, limits)));
-    for name in known_otherwise(known, desk) {
+    for name in changed_names(known, desk) {
         list.extend(match name.of {
             NAME_VENUE => venue(core, known, name),
             NAME_SESSION => session(core, known, name, &has_reports),
             _ => None,
         });
     }
-    if list.is_empty() { Ok(()) } else { Err(Borne { list }) }
+    if list.is_empty() { Ok(()) } else { Err(IdentityConflicts { list }) }
 }
 
 /// Returns whether a number would mean another instrument. A missing name or currency may be added.
-pub(crate) fn is_another(was: &Instrument, wanted: &Instrument) -> bool {
+pub(crate) fn changes_meaning(was: &Instrument, wanted: &Instrument) -> bool {
     let is_named = was.name != Symbol::default() && was.name != wanted.name;
     is_named || !differences(was, wanted).is_empty()
 }
 
-fn symbols(core: &Core, known: &Definitions, desk: &Desk) -> Vec<Conflict> {
+fn symbols(core: &Core, known: &Definitions, desk: &TradingDefinitions) -> Vec<IdentityConflict> {
     let is_known = |wanted: &&Instrument| {
-        known.instrument(wanted.symbol).is_some_and(|was| was.name == wanted.name && !is_another(was, wanted))
+        known.instrument(wanted.symbol).is_some_and(|was| was.name == wanted.name && !changes_meaning(was, wanted))
     };
     let changed: Vec<&Instrument> = desk.instruments.iter().filter(|wanted| !is_known(wanted)).collect();
     if changed.is_empty() {
@@ -89,25 +89,29 @@ fn symbols(core: &Core, known: &Definitions, desk: &Desk) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     for wanted in changed {
         let Instrument { symbol: number, name, .. } = *wanted;
-        if let Some(was) = known.instrument(number).filter(|was| is_another(was, wanted))
-            && let Some(bearer) = core.bearer_of_symbol(number)
+        if let Some(was) = known.instrument(number).filter(|was| changes_meaning(was, wanted))
+            && let Some(bearer) = core.reference_to_symbol(number)
         {
-            conflicts.push(Conflict { of: Identity::Symbol(number), sentence: another_symbol(was, wanted, bearer) });
+            conflicts.push(IdentityConflict {
+                of: EntityNumber::Symbol(number),
+                sentence: another_symbol(was, wanted, bearer),
+            });
             continue;
         }
         let others =
             numbers.get(&name).into_iter().flatten().filter(|&&other| other != number && name != Symbol::default());
-        if let Some((other, bearer)) = others.copied().find_map(|other| Some((other, core.bearer_of_symbol(other)?))) {
+        if let Some((other, bearer)) = others.copied().find_map(|other| Some((other, core.reference_to_symbol(other)?)))
+        {
             let sentence = format!(
                 "{name} is symbol number {other}, and cannot become number {number}: {bearer}; write {other} in this line"
             );
-            conflicts.push(Conflict { of: Identity::Symbol(number), sentence });
+            conflicts.push(IdentityConflict { of: EntityNumber::Symbol(number), sentence });
         }
     }
     conflicts
 }
 
-fn another_symbol(was: &Instrument, wanted: &Instrument, bearer: Bearer) -> String {
+fn another_symbol(was: &Instrument, wanted: &Instrument, bearer: IdReference) -> String {
     let (number, old, new) = (wanted.symbol, was.name, wanted.name);
     if old != new {
         return format!(
@@ -144,30 +148,31 @@ fn other_currency(was: [u8; 4], wanted: [u8; 4]) -> Option<String> {
     (was != [0; 4] && was != wanted).then(|| format!("currency {} to {}", word(was), word(wanted)))
 }
 
-fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<Conflict> {
+fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<IdentityConflict> {
     let number = wanted.account;
     let difference = other_currency(known.account(number)?.currency, wanted.currency)?;
-    let bearer = core.bearer_of_account(number)?;
+    let bearer = core.reference_to_account(number)?;
     let sentence = format!(
         "account {number} cannot change so ({difference}): {bearer}; give the other currency an account of its own, or change \
          this one when nothing of it is open or held and the day has ended"
     );
-    Some(Conflict { of: Identity::Account(number), sentence })
+    Some(IdentityConflict { of: EntityNumber::Account(number), sentence })
 }
 
 /// Returns the names of a desk whose number has another name so far, or none.
-fn known_otherwise<'a>(known: &'a Definitions, desk: &'a Desk) -> impl Iterator<Item = &'a Name> {
+fn changed_names<'a>(known: &'a Definitions, desk: &'a TradingDefinitions) -> impl Iterator<Item = &'a NameRecord> {
     desk.names.iter().filter(move |name| known.name(name.of, name.number) != Some(*name))
 }
 
-fn venue(core: &Core, known: &Definitions, wanted: &Name) -> Option<Conflict> {
+fn venue(core: &Core, known: &Definitions, wanted: &NameRecord) -> Option<IdentityConflict> {
     let (number, new) = (wanted.number, wanted.text());
     let bearer = |number: u16| {
         let venue = VenueId(number);
         let traded = || known.instruments().filter(move |instrument| instrument.venue == venue);
-        core.bearer_of_venue(venue).or_else(|| traded().find_map(|instrument| core.bearer_of_symbol(instrument.symbol)))
+        core.reference_to_venue(venue)
+            .or_else(|| traded().find_map(|instrument| core.reference_to_symbol(instrument.symbol)))
     };
-    let of = Identity::Venue(VenueId(number));
+    let of = EntityNumber::Venue(VenueId(number));
     if let Some(was) = known.name(NAME_VENUE, number)
         && let Some(bearer) = bearer(number)
     {
@@ -176,28 +181,33 @@ fn venue(core: &Core, known: &Definitions, wanted: &Name) -> Option<Conflict> {
             "venue number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give {new} a number \
              that no venue has had"
         );
-        return Some(Conflict { of, sentence });
+        return Some(IdentityConflict { of, sentence });
     }
     let others = known.names().filter(|other| (other.of, other.name) == (NAME_VENUE, wanted.name));
     let (other, bearer) = others.map(|other| other.number).find_map(|other| Some((other, bearer(other)?)))?;
     let sentence = format!(
         "{new} is venue number {other}, and cannot become number {number}: {bearer}; write {other} as its number"
     );
-    Some(Conflict { of, sentence })
+    Some(IdentityConflict { of, sentence })
 }
 
-fn session(core: &Core, known: &Definitions, wanted: &Name, has_reports: &impl Fn(u16) -> bool) -> Option<Conflict> {
+fn session(
+    core: &Core,
+    known: &Definitions,
+    wanted: &NameRecord,
+    has_reports: &impl Fn(u16) -> bool,
+) -> Option<IdentityConflict> {
     let number = wanted.number;
     let (old, new) = (known.name(NAME_SESSION, number)?.text(), wanted.text());
-    let in_core = core.bearer_of_session(number).map(|bearer| bearer.to_string());
+    let in_core = core.reference_to_session(number).map(|bearer| bearer.to_string());
     let bearer = in_core.or_else(|| has_reports(number).then(|| format!("reports to {old} are in its history")))?;
     let sentence = format!(
         "session {number} is {old}'s, and cannot become {new}'s: {bearer}; give {new} a session that no user has had"
     );
-    Some(Conflict { of: Identity::Session(number), sentence })
+    Some(IdentityConflict { of: EntityNumber::Session(number), sentence })
 }
 
-impl fmt::Display for Borne {
+impl fmt::Display for IdentityConflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, conflict) in self.list.iter().enumerate() {
             let end = if place == 0 { "" } else { "\n" };
@@ -207,4 +217,4 @@ impl fmt::Display for Borne {
     }
 }
 
-impl std::error::Error for Borne {}
+impl std::error::Error for IdentityConflicts {}

@@ -3,13 +3,13 @@
 
 use tickpath_clock::{Calibration, sleep_ns};
 use tickpath_log::{
-    Config, LogFile, Message, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, evict,
-    mandatory_reader, retire,
+    Config, LogFile, LogMessage, LogOpenError, LogOwner, LogPath, OverflowPolicy, Reader, ReaderStart, Registration,
+    Writer, force_remove, mandatory_reader, remove_stale as remove_stale_log,
 };
 use tickpath_market::VenueId;
 use tickpath_oms_journal::{LaneKind, LineId};
 
-use crate::line::LineConfig;
+use crate::line_config::OmsLineConfig;
 
 /// Location and size of the lanes of one OMS.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct LanesConfig {
     /// Numbers of the venues that are reached by lanes.
     pub venues: Vec<VenueId>,
     /// Lines to all other venues.
-    pub lines: Vec<LineConfig>,
+    pub lines: Vec<OmsLineConfig>,
     /// Bytes of each request lane.
     pub request_bytes: usize,
     /// Bytes of each report log: a client that lags by more loses reports, and receives their number.
@@ -30,9 +30,9 @@ pub struct LanesConfig {
 
 /// Event of a lane, a line, or a front end.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum InputEvent<'a> {
     /// A message.
-    Message(&'a Message<'a>),
+    Message(&'a LogMessage<'a>),
     /// Number of messages that are lost.
     Missed(u64),
     /// The lane is damaged, for this reason: no more events follow.
@@ -40,10 +40,10 @@ pub enum Event<'a> {
     /// The session's client has connected, or disconnected.
     Login(bool),
     /// A request that the line's venue does not have.
-    Returned(&'a Message<'a>),
+    Returned(&'a LogMessage<'a>),
     /// A line's venue may have lost requests or reports.
     Lost {
-        /// Requests or reports, coded as in [`tickpath_oms_core::Doubt`].
+        /// Requests or reports, coded as in [`tickpath_oms_core::MessageLoss`].
         what: u8,
         /// Number of messages; zero if it is not known.
         messages: u64,
@@ -101,7 +101,7 @@ impl LanesConfig {
     }
 
     /// Returns a lane's configuration as the OMS makes it, without the owner.
-    pub fn lane(&self, kind: LaneKind) -> Result<Config, OpenError> {
+    pub fn lane(&self, kind: LaneKind) -> Result<Config, LogOpenError> {
         let (what, bytes) = match kind {
             LaneKind::Requests(session) => (format!("s{session}.requests"), self.request_bytes),
             LaneKind::Reports(session) => (format!("s{session}.reports"), self.report_bytes),
@@ -112,48 +112,48 @@ impl LanesConfig {
         };
         // A report log works without its reader; all other lanes are useless without theirs.
         let mandatory = !matches!(kind, LaneKind::Reports(_));
-        let policy = if mandatory { Policy::Fail } else { Policy::Overwrite };
-        let place = Place::shared_memory(&format!("{}.{what}", self.name))?;
+        let policy = if mandatory { OverflowPolicy::Fail } else { OverflowPolicy::Overwrite };
+        let place = LogPath::shared_memory(&format!("{}.{what}", self.name))?;
         let topic = Config::topic(place, policy);
         let segment_bytes = (bytes / topic.segments).next_multiple_of(4096).max(4096);
         Ok(Config { segment_bytes, mandatory, ..topic })
     }
 
     /// Opens the client's ends of a session's lanes, which exist once the OMS has made them.
-    pub fn join_session(&self, session: u16, calibration: &Calibration) -> Result<SessionLanes, OpenError> {
-        let requests = Writer::join(&self.lane(LaneKind::Requests(session))?, calibration)?;
+    pub fn join_session(&self, session: u16, calibration: &Calibration) -> Result<SessionLanes, LogOpenError> {
+        let requests = Writer::open_existing(&self.lane(LaneKind::Requests(session))?, calibration)?;
         let reports = self.lane(LaneKind::Reports(session))?;
-        let reports = Reader::open(&reports.place, Start::Oldest, Registration::Registered)?;
+        let reports = Reader::open(&reports.path, ReaderStart::Oldest, Registration::Registered)?;
         Ok(SessionLanes { requests, reports })
     }
 
     /// Opens a venue's ends of its lanes, which exist once the OMS has made them. Reading resumes where the venue's
     /// last process stopped.
-    pub fn join_venue(&self, venue: VenueId, calibration: &Calibration) -> Result<VenueLanes, OpenError> {
+    pub fn join_venue(&self, venue: VenueId, calibration: &Calibration) -> Result<VenueLanes, LogOpenError> {
         let requests = self.lane(LaneKind::VenueRequests(venue))?;
-        let requests = Reader::open(&requests.place, Start::Cursor, Registration::Mandatory)?;
-        let reports = Writer::join(&self.lane(LaneKind::VenueReports(venue))?, calibration)?;
+        let requests = Reader::open(&requests.path, ReaderStart::Cursor, Registration::Mandatory)?;
+        let reports = Writer::open_existing(&self.lane(LaneKind::VenueReports(venue))?, calibration)?;
         Ok(VenueLanes { requests, reports })
     }
 
     /// Opens the operator's end of the control lane: kills, resolutions, questions and ends of days, each as the
     /// journal's record of that kind.
-    pub fn join_control(&self, calibration: &Calibration) -> Result<Writer, OpenError> {
-        Writer::join(&self.lane(LaneKind::Control)?, calibration)
+    pub fn join_control(&self, calibration: &Calibration) -> Result<Writer, LogOpenError> {
+        Writer::open_existing(&self.lane(LaneKind::Control)?, calibration)
     }
 
     /// Returns an error if another OMS has these lanes: it reads the control lane, as no client can.
-    pub(crate) fn refuse_another(&self) -> Result<(), OpenError> {
-        let place = self.lane(LaneKind::Control)?.place;
-        mandatory_reader(&place).map_or(Ok(()), |pid| Err(OpenError::HasReader { place, pid }))
+    pub(crate) fn refuse_second_oms(&self) -> Result<(), LogOpenError> {
+        let place = self.lane(LaneKind::Control)?.path;
+        mandatory_reader(&place).map_or(Ok(()), |pid| Err(LogOpenError::HasReader { place, pid }))
     }
 
     /// Removes all lanes. Processes that have them open keep their mappings.
-    pub fn remove(&self) -> Result<(), OpenError> {
+    pub fn remove(&self) -> Result<(), LogOpenError> {
         for kind in self.kinds() {
-            let place = self.lane(kind)?.place;
+            let place = self.lane(kind)?.path;
             if place.exists() {
-                place.remove().map_err(|reason| OpenError::Io { place: place.clone(), reason })?;
+                place.remove().map_err(|reason| LogOpenError::Io { place: place.clone(), reason })?;
             }
         }
         Ok(())
@@ -165,30 +165,30 @@ impl LanesConfig {
 pub(crate) struct LaneFiles {
     files: Vec<(LaneKind, LogFile)>,
     /// Number of checks so far.
-    looks: usize,
-    is_told: bool,
+    checks: usize,
+    is_reported: bool,
 }
 
 impl LaneFiles {
-    pub fn of(lanes: &LanesConfig) -> Result<Self, OpenError> {
-        let file = |kind| lanes.lane(kind).map(|lane| (kind, LogFile::at(&lane.place)));
+    pub fn of(lanes: &LanesConfig) -> Result<Self, LogOpenError> {
+        let file = |kind| lanes.lane(kind).map(|lane| (kind, LogFile::at(&lane.path)));
         let files = lanes.kinds().map(file).collect::<Result<_, _>>()?;
-        Ok(Self { files, looks: 0, is_told: false })
+        Ok(Self { files, checks: 0, is_reported: false })
     }
 
     /// Checks one lane, the control lane in every other turn, and all lanes if that lane is gone. Returns, once, the
     /// number of removed lanes and the first of them.
-    pub fn look(&mut self) -> Option<(usize, LaneKind)> {
-        let control = self.files.len().checked_sub(1).filter(|_| !self.is_told)?;
-        self.looks += 1;
-        let place = if self.looks.is_multiple_of(2) { control } else { self.looks / 2 % self.files.len() };
+    pub fn check(&mut self) -> Option<(usize, LaneKind)> {
+        let control = self.files.len().checked_sub(1).filter(|_| !self.is_reported)?;
+        self.checks += 1;
+        let place = if self.checks.is_multiple_of(2) { control } else { self.checks / 2 % self.files.len() };
         if !self.files[place].1.is_removed() {
             return None;
         }
         let mut gone = self.files.iter().filter(|(_, file)| file.is_removed()).map(|(kind, _)| *kind);
         let first = gone.next()?;
         let count = 1 + gone.count();
-        self.is_told = true;
+        self.is_reported = true;
         Some((count, first))
     }
 }
@@ -202,14 +202,14 @@ const PAUSE_NS: u64 = 10_000_000;
 
 /// Removes a stale lane, and waits for its reader to leave: a venue checks only each tenth of a second that its OMS is
 /// alive. A reader in this process cannot leave meanwhile and fails at once, and a session's client is evicted.
-pub(crate) fn take_away(kind: LaneKind, place: &Place) -> Result<(), OpenError> {
-    if kind.is_of_session() {
-        return evict(place);
+pub(crate) fn remove_stale(kind: LaneKind, place: &LogPath) -> Result<(), LogOpenError> {
+    if kind.is_session_lane() {
+        return force_remove(place);
     }
     let mut waited = 0;
     loop {
-        match retire(place) {
-            Err(OpenError::HasReader { pid, .. }) if pid != std::process::id() && waited < LEAVING_NS => {
+        match remove_stale_log(place) {
+            Err(LogOpenError::HasReader { pid, .. }) if pid != std::process::id() && waited < LEAVING_NS => {
                 sleep_ns(PAUSE_NS);
                 waited += PAUSE_NS;
             }
@@ -219,7 +219,7 @@ pub(crate) fn take_away(kind: LaneKind, place: &Place) -> Result<(), OpenError> 
 }
 
 /// Makes a lane; its owner names the journal, the epoch of the start, and the lane's first number.
-pub(crate) fn make(config: Config, owner: Owner, calibration: &Calibration) -> Result<Writer, OpenError> {
+pub(crate) fn make_lane(config: Config, owner: LogOwner, calibration: &Calibration) -> Result<Writer, LogOpenError> {
     let config = Config { owner, first_sequence: owner.base, ..config };
     match config.mandatory {
         true => Writer::open(&config, calibration),

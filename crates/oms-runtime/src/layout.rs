@@ -19,36 +19,36 @@ mod split;
 
 use std::sync::atomic::AtomicBool;
 
-use tickpath_clock::{Clock, Gap, Gaps, Wait, WakeUp, settle};
-use tickpath_log::{OpenError, Reader};
+use tickpath_clock::{Clock, GapDetector, SchedulingGap, Wait, WakeUpCost, apply_schedule};
+use tickpath_log::{LogOpenError, Reader};
 use tickpath_oms_journal::LaneKind;
 
 use crate::OmsError;
 use crate::agent;
-use crate::front::{Front, NoFront, Opening};
+use crate::front_end::{FrontEndState, NoFrontEnd, SessionFrontEnd};
 use crate::sequencer::Sequencer;
 
 pub use crate::config::{Config, Layout, ParseLayoutError};
-pub use crate::lanes::Event;
+pub use crate::lanes::InputEvent;
 pub use inline::Inline;
-pub(crate) use source::Source;
+pub(crate) use source::LaneSource;
 
 impl Config {
     /// Returns the error with the process that already has the journal or the lanes, if that process is another OMS.
-    fn who_runs(&self, e: OmsError) -> OmsError {
+    fn name_running_oms(&self, e: OmsError) -> OmsError {
         let (place, pid, writes) = match &e {
-            OmsError::Open(OpenError::HasWriter { place, pid }) => (place, *pid, true),
-            OmsError::Open(OpenError::HasReader { place, pid }) => (place, *pid, false),
+            OmsError::Open(LogOpenError::HasWriter { place, pid }) => (place, *pid, true),
+            OmsError::Open(LogOpenError::HasReader { place, pid }) => (place, *pid, false),
             _ => return e,
         };
-        if *place == self.journal.place {
-            return OmsError::Runs { pid, has: format!("on the journal {place}") };
+        if *place == self.journal.path {
+            return OmsError::AlreadyRunning { pid, has: format!("on the journal {place}") };
         }
-        let is_it = |kind: &LaneKind| self.lanes.lane(*kind).is_ok_and(|lane| lane.place == *place);
+        let is_it = |kind: &LaneKind| self.lanes.lane(*kind).is_ok_and(|lane| lane.path == *place);
         match self.lanes.kinds().find(is_it) {
             // The other ends belong to clients and venues.
-            Some(kind) if kind.is_outbound() == writes && !kind.is_of_session() => {
-                OmsError::Runs { pid, has: format!("of the name '{}'", self.lanes.name) }
+            Some(kind) if kind.is_outbound() == writes && !kind.is_session_lane() => {
+                OmsError::AlreadyRunning { pid, has: format!("of the name '{}'", self.lanes.name) }
             }
             _ => e,
         }
@@ -64,44 +64,51 @@ pub fn run<C: Clock + Sync>(
     ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
-) -> Result<Vec<Gap>, OmsError> {
-    run_with(clock, config, None::<fn(&mut Sequencer<C>, Opening) -> Result<NoFront, OmsError>>, ticks, stop, ready)
+) -> Result<Vec<SchedulingGap>, OmsError> {
+    run_with(
+        clock,
+        config,
+        None::<fn(&mut Sequencer<C>, FrontEndState) -> Result<NoFrontEnd, OmsError>>,
+        ticks,
+        stop,
+        ready,
+    )
 }
 
 /// Runs an OMS with a front end, which is opened after lanes and journal.
-pub fn run_with<C: Clock + Sync, F: Front>(
+pub fn run_with<C: Clock + Sync, F: SessionFrontEnd>(
     clock: C,
     config: &Config,
-    front: Option<impl FnOnce(&mut Sequencer<C>, Opening) -> Result<F, OmsError>>,
+    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<F, OmsError>>,
     ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
-) -> Result<Vec<Gap>, OmsError> {
-    run_on(clock, config, front, ticks, stop, ready).map_err(|e| config.who_runs(e))
+) -> Result<Vec<SchedulingGap>, OmsError> {
+    run_on(clock, config, front, ticks, stop, ready).map_err(|e| config.name_running_oms(e))
 }
 
-fn run_on<C: Clock + Sync, F: Front>(
+fn run_on<C: Clock + Sync, F: SessionFrontEnd>(
     clock: C,
     config: &Config,
-    front: Option<impl FnOnce(&mut Sequencer<C>, Opening) -> Result<F, OmsError>>,
+    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<F, OmsError>>,
     ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
-) -> Result<Vec<Gap>, OmsError> {
+) -> Result<Vec<SchedulingGap>, OmsError> {
     // Measured here, so that the first orders do not pay for it.
-    (config.wait == Wait::Adaptive).then(WakeUp::of_this_host);
+    (config.wait == Wait::Adaptive).then(WakeUpCost::of_this_host);
     match config.layout {
         Layout::Inline => {
             let has_front = front.is_some();
             // Opened before the thread is pinned: side threads must not share the core's CPU.
-            let mut agent = Inline::with_front(clock.clone(), config, front, ticks)?;
-            settle(config.cpu, config.priority)?;
+            let mut agent = Inline::with_front_end(clock.clone(), config, front, ticks)?;
+            apply_schedule(config.cpu, config.priority)?;
             ready();
             // A check of sockets is a system call; a check of lanes is a memory access.
-            let mut gaps = Gaps::new(clock).of_calls(has_front || agent.sequencer().has_lines());
+            let mut gaps = GapDetector::new(clock).with_kernel_calls(has_front || agent.sequencer().has_lines());
             agent::run(&mut agent, config.wait, stop, &mut gaps)?;
             agent.sequencer().stop()?;
-            Ok(gaps.into_found())
+            Ok(gaps.into_gaps())
         }
         Layout::Split => split::run(clock, config, front, ticks, stop, ready),
         Layout::Mutex if front.is_some() => Err(OmsError::NoServer),

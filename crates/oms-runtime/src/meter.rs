@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use tickpath_log::{Counters, CountersReader, OpenError, Place};
+use tickpath_log::{Counters, CountersReader, LogOpenError, LogPath};
 use tickpath_market::VenueId;
 use tickpath_oms_core::{Core, Output};
 
@@ -54,33 +54,33 @@ pub const NOTICES: [&str; 21] = [
 
 /// Denials by code; larger codes are counted at index 0, which no denial has.
 const DENIALS: usize = 64;
-const DENIALS_AT: usize = HOPS.len() * HOP_WORDS;
+const DENIALS_START: usize = HOPS.len() * HOP_WORDS;
 /// Reports by kind; the last word counts larger codes.
 const REPORTS: usize = 32;
-const REPORTS_AT: usize = DENIALS_AT + DENIALS;
-const NOTICES_AT: usize = REPORTS_AT + REPORTS;
-const SESSIONS_AT: usize = NOTICES_AT + NOTICES.len();
-const LEVELS_AT: usize = SESSIONS_AT + 1;
+const REPORTS_START: usize = DENIALS_START + DENIALS;
+const NOTICES_START: usize = REPORTS_START + REPORTS;
+const SESSIONS_START: usize = NOTICES_START + NOTICES.len();
+const GAUGES_START: usize = SESSIONS_START + 1;
 /// Words of a venue: whether it is up, and the requests that wait for it.
 const VENUE_WORDS: usize = 2;
 
 /// Current levels by name.
-pub type Levels = [(&'static str, u64); 19];
+pub type GaugeValues = [(&'static str, u64); 19];
 
 /// Writer of the counters, for the core's thread.
-pub struct Meter {
+pub struct OmsMeter {
     counters: Counters,
     venues: Vec<VenueId>,
 }
 
-impl Meter {
+impl OmsMeter {
     /// Returns the place of the counters of the OMS with these lanes.
-    pub fn place(name: &str) -> Result<Place, OpenError> {
-        Ok(Place::shared_memory(&format!("{name}.counters"))?)
+    pub fn place(name: &str) -> Result<LogPath, LogOpenError> {
+        Ok(LogPath::shared_memory(&format!("{name}.counters"))?)
     }
 
     /// Opens the counters for the start of an OMS with this epoch.
-    pub fn open(name: &str, venues: Vec<VenueId>, epoch: u64, levels: &Levels) -> Result<Self, OpenError> {
+    pub fn open(name: &str, venues: Vec<VenueId>, epoch: u64, levels: &GaugeValues) -> Result<Self, LogOpenError> {
         let mut runs: Vec<(String, usize)> = HOPS.iter().map(|hop| (format!("hop.{hop}"), HOP_WORDS)).collect();
         runs.extend([("denials".to_owned(), DENIALS), ("reports".to_owned(), REPORTS)]);
         runs.extend(NOTICES.iter().map(|kind| (format!("notice.{kind}"), 1)));
@@ -93,7 +93,7 @@ impl Meter {
 
     /// Counts a request that has left, or was handed over, by the nanoseconds from T0 to T1, and from T1 on.
     #[inline]
-    pub fn request(&mut self, t0_t1: u64, from_t1: u64, handed_over: bool) {
+    pub fn count_request(&mut self, t0_t1: u64, from_t1: u64, handed_over: bool) {
         let (from_t1_at, from_t0_at) = if handed_over { (3, 4) } else { (1, 2) };
         for (hop, ns) in [(0, t0_t1), (from_t1_at, from_t1), (from_t0_at, t0_t1.saturating_add(from_t1))] {
             self.counters.add(hop * HOP_WORDS + bucket_of(ns), 1);
@@ -103,32 +103,32 @@ impl Meter {
 
     /// Counts a report or a denial that is sent to a session.
     #[inline]
-    pub fn said(&mut self, output: &Output) {
+    pub fn count_output(&mut self, output: &Output) {
         let word = match output {
-            Output::Report { report, .. } => REPORTS_AT + usize::from(report.exec_type).min(REPORTS - 1),
+            Output::Report { report, .. } => REPORTS_START + usize::from(report.exec_type).min(REPORTS - 1),
             Output::Denied { denied, .. } if usize::from(denied.code) < DENIALS => {
-                DENIALS_AT + usize::from(denied.code)
+                DENIALS_START + usize::from(denied.code)
             }
-            Output::Denied { .. } => DENIALS_AT,
+            Output::Denied { .. } => DENIALS_START,
             Output::Venue { .. } => return,
         };
         self.counters.add(word, 1);
     }
 
     /// Sets the number of logged-in sessions.
-    pub fn sessions(&mut self, sessions: u64) {
-        self.counters.set(SESSIONS_AT, sessions);
+    pub fn set_sessions(&mut self, sessions: u64) {
+        self.counters.set(SESSIONS_START, sessions);
     }
 
     /// Updates all levels.
-    pub fn look(&mut self, levels: &Levels, notices: &[u64; NOTICES.len()], core: &Core) {
+    pub fn update_gauges(&mut self, levels: &GaugeValues, notices: &[u64; NOTICES.len()], core: &Core) {
         for (place, count) in notices.iter().enumerate() {
-            self.counters.set(NOTICES_AT + place, *count);
+            self.counters.set(NOTICES_START + place, *count);
         }
         for (place, (_, level)) in levels.iter().enumerate() {
-            self.counters.set(LEVELS_AT + place, *level);
+            self.counters.set(GAUGES_START + place, *level);
         }
-        let first = LEVELS_AT + levels.len();
+        let first = GAUGES_START + levels.len();
         for (place, &venue) in self.venues.iter().enumerate() {
             self.counters.set(first + place * VENUE_WORDS, core.is_up(venue).into());
             self.counters.set(first + place * VENUE_WORDS + 1, core.waiting(venue) as u64);
@@ -153,20 +153,20 @@ pub fn bucket_from(bucket: usize) -> u64 {
 }
 
 /// Reader of the counters of an OMS, across restarts of the OMS.
-pub struct Meters {
-    place: Place,
+pub struct MeterReader {
+    place: LogPath,
     reader: Option<CountersReader>,
 }
 
 /// Values of the counters at a moment.
 #[derive(Debug, Clone, Default)]
-pub struct Reading {
+pub struct MeterReading {
     /// The epoch of the running start; another start begins at zero again.
     pub epoch: u64,
     /// The process that counts; `None` if it is dead.
     pub pid: Option<u32>,
     /// The hops, in the order of [`HOPS`].
-    pub hops: Vec<Hop>,
+    pub hops: Vec<HopHistogram>,
     /// Denied requests by the code of the denial; 0 collects codes without a counter of their own.
     pub denials: Vec<(u16, u64)>,
     /// Sent reports by the code of their kind.
@@ -174,14 +174,14 @@ pub struct Reading {
     /// Notices to the operator, by kind.
     pub notices: Vec<(String, u64)>,
     /// Levels by name.
-    pub levels: BTreeMap<String, u64>,
+    pub gauges: BTreeMap<String, u64>,
     /// The venues.
     pub venues: Vec<VenueReading>,
 }
 
 /// A hop's histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Hop {
+pub struct HopHistogram {
     /// Requests by bucket; [`bucket_from`] returns a bucket's nanoseconds.
     pub buckets: Vec<u64>,
     /// The sum of their nanoseconds.
@@ -199,23 +199,23 @@ pub struct VenueReading {
     pub waiting: u64,
 }
 
-impl Meters {
+impl MeterReader {
     /// Returns a reader for the OMS with this name, which need not run yet.
-    pub fn of(name: &str) -> Result<Self, OpenError> {
-        Ok(Self { place: Meter::place(name)?, reader: None })
+    pub fn for_oms(name: &str) -> Result<Self, LogOpenError> {
+        Ok(Self { place: OmsMeter::place(name)?, reader: None })
     }
 
     /// Reads the current counters; an error if there are none, neither of a running nor of a killed OMS.
-    pub fn read(&mut self) -> Result<Reading, OpenError> {
+    pub fn read(&mut self) -> Result<MeterReading, LogOpenError> {
         if self.reader.as_ref().is_none_or(|reader| !reader.is_current()) {
             self.reader = None;
             self.reader = Some(CountersReader::open(&self.place)?);
         }
-        Ok(self.reader.as_ref().map(Reading::of).unwrap_or_default())
+        Ok(self.reader.as_ref().map(MeterReading::of).unwrap_or_default())
     }
 }
 
-impl Reading {
+impl MeterReading {
     fn of(reader: &CountersReader) -> Self {
         let mut reading = Self { epoch: reader.incarnation(), pid: reader.writer(), ..Self::default() };
         for (name, words) in reader.runs() {
@@ -227,10 +227,10 @@ impl Reading {
                 Some(("hop", _)) => {
                     let (buckets, rest) = words.split_at(words.len().min(BUCKETS));
                     let sum_ns = rest.first().copied().unwrap_or(0);
-                    reading.hops.push(Hop { buckets: buckets.to_vec(), sum_ns });
+                    reading.hops.push(HopHistogram { buckets: buckets.to_vec(), sum_ns });
                 }
                 Some(("notice", kind)) => reading.notices.push((kind.to_owned(), first)),
-                Some(("level", name)) => drop(reading.levels.insert(name.to_owned(), first)),
+                Some(("level", name)) => drop(reading.gauges.insert(name.to_owned(), first)),
                 Some(("venue", number)) => reading.venues.extend(number.parse().ok().map(|venue| {
                     let waiting = words.get(1).copied().unwrap_or(0);
                     VenueReading { venue, is_up: first == 1, waiting }
@@ -243,17 +243,17 @@ impl Reading {
     }
 
     /// Returns a level; zero if this OMS does not count it.
-    pub fn level(&self, name: &str) -> u64 {
-        self.levels.get(name).copied().unwrap_or(0)
+    pub fn gauge(&self, name: &str) -> u64 {
+        self.gauges.get(name).copied().unwrap_or(0)
     }
 
     /// Returns the number of requests that have left, or were denied: each counts once.
     pub fn requests(&self) -> u64 {
-        self.hops.first().map_or(0, Hop::count)
+        self.hops.first().map_or(0, HopHistogram::count)
     }
 }
 
-impl Hop {
+impl HopHistogram {
     /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_quantile_is_close_to_the_truth() {
-        let mut hop = Hop { buckets: vec![0; BUCKETS], sum_ns: 0 };
+        let mut hop = HopHistogram { buckets: vec![0; BUCKETS], sum_ns: 0 };
         assert_eq!(hop.quantile(0.5), None);
         (1..=10_000_u64).for_each(|ns| hop.buckets[bucket_of(ns * 100)] += 1);
         for (share, truth) in [(0.0, 100.0), (0.5, 500_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {

@@ -8,7 +8,7 @@ use tickpath_market::{OrderId, VenueId};
 use tickpath_oms_journal::{LaneKind, LineId};
 
 /// Max notices that are kept; older notices are dropped, but stay counted.
-const MOST: usize = 1024;
+const MAX_NOTICES: usize = 1024;
 
 /// Event of the OMS that an operator must know and that shows nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub enum Notice {
     /// A snapshot could not be made. The journal is whole without it, but a start takes longer.
     SnapshotFailed(String),
     /// A venue has not answered a request in time: its order is in doubt.
-    Silent {
+    VenueSilent {
         /// The venue.
         venue: VenueId,
         /// The order.
@@ -108,7 +108,7 @@ pub enum Notice {
         reason: u16,
     },
     /// A venue reported more unknown orders than are kept; for the rest of the day such reports are dropped.
-    Strangers {
+    UnknownOrders {
         /// The venue.
         venue: VenueId,
     },
@@ -147,11 +147,11 @@ impl Notice {
             Self::LineUp(_) => 12,
             Self::LineGivenUp { .. } => 13,
             Self::HistoryLost(_) => 14,
-            Self::Silent { .. } => 15,
+            Self::VenueSilent { .. } => 15,
             Self::RefusedOpen { .. } => 16,
             Self::DayEnded { .. } => 17,
             Self::DayNotEnded { .. } => 18,
-            Self::Strangers { .. } => 19,
+            Self::UnknownOrders { .. } => 19,
             Self::LanesRemoved { .. } => 20,
         }
     }
@@ -202,7 +202,7 @@ impl fmt::Display for Notice {
             Self::VenueUp(venue) => write!(f, "venue {venue} is back"),
             Self::NotArchived(why) => f.write_str(why),
             Self::SnapshotFailed(why) => write!(f, "{why}; a start takes longer until there is one"),
-            Self::Silent { venue, order } => write!(
+            Self::VenueSilent { venue, order } => write!(
                 f,
                 "venue {venue} has not answered in time: order {}.{} is unknown, and its venue is asked",
                 order.epoch(),
@@ -215,7 +215,7 @@ impl fmt::Display for Notice {
                 order.epoch(),
                 order.sequence()
             ),
-            Self::Strangers { venue } => write!(
+            Self::UnknownOrders { venue } => write!(
                 f,
                 "venue {venue} has reported too many orders today that are not known here: such reports are neither kept nor \
                  journaled until the day ends; look who speaks at that address"
@@ -238,7 +238,7 @@ impl fmt::Display for Notice {
 
 /// The last notices.
 #[derive(Debug, Default)]
-pub(crate) struct Notices {
+pub(crate) struct NoticeLog {
     list: VecDeque<Notice>,
     /// Number of all notices so far.
     count: u64,
@@ -246,10 +246,10 @@ pub(crate) struct Notices {
     by_kind: [u64; NOTICES.len()],
 }
 
-impl Notices {
+impl NoticeLog {
     #[cold]
     pub fn add(&mut self, notice: Notice) {
-        if self.list.len() == MOST {
+        if self.list.len() == MAX_NOTICES {
             self.list.pop_front();
         }
         self.by_kind[notice.kind()] += 1;

@@ -8,7 +8,7 @@
 //! A question is an admin command in the journal; the venue returns its id in the answer. Nothing here is journaled:
 //! the reports of an answer are inputs like all reports, and a restart drops the questions.
 
-mod asked;
+mod venue_answers;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
@@ -16,21 +16,21 @@ use tickpath_market::{AccountId, ExecType, ExecutionReport, OrdStatus, OrderId, 
 use tickpath_oms_core::OrderView;
 
 /// Max questions that are kept, answered or not; beyond it the oldest is dropped.
-const MOST: usize = 8;
+const MAX_QUESTIONS: usize = 8;
 /// Max differences, and max positions, that are kept of an answer; further differences are only counted.
-const MOST_ROWS: usize = 1024;
+const MAX_ROWS: usize = 1024;
 
 /// Questions, the latest last.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    list: VecDeque<Question>,
+    list: VecDeque<VenueQuestion>,
     /// Whether any question waits for its answer.
     is_waiting: bool,
 }
 
 /// A question.
 #[derive(Debug)]
-struct Question {
+struct VenueQuestion {
     /// Record of the admin command.
     record: u64,
     /// Id that the venue returns in the answer.
@@ -38,30 +38,30 @@ struct Question {
     /// Venue that is asked for all orders; `None` if the question is about one order.
     all_of: Option<VenueId>,
     /// Comparison with the reports so far.
-    so_far: Comparison,
-    answer: Option<Answer>,
+    comparison: OrderComparison,
+    answer: Option<VenueAnswer>,
 }
 
 /// Comparison of an incomplete answer about all orders with the OMS's orders.
 #[derive(Debug, Default)]
-struct Comparison {
+struct OrderComparison {
     /// Venue's id of the last report's order, and the order as it stood here before its first report.
     current: Option<(OrderId, Option<OrderView>)>,
     /// Orders of this OMS that were reported.
-    told: HashSet<OrderId>,
+    reported: HashSet<OrderId>,
     orders: u64,
     differing: u64,
-    differences: Vec<Difference>,
+    differences: Vec<OrderDifference>,
     /// Quantities that the venue's orders have traded.
-    traded: Traded,
+    traded: TradedQuantities,
 }
 
 /// Quantities bought and sold, by account and symbol.
-type Traded = BTreeMap<(AccountId, SymbolId), [Quantity; 2]>;
+type TradedQuantities = BTreeMap<(AccountId, SymbolId), [Quantity; 2]>;
 
 /// A venue's answer to a question of an admin.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct VenueAnswer {
     /// The last report of the answer, as the venue sent it.
     pub last: ExecutionReport,
     /// Orders that the venue has reported, if it was asked for all.
@@ -69,14 +69,14 @@ pub struct Answer {
     /// Number of orders in which the two sides differ; `differences` may hold fewer.
     pub differing: u64,
     /// The first differences.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<OrderDifference>,
     /// Positions from the trades that each side's orders have, those that differ first.
-    pub positions: Vec<Position>,
+    pub positions: Vec<PositionComparison>,
 }
 
 /// An order that the venue and the OMS hold in different states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
+pub struct OrderDifference {
     /// The order as the OMS had it before the answer; `None` if the OMS does not know the order.
     pub ours: Option<OrderView>,
     /// The order as the venue has it; `None` if the venue did not report the order.
@@ -85,7 +85,7 @@ pub struct Difference {
 
 /// Quantities that the orders known to each side have bought and sold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct PositionComparison {
     /// The account.
     pub account: AccountId,
     /// The instrument.
@@ -98,11 +98,11 @@ pub struct Position {
 
 impl Questions {
     /// Keeps a question that was sent.
-    pub fn ask(&mut self, record: u64, id: u64, all_of: Option<VenueId>) {
-        if self.list.len() == MOST {
+    pub fn add(&mut self, record: u64, id: u64, all_of: Option<VenueId>) {
+        if self.list.len() == MAX_QUESTIONS {
             self.list.pop_front();
         }
-        self.list.push_back(Question { record, id, all_of, so_far: Comparison::default(), answer: None });
+        self.list.push_back(VenueQuestion { record, id, all_of, comparison: OrderComparison::default(), answer: None });
         self.is_waiting = true;
     }
 
@@ -113,23 +113,24 @@ impl Questions {
     }
 
     /// Returns the answer to the question of this record, if it is complete.
-    pub fn answer(&self, record: u64) -> Option<&Answer> {
+    pub fn answer(&self, record: u64) -> Option<&VenueAnswer> {
         self.list.iter().find(|question| question.record == record)?.answer.as_ref()
     }
 
     /// Returns the question that this report belongs to.
-    fn of(&mut self, report: &ExecutionReport) -> Option<&mut Question> {
-        let is_meant = |question: &&mut Question| question.id == report.client_order_id.0 && question.answer.is_none();
+    fn question_of(&mut self, report: &ExecutionReport) -> Option<&mut VenueQuestion> {
+        let is_meant =
+            |question: &&mut VenueQuestion| question.id == report.client_order_id.0 && question.answer.is_none();
         self.list.iter_mut().find(is_meant)
     }
 
     /// Checks again whether any question waits for its answer.
-    fn look(&mut self) {
+    fn update_waiting(&mut self) {
         self.is_waiting = self.list.iter().any(|question| question.answer.is_none());
     }
 }
 
-impl Question {
+impl VenueQuestion {
     /// Returns whether the venue was asked for all its orders.
     pub fn is_about_all(&self) -> bool {
         self.all_of.is_some()
@@ -137,12 +138,12 @@ impl Question {
 
     /// Adds a report that was applied, with its order before and after. Returns whether it was the last report of the
     /// answer.
-    fn hear(&mut self, report: &ExecutionReport, before: Option<OrderView>, after: Option<OrderView>) -> bool {
+    fn add_report(&mut self, report: &ExecutionReport, before: Option<OrderView>, after: Option<OrderView>) -> bool {
         let is_status = report.exec_type == ExecType::OrderStatus.code();
-        if self.all_of.is_none() || report.ends_answer() {
+        if self.all_of.is_none() || report.ends_status_answer() {
             return is_status;
         }
-        let so_far = &mut self.so_far;
+        let so_far = &mut self.comparison;
         let before = match so_far.current {
             Some((order, before)) if order == report.order_id => before,
             _ => before,
@@ -156,24 +157,24 @@ impl Question {
 
     /// Ends the answer with its last report. `open` are the orders of this OMS that the venue should work, `kept` all
     /// orders of the venue that the OMS knows.
-    fn end(&mut self, last: &ExecutionReport, open: Vec<OrderView>, kept: impl Iterator<Item = OrderView>) {
-        let mut so_far = std::mem::take(&mut self.so_far);
+    fn complete(&mut self, last: &ExecutionReport, open: Vec<OrderView>, kept: impl Iterator<Item = OrderView>) {
+        let mut so_far = std::mem::take(&mut self.comparison);
         let (mut positions, can_list) = (Vec::new(), self.all_of.is_some() && last.reason == 0);
         if can_list {
             // Orders that were sent after the question are not in its answer.
             let id = self.id;
-            let missing = open.into_iter().filter(|order| order.id.0 < id && !so_far.told.contains(&order.id));
+            let missing = open.into_iter().filter(|order| order.id.0 < id && !so_far.reported.contains(&order.id));
             for ours in missing.collect::<Vec<_>>() {
-                so_far.note(Difference { ours: Some(ours), venues: None });
+                so_far.add_difference(OrderDifference { ours: Some(ours), venues: None });
             }
             positions = so_far.positions(kept);
         }
-        let Comparison { orders, differing, differences, .. } = so_far;
-        self.answer = Some(Answer { last: *last, orders, differing, differences, positions });
+        let OrderComparison { orders, differing, differences, .. } = so_far;
+        self.answer = Some(VenueAnswer { last: *last, orders, differing, differences, positions });
     }
 }
 
-impl Comparison {
+impl OrderComparison {
     /// Compares the venue's status of an order with the order here.
     fn compare(&mut self, report: &ExecutionReport, before: Option<OrderView>, after: Option<OrderView>) {
         self.orders += 1;
@@ -181,39 +182,39 @@ impl Comparison {
         let venues = Some(*report);
         match before.zip(after) {
             Some((before, after)) => {
-                self.told.insert(after.id);
+                self.reported.insert(after.id);
                 if differ(&before, &after) || after.status == OrdStatus::Unknown {
-                    self.note(Difference { ours: Some(before), venues });
+                    self.add_difference(OrderDifference { ours: Some(before), venues });
                 }
             }
             // An order that is over and has never traded need not be known here.
             None if report.leaves_quantity.0 == 0 && report.cumulative_quantity.0 == 0 => {}
-            None => self.note(Difference { ours: None, venues }),
+            None => self.add_difference(OrderDifference { ours: None, venues }),
         }
     }
 
-    fn note(&mut self, difference: Difference) {
+    fn add_difference(&mut self, difference: OrderDifference) {
         self.differing += 1;
-        if self.differences.len() < MOST_ROWS {
+        if self.differences.len() < MAX_ROWS {
             self.differences.push(difference);
         }
     }
 
     /// Returns the quantities that the venue's orders have traded, beside those of the given orders.
-    fn positions(&self, orders: impl Iterator<Item = OrderView>) -> Vec<Position> {
-        let mut ours = Traded::new();
+    fn positions(&self, orders: impl Iterator<Item = OrderView>) -> Vec<PositionComparison> {
+        let mut ours = TradedQuantities::new();
         orders.for_each(|order| add(&mut ours, (order.account, order.symbol), order.side.code(), order.cumulative));
         let all: BTreeSet<(AccountId, SymbolId)> = self.traded.keys().chain(ours.keys()).copied().collect();
-        let of = |traded: &Traded, key: &(AccountId, SymbolId)| traded.get(key).copied().unwrap_or_default();
-        let position = |key: &(AccountId, SymbolId)| Position {
+        let of = |traded: &TradedQuantities, key: &(AccountId, SymbolId)| traded.get(key).copied().unwrap_or_default();
+        let position = |key: &(AccountId, SymbolId)| PositionComparison {
             account: key.0,
             symbol: key.1,
             ours: of(&ours, key),
             venues: of(&self.traded, key),
         };
-        let mut positions: Vec<Position> = all.iter().map(position).collect();
+        let mut positions: Vec<PositionComparison> = all.iter().map(position).collect();
         positions.sort_by_key(|position| position.ours == position.venues);
-        positions.truncate(MOST_ROWS);
+        positions.truncate(MAX_ROWS);
         positions
     }
 }
@@ -225,7 +226,7 @@ fn differ(before: &OrderView, after: &OrderView) -> bool {
 }
 
 /// Adds the quantity that an order has traded.
-fn add(traded: &mut Traded, key: (AccountId, SymbolId), side: u8, quantity: Quantity) {
+fn add(traded: &mut TradedQuantities, key: (AccountId, SymbolId), side: u8, quantity: Quantity) {
     if quantity.0 == 0 {
         return;
     }

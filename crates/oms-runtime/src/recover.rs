@@ -12,112 +12,112 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, OpenError, Owner, Place, Process, Reader, Writer, mandatory_reader, owner};
+use tickpath_log::{Config, LogOpenError, LogOwner, LogPath, ProcessId, Reader, Writer, mandatory_reader, owner};
 use tickpath_market::Request;
 use tickpath_oms_core::{At, Config as CoreConfig, Core, Input, Output};
-use tickpath_oms_journal::journal::End;
-use tickpath_oms_journal::{JournalError, LaneKind, Ledger, LineId, history, place_of, snapshot};
+use tickpath_oms_journal::journal::LogEnd;
+use tickpath_oms_journal::{JournalError, LaneKind, LaneLedger, LineId, entry_mut, history, snapshot};
 
 use crate::OmsError;
 use crate::lanes::LanesConfig;
 
 /// Result of a replay.
-pub(crate) struct Recovered {
+pub(crate) struct RecoveredOms {
     pub core: Core,
-    pub ledger: Ledger,
-    pub lanes: Vec<Found>,
-    pub end: End,
-    pub telling: Option<Telling>,
+    pub ledger: LaneLedger,
+    pub lanes: Vec<RecoveredLane>,
+    pub end: LogEnd,
+    pub report_replay: Option<ReportReplay>,
 }
 
 /// Reports to sessions without lanes, collected while the journal is replayed.
-pub(crate) struct Telling {
-    pub found: history::Found,
+pub(crate) struct ReportReplay {
+    pub history: history::ExistingHistory,
     /// The first record of the journal's own log.
     pub first: u64,
     /// Report counts of each session: before the history's day, and so far.
     pub base: Option<Vec<u64>>,
-    pub said: Vec<u64>,
+    pub counts: Vec<u64>,
     /// Reports of that day that the history lacks, each with the record of its input.
-    pub above: VecDeque<(u64, Output)>,
+    pub missing: VecDeque<(u64, Output)>,
 }
 
-impl Telling {
-    fn look(config: &Config, journal: &Place) -> Result<Self, OmsError> {
-        let (found, first) = history::Found::beside(config, journal)?;
-        Ok(Self { found, first, base: None, said: Vec::new(), above: VecDeque::new() })
+impl ReportReplay {
+    fn open(config: &Config, journal: &LogPath) -> Result<Self, OmsError> {
+        let (found, first) = history::ExistingHistory::read(config, journal)?;
+        Ok(Self { history: found, first, base: None, counts: Vec::new(), missing: VecDeque::new() })
     }
 
     /// Returns whether a replay can begin at record `next`, behind a snapshot, without losing a report of the day that
     /// began at record `day`.
-    fn can_begin_at(&self, next: u64, ledger: &Ledger, day: u64) -> bool {
-        next <= day || self.found.has_all(ledger.said())
+    fn can_begin_at(&self, next: u64, ledger: &LaneLedger, day: u64) -> bool {
+        next <= day || self.history.has_all(ledger.reports_sent())
     }
 
     /// Notes that the replay begins at record `next`, and gives up a history whose day it cannot complete from there.
-    fn begin(&mut self, next: u64, ledger: &Ledger) {
-        if !self.can_begin_at(next, ledger, self.found.day()) {
-            self.found.give_up(self.first);
+    fn begin(&mut self, next: u64, ledger: &LaneLedger) {
+        if !self.can_begin_at(next, ledger, self.history.day()) {
+            self.history.discard(self.first);
         }
-        self.said = ledger.said().to_vec();
+        self.counts = ledger.reports_sent().to_vec();
     }
 
     #[inline]
     fn note(&mut self, at: At, outputs: &[Output]) {
-        let is_behind = at.sequence >= self.found.day();
+        let is_behind = at.sequence >= self.history.day();
         if self.base.is_none() && is_behind {
-            self.base = Some(self.said.clone());
+            self.base = Some(self.counts.clone());
         }
         for output in outputs {
             let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
-            let said = place_of(&mut self.said, *session);
+            let said = entry_mut(&mut self.counts, *session);
             let number = *said;
             *said += 1;
-            if is_behind && self.found.next(*session).is_none_or(|next| number >= next) {
-                self.above.push_back((at.sequence, *output));
+            if is_behind && self.history.next(*session).is_none_or(|next| number >= next) {
+                self.missing.push_back((at.sequence, *output));
             }
         }
     }
 }
 
 /// A lane and its state after the replay.
-pub(crate) struct Found {
+pub(crate) struct RecoveredLane {
     pub kind: LaneKind,
     pub config: Config,
-    pub state: State,
+    pub state: LaneState,
 }
 
 /// State of a lane after the replay.
-pub(crate) enum State {
+pub(crate) enum LaneState {
     /// Present and ours; the OMS reads it.
-    Ours,
+    Inbound,
     /// Present and ours; the OMS writes it. With the outputs that the lane lacks, each with its input.
-    Written(Box<Writer>, VecDeque<(At, Output)>),
+    Outbound(Box<Writer>, VecDeque<(At, Output)>),
     /// Never made, gone, or of another journal; with the reason.
     Lost(String),
 }
 
-impl Recovered {
+impl RecoveredOms {
     /// Replays the journal against the existing lanes, from the last snapshot that covers no message which a lane
     /// lacks.
     pub fn open(
-        journal: &Place,
+        journal: &LogPath,
         config: CoreConfig,
         lanes: &LanesConfig,
         history: Option<&Config>,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
-        lanes.refuse_another()?;
-        let mut telling = history.map(|history| Telling::look(history, journal)).transpose()?;
-        let candidates = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration));
-        let mut candidates = Candidates::new(candidates.collect::<Result<_, _>>()?);
+        lanes.refuse_second_oms()?;
+        let mut telling = history.map(|history| ReportReplay::open(history, journal)).transpose()?;
+        let candidates = lanes.kinds().map(|kind| CandidateLane::open(kind, lanes, calibration));
+        let mut candidates = CandidateLanes::new(candidates.collect::<Result<_, _>>()?);
         let begin = |day| {
-            snapshot::begin(journal, config, |next, ledger| {
+            snapshot::open_replay(journal, config, |next, ledger| {
                 let can_tell = telling.as_ref().is_none_or(|telling| telling.can_begin_at(next, ledger, day));
-                candidates.have_all_of(ledger) && can_tell
+                candidates.hold_all_before(ledger) && can_tell
             })
         };
-        let (day, first) = telling.as_ref().map_or((0, 0), |telling| (telling.found.day(), telling.first));
+        let (day, first) = telling.as_ref().map_or((0, 0), |telling| (telling.history.day(), telling.first));
         let begun = match begin(day) {
             // The reports that the history lacks of the last day are in no record any more: only the current day is
             // written, and in full.
@@ -127,11 +127,11 @@ impl Recovered {
         let begun = match begun {
             // The messages that such a lane lacks are in no record that is left: the lane is lost, and does not stop
             // the others.
-            Err(JournalError::ArchiveGone { .. }) => snapshot::begin(journal, config, |_, _| true),
+            Err(JournalError::ArchiveGone { .. }) => snapshot::open_replay(journal, config, |_, _| true),
             begun => begun,
         };
         let (mut replay, mut core) = begun?;
-        candidates.go_on_from(replay.ledger());
+        candidates.resume_from(replay.ledger());
         if let Some(telling) = &mut telling {
             telling.begin(replay.sequence(), replay.ledger());
         }
@@ -143,15 +143,15 @@ impl Recovered {
         })? {}
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
-        let lanes = candidates.judge(&ledger, epoch, calibration)?;
-        Ok(Self { core, ledger, lanes, end: replay.log_end(), telling })
+        let lanes = candidates.classify(&ledger, epoch, calibration)?;
+        Ok(Self { core, ledger, lanes, end: replay.log_end(), report_replay: telling })
     }
 }
 
 /// Lanes under judgement while the journal is replayed.
-struct Candidates {
-    list: Vec<Candidate>,
-    trails: Vec<Trail>,
+struct CandidateLanes {
+    list: Vec<CandidateLane>,
+    trails: Vec<OutputTrail>,
     /// Places of the trails, by venue and by session.
     venues: Vec<Option<usize>>,
     sessions: Vec<Option<usize>>,
@@ -159,23 +159,23 @@ struct Candidates {
 
 /// Replayed outputs to a venue or session, compared with its lane, or with the lanes of all its lines together. One
 /// thread writes those lanes, so they hold the earliest outputs.
-struct Trail {
+struct OutputTrail {
     kind: LaneKind,
     /// Places of its lanes in the list.
     members: Vec<usize>,
     /// Number behind the last message in the lanes; `None` if it is not known.
     tail: Option<u64>,
-    said: u64,
+    count: u64,
     /// Replayed outputs above the tail.
-    above: VecDeque<(At, Output)>,
+    unsent: VecDeque<(At, Output)>,
     /// Reason why the lanes are lost, if they are known to be.
     lost: Option<&'static str>,
 }
 
-impl Candidates {
-    fn new(list: Vec<Candidate>) -> Self {
+impl CandidateLanes {
+    fn new(list: Vec<CandidateLane>) -> Self {
         let (mut venues, mut sessions) = (Vec::<Option<usize>>::new(), Vec::<Option<usize>>::new());
-        let mut trails = Vec::<Trail>::new();
+        let mut trails = Vec::<OutputTrail>::new();
         for (place, candidate) in list.iter().enumerate() {
             let (places, number) = match candidate.kind {
                 LaneKind::VenueRequests(venue) | LaneKind::Line(LineId { venue, .. }) => (&mut venues, venue.0),
@@ -185,8 +185,8 @@ impl Candidates {
             match places.get(usize::from(number)).copied().flatten() {
                 Some(trail) => trails[trail].members.push(place),
                 None => {
-                    put(places, number, trails.len());
-                    trails.push(Trail::new(candidate.kind, place));
+                    set_place(places, number, trails.len());
+                    trails.push(OutputTrail::new(candidate.kind, place));
                 }
             }
         }
@@ -196,14 +196,14 @@ impl Candidates {
 
     /// Returns whether each lane holds all outputs from before a snapshot: a replay from there does not yield them
     /// again.
-    fn have_all_of(&self, ledger: &Ledger) -> bool {
+    fn hold_all_before(&self, ledger: &LaneLedger) -> bool {
         self.trails.iter().all(|trail| trail.tail.is_none_or(|tail| tail >= ledger.next(trail.kind)))
     }
 
-    fn go_on_from(&mut self, ledger: &Ledger) {
+    fn resume_from(&mut self, ledger: &LaneLedger) {
         for trail in &mut self.trails {
-            trail.said = ledger.next(trail.kind);
-            if trail.tail.is_some_and(|tail| tail < trail.said) {
+            trail.count = ledger.next(trail.kind);
+            if trail.tail.is_some_and(|tail| tail < trail.count) {
                 trail.lost = Some("it lacks what was said before the snapshot, and the records before that are gone");
             }
         }
@@ -211,26 +211,26 @@ impl Candidates {
 
     #[inline]
     fn note(&mut self, at: At, input: &Input, outputs: &[Output]) {
-        if let Input::Returned(returned) = input
+        if let Input::UnsentRequest(returned) = input
             && returned.place == 0
-            && let Some(trail) = self.of(LaneKind::VenueRequests(returned.venue))
+            && let Some(trail) = self.trail_of(LaneKind::VenueRequests(returned.venue))
         {
-            trail.take_back(returned.request());
+            trail.note_returned(returned.request());
         }
         if let Input::Report(record) = input
-            && let Some(trail) = self.of(LaneKind::VenueRequests(record.source))
+            && let Some(trail) = self.trail_of(LaneKind::VenueRequests(record.source))
         {
-            trail.hear_of(record.report.client_order_id.0);
+            trail.note_answered(record.report.client_order_id.0);
         }
         for output in outputs {
-            if let Some(trail) = self.of(lane_of(output)) {
-                trail.say(at, output);
+            if let Some(trail) = self.trail_of(lane_of(output)) {
+                trail.append(at, output);
             }
         }
     }
 
     #[inline]
-    fn of(&mut self, lane: LaneKind) -> Option<&mut Trail> {
+    fn trail_of(&mut self, lane: LaneKind) -> Option<&mut OutputTrail> {
         let (places, number) = match lane {
             LaneKind::VenueRequests(venue) => (&self.venues, venue.0),
             LaneKind::Reports(session) => (&self.sessions, session),
@@ -241,21 +241,26 @@ impl Candidates {
     }
 
     /// Returns the state of each lane.
-    fn judge(self, ledger: &Ledger, epoch: u64, calibration: &Calibration) -> Result<Vec<Found>, OmsError> {
+    fn classify(
+        self,
+        ledger: &LaneLedger,
+        epoch: u64,
+        calibration: &Calibration,
+    ) -> Result<Vec<RecoveredLane>, OmsError> {
         let Self { list, mut trails, .. } = self;
         let mut lanes = Vec::with_capacity(list.len());
         for (place, candidate) in list.into_iter().enumerate() {
             let trail = trails.iter().find(|trail| trail.members.contains(&place));
-            lanes.push(candidate.judge(trail, ledger, epoch, calibration)?);
+            lanes.push(candidate.classify(trail, ledger, epoch, calibration)?);
         }
         for trail in &mut trails {
-            lose_together(trail, &mut lanes, ledger);
+            lose_lines_together(trail, &mut lanes, ledger);
             // The first of several lanes carries the outputs that none of them holds.
-            let here = trail.members.iter().find(|&&place| matches!(lanes[place].state, State::Written(..)));
+            let here = trail.members.iter().find(|&&place| matches!(lanes[place].state, LaneState::Outbound(..)));
             if let Some(&place) = here
-                && let State::Written(_, above) = &mut lanes[place].state
+                && let LaneState::Outbound(_, above) = &mut lanes[place].state
             {
-                *above = std::mem::take(&mut trail.above);
+                *above = std::mem::take(&mut trail.unsent);
             }
         }
         Ok(lanes)
@@ -265,49 +270,49 @@ impl Candidates {
 /// Marks all lanes of a venue's lines as lost if the lane of one line is: the split of requests among the lines is then
 /// unknown. A new line has lost nothing; a line that is not configured any more has, unless the others were made after
 /// it.
-fn lose_together(trail: &Trail, lanes: &mut [Found], ledger: &Ledger) {
+fn lose_lines_together(trail: &OutputTrail, lanes: &mut [RecoveredLane], ledger: &LaneLedger) {
     let LaneKind::Line(LineId { venue, .. }) = trail.kind else { return };
     let mut is_lost = false;
     let mut oldest = u64::MAX;
     for &place in &trail.members {
-        let made = ledger.made(lanes[place].kind);
+        let made = ledger.recorded_lane(lanes[place].kind);
         match &lanes[place].state {
-            State::Lost(_) => is_lost |= made.is_some(),
+            LaneState::Lost(_) => is_lost |= made.is_some(),
             _ => oldest = oldest.min(made.map_or(u64::MAX, |made| made.incarnation)),
         }
     }
     let is_here = |index| trail.members.iter().any(|&place| lanes[place].kind.code().1 == index);
-    is_lost |= ledger.lines_made(venue).any(|(index, made)| !is_here(index) && made.incarnation >= oldest);
+    is_lost |= ledger.recorded_lines(venue).any(|(index, made)| !is_here(index) && made.incarnation >= oldest);
     if is_lost {
         for &place in &trail.members {
-            if matches!(lanes[place].state, State::Written(..)) {
-                lanes[place].state = State::Lost("another line of its venue is lost".to_owned());
+            if matches!(lanes[place].state, LaneState::Outbound(..)) {
+                lanes[place].state = LaneState::Lost("another line of its venue is lost".to_owned());
             }
         }
     }
 }
 
-fn put(places: &mut Vec<Option<usize>>, number: u16, place: usize) {
+fn set_place(places: &mut Vec<Option<usize>>, number: u16, place: usize) {
     let number = usize::from(number);
     places.resize(places.len().max(number + 1), None);
     places[number] = Some(place);
 }
 
 /// A lane under judgement while the journal is replayed.
-struct Candidate {
+struct CandidateLane {
     kind: LaneKind,
     config: Config,
-    owner: Result<Owner, OpenError>,
+    owner: Result<LogOwner, LogOpenError>,
     /// Writer of an outbound lane that exists, or why it cannot be opened.
-    writer: Option<Result<Writer, OpenError>>,
+    writer: Option<Result<Writer, LogOpenError>>,
     /// Process that has our end of a session's lane without being an OMS.
     holder: Option<u32>,
 }
 
-impl Candidate {
+impl CandidateLane {
     fn open(kind: LaneKind, lanes: &LanesConfig, calibration: &Calibration) -> Result<Self, OmsError> {
         let config = lanes.lane(kind)?;
-        let owner = owner(&config.place);
+        let owner = owner(&config.path);
         let is_ours_to_open = kind.is_outbound() && owner.is_ok();
         let writer = is_ours_to_open.then(|| match config.mandatory {
             true => Writer::open(&config, calibration),
@@ -315,11 +320,11 @@ impl Candidate {
         });
         let holder = match (kind, &writer) {
             // A client can lock a lane that it can write to.
-            (LaneKind::Reports(_), Some(Err(OpenError::HasWriter { pid, .. }))) => Some(*pid),
-            (LaneKind::Requests(_), _) => mandatory_reader(&config.place),
+            (LaneKind::Reports(_), Some(Err(LogOpenError::HasWriter { pid, .. }))) => Some(*pid),
+            (LaneKind::Requests(_), _) => mandatory_reader(&config.path),
             // Any other writer of our lanes is another live OMS.
-            (_, Some(Err(OpenError::HasWriter { place, pid }))) => {
-                return Err(OpenError::HasWriter { place: place.clone(), pid: *pid }.into());
+            (_, Some(Err(LogOpenError::HasWriter { place, pid }))) => {
+                return Err(LogOpenError::HasWriter { place: place.clone(), pid: *pid }.into());
             }
             _ => None,
         };
@@ -327,14 +332,14 @@ impl Candidate {
     }
 }
 
-impl Trail {
+impl OutputTrail {
     fn new(kind: LaneKind, member: usize) -> Self {
-        Self { kind, members: vec![member], tail: None, said: 0, above: VecDeque::new(), lost: None }
+        Self { kind, members: vec![member], tail: None, count: 0, unsent: VecDeque::new(), lost: None }
     }
 
     /// Finds the number behind the last message. The lines of a venue share one count: each lane begins at the count at
     /// which it was made.
-    fn find_tail(&mut self, list: &[Candidate]) {
+    fn find_tail(&mut self, list: &[CandidateLane]) {
         let ends = self.members.iter().filter_map(|&member| match (&list[member].owner, &list[member].writer) {
             (Ok(owner), Some(Ok(writer))) => Some((owner.base, writer.sequence())),
             _ => None,
@@ -348,81 +353,83 @@ impl Trail {
     }
 
     #[inline]
-    fn say(&mut self, at: At, output: &Output) {
-        if self.tail.is_some_and(|tail| self.said >= tail) {
-            self.above.push_back((at, *output));
+    fn append(&mut self, at: At, output: &Output) {
+        if self.tail.is_some_and(|tail| self.count >= tail) {
+            self.unsent.push_back((at, *output));
         }
-        self.said += 1;
+        self.count += 1;
     }
 
     /// Notes that a venue has answered a request. The request had left, so a lane that ends before it is an old copy.
     #[inline]
-    fn hear_of(&mut self, request: u64) {
+    fn note_answered(&mut self, request: u64) {
         let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request: said, .. } if said.client_order_id().0 == request);
-        if !self.above.is_empty() && self.lost.is_none() && self.above.iter().rev().any(is_it) {
+        if !self.unsent.is_empty() && self.lost.is_none() && self.unsent.iter().rev().any(is_it) {
             self.lost = Some("it is older than what its venue has answered to");
         }
     }
 
     /// Notes the journaled return of a request, which never left.
-    fn take_back(&mut self, returned: Option<Request>) {
-        self.said = self.said.saturating_sub(1);
+    fn note_returned(&mut self, returned: Option<Request>) {
+        self.count = self.count.saturating_sub(1);
         let is_it =
             |(_, output): &(At, Output)| matches!(output, Output::Venue { request, .. } if Some(*request) == returned);
-        match self.above.iter().position(is_it) {
-            Some(place) => drop(self.above.remove(place)),
+        match self.unsent.iter().position(is_it) {
+            Some(place) => drop(self.unsent.remove(place)),
             // The request counted as sent, so all later numbers are one lower than they seemed: the first output above
             // the tail is in fact the last output below it.
-            None => drop(self.above.pop_front()),
+            None => drop(self.unsent.pop_front()),
         }
     }
 }
 
-impl Candidate {
-    fn judge(
+impl CandidateLane {
+    fn classify(
         self,
-        trail: Option<&Trail>,
-        ledger: &Ledger,
+        trail: Option<&OutputTrail>,
+        ledger: &LaneLedger,
         epoch: u64,
         calibration: &Calibration,
-    ) -> Result<Found, OmsError> {
+    ) -> Result<RecoveredLane, OmsError> {
         let Self { kind, config, owner, writer, holder } = self;
         let is_lost = trail.and_then(|trail| trail.lost);
         let is_ahead = trail.and_then(|trail| trail.tail).is_some_and(|tail| tail > ledger.next(kind));
-        let lost = |why: &str| State::Lost(why.to_owned());
-        let made = ledger.made(kind).map(|made| made.incarnation);
+        let lost = |why: &str| LaneState::Lost(why.to_owned());
+        let made = ledger.recorded_lane(kind).map(|made| made.incarnation);
         let state = match (owner, writer) {
-            (Err(OpenError::NotFound(_)), _) => lost("it was not there"),
+            (Err(LogOpenError::NotFound(_)), _) => lost("it was not there"),
             (Err(e), _) => lost(&e.to_string()),
-            (Ok(owner), _) if owner.journal != kind.mark(ledger.journal()) => {
+            (Ok(owner), _) if owner.journal != kind.journal_mark(ledger.journal()) => {
                 lost("it is another lane, or belongs to another journal")
             }
-            (Ok(_), _) if let Some(pid) = holder => lost(&format!("{} has the OMS's end of it", Process(pid))),
-            (Ok(owner), _) if owner.incarnation > epoch && kind.is_of_session() => {
+            (Ok(_), _) if let Some(pid) = holder => lost(&format!("{} has the OMS's end of it", ProcessId(pid))),
+            (Ok(owner), _) if owner.incarnation > epoch && kind.is_session_lane() => {
                 lost("it names a start that never was")
             }
             (Ok(owner), _) if owner.incarnation > epoch => {
-                return Err(OmsError::JournalBehind { lane: kind, place: config.place });
+                return Err(OmsError::JournalBehind { lane: kind, place: config.path });
             }
             (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal knows a later one"),
-            (Ok(_), None) => match Reader::look_untrusted(&config.place) {
+            (Ok(_), None) => match Reader::observe_untrusted(&config.path) {
                 // Its stamps cannot be compared with ours, and no client could join it.
                 Ok(look) if !look.calibration().agrees_with(calibration) => lost("it is of another boot of this host"),
                 // The operator's commands must be readable.
                 Err(e) if kind == LaneKind::Control => lost(&e.to_string()),
                 // The start sets an unreadable lane aside when it opens the reader.
-                _ => State::Ours,
+                _ => LaneState::Inbound,
             },
-            (Ok(_), Some(Err(e @ OpenError::Differs { .. }))) if !kind.is_of_session() => return Err(e.into()),
+            (Ok(_), Some(Err(e @ LogOpenError::ConfigMismatch { .. }))) if !kind.is_session_lane() => {
+                return Err(e.into());
+            }
             (Ok(_), Some(Err(e))) => lost(&e.to_string()),
-            (Ok(_), Some(Ok(_))) if is_ahead && kind.is_of_session() => lost("it holds more than was said"),
+            (Ok(_), Some(Ok(_))) if is_ahead && kind.is_session_lane() => lost("it holds more than was said"),
             (Ok(_), Some(Ok(_))) if is_ahead => {
-                return Err(OmsError::JournalBehind { lane: kind, place: config.place });
+                return Err(OmsError::JournalBehind { lane: kind, place: config.path });
             }
             (Ok(_), Some(Ok(_))) if is_lost.is_some() => lost(is_lost.unwrap_or_default()),
-            (Ok(_), Some(Ok(writer))) => State::Written(Box::new(writer), VecDeque::new()),
+            (Ok(_), Some(Ok(writer))) => LaneState::Outbound(Box::new(writer), VecDeque::new()),
         };
-        Ok(Found { kind, config, state })
+        Ok(RecoveredLane { kind, config, state })
     }
 }
 

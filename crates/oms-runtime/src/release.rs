@@ -12,50 +12,50 @@
 //! again, and leaves by a `Release`.
 
 use tickpath_clock::Clock;
-use tickpath_log::PublishError;
+use tickpath_log::LogPublishError;
 use tickpath_market::VenueId;
-use tickpath_oms_core::{Input, KILL_DISK, Kill, Output, Release, Returned};
+use tickpath_oms_core::{Input, KILL_DISK, KillSwitch, Output, Release, UnsentRequest};
 
 use crate::OmsError;
-use crate::commit::{AckLevel, Commit};
-use crate::lines::Passed;
+use crate::commit::{AckLevel, GroupCommit};
+use crate::lines::OutputProgress;
 use crate::notice::Notice;
-use crate::outbound::{Held, Outbound};
+use crate::outbound::{Outbound, PendingOutput};
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
     /// Finds the venues that have disconnected. Their requests wait in the core from now on, and are checked again.
     #[cold]
-    pub(crate) fn look_after_venues(&mut self) -> Result<usize, OmsError> {
+    pub(crate) fn check_venues(&mut self) -> Result<usize, OmsError> {
         let mut done = 0;
         for place in 0..self.venues.len() {
             let venue = VenueId(place as u16);
             let is_gone = self.venues[place].as_ref().is_some_and(|log| !log.is_read());
             if is_gone && self.core.is_up(venue) {
-                self.line(venue, false)?;
+                self.note_venue_line(venue, false)?;
                 done += 1;
             }
-            done += self.give_up_lines(venue)?;
+            done += self.give_up_lost_lines(venue)?;
         }
         Ok(done)
     }
 
     /// Finds the venues that can be reached again, and releases the requests that wait for them.
     #[cold]
-    pub(crate) fn serve_venues(&mut self) -> Result<usize, OmsError> {
+    pub(crate) fn release_waiting(&mut self) -> Result<usize, OmsError> {
         let mut done = 0;
         for place in 0..self.venues.len() {
             let venue = VenueId(place as u16);
             let Some(outbound) = &mut self.venues[place] else { continue };
-            if !outbound.is_clear() || !outbound.is_open() {
+            if !outbound.is_clear() || !outbound.has_room() {
                 continue;
             }
             if !self.core.is_up(venue) {
-                self.line(venue, true)?;
+                self.note_venue_line(venue, true)?;
                 done += 1;
             }
             while let Some((order, request)) = self.core.next_waiting(venue) {
-                if let (Some(line), Some(lines)) = (self.core.refused_by(venue), self.lines(venue)) {
+                if let (Some(line), Some(lines)) = (self.core.avoided_line(venue), self.lines(venue)) {
                     lines.avoid(request.client_order_id().0, line);
                 }
                 if self.venues[place].as_mut().is_some_and(|outbound| outbound.room_for(&request).is_err()) {
@@ -67,10 +67,10 @@ impl<C: Clock> Sequencer<C> {
                 let reserved = [0; 6];
                 let release = Release { order, request, reference_price, reference_age_ns, venue, reserved };
                 // The request keeps its age when it comes back once more.
-                let since = self.core.waits_since(venue).unwrap_or(now);
+                let since = self.core.waiting_since(venue).unwrap_or(now);
                 let sequence = self.apply(now, &Input::Release(release))?;
-                self.let_venues(sequence, since)?;
-                self.let_sessions(sequence, now)?;
+                self.release_to_venues(sequence, since)?;
+                self.release_to_sessions(sequence, now)?;
                 self.after_input()?;
                 done += 1;
             }
@@ -80,31 +80,31 @@ impl<C: Clock> Sequencer<C> {
 
     /// Releases the held outputs that are durable by now. Returns their number.
     #[cold]
-    pub(crate) fn let_held(&mut self) -> Result<usize, OmsError> {
-        let synced = self.commit.as_ref().map_or(u64::MAX, Commit::synced);
+    pub(crate) fn release_held(&mut self) -> Result<usize, OmsError> {
+        let synced = self.commit.as_ref().map_or(u64::MAX, GroupCommit::synced);
         let before = self.held;
         for place in 0..self.venues.len() {
-            while let Some(held) = self.venues[place].as_mut().and_then(|log| log.next(synced, false)) {
+            while let Some(held) = self.venues[place].as_mut().and_then(|log| log.next_releasable(synced, false)) {
                 self.held -= 1;
-                self.send(VenueId(place as u16), held.stamp, held.output)?;
+                self.publish_request(VenueId(place as u16), held.stamp, held.output)?;
             }
         }
-        self.take_back()?;
+        self.journal_returned()?;
         for place in 0..self.sessions.len() {
-            while let Some(held) = self.sessions[place].next(synced, self.disk_failed) {
+            while let Some(held) = self.sessions[place].next_releasable(synced, self.disk_failed) {
                 self.held -= 1;
                 self.sessions[place].publish(self.clock.ticks(), &held.output).map_err(OmsError::Lane)?;
             }
         }
         if let Some(history) = &mut self.history {
-            let may_leave = |held: &mut Held| self.disk_failed || !held.for_disk || held.sequence < synced;
-            while let Some(held) = self.late.pop_front_if(may_leave) {
+            let may_leave = |held: &mut PendingOutput| self.disk_failed || !held.needs_disk || held.sequence < synced;
+            while let Some(held) = self.held_reports.pop_front_if(may_leave) {
                 self.held -= 1;
-                history.say(self.clock.ticks(), &held.output)?;
+                history.append(self.clock.ticks(), &held.output)?;
             }
         }
         if before > self.held
-            && let Some(bell) = &self.bell
+            && let Some(bell) = &self.waker
         {
             bell();
         }
@@ -118,32 +118,36 @@ impl<C: Clock> Sequencer<C> {
     pub(crate) fn fail_disk(&mut self, why: &str) -> Result<usize, OmsError> {
         self.disk_failed = true;
         self.notices.add(Notice::DiskFailed(why.to_owned()));
-        self.take(self.clock.ticks(), &Input::Kill(Kill { scope: KILL_DISK, on: 1, ..Kill::default() }))?;
+        self.apply_and_release(
+            self.clock.ticks(),
+            &Input::Kill(KillSwitch { scope: KILL_DISK, on: 1, ..KillSwitch::default() }),
+        )?;
         for place in 0..self.venues.len() {
-            let held = self.venues[place].as_mut().map(Outbound::give_up).unwrap_or_default();
+            let held = self.venues[place].as_mut().map(Outbound::take_held).unwrap_or_default();
             self.held -= held.len();
             let venue = VenueId(place as u16);
-            self.returning.extend(held.into_iter().map(|Held { stamp, output, .. }| (venue, stamp, output, true)));
+            self.returned
+                .extend(held.into_iter().map(|PendingOutput { stamp, output, .. }| (venue, stamp, output, true)));
         }
-        self.take_back()?;
-        Ok(1 + self.let_held()?)
+        self.journal_returned()?;
+        Ok(1 + self.release_held()?)
     }
 
     /// Releases the core's requests. Reading the clock costs as much as a check, so the frames carry T1.
     #[inline]
-    pub(crate) fn let_venues(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
+    pub(crate) fn release_to_venues(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
         let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, venues, levels, returning, held, departure, .. } = self;
+        let Self { outputs, venues, levels, returned: returning, held, departure, .. } = self;
         for output in outputs.iter() {
             let Output::Venue { venue, session, .. } = output else { continue };
-            let for_disk = waits_for_disk && is_for_disk(levels, *session);
+            let for_disk = waits_for_disk && is_disk_session(levels, *session);
             match venues.get_mut(usize::from(venue.0)) {
                 Some(Some(log)) if !for_disk && log.is_clear() && returning.is_empty() => {
                     match log.publish(stamp, output) {
-                        Ok(passed) => departure.handed_over |= passed == Passed::HandedOver,
-                        Err(e @ (PublishError::Full | PublishError::NoReader)) => {
+                        Ok(passed) => departure.handed_over |= passed == OutputProgress::HandedOver,
+                        Err(e @ (LogPublishError::Full | LogPublishError::NoReader)) => {
                             departure.queued = true;
-                            returning.push((*venue, stamp, *output, matches!(e, PublishError::Full)));
+                            returning.push((*venue, stamp, *output, matches!(e, LogPublishError::Full)));
                         }
                         Err(e) => return Err(OmsError::Lane(e)),
                     }
@@ -154,7 +158,7 @@ impl<C: Clock> Sequencer<C> {
                     departure.queued = true;
                     match log {
                         Some(Some(log)) if returning.iter().all(|(to, ..)| to != venue) => {
-                            log.hold(Held { sequence, stamp, for_disk, output: *output });
+                            log.hold(PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output });
                             *held += 1;
                         }
                         log => returning.push((*venue, stamp, *output, matches!(log, Some(Some(_))))),
@@ -167,16 +171,16 @@ impl<C: Clock> Sequencer<C> {
 
     /// Publishes a request to its venue. A request that the lane does not take comes back once this input is done.
     #[inline]
-    pub(crate) fn send(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
+    pub(crate) fn publish_request(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
         // A request behind one that came back comes back, too: a venue must not receive a cancel before its order.
-        let is_behind = !self.returning.is_empty() && self.returning.iter().any(|(to, ..)| *to == venue);
+        let is_behind = !self.returned.is_empty() && self.returned.iter().any(|(to, ..)| *to == venue);
         let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { return Ok(()) };
-        let sent = if is_behind { Err(PublishError::Full) } else { log.publish(stamp, &output) };
+        let sent = if is_behind { Err(LogPublishError::Full) } else { log.publish(stamp, &output) };
         match sent {
             Ok(_) => Ok(()),
-            Err(e @ (PublishError::Full | PublishError::NoReader)) => {
+            Err(e @ (LogPublishError::Full | LogPublishError::NoReader)) => {
                 self.departure.queued = true;
-                self.returning.push((venue, stamp, output, matches!(e, PublishError::Full)));
+                self.returned.push((venue, stamp, output, matches!(e, LogPublishError::Full)));
                 Ok(())
             }
             Err(e) => Err(OmsError::Lane(e)),
@@ -184,51 +188,52 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Returns the held requests behind one that comes back, too: the venue must not receive a cancel before its order.
-    fn give_up_behind(&mut self) {
-        for place in 0..self.returning.len() {
-            let (venue, .., is_there) = self.returning[place];
+    fn return_held_behind(&mut self) {
+        for place in 0..self.returned.len() {
+            let (venue, .., is_there) = self.returned[place];
             let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { continue };
-            let held = log.give_up();
+            let held = log.take_held();
             self.held -= held.len();
-            self.returning.extend(held.into_iter().map(|Held { stamp, output, .. }| (venue, stamp, output, is_there)));
+            self.returned
+                .extend(held.into_iter().map(|PendingOutput { stamp, output, .. }| (venue, stamp, output, is_there)));
         }
     }
 
     /// Journals that requests did not leave, and that a venue without a reader is down. A client whose request can
     /// never leave any more receives a report.
     #[cold]
-    pub(crate) fn take_back(&mut self) -> Result<(), OmsError> {
-        self.give_up_behind();
-        for (venue, stamp, output, is_there) in std::mem::take(&mut self.returning) {
+    pub(crate) fn journal_returned(&mut self) -> Result<(), OmsError> {
+        self.return_held_behind();
+        for (venue, stamp, output, is_there) in std::mem::take(&mut self.returned) {
             let Output::Venue { request, .. } = output else { continue };
             let now = self.clock.ticks();
-            let sequence = self.apply(now, &Input::Returned(Returned::new(venue, stamp, &request)))?;
-            self.let_sessions(sequence, now)?;
+            let sequence = self.apply(now, &Input::UnsentRequest(UnsentRequest::new(venue, stamp, &request)))?;
+            self.release_to_sessions(sequence, now)?;
             if !is_there && self.core.is_up(venue) {
-                self.line(venue, false)?;
+                self.note_venue_line(venue, false)?;
             }
         }
         Ok(())
     }
 
     #[inline]
-    pub(crate) fn let_sessions(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
+    pub(crate) fn release_to_sessions(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
         let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, sessions, history, late, levels, held, meter, .. } = self;
+        let Self { outputs, sessions, history, held_reports: late, levels, held, meter, .. } = self;
         for output in outputs.iter() {
             let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
             if let Some(meter) = meter {
-                meter.said(output);
+                meter.count_output(output);
             }
-            let for_disk = waits_for_disk && is_for_disk(levels, *session);
+            let for_disk = waits_for_disk && is_disk_session(levels, *session);
             let Some(log) = sessions.get_mut(usize::from(*session)) else {
                 match history {
                     // The waiting outputs belong to sessions of this level, and go first.
-                    Some(_) if for_disk || (!late.is_empty() && is_for_disk(levels, *session)) => {
-                        late.push_back(Held { sequence, stamp, for_disk, output: *output });
+                    Some(_) if for_disk || (!late.is_empty() && is_disk_session(levels, *session)) => {
+                        late.push_back(PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output });
                         *held += 1;
                     }
-                    Some(history) => history.say(stamp, output)?,
+                    Some(history) => history.append(stamp, output)?,
                     // A removed session receives nothing.
                     None => {}
                 }
@@ -238,7 +243,7 @@ impl<C: Clock> Sequencer<C> {
                 log.publish(stamp, output).map_err(OmsError::Lane)?;
                 continue;
             }
-            log.hold(Held { sequence, stamp, for_disk, output: *output });
+            log.hold(PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output });
             *held += 1;
         }
         Ok(())
@@ -253,6 +258,6 @@ impl<C: Clock> Sequencer<C> {
 
 /// Returns whether a session asks for the disk level.
 #[inline]
-fn is_for_disk(levels: &[AckLevel], session: u16) -> bool {
+fn is_disk_session(levels: &[AckLevel], session: u16) -> bool {
     levels.get(usize::from(session)).is_some_and(|level| *level == AckLevel::Disk)
 }

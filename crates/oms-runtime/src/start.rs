@@ -3,57 +3,58 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::meter::Meter;
-use tickpath_clock::{Bucket, Calibration, Clock, Rate};
-use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Start, Writer, owner};
+use crate::meter::OmsMeter;
+use tickpath_clock::{Calibration, Clock, RequestRate, TokenBucket};
+use tickpath_log::{Config as LogConfig, LogOpenError, LogOwner, Next, Reader, ReaderStart, Writer, owner};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_oms_core::{
-    At, Boot, Core, Departure, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
+    At, Boot, Core, Departure, Input, LOST_REPORTS, LOST_REQUESTS, LaneRecord, MessageLoss, Output, Outputs,
+    RecordKind, UnsentRequest,
 };
 use tickpath_oms_journal::journal::{Journal, fresh_id};
 use tickpath_oms_journal::snapshot::SnapshotMaker;
-use tickpath_oms_journal::{Definitions, JournalError, LaneKind, Ledger, LineId, history};
+use tickpath_oms_journal::{Definitions, JournalError, LaneKind, LaneLedger, LineId, history};
 
 use crate::OmsError;
-use crate::answers::Answers;
-use crate::calendar::DueDay;
-use crate::commit::{AckLevel, Commit};
+use crate::calendar::DaySchedule;
+use crate::commit::{AckLevel, GroupCommit};
 use crate::config::Config;
-use crate::define::raise;
+use crate::config_changes::raise_level;
 use crate::identity;
-use crate::lanes::{LaneFiles, make, take_away};
-use crate::layout::Source;
-use crate::lines::{Bell, Lines, Shared};
-use crate::notice::{Notice, Notices};
+use crate::lanes::{LaneFiles, make_lane, remove_stale};
+use crate::layout::LaneSource;
+use crate::lines::{LineWaker, LinesContext, VenueLines};
+use crate::notice::{Notice, NoticeLog};
 use crate::outbound::Outbound;
-use crate::pages::PageMaker;
+use crate::page_maker::PageMaker;
 use crate::questions::Questions;
-use crate::recover::{Found, Recovered, State, Telling};
+use crate::recover::{LaneState, RecoveredLane, RecoveredOms, ReportReplay};
 use crate::sequencer::Sequencer;
 use crate::triggers::Triggers;
+use crate::unanswered::UnansweredOrders;
 
 /// Input sources of the OMS, as a start opens them.
-pub struct Inbound {
+pub struct InputSources {
     /// Request lanes of the sessions, report lanes of the venues, and the operator's control lane.
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<LaneSource>,
     /// Sequence number of the next request, for each session without lanes.
     pub(crate) next_request: Vec<u64>,
 }
 
 /// Minutes from the Unix epoch to 2020.
-const EPOCHS_SINCE: u64 = 50 * 365 * 24 * 60 + 12 * 24 * 60;
+const EPOCH_ZERO_MINUTE: u64 = 50 * 365 * 24 * 60 + 12 * 24 * 60;
 /// Number of epochs that the 24 bits in an order id hold: minutes until 2051, or as many starts.
-const MOST_EPOCHS: u64 = 1 << 24;
+const MAX_EPOCHS: u64 = 1 << 24;
 /// Max starts by which an OMS may be ahead of the current minute, and of the start that made its lanes.
-const MOST_STARTS: u64 = 60;
+const MAX_STARTS: u64 = 60;
 /// Minutes ahead of the current one from which a lane's epoch counts as damaged: a day, less the epochs that a start
 /// skips behind that epoch.
-const MOST_FAR: u64 = 24 * 60 - MOST_STARTS;
+const MAX_MINUTES_AHEAD: u64 = 24 * 60 - MAX_STARTS;
 
 impl<C: Clock> Sequencer<C> {
     /// Replays the journal, puts lost messages in doubt, and brings lanes and logs up to the journal's end. The
     /// sequencer is then ready for the next input.
-    pub fn open(clock: C, config: &Config) -> Result<(Self, Inbound), OmsError> {
+    pub fn open(clock: C, config: &Config) -> Result<(Self, InputSources), OmsError> {
         let calibration = *clock.calibration();
         // Opened before the replay: opening cuts a tail that a power loss tore.
         let id = fresh_id(config.seed, calibration.utc_ns_of(clock.ticks()));
@@ -62,38 +63,38 @@ impl<C: Clock> Sequencer<C> {
         let laid_out = tickpath_oms_core::Config { expected_orders: config.expected_orders, key };
         let history = config.history.then(|| history::config(&config.journal));
         let recovered =
-            Recovered::open(&config.journal.place, laid_out, &config.lanes, history.as_ref(), &calibration)?;
-        let Recovered { core, ledger, lanes, end, telling } = recovered;
+            RecoveredOms::open(&config.journal.path, laid_out, &config.lanes, history.as_ref(), &calibration)?;
+        let RecoveredOms { core, ledger, lanes, end, report_replay: telling } = recovered;
         // Before any write: settings files of another OMS, or of another day, must change nothing here.
-        identity::check(&core, ledger.definitions(), &config.desk, |session| ledger.has_said(session))?;
-        journal.go_on(ledger.journal(), end, clock.ticks())?;
-        let mut sequencer = Self::on(clock, config, journal, core)?;
+        identity::check(&core, ledger.definitions(), &config.trading, |session| ledger.has_messages(session))?;
+        journal.resume(ledger.journal(), end, clock.ticks())?;
+        let mut sequencer = Self::with_config(clock, config, journal, core)?;
         if let Some(cut) = sequencer.journal.cut() {
             sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
         }
         // A session's lane is writable by its client, so its epoch counts only within an hour of starts.
-        let reach = |kind: LaneKind| if kind.is_of_session() { MOST_STARTS } else { MOST_FAR };
+        let reach = |kind: LaneKind| if kind.is_session_lane() { MAX_STARTS } else { MAX_MINUTES_AHEAD };
         let others =
-            lanes.iter().filter_map(|lane| Some((owner(&lane.config.place).ok()?.incarnation, reach(lane.kind))));
-        let epoch = sequencer.boot(others, &calibration)?;
+            lanes.iter().filter_map(|lane| Some((owner(&lane.config.path).ok()?.incarnation, reach(lane.kind))));
+        let epoch = sequencer.begin_epoch(others, &calibration)?;
         if let Some(telling) = telling {
-            sequencer.go_on_telling(telling, &calibration)?;
+            sequencer.complete_history(telling, &calibration)?;
         }
-        let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
+        let sources = sequencer.take_over_lanes(config, &ledger, lanes, epoch, &calibration)?;
         sequencer.definitions = ledger.definitions().clone();
         sequencer.last_day = ledger.last_day();
-        if sequencer.journal_changes(&config.desk)? > 0 {
+        if sequencer.journal_changes(&config.trading)? > 0 {
             sequencer.journal.sync()?;
         }
         sequencer.watch_armed();
         sequencer.journal.reserve()?;
-        sequencer.watch_disk()?;
-        sequencer.make_snapshots(config)?;
-        sequencer.count(config, epoch)?;
-        Ok((sequencer, Inbound { sources, next_request: ledger.taken().to_vec() }))
+        sequencer.start_commit()?;
+        sequencer.start_snapshots(config)?;
+        sequencer.start_counters(config, epoch)?;
+        Ok((sequencer, InputSources { sources, next_request: ledger.next_requests().to_vec() }))
     }
 
-    fn on(clock: C, config: &Config, journal: Journal, core: Core) -> Result<Self, OmsError> {
+    fn with_config(clock: C, config: &Config, journal: Journal, core: Core) -> Result<Self, OmsError> {
         let pages = config.seed.is_none().then(PageMaker::start).transpose().map_err(OmsError::Thread)?;
         Ok(Self { pages, levels: levels(config), ..Self::bare(clock, journal, core) })
     }
@@ -110,35 +111,35 @@ impl<C: Clock> Sequencer<C> {
             line_places: Vec::new(),
             line_shared: None,
             history: None,
-            late: VecDeque::new(),
-            window: None,
-            bell: None,
+            held_reports: VecDeque::new(),
+            control_port: None,
+            waker: None,
             levels: Vec::new(),
             definitions: Definitions::default(),
             commit: None,
             held: 0,
-            returning: Vec::new(),
+            returned: Vec::new(),
             busy_turns: 0,
             idle_turns: 0,
-            venues_seen: 0,
-            references: Vec::new(),
+            venues_checked: 0,
+            reference_prices: Vec::new(),
             triggers: Triggers::default(),
             sees_ticks: false,
             departure: Departure::default(),
             refused: 0,
             disk_failed: false,
-            notices: Notices::default(),
+            notices: NoticeLog::default(),
             meter: None,
             pages: None,
             snapshots: None,
             next_snapshot: u64::MAX,
-            answers: Answers::default(),
-            told_strangers: false,
+            answers: UnansweredOrders::default(),
+            notified_unknown_orders: false,
             questions: Questions::default(),
             last_day: 0,
-            due: DueDay::default(),
+            day_schedule: DaySchedule::default(),
             lane_files: LaneFiles::default(),
-            looks: 0,
+            venue_checks: 0,
         }
     }
 
@@ -146,18 +147,22 @@ impl<C: Clock> Sequencer<C> {
     /// order id contains it. The epoch is above the journal's last one and not before the current minute, which also
     /// holds for a journal that was restored from a copy; where lanes name a start that the journal does not know, the
     /// epoch skips as many as there may have been starts since.
-    fn boot(&mut self, others: impl Iterator<Item = (u64, u64)>, calibration: &Calibration) -> Result<u64, OmsError> {
+    fn begin_epoch(
+        &mut self,
+        others: impl Iterator<Item = (u64, u64)>,
+        calibration: &Calibration,
+    ) -> Result<u64, OmsError> {
         let now = self.clock.ticks();
         let utc_ns = calibration.utc_ns_of(now);
-        let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCHS_SINCE);
+        let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCH_ZERO_MINUTE);
         let known = self.core.epoch();
         let mut epoch = minute.max(known + 1);
         let is_sound = |&(other, reach): &(u64, u64)| other > known && other < minute + reach;
         if let Some((other, _)) = others.filter(is_sound).max() {
-            epoch = minute.max(other) + MOST_STARTS;
+            epoch = minute.max(other) + MAX_STARTS;
         }
-        if epoch >= MOST_EPOCHS {
-            return Err(OmsError::Epochs);
+        if epoch >= MAX_EPOCHS {
+            return Err(OmsError::EpochsExhausted);
         }
         let boot_id = calibration.boot_id;
         let boot = Boot { epoch, boot_id, ticks_per_second: calibration.ticks_per_second, utc_ns };
@@ -167,9 +172,9 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Opens the history and appends the reports that it lacks.
-    fn go_on_telling(&mut self, telling: Telling, calibration: &Calibration) -> Result<(), OmsError> {
-        let Telling { found, first, base, said, mut above } = telling;
-        if let Some(why) = found.lost(&said) {
+    fn complete_history(&mut self, telling: ReportReplay, calibration: &Calibration) -> Result<(), OmsError> {
+        let ReportReplay { history: found, first, base, counts: said, missing: mut above } = telling;
+        if let Some(why) = found.loss_reason(&said) {
             self.notices.add(Notice::HistoryLost(why.to_owned()));
         }
         let mut day = found.day();
@@ -180,7 +185,7 @@ impl<C: Clock> Sequencer<C> {
         for next in [first, self.journal.log().first_sequence()] {
             let before = above.partition_point(|(sequence, _)| *sequence < next);
             for (_, output) in above.drain(..before) {
-                history.say(now, &output)?;
+                history.append(now, &output)?;
             }
             if next != day {
                 history.begin_day(next)?;
@@ -188,32 +193,32 @@ impl<C: Clock> Sequencer<C> {
             }
         }
         for (_, output) in &above {
-            history.say(now, output)?;
+            history.append(now, output)?;
         }
         self.history = Some(history);
         Ok(())
     }
 
     /// Takes over the lanes of this journal, puts the content of lost lanes in doubt, and makes those lanes anew.
-    fn take_lanes(
+    fn take_over_lanes(
         &mut self,
         config: &Config,
-        ledger: &Ledger,
-        mut lanes: Vec<Found>,
+        ledger: &LaneLedger,
+        mut lanes: Vec<RecoveredLane>,
         epoch: u64,
         calibration: &Calibration,
-    ) -> Result<Vec<Source>, OmsError> {
+    ) -> Result<Vec<LaneSource>, OmsError> {
         let mut said = Vec::new();
         for lane in &mut lanes {
             let venue = match lane.kind {
                 LaneKind::VenueRequests(venue) | LaneKind::Line(LineId { venue, .. }) => venue,
                 _ => continue,
             };
-            if let State::Written(_, unsent) = &mut lane.state {
-                said.extend(self.take_unsent(venue, std::mem::take(unsent))?);
+            if let LaneState::Outbound(_, unsent) = &mut lane.state {
+                said.extend(self.return_unsent(venue, std::mem::take(unsent))?);
             }
         }
-        config.lanes.refuse_another()?;
+        config.lanes.refuse_second_oms()?;
         // Journals all doubts before the first lane is replaced: a second kill finds either the doubts or their
         // evidence.
         said.extend(self.doubt_lost(&lanes)?);
@@ -224,12 +229,12 @@ impl<C: Clock> Sequencer<C> {
         let (control, others): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.kind == LaneKind::Control);
         let controls = control.len();
         for lane in control.into_iter().chain(others) {
-            let Found { kind, config: lane, state } = lane;
+            let RecoveredLane { kind, config: lane, state } = lane;
             let (writer, above) = match state {
-                State::Written(writer, above) => (Some(*writer), above),
-                State::Ours => (None, VecDeque::new()),
-                State::Lost(why) => {
-                    let known = ledger.made(kind).is_some() || lane.place.dir().exists();
+                LaneState::Outbound(writer, above) => (Some(*writer), above),
+                LaneState::Inbound => (None, VecDeque::new()),
+                LaneState::Lost(why) => {
+                    let known = ledger.recorded_lane(kind).is_some() || lane.path.dir().exists();
                     let writer = self.make_lane(kind, &lane, ledger, epoch, calibration)?;
                     if known {
                         self.notices.add(Notice::LaneLost { lane: kind, why });
@@ -246,7 +251,7 @@ impl<C: Clock> Sequencer<C> {
                 (LaneKind::Reports(_), Some(writer)) => self.sessions.push(Outbound::new(writer)),
                 (_, writer) => {
                     drop(writer);
-                    let (source, found) = self.source(kind, &lane, ledger, config, calibration)?;
+                    let (source, found) = self.open_source(kind, &lane, ledger, config, calibration)?;
                     sources.push(source);
                     broken.extend(found.map(|found| (kind, found)));
                 }
@@ -255,12 +260,12 @@ impl<C: Clock> Sequencer<C> {
         let now = self.clock.ticks();
         for output in untold.into_iter().map(|(_, output)| output).chain(said) {
             match output {
-                Output::Venue { venue, .. } => self.send(venue, now, output)?,
+                Output::Venue { venue, .. } => self.publish_request(venue, now, output)?,
                 Output::Report { session, .. } | Output::Denied { session, .. } => {
                     if let Some(log) = self.sessions.get_mut(usize::from(session)) {
                         log.publish(now, &output).map_err(OmsError::Lane)?;
                     } else if let Some(history) = &mut self.history {
-                        history.say(now, &output)?;
+                        history.append(now, &output)?;
                     }
                 }
             }
@@ -268,11 +273,11 @@ impl<C: Clock> Sequencer<C> {
         // Broken sources come last: their outputs need all lanes, with the earlier outputs already published.
         for (lane, broken) in broken {
             match broken {
-                Broken::Missed(messages) => self.missed(lane, messages)?,
-                Broken::Unreadable(why) => self.quarantine(lane, why)?,
+                LaneFault::Missed(messages) => self.note_missed(lane, messages)?,
+                LaneFault::Unreadable(why) => self.quarantine(lane, why)?,
             }
         }
-        self.take_back()?;
+        self.journal_returned()?;
         // Admin commands come last in a turn.
         sources.rotate_left(controls);
         Ok(sources)
@@ -280,7 +285,7 @@ impl<C: Clock> Sequencer<C> {
 
     /// Gives requests that never reached the venue's lane back to the core, where they wait and are checked again.
     /// Returns the core's outputs.
-    fn take_unsent(&mut self, venue: VenueId, unsent: VecDeque<(At, Output)>) -> Result<Vec<Output>, OmsError> {
+    fn return_unsent(&mut self, venue: VenueId, unsent: VecDeque<(At, Output)>) -> Result<Vec<Output>, OmsError> {
         let mut said = Vec::new();
         if unsent.is_empty() {
             return Ok(said);
@@ -288,7 +293,7 @@ impl<C: Clock> Sequencer<C> {
         self.notices.add(Notice::Returned { venue, requests: unsent.len() as u64 });
         for (at, output) in unsent {
             let Output::Venue { request, .. } = output else { continue };
-            self.apply(self.clock.ticks(), &Input::Returned(Returned::new(venue, at.stamp, &request)))?;
+            self.apply(self.clock.ticks(), &Input::UnsentRequest(UnsentRequest::new(venue, at.stamp, &request)))?;
             said.extend_from_slice(self.outputs.as_slice());
         }
         Ok(said)
@@ -296,25 +301,25 @@ impl<C: Clock> Sequencer<C> {
 
     /// Puts the content of lost lanes in doubt, and the open orders of venues that have no lanes any more. Returns the
     /// core's outputs, none of which can leave before the lanes exist.
-    fn doubt_lost(&mut self, lanes: &[Found]) -> Result<Vec<Output>, OmsError> {
+    fn doubt_lost(&mut self, lanes: &[RecoveredLane]) -> Result<Vec<Output>, OmsError> {
         let is_lost = |kind: LaneKind| {
-            lanes.iter().find(|lane| lane.kind == kind).is_none_or(|lane| matches!(lane.state, State::Lost(_)))
+            lanes.iter().find(|lane| lane.kind == kind).is_none_or(|lane| matches!(lane.state, LaneState::Lost(_)))
         };
-        let venues: BTreeSet<VenueId> = self.core.live().map(|order| order.venue).collect();
+        let venues: BTreeSet<VenueId> = self.core.open_orders().map(|order| order.venue).collect();
         let mut said = Vec::new();
         for venue in venues {
             // A line's reports are requested again by number, so only requests in a lost lane are in doubt.
             let mut lines = lanes.iter().filter(|lane| is_line_of(lane.kind, venue)).peekable();
             let lost = match lines.peek() {
-                Some(_) => vec![(lines.all(|lane| matches!(lane.state, State::Lost(_))), LOST_REQUESTS)],
+                Some(_) => vec![(lines.all(|lane| matches!(lane.state, LaneState::Lost(_))), LOST_REQUESTS)],
                 None => vec![
                     (is_lost(LaneKind::VenueRequests(venue)), LOST_REQUESTS),
                     (is_lost(LaneKind::VenueReports(venue)), LOST_REPORTS),
                 ],
             };
             for (_, lost) in lost.into_iter().filter(|(is_lost, _)| *is_lost) {
-                let doubt = Doubt { messages: 0, venue, lost, reserved: [0; 5] };
-                self.apply(self.clock.ticks(), &Input::Doubt(doubt))?;
+                let doubt = MessageLoss { messages: 0, venue, lost, reserved: [0; 5] };
+                self.apply(self.clock.ticks(), &Input::MessageLoss(doubt))?;
                 said.extend_from_slice(self.outputs.as_slice());
                 self.notices.add(Notice::Doubt { venue, unknown: self.core.counts().unknown });
             }
@@ -326,29 +331,36 @@ impl<C: Clock> Sequencer<C> {
         &mut self,
         kind: LaneKind,
         lane: &LogConfig,
-        ledger: &Ledger,
+        ledger: &LaneLedger,
         epoch: u64,
         calibration: &Calibration,
     ) -> Result<Writer, OmsError> {
-        take_away(kind, &lane.place)?;
-        let owner = Owner { journal: kind.mark(ledger.journal()), incarnation: epoch, base: ledger.next(kind) };
-        let writer = make(lane.clone(), owner, calibration)?;
+        remove_stale(kind, &lane.path)?;
+        let owner =
+            LogOwner { journal: kind.journal_mark(ledger.journal()), incarnation: epoch, base: ledger.next(kind) };
+        let writer = make_lane(lane.clone(), owner, calibration)?;
         let (carries, index) = kind.code();
-        let record = Lane { incarnation: epoch, base: owner.base, index, carries, reserved: [0; 5] };
+        let record = LaneRecord { incarnation: epoch, base: owner.base, index, carries, reserved: [0; 5] };
         self.journal.lane(self.clock.ticks(), &record)?;
         Ok(writer)
     }
 
     /// Adds a line to its venue. The line is down until the venue has reported which requests it has.
-    fn install_line(&mut self, id: LineId, writer: Writer, ledger: &Ledger, config: &Config) -> Result<(), OmsError> {
+    fn install_line(
+        &mut self,
+        id: LineId,
+        writer: Writer,
+        ledger: &LaneLedger,
+        config: &Config,
+    ) -> Result<(), OmsError> {
         let Some(line) = config.lanes.lines.iter().find(|line| line.id == id) else { return Ok(()) };
         if self.lines(id.venue).is_none() {
             let shared = match &self.line_shared {
                 Some(shared) => shared.clone(),
-                None => Shared { bell: Arc::new(Bell::new()?), validity: Arc::default() },
+                None => LinesContext { waker: Arc::new(LineWaker::new()?), validity: Arc::default() },
             };
             self.line_shared = Some(shared.clone());
-            self.install_venue(id.venue, Outbound::by(Lines::new(&self.clock, shared)));
+            self.install_venue(id.venue, Outbound::with_lines(VenueLines::new(&self.clock, shared)));
         }
         let clock = self.clock.clone();
         if let Some(lines) = self.lines(id.venue) {
@@ -369,36 +381,36 @@ impl<C: Clock> Sequencer<C> {
 
     /// Opens the reader of a lane, behind the last message of it that the journal holds. An unreadable lane is returned
     /// as broken, to be set aside while the other lanes are read.
-    fn source(
+    fn open_source(
         &self,
         kind: LaneKind,
         lane: &LogConfig,
-        ledger: &Ledger,
+        ledger: &LaneLedger,
         config: &Config,
         calibration: &Calibration,
-    ) -> Result<(Source, Option<Broken>), OmsError> {
+    ) -> Result<(LaneSource, Option<LaneFault>), OmsError> {
         let session = match kind {
-            LaneKind::Requests(session) => config.desk.sessions.iter().find(|rules| rules.session == session),
+            LaneKind::Requests(session) => config.trading.sessions.iter().find(|rules| rules.session == session),
             _ => None,
         };
         let rate = match kind {
             LaneKind::Requests(_) => session.map(|rules| rules.rate).unwrap_or_default(),
-            _ => Rate::UNLIMITED,
+            _ => RequestRate::UNLIMITED,
         };
         let watches = session.is_some_and(|rules| rules.cancel_on_disconnect);
-        let bucket = Bucket::new(rate, calibration, self.clock.ticks());
-        let (reader, broken) = match read_on(lane, ledger.next(kind)) {
-            Ok((reader, missed)) => (Some(reader), (missed > 0).then_some(Broken::Missed(missed))),
-            Err(e @ OpenError::HasReader { .. }) if !kind.is_of_session() => return Err(e.into()),
-            Err(e) => (None, Some(Broken::Unreadable(e.to_string()))),
+        let bucket = TokenBucket::new(rate, calibration, self.clock.ticks());
+        let (reader, broken) = match open_at(lane, ledger.next(kind)) {
+            Ok((reader, missed)) => (Some(reader), (missed > 0).then_some(LaneFault::Missed(missed))),
+            Err(e @ LogOpenError::HasReader { .. }) if !kind.is_session_lane() => return Err(e.into()),
+            Err(e) => (None, Some(LaneFault::Unreadable(e.to_string()))),
         };
-        Ok((Source::new(kind, reader, bucket, watches), broken))
+        Ok((LaneSource::new(kind, reader, bucket, watches), broken))
     }
 
     /// Starts the snapshot thread, if snapshots are configured. The thread avoids the core's processor.
-    fn make_snapshots(&mut self, config: &Config) -> Result<(), OmsError> {
+    fn start_snapshots(&mut self, config: &Config) -> Result<(), OmsError> {
         if config.snapshot_every > 0 {
-            let maker = SnapshotMaker::start(&config.journal.place, config.snapshot_every, config.other_cpu);
+            let maker = SnapshotMaker::start(&config.journal.path, config.snapshot_every, config.other_cpu);
             self.snapshots = Some(maker.map_err(OmsError::Thread)?);
             self.next_snapshot = self.journal.tail().sequence + config.snapshot_every;
         }
@@ -407,26 +419,27 @@ impl<C: Clock> Sequencer<C> {
 
     /// Starts the counters in shared memory and the watch over the lanes' files. A simulation, which has a seed, has no
     /// reader for the counters and skips both.
-    fn count(&mut self, config: &Config, epoch: u64) -> Result<(), OmsError> {
+    fn start_counters(&mut self, config: &Config, epoch: u64) -> Result<(), OmsError> {
         if config.seed.is_none() {
-            self.meter = Some(Meter::open(&config.lanes.name, config.lanes.all_venues(), epoch, &self.levels_now())?);
-            self.look_at_levels();
+            self.meter =
+                Some(OmsMeter::open(&config.lanes.name, config.lanes.all_venues(), epoch, &self.current_gauges())?);
+            self.publish_gauges();
             self.lane_files = LaneFiles::of(&config.lanes)?;
         }
         Ok(())
     }
 
     /// Starts the commit thread, if any session asks for the disk level.
-    pub(crate) fn watch_disk(&mut self) -> Result<(), OmsError> {
+    pub(crate) fn start_commit(&mut self) -> Result<(), OmsError> {
         if self.levels.contains(&AckLevel::Disk) {
-            self.commit = Some(Commit::start(self.journal.log(), self.clock.clone()).map_err(JournalError::Disk)?);
+            self.commit = Some(GroupCommit::start(self.journal.log(), self.clock.clone()).map_err(JournalError::Disk)?);
         }
         Ok(())
     }
 }
 
 /// Fault that a start finds in a lane that it reads.
-enum Broken {
+enum LaneFault {
     /// Number of messages below the lane's cursor that the journal does not hold.
     Missed(u64),
     Unreadable(String),
@@ -435,24 +448,24 @@ enum Broken {
 /// Opens a reader behind both the lane's cursor and the messages that the journal holds, and returns the number of
 /// messages between the two. The cursor only moves behind the journal: a journal that was lost since held those
 /// messages, and they are never taken again.
-fn read_on(lane: &LogConfig, next: u64) -> Result<(Reader, u64), OpenError> {
-    let reader = Reader::open_untrusted(&lane.place, Start::Cursor)?;
+fn open_at(lane: &LogConfig, next: u64) -> Result<(Reader, u64), LogOpenError> {
+    let reader = Reader::open_untrusted(&lane.path, ReaderStart::Cursor)?;
     let cursor = reader.sequence();
     if cursor < next {
         drop(reader);
-        return Ok((Reader::open_untrusted(&lane.place, Start::Sequence(next))?, 0));
+        return Ok((Reader::open_untrusted(&lane.path, ReaderStart::Sequence(next))?, 0));
     }
     if cursor == next {
         return Ok((reader, 0));
     }
-    let look = Reader::look_untrusted(&lane.place)?;
-    Ok((reader, taken_before(look, next, cursor)))
+    let look = Reader::observe_untrusted(&lane.path)?;
+    Ok((reader, count_messages(look, next, cursor)))
 }
 
 /// Returns the durability level of each session.
 fn levels(config: &Config) -> Vec<AckLevel> {
     let mut levels = vec![AckLevel::Os; config.lanes.sessions.into()];
-    config.desk.sessions.iter().for_each(|session| raise(&mut levels, session.session, session.level));
+    config.trading.sessions.iter().for_each(|session| raise_level(&mut levels, session.session, session.level));
     levels
 }
 
@@ -462,7 +475,7 @@ fn is_line_of(kind: LaneKind, venue: VenueId) -> bool {
 
 /// Counts the frames of a lane between two numbers that may have been messages: readable messages, and frames that are
 /// gone.
-fn taken_before(mut lane: Reader, from: u64, to: u64) -> u64 {
+fn count_messages(mut lane: Reader, from: u64, to: u64) -> u64 {
     let mut none = 0;
     while let Ok(next) = lane.next() {
         match next {

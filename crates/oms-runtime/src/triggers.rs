@@ -33,10 +33,10 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use tickpath_market::{
     Condition, OrdStatus, OrderId, Price, SymbolId, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
-use tickpath_oms_core::{Armed, Core, Output};
+use tickpath_oms_core::{ArmedOrder, Core, Output};
 
 /// Entries beyond four per armed order that trigger a removal of those whose orders are not armed any more.
-const MOST_STALE: usize = 256;
+const MAX_STALE: usize = 256;
 /// Number of prices of an instrument that can be watched.
 const PRICE_TYPES: usize = TriggerPriceType::ALL.len();
 
@@ -44,23 +44,23 @@ const PRICE_TYPES: usize = TriggerPriceType::ALL.len();
 #[derive(Default)]
 pub(crate) struct Triggers {
     /// Watches, by symbol.
-    boards: Vec<Option<Box<Board>>>,
-    watched: HashMap<OrderId, Watched>,
+    boards: Vec<Option<Box<PriceBoard>>>,
+    watched: HashMap<OrderId, WatchedOrder>,
     /// Watches that older ticks have reached while a start reads its topic again, by the first stamp that may fire
     /// them.
-    aside: BTreeMap<u64, Vec<Reached>>,
+    postponed: BTreeMap<u64, Vec<ReachedWatch>>,
     /// Number of entries in all boards and aside.
     entries: usize,
     /// Orders that the core has just reported as armed.
-    fresh: Vec<OrderId>,
+    newly_armed: Vec<OrderId>,
     /// Whether a start is reading the ticks from before it.
-    reads_again: bool,
+    is_catching_up: bool,
 }
 
 /// The last prices of a symbol, in one cache line; zero where there is none.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
-pub(crate) struct Reference {
+pub(crate) struct ReferencePrices {
     /// Price that requests are checked against, and when it was sent.
     pub price: Price,
     pub stamp: u64,
@@ -74,30 +74,30 @@ pub(crate) struct Reference {
 
 /// Watches of an instrument: by price type, then upwards and downwards.
 #[derive(Default)]
-struct Board([[BinaryHeap<Reverse<Watch>>; 2]; PRICE_TYPES]);
+struct PriceBoard([[BinaryHeap<Reverse<PriceWatch>>; 2]; PRICE_TYPES]);
 
 /// Watched conditions of an order.
 #[derive(Debug, Clone, Copy)]
-struct Watched {
+struct WatchedOrder {
     /// The request that brought its trigger.
-    by: u64,
+    request: u64,
     /// Number of its conditions that are watched.
     conditions: u8,
 }
 
 /// Entry of a heap, ordered so that the watch that is reached first comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Watch {
+struct PriceWatch {
     /// The threshold, negated where prices must fall to it.
     key: i64,
     order: OrderId,
-    by: u64,
+    request: u64,
 }
 
 /// A watch whose threshold is reached, with the condition that the price meets.
 #[derive(Debug, Clone, Copy)]
-struct Reached {
-    watch: Watch,
+struct ReachedWatch {
+    watch: PriceWatch,
     condition: Condition,
 }
 
@@ -109,8 +109,8 @@ impl Triggers {
 
     /// Returns whether the core has reported orders as armed.
     #[inline]
-    pub fn has_news(&self) -> bool {
-        !self.fresh.is_empty()
+    pub fn has_newly_armed(&self) -> bool {
+        !self.newly_armed.is_empty()
     }
 
     /// Notes the orders that the core reports as armed.
@@ -119,11 +119,11 @@ impl Triggers {
             Output::Report { report, .. } if report.status == OrdStatus::Armed.code() => Some(report.order_id),
             _ => None,
         });
-        self.fresh.extend(armed);
+        self.newly_armed.extend(armed);
     }
 
     /// Watches the conditions of a trigger that do not hold.
-    fn add(&mut self, armed: &Armed, references: &[Reference]) {
+    fn add(&mut self, armed: &ArmedOrder, references: &[ReferencePrices]) {
         let does_hold = |condition: &Condition| latest(references, condition).is_some_and(|at| condition.holds(at));
         let needs_both = armed.trigger.join == TriggerJoin::And.code();
         let watched = armed.trigger.conditions().filter(|condition| !does_hold(condition));
@@ -132,20 +132,20 @@ impl Triggers {
         }
     }
 
-    fn watch(&mut self, armed: &Armed, condition: &Condition) {
-        let (key, order, by) = (key(condition, condition.price), armed.order, armed.by);
-        let fresh = Watched { by, conditions: 0 };
+    fn watch(&mut self, armed: &ArmedOrder, condition: &Condition) {
+        let (key, order, by) = (key(condition, condition.price), armed.order, armed.request_id);
+        let fresh = WatchedOrder { request: by, conditions: 0 };
         let watched = self.watched.entry(order).or_insert(fresh);
-        if watched.by != by {
+        if watched.request != by {
             *watched = fresh;
         }
         watched.conditions += 1;
-        self.put(Reached { watch: Watch { key, order, by }, condition: *condition });
+        self.put(ReachedWatch { watch: PriceWatch { key, order, request: by }, condition: *condition });
     }
 
     /// Watches the other of two conditions, which does not hold. For an order from before a start both are watched
     /// already.
-    fn hand_over(&mut self, armed: &Armed, references: &[Reference]) {
+    fn watch_other(&mut self, armed: &ArmedOrder, references: &[ReferencePrices]) {
         if let Some(watched) = self.watched.get_mut(&armed.order) {
             watched.conditions = watched.conditions.saturating_sub(1);
             if watched.conditions > 0 {
@@ -155,20 +155,20 @@ impl Triggers {
         self.add(armed, references);
     }
 
-    fn is_watched(&self, armed: &Armed) -> bool {
-        self.has(armed.order, armed.by)
+    fn is_watched(&self, armed: &ArmedOrder) -> bool {
+        self.has(armed.order, armed.request_id)
     }
 
     fn has(&self, order: OrderId, by: u64) -> bool {
-        self.watched.get(&order).is_some_and(|watched| watched.by == by)
+        self.watched.get(&order).is_some_and(|watched| watched.request == by)
     }
 
     /// Removes and returns the next watch of an instrument that its prices have reached.
     #[inline]
-    fn next_reached(&mut self, symbol: SymbolId, prices: &Reference) -> Option<Reached> {
+    fn next_reached(&mut self, symbol: SymbolId, prices: &ReferencePrices) -> Option<ReachedWatch> {
         let board = self.boards.get_mut(symbol.0 as usize)?.as_mut()?;
         for (price_type, heaps) in TriggerPriceType::ALL.iter().zip(&mut board.0) {
-            let Some(price) = prices.of(price_type.code()) else { continue };
+            let Some(price) = prices.price_of(price_type.code()) else { continue };
             for (direction, heap) in TriggerDirection::ALL.iter().zip(heaps) {
                 let condition = Condition {
                     price,
@@ -181,7 +181,7 @@ impl Triggers {
                 {
                     heap.pop();
                     self.entries -= 1;
-                    return Some(Reached { watch, condition });
+                    return Some(ReachedWatch { watch, condition });
                 }
             }
         }
@@ -189,16 +189,22 @@ impl Triggers {
     }
 
     /// Returns whether a reached watch fires its order. A watch that may fire later is kept.
-    fn fires(&mut self, reached: &Reached, armed: Option<Armed>, stamp: u64, references: &[Reference]) -> bool {
-        let Watch { order, by, .. } = reached.watch;
-        let Some(armed) = armed.filter(|armed| armed.by == by) else {
+    fn fires(
+        &mut self,
+        reached: &ReachedWatch,
+        armed: Option<ArmedOrder>,
+        stamp: u64,
+        references: &[ReferencePrices],
+    ) -> bool {
+        let PriceWatch { order, request: by, .. } = reached.watch;
+        let Some(armed) = armed.filter(|armed| armed.request_id == by) else {
             if self.has(order, by) {
                 self.watched.remove(&order);
             }
             return false;
         };
-        if self.reads_again && stamp < armed.since {
-            self.aside.entry(armed.since).or_default().push(*reached);
+        if self.is_catching_up && stamp < armed.since {
+            self.postponed.entry(armed.since).or_default().push(*reached);
             self.entries += 1;
             return false;
         }
@@ -206,14 +212,14 @@ impl Triggers {
         if fires {
             self.watched.remove(&order);
         } else {
-            self.hand_over(&armed, references);
+            self.watch_other(&armed, references);
         }
         fires
     }
 
     /// Puts the watches back that were aside until a tick with this stamp.
     fn put_back(&mut self, stamp: u64) {
-        while let Some(first) = self.aside.first_entry().filter(|first| *first.key() <= stamp) {
+        while let Some(first) = self.postponed.first_entry().filter(|first| *first.key() <= stamp) {
             for reached in first.remove() {
                 self.entries -= 1;
                 self.put(reached);
@@ -222,7 +228,7 @@ impl Triggers {
     }
 
     /// Puts a watch into its heap.
-    fn put(&mut self, Reached { watch, condition }: Reached) {
+    fn put(&mut self, ReachedWatch { watch, condition }: ReachedWatch) {
         if let Some(heap) = self.heap(&condition) {
             heap.push(Reverse(watch));
             self.entries += 1;
@@ -230,21 +236,21 @@ impl Triggers {
     }
 
     /// Drops the watches of orders that are not armed any more, if they are the majority.
-    fn tidy(&mut self, core: &Core) {
-        if self.entries.max(self.watched.len()) <= 4 * core.armed_at_most() + MOST_STALE {
+    fn drop_stale(&mut self, core: &Core) {
+        if self.entries.max(self.watched.len()) <= 4 * core.armed_upper_bound() + MAX_STALE {
             return;
         }
-        self.watched.retain(|order, it| core.armed_order(*order).is_some_and(|armed| armed.by == it.by));
-        let Self { boards, watched, aside, entries, .. } = self;
+        self.watched.retain(|order, it| core.armed_order(*order).is_some_and(|armed| armed.request_id == it.request));
+        let Self { boards, watched, postponed: aside, entries, .. } = self;
         *entries = aside.values().map(Vec::len).sum();
         for heap in boards.iter_mut().flatten().flat_map(|board| board.0.iter_mut().flatten()) {
-            heap.retain(|Reverse(watch)| watched.get(&watch.order).is_some_and(|it| it.by == watch.by));
+            heap.retain(|Reverse(watch)| watched.get(&watch.order).is_some_and(|it| it.request == watch.request));
             *entries += heap.len();
         }
     }
 
     /// Returns the heap of a condition; `None` for a code or a symbol that the core never arms.
-    fn heap(&mut self, condition: &Condition) -> Option<&mut BinaryHeap<Reverse<Watch>>> {
+    fn heap(&mut self, condition: &Condition) -> Option<&mut BinaryHeap<Reverse<PriceWatch>>> {
         let symbol = condition.symbol.0 as usize;
         if symbol >= self.boards.len() {
             self.boards.resize_with(symbol + 1, || None);
@@ -255,10 +261,10 @@ impl Triggers {
     }
 }
 
-impl Reference {
+impl ReferencePrices {
     /// Returns the latest price of this type; `None` without a price.
     #[inline]
-    fn of(&self, price_type: u8) -> Option<Price> {
+    fn price_of(&self, price_type: u8) -> Option<Price> {
         let price = match TriggerPriceType::from_code(price_type)? {
             TriggerPriceType::Ask => self.ask,
             TriggerPriceType::Last => self.last,
@@ -268,8 +274,8 @@ impl Reference {
     }
 }
 
-fn latest(references: &[Reference], condition: &Condition) -> Option<Price> {
-    references.get(condition.symbol.0 as usize)?.of(condition.price_type)
+fn latest(references: &[ReferencePrices], condition: &Condition) -> Option<Price> {
+    references.get(condition.symbol.0 as usize)?.price_of(condition.price_type)
 }
 
 /// Returns a price as the heap of a condition orders it: the threshold that is reached first is smallest.
@@ -288,20 +294,20 @@ mod tests {
 
     /// Orders from before a start, and one market for both symbols.
     #[derive(Default)]
-    struct Start {
+    struct RestartScene {
         triggers: Triggers,
-        armed: BTreeMap<OrderId, Armed>,
-        references: Vec<Reference>,
+        armed: BTreeMap<OrderId, ArmedOrder>,
+        references: Vec<ReferencePrices>,
         /// Number of watches that ticks have removed from their heaps.
         reached: usize,
     }
 
-    impl Start {
+    impl RestartScene {
         fn with(orders: u64, trigger: Trigger, since: impl Fn(u64) -> u64) -> Self {
-            let mut start = Self { references: vec![Reference::default(); 2], ..Self::default() };
-            start.triggers.reads_again = true;
+            let mut start = Self { references: vec![ReferencePrices::default(); 2], ..Self::default() };
+            start.triggers.is_catching_up = true;
             for order in 1..=orders {
-                let armed = Armed { order: OrderId(order), trigger, by: order, since: since(order) };
+                let armed = ArmedOrder { order: OrderId(order), trigger, request_id: order, since: since(order) };
                 trigger.conditions().for_each(|condition| start.triggers.watch(&armed, &condition));
                 start.armed.insert(armed.order, armed);
             }
@@ -337,7 +343,7 @@ mod tests {
     fn what_old_ticks_reach_is_looked_at_once_and_again_when_its_time_has_come() {
         // The second half came a tick later.
         let since = |order| OLD_TICKS + u64::from(order > ORDERS / 2);
-        let mut start = Start::with(ORDERS, Trigger::on(up(0)), since);
+        let mut start = RestartScene::with(ORDERS, Trigger::on(up(0)), since);
         for stamp in 0..OLD_TICKS {
             assert_eq!(start.trade(stamp, 0, 100 + (stamp % 2) as i64), [0; 0]);
         }
@@ -353,7 +359,7 @@ mod tests {
 
     #[test]
     fn of_two_that_must_hold_together_the_other_one_is_watched_while_a_topic_is_read_again() {
-        let mut start = Start::with(ORDERS, Trigger::joined(up(0), TriggerJoin::And, up(1)), |_| 0);
+        let mut start = RestartScene::with(ORDERS, Trigger::joined(up(0), TriggerJoin::And, up(1)), |_| 0);
         assert_eq!(start.triggers.entries as u64, 2 * ORDERS);
         for stamp in 0..OLD_TICKS {
             assert_eq!(start.trade(stamp, 0, 100 + (stamp % 2) as i64), [0; 0]);

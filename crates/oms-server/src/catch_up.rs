@@ -4,69 +4,71 @@
 
 use tickpath_clock::Clock;
 use tickpath_oms_runtime::OmsError;
-use tickpath_oms_runtime::front::Take;
+use tickpath_oms_runtime::front_end::InputSink;
 
-use super::connection::{End, Hears};
-use super::gateway::{Gateway, get, mark};
+use super::connection::{DisconnectReason, ReportSource};
+use super::gateway::{Gateway, mark, next_number};
 
 /// Max frames of the history read per turn.
-const READ_TURN: usize = 256;
+const MAX_CATCH_UP_FRAMES: usize = 256;
 /// Rest between two turns, in durations of the turn before: catch-up gets at most a quarter of the thread, however many
 /// clients ask for their whole day.
-const READ_REST: u64 = 3;
+const REST_FACTOR: u64 = 3;
 
 impl<C: Clock> Gateway<C> {
     /// Gives a turn to the client that has waited longest to catch up. Returns how many clients had one.
-    pub(super) fn read_on(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
-        if self.reading.is_empty() {
+    pub(super) fn catch_up(&mut self, sink: &mut impl InputSink) -> Result<usize, OmsError> {
+        if self.catching_up.is_empty() {
             return Ok(0);
         }
         let from = self.clock.ticks();
-        if from < self.read_at {
+        if from < self.catch_up_at {
             return Ok(0);
         }
-        let Some(place) = self.reading.pop_front() else { return Ok(0) };
-        if let Err(end) = self.read_turn(place) {
-            self.end(place, end, take)?;
+        let Some(place) = self.catching_up.pop_front() else { return Ok(0) };
+        if let Err(end) = self.catch_up_client(place) {
+            self.disconnect(place, end, sink)?;
         }
         let to = self.clock.ticks();
-        self.read_at = to + READ_REST * to.saturating_sub(from);
+        self.catch_up_at = to + REST_FACTOR * to.saturating_sub(from);
         Ok(1)
     }
 
     /// Sends a client the next reports of the history, as far as its buffer has room, or makes it live again.
-    fn read_turn(&mut self, place: usize) -> Result<(), End> {
+    fn catch_up_client(&mut self, place: usize) -> Result<(), DisconnectReason> {
         let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
-        if matches!(connection.hears, Hears::Live) || !connection.has_room() {
+        if matches!(connection.source, ReportSource::Live) || !connection.has_room() {
             return Ok(());
         }
-        let mut here = match std::mem::replace(&mut connection.hears, Hears::Reading(None)) {
-            Hears::Reading(Some(reading)) => reading,
-            Hears::Reading(None) | Hears::Live => match self.marks.read(connection.session, connection.next_report) {
-                Ok(reading) => Box::new(reading),
-                Err(e) => return Err(End::Ended(format!("the history cannot be read: {e}"))),
-            },
+        let mut here = match std::mem::replace(&mut connection.source, ReportSource::History(None)) {
+            ReportSource::History(Some(reading)) => reading,
+            ReportSource::History(None) | ReportSource::Live => {
+                match self.history.read(connection.session, connection.next_report) {
+                    Ok(reading) => Box::new(reading),
+                    Err(e) => return Err(DisconnectReason::ByServer(format!("the history cannot be read: {e}"))),
+                }
+            }
         };
-        let more = here.turn(READ_TURN, |report| {
+        let more = here.read_frames(MAX_CATCH_UP_FRAMES, |report| {
             if report.number >= connection.next_report {
                 connection.report(report);
             }
             connection.has_room()
         });
         match more {
-            Ok(true) => connection.hears = Hears::Reading(Some(here)),
+            Ok(true) => connection.source = ReportSource::History(Some(here)),
             // Reports of the history that are not live yet are sent live later.
-            Ok(false) if connection.next_report >= get(&self.next_report, connection.session) => {
-                connection.hears = Hears::Live;
+            Ok(false) if connection.next_report >= next_number(&self.next_report, connection.session) => {
+                connection.source = ReportSource::Live;
             }
             Ok(false) => {
                 // No log has the reports that an archived day lacks: the client counts them as a gap.
                 if let Some(end) = here.end() {
                     connection.next_report = connection.next_report.max(end);
                 }
-                connection.hears = Hears::Reading(None);
+                connection.source = ReportSource::History(None);
             }
-            Err(e) => return Err(End::Ended(format!("the history cannot be read: {e}"))),
+            Err(e) => return Err(DisconnectReason::ByServer(format!("the history cannot be read: {e}"))),
         }
         connection.flush()?;
         mark(&mut self.unfinished, place);

@@ -13,15 +13,15 @@ use toml_edit::{DocumentMut, Item, TableLike};
 use crate::settings::Settings;
 
 /// Max changes named singly; the rest is a number.
-const MOST_NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 
 /// Values of the files: by section or row, and by key or column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Values(BTreeMap<(String, String), Said>);
+pub(crate) struct ConfigValues(BTreeMap<(String, String), ConfigValue>);
 
 /// One value as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Said {
+struct ConfigValue {
     text: String,
     /// A running OMS keeps the value that it was started with.
     at_start: bool,
@@ -29,14 +29,14 @@ struct Said {
 
 /// Differences between two states of the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
+pub(crate) struct ConfigDiff {
     /// Changes that a running OMS takes.
-    pub taken: Vec<String>,
+    pub applied: Vec<String>,
     /// Changes that take effect at the next start.
-    pub at_start: Vec<String>,
+    pub needs_restart: Vec<String>,
 }
 
-impl Values {
+impl ConfigValues {
     /// Reads the values of the files that these settings were read from, as the files are now.
     pub fn read(settings: &Settings) -> Self {
         let mut values = Self::default();
@@ -60,23 +60,23 @@ impl Values {
         values
     }
 
-    /// Returns the changes from `taken`, the values taken last, to these; `started` are those of the start.
-    pub fn changes(&self, started: &Self, taken: &Self) -> Changes {
+    /// Returns the changes from `applied`, the values taken last, to these; `started` are those of the start.
+    pub fn changes(&self, started: &Self, taken: &Self) -> ConfigDiff {
         let of_kind = |values: &Self, at_start: bool| {
             let kept = values.0.iter().filter(|(_, said)| said.at_start == at_start);
             Self(kept.map(|(place, said)| (place.clone(), said.clone())).collect())
         };
         let between = |before: &Self, at_start: bool| differences(&of_kind(before, at_start), &of_kind(self, at_start));
-        let mut changes = Changes { taken: Vec::new(), at_start: between(started, true) };
+        let mut changes = ConfigDiff { applied: Vec::new(), needs_restart: between(started, true) };
         for change in between(taken, false) {
             // The durability level may rise at once, and fall only at the next start.
             let is_less = change.contains(" level: \"disk\" to ");
-            if is_less { changes.at_start.push(change) } else { changes.taken.push(change) }
+            if is_less { changes.needs_restart.push(change) } else { changes.applied.push(change) }
         }
-        for list in [&mut changes.taken, &mut changes.at_start] {
-            if list.len() > MOST_NAMED {
-                let more = list.len() - MOST_NAMED;
-                list.truncate(MOST_NAMED);
+        for list in [&mut changes.applied, &mut changes.needs_restart] {
+            if list.len() > MAX_NAMED {
+                let more = list.len() - MAX_NAMED;
+                list.truncate(MAX_NAMED);
                 list.push(format!("and {more} more"));
             }
         }
@@ -106,8 +106,8 @@ impl Values {
                 // Drops the comment behind the value, and joins its lines.
                 let text = value.clone().decorated("", "").to_string();
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                let at_start = is_for_the_start(&path);
-                self.0.insert((title.to_owned(), key.to_owned()), Said { text, at_start });
+                let at_start = is_read_at_start(&path);
+                self.0.insert((title.to_owned(), key.to_owned()), ConfigValue { text, at_start });
             }
         }
     }
@@ -124,7 +124,7 @@ impl Values {
                 title.push_str(&format!(" {column} {}", cell(column).copied().unwrap_or_default()));
             }
             for (column, cell) in head.iter().zip(&cells).filter(|(_, cell)| !cell.is_empty()) {
-                let said = Said { text: (*cell).to_owned(), at_start: false };
+                let said = ConfigValue { text: (*cell).to_owned(), at_start: false };
                 self.0.insert((title.clone(), (*column).to_owned()), said);
             }
         }
@@ -143,7 +143,7 @@ pub(crate) fn rows(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
 }
 
 /// Returns whether a key of `oms.toml` is read at a start only.
-fn is_for_the_start(path: &[&str]) -> bool {
+fn is_read_at_start(path: &[&str]) -> bool {
     matches!(
         path,
         ["name" | "journal" | "ticks" | "metrics" | "web" | "log"]
@@ -167,7 +167,7 @@ fn name_of(file: &Path) -> String {
 }
 
 /// Returns a sentence for each key that differs, and one for each section that is new or gone.
-fn differences(before: &Values, now: &Values) -> Vec<String> {
+fn differences(before: &ConfigValues, now: &ConfigValues) -> Vec<String> {
     let (titles_before, titles_now) = (before.titles(), now.titles());
     let mut list = Vec::new();
     let places: BTreeSet<&(String, String)> = before.0.keys().chain(now.0.keys()).collect();
@@ -182,11 +182,14 @@ fn differences(before: &Values, now: &Values) -> Vec<String> {
         let is_section = title.contains(' ');
         if is_section && titles_before.contains(title) != titles_now.contains(title) {
             if told.insert(title) {
-                list.push(whole(title, if titles_now.contains(title) { (now, "added") } else { (before, "removed") }));
+                list.push(describe_section(
+                    title,
+                    if titles_now.contains(title) { (now, "added") } else { (before, "removed") },
+                ));
             }
             continue;
         }
-        let word = |said: Option<&Said>| said.map_or("unset".to_owned(), |said| shown(key, &said.text));
+        let word = |said: Option<&ConfigValue>| said.map_or("unset".to_owned(), |said| shown(key, &said.text));
         let (old, new) = (word(old), word(new));
         list.push(match old == new {
             true => format!("{title} {key}: changed in what is never shown"),
@@ -197,7 +200,7 @@ fn differences(before: &Values, now: &Values) -> Vec<String> {
 }
 
 /// Describes a section that is new or gone, with its values.
-fn whole(title: &str, (values, what): (&Values, &str)) -> String {
+fn describe_section(title: &str, (values, what): (&ConfigValues, &str)) -> String {
     let of_it = values.0.iter().filter(|((of, _), _)| of == title);
     let said: Vec<String> = of_it.map(|((_, key), said)| format!("{key} {}", shown(key, &said.text))).collect();
     format!("{title}: {what} ({})", said.join(", "))

@@ -11,7 +11,7 @@ use tickpath_oms_runtime::SessionConfig;
 use crate::descriptors::files_of;
 use crate::event::ServerEvent;
 use crate::settings::{DenialLimits, Settings};
-use crate::tls::TlsFiles;
+use crate::tls::ServerTlsFiles;
 
 /// The configuration of a server: its addresses, users, limits, and channel of events.
 #[derive(Debug, Clone)]
@@ -21,13 +21,13 @@ pub struct ServerConfig {
     /// TCP address to listen on.
     pub tcp: Option<SocketAddr>,
     /// Certificate for TCP connections; without it TCP is not encrypted.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<ServerTlsFiles>,
     /// File of the users.
     pub users: PathBuf,
     /// Silence after which a client is considered dead, in milliseconds.
     pub heartbeat_ms: u32,
     /// Max clients at once, and as many drop copies.
-    pub most: usize,
+    pub max_sessions: usize,
     /// Archived days from which a client can resume; zero for all.
     pub keep_days: u32,
     /// Settings with their files, so that rights and tables can change while the server runs; none if they cannot.
@@ -43,7 +43,7 @@ pub struct ServerConfig {
 impl ServerConfig {
     /// Returns the max open files that such a server needs.
     pub(crate) fn files_needed(&self) -> u64 {
-        self.settings.as_ref().map_or(files_of(2 * self.most), |settings| settings.files_needed())
+        self.settings.as_ref().map_or(files_of(2 * self.max_sessions), |settings| settings.files_needed())
     }
 
     /// Returns the limits of the journal records and the disk space that denied requests may use.
@@ -61,7 +61,7 @@ impl Settings {
             tls: self.listen.tls.clone(),
             users: self.users_file.clone(),
             heartbeat_ms: self.sessions.heartbeat_ms,
-            most: self.sessions.most as usize,
+            max_sessions: self.sessions.max_sessions as usize,
             keep_days: self.sessions.keep_days,
             settings: Some(Box::new(self.clone())),
             reload: Arc::default(),

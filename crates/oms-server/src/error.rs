@@ -6,7 +6,7 @@ use crate::tls::TlsError;
 
 /// Reason why an OMS cannot become a server.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum ServerOpenError {
     /// The address cannot be listened on.
     #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
     Listen {
@@ -26,14 +26,14 @@ pub enum OpenError {
     Tls(#[from] TlsError),
     /// The history of reports cannot be read.
     #[error(transparent)]
-    History(#[from] tickpath_log::OpenError),
+    History(#[from] tickpath_log::LogOpenError),
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
 }
 
-impl From<OpenError> for OmsError {
-    fn from(e: OpenError) -> Self {
+impl From<ServerOpenError> for OmsError {
+    fn from(e: ServerOpenError) -> Self {
         Self::Front(Box::new(e))
     }
 }

@@ -28,7 +28,7 @@ pub enum ServerEvent {
         why: String,
     },
     /// A client has disconnected.
-    Gone {
+    Disconnected {
         /// User of the client.
         user: String,
         /// Session of the client.
@@ -37,17 +37,17 @@ pub enum ServerEvent {
         why: String,
     },
     /// The users' file cannot be read: the old users stay.
-    Users(String),
+    UsersNotReloaded(String),
     /// The files cannot be taken: the old configuration stays.
     NotReloaded(String),
     /// The files were read again, and the OMS has journaled the definitions that differ.
-    Defined {
+    Reloaded {
         /// Number of these definitions.
         changes: usize,
         /// Changes in the files that the OMS has taken: each section and key with the old and the new value.
-        taken: Vec<String>,
+        applied: Vec<String>,
         /// Changes that take effect at the next start.
-        at_start: Vec<String>,
+        needs_restart: Vec<String>,
     },
     /// The certificate cannot be read: the old one stays.
     Certificate(String),
@@ -66,13 +66,15 @@ impl ServerEvent {
                 format!("{user} has logged in to session {session} from {from}")
             }
             Self::Refused { from, why } => format!("refused {from}: {why}"),
-            Self::Gone { user, session, why } => format!("{user} is gone from session {session}: {why}"),
-            Self::Users(why) => format!("{why}; the users that were known stay"),
+            Self::Disconnected { user, session, why } => format!("{user} is gone from session {session}: {why}"),
+            Self::UsersNotReloaded(why) => format!("{why}; the users that were known stay"),
             Self::NotReloaded(why) => format!("{why}; what was known stays"),
-            Self::Defined { changes: 0, taken, at_start } if taken.is_empty() && at_start.is_empty() => {
+            Self::Reloaded { changes: 0, applied: taken, needs_restart: at_start }
+                if taken.is_empty() && at_start.is_empty() =>
+            {
                 "the files were read again, and say the same".to_owned()
             }
-            Self::Defined { changes, taken, at_start } => {
+            Self::Reloaded { changes, applied: taken, needs_restart: at_start } => {
                 let mut text = format!("the files were read again: {changes} definitions have changed");
                 if !taken.is_empty() {
                     text.push_str(&format!("; taken: {}", taken.join("; ")));
@@ -94,7 +96,7 @@ impl fmt::Display for ServerEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sentence = self.sentence();
         f.write_str(&match self {
-            Self::Users(_) | Self::NotReloaded(_) => escaped_lines(&sentence),
+            Self::UsersNotReloaded(_) | Self::NotReloaded(_) => escaped_lines(&sentence),
             _ => escaped(&sentence),
         })
     }

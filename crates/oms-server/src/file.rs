@@ -11,15 +11,15 @@ use tickpath_oms_protocol::Decoys;
 use zeroize::Zeroizing;
 
 /// File of the decoys' key, in the journal's folder.
-pub(super) const DECOYS: &str = "decoys.key";
+pub(super) const DECOY_KEY_FILE: &str = "decoys.key";
 
-type Key = Zeroizing<[u8; Decoys::KEY_BYTES]>;
+type DecoyKey = Zeroizing<[u8; Decoys::KEY_BYTES]>;
 
 /// Reads the key of the decoys. Where there is none, draws a key and keeps it in a file that only this user can read.
-pub(super) fn kept_key(path: &Path) -> io::Result<Key> {
+pub(super) fn load_or_create_key(path: &Path) -> io::Result<DecoyKey> {
     match OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path) {
         Ok(mut file) => {
-            let mut key = Key::default();
+            let mut key = DecoyKey::default();
             file.read_exact(&mut key[..]).map(|()| key)
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -33,7 +33,7 @@ pub(super) fn kept_key(path: &Path) -> io::Result<Key> {
 }
 
 /// Returns a file's modification time and length: another pair means that it must be read again. None if it is missing.
-pub(super) fn modified(path: &Path) -> Option<(SystemTime, u64)> {
+pub(super) fn file_stamp(path: &Path) -> Option<(SystemTime, u64)> {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))
 }

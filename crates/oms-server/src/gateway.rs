@@ -17,52 +17,54 @@ use mio::event::Source;
 use mio::net::UnixStream;
 use mio::{Events, Poll, Token};
 use tickpath_clock::Clock;
-use tickpath_log::{Laned, Message, Next, Place, Reader};
+use tickpath_log::{LaneStream, LogMessage, LogPath, Next, Reader};
 use tickpath_market::Request;
 use tickpath_oms_core::RecordKind;
-use tickpath_oms_protocol::{Frame, Kind};
-use tickpath_oms_runtime::front::{Front, Journaled, Opening, Take};
-use tickpath_oms_runtime::history::{self, Marks};
-use tickpath_oms_runtime::layout::Event;
-use tickpath_oms_runtime::{Bucket, LaneKind, OmsError, SessionConfig};
+use tickpath_oms_protocol::{Frame, FrameKind};
+use tickpath_oms_runtime::front_end::{FrontEndState, InputSink, JournalProgress, SessionFrontEnd};
+use tickpath_oms_runtime::history::{self, HistoryIndex};
+use tickpath_oms_runtime::layout::InputEvent;
+use tickpath_oms_runtime::{LaneKind, OmsError, SessionConfig, TokenBucket};
 
-use super::books::NewDesk;
+use super::acceptor::{AcceptorThread, AdmittedClient};
+use super::check_schedule::CheckSchedule;
 use super::config::ServerConfig;
-use super::connection::{Connection, End, Hears, Question, REQUEST_BYTES, fit};
-use super::copies::Copies;
-use super::denials::Denials;
-use super::door::{Admitted, Door};
-use super::error::OpenError;
+use super::config_reload::NewTradingConfig;
+use super::connection::{
+    ClientConnection, DisconnectReason, OutstandingControl, REQUEST_BYTES, ReportSource, fit_request,
+};
+use super::control::{ClientControlRequest, ControlClient, ControlRequest, CoreReply, GatewayWaker, QueryProgress};
+use super::denials::DenialBudget;
+use super::disk_space::DiskSpaceMonitor;
+use super::drop_copies::DropCopyThread;
+use super::error::ServerOpenError;
 use super::event::ServerEvent;
-use super::room::Room;
-use super::watch::Watch;
-use super::window::{Ask, Asked, Asking, Bell, Listing, Said};
 
 /// Max frames taken from one client per turn, before the other clients have their turns.
-const TURN: usize = 64;
+const MAX_CLIENT_FRAMES: usize = 64;
 /// Max live frames of the history read per turn.
-const LIVE_TURN: usize = 256;
+const MAX_LIVE_FRAMES: usize = 256;
 /// Turns between two polls of the sockets while lanes exist: a poll takes longer than all else of an idle turn.
-const SOCKETS_EVERY: u32 = 16;
+const SOCKET_POLL_TURNS: u32 = 16;
 /// Interval between two checks for silent clients.
-pub(super) const LOOK_NS: u64 = 10_000_000;
+pub(super) const CHECK_NS: u64 = 10_000_000;
 /// Max clients that wait in the channel between the acceptor and the gateway.
-const MOST_ADMITTED: usize = 64;
+const MAX_ADMITTED: usize = 64;
 /// Kind code of a denial among the reports.
 const DENIED: u8 = tickpath_market::Kind::OrderDenied.code();
 /// Poll token of the bell.
-pub(super) const BELL: Token = Token(usize::MAX);
+pub(super) const WAKER_TOKEN: Token = Token(usize::MAX);
 
 /// Parts of the OMS that a gateway is opened with, beside its configuration.
-pub(crate) struct Opened {
+pub(crate) struct GatewayParts {
     pub journal: u64,
-    pub place: Place,
-    pub marks: Marks,
+    pub place: LogPath,
+    pub history: HistoryIndex,
     /// Sequence number of each session's next report.
     pub next_report: Vec<u64>,
-    pub opening: Opening,
-    pub asking: Asking,
-    pub desks: Sender<NewDesk>,
+    pub opening: FrontEndState,
+    pub control: ControlClient,
+    pub configs: Sender<NewTradingConfig>,
 }
 
 /// The sockets of logged-in clients, and the state of their sessions.
@@ -72,18 +74,18 @@ pub(crate) struct Gateway<C> {
     pub(super) journal: u64,
     pub(super) poll: Poll,
     pub(super) events: Events,
-    pub(super) admitted: Receiver<Admitted>,
+    pub(super) admitted: Receiver<AdmittedClient>,
     /// The acceptor; dropped after `admitted`, because its thread may block on sending there.
-    pub(super) door: Option<Door>,
-    pub(super) copies: Copies,
-    pub(super) connections: Vec<Option<Connection>>,
+    pub(super) acceptor: Option<AcceptorThread>,
+    pub(super) copies: DropCopyThread,
+    pub(super) connections: Vec<Option<ClientConnection>>,
     /// Connections with more to read or to send than the last turn took.
     pub(super) unfinished: Vec<usize>,
     /// Connections of the turn that is in progress; empty between turns.
     pub(super) turning: Vec<usize>,
-    /// Connections that catch up from the history: one has a turn, the next not before the time `read_at`.
-    pub(super) reading: VecDeque<usize>,
-    pub(super) read_at: u64,
+    /// Connections that catch up from the history: one has a turn, the next not before the time `catch_up_at`.
+    pub(super) catching_up: VecDeque<usize>,
+    pub(super) catch_up_at: u64,
     /// Connections over lanes, whose data no poll of the sockets reports.
     pub(super) laned: Vec<usize>,
     pub(super) turns: u32,
@@ -91,30 +93,30 @@ pub(crate) struct Gateway<C> {
     pub(super) places: BTreeMap<u16, usize>,
     /// Client number that each session's last logon named.
     pub(super) clients: BTreeMap<u16, u32>,
-    pub(super) marks: Marks,
+    pub(super) history: HistoryIndex,
     pub(super) live: Reader,
     pub(super) day: u64,
     /// The day has ended, and the rest of its reports is being read.
-    pub(super) is_over: bool,
+    pub(super) day_ended: bool,
     pub(super) next_request: Vec<u64>,
     pub(super) next_report: Vec<u64>,
     /// Progress of the journal with each session's requests.
-    pub(super) journaled: Journaled,
+    pub(super) journaled: JournalProgress,
     /// Clients whose session has requests in flight to the journal: their welcome names the number of the next request.
-    pub(super) waiting: Vec<Admitted>,
+    pub(super) awaiting_journal: Vec<AdmittedClient>,
     /// Change count of the user directory at the last check.
-    pub(super) users: u64,
+    pub(super) users_version: u64,
     pub(super) sessions: BTreeMap<u16, SessionConfig>,
     /// Token buckets of sessions without a client, so that a reconnect does not refill them.
-    pub(super) buckets: BTreeMap<u16, Bucket>,
-    pub(super) denials: Denials,
-    pub(super) asking: Asking,
+    pub(super) buckets: BTreeMap<u16, TokenBucket>,
+    pub(super) denials: DenialBudget,
+    pub(super) control: ControlClient,
     pub(super) serial: u64,
-    pub(super) look_at: u64,
-    pub(super) watch: Watch,
+    pub(super) check_at: u64,
+    pub(super) schedule: CheckSchedule,
     /// Deadline after the start: absent sessions that cancel on disconnect have their orders canceled then.
-    pub(super) awaited: Option<u64>,
-    pub(super) bell: Option<Bell>,
+    pub(super) absent_deadline: Option<u64>,
+    pub(super) waker: Option<GatewayWaker>,
 }
 
 impl<C: Clock> Gateway<C> {
@@ -122,18 +124,19 @@ impl<C: Clock> Gateway<C> {
     pub fn open(
         clock: C,
         poll: Poll,
-        bell: Option<Bell>,
+        bell: Option<GatewayWaker>,
         config: &ServerConfig,
-        opened: Opened,
-    ) -> Result<Self, OpenError> {
-        let Opened { journal, place, marks, next_report, opening, asking, desks } = opened;
-        let Opening { next_request, journaled, .. } = opening;
-        let (admit, admitted) = sync_channel(MOST_ADMITTED);
+        opened: GatewayParts,
+    ) -> Result<Self, ServerOpenError> {
+        let GatewayParts { journal, place, history: marks, next_report, opening, control: asking, configs: desks } =
+            opened;
+        let FrontEndState { next_request, journaled, .. } = opening;
+        let (admit, admitted) = sync_channel(MAX_ADMITTED);
         let limits = config.denial_limits();
-        let room = Room::new(place.dir().to_owned(), limits.disk_reserve_bytes());
-        let denials = Denials::new(limits, room.is_low());
-        let door = Door::open(clock.clone(), config, admit, desks, room)?;
-        let copies = Copies::open(clock.clone(), config, door.known(), (place, journal))?;
+        let room = DiskSpaceMonitor::new(place.dir().to_owned(), limits.disk_reserve_bytes());
+        let denials = DenialBudget::new(limits, room.is_low());
+        let door = AcceptorThread::open(clock.clone(), config, admit, desks, room)?;
+        let copies = DropCopyThread::open(clock.clone(), config, door.directory(), (place, journal))?;
         let (day, live) = marks.follow()?;
         let now = clock.ticks();
         let awaited = now + clock.calibration().ticks_of_ns(u64::from(config.heartbeat_ms) * 1_000_000);
@@ -144,49 +147,49 @@ impl<C: Clock> Gateway<C> {
             poll,
             events: Events::with_capacity(1024),
             admitted,
-            door: Some(door),
+            acceptor: Some(door),
             copies,
             connections: Vec::new(),
             unfinished: Vec::new(),
             turning: Vec::new(),
-            reading: VecDeque::new(),
-            read_at: now,
+            catching_up: VecDeque::new(),
+            catch_up_at: now,
             laned: Vec::new(),
             turns: 0,
             places: BTreeMap::new(),
             clients: BTreeMap::new(),
-            marks,
+            history: marks,
             live,
             day,
-            is_over: false,
+            day_ended: false,
             journaled,
             next_request,
             next_report,
-            waiting: Vec::new(),
-            users: 0,
+            awaiting_journal: Vec::new(),
+            users_version: 0,
             sessions: config.sessions.iter().map(|session| (session.session, session.clone())).collect(),
             buckets: BTreeMap::new(),
             denials,
-            asking,
+            control: asking,
             serial: 0,
-            look_at: now,
-            watch: Watch::default(),
-            awaited: Some(awaited),
-            bell,
+            check_at: now,
+            schedule: CheckSchedule::default(),
+            absent_deadline: Some(awaited),
+            waker: bell,
         })
     }
 
     /// Polls the sockets and marks the connections with events. Returns the number of events.
-    fn wait(&mut self, timeout: Option<std::time::Duration>) -> usize {
+    fn poll_sockets(&mut self, timeout: Option<std::time::Duration>) -> usize {
         if self.poll.poll(&mut self.events, timeout).is_err() {
             return 0;
         }
         let mut news = 0;
-        for event in self.events.iter().filter(|event| event.token() != BELL) {
+        for event in self.events.iter().filter(|event| event.token() != WAKER_TOKEN) {
             let Token(place) = event.token();
             if let Some(Some(connection)) = self.connections.get_mut(place) {
                 connection.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
-                connection.stream.lanes().into_iter().for_each(Laned::look_at_socket);
+                connection.stream.lanes().into_iter().for_each(LaneStream::mark_socket_readable);
                 mark(&mut self.unfinished, place);
                 news += 1;
             }
@@ -195,11 +198,11 @@ impl<C: Clock> Gateway<C> {
     }
 
     /// Marks the connections whose lanes have data, or room again for pending output.
-    fn look_at_lanes(&mut self) {
+    fn poll_lanes(&mut self) {
         let Self { laned, connections, unfinished, .. } = self;
         for &place in &*laned {
             let Some(Some(connection)) = connections.get_mut(place) else { continue };
-            let waits = connection.waiting() > 0;
+            let waits = connection.pending_bytes() > 0;
             if connection.stream.lanes().is_some_and(|lanes| lanes.has_news(waits)) {
                 connection.is_readable = true;
                 mark(unfinished, place);
@@ -208,14 +211,25 @@ impl<C: Clock> Gateway<C> {
     }
 
     /// Returns the lanes of all connections that use lanes.
-    fn lanes(&mut self) -> impl Iterator<Item = &mut Laned<UnixStream>> {
+    fn lanes(&mut self) -> impl Iterator<Item = &mut LaneStream<UnixStream>> {
         self.connections.iter_mut().flatten().filter_map(|connection| connection.stream.lanes())
     }
 
     /// Forwards live reports to the clients that are caught up. Returns the number of frames read.
-    fn hear_live(&mut self) -> Result<usize, OmsError> {
-        let Self { live, marks, day, is_over, connections, places, next_report, unfinished, denials, .. } = self;
-        for done in 0..LIVE_TURN {
+    fn forward_live(&mut self) -> Result<usize, OmsError> {
+        let Self {
+            live,
+            history: marks,
+            day,
+            day_ended: is_over,
+            connections,
+            places,
+            next_report,
+            unfinished,
+            denials,
+            ..
+        } = self;
+        for done in 0..MAX_LIVE_FRAMES {
             let message = match live.next()? {
                 Next::Message(message) => message,
                 _ if marks.day() == *day => return Ok(done),
@@ -231,53 +245,53 @@ impl<C: Clock> Gateway<C> {
                     continue;
                 }
             };
-            let Some(report) = history::read(&message) else { continue };
-            put(next_report, report.session, report.number + 1);
+            let Some(report) = history::parse_report(&message) else { continue };
+            set_next_number(next_report, report.session, report.number + 1);
             if report.kind == DENIED {
                 denials.count(report.session);
             }
             let Some(&place) = places.get(&report.session) else { continue };
             let Some(Some(connection)) = connections.get_mut(place) else { continue };
-            connection.weigh(&report);
+            connection.charge_mass_cancel(&report);
             mark(unfinished, place);
-            if !matches!(connection.hears, Hears::Live) || report.number < connection.next_report {
+            if !matches!(connection.source, ReportSource::Live) || report.number < connection.next_report {
                 continue;
             }
-            if report.number > connection.next_report || connection.lags() {
+            if report.number > connection.next_report || connection.is_lagging() {
                 // The position is taken now: when the client catches up, the day may be another one.
                 let reading = marks.read_in(*day, report.session, connection.next_report);
                 // The rest of an ended day is in no log that could be opened: it is buffered for the client.
                 if !matches!(reading, Ok(None)) || report.number > connection.next_report {
-                    connection.hears = Hears::Reading(reading.ok().flatten().map(Box::new));
+                    connection.source = ReportSource::History(reading.ok().flatten().map(Box::new));
                     continue;
                 }
             }
             connection.report(&report);
         }
-        Ok(LIVE_TURN)
+        Ok(MAX_LIVE_FRAMES)
     }
 
     /// Runs a client's turn: takes its frames, then sends its pending output.
-    fn turn(&mut self, place: usize, take: &mut impl Take) -> Result<usize, OmsError> {
+    fn serve_client(&mut self, place: usize, sink: &mut impl InputSink) -> Result<usize, OmsError> {
         let mut done = 0;
-        let result = self.hear_client(place, &mut done, take)?.and_then(|()| self.tell_client(place, &mut done));
+        let result = self.read_client(place, &mut done, sink)?.and_then(|()| self.write_client(place, &mut done));
         if let Err(end) = result {
-            self.end(place, end, take)?;
+            self.disconnect(place, end, sink)?;
         }
         Ok(done)
     }
 
-    /// Takes up to [`TURN`] frames from a client.
-    fn hear_client(
+    /// Takes up to [`MAX_CLIENT_FRAMES`] frames from a client.
+    fn read_client(
         &mut self,
         place: usize,
         done: &mut usize,
-        take: &mut impl Take,
-    ) -> Result<Result<(), End>, OmsError> {
-        let Self { clock, connections, next_request, unfinished, asking, denials, .. } = self;
+        sink: &mut impl InputSink,
+    ) -> Result<Result<(), DisconnectReason>, OmsError> {
+        let Self { clock, connections, next_request, unfinished, control: asking, denials, .. } = self;
         let Some(Some(connection)) = connections.get_mut(place) else { return Ok(Ok(())) };
-        for _ in 0..TURN {
-            if connection.next_question.is_some() {
+        for _ in 0..MAX_CLIENT_FRAMES {
+            if connection.next_control.is_some() {
                 return Ok(Ok(()));
             }
             if !connection.inbox.has_frame() {
@@ -301,23 +315,23 @@ impl<C: Clock> Gateway<C> {
                 }
                 continue;
             }
-            if !connection.bucket.take(|| clock.ticks()) {
+            if !connection.bucket.try_take(|| clock.ticks()) {
                 // The client has sent something: its empty token bucket is no silence.
-                connection.heard = clock.ticks();
+                connection.last_received = clock.ticks();
                 mark(unfinished, place);
                 return Ok(Ok(()));
             }
-            let Connection { inbox, session, received, shares_clock, .. } = connection;
+            let ClientConnection { inbox, session, received, shares_clock, .. } = connection;
             let (session, received) = (*session, *received);
             let frame = match inbox.next() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => continue,
-                Err(e) => return Ok(Err(End::Ended(e.to_string()))),
+                Err(e) => return Ok(Err(DisconnectReason::ByServer(e.to_string()))),
             };
             *done += 1;
             let mut buffer = [0; REQUEST_BYTES];
-            if let Some(length) = fit(frame.kind, frame.payload, &mut buffer) {
-                let next = slot(next_request, session);
+            if let Some(length) = fit_request(frame.kind, frame.payload, &mut buffer) {
+                let next = next_number_mut(next_request, session);
                 // Requests that were refused before the journal are numbered by this connection only.
                 let expected = *next + connection.refused;
                 if frame.sequence < expected {
@@ -325,22 +339,22 @@ impl<C: Clock> Gateway<C> {
                 }
                 if frame.sequence > expected {
                     let why = format!("request {} came where {expected} was expected: some are lost", frame.sequence);
-                    return Ok(Err(End::Ended(why)));
+                    return Ok(Err(DisconnectReason::ByServer(why)));
                 }
                 // Stamps of another host's clock mean nothing here.
                 let sent = if *shares_clock { frame.stamp } else { received };
                 let payload = &buffer[..length];
-                let message = Message { sequence: frame.sequence, stamp: sent, kind: frame.kind, payload };
+                let message = LogMessage { sequence: frame.sequence, stamp: sent, kind: frame.kind, payload };
                 let Ok(request) = Request::read(frame.kind, payload) else {
                     let why = format!("request {} is none: a code in it is unknown", frame.sequence);
-                    return Ok(Err(End::Ended(why)));
+                    return Ok(Err(DisconnectReason::ByServer(why)));
                 };
-                if !connection.only_reads {
+                if !connection.is_read_only {
                     if let Request::MassCancel(all) = &request {
                         connection.mass_cancel = all.client_order_id;
                     }
                     *next += 1;
-                    take(LaneKind::Requests(session), received, Event::Message(&message))?;
+                    sink(LaneKind::Requests(session), received, InputEvent::Message(&message))?;
                     continue;
                 }
                 denials.count(session);
@@ -350,20 +364,20 @@ impl<C: Clock> Gateway<C> {
                 }
             }
             let (kind, sequence) = (frame.kind, frame.sequence);
-            match Kind::from_code(kind) {
-                Some(Kind::Heartbeat) => {}
-                Some(Kind::Logout) => return Ok(Err(End::Closed("it logged out".to_owned()))),
-                Some(Kind::Query) => {
-                    connection.next_question = Some(Ask::Query(Listing::of(frame.message())));
-                    ask_next(connection, place, asking);
+            match FrameKind::from_code(kind) {
+                Some(FrameKind::Heartbeat) => {}
+                Some(FrameKind::Logout) => return Ok(Err(DisconnectReason::ByClient("it logged out".to_owned()))),
+                Some(FrameKind::Query) => {
+                    connection.next_control = Some(ControlRequest::Query(QueryProgress::of(frame.message())));
+                    send_next_control(connection, place, asking);
                 }
-                _ if connection.user.role == tickpath_oms_protocol::Role::Admin && is_word(&frame) => {
-                    connection.next_question = Some(Ask::Word { kind, record: frame.payload.to_vec() });
-                    ask_next(connection, place, asking);
+                _ if connection.user.role == tickpath_oms_protocol::UserRole::Admin && is_admin_command(&frame) => {
+                    connection.next_control = Some(ControlRequest::Command { kind, record: frame.payload.to_vec() });
+                    send_next_control(connection, place, asking);
                 }
                 _ => {
                     let why = format!("a frame of kind {kind} (number {sequence}) is none that this user may send");
-                    return Ok(Err(End::Ended(why)));
+                    return Ok(Err(DisconnectReason::ByServer(why)));
                 }
             }
         }
@@ -372,132 +386,140 @@ impl<C: Clock> Gateway<C> {
     }
 
     /// Sends a client its pending output, and queues its next page or catch-up turn once there is room.
-    fn tell_client(&mut self, place: usize, done: &mut usize) -> Result<(), End> {
+    fn write_client(&mut self, place: usize, done: &mut usize) -> Result<(), DisconnectReason> {
         let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
         *done += usize::from(connection.flush()? > 0);
-        if let Question::Waits(listing) = connection.question
+        if let OutstandingControl::Queued(listing) = connection.outstanding
             && connection.has_room()
         {
-            if listing.is_first_page() || connection.bucket.take(|| self.clock.ticks()) {
-                ask(connection, place, Ask::Query(listing), &self.asking);
+            if listing.is_first_page() || connection.bucket.try_take(|| self.clock.ticks()) {
+                send_control(connection, place, ControlRequest::Query(listing), &self.control);
             } else {
                 // The wait of the next page for a token is no silence of the client.
-                connection.heard = self.clock.ticks();
+                connection.last_received = self.clock.ticks();
                 mark(&mut self.unfinished, place);
             }
         }
-        if matches!(connection.hears, Hears::Reading(_)) && connection.has_room() && !self.reading.contains(&place) {
-            self.reading.push_back(place);
+        if matches!(connection.source, ReportSource::History(_))
+            && connection.has_room()
+            && !self.catching_up.contains(&place)
+        {
+            self.catching_up.push_back(place);
         }
         Ok(())
     }
 
     /// Takes a message of the core's thread: an answer, dropped if its client is gone, or the sessions that may log in.
-    fn pass_on(&mut self, said: Said) {
+    fn apply_core_reply(&mut self, said: CoreReply) {
         match said {
-            Said::Answer { slot, serial, frames, tokens, rest } => {
+            CoreReply::Answer { slot, serial, frames, tokens, remaining: rest } => {
                 if let Some(Some(connection)) = self.connections.get_mut(slot)
                     && connection.serial == serial
                 {
-                    connection.say_frames(&frames);
+                    connection.send_frames(&frames);
                     connection.bucket.charge(tokens);
                     if rest.is_some() {
-                        connection.heard = self.clock.ticks();
+                        connection.last_received = self.clock.ticks();
                     }
-                    connection.question = rest.map_or(Question::None, Question::Waits);
-                    ask_next(connection, slot, &self.asking);
+                    connection.outstanding = rest.map_or(OutstandingControl::None, OutstandingControl::Queued);
+                    send_next_control(connection, slot, &self.control);
                     mark(&mut self.unfinished, slot);
                 }
             }
-            Said::Sessions(sessions) => {
+            CoreReply::Sessions(sessions) => {
                 let before = std::mem::take(&mut self.sessions);
                 self.sessions = sessions.into_iter().map(|session| (session.session, session)).collect();
                 let rate = |sessions: &BTreeMap<u16, SessionConfig>, session| {
                     sessions.get(&session).map(|rules: &SessionConfig| rules.rate)
                 };
                 self.buckets.retain(|&session, _| {
-                    self.denials.is_spent(session) || rate(&before, session) == rate(&self.sessions, session)
+                    self.denials.is_exhausted(session) || rate(&before, session) == rate(&self.sessions, session)
                 });
             }
         }
     }
 
     /// Ends a connection, and keeps its token bucket for the session's next client.
-    pub(super) fn end(&mut self, place: usize, end: End, take: &mut impl Take) -> Result<(), OmsError> {
+    pub(super) fn disconnect(
+        &mut self,
+        place: usize,
+        end: DisconnectReason,
+        sink: &mut impl InputSink,
+    ) -> Result<(), OmsError> {
         let Some(mut connection) = self.connections[place].take() else { return Ok(()) };
         let now = self.clock.ticks();
-        let why = connection.part(end, now);
+        let why = connection.close(end, now);
         let _: io::Result<()> = connection.stream.deregister(self.poll.registry());
         let (user, session) = (connection.user.name.clone(), connection.session);
-        let _ = self.config.events.try_send(ServerEvent::Gone { user, session, why });
+        let _ = self.config.events.try_send(ServerEvent::Disconnected { user, session, why });
         self.places.remove(&session);
         self.laned.retain(|&laned| laned != place);
         self.buckets.insert(session, connection.bucket);
-        self.asking.sessions.store(self.places.len() as u64, Ordering::Relaxed);
+        self.control.sessions.store(self.places.len() as u64, Ordering::Relaxed);
         if !connection.is_journaled {
             return Ok(());
         }
-        take(LaneKind::Requests(session), now, Event::Login(false))
+        sink(LaneKind::Requests(session), now, InputEvent::Login(false))
     }
 }
 
-impl<C: Clock> Front for Gateway<C> {
+impl<C: Clock> SessionFrontEnd for Gateway<C> {
     /// Runs one turn: live reports, answers, the marked clients, catch-up, admissions and timeouts.
-    fn poll(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
+    fn poll(&mut self, sink: &mut impl InputSink) -> Result<usize, OmsError> {
         // Taken before the sockets are polled: a frame sent before these logons, a logout above all, is read first.
-        let mut admitted = std::mem::take(&mut self.waiting);
+        let mut admitted = std::mem::take(&mut self.awaiting_journal);
         admitted.extend(self.admitted.try_iter());
         self.turns = self.turns.wrapping_add(1);
-        let is_due = self.laned.is_empty() || !admitted.is_empty() || self.turns.is_multiple_of(SOCKETS_EVERY);
+        let is_due = self.laned.is_empty() || !admitted.is_empty() || self.turns.is_multiple_of(SOCKET_POLL_TURNS);
         let mut done = match is_due {
-            true => self.wait(Some(std::time::Duration::ZERO)),
+            true => self.poll_sockets(Some(std::time::Duration::ZERO)),
             false => 0,
         };
-        done += self.hear_live()?;
-        while let Ok(answer) = self.asking.answers.try_recv() {
-            self.pass_on(answer);
+        done += self.forward_live()?;
+        while let Ok(answer) = self.control.replies.try_recv() {
+            self.apply_core_reply(answer);
             done += 1;
         }
-        self.look_at_lanes();
+        self.poll_lanes();
         std::mem::swap(&mut self.unfinished, &mut self.turning);
         for at in 0..self.turning.len() {
-            done += self.turn(self.turning[at], take)?;
+            done += self.serve_client(self.turning[at], sink)?;
         }
         self.turning.clear();
-        self.settle_denials(take)?;
-        done += self.read_on(take)?;
+        self.enforce_budgets(sink)?;
+        done += self.catch_up(sink)?;
         for admitted in admitted {
-            done += self.admit(admitted, take)?;
+            done += self.admit(admitted, sink)?;
         }
         let now = self.clock.ticks();
-        if now >= self.look_at {
-            self.look_at = now + self.clock.calibration().ticks_of_ns(LOOK_NS);
-            self.look(now, take)?;
+        if now >= self.check_at {
+            self.check_at = now + self.clock.calibration().ticks_of_ns(CHECK_NS);
+            self.run_checks(now, sink)?;
         }
         Ok(done)
     }
 
     /// Sleeps until there may be work, or until the timeout. Returns at once without a bell.
     fn sleep(&mut self, timeout_ns: u64) {
-        let Some(bell) = self.bell.clone() else { return };
-        if !self.reading.is_empty() {
+        let Some(bell) = self.waker.clone() else { return };
+        if !self.catching_up.is_empty() {
             // The pause between two catch-up turns is shorter than any sleep.
             return tickpath_clock::yield_now();
         }
-        bell.sleeps();
+        bell.begin_sleep();
         // The next turn returns the error again.
-        let mut is_quiet = matches!(self.hear_live(), Ok(0));
+        let mut is_quiet = matches!(self.forward_live(), Ok(0));
         for lanes in self.lanes() {
-            is_quiet &= lanes.sleeps();
+            is_quiet &= lanes.announce_sleep();
         }
-        let may_wait = is_quiet && self.unfinished.is_empty() && self.waiting.is_empty();
+        let may_wait = is_quiet && self.unfinished.is_empty() && self.awaiting_journal.is_empty();
         // A client with an empty token bucket waits for the time to pass.
         let nanoseconds = if may_wait { timeout_ns } else { timeout_ns.min(1_000_000) };
         if is_quiet {
-            self.wait(Some(std::time::Duration::from_nanos(nanoseconds)));
+            self.poll_sockets(Some(std::time::Duration::from_nanos(nanoseconds)));
         }
-        bell.wakes();
-        self.lanes().for_each(|lanes| lanes.wakes());
+        bell.end_sleep();
+        self.lanes().for_each(|lanes| lanes.withdraw_sleep());
     }
 }
 
@@ -505,40 +527,42 @@ impl<C> Drop for Gateway<C> {
     fn drop(&mut self) {
         // The acceptor may wait for room in this channel, and would wait for ever.
         self.admitted = sync_channel(0).1;
-        self.door = None;
+        self.acceptor = None;
         for connection in self.connections.iter_mut().flatten() {
-            connection.say(Kind::Logout, 0, 0, &[], b"the OMS stops");
+            connection.send_message(FrameKind::Logout, 0, 0, &[], b"the OMS stops");
             let _ = connection.flush();
         }
     }
 }
 
 /// Sends a question or an admin command to the core's thread.
-fn ask(connection: &mut Connection, slot: usize, what: Ask, asking: &Asking) {
+fn send_control(connection: &mut ClientConnection, slot: usize, what: ControlRequest, asking: &ControlClient) {
     let (serial, user) = (connection.serial, connection.user.clone());
     // The receiver is gone only while the OMS ends.
-    let _ = asking.ask.send(Asked { slot, serial, what, user });
-    connection.question = Question::Asked;
+    let _ = asking.requests.send(ClientControlRequest { slot, serial, request: what, user });
+    connection.outstanding = OutstandingControl::Sent;
 }
 
 /// Takes up the client's next question once the answer before it is complete.
-fn ask_next(connection: &mut Connection, slot: usize, asking: &Asking) {
-    if !matches!(connection.question, Question::None) {
+fn send_next_control(connection: &mut ClientConnection, slot: usize, asking: &ControlClient) {
+    if !matches!(connection.outstanding, OutstandingControl::None) {
         return;
     }
-    match connection.next_question.take() {
-        Some(Ask::Query(listing)) => connection.question = Question::Waits(listing),
-        Some(what) => ask(connection, slot, what, asking),
+    match connection.next_control.take() {
+        Some(ControlRequest::Query(listing)) => connection.outstanding = OutstandingControl::Queued(listing),
+        Some(what) => send_control(connection, slot, what, asking),
         None => {}
     }
 }
 
 /// Returns whether a frame is an admin command.
-fn is_word(frame: &Frame<'_>) -> bool {
-    use RecordKind::{CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Inquire, Kill, Reconcile, Resolve};
+fn is_admin_command(frame: &Frame<'_>) -> bool {
+    use RecordKind::{
+        CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Kill, QueryStatus, Reconcile, Resolve,
+    };
     let entered = [EnterOrder, EnterFill, EnterPosition];
     RecordKind::from_code(frame.kind).is_some_and(|kind| {
-        entered.contains(&kind) || [Kill, CancelScope, Resolve, Inquire, Reconcile, DayEnd].contains(&kind)
+        entered.contains(&kind) || [Kill, CancelScope, Resolve, QueryStatus, Reconcile, DayEnd].contains(&kind)
     })
 }
 
@@ -550,17 +574,17 @@ pub(super) fn mark(unfinished: &mut Vec<usize>, place: usize) {
     }
 }
 
-pub(super) fn get(list: &[u64], session: u16) -> u64 {
+pub(super) fn next_number(list: &[u64], session: u16) -> u64 {
     list.get(usize::from(session)).copied().unwrap_or(0)
 }
 
 #[inline]
-fn put(list: &mut Vec<u64>, session: u16, number: u64) {
-    *slot(list, session) = number;
+fn set_next_number(list: &mut Vec<u64>, session: u16, number: u64) {
+    *next_number_mut(list, session) = number;
 }
 
 #[inline]
-fn slot(list: &mut Vec<u64>, session: u16) -> &mut u64 {
+fn next_number_mut(list: &mut Vec<u64>, session: u16) -> &mut u64 {
     let index = usize::from(session);
     if index >= list.len() {
         list.resize(index + 1, 0);

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Origin of a peer, as far as the peer cannot forge it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Origin {
+pub(crate) enum PeerOrigin {
     /// User of this host.
     User(u32),
     /// Host; for IPv6 its network of 64 bits, because a host has as many addresses there as it likes.
@@ -12,7 +12,7 @@ pub(crate) enum Origin {
     Unknown,
 }
 
-impl Origin {
+impl PeerOrigin {
     /// Returns the origin of an address. A user of this host has all of 127.0.0.0/8, so all loopback is one origin.
     pub fn host(address: IpAddr) -> Self {
         Self::Host(match address.to_canonical() {

@@ -9,43 +9,43 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use tickpath_log::{Laned, Lanes};
+use tickpath_log::{LanePair, LaneStream};
 use tickpath_oms_protocol::Binding;
-use tickpath_oms_protocol::tls::Secure;
+use tickpath_oms_protocol::tls::TlsStream;
 
-use crate::origin::Origin;
+use crate::origin::PeerOrigin;
 
 /// A non-blocking socket.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) enum ClientStream {
     Tcp(TcpStream),
     Unix(UnixStream),
     /// Large and rare: a pointer, so that the other variants stay small.
-    Tls(Box<Secure<TcpStream>>),
+    Tls(Box<TlsStream<TcpStream>>),
     /// A Unix socket with lanes in shared memory beside it.
-    Lanes(Box<Laned<UnixStream>>),
+    Lanes(Box<LaneStream<UnixStream>>),
 }
 
-impl Stream {
+impl ClientStream {
     /// Returns the peer's address as text.
     pub fn peer(&self) -> String {
         match self {
-            Self::Tcp(stream) => place(stream),
+            Self::Tcp(stream) => peer_address(stream),
             Self::Unix(_) => "the Unix socket".to_owned(),
             Self::Lanes(_) => "the Unix socket, by lanes".to_owned(),
-            Self::Tls(tls) => place(tls.socket()),
+            Self::Tls(tls) => peer_address(tls.socket()),
         }
     }
 
     /// Returns the peer's origin, as far as the client cannot choose it.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> PeerOrigin {
         match self {
-            Self::Tcp(stream) => stream.peer_addr().map_or(Origin::Unknown, |peer| Origin::host(peer.ip())),
+            Self::Tcp(stream) => stream.peer_addr().map_or(PeerOrigin::Unknown, |peer| PeerOrigin::host(peer.ip())),
             Self::Unix(stream) => {
-                socket_peercred(stream).map_or(Origin::Unknown, |peer| Origin::User(peer.uid.as_raw()))
+                socket_peercred(stream).map_or(PeerOrigin::Unknown, |peer| PeerOrigin::User(peer.uid.as_raw()))
             }
-            Self::Tls(tls) => tls.socket().peer_addr().map_or(Origin::Unknown, |peer| Origin::host(peer.ip())),
-            Self::Lanes(_) => Origin::Unknown,
+            Self::Tls(tls) => tls.socket().peer_addr().map_or(PeerOrigin::Unknown, |peer| PeerOrigin::host(peer.ip())),
+            Self::Lanes(_) => PeerOrigin::Unknown,
         }
     }
 
@@ -59,7 +59,7 @@ impl Stream {
 
     /// Sends a last frame by the socket, with the descriptors of the lanes, which carry all that follows. Fails for
     /// another kind of socket, or if the socket does not take the frame at once.
-    pub fn open_lanes(self, lanes: Lanes, memory: &[OwnedFd; 2], last: &[u8]) -> io::Result<Self> {
+    pub fn open_lanes(self, lanes: LanePair, memory: &[OwnedFd; 2], last: &[u8]) -> io::Result<Self> {
         let Self::Unix(socket) = self else { return Err(io::ErrorKind::Unsupported.into()) };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -68,14 +68,14 @@ impl Stream {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         match sendmsg(&socket, &[IoSlice::new(last)], &mut control, SendFlags::NOSIGNAL)? {
-            sent if sent == last.len() => Ok(Self::Lanes(Box::new(Laned::new(socket, lanes)))),
+            sent if sent == last.len() => Ok(Self::Lanes(Box::new(LaneStream::new(socket, lanes)))),
             _ => Err(io::ErrorKind::WriteZero.into()),
         }
     }
 
     /// Returns the lanes of this stream, if it has some.
     #[inline]
-    pub fn lanes(&mut self) -> Option<&mut Laned<UnixStream>> {
+    pub fn lanes(&mut self) -> Option<&mut LaneStream<UnixStream>> {
         if let Self::Lanes(lanes) = self { Some(lanes) } else { None }
     }
 
@@ -94,7 +94,7 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for ClientStream {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(bytes),
@@ -105,7 +105,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for ClientStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
@@ -121,7 +121,7 @@ impl Write for Stream {
     }
 }
 
-impl Source for Stream {
+impl Source for ClientStream {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.register(registry, token, interests),
@@ -150,7 +150,7 @@ impl Source for Stream {
     }
 }
 
-fn place(stream: &TcpStream) -> String {
+fn peer_address(stream: &TcpStream) -> String {
     stream.peer_addr().map_or_else(|_| "tcp".to_owned(), |peer| peer.to_string())
 }
 

@@ -17,14 +17,14 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{CertificateError, Error, RootCertStore, ServerConnection};
 use tickpath_clock::utc_ns;
-use tickpath_oms_protocol::tls::Secure;
+use tickpath_oms_protocol::tls::TlsStream;
 use zeroize::Zeroizing;
 
-use super::file::modified;
+use super::file::file_stamp;
 
 /// Files of the certificate and its key; both are PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
+pub struct ServerTlsFiles {
     /// The server's certificate, then those of the authorities between it and the authority that clients trust.
     pub certificate: PathBuf,
     /// The certificate's private key.
@@ -32,18 +32,18 @@ pub struct TlsFiles {
 }
 
 /// The certificate as its files have it, also after they change.
-pub(crate) struct Certificate {
-    files: TlsFiles,
+pub(crate) struct ServerCertificate {
+    files: ServerTlsFiles,
     config: Arc<rustls::ServerConfig>,
     /// Modification times and lengths of the files: as they were read, and at the last check.
-    read: Changed,
-    seen: Changed,
+    read: TlsFileStamps,
+    seen: TlsFileStamps,
 }
 
 /// Time before the expiry of a certificate within which the operator is warned.
-const SOON: Duration = Duration::from_secs(30 * 86_400);
+const EXPIRY_WARNING: Duration = Duration::from_secs(30 * 86_400);
 
-type Changed = [Option<(SystemTime, u64)>; 2];
+type TlsFileStamps = [Option<(SystemTime, u64)>; 2];
 
 /// Reason why these files cannot be used for TLS.
 #[derive(Debug, thiserror::Error)]
@@ -101,16 +101,16 @@ pub enum TlsError {
     },
 }
 
-impl TlsFiles {
+impl ServerTlsFiles {
     /// Checks whether the files can be used now.
     pub fn check(&self) -> Result<(), TlsError> {
         self.read().map(drop)
     }
 
     /// Returns a warning if the certificate is valid now and expires soon.
-    pub fn doubt(&self) -> Option<String> {
+    pub fn expiry_warning(&self) -> Option<String> {
         let chain = self.chain().ok()?;
-        let soon = Duration::from_nanos(utc_ns()) + SOON;
+        let soon = Duration::from_nanos(utc_ns()) + EXPIRY_WARNING;
         match self.check_time(&chain, soon) {
             Err(TlsError::Expired { file, date, .. }) => Some(format!(
                 "{}: the certificate expires on {date}; renew it before: an OMS that runs takes the new one by itself",
@@ -180,20 +180,20 @@ impl TlsFiles {
     }
 }
 
-impl Certificate {
-    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
-        let read = changed(files);
+impl ServerCertificate {
+    pub fn read(files: &ServerTlsFiles) -> Result<Self, TlsError> {
+        let read = file_stamps(files);
         Ok(Self { files: files.clone(), config: files.read()?, read, seen: read })
     }
 
     /// Starts TLS on a connection with the current certificate.
-    pub fn secure(&self, tcp: TcpStream) -> Result<Secure<TcpStream>, Error> {
-        ServerConnection::new(self.config.clone()).map(|tls| Secure::new(tcp, tls))
+    pub fn secure(&self, tcp: TcpStream) -> Result<TlsStream<TcpStream>, Error> {
+        ServerConnection::new(self.config.clone()).map(|tls| TlsStream::new(tcp, tls))
     }
 
     /// Reads changed files again, once they are as they were at the last check: two files are never written at once.
-    pub fn look(&mut self) -> Result<(), TlsError> {
-        let now = changed(&self.files);
+    pub fn reload_if_changed(&mut self) -> Result<(), TlsError> {
+        let now = file_stamps(&self.files);
         let rests = now == std::mem::replace(&mut self.seen, now);
         if rests && now != self.read {
             self.read = now;
@@ -203,8 +203,8 @@ impl Certificate {
     }
 }
 
-fn changed(files: &TlsFiles) -> Changed {
-    [modified(&files.certificate), modified(&files.key)]
+fn file_stamps(files: &ServerTlsFiles) -> TlsFileStamps {
+    [file_stamp(&files.certificate), file_stamp(&files.key)]
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {

@@ -1,6 +1,6 @@
 //! A set of slots, one bit each: a search visits one word per 64 slots and finds members in ascending order.
 
-use crate::snapshot::{Load, Save, SnapshotError};
+use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 /// A set of slots, one bit each.
 ///
@@ -26,13 +26,13 @@ impl BitSet {
     }
 
     /// Appends the set to a snapshot.
-    pub fn save(&self, save: &mut Save<'_>) {
-        save.list(&self.words);
+    pub fn save(&self, save: &mut SnapshotWriter<'_>) {
+        save.write_list(&self.words);
     }
 
     /// Replaces the set by the set at this place of a snapshot.
-    pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
-        self.words = load.list()?;
+    pub fn load(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        self.words = load.read_list()?;
         Ok(())
     }
 

@@ -13,15 +13,15 @@ use std::hint::black_box;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::page::{Pages, blank};
-use crate::snapshot::{Load, Save, SnapshotError};
+use crate::page::{Pages, empty_page};
+use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 /// Buckets in one page.
-const BUCKETS: usize = 512;
+const BUCKETS_PER_PAGE: usize = 512;
 /// Entries in one bucket.
-const ENTRIES: usize = 7;
+const ENTRIES_PER_BUCKET: usize = 7;
 /// Mean entries per bucket; above it the next bucket is split.
-const LOAD: u64 = 5;
+const MEAN_ENTRIES: u64 = 5;
 /// Link of a bucket without a next bucket.
 const NONE: u32 = u32::MAX;
 
@@ -38,8 +38,8 @@ const NONE: u32 = u32::MAX;
 /// assert_eq!(index.find(tag(0, 1, 8), |_| false), None);
 /// ```
 pub struct Index {
-    homes: Pages<Bucket, BUCKETS>,
-    spill: Pages<Bucket, BUCKETS>,
+    homes: Pages<IndexBucket, BUCKETS_PER_PAGE>,
+    spill: Pages<IndexBucket, BUCKETS_PER_PAGE>,
     free: u32,
     entries: u64,
 }
@@ -64,18 +64,18 @@ impl Index {
 
     /// Creates an empty index whose table of pages has room for the expected number of entries.
     pub fn with_expected(entries: usize) -> Self {
-        let mut homes = Pages::new(Bucket::EMPTY, entries / LOAD as usize);
-        homes.push(Bucket::EMPTY);
-        Self { homes, spill: Pages::new(Bucket::EMPTY, 0), free: NONE, entries: 0 }
+        let mut homes = Pages::new(IndexBucket::EMPTY, entries / MEAN_ENTRIES as usize);
+        homes.push(IndexBucket::EMPTY);
+        Self { homes, spill: Pages::new(IndexBucket::EMPTY, 0), free: NONE, entries: 0 }
     }
 
     /// Returns the slot under this tag for which `meant` returns true.
     #[inline]
-    pub fn find(&self, tag: u32, mut meant: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, tag: u32, mut is_match: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut bucket = self.homes.get(self.home(tag));
         loop {
             for entry in bucket.used() {
-                if entry.tag == tag && meant(entry.slot) {
+                if entry.tag == tag && is_match(entry.slot) {
                     return Some(entry.slot);
                 }
             }
@@ -90,22 +90,22 @@ impl Index {
     #[inline]
     pub fn insert(&mut self, tag: u32, slot: u32) {
         self.entries += 1;
-        if self.entries > LOAD * u64::from(self.homes.len()) {
+        if self.entries > MEAN_ENTRIES * u64::from(self.homes.len()) {
             self.split();
         }
-        self.append(self.home(tag), Entry { slot, tag });
+        self.append(self.home(tag), IndexEntry { slot, tag });
     }
 
     /// Reads the bucket of a tag, so that its cache line is loaded when the tag is looked up or inserted.
     #[inline]
-    pub fn look_at(&self, tag: u32) {
+    pub fn prefetch(&self, tag: u32) {
         black_box(self.homes.get(self.home(tag)).len);
     }
 
     /// Removes all entries; the memory stays.
     pub fn clear(&mut self) {
         self.homes.clear();
-        self.homes.push(Bucket::EMPTY);
+        self.homes.push(IndexBucket::EMPTY);
         self.spill.clear();
         (self.free, self.entries) = (NONE, 0);
     }
@@ -123,20 +123,20 @@ impl Index {
     }
 
     /// Takes a spare page, so that the index does not have to build the next page itself.
-    pub fn give_page(&mut self, page: IndexPage) {
-        self.homes.give_page(page.0);
+    pub fn add_page(&mut self, page: IndexPage) {
+        self.homes.add_page(page.0);
     }
 
     /// Appends the index to a snapshot.
-    pub fn save(&self, save: &mut Save<'_>) {
-        save.item(&[u64::from(self.free), self.entries]);
+    pub fn save(&self, save: &mut SnapshotWriter<'_>) {
+        save.write_item(&[u64::from(self.free), self.entries]);
         self.homes.save(save);
         self.spill.save(save);
     }
 
     /// Replaces the index by the index at this place of a snapshot.
-    pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
-        let [free, entries]: [u64; 2] = load.item()?;
+    pub fn load(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        let [free, entries]: [u64; 2] = load.read_item()?;
         self.free = u32::try_from(free).map_err(|_| SnapshotError::Damaged)?;
         self.entries = entries;
         self.homes.load(load)?;
@@ -153,10 +153,10 @@ impl Index {
 
     /// Adds a bucket, and moves its entries there from the bucket that it halves.
     fn split(&mut self) {
-        let fresh = self.homes.push(Bucket::EMPTY);
+        let fresh = self.homes.push(IndexBucket::EMPTY);
         let mask = self.homes.len().next_power_of_two() - 1;
         let halved = fresh & (mask >> 1);
-        let mut bucket = std::mem::replace(self.homes.get_mut(halved), Bucket::EMPTY);
+        let mut bucket = std::mem::replace(self.homes.get_mut(halved), IndexBucket::EMPTY);
         loop {
             for &entry in bucket.used() {
                 let home = if entry.tag & mask == fresh { fresh } else { halved };
@@ -167,14 +167,14 @@ impl Index {
                 return;
             }
             bucket = *self.spill.get(next);
-            self.release(next);
+            self.free_spill(next);
         }
     }
 
     /// Appends an entry to its home's chain. Only the home and the first bucket behind it have room, so a long chain
     /// costs an insert nothing.
     #[inline]
-    fn append(&mut self, home: u32, entry: Entry) {
+    fn append(&mut self, home: u32, entry: IndexEntry) {
         let bucket = self.homes.get_mut(home);
         if bucket.push(entry) {
             return;
@@ -183,13 +183,13 @@ impl Index {
         if behind != NONE && self.spill.get_mut(behind).push(entry) {
             return;
         }
-        let mut fresh = Bucket { next: behind, ..Bucket::EMPTY };
+        let mut fresh = IndexBucket { next: behind, ..IndexBucket::EMPTY };
         fresh.push(entry);
-        let place = self.acquire(fresh);
+        let place = self.allocate_spill(fresh);
         self.homes.get_mut(home).next = place;
     }
 
-    fn acquire(&mut self, bucket: Bucket) -> u32 {
+    fn allocate_spill(&mut self, bucket: IndexBucket) -> u32 {
         if self.free == NONE {
             return self.spill.push(bucket);
         }
@@ -199,8 +199,8 @@ impl Index {
         place
     }
 
-    fn release(&mut self, place: u32) {
-        *self.spill.get_mut(place) = Bucket { next: self.free, ..Bucket::EMPTY };
+    fn free_spill(&mut self, place: u32) {
+        *self.spill.get_mut(place) = IndexBucket { next: self.free, ..IndexBucket::EMPTY };
         self.free = place;
     }
 }
@@ -211,13 +211,13 @@ impl Default for Index {
     }
 }
 
-/// A page of empty buckets for [`Index::give_page`], to be built on another thread than the index's.
-pub struct IndexPage(Box<[Bucket]>);
+/// A page of empty buckets for [`Index::add_page`], to be built on another thread than the index's.
+pub struct IndexPage(Box<[IndexBucket]>);
 
 impl IndexPage {
     /// Builds a page, and writes to all of its memory.
     pub fn new() -> Self {
-        Self(blank(Bucket::EMPTY, BUCKETS))
+        Self(empty_page(IndexBucket::EMPTY, BUCKETS_PER_PAGE))
     }
 }
 
@@ -229,7 +229,7 @@ impl Default for IndexPage {
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Entry {
+struct IndexEntry {
     slot: u32,
     tag: u32,
 }
@@ -237,25 +237,26 @@ struct Entry {
 /// One cache line of an index.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(64))]
-struct Bucket {
-    entries: [Entry; ENTRIES],
+struct IndexBucket {
+    entries: [IndexEntry; ENTRIES_PER_BUCKET],
     next: u32,
     len: u32,
 }
 
-const _: () = assert!(size_of::<Bucket>() == 64);
+const _: () = assert!(size_of::<IndexBucket>() == 64);
 
-impl Bucket {
-    const EMPTY: Self = Self { entries: [Entry { slot: NONE, tag: NONE }; ENTRIES], next: NONE, len: 0 };
+impl IndexBucket {
+    const EMPTY: Self =
+        Self { entries: [IndexEntry { slot: NONE, tag: NONE }; ENTRIES_PER_BUCKET], next: NONE, len: 0 };
 
     #[inline]
-    fn used(&self) -> &[Entry] {
+    fn used(&self) -> &[IndexEntry] {
         &self.entries[..self.len as usize]
     }
 
     /// Adds an entry; returns false if there is no room.
     #[inline]
-    fn push(&mut self, entry: Entry) -> bool {
+    fn push(&mut self, entry: IndexEntry) -> bool {
         let Some(place) = self.entries.get_mut(self.len as usize) else { return false };
         *place = entry;
         self.len += 1;

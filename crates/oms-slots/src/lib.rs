@@ -15,8 +15,8 @@
 //! | `page.rs`     | [`Pages`]: a list in pages of fixed size                                |
 //! | `index.rs`    | [`Index`]: linear hashing, from the tags of ids to slots                |
 //! | `bit_set.rs`  | [`BitSet`]: a set of slots, one bit each                                |
-//! | `queue.rs`    | [`Queue`]: items in their order of leaving, found by slot               |
-//! | `snapshot.rs` | [`Save`] and [`Load`]: numbers and lists as the bytes of a snapshot     |
+//! | `queue.rs`    | [`SlotQueue`]: items in their order of leaving, found by slot               |
+//! | `snapshot.rs` | [`SnapshotWriter`] and [`SnapshotReader`]: numbers and lists as the bytes of a snapshot     |
 //!
 //! ```
 //! use tickpath_oms_slots::{BitSet, Index, Load, Pages, Save, tag};
@@ -65,6 +65,6 @@ mod snapshot;
 pub use self::bit_set::BitSet;
 pub use self::index::{Index, IndexPage, tag};
 pub use self::linked::{Linked, LinkedPages};
-pub use self::page::{Pages, blank};
-pub use self::queue::{Queue, Queued};
-pub use self::snapshot::{Load, Save, SnapshotError};
+pub use self::page::{Pages, empty_page};
+pub use self::queue::{QueueItem, SlotQueue};
+pub use self::snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};

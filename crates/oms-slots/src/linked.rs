@@ -1,6 +1,6 @@
 //! A list in pages whose items have a link each, in the same cache lines.
 
-use crate::{Load, Pages, Save, SnapshotError};
+use crate::{Pages, SnapshotError, SnapshotReader, SnapshotWriter};
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 /// An item and its link, aligned to a cache line. A snapshot holds the item only.
@@ -87,7 +87,7 @@ impl<T: Copy, L: Copy, const N: usize> LinkedPages<T, L, N> {
     }
 
     /// Appends the items to a snapshot, without their links.
-    pub fn save(&self, save: &mut Save<'_>)
+    pub fn save(&self, save: &mut SnapshotWriter<'_>)
     where
         T: IntoBytes + Immutable,
     {
@@ -95,7 +95,7 @@ impl<T: Copy, L: Copy, const N: usize> LinkedPages<T, L, N> {
     }
 
     /// Replaces the list by the list at this place of a snapshot; no item is linked then.
-    pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError>
+    pub fn load(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable,
     {
@@ -104,17 +104,17 @@ impl<T: Copy, L: Copy, const N: usize> LinkedPages<T, L, N> {
     }
 
     /// Returns whether the list has no spare page.
-    pub fn wants_page(&self) -> bool {
-        self.pages.wants_page()
+    pub fn needs_page(&self) -> bool {
+        self.pages.needs_page()
     }
 
-    /// Takes a spare page of `N` items, built by [`blank`](crate::blank).
-    pub fn give_page(&mut self, page: Box<[Linked<T, L>]>) {
-        self.pages.give_page(page);
+    /// Takes a spare page of `N` items, built by [`blank`](crate::empty_page).
+    pub fn add_page(&mut self, page: Box<[Linked<T, L>]>) {
+        self.pages.add_page(page);
     }
 
     /// Reads the memory of the next item, so that its cache lines are loaded.
-    pub fn look_ahead(&self) {
-        self.pages.look_ahead();
+    pub fn prefetch_next(&self) {
+        self.pages.prefetch_next();
     }
 }

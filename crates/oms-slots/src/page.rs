@@ -4,10 +4,10 @@ use std::hint::black_box;
 
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::snapshot::{Load, Save, SnapshotError};
+use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 /// Max spare pages; further pages are freed.
-const SPARE: usize = 3;
+const MAX_SPARE_PAGES: usize = 3;
 
 /// A list in pages of `N` items. An item keeps its slot and its address while the list grows.
 ///
@@ -34,7 +34,7 @@ impl<T: Copy, const N: usize> Pages<T, N> {
     /// Creates a list without pages, whose table of pages has room for the expected number of items; `empty` fills the
     /// unused part of a page.
     pub fn new(empty: T, expected: usize) -> Self {
-        Self { pages: Vec::with_capacity(expected / N + 1), spare: Vec::with_capacity(SPARE), len: 0, empty }
+        Self { pages: Vec::with_capacity(expected / N + 1), spare: Vec::with_capacity(MAX_SPARE_PAGES), len: 0, empty }
     }
 
     /// Appends an item and returns its slot.
@@ -43,7 +43,7 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         let slot = self.len;
         if slot as usize / N == self.pages.len() {
             let empty = self.empty;
-            self.pages.push(self.spare.pop().unwrap_or_else(|| blank(empty, N)));
+            self.pages.push(self.spare.pop().unwrap_or_else(|| empty_page(empty, N)));
         }
         self.len += 1;
         *self.get_mut(slot) = item;
@@ -63,31 +63,31 @@ impl<T: Copy, const N: usize> Pages<T, N> {
     }
 
     /// Appends the list to a snapshot.
-    pub fn save(&self, save: &mut Save<'_>)
+    pub fn save(&self, save: &mut SnapshotWriter<'_>)
     where
         T: IntoBytes + Immutable,
     {
-        save.head::<T>(self.len as usize);
+        save.write_list_header::<T>(self.len as usize);
         let mut left = self.len as usize;
         for page in &self.pages {
-            save.items(&page[..left.min(N)]);
+            save.write_items(&page[..left.min(N)]);
             left = left.saturating_sub(N);
         }
     }
 
     /// Appends the list to a snapshot, with only `part` of each item.
-    pub fn save_part<U: IntoBytes + Immutable>(&self, save: &mut Save<'_>, part: impl Fn(&T) -> U) {
-        save.head::<U>(self.len as usize);
+    pub fn save_part<U: IntoBytes + Immutable>(&self, save: &mut SnapshotWriter<'_>, part: impl Fn(&T) -> U) {
+        save.write_list_header::<U>(self.len as usize);
         let mut left = self.len as usize;
         for page in &self.pages {
             let parts: Vec<U> = page[..left.min(N)].iter().map(&part).collect();
-            save.items(&parts);
+            save.write_items(&parts);
             left = left.saturating_sub(N);
         }
     }
 
     /// Replaces the list by the list at this place of a snapshot.
-    pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError>
+    pub fn load(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable,
     {
@@ -95,15 +95,15 @@ impl<T: Copy, const N: usize> Pages<T, N> {
     }
 
     /// Replaces the list by a list that [`Self::save_part`] has saved; `item` makes an item from its part.
-    pub fn load_part<U>(&mut self, load: &mut Load<'_>, item: impl Fn(&U) -> T) -> Result<(), SnapshotError>
+    pub fn load_part<U>(&mut self, load: &mut SnapshotReader<'_>, item: impl Fn(&U) -> T) -> Result<(), SnapshotError>
     where
         U: TryFromBytes + KnownLayout + Immutable,
     {
-        let list = load.head::<U>()?;
+        let list = load.read_list_header::<U>()?;
         let len = u32::try_from(list.items).map_err(|_| SnapshotError::Damaged)?;
         (self.len, self.pages) = (0, Vec::with_capacity(self.pages.capacity().max(len as usize / N + 1)));
         let mut page = Vec::new();
-        load.items(list, N, |piece: &[U]| {
+        load.read_items(list, N, |piece: &[U]| {
             page.reserve_exact(N);
             page.extend(piece.iter().map(&item));
             page.resize(N, self.empty);
@@ -133,7 +133,7 @@ impl<T: Copy, const N: usize> Pages<T, N> {
     /// Reads the memory of the next item, if its page exists, so that its cache lines are loaded when the item is
     /// pushed.
     #[inline]
-    pub fn look_ahead(&self) {
+    pub fn prefetch_next(&self) {
         /// Max cache lines of an item of one and a half lines.
         const LINES: usize = 3;
         let (page, place) = (self.len as usize / N, self.len as usize % N);
@@ -147,20 +147,20 @@ impl<T: Copy, const N: usize> Pages<T, N> {
 
     /// Returns whether the list has no spare page, so that it would have to build the next page itself.
     #[inline]
-    pub fn wants_page(&self) -> bool {
+    pub fn needs_page(&self) -> bool {
         self.spare.is_empty()
     }
 
-    /// Takes a spare page of `N` items, built by [`blank`].
-    pub fn give_page(&mut self, page: Box<[T]>) {
-        if self.spare.len() < SPARE {
+    /// Takes a spare page of `N` items, built by [`empty_page`].
+    pub fn add_page(&mut self, page: Box<[T]>) {
+        if self.spare.len() < MAX_SPARE_PAGES {
             self.spare.push(page);
         }
     }
 }
 
-/// Builds a page of empty items for [`Pages::give_page`]. Where the bits of an empty item are not all zero, building the
+/// Builds a page of empty items for [`Pages::add_page`]. Where the bits of an empty item are not all zero, building the
 /// page writes to all of its memory.
-pub fn blank<T: Copy>(empty: T, count: usize) -> Box<[T]> {
+pub fn empty_page<T: Copy>(empty: T, count: usize) -> Box<[T]> {
     vec![empty; count].into_boxed_slice()
 }

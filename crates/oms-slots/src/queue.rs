@@ -9,17 +9,17 @@
 use std::collections::{BTreeSet, VecDeque};
 
 /// Number of holes up to which the list is not compacted.
-const FEW: usize = 64;
+const MIN_HOLES: usize = 64;
 
-/// An item of a [`Queue`].
-pub trait Queued: Copy {
+/// An item of a [`SlotQueue`].
+pub trait QueueItem: Copy {
     /// Returns the slot of the item.
     fn slot(&self) -> u32;
 }
 
 /// Items in the order in which they leave, with an index by slot.
 #[derive(Debug, Clone)]
-pub struct Queue<T> {
+pub struct SlotQueue<T> {
     /// Items and holes; the front is never a hole.
     list: VecDeque<Option<T>>,
     /// Number of the front item.
@@ -28,13 +28,13 @@ pub struct Queue<T> {
     by_slot: BTreeSet<(u32, u64)>,
 }
 
-impl<T> Default for Queue<T> {
+impl<T> Default for SlotQueue<T> {
     fn default() -> Self {
         Self { list: VecDeque::new(), first: 0, by_slot: BTreeSet::new() }
     }
 }
 
-impl<T: Queued> Queue<T> {
+impl<T: QueueItem> SlotQueue<T> {
     /// Returns the number of waiting items.
     pub fn len(&self) -> usize {
         self.by_slot.len()
@@ -57,7 +57,7 @@ impl<T: Queued> Queue<T> {
     }
 
     /// Returns the items of one slot, in their order.
-    pub fn of(&self, slot: u32) -> impl Iterator<Item = &T> {
+    pub fn of_slot(&self, slot: u32) -> impl Iterator<Item = &T> {
         self.numbers(slot).filter_map(|number| self.list.get((number - self.first) as usize)?.as_ref())
     }
 
@@ -69,11 +69,11 @@ impl<T: Queued> Queue<T> {
 
     /// Appends an item, or inserts it before the first item of its slot for which `is_later` returns true.
     pub fn insert(&mut self, item: T, is_later: impl Fn(&T) -> bool) {
-        if !self.of(item.slot()).any(&is_later) {
+        if !self.of_slot(item.slot()).any(&is_later) {
             return self.push(item);
         }
         // An insert in the middle is rare, so all later items may move.
-        let mut list: VecDeque<T> = self.take().collect();
+        let mut list: VecDeque<T> = self.drain().collect();
         let place = list.iter().position(|other| other.slot() == item.slot() && is_later(other)).unwrap_or(list.len());
         list.insert(place, item);
         *self = list.into_iter().collect();
@@ -84,7 +84,7 @@ impl<T: Queued> Queue<T> {
         let item = *self.front()?;
         self.by_slot.remove(&(item.slot(), self.first));
         self.list[0] = None;
-        self.tidy();
+        self.compact();
         Some(item)
     }
 
@@ -98,11 +98,11 @@ impl<T: Queued> Queue<T> {
                 self.by_slot.remove(&(slot, number));
             }
         }
-        self.tidy();
+        self.compact();
     }
 
     /// Removes and returns all items, the front first.
-    pub fn take(&mut self) -> impl Iterator<Item = T> + use<T> {
+    pub fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
         std::mem::take(self).list.into_iter().flatten()
     }
 
@@ -110,17 +110,17 @@ impl<T: Queued> Queue<T> {
         self.by_slot.range((slot, 0)..=(slot, u64::MAX)).map(|&(_, number)| number)
     }
 
-    fn tidy(&mut self) {
+    fn compact(&mut self) {
         while self.list.pop_front_if(|front| front.is_none()).is_some() {
             self.first += 1;
         }
-        if self.list.len() - self.by_slot.len() > self.by_slot.len() + FEW {
-            *self = self.take().collect();
+        if self.list.len() - self.by_slot.len() > self.by_slot.len() + MIN_HOLES {
+            *self = self.drain().collect();
         }
     }
 }
 
-impl<T: Queued> FromIterator<T> for Queue<T> {
+impl<T: QueueItem> FromIterator<T> for SlotQueue<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let list: VecDeque<Option<T>> = items.into_iter().map(Some).collect();
         let by_slot = (0..).zip(list.iter().flatten()).map(|(number, item)| (item.slot(), number)).collect();

@@ -8,17 +8,17 @@
 //! Items are the structs that the program works with, so a snapshot loads at memory speed. The length of an item
 //! precedes each list. Structs grow at their end, and a zero there means unset: an item of the older layout is read
 //! with zeros behind it, and lists that the older layout lacks stay empty. A snapshot has no checksum of its own,
-//! because its store has one: [`Load`] refuses only bytes that no [`Save`] wrote.
+//! because its store has one: [`SnapshotReader`] refuses only bytes that no [`SnapshotWriter`] wrote.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-/// The layout that [`Save`] writes.
+/// The layout that [`SnapshotWriter`] writes.
 const LAYOUT: u32 = 2;
-/// The previous layout, which [`Load`] reads as well.
-const OLDER: u32 = 1;
+/// The previous layout, which [`SnapshotReader`] reads as well.
+const PREVIOUS_LAYOUT: u32 = 1;
 
 /// Items of a list that are read at a time.
-const CHUNK: usize = 4096;
+const ITEMS_PER_READ: usize = 4096;
 
 /// Errors of bytes that are not a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -41,64 +41,64 @@ pub enum SnapshotError {
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct ListHead {
+struct SavedListHeader {
     item_bytes: u32,
     reserved: u32,
     items: u64,
 }
 
 /// A writer of a snapshot, which emits the bytes in pieces.
-pub struct Save<'a>(&'a mut dyn FnMut(&[u8]));
+pub struct SnapshotWriter<'a>(&'a mut dyn FnMut(&[u8]));
 
 /// A reader of a snapshot, which loads everything in the order in which it was saved.
-pub struct Load<'a> {
+pub struct SnapshotReader<'a> {
     fill: &'a mut dyn FnMut(&mut [u8]) -> bool,
     layout: u32,
 }
 
 /// The head of a list: the number of its items and the length of each.
-pub(crate) struct List {
+pub(crate) struct ListHeader {
     pub(crate) items: u64,
     item_bytes: usize,
 }
 
-impl<'a> Save<'a> {
+impl<'a> SnapshotWriter<'a> {
     /// Begins a snapshot with two versions: that of the layout, and that of the rules that made the state.
     pub fn begin(emit: &'a mut dyn FnMut(&[u8]), rules_version: u32) -> Self {
         let mut save = Self(emit);
-        save.item(&[LAYOUT, rules_version]);
+        save.write_item(&[LAYOUT, rules_version]);
         save
     }
 
     /// Appends a number or a struct.
-    pub fn item<T: IntoBytes + Immutable>(&mut self, item: &T) {
+    pub fn write_item<T: IntoBytes + Immutable>(&mut self, item: &T) {
         (self.0)(item.as_bytes());
     }
 
     /// Appends the head of a list; its items follow, in one or more pieces.
-    pub(crate) fn head<T>(&mut self, items: usize) {
-        self.item(&ListHead { item_bytes: size_of::<T>() as u32, reserved: 0, items: items as u64 });
+    pub(crate) fn write_list_header<T>(&mut self, items: usize) {
+        self.write_item(&SavedListHeader { item_bytes: size_of::<T>() as u32, reserved: 0, items: items as u64 });
     }
 
     /// Appends items of the list whose head was appended last.
-    pub(crate) fn items<T: IntoBytes + Immutable>(&mut self, items: &[T]) {
+    pub(crate) fn write_items<T: IntoBytes + Immutable>(&mut self, items: &[T]) {
         (self.0)(items.as_bytes());
     }
 
     /// Appends a list.
-    pub fn list<T: IntoBytes + Immutable>(&mut self, items: &[T]) {
-        self.head::<T>(items.len());
-        self.items(items);
+    pub fn write_list<T: IntoBytes + Immutable>(&mut self, items: &[T]) {
+        self.write_list_header::<T>(items.len());
+        self.write_items(items);
     }
 }
 
-impl<'a> Load<'a> {
+impl<'a> SnapshotReader<'a> {
     /// Begins to read a snapshot: `fill` fills a piece, or returns false if there are not enough bytes.
     pub fn begin(fill: &'a mut dyn FnMut(&mut [u8]) -> bool) -> Result<Self, SnapshotError> {
         let mut load = Self { fill, layout: LAYOUT };
         // The version of the rules has no influence on the layout.
-        let [found, _rules_version]: [u32; 2] = load.item()?;
-        if found != LAYOUT && found != OLDER {
+        let [found, _rules_version]: [u32; 2] = load.read_item()?;
+        if found != LAYOUT && found != PREVIOUS_LAYOUT {
             return Err(SnapshotError::Layout { found });
         }
         load.layout = found;
@@ -106,32 +106,32 @@ impl<'a> Load<'a> {
     }
 
     /// Returns whether the snapshot has the older layout, whose items may be shorter and which has fewer lists.
-    pub fn is_older(&self) -> bool {
-        self.layout == OLDER
+    pub fn has_previous_layout(&self) -> bool {
+        self.layout == PREVIOUS_LAYOUT
     }
 
     /// Reads a number or a struct.
-    pub fn item<T: TryFromBytes + IntoBytes + KnownLayout + Immutable>(&mut self) -> Result<T, SnapshotError> {
+    pub fn read_item<T: TryFromBytes + IntoBytes + KnownLayout + Immutable>(&mut self) -> Result<T, SnapshotError> {
         let mut bytes = vec![0; size_of::<T>()];
-        self.bytes(&mut bytes)?;
+        self.read_bytes(&mut bytes)?;
         T::try_read_from_bytes(&bytes).map_err(|_| SnapshotError::Damaged)
     }
 
     /// Reads the head of a list.
-    pub(crate) fn head<T>(&mut self) -> Result<List, SnapshotError> {
-        let head: ListHead = self.item()?;
+    pub(crate) fn read_list_header<T>(&mut self) -> Result<ListHeader, SnapshotError> {
+        let head: SavedListHeader = self.read_item()?;
         let item_bytes = head.item_bytes as usize;
-        let is_older = self.is_older() && (1..size_of::<T>()).contains(&item_bytes);
+        let is_older = self.has_previous_layout() && (1..size_of::<T>()).contains(&item_bytes);
         match item_bytes == size_of::<T>() || is_older {
-            true => Ok(List { items: head.items, item_bytes }),
+            true => Ok(ListHeader { items: head.items, item_bytes }),
             false => Err(SnapshotError::Damaged),
         }
     }
 
     /// Reads the items of a list in pieces of `at_once`, so that a wrong count runs out of bytes, not of memory.
-    pub(crate) fn items<T>(
+    pub(crate) fn read_items<T>(
         &mut self,
-        List { items, item_bytes }: List,
+        ListHeader { items, item_bytes }: ListHeader,
         at_once: usize,
         mut take: impl FnMut(&[T]),
     ) -> Result<(), SnapshotError>
@@ -147,10 +147,12 @@ impl<'a> Load<'a> {
             let count = left.min(at_once as u64) as usize;
             let piece = &mut bytes[from..from + count * size_of::<T>()];
             match item_bytes == size_of::<T>() {
-                true => self.bytes(piece)?,
+                true => self.read_bytes(piece)?,
                 false => {
                     piece.fill(0);
-                    piece.chunks_exact_mut(size_of::<T>()).try_for_each(|item| self.bytes(&mut item[..item_bytes]))?;
+                    piece
+                        .chunks_exact_mut(size_of::<T>())
+                        .try_for_each(|item| self.read_bytes(&mut item[..item_bytes]))?;
                 }
             }
             take(<[T]>::try_ref_from_bytes(piece).map_err(|_| SnapshotError::Damaged)?);
@@ -160,16 +162,16 @@ impl<'a> Load<'a> {
     }
 
     /// Reads a list.
-    pub fn list<T>(&mut self) -> Result<Vec<T>, SnapshotError>
+    pub fn read_list<T>(&mut self) -> Result<Vec<T>, SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable + Copy,
     {
-        let (head, mut list) = (self.head::<T>()?, Vec::new());
-        self.items(head, CHUNK, |piece| list.extend_from_slice(piece))?;
+        let (head, mut list) = (self.read_list_header::<T>()?, Vec::new());
+        self.read_items(head, ITEMS_PER_READ, |piece| list.extend_from_slice(piece))?;
         Ok(list)
     }
 
-    fn bytes(&mut self, piece: &mut [u8]) -> Result<(), SnapshotError> {
+    fn read_bytes(&mut self, piece: &mut [u8]) -> Result<(), SnapshotError> {
         if (self.fill)(piece) { Ok(()) } else { Err(SnapshotError::Short) }
     }
 }

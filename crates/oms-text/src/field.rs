@@ -5,18 +5,18 @@ use std::fmt;
 use tickpath_market::OrderId;
 
 /// A field's name and its value.
-pub type Field = (&'static str, Value);
+pub type MessageField = (&'static str, MessageFieldValue);
 
 /// The value of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum MessageFieldValue {
     /// A whole number.
     Number(i128),
     /// A word, or a decimal: a floating point number could not hold every price.
     Text(String),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for MessageFieldValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => number.fmt(f),
@@ -25,7 +25,7 @@ impl fmt::Display for Value {
     }
 }
 
-impl Value {
+impl MessageFieldValue {
     /// Returns the value as JSON: a number, or a string in its quotes.
     pub(crate) fn json(&self) -> String {
         match self {
@@ -36,25 +36,25 @@ impl Value {
 }
 
 /// Makes a field of a whole number.
-pub fn number(name: &'static str, value: impl Into<i128>) -> Field {
-    (name, Value::Number(value.into()))
+pub fn number(name: &'static str, value: impl Into<i128>) -> MessageField {
+    (name, MessageFieldValue::Number(value.into()))
 }
 
 /// Makes a field of a text, or of a decimal with its digits unchanged.
-pub fn text(name: &'static str, value: impl fmt::Display) -> Field {
-    (name, Value::Text(value.to_string()))
+pub fn text(name: &'static str, value: impl fmt::Display) -> MessageField {
+    (name, MessageFieldValue::Text(value.to_string()))
 }
 
 /// Makes a field of a code, as a word. An unknown code stays a number.
-pub(crate) fn code(name: &'static str, known: Option<impl fmt::Debug>, code: impl Into<i128>) -> Field {
+pub(crate) fn code(name: &'static str, known: Option<impl fmt::Debug>, code: impl Into<i128>) -> MessageField {
     match known {
-        Some(known) => (name, Value::Text(word(known))),
+        Some(known) => (name, MessageFieldValue::Text(code_name(known))),
         None => number(name, code),
     }
 }
 
 /// Returns the name of a code: `GoodTillCancel` is `good_till_cancel`.
-pub fn word(code: impl fmt::Debug) -> String {
+pub fn code_name(code: impl fmt::Debug) -> String {
     let mut word = String::new();
     for letter in format!("{code:?}").chars() {
         if letter.is_ascii_uppercase() && !word.is_empty() {

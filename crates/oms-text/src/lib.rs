@@ -12,18 +12,18 @@
 //! words, times and ids are numbers. The crate does no I/O: a caller brings the bytes, the time of a stamp and the
 //! names of instruments.
 
-mod compared;
-mod entry;
 mod field;
+mod log_entry;
 mod orders;
 pub mod parse;
 mod read;
+mod reconciliation;
 mod report;
 pub mod trigger;
 
-pub use compared::{Compared, standing};
-pub use entry::{Content, Entry, gap_json, moment};
-pub use field::{Field, Value, number, order_id, text, word};
+pub use field::{MessageField, MessageFieldValue, code_name, number, order_id, text};
+pub use log_entry::{EntryContent, LogEntry, gap_json, moment};
 pub use orders::{foreign_reports, open_orders, symbol_name};
 pub use read::read;
-pub use report::{Answer, SentReport, denial_line, report_line};
+pub use reconciliation::{ReconciliationPair, order_state};
+pub use report::{ReportOrDenial, SentReport, denial_line, report_line};

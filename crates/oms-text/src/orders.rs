@@ -8,9 +8,9 @@
 
 use tickpath_clock::rfc3339;
 use tickpath_market::{ExecType, OrdStatus, OrderId, Side, SymbolId};
-use tickpath_oms_core::{Core, Foreign, OrderView};
+use tickpath_oms_core::{Core, OrderView, UnknownOrderReport};
 
-use crate::field::{order_id, word};
+use crate::field::{code_name, order_id};
 use crate::trigger;
 
 const HEADS: [&str; 14] = [
@@ -33,7 +33,7 @@ const HEADS: [&str; 14] = [
 /// Formats the table of open orders, oldest first, and below it the number of other orders. `since` returns the time of
 /// an order in nanoseconds since the Unix epoch, if it is known.
 pub fn open_orders(core: &Core, since: impl Fn(OrderId) -> Option<u64>) -> String {
-    let mut open: Vec<OrderView> = core.live().collect();
+    let mut open: Vec<OrderView> = core.open_orders().collect();
     open.sort_by_key(|order| order.id.0);
     let mut rows = vec![HEADS.map(str::to_owned)];
     rows.extend(open.iter().map(|order| row(order, core, since(order.id))));
@@ -62,7 +62,7 @@ pub fn open_orders(core: &Core, since: impl Fn(OrderId) -> Option<u64>) -> Strin
 /// Formats the reports on orders that the core does not know, oldest first, and their number.
 pub fn foreign_reports(core: &Core) -> String {
     let mut text = String::new();
-    for Foreign { sequence, record } in core.foreign() {
+    for UnknownOrderReport { sequence, record } in core.unknown_order_reports() {
         let report = &record.report;
         let name = core.instrument(report.symbol).map_or_else(|| report.symbol.0.to_string(), |i| i.name.to_string());
         text.push_str(&format!(
@@ -72,9 +72,9 @@ pub fn foreign_reports(core: &Core) -> String {
             order_id(report.order_id),
             report.venue_order_id.0,
             report.account.0,
-            Side::from_code(report.side).map_or_else(String::new, word),
-            ExecType::from_code(report.exec_type).map_or_else(String::new, word),
-            OrdStatus::from_code(report.status).map_or_else(String::new, word),
+            Side::from_code(report.side).map_or_else(String::new, code_name),
+            ExecType::from_code(report.exec_type).map_or_else(String::new, code_name),
+            OrdStatus::from_code(report.status).map_or_else(String::new, code_name),
             report.cumulative_quantity,
             report.leaves_quantity,
             report.last_quantity,
@@ -83,7 +83,7 @@ pub fn foreign_reports(core: &Core) -> String {
             report.venue_sequence,
         ));
     }
-    let count = core.foreign_count();
+    let count = core.unknown_order_report_count();
     text.push_str(&format!("{count} reports of orders that are not known here\n"));
     text
 }
@@ -103,12 +103,12 @@ fn row(order: &OrderView, core: &Core, since: Option<u64>) -> [String; 14] {
         order.account.0.to_string(),
         name(order.symbol),
         order.venue.to_string(),
-        word(order.side),
+        code_name(order.side),
         order.quantity.to_string(),
         order.cumulative.to_string(),
         order.leaves.to_string(),
         order.price.to_string(),
-        word(order.status),
+        code_name(order.status),
         core.armed_order(order.id).map_or_else(String::new, |armed| trigger::text(&armed.trigger, name)),
     ]
 }

@@ -7,18 +7,19 @@ use tickpath_market::{
     StatusRequest, SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
 };
 use tickpath_oms_core::{
-    AccountLimits, Boot, Denial, Digest, Doubt, Ended, EnterFill, EnterOrder, EnterPosition, Envelope, Fired,
-    FirmLimits, GIVE_UP, Hours, Input, Instrument, Kill, LOST_REPORTS, LOST_REQUESTS, Lane, NAME_SESSION, NAME_VENUE,
-    Name, OTHER_LINE, RETRY, RecordKind, RejectRule, Release, ReportRecord, Resolve, Returned, SessionRules, Start,
-    Stop, SymbolLimits, VenueRules, scope_name,
+    AccountLimits, Boot, DefinitionEnd, Denial, Digest, EnterFill, EnterOrder, EnterPosition, Envelope, FirmLimits,
+    GIVE_UP, Input, Instrument, JournalStart, JournalStop, KillSwitch, LOST_REPORTS, LOST_REQUESTS, LaneRecord,
+    MessageLoss, NAME_SESSION, NAME_VENUE, NameRecord, OTHER_LINE, RETRY, RecordKind, RejectRule, Release,
+    ReportRecord, Resolve, SessionRules, SymbolLimits, TradingHours, TriggerFired, UnsentRequest, VenueRules,
+    scope_name,
 };
 use zerocopy::FromBytes;
 
-use crate::field::{self, Field, code, number, text};
+use crate::field::{self, MessageField, code, number, text};
 use crate::trigger;
 
 /// Reads a message or a record of an order journal; returns none if its kind or length is unknown.
-pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
+pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)> {
     Some(match Kind::from_code(kind) {
         Some(Kind::TopOfBook) => ("tick", top_of_book(&flat(payload)?)),
         Some(Kind::Trade) => ("trade", trade(&flat(payload)?)),
@@ -36,7 +37,7 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
 }
 
 /// Reads a record of an order journal.
-fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
+fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)> {
     Some(match Input::read(kind, payload).ok()? {
         Some(Input::Instrument(found)) => ("instrument", instrument(&found)),
         Some(Input::Account(found)) => ("account_limits", account_limits(&found)),
@@ -62,33 +63,35 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         }
         Some(Input::SymbolLimits(found)) => ("symbol_limits", symbol_limits(&found)),
         Some(Input::Firm(found)) => ("firm_limits", firm_limits(&found)),
-        Some(Input::Ended(found)) => ("ended", ended(&found)),
-        Some(Input::Line(found)) => ("line", vec![number("venue", found.venue.0), number("up", found.up)]),
-        Some(Input::Login(found)) => ("login", vec![number("session", found.session), number("up", found.up)]),
-        Some(Input::Returned(found)) => ("returned", returned(&found)),
+        Some(Input::DefinitionEnd(found)) => ("ended", ended(&found)),
+        Some(Input::VenueConnection(found)) => ("line", vec![number("venue", found.venue.0), number("up", found.up)]),
+        Some(Input::SessionConnection(found)) => {
+            ("login", vec![number("session", found.session), number("up", found.up)])
+        }
+        Some(Input::UnsentRequest(found)) => ("returned", returned(&found)),
         Some(Input::Release(found)) => ("release", release(&found)),
-        Some(Input::Doubt(found)) => ("doubt", doubt(&found)),
+        Some(Input::MessageLoss(found)) => ("doubt", doubt(&found)),
         Some(Input::Resolve(found)) => ("resolve", resolve(&found)),
-        Some(Input::Inquire(found)) => ("inquire", vec![order_id("order", found.order)]),
+        Some(Input::QueryStatus(found)) => ("inquire", vec![order_id("order", found.order)]),
         Some(Input::Reconcile(found)) => ("reconcile", vec![number("venue", found.venue.0), reason(&found.reason)]),
         Some(Input::CancelScope(found)) => ("cancel_scope", vec![scope(found.scope), number("target", found.target)]),
         Some(Input::EnterOrder(found)) => ("enter_order", enter_order(&found)),
         Some(Input::EnterFill(found)) => ("enter_fill", enter_fill(&found)),
         Some(Input::EnterPosition(found)) => ("enter_position", enter_position(&found)),
-        Some(Input::Timer(_)) => ("timer", Vec::new()),
+        Some(Input::GapTimer(_)) => ("timer", Vec::new()),
         Some(Input::DayEnd(found)) => ("day_end", vec![number("day", found.day)]),
-        Some(Input::Fired(found)) => ("fired", fired(&found)),
+        Some(Input::TriggerFired(found)) => ("fired", fired(&found)),
         Some(Input::Reject(found)) => ("reject_rule", reject_rule(&found)),
         None if kind == RecordKind::Lane.code() => ("lane", lane(&flat(payload)?)),
-        None if kind == RecordKind::Start.code() => ("journal_start", start(&flat(payload)?)),
-        None if kind == RecordKind::Stop.code() => ("journal_stop", stop(&flat(payload)?)),
-        None if kind == RecordKind::Rolled.code() => ("journal_rolled", Vec::new()),
+        None if kind == RecordKind::JournalStart.code() => ("journal_start", start(&flat(payload)?)),
+        None if kind == RecordKind::JournalStop.code() => ("journal_stop", stop(&flat(payload)?)),
+        None if kind == RecordKind::JournalRollover.code() => ("journal_rolled", Vec::new()),
         None if kind == RecordKind::Name.code() => ("name", name(&flat(payload)?)),
         None => ("digest", digest(&flat(payload)?)),
     })
 }
 
-fn top_of_book(m: &TopOfBook) -> Vec<Field> {
+fn top_of_book(m: &TopOfBook) -> Vec<MessageField> {
     vec![
         number("symbol", m.symbol.0),
         text("bid", m.bid),
@@ -99,7 +102,7 @@ fn top_of_book(m: &TopOfBook) -> Vec<Field> {
     ]
 }
 
-fn trade(m: &Trade) -> Vec<Field> {
+fn trade(m: &Trade) -> Vec<MessageField> {
     vec![
         number("symbol", m.symbol.0),
         text("price", m.price),
@@ -110,7 +113,7 @@ fn trade(m: &Trade) -> Vec<Field> {
     ]
 }
 
-fn new_order(m: &NewOrder) -> Vec<Field> {
+fn new_order(m: &NewOrder) -> Vec<MessageField> {
     vec![
         number("client_order_id", m.client_order_id.0),
         number("symbol", m.symbol.0),
@@ -125,7 +128,7 @@ fn new_order(m: &NewOrder) -> Vec<Field> {
     ]
 }
 
-fn cancel_order(m: &CancelOrder) -> Vec<Field> {
+fn cancel_order(m: &CancelOrder) -> Vec<MessageField> {
     vec![
         number("client_order_id", m.client_order_id.0),
         number("original", m.original.0),
@@ -135,7 +138,7 @@ fn cancel_order(m: &CancelOrder) -> Vec<Field> {
     ]
 }
 
-fn replace_order(m: &ReplaceOrder) -> Vec<Field> {
+fn replace_order(m: &ReplaceOrder) -> Vec<MessageField> {
     vec![
         number("client_order_id", m.client_order_id.0),
         number("original", m.original.0),
@@ -147,7 +150,7 @@ fn replace_order(m: &ReplaceOrder) -> Vec<Field> {
     ]
 }
 
-fn status_request(m: &StatusRequest) -> Vec<Field> {
+fn status_request(m: &StatusRequest) -> Vec<MessageField> {
     vec![
         number("client_order_id", m.client_order_id.0),
         number("original", m.original.0),
@@ -157,7 +160,7 @@ fn status_request(m: &StatusRequest) -> Vec<Field> {
     ]
 }
 
-fn mass_cancel(m: &MassCancel) -> Vec<Field> {
+fn mass_cancel(m: &MassCancel) -> Vec<MessageField> {
     vec![
         number("client_order_id", m.client_order_id.0),
         number("account", m.account.0),
@@ -167,11 +170,11 @@ fn mass_cancel(m: &MassCancel) -> Vec<Field> {
     ]
 }
 
-fn conditional_order(m: &ConditionalOrder) -> Vec<Field> {
+fn conditional_order(m: &ConditionalOrder) -> Vec<MessageField> {
     [new_order(&m.order), vec![text("when", trigger::text(&m.trigger, number_of))]].concat()
 }
 
-fn replace_conditional(m: &ReplaceConditional) -> Vec<Field> {
+fn replace_conditional(m: &ReplaceConditional) -> Vec<MessageField> {
     vec![
         number("client_order_id", m.client_order_id.0),
         number("original", m.original.0),
@@ -183,7 +186,7 @@ fn replace_conditional(m: &ReplaceConditional) -> Vec<Field> {
     ]
 }
 
-fn fired(m: &Fired) -> Vec<Field> {
+fn fired(m: &TriggerFired) -> Vec<MessageField> {
     vec![
         order_id("order", m.order),
         number("symbol", m.symbol.0),
@@ -195,7 +198,7 @@ fn fired(m: &Fired) -> Vec<Field> {
     ]
 }
 
-fn reject_rule(m: &RejectRule) -> Vec<Field> {
+fn reject_rule(m: &RejectRule) -> Vec<MessageField> {
     let action = match m.action {
         GIVE_UP => "give_up".to_owned(),
         RETRY => "retry".to_owned(),
@@ -210,12 +213,12 @@ fn number_of(symbol: SymbolId) -> String {
     symbol.0.to_string()
 }
 
-fn report_record(m: &ReportRecord) -> Vec<Field> {
+fn report_record(m: &ReportRecord) -> Vec<MessageField> {
     let lane = vec![number("source", m.source.0), number("lane_sequence", m.lane_sequence)];
     [lane, execution_report(&m.report)].concat()
 }
 
-fn execution_report(m: &ExecutionReport) -> Vec<Field> {
+fn execution_report(m: &ExecutionReport) -> Vec<MessageField> {
     vec![
         number("order_id", m.order_id.0),
         number("client_order_id", m.client_order_id.0),
@@ -239,7 +242,7 @@ fn execution_report(m: &ExecutionReport) -> Vec<Field> {
     ]
 }
 
-fn order_denied(m: &OrderDenied) -> Vec<Field> {
+fn order_denied(m: &OrderDenied) -> Vec<MessageField> {
     vec![
         number("order_id", m.order_id.0),
         number("client_order_id", m.client_order_id.0),
@@ -250,7 +253,7 @@ fn order_denied(m: &OrderDenied) -> Vec<Field> {
     ]
 }
 
-fn envelope(m: &Envelope) -> Vec<Field> {
+fn envelope(m: &Envelope) -> Vec<MessageField> {
     vec![
         number("session", m.session),
         number("sent", m.sent),
@@ -263,7 +266,7 @@ fn envelope(m: &Envelope) -> Vec<Field> {
     ]
 }
 
-fn instrument(m: &Instrument) -> Vec<Field> {
+fn instrument(m: &Instrument) -> Vec<MessageField> {
     vec![
         number("symbol", m.symbol.0),
         number("venue", m.venue.0),
@@ -282,17 +285,17 @@ fn instrument(m: &Instrument) -> Vec<Field> {
 }
 
 /// Formats the parts of the day in seconds since midnight UTC; empty for the whole day.
-fn hours(hours: &[Hours]) -> String {
+fn hours(hours: &[TradingHours]) -> String {
     let parts = hours.iter().filter(|part| !part.is_none());
     parts.map(|part| format!("{}-{}", part.opens_s, part.closes_s)).collect::<Vec<_>>().join(" ")
 }
 
-fn currency(code: &[u8]) -> Field {
+fn currency(code: &[u8]) -> MessageField {
     text("currency", String::from_utf8_lossy(code).trim_end_matches('\0'))
 }
 
-fn account_limits(m: &AccountLimits) -> Vec<Field> {
-    let most = most(m.rate_limit, m.rate_window_ns, m.max_order_quantity, Some(m.max_notional()));
+fn account_limits(m: &AccountLimits) -> Vec<MessageField> {
+    let most = shared_limits(m.rate_limit, m.rate_window_ns, m.max_order_quantity, Some(m.max_notional()));
     let own = vec![
         number("credit", m.credit().unwrap_or(0)),
         number("collar", m.collar),
@@ -312,7 +315,12 @@ fn account_limits(m: &AccountLimits) -> Vec<Field> {
 }
 
 /// Returns the limits that accounts, sessions and the firm share.
-fn most(rate_limit: u32, rate_window_ns: u64, quantity: Quantity, notional: Option<i128>) -> Vec<Field> {
+fn shared_limits(
+    rate_limit: u32,
+    rate_window_ns: u64,
+    quantity: Quantity,
+    notional: Option<i128>,
+) -> Vec<MessageField> {
     vec![
         number("rate_limit", rate_limit),
         number("rate_window_ns", rate_window_ns),
@@ -321,7 +329,7 @@ fn most(rate_limit: u32, rate_window_ns: u64, quantity: Quantity, notional: Opti
     ]
 }
 
-fn symbol_limits(m: &SymbolLimits) -> Vec<Field> {
+fn symbol_limits(m: &SymbolLimits) -> Vec<MessageField> {
     vec![
         number("account", m.account.0),
         number("symbol", m.symbol.0),
@@ -332,21 +340,21 @@ fn symbol_limits(m: &SymbolLimits) -> Vec<Field> {
     ]
 }
 
-fn firm_limits(m: &FirmLimits) -> Vec<Field> {
-    let most = most(m.rate_limit, m.rate_window_ns, m.max_order_quantity, m.max_notional());
+fn firm_limits(m: &FirmLimits) -> Vec<MessageField> {
+    let most = shared_limits(m.rate_limit, m.rate_window_ns, m.max_order_quantity, m.max_notional());
     let own = vec![number("credit", m.credit().unwrap_or(0)), number("max_open_orders", m.max_open_orders)];
     [most, own].concat()
 }
 
-fn kill(m: &Kill) -> Vec<Field> {
+fn kill(m: &KillSwitch) -> Vec<MessageField> {
     [vec![scope(m.scope)], vec![number("on", m.on), number("cancel", m.cancel), number("target", m.target)]].concat()
 }
 
-fn scope(scope: u8) -> Field {
+fn scope(scope: u8) -> MessageField {
     scope_name(scope).map_or_else(|| number("scope", scope), |name| text("scope", name))
 }
 
-fn boot(m: &Boot) -> Vec<Field> {
+fn boot(m: &Boot) -> Vec<MessageField> {
     let boot_id: String = m.boot_id.iter().map(|byte| format!("{byte:02x}")).collect();
     vec![
         number("epoch", m.epoch),
@@ -356,7 +364,7 @@ fn boot(m: &Boot) -> Vec<Field> {
     ]
 }
 
-fn venue_rules(m: &VenueRules) -> Vec<Field> {
+fn venue_rules(m: &VenueRules) -> Vec<MessageField> {
     vec![
         number("venue", m.venue.0),
         number("numbered", m.numbered),
@@ -366,8 +374,8 @@ fn venue_rules(m: &VenueRules) -> Vec<Field> {
     ]
 }
 
-fn session_rules(m: &SessionRules) -> Vec<Field> {
-    let most = most(m.rate_limit, m.rate_window_ns, m.max_order_quantity, m.max_notional());
+fn session_rules(m: &SessionRules) -> Vec<MessageField> {
+    let most = shared_limits(m.rate_limit, m.rate_window_ns, m.max_order_quantity, m.max_notional());
     let own = vec![
         number("session", m.session),
         number("level", m.level),
@@ -377,12 +385,12 @@ fn session_rules(m: &SessionRules) -> Vec<Field> {
     [own, most].concat()
 }
 
-fn ended(m: &Ended) -> Vec<Field> {
+fn ended(m: &DefinitionEnd) -> Vec<MessageField> {
     let what = code("what", RecordKind::from_code(m.kind), m.kind);
     vec![what, number("session", m.session), number("id", m.id)]
 }
 
-fn returned(m: &Returned) -> Vec<Field> {
+fn returned(m: &UnsentRequest) -> Vec<MessageField> {
     let request = m.request();
     vec![
         number("venue", m.venue.0),
@@ -392,7 +400,7 @@ fn returned(m: &Returned) -> Vec<Field> {
     ]
 }
 
-fn release(m: &Release) -> Vec<Field> {
+fn release(m: &Release) -> Vec<MessageField> {
     vec![
         number("venue", m.venue.0),
         order_id("order", m.order),
@@ -402,7 +410,7 @@ fn release(m: &Release) -> Vec<Field> {
     ]
 }
 
-fn doubt(m: &Doubt) -> Vec<Field> {
+fn doubt(m: &MessageLoss) -> Vec<MessageField> {
     let lost = match m.lost {
         LOST_REQUESTS => text("lost", "requests"),
         LOST_REPORTS => text("lost", "reports"),
@@ -411,7 +419,7 @@ fn doubt(m: &Doubt) -> Vec<Field> {
     vec![number("venue", m.venue.0), lost, number("messages", m.messages)]
 }
 
-fn enter_order(m: &EnterOrder) -> Vec<Field> {
+fn enter_order(m: &EnterOrder) -> Vec<MessageField> {
     vec![
         number("client_order_id", m.client_order_id.0),
         order_id("sent_as", m.sent_as.0),
@@ -429,7 +437,7 @@ fn enter_order(m: &EnterOrder) -> Vec<Field> {
     ]
 }
 
-fn enter_fill(m: &EnterFill) -> Vec<Field> {
+fn enter_fill(m: &EnterFill) -> Vec<MessageField> {
     vec![
         order_id("order", m.order),
         number("exec_id", m.exec_id.0),
@@ -440,7 +448,7 @@ fn enter_fill(m: &EnterFill) -> Vec<Field> {
     ]
 }
 
-fn enter_position(m: &EnterPosition) -> Vec<Field> {
+fn enter_position(m: &EnterPosition) -> Vec<MessageField> {
     vec![
         number("account", m.account.0),
         number("symbol", m.symbol.0),
@@ -451,12 +459,12 @@ fn enter_position(m: &EnterPosition) -> Vec<Field> {
     ]
 }
 
-fn reason(bytes: &[u8]) -> Field {
+fn reason(bytes: &[u8]) -> MessageField {
     let reason = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     text("reason", String::from_utf8_lossy(reason))
 }
 
-fn resolve(m: &Resolve) -> Vec<Field> {
+fn resolve(m: &Resolve) -> Vec<MessageField> {
     vec![
         order_id("order", m.order),
         code("status", OrdStatus::from_code(m.status), m.status),
@@ -465,7 +473,7 @@ fn resolve(m: &Resolve) -> Vec<Field> {
     ]
 }
 
-fn lane(m: &Lane) -> Vec<Field> {
+fn lane(m: &LaneRecord) -> Vec<MessageField> {
     let carries = match m.carries {
         1 => text("carries", "requests"),
         2 => text("carries", "reports"),
@@ -477,7 +485,7 @@ fn lane(m: &Lane) -> Vec<Field> {
     vec![carries, number("index", m.index), number("incarnation", m.incarnation), number("base", m.base)]
 }
 
-fn name(m: &Name) -> Vec<Field> {
+fn name(m: &NameRecord) -> Vec<MessageField> {
     let of = match m.of {
         NAME_VENUE => text("of", "venue"),
         NAME_SESSION => text("of", "session"),
@@ -487,15 +495,15 @@ fn name(m: &Name) -> Vec<Field> {
 }
 
 /// Makes a field of an id as its epoch and its journal sequence.
-fn order_id(name: &'static str, id: u64) -> Field {
+fn order_id(name: &'static str, id: u64) -> MessageField {
     text(name, field::order_id(OrderId(id)))
 }
 
-fn start(m: &Start) -> Vec<Field> {
+fn start(m: &JournalStart) -> Vec<MessageField> {
     vec![number("core_version", m.core_version), number("ticks_per_second", m.ticks_per_second)]
 }
 
-fn stop(m: &Stop) -> Vec<Field> {
+fn stop(m: &JournalStop) -> Vec<MessageField> {
     let last = m.departure_before();
     vec![
         number("released_before", last.at),
@@ -504,7 +512,7 @@ fn stop(m: &Stop) -> Vec<Field> {
     ]
 }
 
-fn digest(m: &Digest) -> Vec<Field> {
+fn digest(m: &Digest) -> Vec<MessageField> {
     vec![number("inputs", m.inputs), number("outputs", m.outputs), number("digest", m.digest)]
 }
 

@@ -9,11 +9,11 @@ use serde_json::Value as Json;
 use tickpath_market::{
     ExecType, ExecutionReport, Kind, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, SCALE, Side, SymbolId,
 };
-use tickpath_oms_core::{Denial, Measure};
+use tickpath_oms_core::{Denial, MeasureUnit};
 use zerocopy::IntoBytes;
 
-use crate::entry::moment;
-use crate::field::{Field, Value, order_id, word};
+use crate::field::{MessageField, MessageFieldValue, code_name, order_id};
+use crate::log_entry::moment;
 use crate::read::read;
 
 /// Fields with a form of their own at the beginning of a line.
@@ -38,7 +38,7 @@ const IN_HEAD: [&str; 16] = [
 
 /// A report or a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReportOrDenial {
     /// State of an order.
     Report(ExecutionReport),
     /// Denial of a request.
@@ -61,7 +61,7 @@ pub struct SentReport {
     /// The same time in nanoseconds since the Unix epoch, if the clock is known.
     pub utc_ns: Option<u64>,
     /// The report or the denial.
-    pub answer: Answer,
+    pub answer: ReportOrDenial,
 }
 
 impl SentReport {
@@ -72,10 +72,10 @@ impl SentReport {
         if json { self.json(name, &fields) } else { self.text(&fields) }
     }
 
-    fn text(&self, fields: &[Field]) -> String {
+    fn text(&self, fields: &[MessageField]) -> String {
         let head = match &self.answer {
-            Answer::Report(report) => head(self.session, report),
-            Answer::Denied(denied) => denial_line(self.session, denied),
+            ReportOrDenial::Report(report) => head(self.session, report),
+            ReportOrDenial::Denied(denied) => denial_line(self.session, denied),
         };
         let mut line = format!("{} {}", self.number, head.trim_end());
         for (key, value) in fields.iter().filter(|(key, _)| !IN_HEAD.contains(key)) {
@@ -90,7 +90,7 @@ impl SentReport {
         line + "\n"
     }
 
-    fn json(&self, name: &str, fields: &[Field]) -> String {
+    fn json(&self, name: &str, fields: &[MessageField]) -> String {
         let [journal, session_number] =
             [self.journal, self.session_number].map(|number| number.map_or(Json::Null, Json::from));
         let time = self.utc_ns.map_or(Json::Null, |utc_ns| Json::from(moment(utc_ns)));
@@ -106,32 +106,35 @@ impl SentReport {
     }
 
     /// Returns the name of the message, and all its fields.
-    fn fields(&self, symbol: impl Fn(SymbolId) -> Option<String>) -> (&'static str, Vec<Field>) {
+    fn fields(&self, symbol: impl Fn(SymbolId) -> Option<String>) -> (&'static str, Vec<MessageField>) {
         match &self.answer {
-            Answer::Report(report) => {
+            ReportOrDenial::Report(report) => {
                 let (name, mut fields) = read(Kind::ExecutionReport.code(), report.as_bytes()).unwrap_or_default();
                 for (key, value) in &mut fields {
                     match *key {
-                        "order_id" => *value = Value::Text(order_id(report.order_id)),
-                        "symbol" => *value = symbol(report.symbol).map_or_else(|| value.clone(), Value::Text),
+                        "order_id" => *value = MessageFieldValue::Text(order_id(report.order_id)),
+                        "symbol" => {
+                            *value = symbol(report.symbol).map_or_else(|| value.clone(), MessageFieldValue::Text)
+                        }
                         "venue_stamp" => *key = "venue_stamp_ticks",
                         _ => {}
                     }
                 }
-                fields.push(("symbol_number", Value::Number(report.symbol.0.into())));
+                fields.push(("symbol_number", MessageFieldValue::Number(report.symbol.0.into())));
                 (name, fields)
             }
-            Answer::Denied(denied) => {
+            ReportOrDenial::Denied(denied) => {
                 let (name, mut fields) = read(Kind::OrderDenied.code(), denied.as_bytes()).unwrap_or_default();
                 for (key, value) in &mut fields {
                     match *key {
-                        "order_id" => *value = Value::Text(order_id(denied.order_id)),
+                        "order_id" => *value = MessageFieldValue::Text(order_id(denied.order_id)),
                         "limit" => (*key, *value) = measure(["limit", "limit_ns"], denied.code, denied.limit),
                         "value" => (*key, *value) = measure(["value", "value_ns"], denied.code, denied.value),
                         _ => {}
                     }
                 }
-                let why = Denial::from_code(denied.code).map(|denial| ("why", Value::Text(denial.to_string())));
+                let why =
+                    Denial::from_code(denied.code).map(|denial| ("why", MessageFieldValue::Text(denial.to_string())));
                 fields.extend(why);
                 (name, fields)
             }
@@ -154,9 +157,9 @@ fn head(session: u16, report: &ExecutionReport) -> String {
         "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}{}\n",
         order_id(report.order_id),
         report.client_order_id.0,
-        ExecType::from_code(report.exec_type).map_or_else(String::new, word),
-        OrdStatus::from_code(report.status).map_or_else(String::new, word),
-        Side::from_code(report.side).map_or_else(String::new, word),
+        ExecType::from_code(report.exec_type).map_or_else(String::new, code_name),
+        OrdStatus::from_code(report.status).map_or_else(String::new, code_name),
+        Side::from_code(report.side).map_or_else(String::new, code_name),
         report.leaves_quantity,
         report.cumulative_quantity,
         report.last_quantity,
@@ -179,26 +182,26 @@ pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
 }
 
 /// Makes a field of a limit or a value: a time in nanoseconds has the second name, anything else the first.
-fn measure([name, name_ns]: [&'static str; 2], code: u16, bytes: [u8; 16]) -> Field {
+fn measure([name, name_ns]: [&'static str; 2], code: u16, bytes: [u8; 16]) -> MessageField {
     let number = i128::from_le_bytes(bytes);
     match Denial::from_code(code).map(|denial| (denial, denial.measure())) {
-        Some((_, Measure::Nanoseconds)) => (name_ns, Value::Number(number)),
-        Some((denial, Measure::Decimal | Measure::Money)) => {
-            (name, measured(denial, number).map_or(Value::Number(number), Value::Text))
+        Some((_, MeasureUnit::Nanoseconds)) => (name_ns, MessageFieldValue::Number(number)),
+        Some((denial, MeasureUnit::Decimal | MeasureUnit::Money)) => {
+            (name, measured(denial, number).map_or(MessageFieldValue::Number(number), MessageFieldValue::Text))
         }
-        Some((_, Measure::Count | Measure::Nothing)) | None => (name, Value::Number(number)),
+        Some((_, MeasureUnit::Count | MeasureUnit::Nothing)) | None => (name, MessageFieldValue::Number(number)),
     }
 }
 
 /// Formats a limit or a value for people; none if the check has no measure.
 fn measured(denial: Denial, number: i128) -> Option<String> {
     Some(match denial.measure() {
-        Measure::Nothing => return None,
-        Measure::Count => number.to_string(),
+        MeasureUnit::Nothing => return None,
+        MeasureUnit::Count => number.to_string(),
         // A sum of positions may have more digits than any price.
-        Measure::Decimal => Notional(number.saturating_mul(SCALE.into())).to_string(),
-        Measure::Money => Notional(number).to_string(),
-        Measure::Nanoseconds => match u64::try_from(number) {
+        MeasureUnit::Decimal => Notional(number.saturating_mul(SCALE.into())).to_string(),
+        MeasureUnit::Money => Notional(number).to_string(),
+        MeasureUnit::Nanoseconds => match u64::try_from(number) {
             Ok(u64::MAX) => "never".to_owned(),
             Ok(ns) if ns < 1_000_000_000 && ns % 1_000_000 != 0 => {
                 format!("{}.{:03} ms", ns / 1_000_000, ns / 1_000 % 1_000)

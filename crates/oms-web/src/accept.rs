@@ -10,14 +10,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::admin::locked;
+use crate::admin::lock;
 use crate::http::{self, Port};
-use crate::origin::Origin;
-use crate::shown::Shown;
-use crate::tls::Stream;
+use crate::origin::HostOrigin;
+use crate::page_state::PageState;
+use crate::tls::PageStream;
 
 /// Max connections of a port; beyond it the busiest origin loses its oldest.
-const MOST_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// Pause after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time without a refusal after which the system has room again.
@@ -25,8 +25,8 @@ const QUIET: Duration = Duration::from_secs(2);
 const QUIET_NS: i64 = 2_000_000_000;
 
 /// Serves a port until the runtime ends.
-pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Shown>) {
-    let mut room = Room::default();
+pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<PageState>) {
+    let mut room = ConnectionTable::default();
     // The time of the system's last refusal in ticks, while it refuses connections.
     let mut refused: Option<u64> = None;
     loop {
@@ -39,13 +39,13 @@ pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Sh
             Some(Err(e)) if is_of_peer(&e) => {}
             Some(Err(e)) => {
                 if refused.is_none() {
-                    (shown.notify)(&format!("{} takes no connections for now: {}", port.title(), why(&e)));
+                    (shown.notify)(&format!("{} takes no connections for now: {}", port.title(), describe_error(&e)));
                 }
                 refused = Some(now);
                 sleep(PAUSE).await;
                 continue;
             }
-            Some(Ok((stream, peer))) => room.take(stream, Origin::of(peer.ip()), &port, &shown),
+            Some(Ok((stream, peer))) => room.serve(stream, HostOrigin::of(peer.ip()), &port, &shown),
             None => {}
         }
         if refused.is_some_and(|at| shown.clock.ns_between(at, now) >= QUIET_NS) {
@@ -64,7 +64,7 @@ fn is_of_peer(e: &io::Error) -> bool {
 }
 
 /// Returns the system's reason, and the remedy.
-fn why(e: &io::Error) -> String {
+fn describe_error(e: &io::Error) -> String {
     /// Too many open files of the process (EMFILE), or of the system (ENFILE).
     const OF_PROCESS: i32 = 24;
     const OF_SYSTEM: i32 = 23;
@@ -78,35 +78,35 @@ fn why(e: &io::Error) -> String {
 
 /// The open connections of a port, the oldest first.
 #[derive(Default)]
-struct Room {
-    places: Arc<Mutex<Vec<Place>>>,
+struct ConnectionTable {
+    slots: Arc<Mutex<Vec<ConnectionSlot>>>,
     next: u64,
 }
 
-struct Place {
+struct ConnectionSlot {
     number: u64,
-    origin: Origin,
+    origin: HostOrigin,
     task: AbortHandle,
 }
 
 /// Removes a connection's entry when the connection ends, however it ends.
-struct Leave {
-    places: Arc<Mutex<Vec<Place>>>,
+struct SlotGuard {
+    slots: Arc<Mutex<Vec<ConnectionSlot>>>,
     number: u64,
 }
 
-impl Drop for Leave {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
-        locked(&self.places).retain(|place| place.number != self.number);
+        lock(&self.slots).retain(|place| place.number != self.number);
     }
 }
 
-impl Room {
+impl ConnectionTable {
     /// Serves a connection; if the room is full, the busiest origin loses a connection, so that no host can lock others
     /// out.
-    fn take(&mut self, stream: TcpStream, origin: Origin, port: &Arc<Port>, shown: &Arc<Shown>) {
+    fn serve(&mut self, stream: TcpStream, origin: HostOrigin, port: &Arc<Port>, shown: &Arc<PageState>) {
         let stream = match &port.certificate {
-            None => Stream::Plain(stream),
+            None => PageStream::Plain(stream),
             Some(certificate) => match certificate.secure(stream, |why| (shown.notify)(why)) {
                 Ok(stream) => stream,
                 // An unusable key was refused already when it was read.
@@ -115,25 +115,25 @@ impl Room {
         };
         let number = self.next;
         self.next += 1;
-        let leave = Leave { places: self.places.clone(), number };
+        let leave = SlotGuard { slots: self.slots.clone(), number };
         let (port, shown) = (port.clone(), shown.clone());
         let task = tokio::spawn(async move {
             let _leave = leave;
-            http::converse(stream, origin, &port, &shown).await;
+            http::serve_requests(stream, origin, &port, &shown).await;
         });
-        let mut places = locked(&self.places);
-        if places.len() >= MOST_CONNECTIONS
-            && let Some(place) = least_welcome(&places)
+        let mut places = lock(&self.slots);
+        if places.len() >= MAX_CONNECTIONS
+            && let Some(place) = eviction_victim(&places)
         {
             // Dropping the aborted task finds its own entry removed already.
             places.remove(place).task.abort();
         }
-        places.push(Place { number, origin, task: task.abort_handle() });
+        places.push(ConnectionSlot { number, origin, task: task.abort_handle() });
     }
 }
 
 /// Returns the index of the oldest connection of the busiest origin.
-fn least_welcome(places: &[Place]) -> Option<usize> {
+fn eviction_victim(places: &[ConnectionSlot]) -> Option<usize> {
     let mut counts = BTreeMap::new();
     places.iter().for_each(|place| *counts.entry(place.origin).or_insert(0_usize) += 1);
     let most = counts.values().copied().max()?;

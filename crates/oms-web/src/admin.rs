@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{CancelOrder, ClientOrderId, OrderDenied, OrderId, Request, Symbol};
-use tickpath_oms_client::{Client, ClientError, Config, Event};
-use tickpath_oms_core::{CancelScope, Denial, Kill, RecordKind};
-use tickpath_oms_protocol::Role;
+use tickpath_oms_client::{Client, ClientError, ClientEvent, Config};
+use tickpath_oms_core::{CancelScope, Denial, KillSwitch, RecordKind};
+use tickpath_oms_protocol::UserRole;
 use zerocopy::IntoBytes;
 
 /// Interval between two polls of a session in milliseconds, short enough for its heartbeats.
@@ -22,7 +22,7 @@ const COMMANDS: usize = 16;
 
 /// A session of an admin, until dropped.
 pub(crate) struct AdminSession {
-    commands: SyncSender<Command>,
+    commands: SyncSender<PageCommand>,
     /// The reason for the session's end, once it has ended.
     ended: Arc<Mutex<Option<String>>>,
     /// The reason for which the OMS denied the last command, if it did.
@@ -31,18 +31,18 @@ pub(crate) struct AdminSession {
 
 /// An admin command of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum PageCommand {
     /// Turns a switch of a target.
-    Kill(Kill, Target),
+    Kill(KillSwitch, ScopeTarget),
     /// Cancels the working orders in the scope of a target.
-    CancelScope(CancelScope, Target),
+    CancelScope(CancelScope, ScopeTarget),
     /// Cancels an order of any session.
     Cancel(OrderId),
 }
 
 /// The target of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum ScopeTarget {
     /// An account or a session, or zero for the firm.
     Number(u32),
     /// An instrument by its name in the running OMS.
@@ -50,7 +50,7 @@ pub(crate) enum Target {
 }
 
 /// The reason for which there is no session.
-pub(crate) enum NoSession {
+pub(crate) enum AdminSessionError {
     /// All sessions of the user are in use.
     InUse(String),
     /// Anything else, as a sentence.
@@ -59,14 +59,14 @@ pub(crate) enum NoSession {
 
 impl AdminSession {
     /// Logs in to the OMS; blocks until the OMS has answered.
-    pub fn open(oms: &str, user: &str, password: &str) -> Result<Self, NoSession> {
+    pub fn open(oms: &str, user: &str, password: &str) -> Result<Self, AdminSessionError> {
         let client = Client::connect(Config::new(oms, user, password)).map_err(|e| match e {
-            ClientError::Refused { .. } if e.is_of_another() => NoSession::InUse(e.to_string()),
-            e => NoSession::Refused(e.to_string()),
+            ClientError::Refused { .. } if e.is_session_taken() => AdminSessionError::InUse(e.to_string()),
+            e => AdminSessionError::Refused(e.to_string()),
         })?;
-        if client.welcome().role != Role::Admin.code() {
+        if client.welcome().role != UserRole::Admin.code() {
             client.close();
-            return Err(NoSession::Refused(format!("'{user}' is no admin any more; log in again")));
+            return Err(AdminSessionError::Refused(format!("'{user}' is no admin any more; log in again")));
         }
         let (commands, received) = sync_channel(COMMANDS);
         let ended = Arc::new(Mutex::new(None));
@@ -74,41 +74,41 @@ impl AdminSession {
         let (end, refused) = (ended.clone(), Arc::clone(&denied));
         let session = move || {
             let why = run(client, &received, &refused);
-            *locked(&end) = Some(why);
+            *lock(&end) = Some(why);
         };
         let thread = thread::Builder::new().name("oms-admin".to_owned()).spawn(session);
-        thread.map_err(|e| NoSession::Refused(format!("cannot start a thread: {e}")))?;
+        thread.map_err(|e| AdminSessionError::Refused(format!("cannot start a thread: {e}")))?;
         Ok(Self { commands, ended, denied })
     }
 
     /// Sends a command; the error is a sentence.
-    pub fn send(&self, command: Command) -> Result<(), String> {
+    pub fn send(&self, command: PageCommand) -> Result<(), String> {
         self.commands.try_send(command).map_err(|_| {
-            let why = locked(&self.ended).clone();
+            let why = lock(&self.ended).clone();
             why.unwrap_or_else(|| "the OMS takes no more commands now; try again".to_owned())
         })
     }
 
     /// Returns true once the OMS or the network has ended the session.
     pub fn is_over(&self) -> bool {
-        locked(&self.ended).is_some()
+        lock(&self.ended).is_some()
     }
 
     /// Returns the reason for which the OMS denied the last command; empty if it did not.
     pub fn denied(&self) -> String {
-        locked(&self.denied).clone()
+        lock(&self.denied).clone()
     }
 }
 
 /// Keeps a session and sends its commands, until its login is over; returns the reason for its end.
-fn run(mut client: Client, commands: &Receiver<Command>, denied: &Mutex<String>) -> String {
+fn run(mut client: Client, commands: &Receiver<PageCommand>, denied: &Mutex<String>) -> String {
     loop {
         match commands.recv_timeout(Duration::from_millis(POLL_MS)) {
             Ok(command) => {
-                locked(denied).clear();
+                lock(denied).clear();
                 match send(&mut client, command) {
                     Ok(None) => {}
-                    Ok(Some(why)) => *locked(denied) = why,
+                    Ok(Some(why)) => *lock(denied) = why,
                     Err(why) => return format!("{why}; log in and try again"),
                 }
             }
@@ -119,8 +119,8 @@ fn run(mut client: Client, commands: &Receiver<Command>, denied: &Mutex<String>)
             }
         }
         let polled = client.poll(|event| match event {
-            Event::Denied { denial, .. } => *locked(denied) = refusal(&denial),
-            Event::WordAnswered(Err(why)) => *locked(denied) = why,
+            ClientEvent::Denied { denial, .. } => *lock(denied) = refusal(&denial),
+            ClientEvent::CommandAnswered(Err(why)) => *lock(denied) = why,
             _ => {}
         });
         if let Err(e) = polled {
@@ -130,19 +130,21 @@ fn run(mut client: Client, commands: &Receiver<Command>, denied: &Mutex<String>)
 }
 
 /// Sends a command to the OMS. Returns the reason if the target is unknown; the error is that of a lost connection.
-fn send(client: &mut Client, command: Command) -> Result<Option<String>, String> {
+fn send(client: &mut Client, command: PageCommand) -> Result<Option<String>, String> {
     let is_sent = match command {
-        Command::Kill(kill, target) => match number(client, &target)? {
-            Ok(target) => client.word(RecordKind::Kill.code(), Kill { target, ..kill }.as_bytes()).is_ok(),
-            Err(why) => return Ok(Some(why)),
-        },
-        Command::CancelScope(cancel, target) => match number(client, &target)? {
+        PageCommand::Kill(kill, target) => match number(client, &target)? {
             Ok(target) => {
-                client.word(RecordKind::CancelScope.code(), CancelScope { target, ..cancel }.as_bytes()).is_ok()
+                client.admin_command(RecordKind::Kill.code(), KillSwitch { target, ..kill }.as_bytes()).is_ok()
             }
             Err(why) => return Ok(Some(why)),
         },
-        Command::Cancel(order_id) => {
+        PageCommand::CancelScope(cancel, target) => match number(client, &target)? {
+            Ok(target) => client
+                .admin_command(RecordKind::CancelScope.code(), CancelScope { target, ..cancel }.as_bytes())
+                .is_ok(),
+            Err(why) => return Ok(Some(why)),
+        },
+        PageCommand::Cancel(order_id) => {
             // Unique in the session, whichever client had the session before on this day.
             let id = HostClock::get().map_or(1, |clock| clock.calibration().utc_ns_of(clock.ticks()));
             let cancel = CancelOrder { client_order_id: ClientOrderId(id), order_id, ..CancelOrder::default() };
@@ -156,10 +158,10 @@ fn send(client: &mut Client, command: Command) -> Result<Option<String>, String>
 }
 
 /// Returns the number of a target: for an instrument the running OMS's number, or the reason for which there is none.
-fn number(client: &mut Client, target: &Target) -> Result<Result<u32, String>, String> {
+fn number(client: &mut Client, target: &ScopeTarget) -> Result<Result<u32, String>, String> {
     let name = match target {
-        Target::Number(number) => return Ok(Ok(*number)),
-        Target::Symbol(name) => name,
+        ScopeTarget::Number(number) => return Ok(Ok(*number)),
+        ScopeTarget::Symbol(name) => name,
     };
     let rows = client.instruments(INSTRUMENTS_MS).map_err(|e| e.to_string())?.unwrap_or_default();
     let found = rows.iter().find(|row| Symbol(row.name).as_str() == name);
@@ -172,6 +174,6 @@ fn refusal(denial: &OrderDenied) -> String {
 }
 
 /// Takes a lock, even after a panic: the data behind the locks here is consistent at every moment.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

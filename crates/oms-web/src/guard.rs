@@ -5,21 +5,21 @@ use std::net::IpAddr;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderName, ORIGIN};
 use hyper::{HeaderMap, StatusCode};
 
-use crate::logins::Known;
-use crate::shown::Shown;
-use crate::tls::Certificate;
+use crate::logins::RequestLogin;
+use crate::page_state::PageState;
+use crate::tls::PageCertificate;
 
 /// The header of a login's token.
 const TOKEN: HeaderName = HeaderName::from_static("x-tickpath-token");
 /// Max bytes of an `Authorization` header's credentials.
-const MOST_CREDENTIALS: usize = 1_024;
+const MAX_CREDENTIALS_BYTES: usize = 1_024;
 
 /// A status and a sentence.
-pub(crate) type Refused = (StatusCode, String);
+pub(crate) type HttpRefusal = (StatusCode, String);
 
 /// The cookie and the token of a login, as received in a request.
 #[derive(Debug)]
-pub(crate) struct Brought {
+pub(crate) struct LoginProof {
     pub cookie: String,
     pub token: String,
 }
@@ -29,8 +29,8 @@ pub(crate) struct Brought {
 pub(crate) fn host(
     headers: &HeaderMap,
     names: &[String],
-    certificate: Option<&Certificate>,
-) -> Result<String, Refused> {
+    certificate: Option<&PageCertificate>,
+) -> Result<String, HttpRefusal> {
     let mut hosts = headers.get_all(HOST).iter();
     let text = hosts.next().filter(|_| hosts.next().is_none()).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let bare = match text.strip_prefix('[') {
@@ -51,7 +51,7 @@ pub(crate) fn host(
 }
 
 /// Checks that the page itself sent a request, with JSON: no form of another site can send that.
-pub(crate) fn is_from_here(headers: &HeaderMap, host: &str, scheme: &str) -> Result<(), Refused> {
+pub(crate) fn check_same_origin(headers: &HeaderMap, host: &str, scheme: &str) -> Result<(), HttpRefusal> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_ours = text(ORIGIN) == Some(&format!("{scheme}://{host}"))
         && text(HeaderName::from_static("sec-fetch-site")).is_none_or(|site| site == "same-origin");
@@ -65,9 +65,13 @@ pub(crate) fn is_from_here(headers: &HeaderMap, host: &str, scheme: &str) -> Res
 }
 
 /// Returns the login of a request that contains both its cookie and its token.
-pub(crate) fn login(headers: &HeaderMap, cookie_name: &str, shown: &Shown) -> Result<(Brought, Known), Refused> {
+pub(crate) fn login(
+    headers: &HeaderMap,
+    cookie_name: &str,
+    shown: &PageState,
+) -> Result<(LoginProof, RequestLogin), HttpRefusal> {
     let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default().to_owned();
-    let brought = cookie(headers, cookie_name).map(|cookie| Brought { cookie, token });
+    let brought = cookie(headers, cookie_name).map(|cookie| LoginProof { cookie, token });
     let known = brought.and_then(|brought| {
         let known = shown.logins.find(&brought.cookie, &brought.token)?;
         Some((brought, known))
@@ -85,7 +89,7 @@ fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
 pub(crate) fn credentials(headers: &HeaderMap) -> Option<(String, String)> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, rest) = text.split_once(' ')?;
-    let decoded = Some(rest.trim()).filter(|rest| rest.len() <= MOST_CREDENTIALS).and_then(from_base64)?;
+    let decoded = Some(rest.trim()).filter(|rest| rest.len() <= MAX_CREDENTIALS_BYTES).and_then(from_base64)?;
     let decoded = String::from_utf8(decoded).ok()?;
     let (user, password) = decoded.split_once(':')?;
     scheme.eq_ignore_ascii_case("basic").then(|| (user.to_owned(), password.to_owned()))
@@ -118,7 +122,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Refuses with a sentence.
-pub(crate) fn refuse<T>(status: StatusCode, why: &str) -> Result<T, Refused> {
+pub(crate) fn refuse<T>(status: StatusCode, why: &str) -> Result<T, HttpRefusal> {
     Err((status, why.to_owned()))
 }
 

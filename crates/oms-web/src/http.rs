@@ -1,7 +1,7 @@
 //! Requests and their answers.
 //!
 //! Everything but the page's own files and `/health` needs a login. A request that changes something must also come
-//! from the page itself: its `Origin` is the requested `Host`, and that host is a name of ours.
+//! from the page itself: its `HostOrigin` is the requested `Host`, and that host is a name of ours.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -19,30 +19,30 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
-use tickpath_oms_core::{CancelScope, KILL_ALL, KILL_SYMBOL, Kill, scope_named};
+use tickpath_oms_core::{CancelScope, KILL_ALL, KILL_SYMBOL, KillSwitch, scope_by_name};
 use tickpath_oms_text::parse::order_id;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::admin::{Command, Target};
-use crate::guard::{self, Refused, refuse};
-use crate::logins::{Known, NewLogin};
+use crate::admin::{PageCommand, ScopeTarget};
+use crate::guard::{self, HttpRefusal, refuse};
+use crate::logins::{NewLogin, RequestLogin};
 use crate::metrics;
-use crate::origin::Origin;
+use crate::origin::HostOrigin;
+use crate::page_state::PageState;
 use crate::rights::PageUser;
-use crate::shown::Shown;
-use crate::tls::{Certificate, Stream};
-use crate::view::View;
+use crate::tls::{PageCertificate, PageStream};
+use crate::view::OmsView;
 
 /// Max passwords that are checked at once: each takes a thread for several milliseconds. More wait for their turn.
-const MOST_CHECKS: usize = 2;
+const MAX_CHECKS: usize = 2;
 /// Max simultaneous logons of admins: each takes a thread, and some work of the OMS.
-const MOST_LOGONS: usize = 8;
+const MAX_LOGONS: usize = 8;
 /// Max time for a request to arrive, and max lifetime of a connection.
 const REQUEST: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(120);
 /// Max bytes of a request's body.
-const MOST_BODY: usize = 4096;
+const MAX_BODY_BYTES: usize = 4096;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -51,8 +51,8 @@ const PAGE: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-static CHECKS: Semaphore = Semaphore::const_new(MOST_CHECKS);
-static LOGONS: Semaphore = Semaphore::const_new(MOST_LOGONS);
+static CHECKS: Semaphore = Semaphore::const_new(MAX_CHECKS);
+static LOGONS: Semaphore = Semaphore::const_new(MAX_LOGONS);
 
 /// The port of the page or of the metrics.
 pub(crate) struct Port {
@@ -61,10 +61,10 @@ pub(crate) struct Port {
     /// The port's number.
     pub number: u16,
     /// The certificate for TLS; plain HTTP if there is none.
-    pub certificate: Option<Certificate>,
+    pub certificate: Option<PageCertificate>,
 }
 
-type Answer = Response<Full<Bytes>>;
+type HttpResponse = Response<Full<Bytes>>;
 
 impl Port {
     /// Returns the port's name in a sentence.
@@ -90,10 +90,10 @@ impl Port {
 }
 
 /// Answers the requests of a connection.
-pub(crate) async fn converse(stream: Stream, origin: Origin, port: &Arc<Port>, shown: &Arc<Shown>) {
+pub(crate) async fn serve_requests(stream: PageStream, origin: HostOrigin, port: &Arc<Port>, shown: &Arc<PageState>) {
     let service = service_fn(|request| {
         let (port, shown) = (port.clone(), shown.clone());
-        async move { Ok::<_, Infallible>(answer(request, origin, &port, &shown).await) }
+        async move { Ok::<_, Infallible>(respond(request, origin, &port, &shown).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(REQUEST).max_buf_size(16 << 10);
@@ -105,10 +105,10 @@ pub(crate) async fn converse(stream: Stream, origin: Origin, port: &Arc<Port>, s
     }
 }
 
-async fn answer(request: Request<Incoming>, origin: Origin, port: &Port, shown: &Arc<Shown>) -> Answer {
+async fn respond(request: Request<Incoming>, origin: HostOrigin, port: &Port, shown: &Arc<PageState>) -> HttpResponse {
     let path = request.uri().path().to_owned();
     let answered = match guard::host(request.headers(), &shown.hosts, port.certificate.as_ref()) {
-        Ok(host) => answered(request, &host, origin, port, shown).await,
+        Ok(host) => route(request, &host, origin, port, shown).await,
         Err(refused) => Err(refused),
     };
     let mut answer = answered.unwrap_or_else(|(status, why)| {
@@ -129,7 +129,7 @@ async fn answer(request: Request<Incoming>, origin: Origin, port: &Port, shown: 
             answer.headers_mut().insert(WWW_AUTHENTICATE, asked);
         }
         (StatusCode::METHOD_NOT_ALLOWED, path) => {
-            let allowed = if is_posted(path) { "POST" } else { "GET, HEAD" };
+            let allowed = if is_post_path(path) { "POST" } else { "GET, HEAD" };
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
         }
         _ => {}
@@ -137,13 +137,13 @@ async fn answer(request: Request<Incoming>, origin: Origin, port: &Port, shown: 
     answer
 }
 
-async fn answered(
+async fn route(
     request: Request<Incoming>,
     host: &str,
-    origin: Origin,
+    origin: HostOrigin,
     port: &Port,
-    shown: &Arc<Shown>,
-) -> Result<Answer, Refused> {
+    shown: &Arc<PageState>,
+) -> Result<HttpResponse, HttpRefusal> {
     let path = request.uri().path().to_owned();
     // HEAD is answered like GET, without the body.
     let is_get = matches!(request.method(), &Method::GET | &Method::HEAD);
@@ -157,30 +157,30 @@ async fn answered(
             let (_, known) = guard::login(request.headers(), &port.cookie_name(), shown)?;
             Ok(frame(known, shown).await)
         }
-        (path, true) if is_posted(path) && *request.method() == Method::POST => {
-            guard::is_from_here(request.headers(), host, port.scheme())?;
-            posted(request, origin, port, shown).await
+        (path, true) if is_post_path(path) && *request.method() == Method::POST => {
+            guard::check_same_origin(request.headers(), host, port.scheme())?;
+            handle_post(request, origin, port, shown).await
         }
         ("/health" | "/metrics", _) | ("/" | "/page.css" | "/page.js" | "/frame", true) => {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
         }
-        (path, true) if is_posted(path) => refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method"),
+        (path, true) if is_post_path(path) => refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method"),
         (_, true) => refuse(StatusCode::NOT_FOUND, "there is nothing here; the page is at /"),
         (_, false) => refuse(StatusCode::NOT_FOUND, "here are /metrics and /health, and nothing else"),
     }
 }
 
 /// Returns whether a path changes something.
-fn is_posted(path: &str) -> bool {
+fn is_post_path(path: &str) -> bool {
     matches!(path, "/login" | "/logout" | "/kill" | "/cancel")
 }
 
-async fn posted(
+async fn handle_post(
     request: Request<Incoming>,
-    origin: Origin,
+    origin: HostOrigin,
     port: &Port,
-    shown: &Arc<Shown>,
-) -> Result<Answer, Refused> {
+    shown: &Arc<PageState>,
+) -> Result<HttpResponse, HttpRefusal> {
     let path = request.uri().path().to_owned();
     if path == "/login" {
         return login(body(request).await?, origin, port, shown).await;
@@ -202,7 +202,7 @@ async fn posted(
 
 /// Reports whether the OMS runs, for a supervisor that restarts it: the only answer without a login, with no other
 /// content.
-fn health(shown: &Shown) -> Result<Answer, Refused> {
+fn health(shown: &PageState) -> Result<HttpResponse, HttpRefusal> {
     match shown.reading().is_some_and(|reading| reading.pid.is_some()) {
         true => Ok(plain("text/plain; charset=utf-8", "ok\n")),
         false => refuse(StatusCode::SERVICE_UNAVAILABLE, "the OMS does not run"),
@@ -212,17 +212,17 @@ fn health(shown: &Shown) -> Result<Answer, Refused> {
 /// Returns the metrics, for any user of the OMS by basic authentication.
 async fn all_metrics(
     credentials: Option<(String, String)>,
-    origin: Origin,
-    shown: &Arc<Shown>,
-) -> Result<Answer, Refused> {
+    origin: HostOrigin,
+    shown: &Arc<PageState>,
+) -> Result<HttpResponse, HttpRefusal> {
     let Some((user, password)) = credentials else {
         return refuse(StatusCode::UNAUTHORIZED, "log in as a user of the OMS, by basic authentication");
     };
     match check(user, password, origin, shown).await {
         Ok(_) => Ok(plain(metrics::MEDIA_TYPE, metrics::render(shown.reading().as_ref()))),
-        Err(Unproved::Wrong) => refuse(StatusCode::UNAUTHORIZED, WRONG),
-        Err(Unproved::Wait(seconds)) => Ok(too_many(seconds)),
-        Err(Unproved::Busy) => refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
+        Err(PasswordRefusal::Wrong) => refuse(StatusCode::UNAUTHORIZED, WRONG),
+        Err(PasswordRefusal::Wait(seconds)) => Ok(too_many(seconds)),
+        Err(PasswordRefusal::Busy) => refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
     }
 }
 
@@ -230,7 +230,7 @@ const WRONG: &str = "the user or the password is wrong";
 const BUSY: &str = "too many passwords are being looked at; try again";
 
 /// The reason for which a password was not accepted.
-enum Unproved {
+enum PasswordRefusal {
     Wrong,
     /// The origin sent too many wrong passwords: it may try again after this number of seconds.
     Wait(i64),
@@ -238,41 +238,46 @@ enum Unproved {
 }
 
 /// Checks a password. Each origin has several tries; further tries wait without delaying other origins.
-async fn check(user: String, password: String, origin: Origin, shown: &Arc<Shown>) -> Result<PageUser, Unproved> {
-    let mut begun = Try::begin(shown, origin)?;
-    let Ok(Ok(_turn)) = timeout(REQUEST, CHECKS.acquire()).await else { return Err(Unproved::Busy) };
+async fn check(
+    user: String,
+    password: String,
+    origin: HostOrigin,
+    shown: &Arc<PageState>,
+) -> Result<PageUser, PasswordRefusal> {
+    let mut begun = PasswordAttempt::begin(shown, origin)?;
+    let Ok(Ok(_turn)) = timeout(REQUEST, CHECKS.acquire()).await else { return Err(PasswordRefusal::Busy) };
     begun.is_wrong = true;
     let with = shown.clone();
     let found = tokio::task::spawn_blocking(move || with.logins.check(&user, &password)).await;
     let found = found.ok().flatten();
     begun.is_wrong = found.is_none();
-    found.ok_or(Unproved::Wrong)
+    found.ok_or(PasswordRefusal::Wrong)
 }
 
 /// A password try of an origin. The origin gets the try back if the password was right or never checked; a client that
 /// closes the connection during the check pays for the hashing.
-struct Try<'a> {
-    shown: &'a Shown,
-    origin: Origin,
+struct PasswordAttempt<'a> {
+    shown: &'a PageState,
+    origin: HostOrigin,
     is_wrong: bool,
 }
 
-impl<'a> Try<'a> {
-    fn begin(shown: &'a Shown, origin: Origin) -> Result<Self, Unproved> {
-        shown.begin_try(origin).map_err(|many| Unproved::Wait(many.wait_s))?;
+impl<'a> PasswordAttempt<'a> {
+    fn begin(shown: &'a PageState, origin: HostOrigin) -> Result<Self, PasswordRefusal> {
+        shown.begin_try(origin).map_err(|many| PasswordRefusal::Wait(many.wait_s))?;
         Ok(Self { shown, origin, is_wrong: false })
     }
 }
 
-impl Drop for Try<'_> {
+impl Drop for PasswordAttempt<'_> {
     fn drop(&mut self) {
         if !self.is_wrong {
-            self.shown.right_try(self.origin);
+            self.shown.give_back_try(self.origin);
         }
     }
 }
 
-fn too_many(seconds: i64) -> Answer {
+fn too_many(seconds: i64) -> HttpResponse {
     let why = format!("too many wrong passwords came from where you are; try again in {seconds} s\n");
     let mut answer = plain("text/plain; charset=utf-8", why);
     *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -281,23 +286,23 @@ fn too_many(seconds: i64) -> Answer {
 }
 
 /// Returns the last frame that a user may see, with the user's name.
-async fn frame(known: Known, shown: &Shown) -> Answer {
+async fn frame(known: RequestLogin, shown: &PageState) -> HttpResponse {
     #[derive(Serialize)]
-    struct Frame<'a> {
+    struct FrameBody<'a> {
         #[serde(flatten)]
-        view: &'a View,
+        view: &'a OmsView,
         user: &'a str,
-        admin: Option<Admin>,
+        admin: Option<AdminState>,
     }
     #[derive(Serialize)]
-    struct Admin {
+    struct AdminState {
         denied: String,
     }
-    let Known { user, rights, denied } = known;
+    let RequestLogin { user, rights, denied } = known;
     let viewer = if denied.is_some() { "" } else { user.as_str() };
     let view = shown.frame(viewer, &rights).await;
-    let admin = denied.map(|denied| Admin { denied });
-    let text = serde_json::to_string(&Frame { view: &view, user: &user, admin });
+    let admin = denied.map(|denied| AdminState { denied });
+    let text = serde_json::to_string(&FrameBody { view: &view, user: &user, admin });
     plain("application/json", text.unwrap_or_default())
 }
 
@@ -309,7 +314,12 @@ struct LoginBody {
 }
 
 /// Logs in. Only the answer's body contains the token: an attacker with the cookie alone cannot obtain it.
-async fn login(body: LoginBody, origin: Origin, port: &Port, shown: &Arc<Shown>) -> Result<Answer, Refused> {
+async fn login(
+    body: LoginBody,
+    origin: HostOrigin,
+    port: &Port,
+    shown: &Arc<PageState>,
+) -> Result<HttpResponse, HttpRefusal> {
     #[derive(Serialize)]
     struct LoggedIn {
         user: String,
@@ -319,9 +329,9 @@ async fn login(body: LoginBody, origin: Origin, port: &Port, shown: &Arc<Shown>)
     let LoginBody { user, password } = body;
     let found = match check(user.clone(), password.clone(), origin, shown).await {
         Ok(found) => found,
-        Err(Unproved::Wrong) => return refuse(StatusCode::FORBIDDEN, WRONG),
-        Err(Unproved::Wait(seconds)) => return Ok(too_many(seconds)),
-        Err(Unproved::Busy) => return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
+        Err(PasswordRefusal::Wrong) => return refuse(StatusCode::FORBIDDEN, WRONG),
+        Err(PasswordRefusal::Wait(seconds)) => return Ok(too_many(seconds)),
+        Err(PasswordRefusal::Busy) => return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
     };
     // Only right passwords get this far.
     let Ok(Ok(_turn)) = timeout(REQUEST, LOGONS.acquire()).await else {
@@ -335,7 +345,7 @@ async fn login(body: LoginBody, origin: Origin, port: &Port, shown: &Arc<Shown>)
     Ok(with_cookie(text.unwrap_or_default(), &port.cookie(&cookie)))
 }
 
-fn with_cookie(text: String, cookie: &str) -> Answer {
+fn with_cookie(text: String, cookie: &str) -> HttpResponse {
     let mut answer = plain("application/json", text);
     if let Ok(value) = HeaderValue::from_str(cookie) {
         answer.headers_mut().insert(SET_COOKIE, value);
@@ -360,27 +370,30 @@ struct CancelBody {
     order: String,
 }
 
-fn kill(body: &KillBody) -> Result<Command, String> {
+fn kill(body: &KillBody) -> Result<PageCommand, String> {
     let (scope, target) = scope(body)?;
     Ok(match (body.on, body.cancel) {
-        (false, true) => Command::CancelScope(CancelScope { scope, ..CancelScope::default() }, target),
-        (on, cancel) => Command::Kill(Kill { scope, on: on.into(), cancel: cancel.into(), ..Kill::default() }, target),
+        (false, true) => PageCommand::CancelScope(CancelScope { scope, ..CancelScope::default() }, target),
+        (on, cancel) => PageCommand::Kill(
+            KillSwitch { scope, on: on.into(), cancel: cancel.into(), ..KillSwitch::default() },
+            target,
+        ),
     })
 }
 
-fn cancel(body: &CancelBody) -> Result<Command, String> {
-    order_id(&body.order).map(Command::Cancel).map_err(|_| format!("'{}' is no order's id", body.order))
+fn cancel(body: &CancelBody) -> Result<PageCommand, String> {
+    order_id(&body.order).map(PageCommand::Cancel).map_err(|_| format!("'{}' is no order's id", body.order))
 }
 
-fn scope(body: &KillBody) -> Result<(u8, Target), String> {
+fn scope(body: &KillBody) -> Result<(u8, ScopeTarget), String> {
     let target = body.target.trim();
     let name = &body.scope;
-    match scope_named(name) {
-        Some(KILL_ALL) => Ok((KILL_ALL, Target::Number(0))),
+    match scope_by_name(name) {
+        Some(KILL_ALL) => Ok((KILL_ALL, ScopeTarget::Number(0))),
         Some(KILL_SYMBOL) if target.is_empty() => Err("no instrument is named; write its name".to_owned()),
-        Some(KILL_SYMBOL) => Ok((KILL_SYMBOL, Target::Symbol(target.to_owned()))),
+        Some(KILL_SYMBOL) => Ok((KILL_SYMBOL, ScopeTarget::Symbol(target.to_owned()))),
         Some(scope) => match target.parse() {
-            Ok(number) => Ok((scope, Target::Number(number))),
+            Ok(number) => Ok((scope, ScopeTarget::Number(number))),
             Err(_) => Err(format!("'{target}' is no {name}; write its number")),
         },
         None => Err(format!("'{name}' is no scope; use firm, account, session or symbol")),
@@ -388,15 +401,15 @@ fn scope(body: &KillBody) -> Result<(u8, Target), String> {
 }
 
 /// Reads a body of JSON, limited in size and time.
-async fn body<T: for<'a> Deserialize<'a>>(request: Request<Incoming>) -> Result<T, Refused> {
-    let body = timeout(REQUEST, Limited::new(request.into_body(), MOST_BODY).collect()).await;
+async fn body<T: for<'a> Deserialize<'a>>(request: Request<Incoming>) -> Result<T, HttpRefusal> {
+    let body = timeout(REQUEST, Limited::new(request.into_body(), MAX_BODY_BYTES).collect()).await;
     let Ok(Ok(body)) = body else {
         return refuse(StatusCode::BAD_REQUEST, "the body is too long, too slow, or cut short");
     };
     serde_json::from_slice(&body.to_bytes()).map_err(|e| (StatusCode::BAD_REQUEST, format!("the body is wrong: {e}")))
 }
 
-fn plain(media: &'static str, text: impl Into<Bytes>) -> Answer {
+fn plain(media: &'static str, text: impl Into<Bytes>) -> HttpResponse {
     let mut answer = Response::new(Full::new(text.into()));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
     answer

@@ -11,25 +11,25 @@
 
 mod accept;
 mod admin;
-mod follow;
 mod guard;
 mod http;
+mod journal_follower;
 mod logins;
 mod metrics;
 mod origin;
+mod page_state;
 mod rights;
 mod serve;
-mod shown;
 mod tls;
 mod view;
 
-pub use follow::{Follower, Session};
+pub use journal_follower::{JournalFollower, SessionActivity};
 pub use metrics::{MEDIA_TYPE, METRICS, Metric, render};
-pub use rights::{PageUser, Rights, UserDirectory};
-pub use serve::{Config, Endpoint, ServeError, Serving, serve};
-pub use shown::NotifyOperator;
-pub use tls::TlsFiles;
+pub use page_state::NotifyOperator;
+pub use rights::{PageUser, PageUserLookup, Rights};
+pub use serve::{Config, Endpoint, RunningEndpoints, ServeError, serve};
+pub use tls::PageTlsFiles;
 pub use view::{
-    FRAME_NS, HopRow, KillRow, LineRow, MOST_ORDERS, MOST_POSITIONS, Names, OrderRow, PositionRow, Recent, SessionRow,
-    View, duration,
+    DisplayNames, FRAME_NS, HopRow, KillRow, LineRow, MAX_ORDERS, MAX_POSITIONS, OmsView, PageOrderRow,
+    PagePositionRow, RecentReadings, SessionRow, duration,
 };

@@ -10,41 +10,41 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::{Clock, HostClock, sleep_ns};
-use tickpath_oms_protocol::{ClientLogon, Decoys, Role, Secret, ServerLogon};
+use tickpath_oms_protocol::{ClientLogon, Decoys, Secret, ServerLogon, UserRole};
 
-use crate::admin::{AdminSession, Command, NoSession, locked};
-use crate::rights::{PageUser, Rights, UserDirectory};
+use crate::admin::{AdminSession, AdminSessionError, PageCommand, lock};
+use crate::rights::{PageUser, PageUserLookup, Rights};
 
 /// Max logins of a user; a further login ends the one that was idle for longest.
-const MOST_OF_USER: usize = 4;
+const MAX_PER_USER: usize = 4;
 /// Idle time after which a login is over.
 const IDLE_NS: i64 = 15 * 60 * 1_000_000_000;
 /// Bytes of a cookie and of a token.
 const SECRET_BYTES: usize = 32;
 /// Max tries of an admin's logon while the session of the user's older login ends, and the pause between them.
-const MOST_LOGONS: u32 = 50;
+const MAX_LOGON_TRIES: u32 = 50;
 const LOGON_NS: u64 = 100_000_000;
 
 /// The logins.
 pub(crate) struct Logins {
     /// The URL of the OMS, for admins' sessions.
     oms: String,
-    users: Arc<dyn UserDirectory>,
+    users: Arc<dyn PageUserLookup>,
     clock: HostClock,
     /// Fake secrets for unknown users, so that a logon's time does not reveal which users exist.
     decoys: Mutex<Decoys>,
-    list: Mutex<Vec<Login>>,
+    list: Mutex<Vec<PageLogin>>,
 }
 
-struct Login {
+struct PageLogin {
     cookie: String,
     token: String,
     user: String,
     /// The secret at the login's check: a user with another secret or role is another user.
     secret: Secret,
-    role: Role,
+    role: UserRole,
     /// The time of its last request, in ticks.
-    seen: u64,
+    last_request: u64,
     admin: Option<AdminSession>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct NewLogin {
 
 /// The login of a request.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct RequestLogin {
     pub user: String,
     pub rights: Rights,
     /// For an admin: the reason for which the OMS denied the last command, if it did.
@@ -67,7 +67,7 @@ pub(crate) struct Known {
 
 impl Logins {
     /// Starts without any login.
-    pub fn new(oms: &str, users: Arc<dyn UserDirectory>, clock: HostClock) -> Self {
+    pub fn new(oms: &str, users: Arc<dyn PageUserLookup>, clock: HostClock) -> Self {
         let decoys = Mutex::new(Decoys::new(&users.secrets()));
         Self { oms: oms.to_owned(), users, clock, decoys, list: Mutex::default() }
     }
@@ -76,8 +76,8 @@ impl Logins {
     pub fn check(&self, user: &str, password: &str) -> Option<PageUser> {
         let found = self.users.find(user);
         let decoy = {
-            let mut decoys = locked(&self.decoys);
-            decoys.follow(&self.users.secrets());
+            let mut decoys = lock(&self.decoys);
+            decoys.update(&self.users.secrets());
             decoys.of(user)
         };
         let secret = found.as_ref().map_or(decoy, |found| found.secret.clone());
@@ -89,29 +89,29 @@ impl Logins {
     /// Begins a login of a user whose password was right; for an admin it blocks until the OMS has answered. The error
     /// is a sentence.
     pub fn begin(&self, user: &str, password: &str, found: PageUser) -> Result<NewLogin, String> {
-        let is_admin = found.role == Role::Admin;
+        let is_admin = found.role == UserRole::Admin;
         let admin = if is_admin { Some(self.open_session(user, password)?) } else { None };
         let (cookie, token) = (random_text()?, random_text()?);
-        let login = Login {
+        let login = PageLogin {
             cookie: cookie.clone(),
             token: token.clone(),
             user: user.to_owned(),
             secret: found.secret,
             role: found.role,
-            seen: self.clock.ticks(),
+            last_request: self.clock.ticks(),
             admin,
         };
-        let mut list = self.living();
-        if list.iter().filter(|login| login.user == user).count() >= MOST_OF_USER {
-            forget_oldest(&mut list, user);
+        let mut list = self.live_logins();
+        if list.iter().filter(|login| login.user == user).count() >= MAX_PER_USER {
+            end_oldest(&mut list, user);
         }
         list.push(login);
         Ok(NewLogin { cookie, token, is_admin })
     }
 
     /// Returns the login of a request that contains both secrets, if the user's secret and role are unchanged.
-    pub fn find(&self, cookie: &str, token: &str) -> Option<Known> {
-        let mut list = self.living();
+    pub fn find(&self, cookie: &str, token: &str) -> Option<RequestLogin> {
+        let mut list = self.live_logins();
         let place = list.iter().position(|login| login.is_of(cookie, token))?;
         let login = &mut list[place];
         let found = self.users.find(&login.user);
@@ -119,9 +119,9 @@ impl Logins {
             list.remove(place);
             return None;
         };
-        login.seen = self.clock.ticks();
+        login.last_request = self.clock.ticks();
         let denied = login.admin.as_ref().map(AdminSession::denied);
-        Some(Known { user: login.user.clone(), rights: found.rights, denied })
+        Some(RequestLogin { user: login.user.clone(), rights: found.rights, denied })
     }
 
     /// Returns the name of the user of each session.
@@ -130,8 +130,8 @@ impl Logins {
     }
 
     /// Sends an admin command by the session of a login; the error is a sentence.
-    pub fn command(&self, cookie: &str, token: &str, command: Command) -> Result<(), String> {
-        let list = locked(&self.list);
+    pub fn command(&self, cookie: &str, token: &str, command: PageCommand) -> Result<(), String> {
+        let list = lock(&self.list);
         let login = list.iter().find(|login| login.is_of(cookie, token)).ok_or("log in first")?;
         let admin = login.admin.as_ref().ok_or_else(|| format!("'{}' is no admin, and may only look", login.user))?;
         admin.send(command)
@@ -139,19 +139,19 @@ impl Logins {
 
     /// Ends a login and its session.
     pub fn logout(&self, cookie: &str, token: &str) {
-        locked(&self.list).retain(|login| !login.is_of(cookie, token));
+        lock(&self.list).retain(|login| !login.is_of(cookie, token));
     }
 
     /// Logs an admin in to the OMS. A page that was closed without logging out keeps its session for a while: if all of
     /// the user's sessions are in use, its oldest login here ends.
     fn open_session(&self, user: &str, password: &str) -> Result<AdminSession, String> {
         let mut has_made_room = false;
-        for _ in 0..MOST_LOGONS {
+        for _ in 0..MAX_LOGON_TRIES {
             match AdminSession::open(&self.oms, user, password) {
                 Ok(session) => return Ok(session),
-                Err(NoSession::Refused(why)) => return Err(why),
-                Err(NoSession::InUse(why)) => {
-                    has_made_room = has_made_room || forget_oldest(&mut self.living(), user);
+                Err(AdminSessionError::Refused(why)) => return Err(why),
+                Err(AdminSessionError::InUse(why)) => {
+                    has_made_room = has_made_room || end_oldest(&mut self.live_logins(), user);
                     if !has_made_room {
                         return Err(why);
                     }
@@ -164,25 +164,25 @@ impl Logins {
     }
 
     /// Removes the logins that are over, and returns the rest.
-    fn living(&self) -> MutexGuard<'_, Vec<Login>> {
-        let mut list = locked(&self.list);
+    fn live_logins(&self) -> MutexGuard<'_, Vec<PageLogin>> {
+        let mut list = lock(&self.list);
         let now = self.clock.ticks();
-        let is_over = |login: &Login| login.admin.as_ref().is_some_and(AdminSession::is_over);
-        list.retain(|login| self.clock.ns_between(login.seen, now) < IDLE_NS && !is_over(login));
+        let is_over = |login: &PageLogin| login.admin.as_ref().is_some_and(AdminSession::is_over);
+        list.retain(|login| self.clock.ns_between(login.last_request, now) < IDLE_NS && !is_over(login));
         list
     }
 }
 
-impl Login {
+impl PageLogin {
     fn is_of(&self, cookie: &str, token: &str) -> bool {
         is_same(&self.cookie, cookie) & is_same(&self.token, token)
     }
 }
 
 /// Ends the login of a user that was idle for longest; returns false if the user has none.
-fn forget_oldest(list: &mut Vec<Login>, user: &str) -> bool {
+fn end_oldest(list: &mut Vec<PageLogin>, user: &str) -> bool {
     let theirs = list.iter().enumerate().filter(|(_, login)| login.user == user);
-    let oldest = theirs.min_by_key(|(_, login)| login.seen).map(|(place, _)| place);
+    let oldest = theirs.min_by_key(|(_, login)| login.last_request).map(|(place, _)| place);
     oldest.map(|place| list.remove(place)).is_some()
 }
 

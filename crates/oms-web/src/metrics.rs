@@ -4,8 +4,8 @@ use std::fmt::{Display, Write};
 
 use tickpath_market::ExecType;
 use tickpath_oms_core::Denial;
-use tickpath_oms_runtime::meter::{HOPS, Hop, Reading, bucket_from};
-use tickpath_oms_text::word;
+use tickpath_oms_runtime::meter::{HOPS, HopHistogram, MeterReading, bucket_from};
+use tickpath_oms_text::code_name;
 
 /// The media type of [`render`].
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -48,8 +48,8 @@ const POWERS: std::ops::Range<usize> = 6..31;
 const JOINED: usize = 2;
 
 /// Renders the metrics; without a reading, reports that there is no OMS.
-pub fn render(reading: Option<&Reading>) -> String {
-    let mut text = Text(String::with_capacity(32 << 10));
+pub fn render(reading: Option<&MeterReading>) -> String {
+    let mut text = PrometheusText(String::with_capacity(32 << 10));
     let is_up = reading.is_some_and(|reading| reading.pid.is_some());
     for metric in METRICS {
         match reading {
@@ -57,17 +57,17 @@ pub fn render(reading: Option<&Reading>) -> String {
                 text.head(metric);
                 text.sample(metric.0, "", u8::from(is_up));
             }
-            Some(reading) => tell(&mut text, metric, reading),
+            Some(reading) => render_metric(&mut text, metric, reading),
             None => {}
         }
     }
     text.0
 }
 
-fn tell(text: &mut Text, metric: &Metric, reading: &Reading) {
+fn render_metric(text: &mut PrometheusText, metric: &Metric, reading: &MeterReading) {
     let name = metric.0;
     text.head(metric);
-    let level = |name: &str| reading.level(name);
+    let level = |name: &str| reading.gauge(name);
     match name {
         "tickpath_oms_epoch" => text.sample(name, "", reading.epoch),
         "tickpath_oms_hop_seconds" => {
@@ -95,9 +95,9 @@ fn tell(text: &mut Text, metric: &Metric, reading: &Reading) {
     }
 }
 
-struct Text(String);
+struct PrometheusText(String);
 
-impl Text {
+impl PrometheusText {
     fn head(&mut self, (name, kind, help): &Metric) {
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
@@ -113,7 +113,7 @@ impl Text {
 
     /// Writes a hop's buckets. Prometheus's inclusive bound is a bucket's last nanosecond plus 1, so a bound is off by
     /// a nanosecond.
-    fn histogram(&mut self, name: &str, hop: &str, of: &Hop) {
+    fn histogram(&mut self, name: &str, hop: &str, of: &HopHistogram) {
         let first = POWERS.start * 8 - 16;
         for end in (first..=POWERS.end * 8 - 16).step_by(JOINED) {
             let below: u64 = of.buckets.iter().take(end).sum();
@@ -132,9 +132,9 @@ impl Text {
 
 /// Returns the name of a denial.
 pub fn denial(code: u16) -> String {
-    Denial::from_code(code).map_or_else(|| "other".to_owned(), word)
+    Denial::from_code(code).map_or_else(|| "other".to_owned(), code_name)
 }
 
 fn report(code: u8) -> String {
-    ExecType::from_code(code).map_or_else(|| "other".to_owned(), word)
+    ExecType::from_code(code).map_or_else(|| "other".to_owned(), code_name)
 }

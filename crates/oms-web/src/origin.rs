@@ -5,17 +5,17 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Max passwords that an origin may try at once.
-const MOST_TRIES: u32 = 5;
+const MAX_TRIES: u32 = 5;
 /// Interval after which an origin without tries left gets another try, in nanoseconds.
 const EVERY_NS: i64 = 5_000_000_000;
 /// Max remembered origins; beyond it the origin that was silent for longest is forgotten.
-const MOST_ORIGINS: usize = 4_096;
+const MAX_ORIGINS: usize = 4_096;
 
 /// The address of a host; for IPv6 its /64 network, because a host can use any number of addresses there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Origin(IpAddr);
+pub(crate) struct HostOrigin(IpAddr);
 
-impl Origin {
+impl HostOrigin {
     /// Returns the origin of a peer's address. A local user has all of 127.0.0.0/8, so all loopback is a single origin.
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
@@ -26,7 +26,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for HostOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -34,58 +34,58 @@ impl fmt::Display for Origin {
 
 /// The remaining password tries of each origin: wrong passwords from an origin lock no other origin out.
 #[derive(Debug, Default)]
-pub(crate) struct Tries(BTreeMap<Origin, Allowance>);
+pub(crate) struct PasswordAllowances(BTreeMap<HostOrigin, PasswordAllowance>);
 
 #[derive(Debug)]
-struct Allowance {
+struct PasswordAllowance {
     left: u32,
     /// The time at which `left` last increased, in nanoseconds.
     since: i64,
     /// True from the first refusal until the origin has all its tries again.
-    is_told: bool,
+    was_reported: bool,
 }
 
 /// A try that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooMany {
+pub(crate) struct TooManyAttempts {
     /// Seconds until the origin may try again.
     pub wait_s: i64,
     /// True for the first refusal of an episode.
     pub is_first: bool,
 }
 
-impl Tries {
+impl PasswordAllowances {
     /// Takes a try of an origin, at a time in nanoseconds: before the password is checked, so that simultaneous tries
     /// count too.
-    pub fn begin(&mut self, origin: Origin, now: i64) -> Result<(), TooMany> {
-        if !self.0.contains_key(&origin) && self.0.len() >= MOST_ORIGINS {
-            self.forget();
+    pub fn begin(&mut self, origin: HostOrigin, now: i64) -> Result<(), TooManyAttempts> {
+        if !self.0.contains_key(&origin) && self.0.len() >= MAX_ORIGINS {
+            self.evict_oldest();
         }
-        let fresh = Allowance { left: MOST_TRIES, since: now, is_told: false };
+        let fresh = PasswordAllowance { left: MAX_TRIES, since: now, was_reported: false };
         let allowance = self.0.entry(origin).or_insert(fresh);
         let more = (now - allowance.since).max(0) / EVERY_NS;
         allowance.since += more * EVERY_NS;
-        allowance.left = u32::try_from(more).unwrap_or(MOST_TRIES).saturating_add(allowance.left).min(MOST_TRIES);
-        if allowance.left == MOST_TRIES {
-            (allowance.since, allowance.is_told) = (now, false);
+        allowance.left = u32::try_from(more).unwrap_or(MAX_TRIES).saturating_add(allowance.left).min(MAX_TRIES);
+        if allowance.left == MAX_TRIES {
+            (allowance.since, allowance.was_reported) = (now, false);
         }
         if allowance.left == 0 {
-            let is_first = !std::mem::replace(&mut allowance.is_told, true);
+            let is_first = !std::mem::replace(&mut allowance.was_reported, true);
             let left_ns = EVERY_NS - (now - allowance.since);
-            return Err(TooMany { wait_s: left_ns / 1_000_000_000 + 1, is_first });
+            return Err(TooManyAttempts { wait_s: left_ns / 1_000_000_000 + 1, is_first });
         }
         allowance.left -= 1;
         Ok(())
     }
 
     /// Returns a try after a right password.
-    pub fn right(&mut self, origin: Origin) {
+    pub fn give_back(&mut self, origin: HostOrigin) {
         if let Some(allowance) = self.0.get_mut(&origin) {
-            allowance.left = (allowance.left + 1).min(MOST_TRIES);
+            allowance.left = (allowance.left + 1).min(MAX_TRIES);
         }
     }
 
-    fn forget(&mut self) {
+    fn evict_oldest(&mut self) {
         let oldest = self.0.iter().min_by_key(|(_, allowance)| allowance.since).map(|(origin, _)| *origin);
         oldest.map(|origin| self.0.remove(&origin));
     }
@@ -97,37 +97,37 @@ mod tests {
 
     #[test]
     fn wrong_passwords_of_an_origin_keep_only_that_origin_waiting() {
-        let origin = |text: &str| Origin::of(text.parse().unwrap());
+        let origin = |text: &str| HostOrigin::of(text.parse().unwrap());
         let (one, other) = (origin("192.0.2.1"), origin("192.0.2.2"));
-        let mut tries = Tries::default();
-        for _ in 0..MOST_TRIES {
+        let mut tries = PasswordAllowances::default();
+        for _ in 0..MAX_TRIES {
             assert_eq!(tries.begin(one, 0), Ok(()));
         }
-        assert_eq!(tries.begin(one, 0), Err(TooMany { wait_s: 6, is_first: true }));
-        assert_eq!(tries.begin(one, 1), Err(TooMany { wait_s: 5, is_first: false }));
+        assert_eq!(tries.begin(one, 0), Err(TooManyAttempts { wait_s: 6, is_first: true }));
+        assert_eq!(tries.begin(one, 1), Err(TooManyAttempts { wait_s: 5, is_first: false }));
         assert_eq!(tries.begin(other, 1), Ok(()));
         assert_eq!(tries.begin(one, EVERY_NS), Ok(()));
         assert!(tries.begin(one, EVERY_NS).is_err(), "one more, and no other");
         for _ in 0..100 {
             assert_eq!(tries.begin(other, 1), Ok(()), "right ones cost nothing");
-            tries.right(other);
+            tries.give_back(other);
         }
         assert_eq!(tries.begin(one, 100 * EVERY_NS), Ok(()));
     }
 
     #[test]
     fn a_host_has_one_origin_and_memory_has_a_bound() {
-        let origin = |text: &str| Origin::of(text.parse().unwrap());
+        let origin = |text: &str| HostOrigin::of(text.parse().unwrap());
         assert_eq!(origin("2001:db8::1"), origin("2001:db8::ffff:1"));
         assert_ne!(origin("2001:db8::1"), origin("2001:db8:0:1::1"));
         assert_eq!(origin("::ffff:192.0.2.1"), origin("192.0.2.1"));
         for loopback in ["127.0.0.2", "127.255.255.254", "::1", "::ffff:127.0.0.9"] {
             assert_eq!(origin(loopback), origin("127.0.0.1"));
         }
-        let mut tries = Tries::default();
-        for (place, address) in (0..2 * MOST_ORIGINS as u32).enumerate() {
-            let _ = tries.begin(Origin::of(std::net::Ipv4Addr::from(address).into()), place as i64);
+        let mut tries = PasswordAllowances::default();
+        for (place, address) in (0..2 * MAX_ORIGINS as u32).enumerate() {
+            let _ = tries.begin(HostOrigin::of(std::net::Ipv4Addr::from(address).into()), place as i64);
         }
-        assert_eq!(tries.0.len(), MOST_ORIGINS);
+        assert_eq!(tries.0.len(), MAX_ORIGINS);
     }
 }

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use tickpath_market::AccountId;
-use tickpath_oms_protocol::{Role, Secret};
+use tickpath_oms_protocol::{Secret, UserRole};
 
 /// The users of an OMS, looked up for each request: a removed, disabled or changed user loses the page at once.
-pub trait UserDirectory: Send + Sync {
+pub trait PageUserLookup: Send + Sync {
     /// Returns the user of this name, if it may log in now.
     fn find(&self, name: &str) -> Option<PageUser>;
 
@@ -25,17 +25,17 @@ pub struct PageUser {
     /// The secret that checks the user's password.
     pub secret: Secret,
     /// The user's role: an admin gets a session with the OMS at its login, other users only view.
-    pub role: Role,
+    pub role: UserRole,
     /// The accounts and sessions that the user may see.
     pub rights: Rights,
 }
 
 /// The accounts and sessions that a user may see.
 #[derive(Clone)]
-pub struct Rights(Option<Limited>);
+pub struct Rights(Option<LimitedRights>);
 
 #[derive(Clone)]
-struct Limited {
+struct LimitedRights {
     sessions: Vec<u16>,
     accounts: Arc<dyn Fn(AccountId) -> bool + Send + Sync>,
 }
@@ -48,16 +48,16 @@ impl Rights {
 
     /// Returns rights to these sessions, and to the accounts for which the function is true.
     pub fn of(sessions: Vec<u16>, accounts: impl Fn(AccountId) -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Limited { sessions, accounts: Arc::new(accounts) }))
+        Self(Some(LimitedRights { sessions, accounts: Arc::new(accounts) }))
     }
 
     /// Returns true if the account may be seen.
-    pub fn sees(&self, account: AccountId) -> bool {
+    pub fn may_see(&self, account: AccountId) -> bool {
         self.0.as_ref().is_none_or(|limited| (limited.accounts)(account))
     }
 
     /// Returns true if the session may be seen.
-    pub fn has(&self, session: u16) -> bool {
+    pub fn has_session(&self, session: u16) -> bool {
         self.0.as_ref().is_none_or(|limited| limited.sessions.contains(&session))
     }
 }

@@ -11,24 +11,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use tickpath_clock::{CalibrationError, HostClock, Priority, settle, sleep_ns};
-use tickpath_log::{OpenError, Place};
-use tickpath_oms_runtime::meter::Meters;
+use tickpath_clock::{CalibrationError, HostClock, Priority, apply_schedule, sleep_ns};
+use tickpath_log::{LogOpenError, LogPath};
+use tickpath_oms_runtime::meter::MeterReader;
 use tokio::sync::Notify;
 
 use crate::accept::accept;
-use crate::follow::Follower;
 use crate::http::Port;
+use crate::journal_follower::JournalFollower;
 use crate::logins::Logins;
-use crate::rights::UserDirectory;
-use crate::shown::{LOOK_NS, NotifyOperator, Shown};
-use crate::tls::{Certificate, TlsFiles};
-use crate::view::{FRAME_NS, Names, Recent, View};
+use crate::page_state::{NotifyOperator, POLL_NS, PageState};
+use crate::rights::PageUserLookup;
+use crate::tls::{PageCertificate, PageTlsFiles};
+use crate::view::{DisplayNames, FRAME_NS, OmsView, RecentReadings};
 
 /// Inputs that are applied between two checks for a due frame.
 const INPUTS: usize = 4096;
 /// Checks until the next try to follow an unreadable journal: five seconds.
-const TRY_AGAIN: u32 = 250;
+const RETRY_CHECKS: u32 = 250;
 
 /// Configuration of the endpoints: content, addresses and users.
 #[derive(Clone)]
@@ -40,13 +40,13 @@ pub struct Config {
     /// Host names that the ports accept, beside addresses, `localhost` and the names of a certificate.
     pub hosts: Vec<String>,
     /// Display names.
-    pub names: Names,
+    pub names: DisplayNames,
     /// The journal of the OMS.
-    pub journal: Place,
+    pub journal: LogPath,
     /// The OMS's address for logons, as a client URL: the page's admins get their sessions there.
     pub oms: String,
     /// The users of the OMS.
-    pub users: Arc<dyn UserDirectory>,
+    pub users: Arc<dyn PageUserLookup>,
     /// Receives messages for the operator, a sentence each.
     pub notify: NotifyOperator,
     /// The CPU of the threads; any CPU if there is none.
@@ -59,7 +59,7 @@ pub struct Endpoint {
     /// Its address.
     pub address: SocketAddr,
     /// The certificate files for TLS; plain HTTP if there are none.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<PageTlsFiles>,
 }
 
 /// The reason for which the endpoints do not start.
@@ -81,54 +81,55 @@ pub enum ServeError {
     Clock(#[from] CalibrationError),
     /// The counters cannot be opened.
     #[error(transparent)]
-    Counters(#[from] OpenError),
+    Counters(#[from] LogOpenError),
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
 }
 
 /// The endpoints, until dropped.
-pub struct Serving {
-    metrics: Option<Bound>,
-    web: Option<Bound>,
-    stop: Arc<Stop>,
+pub struct RunningEndpoints {
+    metrics: Option<BoundPort>,
+    web: Option<BoundPort>,
+    stop: Arc<StopSignal>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// A listening port.
 #[derive(Debug, Clone, Copy)]
-struct Bound {
+struct BoundPort {
     address: SocketAddr,
     is_secure: bool,
 }
 
 #[derive(Default)]
-struct Stop {
+struct StopSignal {
     is_set: AtomicBool,
-    told: Notify,
+    notify: Notify,
 }
 
 /// Listens, and answers requests from now on.
-pub fn serve(config: &Config) -> Result<Serving, ServeError> {
+pub fn serve(config: &Config) -> Result<RunningEndpoints, ServeError> {
     let listen = |endpoint: &Option<Endpoint>, is_page| endpoint.as_ref().map(|it| listen(it, is_page)).transpose();
     let (metrics, web) = (listen(&config.metrics, false)?, listen(&config.web, true)?);
-    let bound = |listening: &Option<Listening>| listening.as_ref().map(|listening| listening.bound);
-    let (clock, meters) = (HostClock::get()?, Meters::of(&config.names.oms)?);
+    let bound = |listening: &Option<ListeningPort>| listening.as_ref().map(|listening| listening.bound);
+    let (clock, meters) = (HostClock::get()?, MeterReader::for_oms(&config.names.oms)?);
     let logins = Logins::new(&config.oms, config.users.clone(), clock);
     let (names, hosts, notify) = (config.names.clone(), config.hosts.clone(), config.notify.clone());
-    let shown = Arc::new(Shown::new(names, hosts, logins, notify, meters, clock));
-    let stop = Arc::new(Stop::default());
-    let mut serving = Serving { metrics: bound(&metrics), web: bound(&web), stop: stop.clone(), threads: Vec::new() };
+    let shown = Arc::new(PageState::new(names, hosts, logins, notify, meters, clock));
+    let stop = Arc::new(StopSignal::default());
+    let mut serving =
+        RunningEndpoints { metrics: bound(&metrics), web: bound(&web), stop: stop.clone(), threads: Vec::new() };
     if web.is_some() {
         let (meters, journal, shown, stop) =
-            (Meters::of(&config.names.oms)?, config.journal.clone(), shown.clone(), stop.clone());
+            (MeterReader::for_oms(&config.names.oms)?, config.journal.clone(), shown.clone(), stop.clone());
         serving.start("oms-frames", config.cpu, move || make_frames(meters, &journal, &shown, &stop))?;
     }
-    serving.start("oms-web", config.cpu, move || answer([metrics, web], &shown, &stop))?;
+    serving.start("oms-web", config.cpu, move || serve_ports([metrics, web], &shown, &stop))?;
     Ok(serving)
 }
 
-impl Serving {
+impl RunningEndpoints {
     /// Returns the address of the metrics alone.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics.map(|bound| bound.address)
@@ -157,7 +158,7 @@ impl Serving {
     ) -> Result<(), ServeError> {
         let settled = move || {
             // Any CPU is better than none: nothing here is urgent.
-            let _ = settle(cpu, Priority::Normal);
+            let _ = apply_schedule(cpu, Priority::Normal);
             work();
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(settled).map_err(ServeError::Thread)?;
@@ -166,57 +167,57 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for RunningEndpoints {
     fn drop(&mut self) {
         self.stop.is_set.store(true, Ordering::Release);
-        self.stop.told.notify_one();
+        self.stop.notify.notify_one();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-impl Bound {
+impl BoundPort {
     fn scheme(self) -> &'static str {
         if self.is_secure { "https" } else { "http" }
     }
 }
 
 /// A listening port, and its settings.
-struct Listening {
-    bound: Bound,
+struct ListeningPort {
+    bound: BoundPort,
     listener: TcpListener,
     port: Port,
 }
 
-fn listen(endpoint: &Endpoint, is_page: bool) -> Result<Listening, ServeError> {
+fn listen(endpoint: &Endpoint, is_page: bool) -> Result<ListeningPort, ServeError> {
     let address = endpoint.address;
-    let certificate = endpoint.tls.as_ref().map(Certificate::read).transpose().map_err(ServeError::Tls)?;
+    let certificate = endpoint.tls.as_ref().map(PageCertificate::read).transpose().map_err(ServeError::Tls)?;
     let bound = TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         Ok((listener, address))
     });
     let (listener, address) = bound.map_err(|reason| ServeError::Listen { address, reason })?;
-    let bound = Bound { address, is_secure: certificate.is_some() };
-    Ok(Listening { bound, listener, port: Port { is_page, number: address.port(), certificate } })
+    let bound = BoundPort { address, is_secure: certificate.is_some() };
+    Ok(ListeningPort { bound, listener, port: Port { is_page, number: address.port(), certificate } })
 }
 
-fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) {
-    let (mut recent, mut follower, mut why) = (Recent::default(), None, String::new());
+fn make_frames(mut meters: MeterReader, journal: &LogPath, shown: &PageState, stop: &StopSignal) {
+    let (mut recent, mut follower, mut why) = (RecentReadings::default(), None, String::new());
     let (mut looks, mut tries, mut names) = (0_u32, 0_u32, shown.names.clone());
-    let every = (FRAME_NS / LOOK_NS) as u32;
+    let every = (FRAME_NS / POLL_NS) as u32;
     while !stop.is_set.load(Ordering::Acquire) {
-        let taken = match follower.as_mut().map(|follower: &mut Follower| follower.step(INPUTS)) {
+        let taken = match follower.as_mut().map(|follower: &mut JournalFollower| follower.step(INPUTS)) {
             Some(Ok(taken)) => taken,
             Some(Err(e)) => {
-                (follower, why, tries) = (None, e.to_string(), TRY_AGAIN);
+                (follower, why, tries) = (None, e.to_string(), RETRY_CHECKS);
                 0
             }
             // The OMS makes its journal when it starts.
             None if tries == 0 => {
-                tries = if why.is_empty() { every } else { TRY_AGAIN };
-                match Follower::open(journal) {
+                tries = if why.is_empty() { every } else { RETRY_CHECKS };
+                match JournalFollower::open(journal) {
                     Ok(opened) => (follower, why) = (Some(opened), String::new()),
                     Err(e) => why = e.to_string(),
                 }
@@ -230,7 +231,7 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
         if looks.is_multiple_of(every)
             && let Ok(reading) = meters.read()
         {
-            recent.take(reading);
+            recent.add(reading);
         }
         let due = shown.due();
         if !due.is_empty() {
@@ -238,29 +239,29 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
             names.users = shown.logins.owners();
         }
         for (user, rights) in due {
-            let mut view = View::seen_by(&rights, &names, &recent, follower.as_ref());
+            let mut view = OmsView::for_rights(&rights, &names, &recent, follower.as_ref());
             if !why.is_empty() {
                 view.alarms.push(format!("the journal cannot be followed: {why}"));
             }
-            shown.show(&user, view);
+            shown.store_frame(&user, view);
         }
         // During a backlog frames are delayed, so that the backlog shrinks sooner.
         if taken < INPUTS {
             looks = looks.wrapping_add(1);
-            sleep_ns(LOOK_NS);
+            sleep_ns(POLL_NS);
         }
     }
 }
 
-fn answer(ports: [Option<Listening>; 2], shown: &Arc<Shown>, stop: &Stop) {
+fn serve_ports(ports: [Option<ListeningPort>; 2], shown: &Arc<PageState>, stop: &StopSignal) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() else { return };
     runtime.block_on(async {
-        for Listening { listener, port, .. } in ports.into_iter().flatten() {
+        for ListeningPort { listener, port, .. } in ports.into_iter().flatten() {
             if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
                 tokio::spawn(accept(listener, Arc::new(port), shown.clone()));
             }
         }
-        stop.told.notified().await;
+        stop.notify.notified().await;
     });
     // A login check in progress is not awaited.
     runtime.shutdown_background();

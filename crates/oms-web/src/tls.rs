@@ -16,18 +16,18 @@ use rustls::server::{NoServerSessionStorage, ParsedCertificate};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{ServerConfig, ServerConnection};
-use tickpath_oms_protocol::tls::Secure;
+use tickpath_oms_protocol::tls::TlsStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::admin::locked;
+use crate::admin::lock;
 
 /// Max reads per turn: a peer that sends endlessly lets other connections run.
-const MOST_READS: u32 = 64;
+const MAX_READS: u32 = 64;
 
 /// The files of a certificate and its key, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
+pub struct PageTlsFiles {
     /// The server's certificate, then the intermediate certificates up to an authority that browsers trust.
     pub certificate: PathBuf,
     /// Its private key.
@@ -35,34 +35,34 @@ pub struct TlsFiles {
 }
 
 /// The certificate of the files, reloaded when they change.
-pub(crate) struct Certificate {
-    files: TlsFiles,
-    state: Mutex<State>,
+pub(crate) struct PageCertificate {
+    files: PageTlsFiles,
+    state: Mutex<CertificateState>,
 }
 
-struct State {
+struct CertificateState {
     config: Arc<ServerConfig>,
     first: CertificateDer<'static>,
     /// The files' modification times: at the last load, and at the last check.
-    read: Changed,
-    seen: Changed,
+    read: PageFileStamps,
+    seen: PageFileStamps,
 }
 
-type Changed = [Option<(SystemTime, u64)>; 2];
+type PageFileStamps = [Option<(SystemTime, u64)>; 2];
 
-impl Certificate {
+impl PageCertificate {
     /// Reads the files; the error is a sentence.
-    pub fn read(files: &TlsFiles) -> Result<Self, String> {
-        let read = changed(files);
+    pub fn read(files: &PageTlsFiles) -> Result<Self, String> {
+        let read = file_stamps(files);
         let (config, first) = config(files)?;
-        Ok(Self { files: files.clone(), state: Mutex::new(State { config, first, read, seen: read }) })
+        Ok(Self { files: files.clone(), state: Mutex::new(CertificateState { config, first, read, seen: read }) })
     }
 
     /// Encrypts a connection. Changed files are read again once they rest, because the two files are never written at
     /// the same moment; unusable files change nothing, and the error of the first try goes to the operator.
-    pub fn secure(&self, tcp: TcpStream, notify: impl FnOnce(&str)) -> io::Result<Stream> {
-        let mut state = locked(&self.state);
-        let now = changed(&self.files);
+    pub fn secure(&self, tcp: TcpStream, notify: impl FnOnce(&str)) -> io::Result<PageStream> {
+        let mut state = lock(&self.state);
+        let now = file_stamps(&self.files);
         let rests = now == std::mem::replace(&mut state.seen, now);
         if rests && now != state.read {
             state.read = now;
@@ -72,12 +72,12 @@ impl Certificate {
             }
         }
         let tls = ServerConnection::new(state.config.clone()).map_err(io::Error::other)?;
-        Ok(Stream::Tls(Box::new(Secure::new(Socket(tcp), tls))))
+        Ok(PageStream::Tls(Box::new(TlsStream::new(NonblockingSocket(tcp), tls))))
     }
 
     /// Returns true if the certificate is for this name.
     pub fn is_for(&self, name: &str) -> bool {
-        let state = locked(&self.state);
+        let state = lock(&self.state);
         let (Ok(parsed), Ok(name)) = (ParsedCertificate::try_from(&state.first), ServerName::try_from(name)) else {
             return false;
         };
@@ -86,8 +86,8 @@ impl Certificate {
 }
 
 /// Builds the TLS configuration: only version 1.3, no data before the handshake ends, no session resumption.
-fn config(files: &TlsFiles) -> Result<(Arc<ServerConfig>, CertificateDer<'static>), String> {
-    let TlsFiles { certificate, key } = files;
+fn config(files: &PageTlsFiles) -> Result<(Arc<ServerConfig>, CertificateDer<'static>), String> {
+    let PageTlsFiles { certificate, key } = files;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(certificate)?).collect();
     let chain: Vec<CertificateDer<'static>> = chain.unwrap_or_default();
     let no_certificate = || format!("{}: there is no certificate in it; it must be a PEM file", certificate.display());
@@ -110,7 +110,7 @@ fn bytes(file: &Path) -> Result<Vec<u8>, String> {
     fs::read(file).map_err(|e| format!("{}: {e}; it must be a PEM file that the OMS may read", file.display()))
 }
 
-fn changed(files: &TlsFiles) -> Changed {
+fn file_stamps(files: &PageTlsFiles) -> PageFileStamps {
     [&files.certificate, &files.key].map(|file| {
         let found = fs::metadata(file).ok()?;
         Some((found.modified().ok()?, found.len()))
@@ -118,21 +118,21 @@ fn changed(files: &TlsFiles) -> Changed {
 }
 
 /// A connection of a port, encrypted or not.
-pub(crate) enum Stream {
+pub(crate) enum PageStream {
     Plain(TcpStream),
-    Tls(Box<Secure<Socket>>),
+    Tls(Box<TlsStream<NonblockingSocket>>),
 }
 
 /// A non-blocking socket: an operation that would have to wait returns [`ErrorKind::WouldBlock`].
-pub(crate) struct Socket(TcpStream);
+pub(crate) struct NonblockingSocket(TcpStream);
 
-impl Read for Socket {
+impl Read for NonblockingSocket {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.0.try_read(room)
     }
 }
 
-impl Write for Socket {
+impl Write for NonblockingSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }
@@ -142,13 +142,13 @@ impl Write for Socket {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for PageStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let secure = match self.get_mut() {
             Self::Plain(tcp) => return Pin::new(tcp).poll_read(cx, room),
             Self::Tls(secure) => secure,
         };
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             match secure.read(room.initialize_unfilled()) {
                 Ok(bytes) => {
                     room.advance(bytes);
@@ -170,7 +170,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for PageStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let secure = match self.get_mut() {
             Self::Plain(tcp) => return Pin::new(tcp).poll_write(cx, bytes),

@@ -6,27 +6,27 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use serde::Serialize;
 use tickpath_market::{AccountId, Price, SymbolId};
 use tickpath_oms_core::{Core, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, OrderView, scope_name};
-use tickpath_oms_runtime::meter::{HOPS, Hop, Reading};
-use tickpath_oms_text::{order_id, symbol_name, trigger, word};
+use tickpath_oms_runtime::meter::{HOPS, HopHistogram, MeterReading};
+use tickpath_oms_text::{code_name, order_id, symbol_name, trigger};
 
-use crate::follow::Follower;
+use crate::journal_follower::JournalFollower;
 use crate::metrics::denial;
 use crate::rights::Rights;
 
 /// Max open orders in a frame, the newest; the others are counted.
-pub const MOST_ORDERS: usize = 500;
+pub const MAX_ORDERS: usize = 500;
 /// Max positions in a frame.
-pub const MOST_POSITIONS: usize = 500;
+pub const MAX_POSITIONS: usize = 500;
 /// Interval between two frames.
 pub const FRAME_NS: u64 = 500_000_000;
 /// The frames of the recent period: ten seconds.
-const NOW: usize = 20;
+const RECENT_FRAMES: usize = 20;
 /// The frames of a second.
-const SECOND: usize = 2;
+const FRAMES_PER_SECOND: usize = 2;
 
 /// Display names.
 #[derive(Debug, Clone, Default)]
-pub struct Names {
+pub struct DisplayNames {
     /// The OMS's name, which its lanes and counters use.
     pub oms: String,
     /// Instruments by their numbers.
@@ -39,7 +39,7 @@ pub struct Names {
 
 /// A frame of the view.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct View {
+pub struct OmsView {
     /// The name of the OMS.
     pub oms: String,
     /// `running`, or `not running`.
@@ -63,11 +63,11 @@ pub struct View {
     /// The number of the first record that is not in this frame.
     pub record: u64,
     /// Open orders, the newest first.
-    pub orders: Vec<OrderRow>,
+    pub orders: Vec<PageOrderRow>,
     /// The number of open orders that are left out.
     pub orders_left_out: usize,
     /// Positions that are not flat, or have working orders.
-    pub positions: Vec<PositionRow>,
+    pub positions: Vec<PagePositionRow>,
     /// The number of positions that are left out.
     pub positions_left_out: usize,
     /// Sessions.
@@ -102,7 +102,7 @@ pub struct HopRow {
 /// An open order, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the fields of an order, as text")]
-pub struct OrderRow {
+pub struct PageOrderRow {
     pub id: String,
     pub client_order_id: String,
     pub session: u16,
@@ -121,7 +121,7 @@ pub struct OrderRow {
 /// A position, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the fields of a position, as text")]
-pub struct PositionRow {
+pub struct PagePositionRow {
     pub account: u32,
     pub symbol: String,
     pub net: String,
@@ -153,32 +153,32 @@ pub struct LineRow {
 
 /// The last readings, for the recent period.
 #[derive(Debug, Default)]
-pub struct Recent {
-    readings: VecDeque<Reading>,
+pub struct RecentReadings {
+    readings: VecDeque<MeterReading>,
 }
 
-impl Recent {
+impl RecentReadings {
     /// Adds the reading of this frame; readings of an earlier start are dropped.
-    pub fn take(&mut self, reading: Reading) {
+    pub fn add(&mut self, reading: MeterReading) {
         if self.readings.back().is_some_and(|last| last.epoch != reading.epoch) {
             self.readings.clear();
         }
-        if self.readings.len() > NOW {
+        if self.readings.len() > RECENT_FRAMES {
             self.readings.pop_front();
         }
         self.readings.push_back(reading);
     }
 
     fn per_second(&self) -> u64 {
-        let mut newest = self.readings.iter().rev().map(Reading::requests);
-        newest.next().zip(newest.nth(SECOND - 1)).map_or(0, |(now, before)| now.saturating_sub(before))
+        let mut newest = self.readings.iter().rev().map(MeterReading::requests);
+        newest.next().zip(newest.nth(FRAMES_PER_SECOND - 1)).map_or(0, |(now, before)| now.saturating_sub(before))
     }
 
     fn hops(&self) -> (Vec<HopRow>, &'static str) {
         let (Some(first), Some(last)) = (self.readings.front(), self.readings.back()) else {
             return Default::default();
         };
-        let new: Vec<Hop> = last.hops.iter().zip(&first.hops).map(|(now, before)| now.since(before)).collect();
+        let new: Vec<HopHistogram> = last.hops.iter().zip(&first.hops).map(|(now, before)| now.since(before)).collect();
         // For a quiet OMS, and in a first frame: the values since the start.
         let is_quiet = new.iter().all(|hop| hop.count() == 0);
         let (told, of) = if is_quiet { (&last.hops, "its start") } else { (&new, "the last 10 s") };
@@ -189,7 +189,7 @@ impl Recent {
 }
 
 impl HopRow {
-    fn of(hop: &'static str, of: &Hop) -> Self {
+    fn of(hop: &'static str, of: &HopHistogram) -> Self {
         let at = |share| of.quantile(share);
         Self {
             hop,
@@ -203,15 +203,20 @@ impl HopRow {
     }
 }
 
-impl View {
+impl OmsView {
     /// Makes a frame of the counters and the journal; either may be missing.
-    pub fn of(names: &Names, recent: &Recent, follower: Option<&Follower>) -> Self {
-        Self::seen_by(&Rights::all(), names, recent, follower)
+    pub fn for_all(names: &DisplayNames, recent: &RecentReadings, follower: Option<&JournalFollower>) -> Self {
+        Self::for_rights(&Rights::all(), names, recent, follower)
     }
 
     /// Makes the frame of a user with these rights: orders and positions of its accounts, its own sessions, and
     /// everything that belongs to no account (counts, latency, lines).
-    pub fn seen_by(rights: &Rights, names: &Names, recent: &Recent, follower: Option<&Follower>) -> Self {
+    pub fn for_rights(
+        rights: &Rights,
+        names: &DisplayNames,
+        recent: &RecentReadings,
+        follower: Option<&JournalFollower>,
+    ) -> Self {
         let reading = recent.readings.back();
         let pid = reading.and_then(|reading| reading.pid);
         let (hops, hops_of) = recent.hops();
@@ -226,7 +231,7 @@ impl View {
         };
         if let Some(reading) = reading {
             view.epoch = reading.epoch;
-            view.levels = reading.levels.clone();
+            view.levels = reading.gauges.clone();
             view.denials = reading.denials.iter().map(|(code, count)| (denial(*code), *count)).collect();
             view.lines = reading
                 .venues
@@ -248,18 +253,18 @@ impl View {
         view
     }
 
-    fn add_journal(&mut self, rights: &Rights, names: &Names, follower: &Follower) {
+    fn add_journal(&mut self, rights: &Rights, names: &DisplayNames, follower: &JournalFollower) {
         let core = follower.core();
         self.record = follower.sequence();
         let (mut by_session, mut by_venue): (BTreeMap<u16, u64>, BTreeMap<u16, u64>) = Default::default();
         // The newest orders, however many are open.
-        let (mut newest, mut open) = (BinaryHeap::with_capacity(MOST_ORDERS + 1), 0);
-        for order in core.live().filter(|order| rights.sees(order.account)) {
+        let (mut newest, mut open) = (BinaryHeap::with_capacity(MAX_ORDERS + 1), 0);
+        for order in core.open_orders().filter(|order| rights.may_see(order.account)) {
             open += 1;
             *by_session.entry(order.session).or_default() += 1;
             *by_venue.entry(order.venue.0).or_default() += 1;
             newest.push(Reverse(order.id));
-            if newest.len() > MOST_ORDERS {
+            if newest.len() > MAX_ORDERS {
                 newest.pop();
             }
         }
@@ -271,12 +276,12 @@ impl View {
         let newest = newest.into_sorted_vec();
         self.orders = newest.iter().filter_map(|id| core.order(id.0)).map(|order| names.order(core, &order)).collect();
         let mut positions = positions(rights, names, core);
-        self.positions_left_out = positions.len().saturating_sub(MOST_POSITIONS);
-        positions.truncate(MOST_POSITIONS);
+        self.positions_left_out = positions.len().saturating_sub(MAX_POSITIONS);
+        positions.truncate(MAX_POSITIONS);
         self.positions = positions;
         let told = follower.sessions();
         let known = names.users.keys().chain(told.keys()).chain(by_session.keys()).copied();
-        let known: BTreeSet<u16> = known.filter(|session| rights.has(*session)).collect();
+        let known: BTreeSet<u16> = known.filter(|session| rights.has_session(*session)).collect();
         let row = |session: u16| {
             let heard = told.get(&session).copied().unwrap_or_default();
             SessionRow {
@@ -294,8 +299,8 @@ impl View {
         };
         self.sessions = known.into_iter().map(row).collect();
         let concerns = |&(scope, target): &(u8, u32)| match scope {
-            KILL_ACCOUNT => rights.sees(AccountId(target)),
-            KILL_SESSION => u16::try_from(target).is_ok_and(|session| rights.has(session)),
+            KILL_ACCOUNT => rights.may_see(AccountId(target)),
+            KILL_SESSION => u16::try_from(target).is_ok_and(|session| rights.has_session(session)),
             _ => true,
         };
         let kills = core.kills().filter(concerns);
@@ -307,15 +312,15 @@ impl View {
     }
 }
 
-fn alarms(reading: &Reading, lines: &[LineRow]) -> Vec<String> {
+fn alarms(reading: &MeterReading, lines: &[LineRow]) -> Vec<String> {
     let mut alarms = Vec::new();
     if reading.pid.is_none() {
         alarms.push("the OMS does not run: these are its last figures".to_owned());
     }
-    if reading.level("disk_failed") > 0 {
+    if reading.gauge("disk_failed") > 0 {
         alarms.push("the journal's disk has failed: new orders are denied, nothing more is durable".to_owned());
     }
-    if let unknown @ 1.. = reading.level("unknown") {
+    if let unknown @ 1.. = reading.gauge("unknown") {
         alarms.push(format!("{unknown} orders are unknown: their venue was asked for them"));
     }
     for line in lines.iter().filter(|line| line.state == "down") {
@@ -327,14 +332,14 @@ fn alarms(reading: &Reading, lines: &[LineRow]) -> Vec<String> {
         ("contradictions", "reports contradicted what was known"),
         ("malformed", "reports could not be true"),
     ] {
-        if let count @ 1.. = reading.level(level) {
+        if let count @ 1.. = reading.gauge(level) {
             alarms.push(format!("{count} {what}"));
         }
     }
     alarms
 }
 
-impl Names {
+impl DisplayNames {
     /// Returns the name of a symbol from the journal, because the table of names may be newer than the OMS's.
     fn symbol(&self, core: &Core, symbol: u32) -> String {
         let listed = || self.symbols.get(&symbol).cloned();
@@ -356,37 +361,37 @@ impl Names {
         Some(KillRow { scope: scope_name(scope)?, target })
     }
 
-    fn order(&self, core: &Core, order: &OrderView) -> OrderRow {
+    fn order(&self, core: &Core, order: &OrderView) -> PageOrderRow {
         let armed = core.armed_order(order.id);
-        OrderRow {
+        PageOrderRow {
             id: order_id(order.id),
             client_order_id: order.client_order_id.0.to_string(),
             session: order.session,
             account: order.account.0,
             symbol: self.symbol(core, order.symbol.0),
             venue: self.venue(order.venue.0),
-            side: word(order.side),
+            side: code_name(order.side),
             quantity: order.quantity.to_string(),
             filled: order.cumulative.to_string(),
             leaves: order.leaves.to_string(),
             price: order.price.to_string(),
-            status: word(order.status).replace('_', " "),
+            status: code_name(order.status).replace('_', " "),
             when: armed
                 .map_or_else(String::new, |armed| trigger::text(&armed.trigger, |symbol| self.symbol(core, symbol.0))),
         }
     }
 }
 
-fn positions(rights: &Rights, names: &Names, core: &Core) -> Vec<PositionRow> {
+fn positions(rights: &Rights, names: &DisplayNames, core: &Core) -> Vec<PagePositionRow> {
     let mut open: Vec<_> = core
         .positions()
-        .filter(|(account, ..)| rights.sees(*account))
+        .filter(|(account, ..)| rights.may_see(*account))
         .filter(|(_, _, view)| view.net != 0 || view.working_buy != 0 || view.working_sell != 0)
         .collect();
     open.sort_unstable_by_key(|(account, symbol, _)| (*account, *symbol));
     let row = |(account, symbol, view): (AccountId, SymbolId, _)| {
         let tickpath_oms_core::PositionView { net, working_buy, working_sell } = view;
-        PositionRow {
+        PagePositionRow {
             account: account.0,
             symbol: names.symbol(core, symbol.0),
             net: units(net),

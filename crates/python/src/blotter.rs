@@ -13,12 +13,14 @@ use arrow_array::RecordBatch;
 use arrow_array::builder::{StringBuilder, UInt16Builder, UInt32Builder, UInt64Builder};
 use pyo3::prelude::*;
 use tickpath_market::OrderType;
-use tickpath_oms_blotter::{FillRow, OrderRow, PositionRow, Reading, View, Which, word};
+use tickpath_oms_blotter::{
+    BlotterFill, BlotterOrder, BlotterPosition, BlotterView, DayBlotter, DayChoice, snake_case,
+};
 
-use crate::column::{Decimals, OrNull, Times, Wide, batch_of, columns};
+use crate::column::{Decimals, Nullable, Times, WideDecimals, batch_of, columns};
 use crate::error::Error;
 use crate::journal::place_of;
-use crate::table::{Failure, Table};
+use crate::table::{PyTable, TableError};
 
 /// Returns the orders, fills and positions of a day of an OMS's journal: of the present day, of the day that ended with
 /// the date `day`, like 20261128, or of the day that begins with the record `first_record`. `marks` are the prices at
@@ -35,12 +37,12 @@ pub fn open_blotter(
     starts: Option<BTreeMap<String, i64>>,
 ) -> PyResult<Blotter> {
     let which = match (day, first_record) {
-        (Some(day), _) => Which::Date(day),
-        (None, Some(first)) => Which::FirstRecord(first),
-        (None, None) => Which::Today,
+        (Some(day), _) => DayChoice::Date(day),
+        (None, Some(first)) => DayChoice::FirstRecord(first),
+        (None, None) => DayChoice::Today,
     };
     let (marks, starts) = (marks.unwrap_or_default(), starts.unwrap_or_default());
-    let view = View { marks, starts, ..View::default() };
+    let view = BlotterView { marks, starts, ..BlotterView::default() };
     let read = py.detach(|| Blotter::read(folder, which, &view));
     read.map_err(|e| Error::Connect.raise(py, &e.to_string()))
 }
@@ -74,19 +76,19 @@ impl Blotter {
 
     /// The orders, by time of entry.
     #[getter]
-    fn orders(&self) -> Table {
+    fn orders(&self) -> PyTable {
         self.table("orders", &self.orders)
     }
 
     /// The fills, in the order of their first reports.
     #[getter]
-    fn fills(&self) -> Table {
+    fn fills(&self) -> PyTable {
         self.table("fills", &self.fills)
     }
 
     /// The positions and their profit, by account and instrument.
     #[getter]
-    fn positions(&self) -> Table {
+    fn positions(&self) -> PyTable {
         self.table("positions", &self.positions)
     }
 
@@ -96,11 +98,12 @@ impl Blotter {
 }
 
 impl Blotter {
-    fn read(folder: PathBuf, which: Which, view: &View) -> Result<Self, Failure> {
+    fn read(folder: PathBuf, which: DayChoice, view: &BlotterView) -> Result<Self, TableError> {
         let place = place_of(&folder)?;
-        let reading = Reading::open(&place, which)?;
+        let reading = DayBlotter::open(&place, which)?;
         view.check(&reading)?;
-        let (mut orders, mut fills, mut positions) = (Orders::default(), Fills::default(), Positions::default());
+        let (mut orders, mut fills, mut positions) =
+            (OrderColumns::default(), FillColumns::default(), PositionColumns::default());
         reading.orders(view).for_each(|row| orders.push(row, reading.symbol(row.symbol)));
         reading.fills(view).for_each(|row| fills.push(row, reading.symbol(row.symbol)));
         reading.positions(view).for_each(|row| positions.push(&row, reading.symbol(row.symbol)));
@@ -108,44 +111,44 @@ impl Blotter {
             place: place.to_string(),
             day: reading.day().date,
             first_record: reading.day().first,
-            before_record: reading.before(),
+            before_record: reading.next_record(),
             orders: batch_of(&mut orders)?,
             fills: batch_of(&mut fills)?,
             positions: batch_of(&mut positions)?,
         })
     }
 
-    fn table(&self, what: &str, batch: &RecordBatch) -> Table {
-        Table::of_batch(format!("{what} of {}", self.place), batch.clone())
+    fn table(&self, what: &str, batch: &RecordBatch) -> PyTable {
+        PyTable::of_batch(format!("{what} of {}", self.place), batch.clone())
     }
 }
 
 columns! {
-    struct Orders {
-        entered_utc: OrNull<Times>,
+    struct OrderColumns {
+        entered_utc: Nullable<Times>,
         order_id: UInt64Builder,
         client_order_id: UInt64Builder,
         session: UInt16Builder,
         account: UInt32Builder,
         symbol: StringBuilder,
-        venue: OrNull<UInt16Builder>,
-        side: OrNull<StringBuilder>,
-        order_type: OrNull<StringBuilder>,
-        time_in_force: OrNull<StringBuilder>,
-        price: OrNull<Decimals>,
+        venue: Nullable<UInt16Builder>,
+        side: Nullable<StringBuilder>,
+        order_type: Nullable<StringBuilder>,
+        time_in_force: Nullable<StringBuilder>,
+        price: Nullable<Decimals>,
         quantity: Decimals,
         filled: Decimals,
         filled_on_day: Decimals,
         leaves: Decimals,
-        average_price: OrNull<Wide<8>>,
+        average_price: Nullable<WideDecimals<8>>,
         status: StringBuilder,
-        updated_utc: OrNull<Times>,
-        reason: OrNull<StringBuilder>,
+        updated_utc: Nullable<Times>,
+        reason: Nullable<StringBuilder>,
     }
 }
 
-impl Orders {
-    fn push(&mut self, row: &OrderRow, symbol: String) {
+impl OrderColumns {
+    fn push(&mut self, row: &BlotterOrder, symbol: String) {
         let is_priced = row.order_type != Some(OrderType::Market);
         self.entered_utc.push_known(row.entered_ns);
         self.order_id.append_value(row.id.0);
@@ -154,9 +157,9 @@ impl Orders {
         self.account.append_value(row.account.0);
         self.symbol.append_value(symbol);
         self.venue.append_option(row.venue.map(|venue| venue.0));
-        self.side.append_option(row.side.map(word));
-        self.order_type.append_option(row.order_type.map(word));
-        self.time_in_force.append_option(row.time_in_force.map(word));
+        self.side.append_option(row.side.map(snake_case));
+        self.order_type.append_option(row.order_type.map(snake_case));
+        self.time_in_force.append_option(row.time_in_force.map(snake_case));
         self.price.push_known(is_priced.then_some(row.price.0));
         self.quantity.push(row.quantity.0);
         self.filled.push(row.filled.0);
@@ -170,7 +173,7 @@ impl Orders {
 }
 
 columns! {
-    struct Fills {
+    struct FillColumns {
         time_utc: Times,
         exec_id: UInt64Builder,
         order_id: UInt64Builder,
@@ -178,18 +181,18 @@ columns! {
         session: UInt16Builder,
         account: UInt32Builder,
         symbol: StringBuilder,
-        venue: OrNull<UInt16Builder>,
+        venue: Nullable<UInt16Builder>,
         side: StringBuilder,
         quantity: Decimals,
-        price: OrNull<Decimals>,
+        price: Nullable<Decimals>,
         state: StringBuilder,
         counted_quantity: Decimals,
-        updated_utc: OrNull<Times>,
+        updated_utc: Nullable<Times>,
     }
 }
 
-impl Fills {
-    fn push(&mut self, row: &FillRow, symbol: String) {
+impl FillColumns {
+    fn push(&mut self, row: &BlotterFill, symbol: String) {
         self.time_utc.push(row.time_ns);
         self.exec_id.append_value(row.exec_id.0);
         self.order_id.append_value(row.order_id.0);
@@ -198,36 +201,36 @@ impl Fills {
         self.account.append_value(row.account.0);
         self.symbol.append_value(symbol);
         self.venue.append_option(row.venue.map(|venue| venue.0));
-        self.side.append_value(word(row.side));
+        self.side.append_value(snake_case(row.side));
         self.quantity.push(row.quantity.0);
         self.price.push_known(row.price.map(|price| price.0));
-        self.state.append_value(word(row.state));
+        self.state.append_value(snake_case(row.state));
         self.counted_quantity.push(row.counted.0);
         self.updated_utc.push_known(row.updated_ns);
     }
 }
 
 columns! {
-    struct Positions {
+    struct PositionColumns {
         account: UInt32Builder,
         symbol: StringBuilder,
         multiplier: UInt64Builder,
-        start_quantity: OrNull<Wide<8>>,
-        start_price: OrNull<Wide<8>>,
-        bought_quantity: OrNull<Wide<8>>,
-        bought_price: OrNull<Wide<8>>,
-        sold_quantity: OrNull<Wide<8>>,
-        sold_price: OrNull<Wide<8>>,
-        end_quantity: OrNull<Wide<8>>,
-        average_price: OrNull<Wide<8>>,
-        mark_price: OrNull<Wide<8>>,
-        realised_profit: OrNull<Wide<16>>,
-        open_profit: OrNull<Wide<16>>,
+        start_quantity: Nullable<WideDecimals<8>>,
+        start_price: Nullable<WideDecimals<8>>,
+        bought_quantity: Nullable<WideDecimals<8>>,
+        bought_price: Nullable<WideDecimals<8>>,
+        sold_quantity: Nullable<WideDecimals<8>>,
+        sold_price: Nullable<WideDecimals<8>>,
+        end_quantity: Nullable<WideDecimals<8>>,
+        average_price: Nullable<WideDecimals<8>>,
+        mark_price: Nullable<WideDecimals<8>>,
+        realised_profit: Nullable<WideDecimals<16>>,
+        open_profit: Nullable<WideDecimals<16>>,
     }
 }
 
-impl Positions {
-    fn push(&mut self, row: &PositionRow, symbol: String) {
+impl PositionColumns {
+    fn push(&mut self, row: &BlotterPosition, symbol: String) {
         self.account.append_value(row.account.0);
         self.symbol.append_value(symbol);
         self.multiplier.append_value(row.multiplier.unsigned_abs());

@@ -4,26 +4,26 @@ use std::collections::{BTreeMap, HashMap};
 
 use tickpath_market::Side;
 
-use crate::report::Report;
+use crate::report::PyReport;
 
 /// Final order statuses.
-const OVER: [&str; 5] = ["filled", "canceled", "rejected", "expired", "done_for_day"];
+const FINAL_STATUSES: [&str; 5] = ["filled", "canceled", "rejected", "expired", "done_for_day"];
 
 /// Orders and positions, from the reports that were handed over.
 #[derive(Default)]
-pub struct Book {
+pub struct SessionBook {
     /// Filled quantity of each order, by the OMS's order id: a duplicate report changes nothing.
     filled: HashMap<u64, i64>,
     /// Open orders by the OMS's order id, each with the id that `submit` returned; 0 if the order is older than this
     /// client's reports.
-    open: HashMap<u64, (u64, Report)>,
+    open: HashMap<u64, (u64, PyReport)>,
     /// Net quantity by instrument.
     positions: BTreeMap<u32, i64>,
 }
 
-impl Book {
+impl SessionBook {
     /// Applies a report that is handed over.
-    pub fn take(&mut self, report: &Report) {
+    pub fn apply(&mut self, report: &PyReport) {
         let id = report.order_id;
         if report.denial.is_some() {
             // The order itself was denied, not a request to change it.
@@ -42,7 +42,7 @@ impl Book {
         if filled != before {
             *self.positions.entry(report.symbol).or_default() += sign * (filled - before);
         }
-        if report.status.is_some_and(|status| OVER.contains(&status)) {
+        if report.status.is_some_and(|status| FINAL_STATUSES.contains(&status)) {
             self.open.remove(&id);
         } else {
             let own = self.open.get(&id).map_or(report.client_order_id, |(own, _)| *own);
@@ -51,7 +51,7 @@ impl Book {
     }
 
     /// Open orders, by the id that `submit` returned.
-    pub fn open(&self) -> BTreeMap<u64, Report> {
+    pub fn open(&self) -> BTreeMap<u64, PyReport> {
         self.open.values().copied().collect()
     }
 

@@ -18,20 +18,20 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tickpath_bus::wire::FIRST_KIND;
-use tickpath_bus::{ConnectError, Policy, TopicConfig, resolve};
+use tickpath_bus::{ConnectError, Policy, TopicConfig, resolve_url};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_log::Birthplace;
-use tickpath_relay::bridge::{Route, Settings, open};
-use tickpath_relay::{FOREIGN_KIND, Meter, Opening, Outside, RelayError, Totals};
+use tickpath_log::ForkGeneration;
+use tickpath_relay::bridge::{Settings, TopicRoute, open};
+use tickpath_relay::{FOREIGN_KIND, RelayContext, RelayError, RelayMeter, RelayTotals, TargetConfig};
 
-use crate::bus::{Begin, max_age_ns, policy_of, wait_of};
+use crate::bus::{SubscribeStart, max_age_ns, policy_of, wait_of};
 use crate::error::{Error, connect_error};
 
 /// Max duration of one wait for a carrier, and so the delay until a signal is noticed.
-const TURN: Duration = Duration::from_millis(50);
+const MAX_WAIT: Duration = Duration::from_millis(50);
 
 /// Max sentences kept until `told` is called; beyond it the oldest are dropped.
-const MOST_SENTENCES: usize = 1_000;
+const MAX_SENTENCES: usize = 1_000;
 
 /// Carries topics from one bus to another, on threads of its own, until the bridge is closed. Returns when both ends
 /// are open: every message published from then on is carried. `topics` is a name, several names, or a dict that maps
@@ -40,14 +40,14 @@ const MOST_SENTENCES: usize = 1_000;
 /// of other programs get the kind `foreign_kind`. `wait` is as in `Bus.subscribe`; `policy`, `capacity` and `max_age`
 /// open the target's topics as in `Bus.publisher`.
 #[pyfunction]
-#[pyo3(name = "bridge", signature = (source, target, topics, *, start = Begin::Word("now".to_owned()), resume = None, foreign_kind = FOREIGN_KIND, wait = "block", policy = None, capacity = None, max_age = None), text_signature = "(source, target, topics, *, start='now', resume=None, foreign_kind=128, wait='block', policy=None, capacity=None, max_age=None)")]
+#[pyo3(name = "bridge", signature = (source, target, topics, *, start = SubscribeStart::Text("now".to_owned()), resume = None, foreign_kind = FOREIGN_KIND, wait = "block", policy = None, capacity = None, max_age = None), text_signature = "(source, target, topics, *, start='now', resume=None, foreign_kind=128, wait='block', policy=None, capacity=None, max_age=None)")]
 #[allow(clippy::too_many_arguments, reason = "each is a keyword in Python")]
 pub fn start_bridge(
     py: Python<'_>,
     source: &str,
     target: &str,
     topics: &Bound<'_, PyAny>,
-    start: Begin,
+    start: SubscribeStart,
     resume: Option<PathBuf>,
     foreign_kind: u8,
     wait: &str,
@@ -56,12 +56,12 @@ pub fn start_bridge(
     max_age: Option<f64>,
 ) -> PyResult<Bridge> {
     let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
-    let resolving = || Ok::<_, ConnectError>((resolve(source)?, resolve(target)?));
+    let resolving = || Ok::<_, ConnectError>((resolve_url(source)?, resolve_url(target)?));
     let (from, to) = py.detach(resolving).map_err(|e| connect_error(py, &e))?;
     if foreign_kind < FIRST_KIND {
         return Err(PyValueError::new_err(format!("the kind {foreign_kind} is not ours to give; use 16 to 255")));
     }
-    let opening = Opening {
+    let opening = TargetConfig {
         policy: policy.map(policy_of).transpose()?,
         capacity_bytes: capacity.unwrap_or(TopicConfig::new(Policy::Overwrite).capacity_bytes),
         max_age_ns: max_age_ns(max_age)?,
@@ -74,33 +74,33 @@ pub fn start_bridge(
         resume,
         foreign_kind,
         wait: wait_of(wait)?,
-        opening,
+        target: opening,
     };
-    let carrier = Arc::new(Carrier::new(settings, clock));
+    let carrier = Arc::new(BridgeWorker::new(settings, clock));
     let working = carrier.clone();
-    let started = std::thread::Builder::new().name("bridge".to_owned()).spawn(move || working.work());
+    let started = std::thread::Builder::new().name("bridge".to_owned()).spawn(move || working.run());
     started.map_err(|e| Error::Connect.raise(py, &format!("no thread can be started ({e}); end some first")))?;
     carrier.await_open(py)?;
-    Ok(Bridge { carrier, is_told: AtomicBool::new(false), born: Birthplace::here() })
+    Ok(Bridge { carrier, is_told: AtomicBool::new(false), born: ForkGeneration::current() })
 }
 
 /// Parses the topics given by Python.
-fn routes(topics: &Bound<'_, PyAny>) -> PyResult<Vec<Route>> {
+fn routes(topics: &Bound<'_, PyAny>) -> PyResult<Vec<TopicRoute>> {
     let name = |given: &Bound<'_, PyAny>| {
         let sentence = "a topic is text; give a name, several names, or a dict of names here and names there";
         given.extract::<String>().map_err(|_| PyTypeError::new_err(sentence))
     };
     let mut routes = Vec::new();
     if let Ok(name) = topics.extract::<String>() {
-        routes.push(Route { from: name.clone(), to: name });
+        routes.push(TopicRoute { from: name.clone(), to: name });
     } else if let Ok(names) = topics.cast::<PyDict>() {
         for (from, to) in names.iter() {
-            routes.push(Route { from: name(&from)?, to: name(&to)? });
+            routes.push(TopicRoute { from: name(&from)?, to: name(&to)? });
         }
     } else {
         for given in topics.try_iter()? {
             let from = name(&given?)?;
-            routes.push(Route { to: from.clone(), from });
+            routes.push(TopicRoute { to: from.clone(), from });
         }
     }
     if routes.is_empty() {
@@ -113,15 +113,15 @@ fn routes(topics: &Bound<'_, PyAny>) -> PyResult<Vec<Route>> {
 /// raises the error that ended the bridge, unless `wait` has raised it. Threads may share a bridge.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Bridge {
-    carrier: Arc<Carrier>,
+    carrier: Arc<BridgeWorker>,
     /// The error that ended the bridge was raised.
     is_told: AtomicBool,
-    born: Birthplace,
+    born: ForkGeneration,
 }
 
 /// Totals of one topic that a bridge carries.
-#[pyclass(frozen, get_all, module = "tickpath")]
-pub struct Carried {
+#[pyclass(name = "Carried", frozen, get_all, module = "tickpath")]
+pub struct PyCarried {
     /// Messages carried.
     messages: u64,
     /// Messages carried that other programs had published.
@@ -165,8 +165,8 @@ impl Bridge {
         };
         match self.carrier.await_end(py, timeout)? {
             None => Ok(false),
-            Some(Ended::Stopped) => Ok(true),
-            Some(Ended::Failed(failure)) => {
+            Some(BridgeEnd::Stopped) => Ok(true),
+            Some(BridgeEnd::Failed(failure)) => {
                 self.is_told.store(true, Ordering::Relaxed);
                 Err(failure.exception(py))
             }
@@ -185,7 +185,7 @@ impl Bridge {
         self.check(py)?;
         let told = PyDict::new(py);
         for (route, meter) in self.carrier.settings.routes.iter().zip(&self.carrier.meters) {
-            told.set_item(route.from.as_str(), Py::new(py, Carried::of(&meter.totals()))?)?;
+            told.set_item(route.from.as_str(), Py::new(py, PyCarried::of(&meter.totals()))?)?;
         }
         Ok(told)
     }
@@ -216,20 +216,20 @@ impl Bridge {
 impl Bridge {
     /// Stops the carrier and waits for its end; returns its earlier failure unless that was raised already. A fork
     /// stops nothing: the carrier belongs to the parent.
-    fn end(&self, py: Python<'_>) -> PyResult<Option<Failure>> {
-        if self.born.is_elsewhere() {
+    fn end(&self, py: Python<'_>) -> PyResult<Option<BridgeFailure>> {
+        if self.born.is_forked() {
             return Ok(None);
         }
         self.carrier.stop.store(true, Ordering::Relaxed);
         Ok(match self.carrier.await_end(py, Duration::MAX)? {
-            Some(Ended::Failed(failure)) if !self.is_told.swap(true, Ordering::Relaxed) => Some(failure),
+            Some(BridgeEnd::Failed(failure)) if !self.is_told.swap(true, Ordering::Relaxed) => Some(failure),
             _ => None,
         })
     }
 
     /// Rejects calls in a forked process.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        if self.born.is_elsewhere() {
+        if self.born.is_forked() {
             let sentence = "this bridge was started before the process was forked; start another one here";
             return Err(Error::Forked.raise(py, sentence));
         }
@@ -239,18 +239,20 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        if self.born.is_elsewhere() {
+        if self.born.is_forked() {
             return;
         }
         self.carrier.stop.store(true, Ordering::Relaxed);
         // The topics are released when this returns. Without an interpreter, the end of the process ends the carrier.
         let carrier = &self.carrier;
-        Python::try_attach(|py| py.detach(|| while carrier.look(Stage::has_ended, TURN).ended().is_none() {}));
+        Python::try_attach(|py| {
+            py.detach(|| while carrier.wait_for_stage(BridgeStage::has_ended, MAX_WAIT).ended().is_none() {})
+        });
     }
 }
 
 #[pymethods]
-impl Carried {
+impl PyCarried {
     fn __repr__(&self) -> String {
         let Self { messages, foreign, bytes, gaps, too_long, left, .. } = self;
         format!(
@@ -259,19 +261,19 @@ impl Carried {
     }
 }
 
-impl Carried {
-    fn of(totals: &Totals) -> Self {
+impl PyCarried {
+    fn of(totals: &RelayTotals) -> Self {
         Self {
             messages: totals.messages,
             foreign: totals.foreign,
-            elsewhere: totals.elsewhere,
+            elsewhere: totals.other_hosts,
             too_long: totals.too_long,
             bytes: totals.bytes,
             gaps: totals.gaps,
             missed: totals.missed,
             uncounted: totals.uncounted,
             refused: totals.refused,
-            left: totals.left,
+            left: totals.unpublished,
             delay_p50_ns: totals.delay_p50_ns(),
             delay_p99_ns: totals.delay_p99_ns(),
         }
@@ -279,78 +281,78 @@ impl Carried {
 }
 
 /// Worker of a bridge, with its state. Only its thread changes the stage.
-struct Carrier {
+struct BridgeWorker {
     settings: Settings,
     /// One meter per route.
-    meters: Vec<Meter>,
+    meters: Vec<RelayMeter>,
     clock: HostClock,
     /// The carrier should stop.
     stop: AtomicBool,
-    stage: Mutex<Stage>,
+    stage: Mutex<BridgeStage>,
     /// Notified when the stage changes.
-    is_further: Condvar,
+    stage_changed: Condvar,
     sentences: Mutex<VecDeque<String>>,
 }
 
 /// Progress of a carrier.
 #[derive(Debug, Clone)]
-enum Stage {
+enum BridgeStage {
     /// Connecting to both ends and opening the topics.
     Opening,
     /// Carrying messages.
     Carrying,
     /// All topics and connections are released.
-    Over(Ended),
+    Ended(BridgeEnd),
 }
 
 /// Reason for a carrier's end.
 #[derive(Debug, Clone)]
-enum Ended {
+enum BridgeEnd {
     /// Stopped on request.
     Stopped,
     /// Stopped by an error.
-    Failed(Failure),
+    Failed(BridgeFailure),
 }
 
 /// Error that ended a carrier: the class and text of its exception.
 #[derive(Debug, Clone)]
-struct Failure {
+struct BridgeFailure {
     class: Error,
     sentence: String,
 }
 
-impl Carrier {
+impl BridgeWorker {
     fn new(settings: Settings, clock: HostClock) -> Self {
         Self {
-            meters: settings.routes.iter().map(|_| Meter::default()).collect(),
+            meters: settings.routes.iter().map(|_| RelayMeter::default()).collect(),
             settings,
             clock,
             stop: AtomicBool::new(false),
-            stage: Mutex::new(Stage::Opening),
-            is_further: Condvar::new(),
+            stage: Mutex::new(BridgeStage::Opening),
+            stage_changed: Condvar::new(),
             sentences: Mutex::new(VecDeque::new()),
         }
     }
 
     /// Opens and carries until the end, and stores the reason for the end.
-    fn work(&self) {
+    fn run(&self) {
         let ended = match catch_unwind(AssertUnwindSafe(|| self.carry())) {
-            Ok(Ok(())) => Ended::Stopped,
-            Ok(Err(error)) => Ended::Failed(Failure::of(&error)),
+            Ok(Ok(())) => BridgeEnd::Stopped,
+            Ok(Err(error)) => BridgeEnd::Failed(BridgeFailure::of(&error)),
             Err(_panic) => {
                 let sentence = "the bridge has ended by a mistake of its own, which standard error shows; report it";
-                Ended::Failed(Failure { class: Error::Receive, sentence: sentence.to_owned() })
+                BridgeEnd::Failed(BridgeFailure { class: Error::Receive, sentence: sentence.to_owned() })
             }
         };
-        self.enter(Stage::Over(ended));
+        self.enter(BridgeStage::Ended(ended));
     }
 
     fn carry(&self) -> Result<(), RelayError> {
-        let tell = |sentence: &str| self.tell(sentence);
-        let outside = Outside { clock: self.clock, stop: &self.stop, tell: &tell };
+        let tell = |sentence: &str| self.add_sentence(sentence);
+        let outside = RelayContext { clock: self.clock, stop: &self.stop, report: &tell };
         let opened = open(&self.settings, &self.meters, &outside)?;
-        self.enter(Stage::Carrying);
-        opened.carry()
+        self.enter(BridgeStage::Carrying);
+        opened.carry_until_stopped()
     }
 
     /// Waits until the topics are open; raises the reason if opening fails. A signal ends the wait as soon as the
@@ -358,47 +360,47 @@ impl Carrier {
     fn await_open(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             py.check_signals().inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
-            match py.detach(|| self.look(Stage::is_open, TURN)) {
-                Stage::Opening => {}
-                Stage::Over(Ended::Failed(failure)) => return Err(failure.exception(py)),
-                Stage::Carrying | Stage::Over(Ended::Stopped) => return Ok(()),
+            match py.detach(|| self.wait_for_stage(BridgeStage::is_open, MAX_WAIT)) {
+                BridgeStage::Opening => {}
+                BridgeStage::Ended(BridgeEnd::Failed(failure)) => return Err(failure.exception(py)),
+                BridgeStage::Carrying | BridgeStage::Ended(BridgeEnd::Stopped) => return Ok(()),
             }
         }
     }
 
     /// Waits for the end and checks signals meanwhile. Returns None if the timeout expires first.
-    fn await_end(&self, py: Python<'_>, timeout: Duration) -> PyResult<Option<Ended>> {
+    fn await_end(&self, py: Python<'_>, timeout: Duration) -> PyResult<Option<BridgeEnd>> {
         let begun = self.clock.ticks();
         loop {
             py.check_signals()?;
             let passed_ns = self.clock.ns_between(begun, self.clock.ticks()).max(0) as u64;
             let left = timeout.saturating_sub(Duration::from_nanos(passed_ns));
-            let ended = py.detach(|| self.look(Stage::has_ended, left.min(TURN))).ended();
-            if ended.is_some() || left <= TURN {
+            let ended = py.detach(|| self.wait_for_stage(BridgeStage::has_ended, left.min(MAX_WAIT))).ended();
+            if ended.is_some() || left <= MAX_WAIT {
                 return Ok(ended);
             }
         }
     }
 
     /// Waits until the stage is reached or the time is over; returns the present stage.
-    fn look(&self, is_there: fn(&Stage) -> bool, most: Duration) -> Stage {
-        let waited = self.is_further.wait_timeout_while(self.stage(), most, |stage| !is_there(stage));
+    fn wait_for_stage(&self, is_there: fn(&BridgeStage) -> bool, most: Duration) -> BridgeStage {
+        let waited = self.stage_changed.wait_timeout_while(self.stage(), most, |stage| !is_there(stage));
         let (stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
         stage.clone()
     }
 
-    fn enter(&self, stage: Stage) {
+    fn enter(&self, stage: BridgeStage) {
         *self.stage() = stage;
-        self.is_further.notify_all();
+        self.stage_changed.notify_all();
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
+    fn stage(&self) -> MutexGuard<'_, BridgeStage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, sentence: &str) {
+    fn add_sentence(&self, sentence: &str) {
         let mut sentences = self.sentences();
-        if sentences.len() == MOST_SENTENCES {
+        if sentences.len() == MAX_SENTENCES {
             sentences.pop_front();
         }
         sentences.push_back(sentence.to_owned());
@@ -413,24 +415,24 @@ impl Carrier {
     }
 }
 
-impl Stage {
+impl BridgeStage {
     fn is_open(&self) -> bool {
         !matches!(self, Self::Opening)
     }
 
     fn has_ended(&self) -> bool {
-        matches!(self, Self::Over(_))
+        matches!(self, Self::Ended(_))
     }
 
-    fn ended(self) -> Option<Ended> {
+    fn ended(self) -> Option<BridgeEnd> {
         match self {
-            Self::Over(ended) => Some(ended),
+            Self::Ended(ended) => Some(ended),
             Self::Opening | Self::Carrying => None,
         }
     }
 }
 
-impl Failure {
+impl BridgeFailure {
     fn of(error: &RelayError) -> Self {
         let class = match error {
             RelayError::Receive { .. } | RelayError::Read(_) => Error::Receive,

@@ -7,33 +7,33 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
-use tickpath_bus::url::without_login;
-use tickpath_bus::{Connection, Delivery, Policy, QueueConfig, Start, TopicConfig};
+use tickpath_bus::url::redact_logins;
+use tickpath_bus::{Connection, DeliveryGuarantee, Policy, QueueConfig, StartPosition, TopicConfig};
 use tickpath_clock::{HostClock, Wait};
 
 use crate::error::{Error, connect_error};
 use crate::frame::{Loans, is_raised};
-use crate::handle::Handle;
+use crate::handle::ObjectHandle;
 use crate::multi::MultiSubscriber;
-use crate::queue::{Puller, Pusher};
+use crate::queue::{PyPuller, PyPusher};
 use crate::subscription::Subscription;
-use crate::topic::{Publisher, Subscriber};
+use crate::topic::{PyPublisher, PySubscriber};
 
 /// Connects to a message bus at a URL: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST.
 #[pyfunction]
-pub fn connect(py: Python<'_>, url: &str) -> PyResult<Bus> {
+pub fn connect(py: Python<'_>, url: &str) -> PyResult<PyBus> {
     let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
-    let connecting = || Ok((tickpath_bus::connect(url)?, tickpath_bus::resolve(url)?));
+    let connecting = || Ok((tickpath_bus::connect(url)?, tickpath_bus::resolve_url(url)?));
     let (opened, url) = py.detach(connecting).map_err(|e| connect_error(py, &e))?;
     let is_quick = url.starts_with("shm:");
-    Ok(Bus { handle: Handle::new("bus", without_login(&url), opened), loans: Arc::default(), clock, is_quick })
+    Ok(PyBus { handle: ObjectHandle::new("bus", redact_logins(&url), opened), loans: Arc::default(), clock, is_quick })
 }
 
 /// A connection to topics and queues. Threads may share a bus. Use it in a `with` block, or close it; objects opened
 /// from the bus stay open.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Bus {
-    handle: Handle<Box<dyn Connection>>,
+#[pyclass(name = "Bus", frozen, module = "tickpath")]
+pub struct PyBus {
+    handle: ObjectHandle<Box<dyn Connection>>,
     /// Lent messages of the bus's topics.
     loans: Arc<Loans>,
     clock: HostClock,
@@ -41,14 +41,14 @@ pub struct Bus {
     is_quick: bool,
 }
 
-impl Bus {
+impl PyBus {
     /// Calls the connection without holding the interpreter.
-    fn ask<R: Send>(
+    fn call<R: Send>(
         &self,
         py: Python<'_>,
         act: impl FnOnce(&mut Box<dyn Connection>) -> Result<R, tickpath_bus::ConnectError> + Send,
     ) -> PyResult<R> {
-        self.handle.in_turn(py, act)?.map_err(|e| connect_error(py, &e))
+        self.handle.with_locked(py, act)?.map_err(|e| connect_error(py, &e))
     }
 
     /// Describes the place of a topic or a queue in error messages.
@@ -56,10 +56,10 @@ impl Bus {
         format!("'{name}' at {}", self.handle.place())
     }
 
-    fn subscriber(&self, py: Python<'_>, topic: &str, start: Start, wait: Wait) -> PyResult<Subscriber> {
-        let opened = self.ask(py, |connection| connection.subscriber(topic, start, wait))?;
+    fn subscriber(&self, py: Python<'_>, topic: &str, start: StartPosition, wait: Wait) -> PyResult<PySubscriber> {
+        let opened = self.call(py, |connection| connection.subscriber(topic, start, wait))?;
         let subscription = Subscription::new(opened, !wait.sleeps(), self.clock);
-        Ok(Subscriber::new(subscription, self.place_of(topic), &self.loans, self.clock, self.is_quick))
+        Ok(PySubscriber::new(subscription, self.place_of(topic), &self.loans, self.clock, self.is_quick))
     }
 
     fn queue_config(
@@ -70,21 +70,21 @@ impl Bus {
         most_deliveries: Option<u32>,
     ) -> PyResult<QueueConfig> {
         let most_deliveries =
-            most_deliveries.map(|most| NonZeroU32::new(most).ok_or_else(no_deliveries)).transpose()?;
-        let usual = self.handle.in_turn(py, |connection| connection.queue_capabilities().deliveries[0])?;
+            most_deliveries.map(|most| NonZeroU32::new(most).ok_or_else(invalid_max_deliveries)).transpose()?;
+        let usual = self.handle.with_locked(py, |connection| connection.queue_capabilities().deliveries[0])?;
         let delivery = match delivery {
-            Some(word) => by_name("delivery", word, &Delivery::ALL, Delivery::name)?,
+            Some(word) => by_name("delivery", word, &DeliveryGuarantee::ALL, DeliveryGuarantee::name)?,
             None => usual,
         };
-        let config = QueueConfig { most_deliveries, ..QueueConfig::new(delivery) };
+        let config = QueueConfig { max_deliveries: most_deliveries, ..QueueConfig::new(delivery) };
         Ok(QueueConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config })
     }
 }
 
 #[pymethods]
-impl Bus {
+impl PyBus {
     fn __repr__(&self) -> String {
-        self.handle.shown("Bus")
+        self.handle.repr("Bus")
     }
 
     /// Opens a topic for publishing. `policy` is the behaviour of a full topic: 'overwrite', 'fail' or 'keep', by
@@ -98,13 +98,13 @@ impl Bus {
         policy: Option<&str>,
         capacity: Option<usize>,
         max_age: Option<f64>,
-    ) -> PyResult<Publisher> {
-        let usual = self.handle.in_turn(py, |connection| connection.capabilities().policies[0])?;
+    ) -> PyResult<PyPublisher> {
+        let usual = self.handle.with_locked(py, |connection| connection.capabilities().policies[0])?;
         let policy = policy.map(policy_of).transpose()?.unwrap_or(usual);
         let config = TopicConfig { max_age_ns: max_age_ns(max_age)?, ..TopicConfig::new(policy) };
         let config = TopicConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config };
-        let opened = self.ask(py, |connection| connection.publisher(topic, &config))?;
-        Ok(Publisher::new(opened, self.place_of(topic), self.clock, self.is_quick))
+        let opened = self.call(py, |connection| connection.publisher(topic, &config))?;
+        Ok(PyPublisher::new(opened, self.place_of(topic), self.clock, self.is_quick))
     }
 
     /// Subscribes to a topic, with or without a publisher yet. `start` is the next message ('now'), the oldest
@@ -113,18 +113,18 @@ impl Bus {
     #[pyo3(signature = (topic, start = GivenStart(None), *, wait = "block"), text_signature = "(self, topic, start='now', *, wait='block')")]
     fn subscribe<'py>(
         this: &Bound<'py, Self>,
-        topic: Topics,
+        topic: GivenTopics,
         start: GivenStart<'py>,
         wait: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, bus) = (this.py(), this.get());
         let (given, wait) = (start.0, wait_of(wait)?);
         let topics = match topic {
-            Topics::One(topic) => {
-                let start = given.map_or(Ok(Start::Now), |given| given.extract::<Begin>()?.start())?;
+            GivenTopics::One(topic) => {
+                let start = given.map_or(Ok(StartPosition::Now), |given| given.extract::<SubscribeStart>()?.start())?;
                 return Ok(Bound::new(py, bus.subscriber(py, &topic, start, wait)?)?.into_any());
             }
-            Topics::Several(topics) => topics,
+            GivenTopics::Several(topics) => topics,
         };
         let mut opened = Vec::new();
         for (topic, start) in starts(&topics, given.as_ref())? {
@@ -146,10 +146,10 @@ impl Bus {
         delivery: Option<&str>,
         capacity: Option<usize>,
         most_deliveries: Option<u32>,
-    ) -> PyResult<Pusher> {
+    ) -> PyResult<PyPusher> {
         let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
-        let opened = self.ask(py, |connection| connection.pusher(queue, &config))?;
-        Ok(Pusher::new(opened, self.place_of(queue), self.clock))
+        let opened = self.call(py, |connection| connection.pusher(queue, &config))?;
+        Ok(PyPusher::new(opened, self.place_of(queue), self.clock))
     }
 
     /// Opens a queue for pulling, whether or not a message has been pushed yet. `delivery`, `capacity` and
@@ -164,34 +164,34 @@ impl Bus {
         wait: &str,
         capacity: Option<usize>,
         most_deliveries: Option<u32>,
-    ) -> PyResult<Puller> {
+    ) -> PyResult<PyPuller> {
         let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
         let wait = wait_of(wait)?;
-        let opened = self.ask(py, |connection| connection.puller(queue, &config, wait))?;
-        Ok(Puller::new(opened, self.place_of(queue), self.clock, wait))
+        let opened = self.call(py, |connection| connection.puller(queue, &config, wait))?;
+        Ok(PyPuller::new(opened, self.place_of(queue), self.clock, wait))
     }
 
     /// Removes the data that a topic has left. A missing topic is no error.
     fn remove(&self, py: Python<'_>, topic: &str) -> PyResult<()> {
-        self.ask(py, |connection| connection.remove(topic))
+        self.call(py, |connection| connection.remove_topic(topic))
     }
 
     /// Removes a queue with all its messages. A missing queue is no error.
     fn remove_queue(&self, py: Python<'_>, queue: &str) -> PyResult<()> {
-        self.ask(py, |connection| connection.remove_queue(queue))
+        self.call(py, |connection| connection.remove_queue(queue))
     }
 
     /// Returns the number of messages in a queue that no puller has taken; None where the transport does not report the
     /// number.
     fn waiting(&self, py: Python<'_>, queue: &str) -> PyResult<Option<u64>> {
-        self.ask(py, |connection| connection.waiting(queue))
+        self.call(py, |connection| connection.count_waiting(queue))
     }
 
     /// Returns a sentence on how the server's own settings may lose or refuse messages pushed to a queue; None if they
     /// do neither. RabbitMQ's policies are read by its management API, whose port `?management=PORT` names; policies
     /// that cannot be read are an error.
     fn may_drop(&self, py: Python<'_>, queue: &str) -> PyResult<Option<String>> {
-        self.ask(py, |connection| connection.may_drop(queue))
+        self.call(py, |connection| connection.loss_risk(queue))
     }
 
     /// Returns the features of topics and queues on this bus: 'sequences' (messages have sequence numbers, and losses
@@ -203,7 +203,7 @@ impl Bus {
     /// sure to pass, in bytes.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (can, queues) =
-            self.handle.in_turn(py, |connection| (connection.capabilities(), connection.queue_capabilities()))?;
+            self.handle.with_locked(py, |connection| (connection.capabilities(), connection.queue_capabilities()))?;
         let told = PyDict::new(py);
         told.set_item("sequences", can.sequences)?;
         told.set_item("history", can.history)?;
@@ -243,12 +243,12 @@ impl Bus {
 }
 
 /// Topics of a subscription.
-enum Topics {
+enum GivenTopics {
     One(String),
     Several(Vec<String>),
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Topics {
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenTopics {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -265,7 +265,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Topics {
     }
 }
 
-/// Start of a subscription: a [`Begin`], or for several topics a dict of starts by topic. `None` is an omitted
+/// Start of a subscription: a [`SubscribeStart`], or for several topics a dict of starts by topic. `None` is an omitted
 /// argument; Python's None is an explicit one.
 struct GivenStart<'py>(Option<Bound<'py, PyAny>>);
 
@@ -278,14 +278,14 @@ impl<'py> FromPyObject<'_, 'py> for GivenStart<'py> {
 }
 
 /// Start of a subscription, as given by Python.
-pub enum Begin {
+pub enum SubscribeStart {
     /// 'now', 'oldest' or a token.
-    Word(String),
+    Text(String),
     /// A sequence number.
     Sequence(u64),
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Begin {
+impl<'a, 'py> FromPyObject<'a, 'py> for SubscribeStart {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -295,21 +295,21 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Begin {
             return Err(PyTypeError::new_err(sentence));
         }
         if let Ok(word) = given.extract::<String>() {
-            return Ok(Self::Word(word));
+            return Ok(Self::Text(word));
         }
         let sequence = given.extract::<u64>().map(Self::Sequence);
         sequence.map_err(|_| PyTypeError::new_err("a start is 'now', 'oldest', a sequence number from 0 or a token"))
     }
 }
 
-impl Begin {
+impl SubscribeStart {
     /// Converts to the bus's type.
-    pub fn start(self) -> PyResult<Start> {
+    pub fn start(self) -> PyResult<StartPosition> {
         match self {
-            Self::Sequence(sequence) => Ok(Start::Sequence(sequence)),
-            Self::Word(word) if word == "now" => Ok(Start::Now),
-            Self::Word(word) if word == "oldest" => Ok(Start::Oldest),
-            Self::Word(token) => Ok(Start::After(token.parse().map_err(|e: tickpath_bus::NoToken| {
+            Self::Sequence(sequence) => Ok(StartPosition::Sequence(sequence)),
+            Self::Text(word) if word == "now" => Ok(StartPosition::Now),
+            Self::Text(word) if word == "oldest" => Ok(StartPosition::Oldest),
+            Self::Text(token) => Ok(StartPosition::After(token.parse().map_err(|e: tickpath_bus::InvalidToken| {
                 PyValueError::new_err(format!("{e}; or start with 'now', 'oldest' or a sequence number"))
             })?)),
         }
@@ -318,7 +318,7 @@ impl Begin {
 
 /// Returns the start of each of several topics: 'now' or 'oldest' for all, or a dict of starts by topic, in which a
 /// topic that is missing or None starts at the oldest message.
-fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(&'a str, Start)>> {
+fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(&'a str, StartPosition)>> {
     if topics.is_empty() {
         return Err(PyValueError::new_err("no topic is named; give one or more, as in bus.subscribe(['btc', 'eth'])"));
     }
@@ -343,23 +343,23 @@ fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResul
         }
     }
     let start = |topic: &str| match (by_topic, given) {
-        (Some(by_topic), _) if !by_topic.contains(topic)? => Ok(Start::Oldest),
+        (Some(by_topic), _) if !by_topic.contains(topic)? => Ok(StartPosition::Oldest),
         (Some(by_topic), _) => match by_topic.get_item(topic)? {
-            start if start.is_none() => Ok(Start::Oldest),
-            start => start.extract::<Begin>()?.start(),
+            start if start.is_none() => Ok(StartPosition::Oldest),
+            start => start.extract::<SubscribeStart>()?.start(),
         },
-        (None, Some(given)) => match given.extract::<Begin>()?.start()? {
-            start @ (Start::Now | Start::Oldest) => Ok(start),
+        (None, Some(given)) => match given.extract::<SubscribeStart>()?.start()? {
+            start @ (StartPosition::Now | StartPosition::Oldest) => Ok(start),
             _ => Err(PyValueError::new_err(
                 "several topics start with 'now' or 'oldest', or with a dict of a start for each, such as tokens() gives",
             )),
         },
-        (None, None) => Ok(Start::Now),
+        (None, None) => Ok(StartPosition::Now),
     };
     topics.iter().map(|topic| Ok((topic.as_str(), start(topic)?))).collect()
 }
 
-fn no_deliveries() -> PyErr {
+fn invalid_max_deliveries() -> PyErr {
     PyValueError::new_err("most_deliveries=0 would let nothing through; give 1 or more, or None for no end")
 }
 

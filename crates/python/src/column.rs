@@ -23,34 +23,34 @@ use tickpath_clock::Calibration;
 use tickpath_market::{ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce};
 
 /// Max digits of a 128-bit Arrow decimal.
-const MOST_DIGITS: u8 = 38;
+const MAX_DIGITS: u8 = 38;
 
 /// The columns of one kind of rows; `columns!` implements the trait for a struct.
-pub trait Columns: Default + Send + 'static {
+pub trait ColumnSet: Default + Send + 'static {
     /// Takes out the columns with all their rows, and leaves them empty.
-    fn take(&mut self) -> Vec<Column>;
+    fn take(&mut self) -> Vec<ArrowColumn>;
 }
 
 /// Builder of one column, or of two.
-pub trait Values: Default {
+pub trait ColumnBuilder: Default {
     /// Moves the finished columns into `into`, and leaves the builder empty.
-    fn take(&mut self, name: &str, into: &mut Vec<Column>);
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>);
 }
 
 /// A finished column.
-pub struct Column {
+pub struct ArrowColumn {
     field: Field,
     values: ArrayRef,
 }
 
-impl Column {
+impl ArrowColumn {
     fn new(name: &str, values: impl Array + 'static) -> Self {
         let field = Field::new(name, values.data_type().clone(), false);
         Self { field, values: Arc::new(values) }
     }
 }
 
-/// Defines a struct whose fields are [`Values`], each named like its column.
+/// Defines a struct whose fields are [`ColumnBuilder`]s, each named like its column.
 macro_rules! columns {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($field:ident: $values:ty,)+ }) => {
         $(#[$meta])*
@@ -59,10 +59,10 @@ macro_rules! columns {
             $($field: $values,)+
         }
 
-        impl $crate::column::Columns for $name {
-            fn take(&mut self) -> Vec<$crate::column::Column> {
+        impl $crate::column::ColumnSet for $name {
+            fn take(&mut self) -> Vec<$crate::column::ArrowColumn> {
                 let mut all = Vec::new();
-                $($crate::column::Values::take(&mut self.$field, stringify!($field), &mut all);)+
+                $($crate::column::ColumnBuilder::take(&mut self.$field, stringify!($field), &mut all);)+
                 all
             }
         }
@@ -73,14 +73,14 @@ pub(crate) use columns;
 
 columns! {
     /// Leading columns of every row: sequence number in its log, stamp, and time.
-    pub struct Heads {
+    pub struct LeadingColumns {
         sequence: UInt64Builder,
         stamp: UInt64Builder,
         time: Times,
     }
 }
 
-impl Heads {
+impl LeadingColumns {
     /// Begins a row.
     pub fn push(&mut self, sequence: u64, stamp: u64, clock: &Calibration) {
         self.sequence.append_value(sequence);
@@ -91,16 +91,16 @@ impl Heads {
 
 /// Rows that were not handed over yet.
 #[derive(Default)]
-pub struct Rows<C> {
-    pub heads: Heads,
+pub struct TableRows<C> {
+    pub leading: LeadingColumns,
     /// The columns after the leading ones.
     pub columns: C,
 }
 
-impl<C: Columns> Rows<C> {
+impl<C: ColumnSet> TableRows<C> {
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
-        self.heads.sequence.values_slice().len()
+        self.leading.sequence.values_slice().len()
     }
 
     /// Returns the names and types of the columns.
@@ -115,37 +115,37 @@ impl<C: Columns> Rows<C> {
         RecordBatch::try_new(Arc::clone(schema), columns)
     }
 
-    fn take(&mut self) -> Vec<Column> {
-        let mut all = self.heads.take();
+    fn take(&mut self) -> Vec<ArrowColumn> {
+        let mut all = self.leading.take();
         all.append(&mut self.columns.take());
         all
     }
 }
 
 /// Takes the rows out of columns without the leading ones: no sequence number, no stamp.
-pub fn batch_of(columns: &mut impl Columns) -> Result<RecordBatch, ArrowError> {
+pub fn batch_of(columns: &mut impl ColumnSet) -> Result<RecordBatch, ArrowError> {
     let (fields, values): (Vec<Field>, Vec<ArrayRef>) =
         columns.take().into_iter().map(|column| (column.field, column.values)).unzip();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), values)
 }
 
-impl<T: ArrowPrimitiveType> Values for PrimitiveBuilder<T> {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
-        into.push(Column::new(name, self.finish()));
+impl<T: ArrowPrimitiveType> ColumnBuilder for PrimitiveBuilder<T> {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
+        into.push(ArrowColumn::new(name, self.finish()));
     }
 }
 
-impl<T: ByteArrayType> Values for GenericByteBuilder<T> {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
-        into.push(Column::new(name, self.finish()));
+impl<T: ByteArrayType> ColumnBuilder for GenericByteBuilder<T> {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
+        into.push(ArrowColumn::new(name, self.finish()));
     }
 }
 
 /// Builder of nullable values: a null is unknown or does not apply.
 #[derive(Default)]
-pub struct OrNull<V>(V);
+pub struct Nullable<V>(V);
 
-impl<V> Deref for OrNull<V> {
+impl<V> Deref for Nullable<V> {
     type Target = V;
 
     fn deref(&self) -> &V {
@@ -153,17 +153,19 @@ impl<V> Deref for OrNull<V> {
     }
 }
 
-impl<V> DerefMut for OrNull<V> {
+impl<V> DerefMut for Nullable<V> {
     fn deref_mut(&mut self) -> &mut V {
         &mut self.0
     }
 }
 
-impl<V: Values> Values for OrNull<V> {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+impl<V: ColumnBuilder> ColumnBuilder for Nullable<V> {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         let mut columns = Vec::new();
         self.0.take(name, &mut columns);
-        into.extend(columns.into_iter().map(|column| Column { field: column.field.with_nullable(true), ..column }));
+        into.extend(
+            columns.into_iter().map(|column| ArrowColumn { field: column.field.with_nullable(true), ..column }),
+        );
     }
 }
 
@@ -188,30 +190,30 @@ impl Decimals {
     }
 }
 
-impl Values for Decimals {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+impl ColumnBuilder for Decimals {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.0.take(name, into);
     }
 }
 
 /// Numbers of up to 38 digits, `SCALE` of them decimals.
-pub struct Wide<const SCALE: i8>(Decimal128Builder);
+pub struct WideDecimals<const SCALE: i8>(Decimal128Builder);
 
-impl<const SCALE: i8> Default for Wide<SCALE> {
+impl<const SCALE: i8> Default for WideDecimals<SCALE> {
     fn default() -> Self {
-        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(MOST_DIGITS, SCALE)))
+        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(MAX_DIGITS, SCALE)))
     }
 }
 
-impl<const SCALE: i8> Wide<SCALE> {
+impl<const SCALE: i8> WideDecimals<SCALE> {
     /// Appends a value in units of its last decimal; null if it is unknown or too long.
     pub fn push(&mut self, units: Option<i128>) {
-        self.0.append_option(units.filter(|units| units.unsigned_abs() < 10_u128.pow(MOST_DIGITS.into())));
+        self.0.append_option(units.filter(|units| units.unsigned_abs() < 10_u128.pow(MAX_DIGITS.into())));
     }
 }
 
-impl<const SCALE: i8> Values for Wide<SCALE> {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+impl<const SCALE: i8> ColumnBuilder for WideDecimals<SCALE> {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.0.take(name, into);
     }
 }
@@ -228,13 +230,13 @@ impl Default for Integers {
 impl Integers {
     /// Appends a number; null if it has more digits.
     pub fn push(&mut self, number: i128) {
-        const MOST: u128 = 10_u128.pow(38) - 1;
-        self.0.append_option((number.unsigned_abs() <= MOST).then_some(number));
+        const MAX_INTEGER: u128 = 10_u128.pow(38) - 1;
+        self.0.append_option((number.unsigned_abs() <= MAX_INTEGER).then_some(number));
     }
 }
 
-impl Values for Integers {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+impl ColumnBuilder for Integers {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.0.take(name, into);
     }
 }
@@ -261,20 +263,20 @@ impl Times {
     }
 }
 
-impl Values for Times {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+impl ColumnBuilder for Times {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.0.take(name, into);
     }
 }
 
 /// Stamps that may be unknown, with their times: two columns.
 #[derive(Default)]
-pub struct Stamps {
-    ticks: OrNull<UInt64Builder>,
-    times: OrNull<Times>,
+pub struct StampColumn {
+    ticks: Nullable<UInt64Builder>,
+    times: Nullable<Times>,
 }
 
-impl Stamps {
+impl StampColumn {
     /// Appends a stamp of this clock; null if the stamp is zero.
     pub fn push(&mut self, ticks: u64, clock: &Calibration) {
         let known = (ticks != 0).then_some(ticks);
@@ -283,8 +285,8 @@ impl Stamps {
     }
 }
 
-impl Values for Stamps {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+impl ColumnBuilder for StampColumn {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.ticks.take(name, into);
         self.times.take(&format!("{name}_time"), into);
     }
@@ -309,21 +311,21 @@ macro_rules! coded {
 coded!(ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce);
 
 /// Codes as words; null for an unknown code.
-pub struct Codes<T> {
+pub struct CodeColumn<T> {
     /// Words, indexed by code.
     words: Vec<Option<String>>,
-    values: OrNull<StringBuilder>,
+    values: Nullable<StringBuilder>,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Coded> Default for Codes<T> {
+impl<T: Coded> Default for CodeColumn<T> {
     fn default() -> Self {
         let words = (0..=u8::MAX).map(|code| T::named(code).map(|known| word(&format!("{known:?}")))).collect();
-        Self { words, values: OrNull::default(), of: PhantomData }
+        Self { words, values: Nullable::default(), of: PhantomData }
     }
 }
 
-impl<T: Coded> Codes<T> {
+impl<T: Coded> CodeColumn<T> {
     /// Appends the word of a code, or null.
     pub fn push(&mut self, code: Option<u8>) {
         let Self { words, values, .. } = self;
@@ -331,8 +333,8 @@ impl<T: Coded> Codes<T> {
     }
 }
 
-impl<T: Coded> Values for Codes<T> {
-    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+impl<T: Coded> ColumnBuilder for CodeColumn<T> {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.values.take(name, into);
     }
 }

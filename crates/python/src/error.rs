@@ -5,7 +5,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use tickpath_bus::{BatchError, ConnectError, LendError, PublishError, ReceiveError};
 use tickpath_market::Request;
-use tickpath_oms_client::{ClientError, SendError};
+use tickpath_oms_client::{ClientError, ClientSendError};
 
 /// A class of `tickpath.errors`.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ pub fn publish_error(py: Python<'_>, error: &PublishError) -> PyErr {
         PublishError::Unknown(_) => Error::Unknown,
         PublishError::Unavailable(_) | PublishError::Other(_) => Error::Publish,
     };
-    match error.may_pass().into_pyobject(py) {
+    match error.is_transient().into_pyobject(py) {
         Ok(may_pass) => class.raise_with(py, &error.to_string(), &[("may_pass", may_pass.to_owned().into_any())]),
         Err(never) => match never {},
     }
@@ -115,7 +115,7 @@ pub fn publish_error(py: Python<'_>, error: &PublishError) -> PyErr {
 pub fn batch_error(py: Python<'_>, error: &BatchError) -> PyErr {
     let attributes = || -> PyResult<[(&str, Bound<'_, PyAny>); 3]> {
         Ok([
-            ("may_pass", error.error.may_pass().into_pyobject(py)?.to_owned().into_any()),
+            ("may_pass", error.error.is_transient().into_pyobject(py)?.to_owned().into_any()),
             ("done", error.done.into_pyobject(py)?.into_any()),
             ("unknown", error.unknown().collect::<Vec<_>>().into_pyobject(py)?.into_any()),
         ])
@@ -134,7 +134,7 @@ pub fn batch_error(py: Python<'_>, error: &BatchError) -> PyErr {
 pub fn receive_error(py: Python<'_>, error: &ReceiveError) -> PyErr {
     let class = match error {
         ReceiveError::NotAcknowledged(_) => Error::NotAcknowledged,
-        ReceiveError::Gone(_) => Error::Gone,
+        ReceiveError::MessagesLost(_) => Error::Gone,
         ReceiveError::Damaged(_) | ReceiveError::Other(_) => Error::Receive,
     };
     class.raise(py, &error.to_string())
@@ -143,14 +143,14 @@ pub fn receive_error(py: Python<'_>, error: &ReceiveError) -> PyErr {
 /// Creates the exception for a message that cannot be lent.
 pub fn lend_error(py: Python<'_>, error: &LendError) -> PyErr {
     match error {
-        LendError::NotHere(_) => Error::NotLent.raise(py, &error.to_string()),
+        LendError::Unsupported(_) => Error::NotLent.raise(py, &error.to_string()),
         LendError::Receive(error) => receive_error(py, error),
     }
 }
 
 /// Creates the exception for a request that was not sent.
-pub fn not_sent(py: Python<'_>, error: &SendError<Request>) -> PyErr {
-    let may_pass = matches!(error, SendError::Full(_) | SendError::Disconnected(_));
+pub fn not_sent(py: Python<'_>, error: &ClientSendError<Request>) -> PyErr {
+    let may_pass = matches!(error, ClientSendError::Full(_) | ClientSendError::Disconnected(_));
     match may_pass.into_pyobject(py) {
         Ok(may_pass) => {
             Error::NotSent.raise_with(py, &error.to_string(), &[("may_pass", may_pass.to_owned().into_any())])
@@ -162,6 +162,6 @@ pub fn not_sent(py: Python<'_>, error: &SendError<Request>) -> PyErr {
 /// Creates the exception for a session that has ended.
 pub fn session_ended(py: Python<'_>, error: &ClientError) -> PyErr {
     let of_another = "give each program a session= of its own";
-    let remedy = if error.is_of_another() { of_another } else { "open the orders again" };
+    let remedy = if error.is_session_taken() { of_another } else { "open the orders again" };
     Error::SessionEnded.raise(py, &format!("{error}; {remedy}"))
 }

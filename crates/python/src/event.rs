@@ -10,9 +10,9 @@ use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The best bid and offer of an instrument.
-#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[pyclass(name = "TopOfBook", frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TopOfBook {
+pub struct PyTopOfBook {
     /// The best bid, in units of 10⁻⁸.
     bid: i64,
     /// The quantity open at the best bid, in units of 10⁻⁸.
@@ -32,9 +32,9 @@ pub struct TopOfBook {
 }
 
 /// One trade at the exchange.
-#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[pyclass(name = "Trade", frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Trade {
+pub struct PyTrade {
     /// The price, in units of 10⁻⁸.
     price: i64,
     /// The quantity, in units of 10⁻⁸.
@@ -54,9 +54,9 @@ pub struct Trade {
 }
 
 /// A message of any kind other than TopOfBook and Trade.
-#[pyclass(frozen, get_all, module = "tickpath")]
+#[pyclass(name = "Message", frozen, get_all, module = "tickpath")]
 #[derive(Debug)]
-pub struct Message {
+pub struct PyMessage {
     /// Kind of the message, 16 to 255.
     pub kind: u8,
     /// Bytes of the message.
@@ -68,9 +68,9 @@ pub struct Message {
 }
 
 /// A message of another program, without Tickpath's header.
-#[pyclass(frozen, get_all, module = "tickpath")]
+#[pyclass(name = "Foreign", frozen, get_all, module = "tickpath")]
 #[derive(Debug)]
-pub struct Foreign {
+pub struct PyForeign {
     /// Bytes of the message.
     pub payload: Py<PyBytes>,
     /// Sequence number in the topic, from 0; None where the transport counts none.
@@ -81,22 +81,22 @@ pub struct Foreign {
 }
 
 /// Messages that this subscriber will never receive; `missed` is None where their number is unknown.
-#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[pyclass(name = "Gap", frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Gap {
+pub struct PyGap {
     /// Number of missed messages; None where the number is unknown.
     missed: Option<u64>,
 }
 
 /// Call that recreates an object, for pickling: its class and its arguments.
-type Made<'py, T> = (Bound<'py, PyType>, T);
+type PickleCall<'py, T> = (Bound<'py, PyType>, T);
 type TickParts = (i64, i64, i64, i64, u64, u32, u64, Option<u64>);
 type TradeParts = (i64, i64, u64, u64, u32, u8, u64, Option<u64>);
 
 /// A price or a quantity in units of 10⁻⁸.
-struct Whole(i64);
+struct WholeUnits(i64);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
+impl<'a, 'py> FromPyObject<'a, 'py> for WholeUnits {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -112,22 +112,22 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
 }
 
 /// Formats the arguments of an event that differ from their defaults: nonzero values, and the sequence number if any.
-fn rest(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
+fn optional_arguments(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
     let sequence = sequence.map(|sequence| ("sequence", sequence));
     let told = parts.iter().copied().filter(|(_, value)| *value != 0).chain(sequence);
     told.fold(String::new(), |text, (name, value)| text + &format!(", {name}={value}"))
 }
 
 #[pymethods]
-impl TopOfBook {
+impl PyTopOfBook {
     #[new]
     #[pyo3(signature = (bid, bid_quantity, ask, ask_quantity, event_ns = 0, symbol = 0, stamp = 0, sequence = None))]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn new(
-        bid: Whole,
-        bid_quantity: Whole,
-        ask: Whole,
-        ask_quantity: Whole,
+        bid: WholeUnits,
+        bid_quantity: WholeUnits,
+        ask: WholeUnits,
+        ask_quantity: WholeUnits,
         event_ns: u64,
         symbol: u32,
         stamp: u64,
@@ -147,7 +147,7 @@ impl TopOfBook {
         let more = [("event_ns", event_ns), ("symbol", symbol.into()), ("stamp", stamp)];
         format!(
             "TopOfBook(bid={bid}, bid_quantity={bid_quantity}, ask={ask}, ask_quantity={ask_quantity}{})",
-            rest(&more, sequence)
+            optional_arguments(&more, sequence)
         )
     }
 
@@ -180,14 +180,14 @@ impl TopOfBook {
         this
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, TickParts> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PickleCall<'py, TickParts> {
         let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence } = *self;
         let parts = (bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence);
         (py.get_type::<Self>(), parts)
     }
 }
 
-impl TopOfBook {
+impl PyTopOfBook {
     #[inline]
     pub fn of(m: &market::TopOfBook, stamp: u64, sequence: Option<u64>) -> Self {
         Self {
@@ -216,13 +216,13 @@ impl TopOfBook {
 }
 
 #[pymethods]
-impl Trade {
+impl PyTrade {
     #[new]
     #[pyo3(signature = (price, quantity, trade_id = 0, event_ns = 0, symbol = 0, aggressor = 0, stamp = 0, sequence = None))]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn new(
-        price: Whole,
-        quantity: Whole,
+        price: WholeUnits,
+        quantity: WholeUnits,
         trade_id: u64,
         event_ns: u64,
         symbol: u32,
@@ -247,7 +247,7 @@ impl Trade {
             ("aggressor", aggressor.into()),
             ("stamp", stamp),
         ];
-        format!("Trade(price={price}, quantity={quantity}{})", rest(&more, sequence))
+        format!("Trade(price={price}, quantity={quantity}{})", optional_arguments(&more, sequence))
     }
 
     /// Returns the event for people: price and quantity as decimals.
@@ -272,13 +272,13 @@ impl Trade {
         this
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, TradeParts> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PickleCall<'py, TradeParts> {
         let Self { price, quantity, trade_id, event_ns, symbol, aggressor, stamp, sequence } = *self;
         (py.get_type::<Self>(), (price, quantity, trade_id, event_ns, symbol, aggressor, stamp, sequence))
     }
 }
 
-impl Trade {
+impl PyTrade {
     #[inline]
     pub fn of(m: &market::Trade, stamp: u64, sequence: Option<u64>) -> Self {
         Self {
@@ -307,7 +307,7 @@ impl Trade {
 }
 
 #[pymethods]
-impl Message {
+impl PyMessage {
     #[new]
     #[pyo3(signature = (kind, payload, stamp = 0, sequence = None))]
     fn new(kind: u8, payload: Py<PyBytes>, stamp: u64, sequence: Option<u64>) -> Self {
@@ -337,27 +337,31 @@ impl Message {
     /// Returns the constructor call: all bytes, and fields that differ from their defaults.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let payload = self.payload.bind(py).repr()?;
-        Ok(format!("Message(kind={}, payload={payload}{})", self.kind, rest(&[("stamp", self.stamp)], self.sequence)))
+        Ok(format!(
+            "Message(kind={}, payload={payload}{})",
+            self.kind,
+            optional_arguments(&[("stamp", self.stamp)], self.sequence)
+        ))
     }
 
     /// Returns the event for people: its first bytes.
     fn __str__(&self, py: Python<'_>) -> String {
-        format!("Message(kind={}, payload={})", self.kind, shown(self.payload.as_bytes(py)))
+        format!("Message(kind={}, payload={})", self.kind, shorten_bytes(self.payload.as_bytes(py)))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, (u8, Py<PyBytes>, u64, Option<u64>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PickleCall<'py, (u8, Py<PyBytes>, u64, Option<u64>)> {
         (py.get_type::<Self>(), (self.kind, self.payload.clone_ref(py), self.stamp, self.sequence))
     }
 }
 
-impl Message {
+impl PyMessage {
     fn parts<'a>(&'a self, py: Python<'a>) -> (u8, &'a [u8], u64, Option<u64>) {
         (self.kind, self.payload.as_bytes(py), self.stamp, self.sequence)
     }
 }
 
 #[pymethods]
-impl Foreign {
+impl PyForeign {
     #[new]
     #[pyo3(signature = (payload, sequence = None, details = None))]
     fn new(payload: Py<PyBytes>, sequence: Option<u64>, details: Option<String>) -> Self {
@@ -391,21 +395,25 @@ impl Foreign {
             Some(details) => format!(", details={}", PyString::new(py, details).repr()?),
             None => String::new(),
         };
-        Ok(format!("Foreign(payload={}{}{details})", self.payload.bind(py).repr()?, rest(&[], self.sequence)))
+        Ok(format!(
+            "Foreign(payload={}{}{details})",
+            self.payload.bind(py).repr()?,
+            optional_arguments(&[], self.sequence)
+        ))
     }
 
     /// Returns the event for people: its first bytes.
     fn __str__(&self, py: Python<'_>) -> String {
-        format!("Foreign(payload={})", shown(self.payload.as_bytes(py)))
+        format!("Foreign(payload={})", shorten_bytes(self.payload.as_bytes(py)))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, (Py<PyBytes>, Option<u64>, Option<String>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PickleCall<'py, (Py<PyBytes>, Option<u64>, Option<String>)> {
         (py.get_type::<Self>(), (self.payload.clone_ref(py), self.sequence, self.details.clone()))
     }
 }
 
 #[pymethods]
-impl Gap {
+impl PyGap {
     #[classattr]
     fn __match_args__(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
         PyTuple::new(py, ["missed"])
@@ -431,19 +439,19 @@ impl Gap {
         this
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, (Option<u64>,)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PickleCall<'py, (Option<u64>,)> {
         (py.get_type::<Self>(), (self.missed,))
     }
 }
 
-impl Gap {
+impl PyGap {
     /// Returns a gap of this many messages.
     pub fn of(missed: u64) -> Self {
         Self { missed: Some(missed) }
     }
 }
 
-impl From<tickpath_bus::Gap> for Gap {
+impl From<tickpath_bus::Gap> for PyGap {
     fn from(gap: tickpath_bus::Gap) -> Self {
         match gap {
             tickpath_bus::Gap::Missed(missed) => Self::of(missed),
@@ -454,13 +462,13 @@ impl From<tickpath_bus::Gap> for Gap {
 
 /// Returns the stamp of an event given as a cause, or the stamp given directly.
 pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
-    if let Ok(tick) = cause.cast::<TopOfBook>() {
+    if let Ok(tick) = cause.cast::<PyTopOfBook>() {
         return Ok(tick.get().stamp);
     }
-    if let Ok(trade) = cause.cast::<Trade>() {
+    if let Ok(trade) = cause.cast::<PyTrade>() {
         return Ok(trade.get().stamp);
     }
-    if let Ok(message) = cause.cast::<Message>() {
+    if let Ok(message) = cause.cast::<PyMessage>() {
         return Ok(message.get().stamp);
     }
     let sentence = "a cause is the TopOfBook, Trade or Message to which this is the answer, or its stamp";
@@ -483,17 +491,17 @@ pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u
     if let Ok(bytes) = data.cast::<PyBytes>() {
         return act(bytes.as_bytes(), None);
     }
-    if let Ok(tick) = data.cast::<TopOfBook>() {
+    if let Ok(tick) = data.cast::<PyTopOfBook>() {
         return act(tick.get().message().as_bytes(), Some(Kind::TopOfBook.code()));
     }
-    if let Ok(trade) = data.cast::<Trade>() {
+    if let Ok(trade) = data.cast::<PyTrade>() {
         return act(trade.get().message().as_bytes(), Some(Kind::Trade.code()));
     }
-    if let Ok(message) = data.cast::<Message>() {
+    if let Ok(message) = data.cast::<PyMessage>() {
         let message = message.get();
         return act(message.payload.as_bytes(data.py()), Some(message.kind));
     }
-    if let Ok(foreign) = data.cast::<Foreign>() {
+    if let Ok(foreign) = data.cast::<PyForeign>() {
         return act(foreign.get().payload.as_bytes(data.py()), None);
     }
     if data.is_instance_of::<PyString>() {
@@ -519,12 +527,12 @@ fn hash_of(parts: &impl Hash) -> u64 {
 }
 
 /// Shortens bytes for display.
-fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 32;
+fn shorten_bytes(bytes: &[u8]) -> String {
+    const MAX_SHOWN_BYTES: usize = 32;
     let mut text = String::from("b'");
-    for byte in bytes.iter().take(MOST) {
+    for byte in bytes.iter().take(MAX_SHOWN_BYTES) {
         let _ = write!(text, "{}", byte.escape_ascii());
     }
-    text.push_str(if bytes.len() > MOST { "'…" } else { "'" });
+    text.push_str(if bytes.len() > MAX_SHOWN_BYTES { "'…" } else { "'" });
     text
 }

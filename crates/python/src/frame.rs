@@ -17,7 +17,7 @@ use bytes::Bytes;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
-use tickpath_bus::Lent;
+use tickpath_bus::LentMessage;
 
 use crate::error::Error;
 
@@ -26,21 +26,21 @@ use crate::error::Error;
 pub struct Loans {
     lent: AtomicUsize,
     /// Loans of the handle that contains this one.
-    within: Option<Arc<Loans>>,
+    parent: Option<Arc<Loans>>,
 }
 
 /// A lent message, held until its frame is closed and its views are gone.
 struct Loan {
-    lent: Lent,
+    lent: LentMessage,
     of: Arc<Loans>,
 }
 
 /// Owner of a Python buffer.
-struct View(Arc<Loan>);
+struct FrameView(Arc<Loan>);
 
 /// A message that is lent in place, until the frame is closed. Use it in a `with` block, or close it.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Frame {
+#[pyclass(name = "Frame", frozen, module = "tickpath")]
+pub struct PyMessageFrame {
     /// Kind of the message, 16 to 255.
     #[pyo3(get)]
     kind: u8,
@@ -57,7 +57,7 @@ pub struct Frame {
 impl Loans {
     /// Creates the loans of a handle that `whole` contains.
     pub fn within(whole: &Arc<Self>) -> Arc<Self> {
-        Arc::new(Self { lent: AtomicUsize::new(0), within: Some(Arc::clone(whole)) })
+        Arc::new(Self { lent: AtomicUsize::new(0), parent: Some(Arc::clone(whole)) })
     }
 
     /// Rejects closing the handle while messages are lent.
@@ -73,12 +73,12 @@ impl Loans {
 
     /// These loans, then the loans of each containing handle.
     fn all(&self) -> impl Iterator<Item = &Self> {
-        successors(Some(self), |loans| loans.within.as_deref())
+        successors(Some(self), |loans| loans.parent.as_deref())
     }
 }
 
 impl Loan {
-    fn new(lent: Lent, of: &Arc<Loans>) -> Arc<Self> {
+    fn new(lent: LentMessage, of: &Arc<Loans>) -> Arc<Self> {
         of.all().for_each(|loans| _ = loans.lent.fetch_add(1, Ordering::Relaxed));
         Arc::new(Self { lent, of: Arc::clone(of) })
     }
@@ -90,16 +90,16 @@ impl Drop for Loan {
     }
 }
 
-impl AsRef<[u8]> for View {
+impl AsRef<[u8]> for FrameView {
     fn as_ref(&self) -> &[u8] {
         self.0.lent.payload()
     }
 }
 
-impl Frame {
+impl PyMessageFrame {
     /// Creates the frame of a message, counted in these loans.
-    pub fn new(lent: Lent, of: &Arc<Loans>) -> Self {
-        let Lent { kind, stamp, sequence, .. } = lent;
+    pub fn new(lent: LentMessage, of: &Arc<Loans>) -> Self {
+        let LentMessage { kind, stamp, sequence, .. } = lent;
         Self { kind, stamp, sequence, loan: Mutex::new(Some(Loan::new(lent, of))) }
     }
 
@@ -115,12 +115,12 @@ impl Frame {
 }
 
 #[pymethods]
-impl Frame {
+impl PyMessageFrame {
     /// Bytes of the message in place, as a new read-only view each time. The frame cannot be closed while a view lives,
     /// or an object made from a view, such as an array.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
-        let view = Bytes::from_owner(View(self.open_loan(py)?));
+        let view = Bytes::from_owner(FrameView(self.open_loan(py)?));
         let exported = Bound::new(py, pyo3_bytes::PyBytes::new(view))?;
         PyMemoryView::from(exported.as_any())
     }

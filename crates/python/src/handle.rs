@@ -13,51 +13,51 @@ use std::time::Duration;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
-use tickpath_log::Birthplace;
+use tickpath_log::ForkGeneration;
 
 use crate::error::Error;
-use crate::lookout::{Asked, Lookout, Watched};
+use crate::notifier::{LoopNotifier, NotifyRequest, Waitable};
 
 /// Max duration of one turn of a wait, and so the delay until a signal or another thread's `close` is noticed.
-pub const TURN_NS: u64 = 100_000_000;
+pub const MAX_TURN_NS: u64 = 100_000_000;
 
 /// Max time that a `close` waits for the user of the handle, and then for the drop of its object, so that a silent
 /// server does not block an event loop. Unfinished work continues in the background.
-const CLOSING: Duration = Duration::from_millis(250);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// An object that is open, or was.
-pub struct Handle<T: Send + 'static> {
+pub struct ObjectHandle<T: Send + 'static> {
     /// Kind of object, for error messages.
     what: &'static str,
     /// Place of the object, without a password: `'ticks' at shm://`.
     place: String,
-    shared: Arc<Shared<T>>,
-    born: Birthplace,
+    shared: Arc<SharedHandle<T>>,
+    birthplace: ForkGeneration,
 }
 
 /// State that a handle shares with its lookout thread, which waits on behalf of an event loop.
-struct Shared<T> {
+struct SharedHandle<T> {
     opened: Mutex<Option<T>>,
     /// A caller is using the object, or waiting on it.
     is_in_use: AtomicBool,
     /// The handle is closed or being closed: waits should end.
     is_closing: AtomicBool,
-    lookout: Lookout,
+    lookout: LoopNotifier,
 }
 
 /// Exclusive use of a handle, until this is dropped.
-struct User<'a>(&'a AtomicBool);
+struct HandleUseGuard<'a>(&'a AtomicBool);
 
-impl<T: Send + 'static> Handle<T> {
+impl<T: Send + 'static> ObjectHandle<T> {
     /// Creates the handle of an object that was just opened.
     pub fn new(what: &'static str, place: String, opened: T) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedHandle {
             opened: Mutex::new(Some(opened)),
             is_in_use: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
-            lookout: Lookout::default(),
+            lookout: LoopNotifier::default(),
         });
-        Self { what, place, shared, born: Birthplace::here() }
+        Self { what, place, shared, birthplace: ForkGeneration::current() }
     }
 
     /// The place of the object, for the handles opened from it.
@@ -66,9 +66,9 @@ impl<T: Send + 'static> Handle<T> {
     }
 
     /// Describes the handle for Python's `repr`: class, place and state.
-    pub fn shown(&self, class: &str) -> String {
+    pub fn repr(&self, class: &str) -> String {
         let state = match () {
-            () if self.born.is_elsewhere() => "of another process",
+            () if self.birthplace.is_forked() => "of another process",
             () if self.is_open() => "open",
             () => "closed",
         };
@@ -84,9 +84,9 @@ impl<T: Send + 'static> Handle<T> {
             Ok(mut opened) if !self.shared.lookout.is_awaited() => opened.as_mut().map(act).ok_or(Error::Closed),
             Ok(_) => Err(Error::InUse),
             Err(TryLockError::Poisoned(_)) => Err(Error::Closed),
-            Err(TryLockError::WouldBlock) => return self.with_patience(py, act),
+            Err(TryLockError::WouldBlock) => return self.with_retry(py, act),
         };
-        self.used(py);
+        self.end_use(py);
         // The lock is free again: raising an exception may run any code.
         acted.map_err(|why| match why {
             Error::InUse => self.in_use(py, "task"),
@@ -96,7 +96,7 @@ impl<T: Send + 'static> Handle<T> {
 
     /// Retries `with` while the lock is held: by another thread, or by a lookout thread that is about to release it.
     #[cold]
-    fn with_patience<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
+    fn with_retry<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
         let _user = self.begin(py)?;
         let mut opened = loop {
             match self.shared.opened.try_lock() {
@@ -107,31 +107,31 @@ impl<T: Send + 'static> Handle<T> {
         };
         let acted = opened.as_mut().map(act);
         drop(opened);
-        self.used(py);
+        self.end_use(py);
         acted.ok_or_else(|| self.closed(py))
     }
 
     /// Uses the object for a task, which must not block: None while a lookout thread holds the lock and notifies the
     /// task's loop itself.
-    pub fn attempt<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<Option<R>> {
+    pub fn try_with<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<Option<R>> {
         let _user = self.begin(py)?;
         let attempted = py.detach(|| match self.shared.opened.try_lock() {
             Ok(mut opened) => Some(opened.as_mut().map(act)),
             Err(TryLockError::WouldBlock) => None,
             Err(TryLockError::Poisoned(_)) => Some(None),
         });
-        self.used(py);
+        self.end_use(py);
         attempted.map(|acted| acted.ok_or_else(|| self.closed(py))).transpose()
     }
 
     /// Uses the object for as long as `act` takes, without the interpreter.
-    pub fn detached<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
+    pub fn with_detached<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         let _user = self.begin(py)?;
         self.act(py, act)
     }
 
     /// Uses the object after its present user: for objects that several threads share.
-    pub fn in_turn<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
+    pub fn with_locked<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         self.check(py)?;
         self.act(py, act)
     }
@@ -146,7 +146,7 @@ impl<T: Send + 'static> Handle<T> {
     ) -> PyResult<Option<R>> {
         loop {
             py.check_signals()?;
-            match self.detached(py, &mut turn)? {
+            match self.with_detached(py, &mut turn)? {
                 None if !is_over() => {}
                 found => return Ok(found),
             }
@@ -155,7 +155,7 @@ impl<T: Send + 'static> Handle<T> {
 
     /// Looks at the object briefly, without the interpreter. Returns false while the lock is held, and true when the
     /// handle is closed, so that the caller's next call reports the closing.
-    pub fn glance(&self, look: impl FnOnce(&mut T) -> bool) -> bool {
+    pub fn peek(&self, look: impl FnOnce(&mut T) -> bool) -> bool {
         if self.shared.is_closing.load(Ordering::Relaxed) {
             return true;
         }
@@ -168,7 +168,7 @@ impl<T: Send + 'static> Handle<T> {
 
     /// Reports whether the handle is open, and not a fork's copy.
     pub fn is_open(&self) -> bool {
-        !self.born.is_elsewhere() && !self.shared.is_closing.load(Ordering::Relaxed)
+        !self.birthplace.is_forked() && !self.shared.is_closing.load(Ordering::Relaxed)
     }
 
     /// Waits until a turn returns a value or the timeout expires; without a timeout there is no limit. Each turn
@@ -198,32 +198,32 @@ impl<T: Send + 'static> Handle<T> {
     /// Closes the handle as soon as its user notices. A user still awaiting an answer drops the object itself later; in
     /// a fork nothing is closed, since the object belongs to the parent.
     pub fn close(&self, py: Python<'_>) {
-        if !self.born.is_elsewhere() && !self.leave() {
-            py.detach(|| let_go(self.shared.take_within(CLOSING)));
+        if !self.birthplace.is_forked() && !self.mark_closed() {
+            py.detach(|| drop_in_background(self.shared.take_within(CLOSE_TIMEOUT)));
         }
     }
 
     /// Marks the handle closed. Returns true if its lookout thread will drop the object.
-    fn leave(&self) -> bool {
+    fn mark_closed(&self) -> bool {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         self.shared.lookout.end()
     }
 
     /// Ends a use: drops the object here if a `close` came meanwhile and did not wait.
     #[inline]
-    fn used(&self, py: Python<'_>) {
+    fn end_use(&self, py: Python<'_>) {
         if self.shared.is_closing.load(Ordering::SeqCst) {
-            py.detach(|| let_go(self.shared.take()));
+            py.detach(|| drop_in_background(self.shared.take()));
         }
     }
 
     fn act<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         let done = py.detach(|| self.shared.lock().as_deref_mut().and_then(Option::as_mut).map(act));
-        self.used(py);
+        self.end_use(py);
         done.ok_or_else(|| self.closed(py))
     }
 
-    fn begin(&self, py: Python<'_>) -> PyResult<User<'_>> {
+    fn begin(&self, py: Python<'_>) -> PyResult<HandleUseGuard<'_>> {
         self.check(py)?;
         if self.shared.lookout.is_awaited() {
             return Err(self.in_use(py, "task"));
@@ -232,13 +232,13 @@ impl<T: Send + 'static> Handle<T> {
         if is_in_use.swap(true, Ordering::Acquire) {
             return Err(self.in_use(py, "thread"));
         }
-        Ok(User(is_in_use))
+        Ok(HandleUseGuard(is_in_use))
     }
 
     /// Rejects forks and closed handles.
     #[inline]
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        if self.born.is_elsewhere() {
+        if self.birthplace.is_forked() {
             let sentence =
                 format!("this {} was opened before the process was forked; open another one here", self.what);
             return Err(Error::Forked.raise(py, &sentence));
@@ -263,19 +263,19 @@ impl<T: Send + 'static> Handle<T> {
     }
 }
 
-impl<T: Watched> Handle<T> {
+impl<T: Waitable> ObjectHandle<T> {
     /// Makes a lookout thread wait for the event loop. Returns the descriptor that becomes readable when the loop
     /// should look.
     pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.check(py)?;
         let no_thread = |e: std::io::Error| PyOSError::new_err(format!("nobody can wait for the event loop: {e}"));
-        let asked = self.shared.lookout.ask().map_err(no_thread)?;
-        let Some(Asked { told, is_first }) = asked else { return Err(self.in_use(py, "task")) };
+        let asked = self.shared.lookout.request().map_err(no_thread)?;
+        let Some(NotifyRequest { event_fd: told, is_first }) = asked else { return Err(self.in_use(py, "task")) };
         if is_first {
             let shared = Arc::clone(&self.shared);
             let thread = std::thread::Builder::new().name("lookout".to_owned());
-            if let Err(e) = thread.spawn(move || shared.look_out()) {
-                self.shared.lookout.give_up();
+            if let Err(e) = thread.spawn(move || shared.run_wait_thread()) {
+                self.shared.lookout.reset();
                 return Err(no_thread(e));
             }
         }
@@ -289,13 +289,13 @@ impl<T: Watched> Handle<T> {
 
     /// Ends the wait of the task that called [`Self::watch`].
     pub fn stop_waiting(&self) {
-        if !self.born.is_elsewhere() {
+        if !self.birthplace.is_forked() {
             self.shared.lookout.stop_waiting();
         }
     }
 }
 
-impl<T: Send> Shared<T> {
+impl<T: Send> SharedHandle<T> {
     /// Locks the object; None after a panic of its user.
     fn lock(&self) -> Option<MutexGuard<'_, Option<T>>> {
         self.opened.lock().ok()
@@ -319,8 +319,8 @@ impl<T: Send> Shared<T> {
     }
 }
 
-/// Drops the object, which may wait for a server's answer. After [`CLOSING`] the drop continues in the background.
-fn let_go<T: Send + 'static>(opened: Option<T>) {
+/// Drops the object, which may wait for a server's answer. After [`CLOSE_TIMEOUT`] the drop continues in the background.
+fn drop_in_background<T: Send + 'static>(opened: Option<T>) {
     let Some(opened) = opened else { return };
     let (done, is_done) = channel();
     let thread = std::thread::Builder::new().name("closing".to_owned());
@@ -330,32 +330,32 @@ fn let_go<T: Send + 'static>(opened: Option<T>) {
         let _ = done.send(());
     });
     // If no thread could be started, the object was dropped at once.
-    if started.is_ok() && is_done.recv_timeout(CLOSING) == Err(RecvTimeoutError::Timeout) {
-        UNDONE.lock().unwrap_or_else(PoisonError::into_inner).push(is_done);
+    if started.is_ok() && is_done.recv_timeout(CLOSE_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
+        RUNNING_DROPS.lock().unwrap_or_else(PoisonError::into_inner).push(is_done);
     }
 }
 
 /// Drops that are still running.
-static UNDONE: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
+static RUNNING_DROPS: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
 
 /// Waits, at the end of the program, for the objects that are still being dropped, as long as an answer may take;
 /// messages sent before may be in flight, and would be cut off.
 #[pyfunction]
 pub fn await_closings(py: Python<'_>) {
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const DROP_TIMEOUT: Duration = Duration::from_secs(5);
     py.detach(|| {
-        let undone = std::mem::take(&mut *UNDONE.lock().unwrap_or_else(PoisonError::into_inner));
+        let undone = std::mem::take(&mut *RUNNING_DROPS.lock().unwrap_or_else(PoisonError::into_inner));
         // The drops run in parallel, so the waits overlap.
-        undone.into_iter().for_each(|closing| _ = closing.recv_timeout(PATIENCE));
+        undone.into_iter().for_each(|closing| _ = closing.recv_timeout(DROP_TIMEOUT));
     });
 }
 
-impl<T: Watched> Shared<T> {
+impl<T: Waitable> SharedHandle<T> {
     /// Runs the lookout thread: waits whenever it is asked to, and notifies the loop of an event, a close or the end of
     /// the task's wait.
-    fn look_out(&self) {
+    fn run_wait_thread(&self) {
         while self.lookout.sleep() {
-            let _telling = self.lookout.will_tell();
+            let _telling = self.lookout.notify_guard();
             loop {
                 if self.is_closing.load(Ordering::Relaxed) || self.turn() || !self.lookout.is_awaited() {
                     break;
@@ -366,25 +366,25 @@ impl<T: Watched> Shared<T> {
     }
 
     fn turn(&self) -> bool {
-        self.lock().as_deref_mut().and_then(Option::as_mut).is_none_or(Watched::turn)
+        self.lock().as_deref_mut().and_then(Option::as_mut).is_none_or(Waitable::wait_turn)
     }
 }
 
-impl Drop for User<'_> {
+impl Drop for HandleUseGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
-impl<T: Send + 'static> Drop for Handle<T> {
+impl<T: Send + 'static> Drop for ObjectHandle<T> {
     fn drop(&mut self) {
-        if self.born.is_elsewhere() {
+        if self.birthplace.is_forked() {
             // The threads and locks of the handle stayed with the parent.
             std::mem::forget(Arc::clone(&self.shared));
-        } else if !self.leave() {
+        } else if !self.mark_closed() {
             let opened = self.shared.take();
             // Other threads run meanwhile; without an interpreter the object is dropped all the same.
-            Python::try_attach(|py| py.detach(|| let_go(opened)));
+            Python::try_attach(|py| py.detach(|| drop_in_background(opened)));
         }
     }
 }

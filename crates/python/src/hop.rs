@@ -17,31 +17,31 @@ use tickpath_clock::rfc3339;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_lab_harness::host::{clock_cost_ns, facts};
 use tickpath_lab_harness::samples::Samples;
-use tickpath_lab_result::{Host, OWN, ResultFile, Run, Software, is_own};
-use tickpath_log::Birthplace;
+use tickpath_lab_result::{Host, OWN_PREFIX, ResultFile, Run, Software, is_own};
+use tickpath_log::ForkGeneration;
 
 use crate::clock::host_clock;
 
 /// Max samples of a hop, which take 1.6 GB.
-const MOST_SAMPLES: i64 = 100_000_000;
+const MAX_SAMPLES: i64 = 100_000_000;
 
 /// Value of a missing stamp; no clock returns it.
 const NONE: u64 = 0;
 
 /// Nested blocks per thread without an allocation.
-const DEPTH: usize = 64;
+const RESERVED_BLOCKS: usize = 64;
 
 thread_local! {
     /// The open blocks of this thread, of all hops, innermost last.
-    static OPEN: RefCell<Vec<Block>> = RefCell::new(Vec::with_capacity(DEPTH));
+    static OPEN_BLOCKS: RefCell<Vec<OpenBlock>> = RefCell::new(Vec::with_capacity(RESERVED_BLOCKS));
 }
 
 /// A block that was entered and not left.
-struct Block {
+struct OpenBlock {
     /// Id of the block's hop.
     hop: u64,
     /// Process that entered the block.
-    born: Birthplace,
+    born: ForkGeneration,
     /// Time of entry, in ticks.
     from: u64,
 }
@@ -50,8 +50,8 @@ struct Block {
 /// stamps. `tickpath.lab.hop` creates a hop, and `tickpath.lab.hops` returns the measurements. Threads may share a hop,
 /// and blocks may be nested, also blocks of one hop. Tasks that take turns within a block would take each other's start
 /// times: there use `since`, or decorate the coroutine function.
-#[pyclass(frozen, module = "tickpath.lab")]
-pub struct Hop {
+#[pyclass(name = "Hop", frozen, module = "tickpath.lab")]
+pub struct PyHop {
     /// Name of the hop; its name in a result is own.NAME.
     #[pyo3(get)]
     name: String,
@@ -64,25 +64,25 @@ pub struct Hop {
     taken: AtomicUsize,
     /// Start of the measurement, in ticks.
     begun: AtomicU64,
-    /// Process of the samples, by [`Birthplace::number`].
+    /// Process of the samples, by [`ForkGeneration::number`].
     born: AtomicU64,
 }
 
 #[pymethods]
-impl Hop {
+impl PyHop {
     #[new]
     #[pyo3(signature = (name, samples = 1_000_000))]
     fn new(py: Python<'_>, name: String, samples: i64) -> PyResult<Self> {
         static HOPS: AtomicU64 = AtomicU64::new(0);
-        if !is_own(&format!("{OWN}{name}")) {
+        if !is_own(&format!("{OWN_PREFIX}{name}")) {
             let sentence = "use 1 to 40 lower case letters, digits and underscores, as in 'tick_to_decode'";
             return Err(PyValueError::new_err(format!("a hop cannot be called {name:?}; {sentence}")));
         }
-        if !(1..=MOST_SAMPLES).contains(&samples) {
-            let sentence = format!("room for {samples} samples is not possible; give 1 to {MOST_SAMPLES}");
+        if !(1..=MAX_SAMPLES).contains(&samples) {
+            let sentence = format!("room for {samples} samples is not possible; give 1 to {MAX_SAMPLES}");
             return Err(PyValueError::new_err(sentence));
         }
-        let room = py.detach(|| touched(samples as usize)).ok_or_else(|| {
+        let room = py.detach(|| allocate_mapped(samples as usize)).ok_or_else(|| {
             PyMemoryError::new_err(format!("there is no memory for {samples} samples of 16 bytes; give room for fewer"))
         })?;
         let clock = host_clock(py)?;
@@ -92,7 +92,7 @@ impl Hop {
             room,
             taken: AtomicUsize::new(0),
             begun: AtomicU64::new(clock.ticks()),
-            born: AtomicU64::new(Birthplace::here().number()),
+            born: AtomicU64::new(ForkGeneration::current().number()),
             clock,
         })
     }
@@ -100,18 +100,18 @@ impl Hop {
     /// Records a sample from a stamp of this host to now: `hop.since(tick.stamp)` measures a tick's way to this call.
     fn since(&self, stamp: u64) -> PyResult<()> {
         let now = self.clock.ticks();
-        self.keep(stamp, now)
+        self.record(stamp, now)
     }
 
     /// Records a sample from one stamp to a later one, both of this host; a sample to an earlier stamp is counted as
     /// negative, and in no percentile.
     fn between(&self, earlier: u64, later: u64) -> PyResult<()> {
-        self.keep(earlier, later)
+        self.record(earlier, later)
     }
 
     /// Discards all samples, so that measurement starts here, as after a warm-up.
     fn clear(&self) {
-        self.begin(Birthplace::here());
+        self.restart(ForkGeneration::current());
     }
 
     /// Max samples stored; samples beyond it are only counted.
@@ -123,21 +123,21 @@ impl Hop {
     /// Number of samples stored.
     #[getter]
     fn count(&self) -> usize {
-        self.arrive();
+        self.enter_process();
         self.taken.load(Ordering::Relaxed).min(self.room.len())
     }
 
     /// Number of samples that did not fit.
     #[getter]
     fn left_out(&self) -> usize {
-        self.arrive();
+        self.enter_process();
         self.taken.load(Ordering::Relaxed).saturating_sub(self.room.len())
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
         let hop = this.get();
-        let born = hop.arrive();
-        OPEN.with_borrow_mut(|open| open.push(Block { hop: hop.number, born, from: hop.clock.ticks() }));
+        let born = hop.enter_process();
+        OPEN_BLOCKS.with_borrow_mut(|open| open.push(OpenBlock { hop: hop.number, born, from: hop.clock.ticks() }));
         this
     }
 
@@ -148,16 +148,16 @@ impl Hop {
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let now = self.clock.ticks();
-        let left = OPEN.with_borrow_mut(|open| {
+        let left = OPEN_BLOCKS.with_borrow_mut(|open| {
             let place = open.iter().rposition(|block| block.hop == self.number)?;
             Some(open.remove(place))
         });
-        let Some(Block { born, from, .. }) = left else {
+        let Some(OpenBlock { born, from, .. }) = left else {
             let sentence = "was left on a thread that had not entered it; use `with`, which does both, or since(stamp)";
             return Err(PyRuntimeError::new_err(format!("the hop {} {sentence}", self.name)));
         };
         // A block that was open at a fork belongs to the parent.
-        if !born.is_elsewhere() {
+        if !born.is_forked() {
             self.store(from, now);
         }
         Ok(())
@@ -188,20 +188,20 @@ impl Hop {
     }
 }
 
-impl Hop {
+impl PyHop {
     /// Starts anew in a fork. Returns the present process.
     #[inline]
-    fn arrive(&self) -> Birthplace {
-        let here = Birthplace::here();
+    fn enter_process(&self) -> ForkGeneration {
+        let here = ForkGeneration::current();
         if self.born.load(Ordering::Relaxed) != here.number() {
-            self.begin(here);
+            self.restart(here);
         }
         here
     }
 
     /// Starts without samples. Writing every slot gives a fork memory of its own.
     #[cold]
-    fn begin(&self, here: Birthplace) {
+    fn restart(&self, here: ForkGeneration) {
         for place in &self.room {
             place.iter().for_each(|stamp| stamp.store(NONE, Ordering::Relaxed));
         }
@@ -211,13 +211,13 @@ impl Hop {
     }
 
     /// Stores a sample of given stamps.
-    fn keep(&self, from: u64, to: u64) -> PyResult<()> {
+    fn record(&self, from: u64, to: u64) -> PyResult<()> {
         if from == NONE || to == NONE {
             let sentence = "0 is no stamp: an event that was made here has none before it came by a topic; give the stamp of \
                             one that did, or tickpath.now() from before";
             return Err(PyValueError::new_err(sentence));
         }
-        self.arrive();
+        self.enter_process();
         self.store(from, to);
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Hop {
     }
 
     /// Returns a note if samples did not fit, with the remedy.
-    fn told_left_out(&self) -> Option<String> {
+    fn overflow_note(&self) -> Option<String> {
         let (name, room, more) = (&self.name, self.room.len(), self.left_out());
         let kept = format!("own.{name} has its first {room} samples, and {more} more did not fit");
         let remedy =
@@ -254,7 +254,7 @@ impl Hop {
 
 /// Allocates slots with their pages mapped, since a page fault between two stamps would be part of a sample. None
 /// without the memory.
-fn touched(samples: usize) -> Option<Box<[[AtomicU64; 2]]>> {
+fn allocate_mapped(samples: usize) -> Option<Box<[[AtomicU64; 2]]>> {
     let mut room = Vec::new();
     room.try_reserve_exact(samples).ok()?;
     // The system maps no page for zeros alone.
@@ -264,16 +264,16 @@ fn touched(samples: usize) -> Option<Box<[[AtomicU64; 2]]>> {
 
 /// Builds a result file with one run of all hops that have a sample. The host's share of the run is unknown, since it
 /// was not watched.
-fn result_of(hops: &[&Hop], command: &str, runtime: &str, record_cost_ns: f64) -> Option<ResultFile> {
-    let hops: Vec<&Hop> = hops.iter().copied().filter(|hop| hop.count() > 0).collect();
+fn result_of(hops: &[&PyHop], command: &str, runtime: &str, record_cost_ns: f64) -> Option<ResultFile> {
+    let hops: Vec<&PyHop> = hops.iter().copied().filter(|hop| hop.count() > 0).collect();
     let clock = hops.first()?.clock;
     let begun = hops.iter().map(|hop| hop.begun.load(Ordering::Relaxed)).min()?;
     let mut result = ResultFile::new("own", command, &rfc3339(clock.calibration().utc_ns_of(begun)));
     // The optimisation level of release builds is unknown here.
     result.profile = cfg!(debug_assertions).then(|| "debug".to_owned());
     result.host = Host { clock_cost_ns: Some(clock_cost_ns(&clock)), ..facts(&clock) };
-    let notes: Vec<String> = hops.iter().filter_map(|hop| hop.told_left_out()).collect();
-    let hop_of = |hop: &&Hop| (format!("{OWN}{}", hop.name), hop.stored().unwatched_hop(clock.calibration()));
+    let notes: Vec<String> = hops.iter().filter_map(|hop| hop.overflow_note()).collect();
+    let hop_of = |hop: &&PyHop| (format!("{OWN_PREFIX}{}", hop.name), hop.stored().unwatched_hop(clock.calibration()));
     result.runs = vec![Run {
         target: "own://".to_owned(),
         client: "python".to_owned(),

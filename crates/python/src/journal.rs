@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::builder::{StringBuilder, UInt16Builder, UInt32Builder, UInt64Builder};
 use pyo3::prelude::*;
 use tickpath_clock::Calibration;
-use tickpath_log::{OpenError, Place};
+use tickpath_log::{LogOpenError, LogPath};
 use tickpath_market::{
     ExecType, ExecutionReport, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, Request, Side,
     TimeInForce, VenueId,
@@ -23,33 +23,33 @@ use tickpath_oms_core::{At, Config, Core, Denial, Departure, Envelope, Input, Ou
 use tickpath_oms_journal::JournalError;
 use tickpath_oms_journal::journal::{Replay, logs};
 
-use crate::column::{Codes, Columns, Decimals, Integers, OrNull, Rows, Stamps, columns};
+use crate::column::{CodeColumn, ColumnSet, Decimals, Integers, Nullable, StampColumn, TableRows, columns};
 use crate::error::Error;
-use crate::table::{Failure, MOST_ROWS, Source, Table};
+use crate::table::{MAX_ROWS, PyTable, RowSource, TableError};
 
 /// Opens the journal of an OMS as tables, by its folder or its URL, file:///FOLDER.
 #[pyfunction]
 #[pyo3(name = "journal")]
-pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<Journal> {
-    let look = || -> Result<Place, Failure> {
+pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<PyJournal> {
+    let look = || -> Result<LogPath, TableError> {
         let place = place_of(&folder)?;
         if logs(&place)?.is_empty() {
-            return Err(OpenError::NotFound(place).into());
+            return Err(LogOpenError::NotFound(place).into());
         }
         // The first record shows whether the folder holds a journal.
         Replay::open(&place)?.step(&mut new_core(), |_, _, _| ())?;
         Ok(place)
     };
     let place = py.detach(look).map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
-    Ok(Journal { place })
+    Ok(PyJournal { place })
 }
 
 /// Returns the place of the journal in a folder, or at its URL.
-pub fn place_of(folder: &Path) -> Result<Place, Failure> {
+pub fn place_of(folder: &Path) -> Result<LogPath, TableError> {
     match folder.to_str().filter(|text| text.contains("://")) {
-        Some(url) if url.starts_with("file://") => Ok(url.parse::<Place>()?),
+        Some(url) if url.starts_with("file://") => Ok(url.parse::<LogPath>()?),
         Some(_) => Err("a journal lies on a disk; give its folder, or file:///FOLDER".into()),
-        None => Ok(Place::folder(std::path::absolute(folder)?)),
+        None => Ok(LogPath::folder(std::path::absolute(folder)?)),
     }
 }
 
@@ -58,13 +58,13 @@ fn new_core() -> Core {
 }
 
 /// The tables of the journal of an OMS. Each table replays the journal when a consumer takes its rows.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Journal {
-    place: Place,
+#[pyclass(name = "Journal", frozen, module = "tickpath")]
+pub struct PyJournal {
+    place: LogPath,
 }
 
 #[pymethods]
-impl Journal {
+impl PyJournal {
     /// The place of the journal.
     #[getter]
     fn place(&self) -> String {
@@ -73,20 +73,20 @@ impl Journal {
 
     /// The requests that the OMS received, each with its immediate outcome.
     #[getter]
-    fn requests(&self) -> Table {
-        self.table::<OfRequests>("requests")
+    fn requests(&self) -> PyTable {
+        self.table::<RequestConverter>("requests")
     }
 
     /// The reports of the OMS's venues.
     #[getter]
-    fn reports(&self) -> Table {
-        self.table::<OfReports>("reports")
+    fn reports(&self) -> PyTable {
+        self.table::<ReportConverter>("reports")
     }
 
     /// The requests that the OMS's checks denied, with the reasons.
     #[getter]
-    fn denials(&self) -> Table {
-        self.table::<OfDenials>("denials")
+    fn denials(&self) -> PyTable {
+        self.table::<DenialConverter>("denials")
     }
 
     fn __repr__(&self) -> String {
@@ -94,15 +94,15 @@ impl Journal {
     }
 }
 
-impl Journal {
-    fn table<H: Hearing>(&self, what: &str) -> Table {
+impl PyJournal {
+    fn table<H: RowConverter>(&self, what: &str) -> PyTable {
         let place = self.place.clone();
-        Table::new(format!("{what} of {place}"), move || Reading::<H>::open(&place))
+        PyTable::new(format!("{what} of {place}"), move || JournalSource::<H>::open(&place))
     }
 }
 
 /// An input, with the outputs that the core returned for it.
-struct Heard {
+struct ReplayedInput {
     at: At,
     input: Input,
     outputs: Vec<Output>,
@@ -112,60 +112,60 @@ struct Heard {
 }
 
 /// Converter from inputs to rows.
-trait Hearing: Default + Send + 'static {
+trait RowConverter: Default + Send + 'static {
     /// The columns of the rows.
-    type Columns: Columns;
+    type Columns: ColumnSet;
 
     /// Converts an input.
-    fn hear(&mut self, rows: &mut Rows<Self::Columns>, heard: &Heard);
+    fn convert(&mut self, rows: &mut TableRows<Self::Columns>, heard: &ReplayedInput);
 
     /// Marks an orderly stop of the OMS, or the end of the journal: `_last` is the departure of the last request, zero
     /// if unknown.
-    fn stop(&mut self, _rows: &mut Rows<Self::Columns>, _last: Departure) {}
+    fn stop(&mut self, _rows: &mut TableRows<Self::Columns>, _last: Departure) {}
 }
 
 /// Replay of a journal into rows.
-struct Reading<H> {
-    place: Place,
+struct JournalSource<H> {
+    place: LogPath,
     replay: Replay,
     core: Core,
     /// The departure recorded at the last stop.
     last: Departure,
-    hearing: H,
+    converter: H,
 }
 
-impl<H: Hearing> Reading<H> {
-    fn open(place: &Place) -> Result<Self, Failure> {
+impl<H: RowConverter> JournalSource<H> {
+    fn open(place: &LogPath) -> Result<Self, TableError> {
         let (place, replay) = (place.clone(), Replay::open(place)?);
-        Ok(Self { place, replay, core: new_core(), last: Departure::default(), hearing: H::default() })
+        Ok(Self { place, replay, core: new_core(), last: Departure::default(), converter: H::default() })
     }
 
     /// Reads the next input; returns false at the end.
-    fn turn(&mut self, rows: &mut Rows<H::Columns>) -> Result<bool, JournalError> {
+    fn convert_next(&mut self, rows: &mut TableRows<H::Columns>) -> Result<bool, JournalError> {
         let (epoch, mut found) = (self.core.epoch(), None);
         self.replay.step(&mut self.core, |at, input, outputs| found = Some((at, *input, outputs.to_vec())))?;
         // A stop is no input; a stop found here precedes the input that was read.
-        let done = self.replay.done();
+        let done = self.replay.totals();
         if done.departure != std::mem::replace(&mut self.last, done.departure) {
-            self.hearing.stop(rows, done.departure);
+            self.converter.stop(rows, done.departure);
         }
         let Some((at, input, outputs)) = found else {
             self.replay.check_end()?;
-            self.hearing.stop(rows, Departure::default());
+            self.converter.stop(rows, Departure::default());
             return Ok(false);
         };
         let clock = self.replay.calibration();
-        self.hearing.hear(rows, &Heard { at, input, outputs, epoch, clock });
+        self.converter.convert(rows, &ReplayedInput { at, input, outputs, epoch, clock });
         Ok(true)
     }
 }
 
-impl<H: Hearing> Source for Reading<H> {
+impl<H: RowConverter> RowSource for JournalSource<H> {
     type Columns = H::Columns;
 
-    fn fill(&mut self, rows: &mut Rows<H::Columns>) -> Result<bool, Failure> {
-        while rows.len() < MOST_ROWS {
-            if !self.turn(rows).map_err(|error| format!("{}: {error}", self.place))? {
+    fn fill(&mut self, rows: &mut TableRows<H::Columns>) -> Result<bool, TableError> {
+        while rows.len() < MAX_ROWS {
+            if !self.convert_next(rows).map_err(|error| format!("{}: {error}", self.place))? {
                 return Ok(false);
             }
         }
@@ -175,7 +175,7 @@ impl<H: Hearing> Source for Reading<H> {
 
 /// Meaning of a request's T2.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum RequestOutcome {
     /// Sent to its venue.
     Released,
     /// Handed to the thread of its venue's line, which sends it later.
@@ -183,16 +183,16 @@ enum Outcome {
     /// Denied by the OMS.
     Denied,
     /// Held in the OMS for its venue or its trigger, or answered by the OMS alone.
-    Kept,
+    Held,
 }
 
-impl Outcome {
+impl RequestOutcome {
     fn of(outputs: &[Output]) -> Self {
         let any = |of: fn(&Output) -> bool| outputs.iter().any(of);
         if any(|output| matches!(output, Output::Denied { .. })) {
             return Self::Denied;
         }
-        if any(|output| matches!(output, Output::Venue { .. })) { Self::Released } else { Self::Kept }
+        if any(|output| matches!(output, Output::Venue { .. })) { Self::Released } else { Self::Held }
     }
 
     fn word(self) -> &'static str {
@@ -200,24 +200,24 @@ impl Outcome {
             Self::Released => "released",
             Self::HandedOver => "handed_over",
             Self::Denied => "denied",
-            Self::Kept => "kept",
+            Self::Held => "kept",
         }
     }
 }
 
 /// A request whose T2 is unknown until the next request's record, which contains it.
-struct Pending {
+struct UnreleasedRequest {
     at: At,
     envelope: Envelope,
     request: Request,
-    outcome: Outcome,
+    outcome: RequestOutcome,
     epoch: u64,
     clock: Calibration,
 }
 
 /// Terms of a request, as far as the request states them.
 #[derive(Default)]
-struct Terms {
+struct RequestTerms {
     word: &'static str,
     order: Option<NewOrder>,
     /// The client's id of the order that the request refers to, or the OMS's id.
@@ -227,7 +227,7 @@ struct Terms {
     quantity: Option<i64>,
 }
 
-impl Terms {
+impl RequestTerms {
     fn of(request: &Request) -> Self {
         let about = |word, original: u64| Self { word, original, ..Self::default() };
         match request {
@@ -257,65 +257,67 @@ impl Terms {
 }
 
 columns! {
-    struct Requests {
+    struct RequestColumns {
         request: StringBuilder,
         order_id: UInt64Builder,
         session: UInt16Builder,
         client_order_id: UInt64Builder,
-        original: OrNull<UInt64Builder>,
-        original_order_id: OrNull<UInt64Builder>,
+        original: Nullable<UInt64Builder>,
+        original_order_id: Nullable<UInt64Builder>,
         symbol: UInt32Builder,
         account: UInt32Builder,
-        side: Codes<Side>,
-        quantity: OrNull<Decimals>,
-        price: OrNull<Decimals>,
-        order_type: Codes<OrderType>,
-        time_in_force: Codes<TimeInForce>,
-        position_effect: Codes<PositionEffect>,
-        reference_price: OrNull<Decimals>,
-        reference_age_ns: OrNull<UInt64Builder>,
+        side: CodeColumn<Side>,
+        quantity: Nullable<Decimals>,
+        price: Nullable<Decimals>,
+        order_type: CodeColumn<OrderType>,
+        time_in_force: CodeColumn<TimeInForce>,
+        position_effect: CodeColumn<PositionEffect>,
+        reference_price: Nullable<Decimals>,
+        reference_age_ns: Nullable<UInt64Builder>,
         outcome: StringBuilder,
-        cause: Stamps,
-        sent: Stamps,
-        released: Stamps,
+        cause: StampColumn,
+        sent: StampColumn,
+        released: StampColumn,
     }
 }
 
 /// Converter of requests.
 #[derive(Default)]
-struct OfRequests {
-    pending: Option<Pending>,
+struct RequestConverter {
+    pending: Option<UnreleasedRequest>,
 }
 
-impl Hearing for OfRequests {
-    type Columns = Requests;
+impl RowConverter for RequestConverter {
+    type Columns = RequestColumns;
 
-    fn hear(&mut self, rows: &mut Rows<Requests>, heard: &Heard) {
-        let Heard { at, input: Input::Request { envelope, request }, outputs, epoch, clock } = heard else { return };
+    fn convert(&mut self, rows: &mut TableRows<RequestColumns>, heard: &ReplayedInput) {
+        let ReplayedInput { at, input: Input::Request { envelope, request }, outputs, epoch, clock } = heard else {
+            return;
+        };
         self.stop(rows, envelope.departure_before());
-        let (at, envelope, request, outcome) = (*at, *envelope, *request, Outcome::of(outputs));
-        self.pending = Some(Pending { at, envelope, request, outcome, epoch: *epoch, clock: *clock });
+        let (at, envelope, request, outcome) = (*at, *envelope, *request, RequestOutcome::of(outputs));
+        self.pending = Some(UnreleasedRequest { at, envelope, request, outcome, epoch: *epoch, clock: *clock });
     }
 
-    fn stop(&mut self, rows: &mut Rows<Requests>, left: Departure) {
+    fn stop(&mut self, rows: &mut TableRows<RequestColumns>, left: Departure) {
         if let Some(pending) = self.pending.take() {
-            rows.heads.push(pending.at.sequence, pending.at.stamp, &pending.clock);
+            rows.leading.push(pending.at.sequence, pending.at.stamp, &pending.clock);
             rows.columns.push(&pending, left);
         }
     }
 }
 
-impl Requests {
-    fn push(&mut self, pending: &Pending, left: Departure) {
-        let Pending { at, envelope, request, outcome, epoch, clock } = pending;
-        let Terms { word, order, original, original_order_id, price, quantity } = Terms::of(request);
+impl RequestColumns {
+    fn push(&mut self, pending: &UnreleasedRequest, left: Departure) {
+        let UnreleasedRequest { at, envelope, request, outcome, epoch, clock } = pending;
+        let RequestTerms { word, order, original, original_order_id, price, quantity } = RequestTerms::of(request);
         let code = |of: fn(&NewOrder) -> u8| order.as_ref().map(of);
         self.request.append_value(word);
         self.order_id.append_value(OrderId::new(*epoch, at.sequence).0);
         self.session.append_value(envelope.session);
         self.client_order_id.append_value(request.client_order_id().0);
-        self.original.append_option(known(original));
-        self.original_order_id.append_option(known(original_order_id));
+        self.original.append_option(nonzero_id(original));
+        self.original_order_id.append_option(nonzero_id(original_order_id));
         self.symbol.append_value(request.symbol().0);
         self.account.append_value(request.account().0);
         self.side.push(code(|order| order.side));
@@ -329,8 +331,8 @@ impl Requests {
         self.reference_age_ns.append_option(has_reference.then_some(envelope.reference_age_ns));
         // A request that waited for its venue left after this time.
         let outcome = match *outcome {
-            Outcome::Released if left.queued => Outcome::Kept,
-            Outcome::Released if left.handed_over => Outcome::HandedOver,
+            RequestOutcome::Released if left.queued => RequestOutcome::Held,
+            RequestOutcome::Released if left.handed_over => RequestOutcome::HandedOver,
             outcome => outcome,
         };
         self.outcome.append_value(outcome.word());
@@ -342,48 +344,48 @@ impl Requests {
 }
 
 columns! {
-    struct Reports {
+    struct ReportColumns {
         venue: UInt16Builder,
         order_id: UInt64Builder,
-        client_order_id: OrNull<UInt64Builder>,
-        exec_type: Codes<ExecType>,
-        status: Codes<OrdStatus>,
+        client_order_id: Nullable<UInt64Builder>,
+        exec_type: CodeColumn<ExecType>,
+        status: CodeColumn<OrdStatus>,
         symbol: UInt32Builder,
         account: UInt32Builder,
-        side: Codes<Side>,
-        last_quantity: OrNull<Decimals>,
-        last_price: OrNull<Decimals>,
+        side: CodeColumn<Side>,
+        last_quantity: Nullable<Decimals>,
+        last_price: Nullable<Decimals>,
         cumulative_quantity: Decimals,
         leaves_quantity: Decimals,
         price: Decimals,
-        reason: OrNull<UInt16Builder>,
-        venue_order_id: OrNull<UInt64Builder>,
-        exec_id: OrNull<UInt64Builder>,
-        venue_sequence: OrNull<UInt64Builder>,
-        arrived: Stamps,
+        reason: Nullable<UInt16Builder>,
+        venue_order_id: Nullable<UInt64Builder>,
+        exec_id: Nullable<UInt64Builder>,
+        venue_sequence: Nullable<UInt64Builder>,
+        arrived: StampColumn,
     }
 }
 
 /// Converter of reports.
 #[derive(Default)]
-struct OfReports;
+struct ReportConverter;
 
-impl Hearing for OfReports {
-    type Columns = Reports;
+impl RowConverter for ReportConverter {
+    type Columns = ReportColumns;
 
-    fn hear(&mut self, rows: &mut Rows<Reports>, heard: &Heard) {
-        let Heard { at, input: Input::Report(record), clock, .. } = heard else { return };
-        rows.heads.push(at.sequence, at.stamp, clock);
+    fn convert(&mut self, rows: &mut TableRows<ReportColumns>, heard: &ReplayedInput) {
+        let ReplayedInput { at, input: Input::Report(record), clock, .. } = heard else { return };
+        rows.leading.push(at.sequence, at.stamp, clock);
         rows.columns.push(record.source, &record.report, clock);
     }
 }
 
-impl Reports {
+impl ReportColumns {
     fn push(&mut self, source: VenueId, report: &ExecutionReport, clock: &Calibration) {
         let is_fill = report.exec_id.0 != 0;
         self.venue.append_value(source.0);
         self.order_id.append_value(report.order_id.0);
-        self.client_order_id.append_option(known(report.client_order_id.0));
+        self.client_order_id.append_option(nonzero_id(report.client_order_id.0));
         self.exec_type.push(Some(report.exec_type));
         self.status.push(Some(report.status));
         self.symbol.append_value(report.symbol.0);
@@ -395,44 +397,44 @@ impl Reports {
         self.leaves_quantity.push(report.leaves_quantity.0);
         self.price.push(report.price.0);
         self.reason.append_option((report.reason != 0).then_some(report.reason));
-        self.venue_order_id.append_option(known(report.venue_order_id.0));
-        self.exec_id.append_option(known(report.exec_id.0));
-        self.venue_sequence.append_option(known(report.venue_sequence));
+        self.venue_order_id.append_option(nonzero_id(report.venue_order_id.0));
+        self.exec_id.append_option(nonzero_id(report.exec_id.0));
+        self.venue_sequence.append_option(nonzero_id(report.venue_sequence));
         self.arrived.push(report.venue_stamp, clock);
     }
 }
 
 columns! {
-    struct Denials {
+    struct DenialColumns {
         order_id: UInt64Builder,
         session: UInt16Builder,
         client_order_id: UInt64Builder,
         account: UInt32Builder,
         code: UInt16Builder,
-        check: OrNull<StringBuilder>,
-        limit: OrNull<Integers>,
-        value: OrNull<Integers>,
+        check: Nullable<StringBuilder>,
+        limit: Nullable<Integers>,
+        value: Nullable<Integers>,
     }
 }
 
 /// Converter of denials.
 #[derive(Default)]
-struct OfDenials;
+struct DenialConverter;
 
-impl Hearing for OfDenials {
-    type Columns = Denials;
+impl RowConverter for DenialConverter {
+    type Columns = DenialColumns;
 
-    fn hear(&mut self, rows: &mut Rows<Denials>, heard: &Heard) {
+    fn convert(&mut self, rows: &mut TableRows<DenialColumns>, heard: &ReplayedInput) {
         for output in &heard.outputs {
             if let Output::Denied { session, denied } = output {
-                rows.heads.push(heard.at.sequence, heard.at.stamp, &heard.clock);
+                rows.leading.push(heard.at.sequence, heard.at.stamp, &heard.clock);
                 rows.columns.push(*session, denied);
             }
         }
     }
 }
 
-impl Denials {
+impl DenialColumns {
     fn push(&mut self, session: u16, denied: &OrderDenied) {
         self.order_id.append_value(denied.order_id.0);
         self.session.append_value(session);
@@ -446,6 +448,6 @@ impl Denials {
 }
 
 /// Returns an id, or None for zero.
-fn known(id: u64) -> Option<u64> {
+fn nonzero_id(id: u64) -> Option<u64> {
     (id != 0).then_some(id)
 }

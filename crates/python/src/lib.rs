@@ -16,27 +16,28 @@
 //!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┤
 //!   blotter(folder) ────────> Blotter ──── orders, fills, positions ──────────────┘
 //! ```
-//! A bus, the objects opened from it, and `Orders` are each a `Handle`: it has one user at a time, can be closed, and
-//! cannot be used after a fork. A `Bridge` has a thread of its own, and threads may share it. A `Table` opens its log
-//! for each read. A `Hop` is not opened: threads share it, and a fork starts with samples of its own. Calls that may
+//! A bus, the objects opened from it, and `Orders` are each an `ObjectHandle`: it has one user at a time, can be closed, and
+//! cannot be used after a fork. A `Bridge` has a thread of its own, and threads may share it. A `PyTable` opens its log
+//! for each read. A `PyHop` is not opened: threads share it, and a fork starts with samples of its own. Calls that may
 //! take time release the interpreter meanwhile, and check signals; for a task of an event loop a thread waits
-//! (`Lookout`).
+//! (`LoopNotifier`).
 
+mod arguments;
 mod blotter;
 mod book;
 mod bridge;
+mod buffered_event;
 mod bus;
 mod clock;
 mod column;
 mod error;
 mod event;
 mod frame;
-mod given;
 mod handle;
 mod hop;
 mod journal;
-mod lookout;
 mod multi;
+mod notifier;
 mod orders;
 mod queue;
 mod recording;
@@ -44,7 +45,6 @@ mod report;
 mod strategy;
 mod subscription;
 mod table;
-mod taken;
 mod topic;
 mod trigger;
 
@@ -57,37 +57,37 @@ mod _native {
     #[pymodule_export]
     use super::blotter::{Blotter, open_blotter};
     #[pymodule_export]
-    use super::bridge::{Bridge, Carried, start_bridge};
+    use super::bridge::{Bridge, PyCarried, start_bridge};
     #[pymodule_export]
-    use super::bus::{Bus, connect};
+    use super::bus::{PyBus, connect};
     #[pymodule_export]
     use super::clock::{now, ns_between, stamp_at, utc_ns};
     #[pymodule_export]
-    use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
+    use super::event::{PyForeign, PyGap, PyMessage, PyTopOfBook, PyTrade};
     #[pymodule_export]
-    use super::frame::Frame;
+    use super::frame::PyMessageFrame;
     #[pymodule_export]
-    use super::hop::Hop;
+    use super::hop::PyHop;
     #[pymodule_export]
-    use super::journal::{Journal, open_journal};
+    use super::journal::{PyJournal, open_journal};
     #[pymodule_export]
     use super::multi::MultiSubscriber;
     #[pymodule_export]
-    use super::orders::{Orders, open_orders};
+    use super::orders::{PyOrders, open_orders};
     #[pymodule_export]
-    use super::queue::{Pulled, Puller, Pusher};
+    use super::queue::{PyPulled, PyPuller, PyPusher};
     #[pymodule_export]
-    use super::recording::{Recording, open_recording};
+    use super::recording::{PyRecording, open_recording};
     #[pymodule_export]
-    use super::report::{Denial, InDoubt, NotTaken, Notice, Report};
+    use super::report::{InDoubt, NotTaken, PyDenial, PyNotice, PyReport};
     #[pymodule_export]
     use super::strategy::trade;
     #[pymodule_export]
-    use super::table::Table;
+    use super::table::PyTable;
     #[pymodule_export]
-    use super::topic::{Publisher, Subscriber};
+    use super::topic::{PyPublisher, PySubscriber};
     #[pymodule_export]
-    use super::trigger::{Trigger, when};
+    use super::trigger::{PyTrigger, when};
 
     /// Registers the wait for unfinished drops at the end of the program.
     #[pymodule_init]

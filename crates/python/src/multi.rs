@@ -19,16 +19,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use tickpath_clock::{Clock, HostClock};
 
-use crate::handle::TURN_NS;
-use crate::subscription::MOST;
-use crate::topic::{Most, Subscriber, events, timeout_of};
+use crate::handle::MAX_TURN_NS;
+use crate::subscription::MAX_EVENTS;
+use crate::topic::{MaxEvents, PySubscriber, events, timeout_of};
 
 /// Subscriber of several topics. Each topic keeps its order, and the topics take turns. Iterate over it, also by `async
 /// for`, or poll it: each item is `(topic, event)`. `multi["btc"]` is the subscriber of one topic, for its `outage`,
 /// `reconnects` and so on. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct MultiSubscriber {
-    topics: Vec<(Py<PyString>, Py<Subscriber>)>,
+    topics: Vec<(Py<PyString>, Py<PySubscriber>)>,
     /// Index of the topic that is polled first.
     turn: AtomicUsize,
     /// Error of a topic behind events of other topics, which were returned: raised by the next call.
@@ -36,38 +36,38 @@ pub struct MultiSubscriber {
     /// A wait spins rather than sleeps.
     spins: bool,
     /// Descriptor that is readable when a lookout thread has found an event; made by the first wait.
-    news: OnceLock<News>,
+    news: OnceLock<TopicEpoll>,
     clock: HostClock,
 }
 
 /// An epoll descriptor, and the lookout descriptors that it watches, one per topic.
-struct News {
-    any: OwnedFd,
-    _each: Vec<OwnedFd>,
+struct TopicEpoll {
+    epoll_fd: OwnedFd,
+    _topic_fds: Vec<OwnedFd>,
 }
 
-type Item<'py> = (Bound<'py, PyString>, Py<PyAny>);
+type NamedTopicEvent<'py> = (Bound<'py, PyString>, Py<PyAny>);
 
 impl MultiSubscriber {
     /// Creates the subscriber of these topics, given by name.
-    pub fn new(topics: Vec<(Py<PyString>, Py<Subscriber>)>, spins: bool, clock: HostClock) -> Self {
+    pub fn new(topics: Vec<(Py<PyString>, Py<PySubscriber>)>, spins: bool, clock: HostClock) -> Self {
         let (turn, error, news) = (AtomicUsize::new(0), Mutex::new(None), OnceLock::new());
         Self { topics, turn, error, spins, news, clock }
     }
 
-    fn subscribers(&self) -> impl Iterator<Item = &Subscriber> {
+    fn subscribers(&self) -> impl Iterator<Item = &PySubscriber> {
         self.topics.iter().map(|(_, subscriber)| subscriber.get())
     }
 
     /// Takes up to `limit` events, topic by topic. An error after some events is kept for the next call.
-    fn take<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Vec<Item<'py>>> {
-        self.raise_kept()?;
+    fn take_events<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Vec<NamedTopicEvent<'py>>> {
+        self.raise_stored()?;
         let mut found = Vec::new();
         for _ in &self.topics {
             let turn = self.turn.load(Ordering::Relaxed) % self.topics.len();
             self.turn.store(turn + 1, Ordering::Relaxed);
             let (name, subscriber) = &self.topics[turn];
-            match subscriber.get().attempt(py, limit - found.len()) {
+            match subscriber.get().try_take(py, limit - found.len()) {
                 Ok(events) => found.extend(events.into_iter().map(|event| (name.bind(py).clone(), event))),
                 Err(e) if found.is_empty() => return Err(e),
                 Err(e) => {
@@ -87,7 +87,7 @@ impl MultiSubscriber {
         let begun = self.clock.ticks();
         loop {
             py.check_signals()?;
-            self.raise_kept()?;
+            self.raise_stored()?;
             for subscriber in self.subscribers() {
                 if subscriber.is_ready(py)? {
                     return Ok(true);
@@ -99,7 +99,7 @@ impl MultiSubscriber {
                 return Ok(false);
             }
             if !self.spins {
-                self.sleep(py, left.min(Duration::from_nanos(TURN_NS)))?;
+                self.sleep(py, left.min(Duration::from_nanos(MAX_TURN_NS)))?;
             }
         }
     }
@@ -109,7 +109,7 @@ impl MultiSubscriber {
         let news = self.watch(py)?;
         let slept = py.detach(|| {
             let longest = Timespec::try_from(longest).ok();
-            poll(&mut [PollFd::new(&news.any, PollFlags::IN)], longest.as_ref())
+            poll(&mut [PollFd::new(&news.epoll_fd, PollFlags::IN)], longest.as_ref())
         });
         self.unwatch();
         match slept {
@@ -119,36 +119,36 @@ impl MultiSubscriber {
     }
 
     /// Makes a lookout thread wait for each topic. If one fails, all are released.
-    fn watch(&self, py: Python<'_>) -> PyResult<&News> {
+    fn watch(&self, py: Python<'_>) -> PyResult<&TopicEpoll> {
         for (number, subscriber) in self.subscribers().enumerate() {
             if let Err(e) = subscriber.watch(py) {
-                self.subscribers().take(number).for_each(Subscriber::unwatch);
+                self.subscribers().take(number).for_each(PySubscriber::unwatch);
                 return Err(e);
             }
         }
         match self.news.get() {
             Some(news) => Ok(news),
             None => {
-                let news = self.open_news().inspect_err(|_| self.unwatch())?;
+                let news = self.open_epoll().inspect_err(|_| self.unwatch())?;
                 Ok(self.news.get_or_init(|| news))
             }
         }
     }
 
-    fn open_news(&self) -> std::io::Result<News> {
+    fn open_epoll(&self) -> std::io::Result<TopicEpoll> {
         let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let each: Vec<OwnedFd> = self.subscribers().map(Subscriber::descriptor).collect::<Result<_, _>>()?;
+        let each: Vec<OwnedFd> = self.subscribers().map(PySubscriber::descriptor).collect::<Result<_, _>>()?;
         for (number, descriptor) in each.iter().enumerate() {
             epoll::add(&any, descriptor, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
         }
-        Ok(News { any, _each: each })
+        Ok(TopicEpoll { epoll_fd: any, _topic_fds: each })
     }
 
     fn unwatch(&self) {
-        self.subscribers().for_each(Subscriber::unwatch);
+        self.subscribers().for_each(PySubscriber::unwatch);
     }
 
-    fn raise_kept(&self) -> PyResult<()> {
+    fn raise_stored(&self) -> PyResult<()> {
         let kept = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
         kept.map_or(Ok(()), Err)
     }
@@ -162,12 +162,12 @@ impl MultiSubscriber {
 #[pymethods]
 impl MultiSubscriber {
     fn __repr__(&self) -> String {
-        let each: Vec<_> = self.subscribers().map(Subscriber::shown).collect();
+        let each: Vec<_> = self.subscribers().map(PySubscriber::repr).collect();
         format!("<tickpath.MultiSubscriber of {}>", each.join(", "))
     }
 
     /// Returns the subscriber of one topic.
-    fn __getitem__(&self, py: Python<'_>, topic: &str) -> PyResult<Py<Subscriber>> {
+    fn __getitem__(&self, py: Python<'_>, topic: &str) -> PyResult<Py<PySubscriber>> {
         let found = self.topics.iter().find(|(name, _)| name.bind(py) == topic);
         let unknown = || PyKeyError::new_err(format!("'{topic}' is not subscribed to; there are {}", self.named()));
         found.map(|(_, subscriber)| subscriber.clone_ref(py)).ok_or_else(unknown)
@@ -178,9 +178,9 @@ impl MultiSubscriber {
     }
 
     /// Returns the next event of any topic, as soon as there is one.
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Item<'py>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<NamedTopicEvent<'py>> {
         loop {
-            if let Some(item) = self.take(py, 1)?.pop() {
+            if let Some(item) = self.take_events(py, 1)?.pop() {
                 return Ok(item);
             }
             self.wait_within(py, None)?;
@@ -190,9 +190,9 @@ impl MultiSubscriber {
     /// Returns up to `max` available events; never waits. The next call starts with the topic behind the one that
     /// filled this call, so that a busy topic does not starve the others. An error of one topic is raised by the next
     /// call if other topics have events now.
-    #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
-    fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.take(py, max.0.min(MOST))?)
+    #[pyo3(signature = (max = MaxEvents(64)), text_signature = "(self, max=64)")]
+    fn poll<'py>(&self, py: Python<'py>, max: MaxEvents) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.take_events(py, max.0.min(MAX_EVENTS))?)
     }
 
     /// Waits until an event is available, or `timeout` seconds are over; returns True if an event is available.
@@ -213,13 +213,13 @@ impl MultiSubscriber {
     }
 
     /// Returns an event for a task, if there is one in a topic that no lookout thread holds.
-    fn _attempt<'py>(&self, py: Python<'py>) -> PyResult<Option<Item<'py>>> {
-        Ok(self.take(py, 1)?.pop())
+    fn _attempt<'py>(&self, py: Python<'py>) -> PyResult<Option<NamedTopicEvent<'py>>> {
+        Ok(self.take_events(py, 1)?.pop())
     }
 
     /// Makes a lookout thread wait for each topic; returns the descriptor that becomes readable.
     fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
-        self.watch(py).map(|news| news.any.as_raw_fd())
+        self.watch(py).map(|news| news.epoll_fd.as_raw_fd())
     }
 
     /// Ends the wait of the task that called `_watch`.

@@ -4,7 +4,7 @@
 //!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
 //!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | InDoubt | Notice
 //! ```
-//! `Orders` is a [`Handle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost connections. Nothing
+//! `PyOrders` is an [`ObjectHandle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost connections. Nothing
 //! runs in the background, so the program must poll or wait more often than its heartbeat time. A request carries the
 //! stamp of the event that caused it, and T0 is taken when the request is handed over, so the OMS's journal has all its
 //! hops. Denials of the OMS are reports with a `denial`; a venue's rejections have none.
@@ -22,25 +22,25 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use tickpath_bus::url::without_login;
+use tickpath_bus::url::redact_logins;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, MassCancel, MassCancelType, NewOrder, OrderType, Price,
     Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, Symbol, SymbolId, TimeInForce,
 };
-use tickpath_oms_client::{Client, ClientError, Config, Event, InstrumentRow, SendError, Since};
+use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, InstrumentRow, Since};
 
-use crate::book::Book;
+use crate::arguments::{GivenSymbol, Units, cause_of, milliseconds, order_type_word, since_word, time_in_force_word};
+use crate::book::SessionBook;
 use crate::bus::by_name;
 use crate::error::{Error, not_sent, session_ended};
-use crate::given::{GivenSymbol, Units, cause_of, milliseconds, order_type_word, since_word, time_in_force_word};
-use crate::handle::{Handle, TURN_NS};
-use crate::report::{Report, Told};
-use crate::topic::{Most, timeout_of};
-use crate::trigger::Trigger;
+use crate::handle::{MAX_TURN_NS, ObjectHandle};
+use crate::report::{BufferedSessionEvent, PyReport};
+use crate::topic::{MaxEvents, timeout_of};
+use crate::trigger::PyTrigger;
 
 /// Max events of one call.
-const MOST: usize = 1 << 16;
+const MAX_EVENTS: usize = 1 << 16;
 
 /// Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for
 /// `account`. A symbol is given by its number in the OMS, or by its name there or in `symbols`, which cannot give a
@@ -62,7 +62,7 @@ pub fn open_orders(
     heartbeat: Option<f64>,
     connect_timeout: f64,
     first_id: Option<u64>,
-) -> PyResult<Orders> {
+) -> PyResult<PyOrders> {
     let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
     let first_id = first_id.unwrap_or_else(utc_ns);
     if first_id == 0 {
@@ -74,7 +74,7 @@ pub fn open_orders(
     let number = |given| u16::try_from(given).ok().filter(|&number| number != u16::MAX);
     let no_session = |given| PyValueError::new_err(format!("{given} is no session; take one of the user's, or None"));
     let session = session.map(|given| number(given).ok_or_else(|| no_session(given))).transpose()?;
-    let of_user = format!("of '{user}' at {}", without_login(url));
+    let of_user = format!("of '{user}' at {}", redact_logins(url));
     let config = Config {
         session,
         since: by_name("since", since, &[Since::Now, Since::Start], since_word)?,
@@ -91,12 +91,12 @@ pub fn open_orders(
     let (client, rows) = connected.map_err(|e: ClientError| Error::Connect.raise(py, &e.to_string()))?;
     let symbols = symbols_of(symbols, rows)?;
     let place = format!("session {} {of_user}", client.welcome().session);
-    let (waiting, book) = (VecDeque::new(), Book::default());
+    let (waiting, book) = (VecDeque::new(), SessionBook::default());
     let is_awaited = false;
-    let session = Session { client, waiting, book, is_awaited, live_from: 0, next_id: first_id, ended: None };
-    let (handle, is_run) = (Handle::new("session", place, session), AtomicBool::new(false));
+    let session = BufferedSession { client, waiting, book, is_awaited, live_from: 0, next_id: first_id, ended: None };
+    let (handle, is_run) = (ObjectHandle::new("session", place, session), AtomicBool::new(false));
     let requests = AtomicU64::new(0);
-    Ok(Orders { handle, is_run, requests, clock, account: AccountId(account), symbols })
+    Ok(PyOrders { handle, is_run, requests, clock, account: AccountId(account), symbols })
 }
 
 /// Merges the symbol names of the OMS with those of the caller.
@@ -119,9 +119,9 @@ fn symbols_of(
 
 /// A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with` block,
 /// or close it: orders at a venue go on working.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Orders {
-    handle: Handle<Session>,
+#[pyclass(name = "Orders", frozen, module = "tickpath")]
+pub struct PyOrders {
+    handle: ObjectHandle<BufferedSession>,
     /// A run receives the session's events, and no other caller may.
     is_run: AtomicBool,
     /// Number of requests sent through this object.
@@ -131,12 +131,12 @@ pub struct Orders {
     symbols: HashMap<String, SymbolId>,
 }
 
-struct Session {
+struct BufferedSession {
     client: Client,
     /// Events received and not handed over.
-    waiting: VecDeque<Told>,
+    waiting: VecDeque<BufferedSessionEvent>,
     /// Open orders and positions by the reports returned so far.
-    book: Book,
+    book: SessionBook,
     /// A task is waiting for an event.
     is_awaited: bool,
     /// Reports from this number on are live.
@@ -148,19 +148,19 @@ struct Session {
 }
 
 /// Reason why a request was not sent.
-enum Unsent {
+enum SendFailure {
     Ended(ClientError),
-    Refused(Box<SendError<Request>>),
+    Refused(Box<ClientSendError<Request>>),
 }
 
-impl Session {
+impl BufferedSession {
     /// Sends a request under the caller's own id or the next one; returns the id.
-    fn send(&mut self, own: Option<u64>, request: impl FnOnce(ClientOrderId) -> Request) -> Result<u64, Unsent> {
+    fn send(&mut self, own: Option<u64>, request: impl FnOnce(ClientOrderId) -> Request) -> Result<u64, SendFailure> {
         if let Some(why) = &self.ended {
-            return Err(Unsent::Ended(why.clone()));
+            return Err(SendFailure::Ended(why.clone()));
         }
         let id = own.unwrap_or(self.next_id);
-        self.client.send(&request(ClientOrderId(id))).map_err(|e| Unsent::Refused(Box::new(e)))?;
+        self.client.send(&request(ClientOrderId(id))).map_err(|e| SendFailure::Refused(Box::new(e)))?;
         if own.is_none() {
             self.next_id = id.wrapping_add(1).max(1);
         }
@@ -168,13 +168,13 @@ impl Session {
     }
 
     /// Polls the client once; returns the number of events.
-    fn hear(&mut self) -> Result<usize, ClientError> {
+    fn poll_client(&mut self) -> Result<usize, ClientError> {
         let Self { client, waiting, live_from, ended, .. } = self;
         let heard = client.poll(|event| {
-            if let Event::Connected(welcome) = &event {
+            if let ClientEvent::Connected(welcome) = &event {
                 *live_from = welcome.live_report;
             }
-            waiting.extend(Told::of(event, *live_from));
+            waiting.extend(BufferedSessionEvent::of(event, *live_from));
         });
         if let Err(why) = &heard {
             *ended = Some(why.clone());
@@ -184,9 +184,9 @@ impl Session {
 
     /// Takes out up to `limit` events. Each call polls the client, which keeps the session alive; the reason for the
     /// session's end is returned after all events.
-    fn take(&mut self, limit: usize) -> Result<Vec<Told>, ClientError> {
-        while self.waiting.len() < MOST {
-            match self.hear() {
+    fn take_events(&mut self, limit: usize) -> Result<Vec<BufferedSessionEvent>, ClientError> {
+        while self.waiting.len() < MAX_EVENTS {
+            match self.poll_client() {
                 Err(why) if self.waiting.is_empty() => return Err(why),
                 Err(_) | Ok(0) => break,
                 Ok(_) if self.waiting.len() >= limit => break,
@@ -194,40 +194,40 @@ impl Session {
             }
         }
         let Self { waiting, book, .. } = self;
-        let taken: Vec<Told> = waiting.drain(..limit.min(waiting.len())).collect();
+        let taken: Vec<BufferedSessionEvent> = waiting.drain(..limit.min(waiting.len())).collect();
         for told in &taken {
-            if let Told::Report(report) = told {
-                book.take(report);
+            if let BufferedSessionEvent::Report(report) = told {
+                book.apply(report);
             }
         }
         Ok(taken)
     }
 
     /// Puts back events that could not be handed over.
-    fn take_back(&mut self, taken: Vec<Told>) {
+    fn put_back(&mut self, taken: Vec<BufferedSessionEvent>) {
         taken.into_iter().rev().for_each(|told| self.waiting.push_front(told));
     }
 
     /// Waits for an event until the turn is over; returns true if there is an event.
-    fn look_out(&mut self, left_ns: u64) -> Result<bool, ClientError> {
+    fn wait_event(&mut self, left_ns: u64) -> Result<bool, ClientError> {
         if self.waiting.is_empty() {
-            self.hear()?;
+            self.poll_client()?;
         }
         if self.waiting.is_empty() {
-            self.client.wait(left_ns.min(TURN_NS));
-            self.hear()?;
+            self.client.wait(left_ns.min(MAX_TURN_NS));
+            self.poll_client()?;
         }
         Ok(!self.waiting.is_empty())
     }
 }
 
-impl Drop for Session {
+impl Drop for BufferedSession {
     fn drop(&mut self) {
-        self.client.leave();
+        self.client.disconnect();
     }
 }
 
-impl Orders {
+impl PyOrders {
     /// Sends a request without releasing the interpreter, since sending never waits.
     fn send(
         &self,
@@ -239,8 +239,8 @@ impl Orders {
             return Err(PyValueError::new_err("0 is no id of a request; give 1 or more, or leave it out"));
         }
         let sent = self.handle.with(py, |session| session.send(own, request))?.map_err(|unsent| match unsent {
-            Unsent::Ended(why) => session_ended(py, &why),
-            Unsent::Refused(why) => not_sent(py, &why),
+            SendFailure::Ended(why) => session_ended(py, &why),
+            SendFailure::Refused(why) => not_sent(py, &why),
         });
         self.requests.fetch_add(u64::from(sent.is_ok()), Ordering::Relaxed);
         sent
@@ -259,40 +259,40 @@ impl Orders {
     }
 
     /// Takes up to `limit` events out, as objects. If an object cannot be made, all of them stay for the next call.
-    fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
+    fn take_objects(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
         // Before events are taken, since a signal raised later would lose them.
         py.check_signals()?;
-        let taken = self.handle.with(py, |session| session.take(limit))?.map_err(|e| session_ended(py, &e))?;
+        let taken = self.handle.with(py, |session| session.take_events(limit))?.map_err(|e| session_ended(py, &e))?;
         let made: PyResult<Vec<_>> = taken.iter().map(|told| told.object(py)).collect();
         if made.is_err() {
-            self.handle.with(py, |session| session.take_back(taken))?;
+            self.handle.with(py, |session| session.put_back(taken))?;
         }
         made
     }
 
     /// Takes the next event, if there is one.
     pub fn next_event(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        Ok(self.take(py, 1)?.pop())
+        Ok(self.take_objects(py, 1)?.pop())
     }
 
     /// Polls without the interpreter. Returns true if there is an event, or the session has ended.
     pub fn has_news(&self) -> bool {
-        self.handle.glance(|session| !session.waiting.is_empty() || !matches!(session.hear(), Ok(0)))
+        self.handle.peek(|session| !session.waiting.is_empty() || !matches!(session.poll_client(), Ok(0)))
     }
 
-    /// Returns the oldest order without an answer of its venue, as [`Book::unanswered`].
+    /// Returns the oldest order without an answer of its venue, as [`SessionBook::unanswered`].
     pub fn unanswered(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
         self.handle.with(py, |session| session.book.unanswered())
     }
 
     /// Reserves the session's events for a run, until the result is dropped.
-    pub fn begin_run(&self, py: Python<'_>) -> PyResult<Run<'_>> {
-        if self.is_run.swap(true, Ordering::Acquire) { Err(self.heard_by_run(py)) } else { Ok(Run(self)) }
+    pub fn begin_run(&self, py: Python<'_>) -> PyResult<RunGuard<'_>> {
+        if self.is_run.swap(true, Ordering::Acquire) { Err(self.used_by_run(py)) } else { Ok(RunGuard(self)) }
     }
 
     /// Rejects receiving while a run receives the session's events.
     fn check_run(&self, py: Python<'_>) -> PyResult<()> {
-        if self.is_run.load(Ordering::Relaxed) { Err(self.heard_by_run(py)) } else { Ok(()) }
+        if self.is_run.load(Ordering::Relaxed) { Err(self.used_by_run(py)) } else { Ok(()) }
     }
 
     /// Rejects a second waiting task.
@@ -305,7 +305,7 @@ impl Orders {
     }
 
     #[cold]
-    fn heard_by_run(&self, py: Python<'_>) -> PyErr {
+    fn used_by_run(&self, py: Python<'_>) -> PyErr {
         let sentence = "a run uses this session, and its strategy is told what the OMS says; others may send by it";
         Error::InUse.raise(py, sentence)
     }
@@ -317,15 +317,15 @@ impl Orders {
 
     /// Waits until there is an event or the timeout expires; without a timeout there is no limit.
     pub fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
-        let waited = self.handle.wait_within(py, self.clock, timeout, Session::look_out)?;
+        let waited = self.handle.wait_within(py, self.clock, timeout, BufferedSession::wait_event)?;
         waited.map_err(|e| session_ended(py, &e))
     }
 }
 
 #[pymethods]
-impl Orders {
+impl PyOrders {
     fn __repr__(&self) -> String {
-        self.handle.shown("Orders")
+        self.handle.repr("Orders")
     }
 
     /// Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
@@ -345,7 +345,7 @@ impl Orders {
         time_in_force: &str,
         cause: Option<&Bound<'_, PyAny>>,
         id: Option<u64>,
-        trigger: Option<&Trigger>,
+        trigger: Option<&PyTrigger>,
     ) -> PyResult<u64> {
         let side = (side.extract().ok().and_then(Side::from_code))
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
@@ -401,7 +401,7 @@ impl Orders {
         price: Units,
         quantity: Units,
         cause: Option<&Bound<'_, PyAny>>,
-        trigger: Option<&Trigger>,
+        trigger: Option<&PyTrigger>,
     ) -> PyResult<u64> {
         let (original, price, quantity) = (ClientOrderId(id), Price(price.0), Quantity(quantity.0));
         let (cause, account) = (cause_of(cause)?, self.account);
@@ -456,7 +456,7 @@ impl Orders {
     /// Open orders, by the id that `submit` returned, each with its last report, according to the reports returned so
     /// far. A session with `since='start'` first returns the reports of the whole day.
     #[getter]
-    fn open(&self, py: Python<'_>) -> PyResult<BTreeMap<u64, Report>> {
+    fn open(&self, py: Python<'_>) -> PyResult<BTreeMap<u64, PyReport>> {
         self.handle.with(py, |session| session.book.open())
     }
 
@@ -475,7 +475,7 @@ impl Orders {
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.check_run(py)?;
         loop {
-            if let Some(event) = self.take(py, 1)?.pop() {
+            if let Some(event) = self.take_objects(py, 1)?.pop() {
                 return Ok(event);
             }
             self.wait_within(py, None)?;
@@ -483,10 +483,10 @@ impl Orders {
     }
 
     /// Returns up to `max` available events; never waits.
-    #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
-    fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (max = MaxEvents(64)), text_signature = "(self, max=64)")]
+    fn poll<'py>(&self, py: Python<'py>, max: MaxEvents) -> PyResult<Bound<'py, PyList>> {
         self.check_run(py)?;
-        PyList::new(py, self.take(py, max.0.min(MOST))?)
+        PyList::new(py, self.take_objects(py, max.0.min(MAX_EVENTS))?)
     }
 
     /// Waits until an event is available, or `timeout` seconds are over; returns True if an event is available.
@@ -514,7 +514,7 @@ impl Orders {
     fn _sleeps(&self, py: Python<'_>) -> PyResult<Option<(RawFd, f64)>> {
         self.handle.with(py, |session| {
             let is_there = !session.waiting.is_empty();
-            let sleeps = if is_there { None } else { session.client.sleeps() };
+            let sleeps = if is_there { None } else { session.client.prepare_sleep() };
             session.is_awaited = sleeps.is_some();
             sleeps.map(|(socket, due_ns)| (socket.map_or(-1, |socket| socket.as_raw_fd()), due_ns as f64 / 1e9))
         })
@@ -524,7 +524,7 @@ impl Orders {
     fn _is_awake(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, |session| {
             session.is_awaited = false;
-            session.client.is_awake();
+            session.client.wake();
         })
     }
 
@@ -568,9 +568,9 @@ impl Orders {
 }
 
 /// Exclusive right of a run to receive a session's events.
-pub struct Run<'a>(&'a Orders);
+pub struct RunGuard<'a>(&'a PyOrders);
 
-impl Drop for Run<'_> {
+impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
         self.0.is_run.store(false, Ordering::Release);
     }

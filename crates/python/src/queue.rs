@@ -10,35 +10,35 @@ use pyo3::types::PyList;
 use tickpath_bus::ReceiveError;
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
+use crate::buffered_event::BufferedEvent;
 use crate::error::{batch_error, publish_error, receive_error};
 use crate::event::with_payload;
-use crate::handle::{Handle, TURN_NS};
-use crate::lookout::{self, Watched};
-use crate::taken::Taken;
-use crate::topic::{GivenKind, Most, events, in_runs, kind_of, payloads};
+use crate::handle::{MAX_TURN_NS, ObjectHandle};
+use crate::notifier::{self, Waitable};
+use crate::topic::{GivenKind, MaxEvents, events, kind_of, payloads, send_by_kind};
 
 /// Fruitless polls of a task before it pauses between further ones, and the length of the pause.
-const FRUITLESS: u32 = 3;
+const MAX_EMPTY_POLLS: u32 = 3;
 const PAUSE_NS: u64 = 20_000_000;
 
 /// Pusher of one queue. Use it in a `with` block, or close it.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Pusher {
-    handle: Handle<Box<dyn tickpath_bus::Pusher>>,
+#[pyclass(name = "Pusher", frozen, module = "tickpath")]
+pub struct PyPusher {
+    handle: ObjectHandle<Box<dyn tickpath_bus::Pusher>>,
     clock: HostClock,
 }
 
-impl Pusher {
+impl PyPusher {
     /// Creates the pusher of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Pusher>, place: String, clock: HostClock) -> Self {
-        Self { handle: Handle::new("pusher", place, opened), clock }
+        Self { handle: ObjectHandle::new("pusher", place, opened), clock }
     }
 }
 
 #[pymethods]
-impl Pusher {
+impl PyPusher {
     fn __repr__(&self) -> String {
-        self.handle.shown("Pusher")
+        self.handle.repr("Pusher")
     }
 
     /// Pushes one message; returns when the queue has the message.
@@ -53,7 +53,7 @@ impl Pusher {
         with_payload(data, |payload, own| {
             let kind = kind_of(kind, own)?;
             let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-            let pushed = self.handle.detached(py, |pusher| pusher.push(stamp, kind, payload))?;
+            let pushed = self.handle.with_detached(py, |pusher| pusher.push(stamp, kind, payload))?;
             pushed.map_err(|e| publish_error(py, &e))
         })
     }
@@ -69,15 +69,15 @@ impl Pusher {
     ) -> PyResult<()> {
         let runs = payloads(batch, kind)?;
         let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-        let pushed = self
-            .handle
-            .detached(py, |pusher| in_runs(&runs, |kind, payloads| pusher.push_batch(stamp, kind, payloads)))?;
+        let pushed = self.handle.with_detached(py, |pusher| {
+            send_by_kind(&runs, |kind, payloads| pusher.push_batch(stamp, kind, payloads))
+        })?;
         pushed.map_err(|e| batch_error(py, &e))
     }
 
     /// Determines the outcome of messages that the last call left unknown, and sends them again if necessary.
     fn resend(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.detached(py, |pusher| pusher.resend())?.map_err(|e| batch_error(py, &e))
+        self.handle.with_detached(py, |pusher| pusher.resend())?.map_err(|e| batch_error(py, &e))
     }
 
     /// Number of times that the connection was lost and restored; None where the number is unknown.
@@ -102,8 +102,8 @@ impl Pusher {
 }
 
 /// A message that was pulled from a queue.
-#[pyclass(frozen, get_all, module = "tickpath")]
-pub struct Pulled {
+#[pyclass(name = "Pulled", frozen, get_all, module = "tickpath")]
+pub struct PyPulled {
     /// The message: a TopOfBook, a Trade or a Message.
     message: Py<PyAny>,
     /// True if a puller may have received the message before.
@@ -115,7 +115,7 @@ pub struct Pulled {
 }
 
 #[pymethods]
-impl Pulled {
+impl PyPulled {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let message = self.message.bind(py).repr()?;
         Ok(format!("Pulled(message={message}, redelivered={})", if self.redelivered { "True" } else { "False" }))
@@ -123,29 +123,29 @@ impl Pulled {
 }
 
 /// Puller of one queue: iterate over it, or pull. Use it in a `with` block, or close it.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Puller {
-    handle: Handle<Pulling>,
+#[pyclass(name = "Puller", frozen, module = "tickpath")]
+pub struct PyPuller {
+    handle: ObjectHandle<BufferedPuller>,
     clock: HostClock,
     /// A wait may spin.
     spins: bool,
 }
 
-struct Pulling {
+struct BufferedPuller {
     opened: Box<dyn tickpath_bus::Puller>,
     /// Messages pulled that could not be handed over.
-    waiting: VecDeque<TakenPulled>,
+    waiting: VecDeque<BufferedPulled>,
     clock: HostClock,
     /// Polls since the last message.
-    fruitless: u32,
+    empty_polls: u32,
 }
 
-impl Watched for Pulling {
+impl Waitable for BufferedPuller {
     /// Waits, and always returns true: a puller reports no arrivals, and takes over a dead puller's messages only when
     /// it pulls, so the loop polls after each turn. After several fruitless polls, as on a queue that does not exist
     /// yet, turns get longer.
-    fn turn(&mut self) -> bool {
-        if self.waiting.is_empty() && self.sleep(lookout::TURN_NS) && self.fruitless > FRUITLESS {
+    fn wait_turn(&mut self) -> bool {
+        if self.waiting.is_empty() && self.sleep(notifier::MAX_NOTIFIER_TURN_NS) && self.empty_polls > MAX_EMPTY_POLLS {
             sleep_ns(PAUSE_NS);
         }
         true
@@ -153,26 +153,31 @@ impl Watched for Pulling {
 }
 
 /// A pulled message that is no Python object yet.
-struct TakenPulled {
-    message: Taken,
+struct BufferedPulled {
+    message: BufferedEvent,
     redelivered: bool,
     deliveries: Option<u32>,
     tag: u64,
 }
 
-impl TakenPulled {
-    fn of(pulled: &tickpath_bus::Pulled<'_>) -> Self {
-        let tickpath_bus::Pulled { message, redelivered, deliveries, tag } = pulled;
-        Self { message: Taken::of_message(message), redelivered: *redelivered, deliveries: *deliveries, tag: *tag }
+impl BufferedPulled {
+    fn of(pulled: &tickpath_bus::PulledMessage<'_>) -> Self {
+        let tickpath_bus::PulledMessage { message, redelivered, deliveries, tag } = pulled;
+        Self {
+            message: BufferedEvent::of_message(message),
+            redelivered: *redelivered,
+            deliveries: *deliveries,
+            tag: *tag,
+        }
     }
 
-    fn object(&self, py: Python<'_>) -> PyResult<Py<Pulled>> {
+    fn object(&self, py: Python<'_>) -> PyResult<Py<PyPulled>> {
         let Self { redelivered, deliveries, tag, .. } = *self;
-        Py::new(py, Pulled { message: self.message.object(py)?, redelivered, deliveries, tag })
+        Py::new(py, PyPulled { message: self.message.object(py)?, redelivered, deliveries, tag })
     }
 }
 
-impl Pulling {
+impl BufferedPuller {
     /// Waits for `most_ns`; returns true if the wait ended early, since a message may have arrived.
     fn sleep(&mut self, most_ns: u64) -> bool {
         let slept = self.clock.ticks();
@@ -180,18 +185,18 @@ impl Pulling {
         (self.clock.ns_between(slept, self.clock.ticks()) as u64) < most_ns
     }
 
-    fn take(&mut self, limit: usize) -> Result<Vec<TakenPulled>, ReceiveError> {
+    fn take_messages(&mut self, limit: usize) -> Result<Vec<BufferedPulled>, ReceiveError> {
         let waiting = limit.min(self.waiting.len());
-        let mut taken: Vec<TakenPulled> = self.waiting.drain(..waiting).collect();
+        let mut taken: Vec<BufferedPulled> = self.waiting.drain(..waiting).collect();
         if waiting > 0 && waiting >= limit {
             return Ok(taken);
         }
-        self.fruitless += 1;
-        match self.opened.pull(limit - waiting, &mut |pulled| taken.push(TakenPulled::of(&pulled))) {
+        self.empty_polls += 1;
+        match self.opened.pull(limit - waiting, &mut |pulled| taken.push(BufferedPulled::of(&pulled))) {
             Err(e) if taken.is_empty() => Err(e),
             _ => {
                 if !taken.is_empty() {
-                    self.fruitless = 0;
+                    self.empty_polls = 0;
                 }
                 Ok(taken)
             }
@@ -199,22 +204,26 @@ impl Pulling {
     }
 }
 
-impl Puller {
+impl PyPuller {
     /// Creates the puller of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Puller>, place: String, clock: HostClock, wait: Wait) -> Self {
-        let pulling = Pulling { opened, waiting: VecDeque::new(), clock, fruitless: 0 };
-        Self { handle: Handle::new("puller", place, pulling), clock, spins: wait != Wait::Block }
+        let pulling = BufferedPuller { opened, waiting: VecDeque::new(), clock, empty_polls: 0 };
+        Self { handle: ObjectHandle::new("puller", place, pulling), clock, spins: wait != Wait::Block }
     }
 
     /// Takes up to `limit` messages. If an object cannot be made, all of them stay for the next call.
-    fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<Pulled>>> {
+    fn take_objects(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyPulled>>> {
         // Before messages are taken, since a signal raised later would lose them.
         py.check_signals()?;
-        let taken = self.handle.detached(py, |puller| puller.take(limit))?;
+        let taken = self.handle.with_detached(py, |puller| puller.take_messages(limit))?;
         self.hand_over(py, taken)
     }
 
-    fn hand_over(&self, py: Python<'_>, taken: Result<Vec<TakenPulled>, ReceiveError>) -> PyResult<Vec<Py<Pulled>>> {
+    fn hand_over(
+        &self,
+        py: Python<'_>,
+        taken: Result<Vec<BufferedPulled>, ReceiveError>,
+    ) -> PyResult<Vec<Py<PyPulled>>> {
         let taken = taken.map_err(|e| receive_error(py, &e))?;
         let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
         if made.is_err() {
@@ -226,9 +235,9 @@ impl Puller {
 }
 
 #[pymethods]
-impl Puller {
+impl PyPuller {
     fn __repr__(&self) -> String {
-        self.handle.shown("Puller")
+        self.handle.repr("Puller")
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {
@@ -236,30 +245,30 @@ impl Puller {
     }
 
     /// Returns the next message, as soon as there is one. Acknowledge each message that is done with.
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<Pulled>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyPulled>> {
         loop {
-            if let Some(pulled) = self.take(py, 1)?.pop() {
+            if let Some(pulled) = self.take_objects(py, 1)?.pop() {
                 return Ok(pulled);
             }
-            self.handle.detached(py, |puller| puller.opened.wait(TURN_NS))?;
+            self.handle.with_detached(py, |puller| puller.opened.wait(MAX_TURN_NS))?;
         }
     }
 
     /// Returns up to `max` available messages; never waits for a message to arrive.
-    #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
-    fn pull<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.take(py, max.0)?)
+    #[pyo3(signature = (max = MaxEvents(64)), text_signature = "(self, max=64)")]
+    fn pull<'py>(&self, py: Python<'py>, max: MaxEvents) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.take_objects(py, max.0)?)
     }
 
     /// Acknowledges all messages returned so far; none of them is delivered again.
     fn acknowledge(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.detached(py, |puller| puller.opened.acknowledge())?.map_err(|e| receive_error(py, &e))
+        self.handle.with_detached(py, |puller| puller.opened.acknowledge())?.map_err(|e| receive_error(py, &e))
     }
 
     /// Returns one message to the queue, at once; the message is delivered again, marked as redelivered.
-    fn give_back(&self, py: Python<'_>, pulled: &Pulled) -> PyResult<()> {
+    fn give_back(&self, py: Python<'_>, pulled: &PyPulled) -> PyResult<()> {
         let tag = pulled.tag;
-        self.handle.detached(py, |puller| puller.opened.give_back(tag))?.map_err(|e| receive_error(py, &e))
+        self.handle.with_detached(py, |puller| puller.opened.give_back(tag))?.map_err(|e| receive_error(py, &e))
     }
 
     /// Waits until a message may be available, or `timeout` seconds are over, one by default. Pull afterwards in any
@@ -272,7 +281,7 @@ impl Puller {
         let (clock, begun, whole_ns) = (self.clock, self.clock.ticks(), timeout.as_nanos() as u64);
         let left_ns = || whole_ns.saturating_sub(clock.ns_between(begun, clock.ticks()).max(0) as u64);
         // A puller does not report arrivals; its wait returns early when a message may be there.
-        let turn = |puller: &mut Pulling| puller.sleep(left_ns().min(TURN_NS)).then_some(());
+        let turn = |puller: &mut BufferedPuller| puller.sleep(left_ns().min(MAX_TURN_NS)).then_some(());
         self.handle.wait(py, || left_ns() == 0, turn).map(|_| ())
     }
 
@@ -285,8 +294,8 @@ impl Puller {
     }
 
     /// Returns a message for a task, if there is one and no lookout thread holds the queue.
-    fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<Pulled>>> {
-        match self.handle.attempt(py, |puller| puller.take(1))? {
+    fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyPulled>>> {
+        match self.handle.try_with(py, |puller| puller.take_messages(1))? {
             Some(taken) => Ok(self.hand_over(py, taken)?.pop()),
             None => Ok(None),
         }

@@ -6,16 +6,16 @@ use pyo3::types::PyDict;
 use tickpath_market::{
     ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request, Side,
 };
-use tickpath_oms_client::Event;
+use tickpath_oms_client::ClientEvent;
 use tickpath_oms_risk as risk;
 
-use crate::event::Gap;
+use crate::event::PyGap;
 
 /// The outcome of an order or a request. A denial has only the fields from `number` to `exec_type` ('denied') and
 /// `account`: an order that the denied request was to change stays as it was.
-#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[pyclass(name = "Report", frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Report {
+pub struct PyReport {
     /// Sequence number of the report in the session.
     number: u64,
     /// Time at which the OMS sent the report, in ticks of its host's clock.
@@ -23,7 +23,7 @@ pub struct Report {
     /// False for a replayed report, first sent while this client was not connected.
     live: bool,
     /// Reason why the OMS denied the request; None in other reports.
-    pub denial: Option<Denial>,
+    pub denial: Option<PyDenial>,
     /// The OMS's id of the order.
     pub order_id: u64,
     /// Id of the request that the report answers; 0 if it answers none.
@@ -68,9 +68,9 @@ pub struct Report {
 
 /// Reason why the OMS denied a request: the check, its limit, and the value that broke the limit, in the unit of the
 /// check.
-#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[pyclass(name = "Denial", frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Denial {
+pub struct PyDenial {
     /// Code of the check, as listed in docs/risk-checks.md.
     code: u16,
     /// Limit of the check.
@@ -101,9 +101,9 @@ pub struct InDoubt {
 }
 
 /// An event of the session: `what` for programs, `sentence` for people.
-#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[pyclass(name = "Notice", frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Notice {
+pub struct PyNotice {
     /// Keyword for programs: connected, disconnected, failed, other_journal, said_again, forgotten, and in a run
     /// waiting.
     what: &'static str,
@@ -119,12 +119,12 @@ macro_rules! by_fields {
             fn with(mut self, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
                 for (name, value) in fields.into_iter().flatten() {
                     let name: String = name.extract()?;
-                    let wrong = |e: PyErr| PyTypeError::new_err(format!("{} of a {}: {e}", name, stringify!($class)));
+                    let wrong = |e: PyErr| PyTypeError::new_err(format!("{} of a {}: {e}", name, <$class as pyo3::PyClass>::NAME));
                     match name.as_str() {
-                        $(stringify!($field) => self.$field = Field::of(&value, &name).map_err(wrong)?,)+
+                        $(stringify!($field) => self.$field = NamedField::of(&value, &name).map_err(wrong)?,)+
                         _ => {
                             let known = [$(stringify!($field)),+].join(", ");
-                            let sentence = format!("a {} has no '{name}'; it has {known}", stringify!($class));
+                            let sentence = format!("a {} has no '{name}'; it has {known}", <$class as pyo3::PyClass>::NAME);
                             return Err(PyTypeError::new_err(sentence));
                         }
                     }
@@ -143,7 +143,7 @@ macro_rules! by_fields {
 }
 
 by_fields!(
-    Report,
+    PyReport,
     [
         number,
         stamp,
@@ -170,20 +170,20 @@ by_fields!(
         manual
     ]
 );
-by_fields!(Denial, [code, limit, value]);
+by_fields!(PyDenial, [code, limit, value]);
 by_fields!(NotTaken, [client_order_id, request]);
 by_fields!(InDoubt, [client_order_id, request]);
-by_fields!(Notice, [what, sentence]);
+by_fields!(PyNotice, [what, sentence]);
 
 /// Type of a field that can be given by name.
-trait Field: Sized {
+trait NamedField: Sized {
     /// Converts the value given for a field of this name.
     fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self>;
 }
 
 macro_rules! fields {
     ($($kind:ty),+) => {
-        $(impl Field for $kind {
+        $(impl NamedField for $kind {
             fn of(value: &Bound<'_, PyAny>, _name: &str) -> PyResult<Self> {
                 value.extract()
             }
@@ -193,25 +193,25 @@ macro_rules! fields {
 
 fields!(u8, u16, u32, u64, i64, i128, bool, String);
 
-impl Field for Option<Denial> {
+impl NamedField for Option<PyDenial> {
     fn of(value: &Bound<'_, PyAny>, _name: &str) -> PyResult<Self> {
-        if value.is_none() { Ok(None) } else { Ok(Some(*value.cast::<Denial>()?.get())) }
+        if value.is_none() { Ok(None) } else { Ok(Some(*value.cast::<PyDenial>()?.get())) }
     }
 }
 
-impl Field for Option<&'static str> {
+impl NamedField for Option<&'static str> {
     fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        if value.is_none() { Ok(None) } else { Field::of(value, name).map(Some) }
+        if value.is_none() { Ok(None) } else { NamedField::of(value, name).map(Some) }
     }
 }
 
 /// The values of [`NotTaken::request`].
 const REQUESTS: [&str; 4] = ["submit", "cancel", "replace", "status"];
-/// The values of [`Notice::what`].
+/// The values of [`PyNotice::what`].
 const NOTICES: [&str; 7] =
     ["connected", "disconnected", "failed", "other_journal", "said_again", "forgotten", "waiting"];
 
-impl Field for &'static str {
+impl NamedField for &'static str {
     fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let word: String = value.extract()?;
         let mut words: Vec<&str> = match name {
@@ -228,10 +228,10 @@ impl Field for &'static str {
 }
 
 /// State that recreates an object: an empty tuple, and the fields by name.
-type Again<'py> = ((), Bound<'py, PyDict>);
+type PickleState<'py> = ((), Bound<'py, PyDict>);
 
 #[pymethods]
-impl Report {
+impl PyReport {
     /// Creates a report, for a test of `on_report`: of the fields that are not given, `exec_type` and `status` are
     /// 'new', `live` is True, and all others are 0.
     #[new]
@@ -242,7 +242,7 @@ impl Report {
         made.with(fields)
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
         Ok(((), self.fields(py)?))
     }
 
@@ -268,7 +268,7 @@ impl Report {
     }
 }
 
-impl Report {
+impl PyReport {
     fn of(number: u64, stamp: u64, live: bool, report: &ExecutionReport) -> Self {
         Self {
             number,
@@ -310,7 +310,7 @@ impl Report {
         let nothing = ExecutionReport { order_id, client_order_id, account, ..ExecutionReport::default() };
         let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
         Self {
-            denial: Some(Denial { code: denied.code, limit, value }),
+            denial: Some(PyDenial { code: denied.code, limit, value }),
             exec_type: "denied",
             status: None,
             ..Self::of(number, stamp, live, &nothing)
@@ -319,7 +319,7 @@ impl Report {
 }
 
 #[pymethods]
-impl Denial {
+impl PyDenial {
     /// Creates a denial from its fields.
     #[new]
     #[pyo3(signature = (**fields))]
@@ -327,7 +327,7 @@ impl Denial {
         Self { code: 0, limit: 0, value: 0 }.with(fields)
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
         Ok(((), self.fields(py)?))
     }
 
@@ -364,7 +364,7 @@ impl NotTaken {
         Self { client_order_id: 0, request: "submit" }.with(fields)
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
         Ok(((), self.fields(py)?))
     }
 
@@ -383,7 +383,7 @@ impl InDoubt {
         Self { client_order_id: 0, request: "submit" }.with(fields)
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
         Ok(((), self.fields(py)?))
     }
 
@@ -394,7 +394,7 @@ impl InDoubt {
 }
 
 /// Returns a request's id, and the name of the call that made it.
-fn named(request: &Request) -> (u64, &'static str) {
+fn request_name(request: &Request) -> (u64, &'static str) {
     let call = match request {
         Request::New(_) | Request::Conditional(_) => "submit",
         Request::Cancel(_) | Request::MassCancel(_) => "cancel",
@@ -404,7 +404,7 @@ fn named(request: &Request) -> (u64, &'static str) {
     (request.client_order_id().0, call)
 }
 
-impl Notice {
+impl PyNotice {
     /// Notice that the order of this client id has waited for its venue.
     pub fn waiting(client_order_id: u64) -> Self {
         let sentence = format!(
@@ -416,7 +416,7 @@ impl Notice {
 }
 
 #[pymethods]
-impl Notice {
+impl PyNotice {
     /// Creates the event from its fields.
     #[new]
     #[pyo3(signature = (**fields))]
@@ -424,7 +424,7 @@ impl Notice {
         Self { what: "connected", sentence: String::new() }.with(fields)
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
         Ok(((), self.fields(py)?))
     }
 
@@ -438,59 +438,59 @@ impl Notice {
 }
 
 /// An event of a session that is no Python object yet.
-pub enum Told {
-    Report(Report),
-    Gap(Gap),
+pub enum BufferedSessionEvent {
+    Report(PyReport),
+    Gap(PyGap),
     NotTaken(NotTaken),
     InDoubt(InDoubt),
-    Notice(Notice),
+    Notice(PyNotice),
 }
 
-impl Told {
+impl BufferedSessionEvent {
     /// Converts an event for Python; reports from number `live_from` on are live. Returns None for duplicate reports,
     /// and for events that only queries and admin commands cause.
-    pub fn of(event: Event, live_from: u64) -> Option<Self> {
-        let notice = |what, sentence| Some(Self::Notice(Notice { what, sentence }));
+    pub fn of(event: ClientEvent, live_from: u64) -> Option<Self> {
+        let notice = |what, sentence| Some(Self::Notice(PyNotice { what, sentence }));
         match event {
-            Event::Report { number, stamp, report } => {
-                Some(Self::Report(Report::of(number, stamp, number >= live_from, &report)))
+            ClientEvent::Report { number, stamp, report } => {
+                Some(Self::Report(PyReport::of(number, stamp, number >= live_from, &report)))
             }
-            Event::Denied { number, stamp, denial } => {
-                Some(Self::Report(Report::of_denial(number, stamp, number >= live_from, &denial)))
+            ClientEvent::Denied { number, stamp, denial } => {
+                Some(Self::Report(PyReport::of_denial(number, stamp, number >= live_from, &denial)))
             }
-            Event::Gap { from, to } => Some(Self::Gap(Gap::of(to.saturating_sub(from)))),
-            Event::NotTaken { request, .. } => {
-                let (client_order_id, request) = named(&request);
+            ClientEvent::Gap { from, to } => Some(Self::Gap(PyGap::of(to.saturating_sub(from)))),
+            ClientEvent::NotTaken { request, .. } => {
+                let (client_order_id, request) = request_name(&request);
                 Some(Self::NotTaken(NotTaken { client_order_id, request }))
             }
-            Event::InDoubt { request, .. } => {
-                let (client_order_id, request) = named(&request);
+            ClientEvent::InDoubt { request, .. } => {
+                let (client_order_id, request) = request_name(&request);
                 Some(Self::InDoubt(InDoubt { client_order_id, request }))
             }
-            Event::Connected(welcome) => notice("connected", format!("session {} is connected", welcome.session)),
-            Event::Disconnected { why } => notice("disconnected", why.to_string()),
-            Event::Failed { why } => notice("failed", why.to_string()),
-            Event::OtherJournal { before, now } => notice(
+            ClientEvent::Connected(welcome) => notice("connected", format!("session {} is connected", welcome.session)),
+            ClientEvent::Disconnected { why } => notice("disconnected", why.to_string()),
+            ClientEvent::Failed { why } => notice("failed", why.to_string()),
+            ClientEvent::OtherJournal { before, now } => notice(
                 "other_journal",
                 format!("the OMS has the journal {now} where it had {before}; `tickpath orders` has the open orders"),
             ),
-            Event::SaidAgain { from, to } => notice(
+            ClientEvent::Resent { from, to } => notice(
                 "said_again",
                 format!("the OMS has lost what it said last: reports {from} to {to} may come again, and otherwise"),
             ),
-            Event::Forgotten { from, to } => notice(
+            ClientEvent::Forgotten { from, to } => notice(
                 "forgotten",
                 format!(
                     "the OMS took requests {from} to {to} and knows them no more; `tickpath orders` has the open orders"
                 ),
             ),
-            Event::Copied { .. }
-            | Event::Double { .. }
-            | Event::WordAnswered(_)
-            | Event::OrderRow { .. }
-            | Event::InstrumentRow(_)
-            | Event::KillSwitches(_)
-            | Event::Answered(_) => None,
+            ClientEvent::Copied { .. }
+            | ClientEvent::Duplicate { .. }
+            | ClientEvent::CommandAnswered(_)
+            | ClientEvent::OrderRow { .. }
+            | ClientEvent::InstrumentRow(_)
+            | ClientEvent::KillSwitches(_)
+            | ClientEvent::Answered(_) => None,
         }
     }
 

@@ -20,19 +20,19 @@ use pyo3::types::{PyDict, PyString};
 use tickpath_clock::{Clock, HostClock};
 
 use crate::error::Error;
-use crate::event::{TopOfBook, Trade};
-use crate::orders::Orders;
-use crate::report::{Notice, Report};
-use crate::topic::{Subscriber, timeout_of};
+use crate::event::{PyTopOfBook, PyTrade};
+use crate::orders::PyOrders;
+use crate::report::{PyNotice, PyReport};
+use crate::topic::{PySubscriber, timeout_of};
 
 /// The longest sleep for ticks of one topic: neither a report nor a tick of another topic ends it.
-const LOOK: Duration = Duration::from_millis(1);
+const MAX_TICK_SLEEP: Duration = Duration::from_millis(1);
 
 /// Time that an order waits for its venue before the strategy is notified, in nanoseconds.
-const WAITS_NS: i64 = 1_000_000_000;
+const VENUE_WAIT_NS: i64 = 1_000_000_000;
 
 /// Max session events between two ticks.
-const MOST_HEARD: usize = 64;
+const MAX_SESSION_EVENTS: usize = 64;
 
 /// Runs the strategy until it returns `stop`, or to the end of a recording and until no report has arrived for `linger`
 /// seconds after it. In either case `denied` then holds the number of requests that the OMS denied, by the check's
@@ -42,8 +42,8 @@ const MOST_HEARD: usize = 64;
 pub fn trade(
     strategy: &Bound<'_, PyAny>,
     stop: &Bound<'_, PyAny>,
-    ticks: Vec<Py<Subscriber>>,
-    orders: &Bound<'_, Orders>,
+    ticks: Vec<Py<PySubscriber>>,
+    orders: &Bound<'_, PyOrders>,
     sleeps: bool,
     is_recording: bool,
     linger: f64,
@@ -51,16 +51,16 @@ pub fn trade(
 ) -> PyResult<()> {
     let (py, linger) = (strategy.py(), timeout_of(Some(linger))?);
     let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
-    let waits = Cell::new(Waits { looked: clock.ticks(), order: None, is_told: false });
-    let (told, session) = (Told { strategy, stop, orders, denied, clock, waits }, orders.get());
-    let ticks = Ticks::of(&ticks);
+    let waits = Cell::new(VenueWait { checked_at: clock.ticks(), order: None, is_notified: false });
+    let (told, session) = (StrategyRun { strategy, stop, orders, denied, clock, venue_wait: waits }, orders.get());
+    let ticks = TickTopics::of(&ticks);
     let _run = session.begin_run(py)?;
-    if told.trades(py, &ticks, sleeps, is_recording)? {
+    if told.run_loop(py, &ticks, sleeps, is_recording)? {
         return Ok(());
     }
     // Reports of the last orders; while the OMS is disconnected, they are still to come.
     while session.wait_within(py, linger)? || !session.is_connected(py)? {
-        if told.hear()? {
+        if told.pass_session_events()? {
             break;
         }
     }
@@ -68,63 +68,63 @@ pub fn trade(
 }
 
 /// The topics of a run, one or more.
-struct Ticks<'a> {
-    topics: Vec<&'a Subscriber>,
+struct TickTopics<'a> {
+    topics: Vec<&'a PySubscriber>,
     /// Whether each topic had an event.
-    has_come: Vec<Cell<bool>>,
+    has_events: Vec<Cell<bool>>,
     /// Index of the topic that is polled first; the topics take turns.
-    turn: Cell<usize>,
+    next_topic: Cell<usize>,
 }
 
-impl<'a> Ticks<'a> {
-    fn of(topics: &'a [Py<Subscriber>]) -> Self {
+impl<'a> TickTopics<'a> {
+    fn of(topics: &'a [Py<PySubscriber>]) -> Self {
         let has_come = vec![Cell::new(false); topics.len()];
-        Self { topics: topics.iter().map(Py::get).collect(), has_come, turn: Cell::new(0) }
+        Self { topics: topics.iter().map(Py::get).collect(), has_events: has_come, next_topic: Cell::new(0) }
     }
 
     /// Takes the next event of any topic, if there is one.
     fn next_event(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         for _ in &self.topics {
-            let turn = self.turn.get();
-            self.turn.set((turn + 1) % self.topics.len());
+            let turn = self.next_topic.get();
+            self.next_topic.set((turn + 1) % self.topics.len());
             if let Some(event) = self.topics[turn].next_event(py)? {
-                self.has_come[turn].set(true);
+                self.has_events[turn].set(true);
                 return Ok(Some(event));
             }
         }
         Ok(None)
     }
 
-    /// Sleeps until the topic whose turn it is has an event, [`LOOK`] at most.
+    /// Sleeps until the topic whose turn it is has an event, [`MAX_TICK_SLEEP`] at most.
     fn wait(&self, py: Python<'_>) -> PyResult<bool> {
-        self.topics[self.turn.get()].wait_within(py, Some(LOOK))
+        self.topics[self.next_topic.get()].wait_within(py, Some(MAX_TICK_SLEEP))
     }
 
-    /// Spins for the next event of any topic, as [`Subscriber::spin`].
+    /// Spins for the next event of any topic, as [`PySubscriber::spin`].
     fn spin(
         &self,
         py: Python<'_>,
         is_over: impl Fn() -> bool,
         has_news: impl Fn() -> bool + Sync,
     ) -> PyResult<Option<Py<PyAny>>> {
-        let (topics, turn) = (&self.topics, self.turn.get());
+        let (topics, turn) = (&self.topics, self.next_topic.get());
         let others = || topics.iter().enumerate().any(|(number, topic)| number != turn && topic.has_event());
         let event = topics[turn].spin(py, is_over, || has_news() || others())?;
         if event.is_some() {
-            self.has_come[turn].set(true);
+            self.has_events[turn].set(true);
         }
         Ok(event)
     }
 
     /// Returns the first topic that had no event.
-    fn empty(&self) -> Option<&Subscriber> {
-        self.has_come.iter().position(|has_come| !has_come.get()).map(|topic| self.topics[topic])
+    fn first_silent(&self) -> Option<&PySubscriber> {
+        self.has_events.iter().position(|has_come| !has_come.get()).map(|topic| self.topics[topic])
     }
 
     /// Reports whether no topic has a publisher.
-    fn are_left(&self, py: Python<'_>) -> PyResult<bool> {
+    fn have_no_publisher(&self, py: Python<'_>) -> PyResult<bool> {
         for topic in &self.topics {
-            if !topic.is_left(py)? {
+            if !topic.has_no_publisher(py)? {
                 return Ok(false);
             }
         }
@@ -133,109 +133,109 @@ impl<'a> Ticks<'a> {
 }
 
 /// A strategy, with the state of its run.
-struct Told<'a, 'py> {
+struct StrategyRun<'a, 'py> {
     strategy: &'a Bound<'py, PyAny>,
     /// The value that the strategy returns to end the run.
     stop: &'a Bound<'py, PyAny>,
-    orders: &'a Bound<'py, Orders>,
+    orders: &'a Bound<'py, PyOrders>,
     /// Denied requests by the check's name.
     denied: &'a Bound<'py, PyDict>,
     clock: HostClock,
-    waits: Cell<Waits>,
+    venue_wait: Cell<VenueWait>,
 }
 
 /// The last look at orders that wait for their venue.
 #[derive(Clone, Copy)]
-struct Waits {
+struct VenueWait {
     /// Time of that look, in ticks.
-    looked: u64,
+    checked_at: u64,
     /// The oldest order that waited then, by the OMS's id.
     order: Option<u64>,
     /// The strategy has been notified.
-    is_told: bool,
+    is_notified: bool,
 }
 
-impl<'py> Told<'_, 'py> {
+impl<'py> StrategyRun<'_, 'py> {
     /// Runs the strategy. Returns true if it returned `stop`, false at the end of a recording.
-    fn trades(&self, py: Python<'_>, ticks: &Ticks<'_>, sleeps: bool, is_recording: bool) -> PyResult<bool> {
+    fn run_loop(&self, py: Python<'_>, ticks: &TickTopics<'_>, sleeps: bool, is_recording: bool) -> PyResult<bool> {
         let session = self.orders.get();
         let mut next = None;
         loop {
             // Checked before polling: a publisher's last messages are there once it has gone.
-            let is_over = is_recording && ticks.are_left(py)?;
+            let is_over = is_recording && ticks.have_no_publisher(py)?;
             if next.is_none() {
                 next = ticks.next_event(py)?;
             }
             while let Some(event) = next {
-                if self.tick(event)? || self.hear()? {
+                if self.pass_tick(event)? || self.pass_session_events()? {
                     return Ok(true);
                 }
                 next = ticks.next_event(py)?;
             }
-            if self.hear()? {
+            if self.pass_session_events()? {
                 return Ok(true);
             }
             // A subscriber knows its topic's publisher only after it has polled.
-            if is_over && ticks.are_left(py)? {
-                let Some(topic) = ticks.empty() else { return Ok(false) };
+            if is_over && ticks.have_no_publisher(py)? {
+                let Some(topic) = ticks.first_silent() else { return Ok(false) };
                 let remedy = "give the folder of recordings in the URL, and the topic apart";
-                let sentence = format!("nothing is recorded there: {}; {remedy}", topic.shown());
+                let sentence = format!("nothing is recorded there: {}; {remedy}", topic.repr());
                 return Err(Error::Receive.raise(py, &sentence));
             }
             next = if sleeps {
                 ticks.wait(py)?;
                 None
             } else {
-                ticks.spin(py, || is_recording || self.is_time_to_look(), || session.has_news())?
+                ticks.spin(py, || is_recording || self.is_check_due(), || session.has_news())?
             };
         }
     }
 
     /// Passes an event of a topic to the strategy.
-    fn tick(&self, event: Py<PyAny>) -> PyResult<bool> {
+    fn pass_tick(&self, event: Py<PyAny>) -> PyResult<bool> {
         let py = self.strategy.py();
         let event = event.into_bound(py);
-        let is_tick = event.is_instance_of::<TopOfBook>() || event.is_instance_of::<Trade>();
-        self.tell(if is_tick { intern!(py, "on_tick") } else { intern!(py, "on_other") }, event)
+        let is_tick = event.is_instance_of::<PyTopOfBook>() || event.is_instance_of::<PyTrade>();
+        self.call_strategy(if is_tick { intern!(py, "on_tick") } else { intern!(py, "on_other") }, event)
     }
 
     /// Passes the session's events to the strategy.
-    fn hear(&self) -> PyResult<bool> {
+    fn pass_session_events(&self) -> PyResult<bool> {
         let py = self.strategy.py();
-        for _ in 0..MOST_HEARD {
-            let Some(said) = self.orders.get().next_event(py)? else { return self.look_at_waiting(py) };
+        for _ in 0..MAX_SESSION_EVENTS {
+            let Some(said) = self.orders.get().next_event(py)? else { return self.check_waiting_order(py) };
             let said = said.into_bound(py);
-            let is_report = said.is_instance_of::<Report>();
+            let is_report = said.is_instance_of::<PyReport>();
             self.count(&said)?;
-            if self.tell(if is_report { intern!(py, "on_report") } else { intern!(py, "on_notice") }, said)? {
+            if self.call_strategy(if is_report { intern!(py, "on_report") } else { intern!(py, "on_notice") }, said)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn is_time_to_look(&self) -> bool {
-        self.clock.ns_between(self.waits.get().looked, self.clock.ticks()) >= WAITS_NS
+    fn is_check_due(&self) -> bool {
+        self.clock.ns_between(self.venue_wait.get().checked_at, self.clock.ticks()) >= VENUE_WAIT_NS
     }
 
     /// Notifies the strategy once when the oldest order without an answer of its venue is the same as a second ago.
-    fn look_at_waiting(&self, py: Python<'py>) -> PyResult<bool> {
-        if !self.is_time_to_look() {
+    fn check_waiting_order(&self, py: Python<'py>) -> PyResult<bool> {
+        if !self.is_check_due() {
             return Ok(false);
         }
-        let (now, before) = (self.clock.ticks(), self.waits.get());
+        let (now, before) = (self.clock.ticks(), self.venue_wait.get());
         let waits = self.orders.get().unanswered(py)?;
         let order = waits.map(|(order, _)| order);
         let has_waited = waits.filter(|_| order == before.order);
-        self.waits.set(Waits {
-            looked: now,
+        self.venue_wait.set(VenueWait {
+            checked_at: now,
             order,
-            is_told: order.is_some() && (before.is_told || has_waited.is_some()),
+            is_notified: order.is_some() && (before.is_notified || has_waited.is_some()),
         });
         match has_waited {
-            Some((_, own)) if !before.is_told => {
-                let notice = Bound::new(py, Notice::waiting(own))?;
-                self.tell(intern!(py, "on_notice"), notice.into_any())
+            Some((_, own)) if !before.is_notified => {
+                let notice = Bound::new(py, PyNotice::waiting(own))?;
+                self.call_strategy(intern!(py, "on_notice"), notice.into_any())
             }
             _ => Ok(false),
         }
@@ -243,13 +243,13 @@ impl<'py> Told<'_, 'py> {
 
     /// Counts the denial of a request that this program sent.
     fn count(&self, said: &Bound<'py, PyAny>) -> PyResult<()> {
-        let Ok(report) = said.cast::<Report>() else { return Ok(()) };
+        let Ok(report) = said.cast::<PyReport>() else { return Ok(()) };
         let Some(name) = report.get().denied_by() else { return Ok(()) };
         let before = self.denied.get_item(&name)?.map_or(Ok(0), |count| count.extract::<u64>())?;
         self.denied.set_item(name, before + 1)
     }
 
-    fn tell(&self, method: &Bound<'py, PyString>, event: Bound<'py, PyAny>) -> PyResult<bool> {
+    fn call_strategy(&self, method: &Bound<'py, PyString>, event: Bound<'py, PyAny>) -> PyResult<bool> {
         let given = self.strategy.call_method1(method, (event, self.orders))?;
         if given.is_none() || given.is(self.stop) {
             return Ok(!given.is_none());

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use smallvec::SmallVec;
-use tickpath_bus::{Event, LendError, ReceiveError, ResumeToken};
+use tickpath_bus::{LendError, ReceiveError, ResumeToken, SubscriptionEvent};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{Kind, TopOfBook, Trade};
 
-use crate::handle::TURN_NS;
-use crate::lookout::{self, Watched};
-use crate::taken::Taken;
+use crate::buffered_event::BufferedEvent;
+use crate::handle::MAX_TURN_NS;
+use crate::notifier::{self, Waitable};
 
 /// Max duration of one spinning turn, in nanoseconds.
 const SPIN_NS: i64 = 1_000_000;
@@ -18,20 +18,20 @@ const SPIN_NS: i64 = 1_000_000;
 const SPINS: u32 = 256;
 
 /// Max events of one call.
-pub const MOST: usize = 1 << 16;
+pub const MAX_EVENTS: usize = 1 << 16;
 
 /// An open subscription with its buffered events.
 pub struct Subscription {
     /// The subscriber of the bus.
     pub subscriber: Box<dyn tickpath_bus::Subscriber>,
     /// Events taken out and not handed over.
-    waiting: VecDeque<Taken>,
+    waiting: VecDeque<BufferedEvent>,
     /// Position before the buffered events, if there is one; None if unknown.
-    before: Option<Option<ResumeToken>>,
+    position: Option<Option<ResumeToken>>,
     /// Error during a wait, not reported yet.
     error: Option<ReceiveError>,
     /// Buffers reused for the next records.
-    records: Records,
+    records: TickRecords,
     /// The topic lends its messages, or this is not known yet.
     lends: bool,
     /// The subscriber spins instead of sleeping.
@@ -40,37 +40,37 @@ pub struct Subscription {
 }
 
 /// Events taken out: usually a single one, stored without an allocation.
-pub type Batch = SmallVec<[Taken; 1]>;
+pub type EventBatch = SmallVec<[BufferedEvent; 1]>;
 
 /// Records taken out, with the stamp of each.
 #[derive(Default)]
-pub struct Records {
+pub struct TickRecords {
     /// The bytes of all records.
     pub bytes: Vec<u8>,
     /// The stamp of each record.
     pub stamps: Vec<u64>,
 }
 
-impl Watched for Subscription {
-    fn turn(&mut self) -> bool {
-        let found = self.look_out(lookout::TURN_NS);
-        self.is_news(found)
+impl Waitable for Subscription {
+    fn wait_turn(&mut self) -> bool {
+        let found = self.wait_event(notifier::MAX_NOTIFIER_TURN_NS);
+        self.store_error(found)
     }
 }
 
 impl Subscription {
     /// Wraps a new subscriber.
     pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, spins: bool, clock: HostClock) -> Self {
-        let (waiting, before, error, records) = (VecDeque::new(), None, None, Records::default());
-        Self { subscriber, waiting, before, error, records, lends: true, spins, clock }
+        let (waiting, before, error, records) = (VecDeque::new(), None, None, TickRecords::default());
+        Self { subscriber, waiting, position: before, error, records, lends: true, spins, clock }
     }
 
     /// Takes out up to `limit` events: the buffered ones, then those available. An error after some events is returned
     /// when it occurs again, or by the next call.
     #[inline]
-    pub fn take(&mut self, limit: usize, taken: &mut Batch) -> Result<(), ReceiveError> {
+    pub fn take(&mut self, limit: usize, taken: &mut EventBatch) -> Result<(), ReceiveError> {
         if self.waiting.is_empty() {
-            self.tell_error()?;
+            self.take_error()?;
         } else {
             let count = limit.min(self.waiting.len());
             taken.extend(self.waiting.drain(..count));
@@ -78,7 +78,7 @@ impl Subscription {
                 return Ok(());
             }
         }
-        match self.subscriber.poll(limit - taken.len(), &mut |event| taken.push(Taken::of(&event))) {
+        match self.subscriber.poll(limit - taken.len(), &mut |event| taken.push(BufferedEvent::of(&event))) {
             Err(e) if taken.is_empty() => Err(e),
             _ => Ok(()),
         }
@@ -86,24 +86,24 @@ impl Subscription {
 
     /// Returns the error of a wait, once.
     #[inline]
-    fn tell_error(&mut self) -> Result<(), ReceiveError> {
+    fn take_error(&mut self) -> Result<(), ReceiveError> {
         // In the usual case without an error, nothing is written.
         if self.error.is_none() { Ok(()) } else { self.error.take().map_or(Ok(()), Err) }
     }
 
     /// Takes out the next message as a lent one, or the gap before it; None if nothing has arrived.
-    pub fn lend(&mut self) -> Result<Option<Taken>, LendError> {
-        if self.waiting.front().is_none_or(Taken::is_copy) {
-            self.tell_error()?;
+    pub fn lend(&mut self) -> Result<Option<BufferedEvent>, LendError> {
+        if self.waiting.front().is_none_or(BufferedEvent::is_copy) {
+            self.take_error()?;
             // A buffered copy was put back, or its topic lends nothing, which is reported here.
             let found = self.subscriber.lend()?;
-            self.waiting.extend(Taken::of_lending(found));
+            self.waiting.extend(BufferedEvent::of_lending(found));
         }
-        Ok(self.waiting.pop_front().map(Taken::lent))
+        Ok(self.waiting.pop_front().map(BufferedEvent::into_lent))
     }
 
     /// Takes up to `room` ticks or trades, up to the first event of another kind.
-    pub fn take_records(&mut self, kind: u8, room: usize) -> Result<Records, ReceiveError> {
+    pub fn take_records(&mut self, kind: u8, room: usize) -> Result<TickRecords, ReceiveError> {
         if kind == Kind::TopOfBook.code() {
             self.take_sized::<{ size_of::<TopOfBook>() }>(kind, room)
         } else {
@@ -112,13 +112,13 @@ impl Subscription {
     }
 
     /// Returns used buffers for the next records.
-    pub fn reuse(&mut self, records: Records) {
+    pub fn reuse(&mut self, records: TickRecords) {
         self.records = records;
     }
 
     /// Takes up to `room` messages of this kind and size. The size is known to the compiler, so that a copy takes a few
     /// moves.
-    fn take_sized<const BYTES: usize>(&mut self, kind: u8, room: usize) -> Result<Records, ReceiveError> {
+    fn take_sized<const BYTES: usize>(&mut self, kind: u8, room: usize) -> Result<TickRecords, ReceiveError> {
         let mut records = std::mem::take(&mut self.records);
         records.bytes.clear();
         records.stamps.clear();
@@ -131,11 +131,11 @@ impl Subscription {
         if !self.waiting.is_empty() || has_some && (records.stamps.len() >= room || self.error.is_some()) {
             return Ok(records);
         }
-        self.tell_error()?;
-        let left = (room - records.stamps.len()).min(MOST);
-        let Self { subscriber, waiting, before, .. } = self;
+        self.take_error()?;
+        let left = (room - records.stamps.len()).min(MAX_EVENTS);
+        let Self { subscriber, waiting, position: before, .. } = self;
         let polled = subscriber.poll(left, &mut |event| {
-            if let Event::Message(m) = &event
+            if let SubscriptionEvent::Message(m) = &event
                 && m.kind == kind
                 && let Ok(record) = <&[u8; BYTES]>::try_from(m.payload)
                 && waiting.is_empty()
@@ -144,7 +144,7 @@ impl Subscription {
                 records.stamps.push(m.stamp);
             } else {
                 *before = None;
-                waiting.push_back(Taken::of(&event));
+                waiting.push_back(BufferedEvent::of(&event));
             }
         });
         match polled {
@@ -154,22 +154,22 @@ impl Subscription {
     }
 
     /// Puts back events that could not be handed over; the position before them is unknown.
-    pub fn take_back(&mut self, taken: Batch) {
-        self.before = None;
+    pub fn put_back(&mut self, taken: EventBatch) {
+        self.position = None;
         taken.into_iter().rev().for_each(|taken| self.waiting.push_front(taken));
     }
 
     /// Returns the position before the next event, if there is one; None if unknown.
-    pub fn place(&self) -> Option<Option<ResumeToken>> {
-        if self.waiting.is_empty() { Some(self.subscriber.token()) } else { self.before }
+    pub fn resume_position(&self) -> Option<Option<ResumeToken>> {
+        if self.waiting.is_empty() { Some(self.subscriber.resume_token()) } else { self.position }
     }
 
     /// Waits for an event until the turn is over; returns true if there is an event.
-    pub fn look_out(&mut self, left_ns: u64) -> Result<bool, ReceiveError> {
-        self.tell_error()?;
+    pub fn wait_event(&mut self, left_ns: u64) -> Result<bool, ReceiveError> {
+        self.take_error()?;
         let clock = self.clock;
         if self.waiting.is_empty() {
-            self.before = Some(self.subscriber.token());
+            self.position = Some(self.subscriber.resume_token());
         }
         let begun = clock.ticks();
         loop {
@@ -177,8 +177,8 @@ impl Subscription {
                 if !self.waiting.is_empty() {
                     return Ok(true);
                 }
-                if !self.look()? {
-                    self.subscriber.wait(left_ns.min(TURN_NS));
+                if !self.buffer_next()? {
+                    self.subscriber.wait(left_ns.min(MAX_TURN_NS));
                     if !self.spins {
                         return Ok(false);
                     }
@@ -194,14 +194,14 @@ impl Subscription {
     /// not kept.
     pub fn has_event(&mut self) -> bool {
         if self.waiting.is_empty() && self.error.is_none() {
-            self.before = None;
-            let found = self.look();
-            return self.is_news(found);
+            self.position = None;
+            let found = self.buffer_next();
+            return self.store_error(found);
         }
         true
     }
 
-    fn is_news(&mut self, found: Result<bool, ReceiveError>) -> bool {
+    fn store_error(&mut self, found: Result<bool, ReceiveError>) -> bool {
         found.unwrap_or_else(|e| {
             self.error = Some(e);
             true
@@ -211,18 +211,18 @@ impl Subscription {
     /// Takes out the next event, if there is one. A lendable message is not copied yet, since the next call may lend
     /// it.
     #[inline]
-    fn look(&mut self) -> Result<bool, ReceiveError> {
+    fn buffer_next(&mut self) -> Result<bool, ReceiveError> {
         if self.lends {
             match self.subscriber.lend() {
                 Ok(found) => {
-                    self.waiting.extend(Taken::of_lending(found));
+                    self.waiting.extend(BufferedEvent::of_lending(found));
                     return Ok(!self.waiting.is_empty());
                 }
                 Err(LendError::Receive(e)) => return Err(e),
-                Err(LendError::NotHere(_)) => self.lends = false,
+                Err(LendError::Unsupported(_)) => self.lends = false,
             }
         }
         let Self { subscriber, waiting, .. } = self;
-        Ok(subscriber.poll(1, &mut |event| waiting.push_back(Taken::of(&event)))? > 0)
+        Ok(subscriber.poll(1, &mut |event| waiting.push_back(BufferedEvent::of(&event)))? > 0)
     }
 }

@@ -18,43 +18,43 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::column::{Columns, Rows};
+use crate::column::{ColumnSet, TableRows};
 use crate::error::Error;
 
 /// Max rows of a batch.
-pub const MOST_ROWS: usize = 1 << 16;
+pub const MAX_ROWS: usize = 1 << 16;
 
 /// Error of a table that cannot be read, as a sentence.
-pub type Failure = Box<dyn StdError + Send + Sync>;
+pub type TableError = Box<dyn StdError + Send + Sync>;
 
 /// Source of a table's rows.
-pub trait Source: Send + 'static {
+pub trait RowSource: Send + 'static {
     /// The columns of the rows.
-    type Columns: Columns;
+    type Columns: ColumnSet;
 
     /// Reads rows until a batch is full; returns false at the end.
-    fn fill(&mut self, rows: &mut Rows<Self::Columns>) -> Result<bool, Failure>;
+    fn fill(&mut self, rows: &mut TableRows<Self::Columns>) -> Result<bool, TableError>;
 }
 
-type Stream = Box<dyn RecordBatchReader + Send>;
+type BatchStream = Box<dyn RecordBatchReader + Send>;
 
 /// Rows of one kind, for any consumer of Arrow streams: polars.DataFrame(table), pyarrow.table(table). Each consumer
 /// reads the log anew, from the oldest row to the last one available.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Table {
+#[pyclass(name = "Table", frozen, module = "tickpath")]
+pub struct PyTable {
     /// Description of the content, for `repr`.
     what: String,
     schema: SchemaRef,
-    open: Box<dyn Fn() -> Result<Stream, Failure> + Send + Sync>,
+    open: Box<dyn Fn() -> Result<BatchStream, TableError> + Send + Sync>,
 }
 
-impl Table {
+impl PyTable {
     /// Creates a table whose source is opened for each export.
-    pub fn new<S: Source>(what: String, open: impl Fn() -> Result<S, Failure> + Send + Sync + 'static) -> Self {
-        let schema = Rows::<S::Columns>::schema();
+    pub fn new<S: RowSource>(what: String, open: impl Fn() -> Result<S, TableError> + Send + Sync + 'static) -> Self {
+        let schema = TableRows::<S::Columns>::schema();
         let batches_of = schema.clone();
-        let open = move || -> Result<Stream, Failure> {
-            let (source, rows, schema) = (open()?, Rows::default(), batches_of.clone());
+        let open = move || -> Result<BatchStream, TableError> {
+            let (source, rows, schema) = (open()?, TableRows::default(), batches_of.clone());
             Ok(Box::new(Batches { source, rows, schema, is_over: false, failed: None }))
         };
         Self { what, schema, open: Box::new(open) }
@@ -63,7 +63,7 @@ impl Table {
     /// Creates a table of rows that are there already.
     pub fn of_batch(what: String, batch: RecordBatch) -> Self {
         let schema = batch.schema();
-        let open = move || -> Result<Stream, Failure> {
+        let open = move || -> Result<BatchStream, TableError> {
             Ok(Box::new(RecordBatchIterator::new([Ok(batch.clone())], batch.schema())))
         };
         Self { what, schema, open: Box::new(open) }
@@ -71,7 +71,7 @@ impl Table {
 }
 
 #[pymethods]
-impl Table {
+impl PyTable {
     /// Exports the columns' names and types, by Arrow's PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.schema).map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -96,17 +96,17 @@ impl Table {
 }
 
 /// Iterator over a table's rows in batches.
-struct Batches<S: Source> {
+struct Batches<S: RowSource> {
     source: S,
-    rows: Rows<S::Columns>,
+    rows: TableRows<S::Columns>,
     schema: SchemaRef,
     /// The source has ended.
     is_over: bool,
     /// Error that ended the source; returned after the rows read before it.
-    failed: Option<Failure>,
+    failed: Option<TableError>,
 }
 
-impl<S: Source> Iterator for Batches<S> {
+impl<S: RowSource> Iterator for Batches<S> {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -124,7 +124,7 @@ impl<S: Source> Iterator for Batches<S> {
     }
 }
 
-impl<S: Source> RecordBatchReader for Batches<S> {
+impl<S: RowSource> RecordBatchReader for Batches<S> {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }

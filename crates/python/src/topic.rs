@@ -14,12 +14,12 @@ use tickpath_bus::{BatchError, PublisherState, ReceiveError};
 use tickpath_clock::{Clock, HostClock};
 use zerocopy::IntoBytes;
 
+use crate::buffered_event::BufferedEvent;
 use crate::error::{Error, batch_error, lend_error, publish_error, receive_error};
 use crate::event::{kind_of_records, with_payload};
-use crate::frame::{Frame, Loans, is_raised};
-use crate::handle::Handle;
-use crate::subscription::{Batch, MOST, Subscription};
-use crate::taken::Taken;
+use crate::frame::{Loans, PyMessageFrame, is_raised};
+use crate::handle::ObjectHandle;
+use crate::subscription::{EventBatch, MAX_EVENTS, Subscription};
 
 /// The lowest kind of a message.
 const FIRST_KIND: u8 = 16;
@@ -28,25 +28,25 @@ const FIRST_KIND: u8 = 16;
 const SPINS: u32 = 4_096;
 
 /// Publisher of one topic. Use it in a `with` block, or close it.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Publisher {
-    handle: Handle<Box<dyn tickpath_bus::Publisher>>,
+#[pyclass(name = "Publisher", frozen, module = "tickpath")]
+pub struct PyPublisher {
+    handle: ObjectHandle<Box<dyn tickpath_bus::Publisher>>,
     clock: HostClock,
     /// Publishing takes less time than releasing the interpreter.
     is_quick: bool,
 }
 
-impl Publisher {
+impl PyPublisher {
     /// Creates the publisher of an opened topic.
     pub fn new(opened: Box<dyn tickpath_bus::Publisher>, place: String, clock: HostClock, is_quick: bool) -> Self {
-        Self { handle: Handle::new("publisher", place, opened), clock, is_quick }
+        Self { handle: ObjectHandle::new("publisher", place, opened), clock, is_quick }
     }
 }
 
 #[pymethods]
-impl Publisher {
+impl PyPublisher {
     fn __repr__(&self) -> String {
-        self.handle.shown("Publisher")
+        self.handle.repr("Publisher")
     }
 
     /// Publishes one message: bytes with a kind of 16 to 255, a TopOfBook or a Trade. `stamp` is in ticks of the host's
@@ -65,7 +65,7 @@ impl Publisher {
             let published = if self.is_quick {
                 self.handle.with(py, |publisher| publisher.publish(stamp, kind, payload))
             } else {
-                self.handle.detached(py, |publisher| publisher.publish(stamp, kind, payload))
+                self.handle.with_detached(py, |publisher| publisher.publish(stamp, kind, payload))
             };
             published?.map_err(|e| publish_error(py, &e))
         })
@@ -83,15 +83,15 @@ impl Publisher {
     ) -> PyResult<()> {
         let runs = payloads(batch, kind)?;
         let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-        let published = self.handle.detached(py, |publisher| {
-            in_runs(&runs, |kind, payloads| publisher.publish_batch(stamp, kind, payloads))
+        let published = self.handle.with_detached(py, |publisher| {
+            send_by_kind(&runs, |kind, payloads| publisher.publish_batch(stamp, kind, payloads))
         })?;
         published.map_err(|e| batch_error(py, &e))
     }
 
     /// Determines the outcome of messages that the last call left unknown, and sends them again if necessary.
     fn resend(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.detached(py, |publisher| publisher.resend())?.map_err(|e| batch_error(py, &e))
+        self.handle.with_detached(py, |publisher| publisher.resend())?.map_err(|e| batch_error(py, &e))
     }
 
     /// Number of times that the connection was lost and restored; None where the number is unknown.
@@ -116,9 +116,9 @@ impl Publisher {
 }
 
 /// Subscriber of one topic: iterate over it, or poll it. Use it in a `with` block, or close it.
-#[pyclass(frozen, module = "tickpath")]
-pub struct Subscriber {
-    handle: Handle<Subscription>,
+#[pyclass(name = "Subscriber", frozen, module = "tickpath")]
+pub struct PySubscriber {
+    handle: ObjectHandle<Subscription>,
     /// Messages lent by the subscriber.
     loans: Arc<Loans>,
     clock: HostClock,
@@ -129,7 +129,7 @@ pub struct Subscriber {
 /// Events as objects: usually a single one, stored without an allocation.
 type Objects = SmallVec<[Py<PyAny>; 1]>;
 
-impl Subscriber {
+impl PySubscriber {
     /// Wraps an open subscription; its loans are part of the bus's loans.
     pub fn new(
         subscription: Subscription,
@@ -138,12 +138,17 @@ impl Subscriber {
         clock: HostClock,
         is_quick: bool,
     ) -> Self {
-        Self { handle: Handle::new("subscriber", place, subscription), loans: Loans::within(of_bus), clock, is_quick }
+        Self {
+            handle: ObjectHandle::new("subscriber", place, subscription),
+            loans: Loans::within(of_bus),
+            clock,
+            is_quick,
+        }
     }
 
     /// Takes the next event, if there is one.
     pub fn next_event(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        Ok(self.take(py, 1)?.pop())
+        Ok(self.take_objects(py, 1)?.pop())
     }
 
     /// Spins for the next event without the interpreter, until `has_news`, checked at each poll, or `is_over`, checked
@@ -154,7 +159,7 @@ impl Subscriber {
         is_over: impl Fn() -> bool,
         has_news: impl Fn() -> bool + Sync,
     ) -> PyResult<Option<Py<PyAny>>> {
-        let mut taken = Batch::new();
+        let mut taken = EventBatch::new();
         let turn = |subscription: &mut Subscription| {
             for _ in 0..SPINS {
                 match subscription.take(1, &mut taken) {
@@ -171,39 +176,43 @@ impl Subscriber {
     /// Reports whether an event or an error is there, without the interpreter; false while another thread holds the
     /// subscription.
     pub fn has_event(&self) -> bool {
-        self.handle.glance(Subscription::has_event)
+        self.handle.peek(Subscription::has_event)
     }
 
     /// Reports whether the topic has no publisher.
-    pub fn is_left(&self, py: Python<'_>) -> PyResult<bool> {
-        self.handle.with(py, |subscription| subscription.subscriber.publisher() == PublisherState::Absent)
+    pub fn has_no_publisher(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.with(py, |subscription| subscription.subscriber.publisher_state() == PublisherState::Absent)
     }
 
     /// Waits until there is an event or the timeout expires; without a timeout there is no limit.
     pub fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
-        let waited = self.handle.wait_within(py, self.clock, timeout, Subscription::look_out)?;
+        let waited = self.handle.wait_within(py, self.clock, timeout, Subscription::wait_event)?;
         waited.map_err(|e| receive_error(py, &e))
     }
 
     /// Uses the subscription, and releases the interpreter if the transport may take time.
     #[inline]
-    fn using<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut Subscription) -> R + Send) -> PyResult<R> {
-        if self.is_quick { self.handle.with(py, act) } else { self.handle.detached(py, act) }
+    fn with_subscription<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Subscription) -> R + Send,
+    ) -> PyResult<R> {
+        if self.is_quick { self.handle.with(py, act) } else { self.handle.with_detached(py, act) }
     }
 
     /// Takes up to `limit` events out, as objects. If an object cannot be made, all of them stay for the next call.
     #[inline]
-    fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
+    fn take_objects(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
         // Before events are taken, since a signal raised later would lose them.
         py.check_signals()?;
-        let mut taken = Batch::new();
-        let found = self.using(py, |subscription| subscription.take(limit, &mut taken))?;
+        let mut taken = EventBatch::new();
+        let found = self.with_subscription(py, |subscription| subscription.take(limit, &mut taken))?;
         self.hand_over(py, found, taken)
     }
 
     /// Reports whether an event is there, without waiting for a lookout thread.
     pub fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
-        let looked = self.handle.attempt(py, |subscription| subscription.look_out(0))?;
+        let looked = self.handle.try_with(py, |subscription| subscription.wait_event(0))?;
         looked.unwrap_or(Ok(false)).map_err(|e| receive_error(py, &e))
     }
 
@@ -223,38 +232,38 @@ impl Subscriber {
     }
 
     /// Describes the subscriber for Python's `repr`: class, place and state.
-    pub fn shown(&self) -> String {
-        self.handle.shown("Subscriber")
+    pub fn repr(&self) -> String {
+        self.handle.repr("Subscriber")
     }
 
     /// Takes up to `limit` events out without waiting; none while a lookout thread holds the subscription.
-    pub fn attempt(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
+    pub fn try_take(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
         py.check_signals()?;
-        let mut taken = Batch::new();
-        match self.handle.attempt(py, |subscription| subscription.take(limit, &mut taken))? {
+        let mut taken = EventBatch::new();
+        match self.handle.try_with(py, |subscription| subscription.take(limit, &mut taken))? {
             Some(found) => self.hand_over(py, found, taken),
             None => Ok(Objects::new()),
         }
     }
 
     #[inline(always)]
-    fn hand_over(&self, py: Python<'_>, found: Result<(), ReceiveError>, taken: Batch) -> PyResult<Objects> {
+    fn hand_over(&self, py: Python<'_>, found: Result<(), ReceiveError>, taken: EventBatch) -> PyResult<Objects> {
         found.map_err(|e| receive_error(py, &e))?;
         if taken.is_empty() {
             return Ok(Objects::new());
         }
         let made: PyResult<Objects> = taken.iter().map(|taken| taken.object(py)).collect();
         if made.is_err() {
-            self.handle.with(py, |subscription| subscription.take_back(taken))?;
+            self.handle.with(py, |subscription| subscription.put_back(taken))?;
         }
         made
     }
 }
 
 #[pymethods]
-impl Subscriber {
+impl PySubscriber {
     fn __repr__(&self) -> String {
-        self.shown()
+        self.repr()
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {
@@ -263,16 +272,16 @@ impl Subscriber {
 
     /// Returns the next event, as soon as there is one.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let mut made = self.take(py, 1)?;
+        let mut made = self.take_objects(py, 1)?;
         loop {
             if let Some(event) = made.pop() {
                 return Ok(event);
             }
-            let mut taken = Batch::new();
+            let mut taken = EventBatch::new();
             let waited = self.handle.wait(
                 py,
                 || false,
-                |subscription| match subscription.look_out(u64::MAX) {
+                |subscription| match subscription.wait_event(u64::MAX) {
                     Ok(false) => None,
                     Ok(true) => Some(subscription.take(1, &mut taken)),
                     Err(e) => Some(Err(e)),
@@ -283,9 +292,9 @@ impl Subscriber {
     }
 
     /// Returns up to `max` available events; never waits.
-    #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
-    fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.take(py, max.0.min(MOST))?)
+    #[pyo3(signature = (max = MaxEvents(64)), text_signature = "(self, max=64)")]
+    fn poll<'py>(&self, py: Python<'py>, max: MaxEvents) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.take_objects(py, max.0.min(MAX_EVENTS))?)
     }
 
     /// Waits until an event is available, or `timeout` seconds are over; returns True if an event is available.
@@ -299,14 +308,14 @@ impl Subscriber {
     /// messages are cheaper to poll.
     fn lend(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         py.check_signals()?;
-        let lent = self.using(py, Subscription::lend)?.map_err(|e| lend_error(py, &e))?;
+        let lent = self.with_subscription(py, Subscription::lend)?.map_err(|e| lend_error(py, &e))?;
         let Some(taken) = lent else { return Ok(None) };
         let made = match &taken {
-            Taken::Lent(lent) => Py::new(py, Frame::new(lent.clone(), &self.loans)).map(Py::into_any),
+            BufferedEvent::Lent(lent) => Py::new(py, PyMessageFrame::new(lent.clone(), &self.loans)).map(Py::into_any),
             other => other.object(py),
         };
         if made.is_err() {
-            self.handle.with(py, |subscription| subscription.take_back(smallvec![taken]))?;
+            self.handle.with(py, |subscription| subscription.put_back(smallvec![taken]))?;
         }
         made.map(Some)
     }
@@ -321,18 +330,18 @@ impl Subscriber {
         array: &Bound<'_, PyAny>,
         stamps: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        let array = Room::of(array)?;
+        let array = ArrayBuffer::of(array)?;
         let Some(kind) = kind_of_records(array.item) else {
-            return Err(PyTypeError::new_err(format!("the array has other records; {ROOM}")));
+            return Err(PyTypeError::new_err(format!("the array has other records; {ARRAY_REMEDY}")));
         };
-        let stamps = stamps.map(Room::of).transpose()?;
+        let stamps = stamps.map(ArrayBuffer::of).transpose()?;
         if stamps.as_ref().is_some_and(|stamps| stamps.item != size_of::<u64>() || stamps.items() < array.items()) {
             let sentence = "the stamps do not fit; give numpy.zeros(len(array), numpy.uint64)";
             return Err(PyTypeError::new_err(sentence));
         }
         py.check_signals()?;
         let items = array.items();
-        let taken = self.using(py, |subscription| subscription.take_records(kind, items))?;
+        let taken = self.with_subscription(py, |subscription| subscription.take_records(kind, items))?;
         let records = taken.map_err(|e| receive_error(py, &e))?;
         array.fill(&records.bytes)?;
         if let Some(stamps) = stamps {
@@ -351,7 +360,7 @@ impl Subscriber {
 
     /// Returns an event for a task, if there is one and no lookout thread holds the subscription.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        Ok(self.attempt(py, 1)?.pop())
+        Ok(self.try_take(py, 1)?.pop())
     }
 
     /// Reports whether an event is there, for a caller that polls several subscribers; False while a lookout thread
@@ -373,7 +382,7 @@ impl Subscriber {
     /// Returns the present position as text: `bus.subscribe(topic, token)` resumes behind all events returned so far.
     /// None where there is no history, or nothing is known of the topic yet.
     pub fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let Some(token) = self.handle.with(py, |subscription| subscription.place())? else {
+        let Some(token) = self.handle.with(py, |subscription| subscription.resume_position())? else {
             let sentence = "an event waits behind which nobody knows the place: take it by poll(), then ask again";
             return Err(Error::Receive.raise(py, sentence));
         };
@@ -384,7 +393,7 @@ impl Subscriber {
     /// cannot know.
     #[getter]
     fn publisher(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        Ok(match self.handle.with(py, |subscription| subscription.subscriber.publisher())? {
+        Ok(match self.handle.with(py, |subscription| subscription.subscriber.publisher_state())? {
             PublisherState::Alive(0) => Some(-1),
             PublisherState::Alive(pid) => Some(i64::from(pid)),
             PublisherState::Absent => Some(0),
@@ -409,7 +418,7 @@ impl Subscriber {
     /// None where they are not counted.
     #[getter]
     fn late(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.handle.with(py, |subscription| subscription.subscriber.late())
+        self.handle.with(py, |subscription| subscription.subscriber.out_of_order())
     }
 
     /// Reason why nothing arrives now, as a sentence: the connection is lost, and is being restored. None while
@@ -460,25 +469,25 @@ pub fn events<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Remedy in errors about arrays.
-const ROOM: &str = "give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
+const ARRAY_REMEDY: &str = "give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
 
 /// An array to be filled.
-struct Room<'py> {
+struct ArrayBuffer<'py> {
     bytes: Bound<'py, PyAny>,
     /// The bytes of one item, and of all items.
     item: usize,
     whole: usize,
 }
 
-impl<'py> Room<'py> {
+impl<'py> ArrayBuffer<'py> {
     fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
         let py = array.py();
         let view = py.import("builtins")?.getattr("memoryview")?.call1((array,))?;
         if view.getattr("readonly")?.extract()? {
-            return Err(PyTypeError::new_err(format!("the array cannot be written; {ROOM}")));
+            return Err(PyTypeError::new_err(format!("the array cannot be written; {ARRAY_REMEDY}")));
         }
         if !view.getattr("c_contiguous")?.extract::<bool>()? {
-            return Err(PyTypeError::new_err(format!("the array has holes; {ROOM}")));
+            return Err(PyTypeError::new_err(format!("the array has holes; {ARRAY_REMEDY}")));
         }
         let (item, whole) = (view.getattr("itemsize")?.extract()?, view.getattr("nbytes")?.extract()?);
         // A view without items cannot be cast.
@@ -502,9 +511,9 @@ impl<'py> Room<'py> {
 }
 
 /// Max events of one call, as given by Python.
-pub struct Most(pub usize);
+pub struct MaxEvents(pub usize);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Most {
+impl<'a, 'py> FromPyObject<'a, 'py> for MaxEvents {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -525,7 +534,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenKind {
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         match given.extract::<u8>() {
             Ok(kind) => Ok(Self(kind)),
-            Err(e) if e.is_instance_of::<PyOverflowError>(given.py()) => Err(not_ours(&*given)),
+            Err(e) if e.is_instance_of::<PyOverflowError>(given.py()) => Err(invalid_kind(&*given)),
             Err(_) => Err(PyTypeError::new_err(
                 "a kind is a number of 16 to 255, behind the data: publish(data, kind); the topic or queue was named when it \
                  was opened",
@@ -534,7 +543,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenKind {
     }
 }
 
-fn not_ours(kind: impl Display) -> PyErr {
+fn invalid_kind(kind: impl Display) -> PyErr {
     PyValueError::new_err(format!("the kind {kind} is not ours to give; use 16 to 255"))
 }
 
@@ -542,20 +551,20 @@ fn not_ours(kind: impl Display) -> PyErr {
 pub fn kind_of(given: Option<GivenKind>, own: Option<u8>) -> PyResult<u8> {
     match given.map(|given| given.0).or(own) {
         Some(kind) if kind >= FIRST_KIND => Ok(kind),
-        Some(kind) => Err(not_ours(kind)),
+        Some(kind) => Err(invalid_kind(kind)),
         None => Err(PyTypeError::new_err("bytes have no kind; give kind=16 to 255, which tells them apart")),
     }
 }
 
 /// Consecutive messages of one kind: the kind, and copies of their payloads.
-pub type SameKind = (u8, Vec<Vec<u8>>);
+pub type KindBatch = (u8, Vec<Vec<u8>>);
 
 /// Copies the payloads of a batch, grouped by kind: from a list, from any other iterable, or from an array of records.
-pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<Vec<SameKind>> {
+pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<Vec<KindBatch>> {
     if let Some((own, records)) = records(batch)? {
         return Ok(vec![(kind_of(kind, Some(own))?, records)]);
     }
-    let mut runs: Vec<SameKind> = Vec::new();
+    let mut runs: Vec<KindBatch> = Vec::new();
     for data in batch.try_iter()? {
         let (bytes, own) = with_payload(&data?, |payload, own| Ok((payload.to_vec(), own)))?;
         let its = kind_of(kind, own)?;
@@ -568,8 +577,8 @@ pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<V
 }
 
 /// Sends the messages of each kind with one call per change of kind. The counts of an error refer to the whole batch.
-pub fn in_runs(
-    runs: &[SameKind],
+pub fn send_by_kind(
+    runs: &[KindBatch],
     mut send: impl FnMut(u8, &[&[u8]]) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
     let mut before = 0;

@@ -5,28 +5,28 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use tickpath_market::{self as market, Condition, Price, SymbolId, TriggerDirection, TriggerJoin, TriggerPriceType};
 
+use crate::arguments::{GivenSymbol, Units};
 use crate::bus::by_name;
-use crate::given::{GivenSymbol, Units};
 
 /// A condition on a price, or two conditions: `a & b` if both must hold at once, `a | b` if one suffices.
-#[pyclass(frozen, eq, hash, module = "tickpath")]
+#[pyclass(name = "Trigger", frozen, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Trigger {
-    first: Reaches,
-    second: Option<(TriggerJoin, Reaches)>,
+pub struct PyTrigger {
+    first: PriceCondition,
+    second: Option<(TriggerJoin, PriceCondition)>,
 }
 
 /// One price condition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Reaches {
-    symbol: Symbol,
+struct PriceCondition {
+    symbol: TriggerSymbol,
     price_type: TriggerPriceType,
     direction: TriggerDirection,
     price: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Symbol {
+enum TriggerSymbol {
     Number(u32),
     Name(String),
 }
@@ -41,7 +41,7 @@ pub fn when(
     price: &str,
     at_least: Option<Units>,
     at_most: Option<Units>,
-) -> PyResult<Trigger> {
+) -> PyResult<PyTrigger> {
     let (direction, threshold) = match (at_least, at_most) {
         (Some(price), None) => (TriggerDirection::Up, price),
         (None, Some(price)) => (TriggerDirection::Down, price),
@@ -49,19 +49,19 @@ pub fn when(
     };
     let price_type = by_name("price", price, TriggerPriceType::ALL, price_word)?;
     let symbol = match symbol {
-        GivenSymbol::Number(number) => Symbol::Number(number),
-        GivenSymbol::Name(name) => Symbol::Name(name.to_owned()),
+        GivenSymbol::Number(number) => TriggerSymbol::Number(number),
+        GivenSymbol::Name(name) => TriggerSymbol::Name(name.to_owned()),
     };
-    Ok(Trigger { first: Reaches { symbol, price_type, direction, price: threshold.0 }, second: None })
+    Ok(PyTrigger { first: PriceCondition { symbol, price_type, direction, price: threshold.0 }, second: None })
 }
 
-impl Trigger {
+impl PyTrigger {
     /// Converts to the OMS's type; `symbol_of` returns the number of a name.
     pub fn to_market(&self, symbol_of: impl Fn(GivenSymbol<'_>) -> PyResult<SymbolId>) -> PyResult<market::Trigger> {
-        let condition = |reaches: &Reaches| {
+        let condition = |reaches: &PriceCondition| {
             let symbol = symbol_of(match &reaches.symbol {
-                Symbol::Number(number) => GivenSymbol::Number(*number),
-                Symbol::Name(name) => GivenSymbol::Name(name),
+                TriggerSymbol::Number(number) => GivenSymbol::Number(*number),
+                TriggerSymbol::Name(name) => GivenSymbol::Name(name),
             })?;
             let (price_type, direction) = (reaches.price_type.code(), reaches.direction.code());
             Ok::<_, PyErr>(Condition { price: Price(reaches.price), symbol, price_type, direction, reserved: [0; 2] })
@@ -84,7 +84,7 @@ impl Trigger {
 }
 
 #[pymethods]
-impl Trigger {
+impl PyTrigger {
     fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
         self.join(TriggerJoin::And, other)
     }
@@ -94,10 +94,10 @@ impl Trigger {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let shown = |reaches: &Reaches| {
+        let shown = |reaches: &PriceCondition| {
             let symbol = match &reaches.symbol {
-                Symbol::Number(number) => number.to_string(),
-                Symbol::Name(name) => PyString::new(py, name).repr()?.to_string(),
+                TriggerSymbol::Number(number) => number.to_string(),
+                TriggerSymbol::Name(name) => PyString::new(py, name).repr()?.to_string(),
             };
             let bound = match reaches.direction {
                 TriggerDirection::Up => "at_least",

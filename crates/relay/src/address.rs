@@ -4,38 +4,38 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use tickpath_bus::url::at_server;
-use tickpath_bus::url::without_login;
-use tickpath_log::{Place, Reader, Registration, Start};
+use tickpath_bus::url::redact_logins;
+use tickpath_bus::url::resolve_topic;
+use tickpath_log::{LogPath, Reader, ReaderStart, Registration};
 
 /// Returns the address of a topic, however its URL is written: topics with the same address are one topic.
-pub(crate) fn address(url: &str, topic: &str) -> String {
-    let identity = || tickpath_bus::connect(url).ok().and_then(|there| there.about().identity);
-    log_address(url, topic).unwrap_or_else(|| address_at(url, identity().as_deref(), topic))
+pub(crate) fn topic_address(url: &str, topic: &str) -> String {
+    let identity = || tickpath_bus::connect(url).ok().and_then(|there| there.server_description().identity);
+    log_address(url, topic).unwrap_or_else(|| topic_address_at(url, identity().as_deref(), topic))
 }
 
 /// Returns the address of a topic whose server has reported its identity already.
-pub(crate) fn address_at(url: &str, server: Option<&str>, topic: &str) -> String {
+pub(crate) fn topic_address_at(url: &str, server: Option<&str>, topic: &str) -> String {
     log_address(url, topic).unwrap_or_else(|| {
-        let (url, topic) = at_server(url, topic);
+        let (url, topic) = resolve_topic(url, topic);
         match server {
             Some(server) => format!("{server}/{topic}"),
-            None => format!("{}/{topic}", one_name(without_login(&url).trim_end_matches('/'))),
+            None => format!("{}/{topic}", resolve_host(redact_logins(&url).trim_end_matches('/'))),
         }
     })
 }
 
 /// Returns the address of a topic as its URL writes it, whichever server has that name today.
-pub(crate) fn said_address(url: &str, topic: &str) -> String {
+pub(crate) fn written_address(url: &str, topic: &str) -> String {
     log_address(url, topic).unwrap_or_else(|| {
-        let (url, topic) = at_server(url, topic);
-        format!("{}/{topic}", without_login(&url).trim_end_matches('/'))
+        let (url, topic) = resolve_topic(url, topic);
+        format!("{}/{topic}", redact_logins(&url).trim_end_matches('/'))
     })
 }
 
 /// Returns true if two such addresses are one: written alike, or with names that resolve to the same address now.
-pub(crate) fn is_one(one: &str, other: &str) -> bool {
-    one == other || one_name(one) == one_name(other)
+pub(crate) fn is_same_topic(one: &str, other: &str) -> bool {
+    one == other || resolve_host(one) == resolve_host(other)
 }
 
 /// Returns the address of a topic that is a log; `None` on a server.
@@ -49,15 +49,15 @@ pub(crate) fn log_address(url: &str, topic: &str) -> Option<String> {
 }
 
 /// Returns the place of a topic that is a log, and the sequence numbers that it holds.
-pub(crate) fn held(url: &str, topic: &str) -> Option<(Place, Range<u64>)> {
-    let place: Place = log_address(url, topic)?.parse().ok()?;
+pub(crate) fn held_sequences(url: &str, topic: &str) -> Option<(LogPath, Range<u64>)> {
+    let place: LogPath = log_address(url, topic)?.parse().ok()?;
     let sequence = |start| Reader::open(&place, start, Registration::Unregistered).map(|log| log.sequence()).ok();
-    let held = sequence(Start::Oldest)?..sequence(Start::Now)?;
+    let held = sequence(ReaderStart::Oldest)?..sequence(ReaderStart::Now)?;
     Some((place, held))
 }
 
 /// Returns a server's URL with its name resolved to an address, because one server has many names.
-fn one_name(url: &str) -> String {
+fn resolve_host(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (host, behind) = rest.split_at(end);
@@ -72,7 +72,7 @@ fn one_name(url: &str) -> String {
 }
 
 /// Returns the address of the topic whose log is at this place.
-pub(crate) fn place_address(place: &Place) -> String {
+pub(crate) fn log_path_address(place: &LogPath) -> String {
     if place.is_shared_memory() { place.to_string() } else { folder_address(place.dir()) }
 }
 
@@ -98,24 +98,24 @@ mod tests {
         std::fs::create_dir(&there).unwrap();
         std::os::unix::fs::symlink(&there, &link).unwrap();
         let url = |folder: &Path| format!("file://{}/logs", folder.display());
-        let before = address(&url(&link), "ticks");
-        assert_eq!(before, address(&url(&there), "ticks"));
+        let before = topic_address(&url(&link), "ticks");
+        assert_eq!(before, topic_address(&url(&there), "ticks"));
         std::fs::create_dir_all(there.join("logs/ticks")).unwrap();
-        assert_eq!(before, address(&url(&link), "ticks"));
+        assert_eq!(before, topic_address(&url(&link), "ticks"));
     }
 
     #[test]
     fn what_is_said_stays_when_names_change() {
-        assert_eq!(said_address("kafka://127.0.0.1:9092", "ticks"), "kafka://127.0.0.1:9092/ticks");
-        assert_eq!(said_address("redis://me:secret@localhost:1/", "ticks"), "redis://localhost:1/ticks");
-        assert_eq!(said_address("shm://lab", "ticks"), "shm://lab.ticks");
+        assert_eq!(written_address("kafka://127.0.0.1:9092", "ticks"), "kafka://127.0.0.1:9092/ticks");
+        assert_eq!(written_address("redis://me:secret@localhost:1/", "ticks"), "redis://localhost:1/ticks");
+        assert_eq!(written_address("shm://lab", "ticks"), "shm://lab.ticks");
         for (one, other, same) in [
             ("nats://a.invalid:1/ticks", "nats://a.invalid:1/ticks", true),
             ("redis://localhost:1?streams/ticks", "redis://127.0.0.1:1?streams/ticks", true),
             ("redis://localhost:1/ticks", "redis://localhost:2/ticks", false),
             ("redis://localhost:1/ticks", "redis://localhost:1/trades", false),
         ] {
-            assert_eq!(is_one(one, other), same, "{one} {other}");
+            assert_eq!(is_same_topic(one, other), same, "{one} {other}");
         }
     }
 
@@ -132,7 +132,7 @@ mod tests {
             (("shm://", "ticks"), ("shm://", "trades"), false),
             (("shm://", "ticks"), ("file:///nowhere", "ticks"), false),
         ] {
-            assert_eq!(address(one.0, one.1) == address(other.0, other.1), same, "{one:?} {other:?}");
+            assert_eq!(topic_address(one.0, one.1) == topic_address(other.0, other.1), same, "{one:?} {other:?}");
         }
     }
 }

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Place, Writer};
+use tickpath_log::{Config, LogPath, Writer};
 use tickpath_market::SymbolId;
-use tickpath_market::replay::{Event, Recorded, Recording, Tally};
+use tickpath_market::replay::{MarketTick, RecordedTick, Recording, RecordingCounts};
 
 use crate::RelayError;
-use crate::record::{SEGMENT_BYTES, check_place, open_error};
+use crate::record::{SEGMENT_BYTES, check_recording_path, open_error};
 
 /// Configuration of an import.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Settings {
     /// File to import.
     pub file: PathBuf,
     /// Recording to write.
-    pub place: Place,
+    pub recording: LogPath,
     /// Numbers of instruments, by name. Other instruments are numbered from 0 on in the order of the file.
     pub symbols: BTreeMap<String, u32>,
 }
@@ -29,7 +29,7 @@ pub struct Settings {
 #[derive(Debug, Clone)]
 pub struct Imported {
     /// Counts of the file's lines by kind.
-    pub tally: Tally,
+    pub tally: RecordingCounts,
     /// Instruments with their numbers in the recording.
     pub symbols: Vec<(String, u32)>,
     /// Times at which the first and the last tick were received, in nanoseconds since the Unix epoch.
@@ -38,23 +38,23 @@ pub struct Imported {
 
 /// Reads the whole file, and then writes the recording.
 pub fn run(settings: &Settings) -> Result<Imported, RelayError> {
-    let Settings { file, place, symbols } = settings;
-    check_place(place, false)?;
-    let Recording { events, symbols: names, tally } = Recording::open(file)?;
+    let Settings { file, recording: place, symbols } = settings;
+    check_recording_path(place, false)?;
+    let Recording { events, symbols: names, counts: tally } = Recording::open(file)?;
     let names: Vec<String> = names.iter().map(|name| name.as_str().to_owned()).collect();
     let numbers = numbered(&names, symbols)?;
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
     let mut writer = Writer::open(&config, &Calibration::nanoseconds()).map_err(open_error)?;
-    for Recorded { at_ns, mut event } in events.iter().copied() {
+    for RecordedTick { at_ns, mut event } in events.iter().copied() {
         let symbol = match &mut event {
-            Event::Top(top) => &mut top.symbol,
-            Event::Trade(trade) => &mut trade.symbol,
+            MarketTick::Top(top) => &mut top.symbol,
+            MarketTick::Trade(trade) => &mut trade.symbol,
         };
         *symbol = SymbolId(numbers[symbol.0 as usize]);
         writer.publish(at_ns, event.kind().code(), event.as_bytes()).map_err(RelayError::Record)?;
     }
     writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason })?;
-    let at_ns = |tick: Option<&Recorded>| tick.map_or(0, |tick| tick.at_ns);
+    let at_ns = |tick: Option<&RecordedTick>| tick.map_or(0, |tick| tick.at_ns);
     let span_utc_ns = (at_ns(events.first()), at_ns(events.last()));
     Ok(Imported { tally, symbols: names.into_iter().zip(numbers).collect(), span_utc_ns })
 }
@@ -83,7 +83,7 @@ fn numbered(names: &[String], given: &BTreeMap<String, u32>) -> Result<Vec<u32>,
 
 #[cfg(test)]
 mod tests {
-    use tickpath_log::{Next, Reader, Registration, Start};
+    use tickpath_log::{Next, Reader, ReaderStart, Registration};
 
     use super::*;
 
@@ -93,11 +93,11 @@ mod tests {
         let file = folder.path().join("ticks.csv");
         std::fs::write(&file, "utc_ns,symbol,price,quantity\n1704067200000000001,A,1,2\n1704067200000000009,B,3,4\n")
             .unwrap();
-        let place = Place::folder(folder.path().join("recording"));
-        let settings = Settings { file, place: place.clone(), symbols: BTreeMap::from([("B".to_owned(), 0)]) };
+        let place = LogPath::folder(folder.path().join("recording"));
+        let settings = Settings { file, recording: place.clone(), symbols: BTreeMap::from([("B".to_owned(), 0)]) };
         let imported = run(&settings).unwrap();
         assert_eq!(imported.symbols, [("A".to_owned(), 1), ("B".to_owned(), 0)]);
-        let mut log = Reader::open(&place, Start::Oldest, Registration::Unregistered).unwrap();
+        let mut log = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).unwrap();
         for utc_ns in [1_704_067_200_000_000_001, 1_704_067_200_000_000_009] {
             let Next::Message(message) = log.next().unwrap() else { panic!("a tick is missing") };
             let stamp = message.stamp;
@@ -106,12 +106,12 @@ mod tests {
         let again = run(&settings).unwrap_err();
         assert!(again.is_usage() && again.to_string().contains("holds a log already"), "{again}");
         let wrong = Settings {
-            place: Place::folder(folder.path().join("other")),
+            recording: LogPath::folder(folder.path().join("other")),
             symbols: BTreeMap::from([("C".to_owned(), 0)]),
             ..settings
         };
         let error = run(&wrong).unwrap_err();
         assert!(error.is_usage() && error.to_string().contains("'C'") && error.to_string().contains("A, B"), "{error}");
-        assert!(!wrong.place.exists());
+        assert!(!wrong.recording.exists());
     }
 }

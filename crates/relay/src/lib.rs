@@ -14,19 +14,19 @@
 //!
 //! * [`record`], [`import`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or
 //!   stopped.
-//! * [`Meter`]: the totals carried so far, readable from any thread.
+//! * [`RelayMeter`]: the totals carried so far, readable from any thread.
 
 mod address;
 pub mod bridge;
 pub mod import;
-mod outlet;
+mod published_tail;
 pub mod record;
 pub mod replay;
-mod resume;
+mod saved_position;
 mod saver;
 mod source;
-mod tail;
-mod watched;
+mod subscriber_watch;
+mod target;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -34,44 +34,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
-use tickpath_bus::origin::clock_of;
-use tickpath_bus::{ConnectError, Foreign, Gap, Message, Policy, PublishError, ReceiveError};
+use tickpath_bus::message_id::clock_id;
+use tickpath_bus::{ConnectError, ForeignMessage, Gap, Message, Policy, PublishError, ReceiveError};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_log::{OpenError, Place, ReadError};
-use tickpath_market::replay::PaceError;
+use tickpath_log::{LogOpenError, LogPath, LogReadError};
+use tickpath_market::replay::ReplaySpeedError;
 
 /// Default kind given to messages of other programs: no message of this project has it.
 pub const FOREIGN_KIND: u8 = 128;
 
 /// Max events that a carrier takes per poll.
-const TURN: usize = 64;
+const MAX_EVENTS_PER_POLL: usize = 64;
 
 /// Longest sleep of a carrier, in nanoseconds: it may notice a stop that much later.
-const LOOK_NS: u64 = 100_000_000;
+const MAX_SLEEP_NS: u64 = 100_000_000;
 
 /// Pause before a broker is tried again after a failure, in nanoseconds.
 const RETRY_NS: u64 = 100_000_000;
 
 /// Pause of a carrier that may sleep before it tries a full topic again, in nanoseconds.
-const ROOM_NS: u64 = 100_000;
+const FULL_RETRY_NS: u64 = 100_000;
 
 /// Longest delay that the histogram of delays tells apart, in nanoseconds: an hour.
 const LONGEST_DELAY_NS: u64 = 3_600_000_000_000;
 
 /// Environment of a carrier.
 #[derive(Clone, Copy)]
-pub struct Outside<'a> {
+pub struct RelayContext<'a> {
     /// The host's clock.
     pub clock: HostClock,
     /// Set when the carrier is to end.
     pub stop: &'a AtomicBool,
     /// Called with each report that cannot wait for the end, one sentence at a time.
-    pub tell: &'a (dyn Fn(&str) + Sync),
+    pub report: &'a (dyn Fn(&str) + Sync),
 }
 
 /// Configuration of the topic that a carrier publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opening {
+pub struct TargetConfig {
     /// Behaviour of a full topic; the transport's default if none is given.
     pub policy: Option<Policy>,
     /// Approximate capacity, in bytes.
@@ -82,17 +82,17 @@ pub struct Opening {
 
 /// Totals carried so far. Written by the carrier, readable from any thread.
 #[derive(Debug, Default)]
-pub struct Meter(Mutex<Totals>);
+pub struct RelayMeter(Mutex<RelayTotals>);
 
 /// Totals of a carrier.
 #[derive(Debug, Clone)]
-pub struct Totals {
+pub struct RelayTotals {
     /// Messages carried.
     pub messages: u64,
     /// Carried messages of other programs, without the header.
     pub foreign: u64,
     /// Carried messages stamped by another host's clock, which got the time at which they arrived.
-    pub elsewhere: u64,
+    pub other_hosts: u64,
     /// Messages dropped because they exceed the topic's limit.
     pub too_long: u64,
     /// Payload bytes of the carried messages.
@@ -106,11 +106,11 @@ pub struct Totals {
     /// Duplicates, which were not carried.
     pub duplicates: u64,
     /// Messages out of order that had been reported as missed; they were not carried.
-    pub late: u64,
+    pub out_of_order: u64,
     /// Messages that a full topic refused at first and accepted later.
     pub refused: u64,
     /// Messages that were received and not published, because the carrier was stopped.
-    pub left: u64,
+    pub unpublished: u64,
     /// UTC stamps of the first and the last message, in nanoseconds since the Unix epoch.
     pub span_utc_ns: Option<(u64, u64)>,
     /// Nanoseconds per message: lateness in a replay, time between poll and publication in a bridge.
@@ -122,26 +122,26 @@ pub struct Totals {
 pub enum RelayError {
     /// The target of a recording is a log already.
     #[error("{0} holds a log already; record to another folder, or add to it with --append")]
-    Taken(Place),
+    HoldsLog(LogPath),
     /// The target of a recording holds other files.
     #[error("{0} holds other files; record to a folder that is empty or not there yet")]
-    OtherFiles(Place),
+    OtherFiles(LogPath),
     /// The target of a recording lies in shared memory, which ends with the host.
     #[error("{0} lies in shared memory, and would end with the host; record to a folder, like file:///var/lib/ticks")]
-    NoDisk(Place),
+    InSharedMemory(LogPath),
     /// A log cannot be created at its place, or not be written there.
     #[error("{place} cannot be written ({reason}); name a place that you may write")]
     Target {
         /// Place of the log.
-        place: Place,
+        place: LogPath,
         /// Error of the operating system.
         reason: std::io::Error,
     },
     /// The target of an append is a log, but no recording.
     #[error("{place} is a log, but no recording ({found}); record to a folder of its own")]
-    NoRecording {
+    NotRecording {
         /// Place of the log.
-        place: Place,
+        place: LogPath,
         /// Description of the log found there.
         found: String,
     },
@@ -149,36 +149,36 @@ pub enum RelayError {
     #[error(
         "{place} is no recording but a topic with the policy '{policy}'; record it first, then replay the recording"
     )]
-    Forgets {
+    NotKept {
         /// Place of the log.
-        place: Place,
+        place: LogPath,
         /// Policy of the log.
-        policy: tickpath_log::Policy,
+        policy: tickpath_log::OverflowPolicy,
     },
     /// The recording holds no message to replay.
     #[error("{place} holds no message from sequence number {from} on; begin earlier, or record some first")]
     Empty {
         /// Place of the recording.
-        place: Place,
+        place: LogPath,
         /// Sequence number from which the replay was to start.
         from: u64,
     },
     /// A carrier would receive its own messages.
     #[error("{0} would be read and written by the same call, which would never end; name another topic to write")]
-    Circle(String),
+    Loop(String),
     /// Two topics would be published as one.
     #[error("two topics would be published as '{0}'; give one of them another name: --topic NAME=NAME2")]
-    Twice(String),
+    DuplicateTarget(String),
     /// The recording cannot be written any further.
     #[error("the recording has to end here, and what it holds is kept: {0}")]
-    Record(tickpath_log::PublishError),
+    Record(tickpath_log::LogPublishError),
     /// The recording may not survive a loss of power.
     #[error(
         "{place} could not be written to the disk ({reason}); check the disk, and read it with: tickpath log verify"
     )]
     Sync {
         /// Place of the recording.
-        place: Place,
+        place: LogPath,
         /// Error of the operating system.
         reason: std::io::Error,
     },
@@ -213,7 +213,7 @@ pub enum RelayError {
         "{} cannot be kept ({reason}); name a folder that you may write, and of its own: --resume FOLDER",
         .file.display()
     )]
-    Resume {
+    SavePosition {
         /// Position file.
         file: PathBuf,
         /// Error of the operating system.
@@ -221,16 +221,16 @@ pub enum RelayError {
     },
     /// A file holds no position.
     #[error("{} holds no place to go on at; remove it to begin anew, or name another folder: --resume FOLDER", .0.display())]
-    NoResume(PathBuf),
+    InvalidPosition(PathBuf),
     /// Another carrier uses the same position file.
     #[error("{} is in use by another call; end that, or name another folder: --resume FOLDER", .0.display())]
-    ResumeHeld(PathBuf),
+    PositionInUse(PathBuf),
     /// A file holds the position of another topic.
     #[error(
         "{} holds a place on the way from {ends}, which is another one; name another folder: --resume FOLDER",
         .file.display()
     )]
-    OtherResume {
+    OtherPosition {
         /// Position file.
         file: PathBuf,
         /// Source and target that the file names.
@@ -268,36 +268,36 @@ pub enum RelayError {
     Data(#[from] tickpath_market::replay::RecordingError),
     /// A recording cannot be looped at its own times.
     #[error(transparent)]
-    Pace(#[from] PaceError),
+    Pace(#[from] ReplaySpeedError),
     /// A transport cannot be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// A log cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] LogOpenError),
     /// The bytes of a recording cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] LogReadError),
 }
 
 impl RelayError {
     /// Returns true if the call itself was wrong, and nothing has failed.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
-            Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) | Self::NoResume(_) => true,
+            Self::HoldsLog(_) | Self::OtherFiles(_) | Self::InSharedMemory(_) | Self::NotRecording { .. } => true,
+            Self::NotKept { .. } | Self::Loop(_) | Self::DuplicateTarget(_) | Self::InvalidPosition(_) => true,
             Self::NoSymbol { .. } | Self::SameNumber { .. } | Self::Data(_) => true,
-            Self::NoHistory { .. } | Self::ResumeHeld(_) | Self::OtherResume { .. } => true,
+            Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition { .. } => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,
         }
     }
 
     /// Converts the error of opening a publisher.
-    fn of_publisher(error: ConnectError) -> Self {
+    fn from_publisher(error: ConnectError) -> Self {
         match error {
-            ConnectError::Other(reason) => match reason.downcast::<OpenError>() {
-                Ok(reason) => Self::of_writer(*reason),
+            ConnectError::Other(reason) => match reason.downcast::<LogOpenError>() {
+                Ok(reason) => Self::from_writer(*reason),
                 Err(reason) => Self::Connect(ConnectError::Other(reason)),
             },
             error => Self::Connect(error),
@@ -306,17 +306,19 @@ impl RelayError {
 
     /// Converts the error of opening a log for writing. If the log cannot be created, the text of its own error is
     /// replaced, because that one is meant for a reader that waits for a writer.
-    fn of_writer(error: OpenError) -> Self {
+    fn from_writer(error: LogOpenError) -> Self {
         match error {
-            OpenError::Permission { place, reason } | OpenError::Io { place, reason } => Self::Target { place, reason },
-            OpenError::NotFound(place) => Self::Target { place, reason: std::io::ErrorKind::NotFound.into() },
+            LogOpenError::Permission { place, reason } | LogOpenError::Io { place, reason } => {
+                Self::Target { place, reason }
+            }
+            LogOpenError::NotFound(place) => Self::Target { place, reason: std::io::ErrorKind::NotFound.into() },
             error => Self::Open(error),
         }
     }
 }
 
 /// Returns a loss in words.
-pub fn gap_words(gap: Gap) -> String {
+pub fn describe_gap(gap: Gap) -> String {
     match gap {
         Gap::Missed(1) => "1 message was missed".to_owned(),
         Gap::Missed(missed) => format!("{missed} messages were missed"),
@@ -327,41 +329,41 @@ pub fn gap_words(gap: Gap) -> String {
     }
 }
 
-impl Meter {
+impl RelayMeter {
     /// Returns the totals carried so far.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> RelayTotals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Updates the totals under a lock. `change` must report nothing, because a thread that shows the totals waits for
     /// the lock.
-    fn update(&self, change: impl FnOnce(&mut Totals)) {
+    fn update(&self, change: impl FnOnce(&mut RelayTotals)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Default for Totals {
+impl Default for RelayTotals {
     fn default() -> Self {
         Self {
             messages: 0,
             foreign: 0,
-            elsewhere: 0,
+            other_hosts: 0,
             too_long: 0,
             bytes: 0,
             gaps: 0,
             missed: 0,
             uncounted: 0,
             duplicates: 0,
-            late: 0,
+            out_of_order: 0,
             refused: 0,
-            left: 0,
+            unpublished: 0,
             span_utc_ns: None,
             delays: Histogram::new_with_bounds(1, LONGEST_DELAY_NS, 3).expect("these bounds are possible"),
         }
     }
 }
 
-impl Totals {
+impl RelayTotals {
     /// Returns the median delay, in nanoseconds; `None` on too few messages.
     pub fn delay_p50_ns(&self) -> Option<u64> {
         self.delay_ns(0.5)
@@ -377,14 +379,14 @@ impl Totals {
         (self.delays.len() as f64 * (1.0 - quantile) >= 10.0).then(|| self.delays.value_at_quantile(quantile))
     }
 
-    fn message(&mut self, payload_bytes: usize, utc_ns: u64) {
+    fn add_message(&mut self, payload_bytes: usize, utc_ns: u64) {
         self.messages += 1;
         self.bytes += payload_bytes as u64;
         let first = self.span_utc_ns.map_or(utc_ns, |(first, _)| first);
         self.span_utc_ns = Some((first, utc_ns));
     }
 
-    fn gap(&mut self, gap: Gap) {
+    fn add_gap(&mut self, gap: Gap) {
         self.gaps += 1;
         match gap {
             Gap::Missed(missed) => self.missed = self.missed.saturating_add(missed),
@@ -392,12 +394,12 @@ impl Totals {
         }
     }
 
-    fn delay(&mut self, ns: i64) {
+    fn add_delay(&mut self, ns: i64) {
         self.delays.saturating_record(ns.max(0) as u64);
     }
 }
 
-impl fmt::Display for Totals {
+impl fmt::Display for RelayTotals {
     /// Writes messages, bytes and losses in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |number: u64, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
@@ -411,42 +413,42 @@ impl fmt::Display for Totals {
             |count: u64, whose: &str| if count == 0 { String::new() } else { format!(" ({count} of other {whose})") };
         let also = |count: u64, how: &str| if count == 0 { String::new() } else { format!(", {count} came {how}") };
         let (messages, gaps) = (plural(self.messages, "message"), plural(self.gaps, "gap"));
-        let (foreign, elsewhere) = (of(self.foreign, "programs"), of(self.elsewhere, "hosts"));
-        let (twice, late) = (also(self.duplicates, "twice"), also(self.late, "late"));
+        let (foreign, elsewhere) = (of(self.foreign, "programs"), of(self.other_hosts, "hosts"));
+        let (twice, late) = (also(self.duplicates, "twice"), also(self.out_of_order, "late"));
         write!(f, "{messages}{foreign}{elsewhere}, {} bytes, {gaps}{lost}{twice}{late}", self.bytes)
     }
 }
 
-impl Outside<'_> {
+impl RelayContext<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Converts a message of another program, stamped with the time of arrival; the first one is reported.
-    fn adopt<'f>(&self, foreign: Foreign<'f>, kind: u8, topic: &str, is_told: &mut bool) -> Message<'f> {
+    fn stamp_foreign<'f>(&self, foreign: ForeignMessage<'f>, kind: u8, topic: &str, is_told: &mut bool) -> Message<'f> {
         if !std::mem::replace(is_told, true) {
-            (self.tell)(&format!(
+            (self.report)(&format!(
                 "'{topic}' has messages of other programs: their bytes are carried, as kind {kind}, with the time at which \
                  they came; keys and headers are not"
             ));
         }
         let stamp = self.clock.ticks();
-        Message { sequence: foreign.sequence, stamp, kind, payload: foreign.bytes, origin: None }
+        Message { sequence: foreign.sequence, stamp, kind, payload: foreign.bytes, id: None }
     }
 
     /// Returns the stamp by this host's clock; for a message stamped by another clock, the time of arrival. The first
     /// such message is reported.
-    fn stamp_here(&self, message: &Message<'_>, topic: &str, is_told: &mut bool) -> Stamp {
-        if message.is_of_clock(clock_of(self.clock.calibration())) {
-            return Stamp { ticks: message.stamp, is_arrival: false };
+    fn local_stamp(&self, message: &Message<'_>, topic: &str, is_told: &mut bool) -> LocalStamp {
+        if message.is_of_clock(clock_id(self.clock.calibration())) {
+            return LocalStamp { ticks: message.stamp, is_arrival: false };
         }
         if !std::mem::replace(is_told, true) {
-            (self.tell)(&format!(
+            (self.report)(&format!(
                 "'{topic}' has messages of another host, or of one before its last start, whose stamps tell no time here: \
                  they get the time at which they came"
             ));
         }
-        Stamp { ticks: self.clock.ticks(), is_arrival: true }
+        LocalStamp { ticks: self.clock.ticks(), is_arrival: true }
     }
 
     fn utc_ns_of(&self, stamp: u64) -> u64 {
@@ -456,7 +458,7 @@ impl Outside<'_> {
 
 /// Stamp of a message by this host's clock.
 #[derive(Clone, Copy)]
-struct Stamp {
+struct LocalStamp {
     ticks: u64,
     /// The stamp is the time of arrival, for want of a stamp of this host.
     is_arrival: bool,

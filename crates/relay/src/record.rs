@@ -5,20 +5,20 @@
 
 use std::path::PathBuf;
 
-use tickpath_bus::origin::clock_of;
-use tickpath_bus::url::without_login;
-use tickpath_bus::{Event, GAP_KIND, Gap, Message, Start, Subscriber, connect};
+use tickpath_bus::message_id::clock_id;
+use tickpath_bus::url::redact_logins;
+use tickpath_bus::{GAP_KIND, Gap, Message, StartPosition, Subscriber, SubscriptionEvent, connect};
 use tickpath_clock::{Clock, Wait};
 use tickpath_log::{
-    Config, HEADER_BYTES, MAX_PAYLOAD_BYTES, OpenError, Place, Reader, Registration, SEGMENT_HEADER_BYTES, Writer,
+    Config, HEADER_BYTES, LogOpenError, LogPath, MAX_PAYLOAD_BYTES, Reader, Registration, SEGMENT_HEADER_BYTES, Writer,
 };
 
-use super::{LOOK_NS, Meter, Outside, RelayError, TURN, gap_words};
-use crate::address::{address, log_address, place_address, said_address};
-use crate::outlet::Log;
-use crate::resume::{Kept, Reached};
-use crate::tail::{Incoming, Tail};
-use crate::watched::Watched;
+use super::{MAX_EVENTS_PER_POLL, MAX_SLEEP_NS, RelayContext, RelayError, RelayMeter, describe_gap};
+use crate::address::{log_address, log_path_address, topic_address, written_address};
+use crate::published_tail::{IncomingFilter, PublishedTail};
+use crate::saved_position::{CarriedPosition, SavedPosition};
+use crate::subscriber_watch::SubscriberWatch;
+use crate::target::TargetLog;
 
 /// Segment size: a segment takes the longest message that a log can hold, with its headers. No journal has segments of
 /// this size, so that none is ever taken for a recording.
@@ -32,7 +32,7 @@ pub struct Settings {
     /// Name of the topic.
     pub topic: String,
     /// Start position.
-    pub start: Start,
+    pub start: StartPosition,
     /// Folder of the saved position; if there is one, the recording resumes there.
     pub resume: Option<PathBuf>,
     /// Kind given to messages of other programs.
@@ -40,7 +40,7 @@ pub struct Settings {
     /// Way to wait for messages.
     pub wait: Wait,
     /// Place of the recording.
-    pub place: Place,
+    pub recording: LogPath,
     /// Whether to append to an existing recording.
     pub append: bool,
     /// Max number of messages.
@@ -50,79 +50,91 @@ pub struct Settings {
 }
 
 /// Records until stopped, or until the requested number of messages or duration is reached.
-pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<(), RelayError> {
-    let Settings { url, topic, place, .. } = settings;
-    check_place(place, settings.append)?;
-    if address(url, topic) == place_address(place) {
-        return Err(RelayError::Circle(place.to_string()));
+pub fn run(settings: &Settings, meter: &RelayMeter, context: &RelayContext<'_>) -> Result<(), RelayError> {
+    let Settings { url, topic, recording: place, .. } = settings;
+    check_recording_path(place, settings.append)?;
+    if topic_address(url, topic) == log_path_address(place) {
+        return Err(RelayError::Loop(place.to_string()));
     }
     let connection = connect(url)?;
-    let ends = [said_address(url, topic), place_address(place)];
-    let mut kept = Kept::asked(settings.resume.as_deref(), connection.as_ref(), (url, topic), topic, ends)?;
-    let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
+    let ends = [written_address(url, topic), log_path_address(place)];
+    let mut kept =
+        SavedPosition::open_if_requested(settings.resume.as_deref(), connection.as_ref(), (url, topic), topic, ends)?;
+    let start = kept.as_ref().map_or(settings.start, |kept| kept.start_position(settings.start));
     let mut subscriber = connection.subscriber(topic, start, settings.wait)?;
-    subscriber.carry_on();
+    subscriber.enable_bridge_mode();
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
-    let writer = Writer::open(&config, outside.clock.calibration()).map_err(open_error)?;
-    let there = Reader::open(place, tickpath_log::Start::Now, Registration::Unregistered)?;
-    let log = Log { next: there.sequence(), held: 0, there };
-    let tail = kept.as_ref().map_or(Ok(Tail::default()), |kept| kept.tail(&log.there, log.next))?;
-    let lost = kept.as_ref().and_then(|kept| kept.lost(&log.there, log.next));
-    let incoming = Incoming {
+    let writer = Writer::open(&config, context.clock.calibration()).map_err(open_error)?;
+    let there = Reader::open(place, tickpath_log::ReaderStart::Now, Registration::Unregistered)?;
+    let log = TargetLog { next: there.sequence(), held: 0, reader: there };
+    let tail = kept.as_ref().map_or(Ok(PublishedTail::default()), |kept| kept.tail(&log.reader, log.next))?;
+    let lost = kept.as_ref().and_then(|kept| kept.log_loss(&log.reader, log.next));
+    let incoming = IncomingFilter {
         tail,
         target: place.to_string(),
-        clock: clock_of(outside.clock.calibration()),
+        clock: clock_id(context.clock.calibration()),
         is_from_log: log_address(url, topic).is_some(),
     };
     if let Some(kept) = &mut kept {
-        kept.begin(subscriber.token(), incoming.is_from_log, Some(log.reached(&incoming.tail)))?;
+        kept.save_start(subscriber.resume_token(), incoming.is_from_log, Some(log.position_before(&incoming.tail)))?;
     }
-    (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
+    (context.report)(&format!("recording '{topic}' of {} to {place}", redact_logins(url)));
     let (messages, is_told, is_elsewhere_told) = (0, false, false);
-    let mut recorder =
-        Recorder { settings, meter, outside, writer, log, incoming, kept, messages, is_told, is_elsewhere_told };
-    let ended = lost.map_or(Ok(()), |gap| recorder.mend(gap)).and_then(|()| recorder.follow(subscriber));
+    let mut recorder = Recorder {
+        settings,
+        meter,
+        context,
+        writer,
+        log,
+        incoming,
+        position: kept,
+        messages,
+        is_foreign_reported: is_told,
+        is_other_host_reported: is_elsewhere_told,
+    };
+    let ended =
+        lost.map_or(Ok(()), |gap| recorder.record_log_loss(gap)).and_then(|()| recorder.record_until_end(subscriber));
     // Also after an error: messages recorded before it are worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
     let (ended, reached) = ended.map_or_else(|error| (Err(error), None), |reached| (Ok(()), reached));
-    let kept = recorder.kept.map_or(Ok(()), |mut kept| kept.end(reached));
+    let kept = recorder.position.map_or(Ok(()), |mut kept| kept.save_final(reached));
     ended.and(synced).and(kept)
 }
 
 struct Recorder<'a> {
     settings: &'a Settings,
-    meter: &'a Meter,
-    outside: &'a Outside<'a>,
+    meter: &'a RelayMeter,
+    context: &'a RelayContext<'a>,
     writer: Writer,
     /// State of the recording.
-    log: Log,
-    incoming: Incoming,
-    kept: Option<Kept>,
+    log: TargetLog,
+    incoming: IncomingFilter,
+    position: Option<SavedPosition>,
     messages: u64,
     /// The first message of another program was reported.
-    is_told: bool,
+    is_foreign_reported: bool,
     /// The first message of another host was reported.
-    is_elsewhere_told: bool,
+    is_other_host_reported: bool,
 }
 
 impl Recorder<'_> {
     /// Records until the end; returns the final position.
-    fn follow(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<Option<Reached>, RelayError> {
-        let clock = self.outside.clock;
-        let mut watched = Watched::default();
+    fn record_until_end(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<Option<CarriedPosition>, RelayError> {
+        let clock = self.context.clock;
+        let mut watched = SubscriberWatch::default();
         let end = self.settings.duration_ns.map(|ns| clock.ticks() + clock.calibration().ticks_of_ns(ns));
-        while !self.outside.is_stopped() {
-            let most = self.kept.as_ref().map_or(TURN, Kept::most);
+        while !self.context.is_stopped() {
+            let most = self.position.as_ref().map_or(MAX_EVENTS_PER_POLL, SavedPosition::max_events);
             let left = self.settings.count.map_or(most, |count| (count - self.messages).min(most as u64) as usize);
             let until_end = |end| clock.ns_between(clock.ticks(), end).max(0) as u64;
-            let ns_left = end.map_or(LOOK_NS, until_end).min(LOOK_NS);
+            let ns_left = end.map_or(MAX_SLEEP_NS, until_end).min(MAX_SLEEP_NS);
             if left == 0 || ns_left == 0 {
                 break;
             }
             let mut failed = None;
             let polled = subscriber.poll(left, &mut |event| {
                 if failed.is_none() {
-                    failed = self.keep(event).err();
+                    failed = self.record_event(event).err();
                 }
             });
             if let Some(error) = failed {
@@ -130,50 +142,50 @@ impl Recorder<'_> {
             }
             let topic = &self.settings.topic;
             let count = polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })?;
-            let Self { kept, log, incoming, .. } = self;
+            let Self { position: kept, log, incoming, .. } = self;
             if let Some(kept) = kept {
-                kept.reached(&clock, false, || reached(&*subscriber, log, incoming))?;
+                kept.save_if_due(&clock, false, || recorded_position(&*subscriber, log, incoming))?;
             }
             if count == 0 {
-                watched.look(&*subscriber, topic, self.meter, self.outside);
+                watched.report_changes(&*subscriber, topic, self.meter, self.context);
                 subscriber.wait(ns_left);
             }
         }
-        watched.look(&*subscriber, &self.settings.topic, self.meter, self.outside);
-        Ok(reached(&*subscriber, &self.log, &self.incoming))
+        watched.report_changes(&*subscriber, &self.settings.topic, self.meter, self.context);
+        Ok(recorded_position(&*subscriber, &self.log, &self.incoming))
     }
 
-    fn keep(&mut self, event: Event<'_>) -> Result<(), RelayError> {
+    fn record_event(&mut self, event: SubscriptionEvent<'_>) -> Result<(), RelayError> {
         match event {
-            Event::Message(message) => match Gap::read(message.kind, message.payload) {
-                Some(gap) => self.lose(gap)?,
-                None => self.keep_message(&message, false)?,
+            SubscriptionEvent::Message(message) => match Gap::decode(message.kind, message.payload) {
+                Some(gap) => self.record_gap(gap)?,
+                None => self.record_message(&message, false)?,
             },
-            Event::Foreign(foreign) => {
+            SubscriptionEvent::Foreign(foreign) => {
                 let Settings { topic, foreign_kind, .. } = self.settings;
-                let message = self.outside.adopt(foreign, *foreign_kind, topic, &mut self.is_told);
-                self.keep_message(&message, true)?;
+                let message = self.context.stamp_foreign(foreign, *foreign_kind, topic, &mut self.is_foreign_reported);
+                self.record_message(&message, true)?;
             }
-            Event::Gap(gap) => self.lose(gap)?,
+            SubscriptionEvent::Gap(gap) => self.record_gap(gap)?,
         }
         Ok(())
     }
 
     /// Reports a loss, and records the part of it that is not recorded already.
-    fn lose(&mut self, gap: Gap) -> Result<(), RelayError> {
-        if let Some(left) = self.incoming.tail.gap(gap)? {
-            self.write(self.outside.clock.ticks(), GAP_KIND, &left.record())?;
+    fn record_gap(&mut self, gap: Gap) -> Result<(), RelayError> {
+        if let Some(left) = self.incoming.tail.unpublished_gap(gap)? {
+            self.write(self.context.clock.ticks(), GAP_KIND, &left.encode())?;
         }
-        self.meter.update(|totals| totals.gap(gap));
-        (self.outside.tell)(&format!("'{}': {}", self.settings.topic, gap_words(gap)));
+        self.meter.update(|totals| totals.add_gap(gap));
+        (self.context.report)(&format!("'{}': {}", self.settings.topic, describe_gap(gap)));
         Ok(())
     }
 
     /// Records the loss of messages from the recording itself.
-    fn mend(&mut self, gap: Gap) -> Result<(), RelayError> {
-        self.lose(gap)?;
-        match &mut self.kept {
-            Some(kept) => kept.mended(self.log.reached(&self.incoming.tail)),
+    fn record_log_loss(&mut self, gap: Gap) -> Result<(), RelayError> {
+        self.record_gap(gap)?;
+        match &mut self.position {
+            Some(kept) => kept.save_after_loss(self.log.position_before(&self.incoming.tail)),
             None => Ok(()),
         }
     }
@@ -184,16 +196,16 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    fn keep_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
-        let Some(timed) = self.incoming.fresh(message, is_foreign)? else { return Ok(()) };
-        let stamp = self.outside.stamp_here(&timed, &self.settings.topic, &mut self.is_elsewhere_told);
+    fn record_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
+        let Some(timed) = self.incoming.filter_published(message, is_foreign)? else { return Ok(()) };
+        let stamp = self.context.local_stamp(&timed, &self.settings.topic, &mut self.is_other_host_reported);
         self.write(stamp.ticks, message.kind, message.payload)?;
-        self.incoming.passed(self.outside);
+        self.incoming.record_published(self.context);
         self.messages += 1;
-        let utc_ns = self.outside.utc_ns_of(stamp.ticks);
+        let utc_ns = self.context.utc_ns_of(stamp.ticks);
         self.meter.update(|totals| {
-            totals.elsewhere += u64::from(stamp.is_arrival);
-            totals.message(message.payload.len(), utc_ns);
+            totals.other_hosts += u64::from(stamp.is_arrival);
+            totals.add_message(message.payload.len(), utc_ns);
             totals.foreign += u64::from(is_foreign);
         });
         Ok(())
@@ -201,17 +213,21 @@ impl Recorder<'_> {
 }
 
 /// Returns the position recorded so far; `None` if it is unknown.
-fn reached(subscriber: &dyn Subscriber, log: &Log, incoming: &Incoming) -> Option<Reached> {
-    Some(Reached { token: Some(subscriber.token()?), log: Some(log.reached(&incoming.tail)) })
+fn recorded_position(
+    subscriber: &dyn Subscriber,
+    log: &TargetLog,
+    incoming: &IncomingFilter,
+) -> Option<CarriedPosition> {
+    Some(CarriedPosition { token: Some(subscriber.resume_token()?), log: Some(log.position_before(&incoming.tail)) })
 }
 
 /// Rejects a place that cannot take a recording, before anything is created there.
-pub(crate) fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
+pub(crate) fn check_recording_path(place: &LogPath, append: bool) -> Result<(), RelayError> {
     if place.is_shared_memory() {
-        return Err(RelayError::NoDisk(place.clone()));
+        return Err(RelayError::InSharedMemory(place.clone()));
     }
     if place.exists() {
-        return if append { Ok(()) } else { Err(RelayError::Taken(place.clone())) };
+        return if append { Ok(()) } else { Err(RelayError::HoldsLog(place.clone())) };
     }
     match std::fs::read_dir(place.dir()) {
         Ok(mut files) => match files.next() {
@@ -225,9 +241,9 @@ pub(crate) fn check_place(place: &Place, append: bool) -> Result<(), RelayError>
     }
 }
 
-pub(crate) fn open_error(error: OpenError) -> RelayError {
+pub(crate) fn open_error(error: LogOpenError) -> RelayError {
     match error {
-        OpenError::Differs { place, found, .. } => RelayError::NoRecording { place, found },
-        other => RelayError::of_writer(other),
+        LogOpenError::ConfigMismatch { place, found, .. } => RelayError::NotRecording { place, found },
+        other => RelayError::from_writer(other),
     }
 }

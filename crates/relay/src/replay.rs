@@ -9,14 +9,14 @@
 
 use tickpath_bus::{GAP_KIND, Gap, connect};
 use tickpath_clock::{Clock, HostClock, Pacer, Wait};
-use tickpath_log::{Next, Place, Policy, Reader, Registration, Start};
-use tickpath_market::replay::{Pace, PaceError};
+use tickpath_log::{LogPath, Next, OverflowPolicy, Reader, ReaderStart, Registration};
+use tickpath_market::replay::{ReplaySpeed, ReplaySpeedError};
 
-use tickpath_bus::url::without_login;
+use tickpath_bus::url::redact_logins;
 
-use super::{LOOK_NS, Meter, Opening, Outside, RelayError, gap_words};
-use crate::address::{address, place_address};
-use crate::outlet::{Handed, Item, Outlet};
+use super::{MAX_SLEEP_NS, RelayContext, RelayError, RelayMeter, TargetConfig, describe_gap};
+use crate::address::{log_path_address, topic_address};
+use crate::target::{CarriedItem, PublishOutcome, TopicWriter};
 
 /// Lead before the first message's time, in nanoseconds, so that the first message is not late.
 const LEAD_NS: u64 = 1_000_000;
@@ -25,15 +25,15 @@ const LEAD_NS: u64 = 1_000_000;
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Recording to replay: any log that keeps everything.
-    pub place: Place,
+    pub recording: LogPath,
     /// URL of the bus.
     pub url: String,
     /// Name of the topic.
     pub topic: String,
     /// Configuration of the topic.
-    pub opening: Opening,
+    pub target: TargetConfig,
     /// Pace; as fast as possible if none is given.
-    pub pace: Option<Pace>,
+    pub pace: Option<ReplaySpeed>,
     /// Sequence number to start with; the oldest of the recording if none is given.
     pub start: Option<u64>,
     /// Max number of messages.
@@ -47,28 +47,28 @@ pub struct Settings {
 }
 
 /// Replays until the end, or until stopped.
-pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<(), RelayError> {
-    let Settings { place, url, topic, .. } = settings;
-    let first_ns = first_moment(settings)?;
-    if address(url, topic) == place_address(place) {
-        return Err(RelayError::Circle(place.to_string()));
+pub fn run(settings: &Settings, meter: &RelayMeter, context: &RelayContext<'_>) -> Result<(), RelayError> {
+    let Settings { recording: place, url, topic, .. } = settings;
+    let first_ns = first_utc_ns(settings)?;
+    if topic_address(url, topic) == log_path_address(place) {
+        return Err(RelayError::Loop(place.to_string()));
     }
-    let outlet = Outlet::open(connect(url)?.as_ref(), (url, topic), &settings.opening, settings.wait)?;
-    outlet.tell_held(url, outside);
-    (outside.tell)(&format!("replaying {place} to '{topic}' of {}", without_login(url)));
-    let mut player = Player::new(settings, meter, outside, outlet, first_ns);
-    while player.round(&mut Tape::open(settings)?)? && settings.looped {}
+    let outlet = TopicWriter::open(connect(url)?.as_ref(), (url, topic), &settings.target, settings.wait)?;
+    outlet.report_held(url, context);
+    (context.report)(&format!("replaying {place} to '{topic}' of {}", redact_logins(url)));
+    let mut player = RecordingPlayer::new(settings, meter, context, outlet, first_ns);
+    while player.play_round(&mut RecordedLog::open(settings)?)? && settings.looped {}
     Ok(())
 }
 
-struct Player<'a> {
+struct RecordingPlayer<'a> {
     settings: &'a Settings,
-    meter: &'a Meter,
-    outside: &'a Outside<'a>,
-    outlet: Outlet,
+    meter: &'a RelayMeter,
+    context: &'a RelayContext<'a>,
+    writer: TopicWriter,
     pacer: Pacer<HostClock>,
     /// Longest wait between two checks for a stop, in ticks.
-    look: u64,
+    max_sleep: u64,
     /// Intended time of the first message, in ticks.
     begin: u64,
     /// UTC time of the first recorded message, in nanoseconds.
@@ -81,16 +81,22 @@ struct Player<'a> {
     published: u64,
 }
 
-impl<'a> Player<'a> {
-    fn new(settings: &'a Settings, meter: &'a Meter, outside: &'a Outside<'a>, outlet: Outlet, first_ns: u64) -> Self {
-        let clock = outside.clock;
+impl<'a> RecordingPlayer<'a> {
+    fn new(
+        settings: &'a Settings,
+        meter: &'a RelayMeter,
+        context: &'a RelayContext<'a>,
+        outlet: TopicWriter,
+        first_ns: u64,
+    ) -> Self {
+        let clock = context.clock;
         Self {
             settings,
             meter,
-            outside,
-            outlet,
+            context,
+            writer: outlet,
             pacer: Pacer::new(clock, settings.wait),
-            look: clock.calibration().ticks_of_ns(LOOK_NS),
+            max_sleep: clock.calibration().ticks_of_ns(MAX_SLEEP_NS),
             begin: clock.ticks() + clock.calibration().ticks_of_ns(LEAD_NS),
             first_ns,
             rounds: 0,
@@ -101,11 +107,11 @@ impl<'a> Player<'a> {
 
     /// Publishes the recording once. Returns false if all requested messages are published, or if the replay was
     /// stopped.
-    fn round(&mut self, tape: &mut Tape) -> Result<bool, RelayError> {
+    fn play_round(&mut self, tape: &mut RecordedLog) -> Result<bool, RelayError> {
         let (mut own_ns, mut messages) = (0u64, 0u64);
         while let Some(record) = tape.read()? {
             if let Some(gap) = record.gap {
-                self.gap(&record, gap);
+                self.report_gap(&record, gap);
                 continue;
             }
             // A stamp that goes back, as of another publisher, keeps its position and gets the preceding time.
@@ -116,9 +122,9 @@ impl<'a> Player<'a> {
             }
             messages += 1;
         }
-        let is_timed = matches!(self.settings.pace, Some(Pace::Recorded | Pace::Scaled(_)));
+        let is_timed = matches!(self.settings.pace, Some(ReplaySpeed::Recorded | ReplaySpeed::Scaled(_)));
         if self.settings.looped && is_timed && own_ns == 0 {
-            return Err(PaceError::NoSpan.into());
+            return Err(ReplaySpeedError::NoSpan.into());
         }
         let mean_ns = own_ns.div_ceil(messages.saturating_sub(1).max(1));
         self.rounds_ns = self.rounds_ns.saturating_add(own_ns).saturating_add(mean_ns);
@@ -127,25 +133,25 @@ impl<'a> Player<'a> {
     }
 
     /// Publishes one message at its time. Returns false if the replay was stopped before.
-    fn publish(&mut self, record: &Record, payload: &[u8], own_ns: u64) -> Result<bool, RelayError> {
+    fn publish(&mut self, record: &RecordedMessage, payload: &[u8], own_ns: u64) -> Result<bool, RelayError> {
         let intended = self.intended(self.rounds_ns.saturating_add(own_ns));
-        let Some(now) = self.until(intended) else { return Ok(false) };
+        let Some(now) = self.wait_until(intended) else { return Ok(false) };
         let stamp = if self.settings.keep_stamps { record.stamp } else { intended.unwrap_or(now) };
-        let item = Item::Message { origin: None, stamp, kind: record.kind, payload };
-        let handed = self.outlet.hand_over(item, self.outside);
+        let item = CarriedItem::Message { id: None, stamp, kind: record.kind, payload };
+        let handed = self.writer.publish_until_stopped(item, self.context);
         let (topic, sequence) = (&self.settings.topic, record.sequence);
         match handed.map_err(|reason| RelayError::Publish { topic: topic.clone(), sequence, reason })? {
-            Handed::Stopped => {
-                self.meter.update(|totals| totals.left += 1);
+            PublishOutcome::Stopped => {
+                self.meter.update(|totals| totals.unpublished += 1);
                 Ok(false)
             }
-            Handed::Over { at, refused } => {
-                let late_ns = intended.map(|intended| self.outside.clock.ns_between(intended, at));
+            PublishOutcome::Published { at, refused } => {
+                let late_ns = intended.map(|intended| self.context.clock.ns_between(intended, at));
                 self.meter.update(|totals| {
-                    totals.message(payload.len(), record.utc_ns);
+                    totals.add_message(payload.len(), record.utc_ns);
                     totals.refused += u64::from(refused);
                     if let Some(ns) = late_ns {
-                        totals.delay(ns);
+                        totals.add_delay(ns);
                     }
                 });
                 self.published += 1;
@@ -158,48 +164,48 @@ impl<'a> Player<'a> {
     /// not add up.
     fn intended(&self, own_ns: u64) -> Option<u64> {
         let offset_ns = match self.settings.pace? {
-            Pace::Recorded => own_ns,
-            Pace::Scaled(speed) => (own_ns as f64 / speed) as u64,
-            Pace::Fixed { per_second } => (self.published as f64 * 1e9 / per_second) as u64,
+            ReplaySpeed::Recorded => own_ns,
+            ReplaySpeed::Scaled(speed) => (own_ns as f64 / speed) as u64,
+            ReplaySpeed::Fixed { per_second } => (self.published as f64 * 1e9 / per_second) as u64,
         };
-        Some(self.begin.saturating_add(self.outside.clock.calibration().ticks_of_ns(offset_ns)))
+        Some(self.begin.saturating_add(self.context.clock.calibration().ticks_of_ns(offset_ns)))
     }
 
     /// Waits for the intended time, if there is one; returns the ticks then, or `None` if the replay was stopped
     /// before.
-    fn until(&mut self, intended: Option<u64>) -> Option<u64> {
+    fn wait_until(&mut self, intended: Option<u64>) -> Option<u64> {
         loop {
-            if self.outside.is_stopped() {
+            if self.context.is_stopped() {
                 return None;
             }
-            let now = self.outside.clock.ticks();
+            let now = self.context.clock.ticks();
             match intended {
                 None => return Some(now),
-                Some(intended) if intended <= now + self.look => return Some(self.pacer.until(intended)),
-                Some(_) => self.pacer.until(now + self.look),
+                Some(intended) if intended <= now + self.max_sleep => return Some(self.pacer.until(intended)),
+                Some(_) => self.pacer.until(now + self.max_sleep),
             };
         }
     }
 
     /// Counts a loss in the recording, and reports it in the first round.
-    fn gap(&self, record: &Record, gap: Gap) {
-        self.meter.update(|totals| totals.gap(gap));
+    fn report_gap(&self, record: &RecordedMessage, gap: Gap) {
+        self.meter.update(|totals| totals.add_gap(gap));
         if self.rounds == 0 {
-            let words = gap_words(gap);
-            (self.outside.tell)(&format!("the recording has a gap at sequence number {}: {words}", record.sequence));
+            let words = describe_gap(gap);
+            (self.context.report)(&format!("the recording has a gap at sequence number {}: {words}", record.sequence));
         }
     }
 }
 
 /// A recording that is read from start to end.
-struct Tape {
+struct RecordedLog {
     reader: Reader,
     /// Payload of the last record.
     payload: Vec<u8>,
 }
 
 /// A record without its payload.
-struct Record {
+struct RecordedMessage {
     sequence: u64,
     stamp: u64,
     /// UTC stamp by the clock that took it: recordings of other boots, and of several, have other clocks than this host
@@ -210,18 +216,18 @@ struct Record {
     gap: Option<Gap>,
 }
 
-impl Tape {
+impl RecordedLog {
     fn open(settings: &Settings) -> Result<Self, RelayError> {
-        let start = settings.start.map_or(Start::Oldest, Start::Sequence);
-        let reader = Reader::open(&settings.place, start, Registration::Unregistered)?;
+        let start = settings.start.map_or(ReaderStart::Oldest, ReaderStart::Sequence);
+        let reader = Reader::open(&settings.recording, start, Registration::Unregistered)?;
         match reader.policy() {
-            Policy::Keep => Ok(Self { reader, payload: Vec::new() }),
-            policy => Err(RelayError::Forgets { place: settings.place.clone(), policy }),
+            OverflowPolicy::Keep => Ok(Self { reader, payload: Vec::new() }),
+            policy => Err(RelayError::NotKept { place: settings.recording.clone(), policy }),
         }
     }
 
     /// Returns the next record; `None` at the end.
-    fn read(&mut self) -> Result<Option<Record>, RelayError> {
+    fn read(&mut self) -> Result<Option<RecordedMessage>, RelayError> {
         let (sequence, stamp, kind) = match self.reader.next()? {
             Next::Message(message) => {
                 self.payload.clear();
@@ -230,7 +236,7 @@ impl Tape {
             }
             Next::Gap(missed) => {
                 let (sequence, gap) = (self.reader.sequence(), Some(Gap::Missed(missed)));
-                return Ok(Some(Record { sequence, stamp: 0, utc_ns: 0, kind: GAP_KIND, gap }));
+                return Ok(Some(RecordedMessage { sequence, stamp: 0, utc_ns: 0, kind: GAP_KIND, gap }));
             }
             Next::Empty => {
                 self.reader.check_end()?;
@@ -238,18 +244,18 @@ impl Tape {
             }
         };
         let utc_ns = self.reader.calibration().utc_ns_of(stamp);
-        let gap = Gap::read(kind, &self.payload);
-        Ok(Some(Record { sequence, stamp, utc_ns, kind, gap }))
+        let gap = Gap::decode(kind, &self.payload);
+        Ok(Some(RecordedMessage { sequence, stamp, utc_ns, kind, gap }))
     }
 }
 
 /// Returns the UTC time of the first recorded message, in nanoseconds.
-fn first_moment(settings: &Settings) -> Result<u64, RelayError> {
-    let mut tape = Tape::open(settings)?;
+fn first_utc_ns(settings: &Settings) -> Result<u64, RelayError> {
+    let mut tape = RecordedLog::open(settings)?;
     while let Some(record) = tape.read()? {
         if record.gap.is_none() {
             return Ok(record.utc_ns);
         }
     }
-    Err(RelayError::Empty { place: settings.place.clone(), from: settings.start.unwrap_or(0) })
+    Err(RelayError::Empty { place: settings.recording.clone(), from: settings.start.unwrap_or(0) })
 }

@@ -11,20 +11,20 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel}
 use std::thread::JoinHandle;
 
 /// A thread that writes a file to the disk, again and again.
-pub(crate) struct Saver {
+pub(crate) struct FileSaver {
     /// None when the thread is to end.
     texts: Option<SyncSender<String>>,
     failed: Receiver<io::Error>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Saver {
+impl FileSaver {
     /// Starts the thread; it ends when this value is dropped, after its current text.
     pub fn start(file: PathBuf) -> io::Result<Self> {
         let (texts, given) = sync_channel::<String>(0);
         let (tell, failed) = channel();
         let work = move || {
-            let mut written = given.iter().map(|text| write_for_good(&file, &text));
+            let mut written = given.iter().map(|text| write_durably(&file, &text));
             if let Some(reason) = written.find_map(Result::err) {
                 // The receiver is gone if the saver was dropped.
                 let _ = tell.send(reason);
@@ -46,7 +46,7 @@ impl Saver {
     }
 }
 
-impl Drop for Saver {
+impl Drop for FileSaver {
     fn drop(&mut self) {
         self.texts = None;
         if let Some(thread) = self.thread.take() {
@@ -64,7 +64,7 @@ pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Writes a file whole or not at all, even if the host fails: it is on the disk when this returns.
-pub(crate) fn write_for_good(file: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write_durably(file: &Path, text: &str) -> io::Result<()> {
     let (draft, mut out) = make_draft(file)?;
     out.write_all(text.as_bytes())?;
     out.sync_data()?;
@@ -76,7 +76,7 @@ pub(crate) fn write_for_good(file: &Path, text: &str) -> io::Result<()> {
 
 /// Creates a file that is to replace another. The leftover of a killed process is removed first, and never followed.
 fn make_draft(file: &Path) -> io::Result<(PathBuf, File)> {
-    let draft = beside(file, "new");
+    let draft = sibling_path(file, "new");
     match fs::remove_file(&draft) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}
@@ -86,7 +86,7 @@ fn make_draft(file: &Path) -> io::Result<(PathBuf, File)> {
 }
 
 /// Returns the path of a file beside a topic's file. It belongs to no topic, because no topic name begins with a point.
-pub(crate) fn beside(file: &Path, what: &str) -> PathBuf {
+pub(crate) fn sibling_path(file: &Path, what: &str) -> PathBuf {
     let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     file.with_file_name(format!(".{name}.{what}"))
 }
@@ -101,7 +101,7 @@ mod tests {
     fn a_thread_writes_and_tells_what_it_cannot_write() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ticks");
-        let saver = Saver::start(file.clone()).unwrap();
+        let saver = FileSaver::start(file.clone()).unwrap();
         // The thread may not be ready for a text yet.
         while !saver.save("one".to_owned()).unwrap() {
             yield_now();
@@ -109,7 +109,7 @@ mod tests {
         drop(saver);
         assert_eq!(fs::read_to_string(&file).unwrap(), "one");
 
-        let saver = Saver::start(folder.path().join("nowhere/ticks")).unwrap();
+        let saver = FileSaver::start(folder.path().join("nowhere/ticks")).unwrap();
         let failed = loop {
             if let Err(reason) = saver.save("two".to_owned()) {
                 break reason;

@@ -10,45 +10,45 @@
 //! the first message that can be compared. If that differs, or does not arrive, nothing counts as carried: messages may
 //! be there twice then, which is reported, and none is left out.
 
-use tickpath_bus::{Connection, Event, Foreign, Gap, Message, Start, Subscriber};
+use tickpath_bus::{Connection, ForeignMessage, Gap, Message, StartPosition, Subscriber, SubscriptionEvent};
 use tickpath_clock::{Clock, Wait};
-use tickpath_log::ReadError;
+use tickpath_log::LogReadError;
 
-use crate::tail::{Incoming, Tail};
-use crate::{LOOK_NS, Outside, RelayError, TURN};
+use crate::published_tail::{IncomingFilter, PublishedTail};
+use crate::{MAX_EVENTS_PER_POLL, MAX_SLEEP_NS, RelayContext, RelayError};
 
 /// Max time of the look ahead, in nanoseconds: a server that keeps messages has delivered its backlog by then.
 const LOOK_AHEAD_NS: i64 = 10_000_000_000;
 
 /// A topic to carry, from its position on.
-pub(crate) struct Source<'a> {
+pub(crate) struct SourceTopic<'a> {
     pub bus: &'a dyn Connection,
     pub topic: &'a str,
-    pub start: Start,
+    pub start: StartPosition,
     pub wait: Wait,
     /// Kind given to messages of other programs.
     pub foreign_kind: u8,
 }
 
-impl Source<'_> {
+impl SourceTopic<'_> {
     /// Opens the subscriber.
     pub fn open(&self) -> Result<Box<dyn Subscriber>, RelayError> {
         let mut subscriber = self.bus.subscriber(self.topic, self.start, self.wait)?;
-        subscriber.carry_on();
+        subscriber.enable_bridge_mode();
         Ok(subscriber)
     }
 
     /// Determines whether this carrier published the messages that a ring has lost after the position. If that is
     /// unknown, the tail is discarded.
-    pub fn settle(&self, incoming: &mut Incoming, outside: &Outside<'_>) -> Result<(), RelayError> {
-        if !incoming.tail.is_lapped() {
+    pub fn check_tail(&self, incoming: &mut IncomingFilter, context: &RelayContext<'_>) -> Result<(), RelayError> {
+        if !incoming.tail.is_overwritten() {
             return Ok(());
         }
-        let untouched = incoming.tail.again()?;
-        let is_ours = self.look_ahead(incoming, outside)?;
-        incoming.tail = if is_ours { untouched } else { Tail::default() };
+        let untouched = incoming.tail.reopen()?;
+        let is_ours = self.look_ahead(incoming, context)?;
+        incoming.tail = if is_ours { untouched } else { PublishedTail::default() };
         if !is_ours {
-            (outside.tell)(&format!(
+            (context.report)(&format!(
                 "{} has lost messages behind the place that was kept, and what it holds now cannot be compared with what \
                  comes: all of that is carried, and some may be there twice",
                 incoming.target
@@ -59,27 +59,27 @@ impl Source<'_> {
 
     /// Returns whether all lost messages were published by this carrier; also true if the carrier is stopped before
     /// that is known, because it then carries nothing.
-    fn look_ahead(&self, incoming: &mut Incoming, outside: &Outside<'_>) -> Result<bool, RelayError> {
+    fn look_ahead(&self, incoming: &mut IncomingFilter, context: &RelayContext<'_>) -> Result<bool, RelayError> {
         let mut subscriber = self.open()?;
-        let began = outside.clock.ticks();
-        while !outside.is_stopped() {
+        let began = context.clock.ticks();
+        while !context.is_stopped() {
             let mut found = Ok(None);
-            let polled = subscriber.poll(TURN, &mut |event| {
+            let polled = subscriber.poll(MAX_EVENTS_PER_POLL, &mut |event| {
                 if matches!(found, Ok(None)) {
-                    found = compare(incoming, event, self.foreign_kind);
+                    found = is_published_by_us(incoming, event, self.foreign_kind);
                 }
             });
             if let Some(is_ours) = found? {
                 return Ok(is_ours);
             }
             let count = polled.map_err(|reason| RelayError::Receive { topic: self.topic.to_owned(), reason })?;
-            let is_late = outside.clock.ns_between(began, outside.clock.ticks()) > LOOK_AHEAD_NS;
+            let is_late = context.clock.ns_between(began, context.clock.ticks()) > LOOK_AHEAD_NS;
             // A log delivers all its messages at once.
             if is_late || (count == 0 && incoming.is_from_log) {
                 return Ok(false);
             }
             if count == 0 {
-                subscriber.wait(LOOK_NS);
+                subscriber.wait(MAX_SLEEP_NS);
             }
         }
         Ok(true)
@@ -87,19 +87,23 @@ impl Source<'_> {
 }
 
 /// Returns whether an event shows that this carrier published the lost messages; `None` if it does not show it yet.
-fn compare(incoming: &mut Incoming, event: Event<'_>, foreign_kind: u8) -> Result<Option<bool>, ReadError> {
+fn is_published_by_us(
+    incoming: &mut IncomingFilter,
+    event: SubscriptionEvent<'_>,
+    foreign_kind: u8,
+) -> Result<Option<bool>, LogReadError> {
     let (message, is_foreign) = match event {
-        Event::Message(message) => match Gap::read(message.kind, message.payload) {
-            Some(gap) => return incoming.tail.gap(gap).map(|_| None),
+        SubscriptionEvent::Message(message) => match Gap::decode(message.kind, message.payload) {
+            Some(gap) => return incoming.tail.unpublished_gap(gap).map(|_| None),
             None => (message, false),
         },
-        Event::Foreign(Foreign { sequence, bytes, .. }) => {
-            (Message { sequence, stamp: 0, kind: foreign_kind, payload: bytes, origin: None }, true)
+        SubscriptionEvent::Foreign(ForeignMessage { sequence, bytes, .. }) => {
+            (Message { sequence, stamp: 0, kind: foreign_kind, payload: bytes, id: None }, true)
         }
-        Event::Gap(gap) => return incoming.tail.gap(gap).map(|_| None),
+        SubscriptionEvent::Gap(gap) => return incoming.tail.unpublished_gap(gap).map(|_| None),
     };
-    let is_behind = !incoming.tail.is_lapped();
-    let is_published = incoming.fresh(&message, is_foreign)?.is_none();
+    let is_behind = !incoming.tail.is_overwritten();
+    let is_published = incoming.filter_published(&message, is_foreign)?.is_none();
     Ok(is_behind.then_some(is_published))
 }
 
@@ -110,9 +114,9 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use tickpath_bus::connect;
-    use tickpath_bus::origin::clock_of;
+    use tickpath_bus::message_id::clock_id;
     use tickpath_clock::HostClock;
-    use tickpath_log::{Config, Place, Policy, Writer};
+    use tickpath_log::{Config, LogPath, OverflowPolicy, Writer};
 
     use super::*;
 
@@ -120,8 +124,8 @@ mod tests {
     type Numbers = (u64, u64);
 
     /// Creates a log that was given these numbers.
-    fn write(folder: &Path, policy: Policy, numbers: &[Numbers]) -> Place {
-        let place = Place::folder(folder.join(policy.name()));
+    fn write(folder: &Path, policy: OverflowPolicy, numbers: &[Numbers]) -> LogPath {
+        let place = LogPath::folder(folder.join(policy.name()));
         let config = Config { segment_bytes: 4096, ..Config::topic(place.clone(), policy) };
         let mut writer = Writer::open(&config, HostClock::get().unwrap().calibration()).unwrap();
         for number in numbers.iter().flat_map(|&(first, end)| first..end) {
@@ -134,24 +138,25 @@ mod tests {
     /// that may come again, and the reports.
     fn settled(ring: &[Numbers], comes: Numbers, is_stopped: bool) -> (Option<u64>, String) {
         let folder = tempfile::tempdir().unwrap();
-        let place = write(folder.path(), Policy::Overwrite, ring);
-        write(folder.path(), Policy::Keep, &[comes]);
+        let place = write(folder.path(), OverflowPolicy::Overwrite, ring);
+        write(folder.path(), OverflowPolicy::Keep, &[comes]);
         let end = ring.iter().map(|(first, end)| end - first).sum::<u64>();
         let (clock, stop, told) = (HostClock::get().unwrap(), AtomicBool::new(is_stopped), Mutex::new(String::new()));
         let tell = |words: &str| told.lock().unwrap().push_str(words);
-        let outside = Outside { clock, stop: &stop, tell: &tell };
-        let mut incoming = Incoming {
-            tail: Tail::open(&place, 0, end).unwrap(),
+        let context = RelayContext { clock, stop: &stop, report: &tell };
+        let mut incoming = IncomingFilter {
+            tail: PublishedTail::open(&place, 0, end).unwrap(),
             target: "'ring'".to_owned(),
-            clock: clock_of(clock.calibration()),
+            clock: clock_id(clock.calibration()),
             is_from_log: true,
         };
         let bus = connect(&format!("file://{}", folder.path().display())).unwrap();
-        let (start, wait) = (Start::Sequence(0), Wait::Yield);
-        let source = Source { bus: bus.as_ref(), topic: Policy::Keep.name(), start, wait, foreign_kind: 128 };
-        source.settle(&mut incoming, &outside).unwrap();
+        let (start, wait) = (StartPosition::Sequence(0), Wait::Yield);
+        let source =
+            SourceTopic { bus: bus.as_ref(), topic: OverflowPolicy::Keep.name(), start, wait, foreign_kind: 128 };
+        source.check_tail(&mut incoming, &context).unwrap();
         let told = told.lock().unwrap().clone();
-        (incoming.tail.front(), told)
+        (incoming.tail.front_sequence(), told)
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub enum SettingsError {
     },
     /// The file has mistakes.
     #[error(transparent)]
-    Wrong(#[from] Mistakes),
+    Invalid(#[from] Mistakes),
 }
 
 /// Reads a file and returns the result of `take`, if the file has no mistake.
@@ -70,5 +70,5 @@ pub fn read_text(path: &Path) -> Result<String, SettingsError> {
 
 /// Parses a file's text as [`read`] does; `file` is the prefix of its mistakes and the base of its relative paths.
 pub fn parse<T>(text: &str, file: &Path, take: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, Mistakes> {
-    section::take(text, file, take)
+    section::parse_sections(text, file, take)
 }

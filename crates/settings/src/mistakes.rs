@@ -15,7 +15,7 @@ pub struct Mistakes {
 
 impl Mistakes {
     /// Creates an empty list for a file.
-    pub fn none(file: &Path) -> Self {
+    pub fn new(file: &Path) -> Self {
         Self { file: file.to_owned(), list: Vec::new() }
     }
 
@@ -25,7 +25,7 @@ impl Mistakes {
     }
 
     /// Returns the value if there was no mistake, else the mistakes in the order of their lines.
-    pub fn or<T>(mut self, value: T) -> Result<T, Self> {
+    pub fn into_result<T>(mut self, value: T) -> Result<T, Self> {
         self.list.sort_by_key(|&(line, _)| line);
         if self.list.is_empty() { Ok(value) } else { Err(self) }
     }

@@ -16,14 +16,14 @@ use crate::Mistakes;
 /// A key that is missing, or whose value is wrong, is `None`. The `need_…` calls report a missing key as a mistake and
 /// return a placeholder of the type, which is never used.
 pub struct Section<'a> {
-    file: &'a File<'a>,
+    file: &'a SourceFile<'a>,
     /// None if the section is not in the file: then all its keys are missing.
     table: Option<&'a DeTable<'a>>,
     /// The section's name as in the file, with a space behind; empty at the top.
     title: String,
     /// Byte offset of its begin in the file.
     at: usize,
-    asked: Vec<String>,
+    known_keys: Vec<String>,
 }
 
 /// Numbers that fit a setting.
@@ -41,8 +41,8 @@ impl<'a> Section<'a> {
     }
 
     /// Reads a required text.
-    pub fn need_text(&mut self, key: &str) -> String {
-        self.need(key);
+    pub fn require_text(&mut self, key: &str) -> String {
+        self.require(key);
         self.text(key).unwrap_or_default()
     }
 
@@ -60,8 +60,8 @@ impl<'a> Section<'a> {
     }
 
     /// Reads a required whole number in this range.
-    pub fn need_number<N: Number>(&mut self, key: &str, range: RangeInclusive<N>) -> N {
-        self.need(key);
+    pub fn require_number<N: Number>(&mut self, key: &str, range: RangeInclusive<N>) -> N {
+        self.require(key);
         let low = *range.start();
         self.number(key, range).unwrap_or(low)
     }
@@ -73,8 +73,8 @@ impl<'a> Section<'a> {
     }
 
     /// Reads a required value that its type parses from a text or a number.
-    pub fn need_parsed<T: FromStr<Err: Display>>(&mut self, key: &str) -> Option<T> {
-        self.need(key);
+    pub fn require_parsed<T: FromStr<Err: Display>>(&mut self, key: &str) -> Option<T> {
+        self.require(key);
         self.parsed(key)
     }
 
@@ -90,8 +90,8 @@ impl<'a> Section<'a> {
     }
 
     /// Reads one of these words, which is required, and returns its value.
-    pub fn need_one_of<T: Clone>(&mut self, key: &str, words: &[(&str, T)]) -> Option<T> {
-        self.need(key);
+    pub fn require_one_of<T: Clone>(&mut self, key: &str, words: &[(&str, T)]) -> Option<T> {
+        self.require(key);
         self.one_of(key, words)
     }
 
@@ -99,7 +99,7 @@ impl<'a> Section<'a> {
     pub fn path(&mut self, key: &str) -> Option<PathBuf> {
         let text = self.text(key)?;
         if text.is_empty() {
-            self.mistake(key, "an empty path names nothing; write one, or leave the key out");
+            self.add_mistake(key, "an empty path names nothing; write one, or leave the key out");
             return None;
         }
         let folder = self.file.path.parent().unwrap_or(Path::new(""));
@@ -107,8 +107,8 @@ impl<'a> Section<'a> {
     }
 
     /// Reads a required path.
-    pub fn need_path(&mut self, key: &str) -> PathBuf {
-        self.need(key);
+    pub fn require_path(&mut self, key: &str) -> PathBuf {
+        self.require(key);
         self.path(key).unwrap_or_default()
     }
 
@@ -125,13 +125,13 @@ impl<'a> Section<'a> {
     /// Reads a `[section]`; a missing section counts as empty.
     pub fn section<T>(&mut self, key: &str, take: impl FnOnce(&mut Section<'_>) -> T) -> T {
         let (table, at) = self.inner(key).map_or((None, self.at), |(table, at)| (Some(table), at));
-        Section::taken(self.file, table, format!("[{key}] "), at, take)
+        Section::with_section(self.file, table, format!("[{key}] "), at, take)
     }
 
     /// Reads a `[section]`, if it exists.
     pub fn section_if<T>(&mut self, key: &str, take: impl FnOnce(&mut Section<'_>) -> T) -> Option<T> {
         let (table, at) = self.inner(key)?;
-        Some(Section::taken(self.file, Some(table), format!("[{key}] "), at, take))
+        Some(Section::with_section(self.file, Some(table), format!("[{key}] "), at, take))
     }
 
     /// Reads all `[[sections]]` of this name, in the file's order.
@@ -139,7 +139,7 @@ impl<'a> Section<'a> {
         let wanted = format!("must be written as [[{key}]], once for each, not as");
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(items) = value.get_ref() else {
-            self.mistake(key, format!("{wanted} {}", kind(value.get_ref())));
+            self.add_mistake(key, format!("{wanted} {}", kind(value.get_ref())));
             return Vec::new();
         };
         let mut taken = Vec::new();
@@ -147,10 +147,10 @@ impl<'a> Section<'a> {
             match item.get_ref() {
                 DeValue::Table(table) => {
                     let title = format!("[[{key}]] ");
-                    taken.push(Section::taken(self.file, Some(table), title, item.span().start, &mut take));
+                    taken.push(Section::with_section(self.file, Some(table), title, item.span().start, &mut take));
                 }
                 other => {
-                    self.file.tell(item.span().start, false, format!("{}{key}: {wanted} {}", self.title, kind(other)))
+                    self.file.record(item.span().start, false, format!("{}{key}: {wanted} {}", self.title, kind(other)))
                 }
             }
         }
@@ -158,9 +158,9 @@ impl<'a> Section<'a> {
     }
 
     /// Reports a mistake if the key is missing.
-    pub fn need(&mut self, key: &str) {
+    pub fn require(&mut self, key: &str) {
         if self.value(key).is_none() {
-            self.file.tell(self.at, true, format!("{}'{key}' is missing", self.title));
+            self.file.record(self.at, true, format!("{}'{key}' is missing", self.title));
         }
     }
 
@@ -180,51 +180,51 @@ impl<'a> Section<'a> {
     }
 
     /// Reports a mistake at a key, or at the section if the key is missing.
-    pub fn mistake(&mut self, key: &str, sentence: impl Display) {
-        self.file.tell(self.position(key), false, format!("{}{key}: {sentence}", self.title));
+    pub fn add_mistake(&mut self, key: &str, sentence: impl Display) {
+        self.file.record(self.position(key), false, format!("{}{key}: {sentence}", self.title));
     }
 
     /// Reports a mistake of the whole section.
-    pub fn wrong(&mut self, sentence: impl Display) {
-        self.file.tell(self.at, false, format!("{}{sentence}", self.title));
+    pub fn add_section_mistake(&mut self, sentence: impl Display) {
+        self.file.record(self.at, false, format!("{}{sentence}", self.title));
     }
 
-    fn taken<T>(
-        file: &'a File<'a>,
+    fn with_section<T>(
+        file: &'a SourceFile<'a>,
         table: Option<&'a DeTable<'a>>,
         title: String,
         at: usize,
         take: impl FnOnce(&mut Section<'_>) -> T,
     ) -> T {
-        let mut section = Section { file, table, title, at, asked: Vec::new() };
+        let mut section = Section { file, table, title, at, known_keys: Vec::new() };
         let taken = take(&mut section);
-        section.tell_unknown();
+        section.report_unknown_keys();
         taken
     }
 
     fn value(&mut self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        if !self.asked.iter().any(|asked| asked == key) {
-            self.asked.push(key.to_owned());
+        if !self.known_keys.iter().any(|asked| asked == key) {
+            self.known_keys.push(key.to_owned());
         }
         self.table?.get(key)
     }
 
     fn with<T>(&mut self, key: &str, take: impl FnOnce(&DeValue<'_>) -> Result<T, String>) -> Option<T> {
         let value = self.value(key)?;
-        take(value.get_ref()).map_err(|sentence| self.mistake(key, sentence)).ok()
+        take(value.get_ref()).map_err(|sentence| self.add_mistake(key, sentence)).ok()
     }
 
     fn items<T>(&mut self, key: &str, take: impl Fn(&DeValue<'_>) -> Result<T, String>) -> Option<Vec<T>> {
         let value = self.value(key)?;
         let DeValue::Array(items) = value.get_ref() else {
-            self.mistake(key, format!("must be a list in brackets, not {}", kind(value.get_ref())));
+            self.add_mistake(key, format!("must be a list in brackets, not {}", kind(value.get_ref())));
             return None;
         };
         let mut taken = Vec::new();
         for item in items {
             match take(item.get_ref()) {
                 Ok(value) => taken.push(value),
-                Err(sentence) => self.file.tell(item.span().start, false, format!("{}{key}: {sentence}", self.title)),
+                Err(sentence) => self.file.record(item.span().start, false, format!("{}{key}: {sentence}", self.title)),
             }
         }
         (taken.len() == items.len()).then_some(taken)
@@ -235,7 +235,7 @@ impl<'a> Section<'a> {
         match value.get_ref() {
             DeValue::Table(table) => Some((table, self.position(key))),
             other => {
-                self.mistake(key, format!("must be one section, written as [{key}], not {}", kind(other)));
+                self.add_mistake(key, format!("must be one section, written as [{key}], not {}", kind(other)));
                 None
             }
         }
@@ -245,55 +245,59 @@ impl<'a> Section<'a> {
         self.table.and_then(|table| table.get_key_value(key)).map_or(self.at, |(key, _)| key.span().start)
     }
 
-    fn tell_unknown(&self) {
+    fn report_unknown_keys(&self) {
         for key in self.table.into_iter().flat_map(|table| table.keys()) {
             let name = key.get_ref().as_ref();
-            if !self.asked.iter().any(|asked| asked == name) {
-                let remedy = remedy(name, &self.asked);
-                self.file.tell(key.span().start, true, format!("{}unknown key '{name}'; {remedy}", self.title));
+            if !self.known_keys.iter().any(|asked| asked == name) {
+                let remedy = remedy(name, &self.known_keys);
+                self.file.record(key.span().start, true, format!("{}unknown key '{name}'; {remedy}", self.title));
             }
         }
     }
 }
 
 /// The file of the sections.
-struct File<'a> {
+struct SourceFile<'a> {
     path: &'a Path,
     /// Byte offset of each line's begin.
     lines: Vec<usize>,
     /// Reported mistakes: the byte offset, whether it is about a missing or unknown key, and the sentence.
-    told: RefCell<Vec<(usize, bool, String)>>,
+    mistakes: RefCell<Vec<(usize, bool, String)>>,
 }
 
-impl File<'_> {
+impl SourceFile<'_> {
     fn line(&self, at: usize) -> usize {
         self.lines.partition_point(|&begin| begin <= at).max(1)
     }
 
-    fn tell(&self, at: usize, of_keys: bool, sentence: String) {
-        self.told.borrow_mut().push((self.line(at), of_keys, sentence));
+    fn record(&self, at: usize, of_keys: bool, sentence: String) {
+        self.mistakes.borrow_mut().push((self.line(at), of_keys, sentence));
     }
 }
 
-/// Parses the text, passes it to `take`, and returns the result or all mistakes.
-pub(crate) fn take<T>(text: &str, path: &Path, take: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, Mistakes> {
+/// Parses the text, passes it to `parse_sections`, and returns the result or all mistakes.
+pub(crate) fn parse_sections<T>(
+    text: &str,
+    path: &Path,
+    take: impl FnOnce(&mut Section<'_>) -> T,
+) -> Result<T, Mistakes> {
     let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
-    let file = File { path, lines: [0].into_iter().chain(breaks).collect(), told: RefCell::default() };
+    let file = SourceFile { path, lines: [0].into_iter().chain(breaks).collect(), mistakes: RefCell::default() };
     let (table, errors) = DeTable::parse_recoverable(text);
-    let mut mistakes = Mistakes::none(path);
+    let mut mistakes = Mistakes::new(path);
     for error in errors {
         let Range { start, .. } = error.span().unwrap_or_default();
         mistakes.add(file.line(start), format!("this is no TOML: {}", error.message()));
     }
-    let taken = Section::taken(&file, Some(table.get_ref()), String::new(), 0, take);
+    let taken = Section::with_section(&file, Some(table.get_ref()), String::new(), 0, take);
     // Where the file does not parse, keys seem missing or in the wrong section.
     let unread: Vec<usize> = mistakes.list.iter().map(|&(line, _)| line).collect();
-    for (line, of_keys, sentence) in file.told.into_inner() {
+    for (line, of_keys, sentence) in file.mistakes.into_inner() {
         if unread.is_empty() || !(of_keys || unread.contains(&line)) {
             mistakes.add(line, sentence);
         }
     }
-    mistakes.or(taken)
+    mistakes.into_result(taken)
 }
 
 fn number<N: Number>(value: &DeValue<'_>, range: &RangeInclusive<N>) -> Result<N, String> {

@@ -9,7 +9,7 @@ use rcgen::{
 };
 
 /// A certificate authority. Its files lie in a folder that the test owns.
-pub struct Authority {
+pub struct TestAuthority {
     issuer: Issuer<'static, KeyPair>,
     folder: PathBuf,
     name: String,
@@ -17,7 +17,7 @@ pub struct Authority {
 
 /// A certificate and its key, PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct TestCertificate {
     /// File of the certificate.
     pub cert: PathBuf,
     /// File of the key.
@@ -26,7 +26,7 @@ pub struct Identity {
     serial: u64,
 }
 
-impl Authority {
+impl TestAuthority {
     /// Creates an authority of this name; its own certificate is `NAME.pem` in the folder.
     pub fn new(folder: &Path, name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -36,23 +36,23 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let pem = params.self_signed(&key).expect("a certificate").pem();
         let authority = Self { issuer: Issuer::new(params, key), folder: folder.to_owned(), name: name.to_owned() };
-        fs::write(authority.file(), pem).expect("the folder is the test's");
+        fs::write(authority.certificate_file(), pem).expect("the folder is the test's");
         authority
     }
 
     /// Returns the authority's own certificate, for clients and servers that trust it.
-    pub fn file(&self) -> PathBuf {
+    pub fn certificate_file(&self) -> PathBuf {
         self.folder.join(format!("{}.pem", self.name))
     }
 
     /// Creates a certificate for these names or addresses, valid for servers and clients until 2090: `NAME.cert.pem`
     /// and `NAME.key.pem`.
-    pub fn certify(&self, file: &str, names: &[&str]) -> Identity {
+    pub fn certify(&self, file: &str, names: &[&str]) -> TestCertificate {
         self.certify_until(file, names, 2090)
     }
 
     /// Creates a certificate that is valid until the begin of this year.
-    pub fn certify_until(&self, file: &str, names: &[&str], year: i32) -> Identity {
+    pub fn certify_until(&self, file: &str, names: &[&str], year: i32) -> TestCertificate {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("good names");
         params.distinguished_name.push(rcgen::DnType::CommonName, file);
@@ -65,14 +65,14 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         let place = |what: &str| self.folder.join(format!("{file}.{what}.pem"));
-        let identity = Identity { cert: place("cert"), key: place("key"), serial };
+        let identity = TestCertificate { cert: place("cert"), key: place("key"), serial };
         fs::write(&identity.cert, certificate.pem()).expect("the folder is the test's");
         fs::write(&identity.key, key.serialize_pem()).expect("the folder is the test's");
         identity
     }
 
     /// Creates a revocation list with this certificate: `NAME.crl.pem`.
-    pub fn revoke(&self, identity: &Identity) -> PathBuf {
+    pub fn revoke(&self, identity: &TestCertificate) -> PathBuf {
         let revoked = RevokedCertParams {
             serial_number: SerialNumber::from(identity.serial),
             revocation_time: date_time_ymd(2020, 1, 1),

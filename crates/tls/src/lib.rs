@@ -28,7 +28,7 @@ pub fn client_config(
     identity: Option<(&Path, &Path)>,
     versions: &[&'static SupportedProtocolVersion],
 ) -> Result<ClientConfig, String> {
-    let roots = ca.map_or_else(of_this_host, of_file)?;
+    let roots = ca.map_or_else(host_roots, roots_from_file)?;
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(versions)
         .expect("the provider has these versions")
@@ -49,18 +49,18 @@ pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
 }
 
 /// Returns the TLS error in words, if TLS made a socket fail.
-pub fn why_not(failed: &io::Error, host: &str) -> Option<String> {
-    failed.get_ref()?.downcast_ref::<Error>().map(|error| sentence(error, host))
+pub fn tls_failure(failed: &io::Error, host: &str) -> Option<String> {
+    failed.get_ref()?.downcast_ref::<Error>().map(|error| describe_error(error, host))
 }
 
 /// Returns an error of TLS in words, for a client that connects to this host.
-pub fn sentence(error: &Error, host: &str) -> String {
+pub fn describe_error(error: &Error, host: &str) -> String {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked, CertificateUnknown,
         HandshakeFailure, UnknownCA,
     };
     match error {
-        Error::InvalidCertificate(why) => of_certificate(why, host),
+        Error::InvalidCertificate(why) => describe_certificate_error(why, host),
         Error::InvalidMessage(_) => {
             "what answers there speaks no TLS; ask for none, or check the port for one that does".to_owned()
         }
@@ -82,7 +82,7 @@ pub fn sentence(error: &Error, host: &str) -> String {
     }
 }
 
-fn of_certificate(why: &CertificateError, host: &str) -> String {
+fn describe_certificate_error(why: &CertificateError, host: &str) -> String {
     use CertificateError::{
         BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
         NotValidYetContext, UnknownIssuer,
@@ -106,10 +106,10 @@ fn of_certificate(why: &CertificateError, host: &str) -> String {
     }
 }
 
-fn of_file(file: &Path) -> Result<RootCertStore, String> {
+fn roots_from_file(file: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let (taken, _) = roots.add_parsable_certificates(certificates(file, "ca")?);
-    if taken > 0 { Ok(roots) } else { Err(no_certificate(file, "ca")) }
+    if taken > 0 { Ok(roots) } else { Err(missing_certificate(file, "ca")) }
 }
 
 /// Reads the certificates of a file, at least one.
@@ -117,14 +117,14 @@ fn certificates(file: &Path, option: &str) -> Result<Vec<CertificateDer<'static>
     let place = file.display();
     let pem = fs::read(file).map_err(|e| format!("{place}: {e}; '{option}' must be a PEM file with a certificate"))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    certificates.ok().filter(|found| !found.is_empty()).ok_or_else(|| no_certificate(file, option))
+    certificates.ok().filter(|found| !found.is_empty()).ok_or_else(|| missing_certificate(file, option))
 }
 
-fn no_certificate(file: &Path, option: &str) -> String {
+fn missing_certificate(file: &Path, option: &str) -> String {
     format!("{}: there is no certificate in it; '{option}' must be a PEM file with one", file.display())
 }
 
-fn of_this_host() -> Result<RootCertStore, String> {
+fn host_roots() -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let (taken, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     match taken {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// An address that a socket can connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum LineAddress {
     /// A TCP port.
     Tcp {
         /// The host's name or address, without brackets.
@@ -24,14 +24,14 @@ pub enum Address {
 pub struct ParseAddressError(String);
 
 /// Bytes of a Unix socket's path, with its final zero.
-const MOST_PATH: usize = 108;
+const MAX_PATH_BYTES: usize = 108;
 
-impl FromStr for Address {
+impl FromStr for LineAddress {
     type Err = ParseAddressError;
 
     fn from_str(url: &str) -> Result<Self, ParseAddressError> {
         let read = || match url.split_once("://")? {
-            ("unix", path) => (path.starts_with('/') && path.len() < MOST_PATH).then(|| Self::Unix(path.into())),
+            ("unix", path) => (path.starts_with('/') && path.len() < MAX_PATH_BYTES).then(|| Self::Unix(path.into())),
             ("tcp", place) => {
                 let (host, port) = place.strip_suffix('/').unwrap_or(place).rsplit_once(':')?;
                 let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -44,7 +44,7 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for LineAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),

@@ -4,49 +4,49 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use tickpath_clock::{Clock, HostClock};
-use tickpath_oms_protocol::{Frame, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_with_text};
+use tickpath_oms_protocol::{Frame, FrameBuffer, FrameHeader, HEADER_BYTES, MAX_PAYLOAD, write_frame_with_text};
 use zerocopy::IntoBytes;
 
-use crate::Socket;
+use crate::LineSocket;
 use crate::wire::{HEARTBEAT, SILENCE_MS};
 
 /// Max pending output in bytes; only reports that the other side has asked for may exceed it.
-const MOST_PENDING: usize = 256 << 10;
+const MAX_PENDING_BYTES: usize = 256 << 10;
 /// Idle turns between two reads of the clock.
-const LOOK_EVERY: u32 = 64;
+const CLOCK_CHECK_TURNS: u32 = 64;
 /// Max size of a message that is sent from the stack.
-const SHORT: usize = 256;
+const STACK_FRAME_BYTES: usize = 256;
 
 /// A connection.
 #[derive(Debug)]
-pub struct Channel {
+pub struct FrameChannel {
     clock: HostClock,
-    socket: Socket,
-    inbox: Inbox,
+    socket: LineSocket,
+    inbox: FrameBuffer,
     out: Vec<u8>,
     /// Bytes of `out` that are sent.
     sent: usize,
     /// Times of the last receive and of the last heartbeat sent, in ticks.
-    heard: u64,
-    beaten: u64,
-    quiet_turns: u32,
+    last_received: u64,
+    last_heartbeat: u64,
+    idle_turns: u32,
     /// Reason why writing has failed; received bytes are still read first.
     broken: Option<String>,
 }
 
-impl Channel {
+impl FrameChannel {
     /// Creates a channel on a nonblocking socket.
-    pub fn new(clock: HostClock, socket: Socket) -> Self {
+    pub fn new(clock: HostClock, socket: LineSocket) -> Self {
         let now = clock.ticks();
         Self {
             clock,
             socket,
-            inbox: Inbox::default(),
+            inbox: FrameBuffer::default(),
             out: Vec::new(),
             sent: 0,
-            heard: now,
-            beaten: now,
-            quiet_turns: 0,
+            last_received: now,
+            last_heartbeat: now,
+            idle_turns: 0,
             broken: None,
         }
     }
@@ -54,7 +54,7 @@ impl Channel {
     /// Returns whether the pending output has reached its limit, so that the caller should send no more for now.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.out.len() - self.sent >= MOST_PENDING
+        self.out.len() - self.sent >= MAX_PENDING_BYTES
     }
 
     /// Returns whether writing has failed for good.
@@ -65,20 +65,20 @@ impl Channel {
     /// Sends a message, and keeps the bytes that the socket does not take. Returns false if writing has failed.
     #[inline]
     pub fn send(&mut self, kind: u8, number: u64, stamp: u64, message: &[u8]) -> bool {
-        if self.sent < self.out.len() || message.len() > SHORT - HEAD_BYTES {
-            self.say(kind, number, stamp, message, &[]);
+        if self.sent < self.out.len() || message.len() > STACK_FRAME_BYTES - HEADER_BYTES {
+            self.queue(kind, number, stamp, message, &[]);
             return !self.is_broken();
         }
-        let mut frame = [0; SHORT];
-        let length = HEAD_BYTES + message.len();
+        let mut frame = [0; STACK_FRAME_BYTES];
+        let length = HEADER_BYTES + message.len();
         let fixed = message.len() as u16;
-        let head = Head { length: message.len() as u32, kind, reserved: 0, fixed, sequence: number, stamp };
-        frame[..HEAD_BYTES].copy_from_slice(head.as_bytes());
-        frame[HEAD_BYTES..length].copy_from_slice(message);
+        let head = FrameHeader { length: message.len() as u32, kind, reserved: 0, fixed, sequence: number, stamp };
+        frame[..HEADER_BYTES].copy_from_slice(head.as_bytes());
+        frame[HEADER_BYTES..length].copy_from_slice(message);
         match self.socket.write(&frame[..length]) {
             Ok(bytes) if bytes == length => true,
-            Ok(bytes) => self.keep(&frame[bytes..length]),
-            Err(e) if is_for_now(&e) => self.keep(&frame[..length]),
+            Ok(bytes) => self.queue_unsent(&frame[bytes..length]),
+            Err(e) if is_transient(&e) => self.queue_unsent(&frame[..length]),
             Err(e) => {
                 self.broken = Some(e.to_string());
                 false
@@ -87,9 +87,9 @@ impl Channel {
     }
 
     /// Appends a frame to the pending output; [`Self::flush`] sends it.
-    pub fn say(&mut self, kind: u8, number: u64, stamp: u64, message: &[u8], text: &[u8]) {
-        debug_assert!(message.len() <= MOST_PAYLOAD);
-        write_with_text(&mut self.out, kind, number, stamp, message, text);
+    pub fn queue(&mut self, kind: u8, number: u64, stamp: u64, message: &[u8], text: &[u8]) {
+        debug_assert!(message.len() <= MAX_PAYLOAD);
+        write_frame_with_text(&mut self.out, kind, number, stamp, message, text);
     }
 
     /// Sends the bytes that the socket takes now. Returns true if some were sent.
@@ -100,7 +100,7 @@ impl Channel {
                 Ok(0) => self.broken = Some("it was closed".to_owned()),
                 Ok(bytes) => self.sent += bytes,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if is_for_now(&e) => break,
+                Err(e) if is_transient(&e) => break,
                 Err(e) => self.broken = Some(e.to_string()),
             }
         }
@@ -108,7 +108,7 @@ impl Channel {
         if self.sent == self.out.len() {
             self.out.clear();
             self.sent = 0;
-        } else if self.sent >= MOST_PENDING {
+        } else if self.sent >= MAX_PENDING_BYTES {
             self.out.drain(..self.sent);
             self.sent = 0;
         }
@@ -117,15 +117,15 @@ impl Channel {
 
     /// Reads once. Returns true if bytes arrived; the error is the end of the connection, with its reason.
     pub fn read(&mut self) -> Result<bool, String> {
-        match self.socket.read(self.inbox.room()) {
+        match self.socket.read(self.inbox.free_space()) {
             Ok(0) => Err(self.broken.take().unwrap_or_else(|| "the other side has closed it".to_owned())),
             Ok(bytes) => {
-                self.inbox.filled(bytes);
-                self.quiet_turns = 0;
-                self.heard = self.clock.ticks();
+                self.inbox.advance(bytes);
+                self.idle_turns = 0;
+                self.last_received = self.clock.ticks();
                 Ok(true)
             }
-            Err(e) if is_for_now(&e) => self.broken.take().map_or(Ok(false), Err),
+            Err(e) if is_transient(&e) => self.broken.take().map_or(Ok(false), Err),
             Err(e) => Err(e.to_string()),
         }
     }
@@ -138,43 +138,43 @@ impl Channel {
 
     /// Does the periodic work of an idle turn: sends a heartbeat that acknowledges all numbers below `next`, and fails
     /// if the other side is silent for too long. Call it at each turn without input.
-    pub fn rest(&mut self, next: u64) -> Result<(), String> {
-        self.quiet_turns = self.quiet_turns.wrapping_add(1);
-        if self.quiet_turns.is_multiple_of(LOOK_EVERY) { self.look(next) } else { Ok(()) }
+    pub fn idle(&mut self, next: u64) -> Result<(), String> {
+        self.idle_turns = self.idle_turns.wrapping_add(1);
+        if self.idle_turns.is_multiple_of(CLOCK_CHECK_TURNS) { self.check_liveness(next) } else { Ok(()) }
     }
 
     /// Restarts the measurement of the other side's silence, after a time in which this side did not read on purpose.
-    pub fn forgive(&mut self) {
-        self.heard = self.clock.ticks();
+    pub fn restart_silence(&mut self) {
+        self.last_received = self.clock.ticks();
     }
 
-    /// Does the work of [`Self::rest`] at once, for a thread that sleeps between its turns.
-    pub fn look(&mut self, next: u64) -> Result<(), String> {
+    /// Does the work of [`Self::idle`] at once, for a thread that sleeps between its turns.
+    pub fn check_liveness(&mut self, next: u64) -> Result<(), String> {
         let now = self.clock.ticks();
         let ms = |from: u64| self.clock.ns_between(from, now).max(0) as u64 / 1_000_000;
-        if ms(self.heard) > u64::from(SILENCE_MS) {
+        if ms(self.last_received) > u64::from(SILENCE_MS) {
             return Err(format!("it has said nothing for {SILENCE_MS} ms"));
         }
-        if ms(self.beaten) >= u64::from(SILENCE_MS) / 4 {
-            self.beaten = now;
-            self.say(HEARTBEAT, next, now, &[], &[]);
+        if ms(self.last_heartbeat) >= u64::from(SILENCE_MS) / 4 {
+            self.last_heartbeat = now;
+            self.queue(HEARTBEAT, next, now, &[], &[]);
             self.flush();
         }
         Ok(())
     }
 
-    fn keep(&mut self, rest: &[u8]) -> bool {
+    fn queue_unsent(&mut self, rest: &[u8]) -> bool {
         self.out.extend_from_slice(rest);
         true
     }
 }
 
-impl AsFd for Channel {
+impl AsFd for FrameChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-fn is_for_now(e: &io::Error) -> bool {
+fn is_transient(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

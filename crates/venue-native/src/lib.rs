@@ -1,8 +1,8 @@
 //! A line to Tickpath's own exchange over TCP or a Unix socket: frames of `tickpath-oms-protocol`, numbered both ways, so
-//! that a connect states exactly what each side has ([`wire`]). The exchange's end uses [`Channel`], too.
+//! that a connect states exactly what each side has ([`wire`]). The exchange's end uses [`FrameChannel`], too.
 //!
 //! Nothing is encrypted: a line is for a host's own loopback, or for a network without other users. An exchange can
-//! require a password of its lines ([`Password`]), which is proved and never sent.
+//! require a password of its lines ([`LinePassword`]), which is proved and never sent.
 
 mod address;
 mod channel;
@@ -16,71 +16,71 @@ use std::os::fd::{AsFd, BorrowedFd};
 use tickpath_clock::{CalibrationError, Clock, HostClock};
 use tickpath_market::{ExecutionReport, Kind, Request, VenueId};
 use tickpath_oms_protocol::Frame;
-use tickpath_venue::{Event, Line, Lost, Resume, SendError};
+use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
 use zerocopy::IntoBytes;
 
-pub use address::{Address, ParseAddressError};
-pub use channel::Channel;
-pub use password::{Password, PasswordCheck, PasswordError};
+pub use address::{LineAddress, ParseAddressError};
+pub use channel::FrameChannel;
+pub use password::{LinePassword, LinePasswordError, PasswordCheck};
 pub use printable::{Printable, bounded};
-pub use socket::Socket;
+pub use socket::LineSocket;
 // Result and error of a password check.
 pub use tickpath_oms_protocol::{ScramError, ServerLogon};
 /// The contract that a [`TcpLine`] keeps.
 pub use tickpath_venue;
 
-use password::Proving;
+use password::PasswordProof;
 use wire::{
-    CHALLENGE, HEARTBEAT, IDENTITY_VERSION, LOGON, Logon, MAGIC, PROOF, PROVE, PROVED, REFUSED, VERSION, WELCOME,
-    Welcome,
+    CHALLENGE, HEARTBEAT, IDENTITY_VERSION, LOGON, LineLogon, LineWelcome, MAGIC, PROOF, PROVE, PROVED, REFUSED,
+    VERSION, WELCOME,
 };
 
 /// Max time to connect, up to the welcome.
-const CONNECT_NS: i64 = 5_000_000_000;
+const CONNECT_TIMEOUT_NS: i64 = 5_000_000_000;
 /// Max bytes of a refusal that are shown.
-const MOST_REFUSAL: usize = 512;
+const MAX_REFUSAL_BYTES: usize = 512;
 
 /// A line over TCP or a Unix socket.
 pub struct TcpLine {
-    address: Address,
+    address: LineAddress,
     name: String,
     /// Password to prove before the logon, if there is one.
-    password: Option<Password>,
+    password: Option<LinePassword>,
     /// Venue that must be at the address, if it is known.
     venue: Option<VenueId>,
     clock: HostClock,
-    state: State,
+    state: TcpLineState,
     /// Number of connects so far.
     connects: usize,
-    resume: Resume,
+    resume: ResumeState,
     /// Number of the next expected report, and the first that is not journaled.
     next_report: u64,
     journaled: u64,
 }
 
-enum State {
+enum TcpLineState {
     Down,
     /// The connect failed at its start.
     Failed(String),
-    Connecting(Socket, u64),
+    Connecting(LineSocket, u64),
     /// The proof of the password is in progress.
-    Proving(Channel, u64, Proving),
-    Asking(Channel, u64),
-    Up(Channel),
+    ProvingPassword(FrameChannel, u64, PasswordProof),
+    AwaitingWelcome(FrameChannel, u64),
+    Up(FrameChannel),
 }
 
 impl TcpLine {
     /// Creates a line that is down; `name` is its name in the exchange's messages.
-    pub fn new(address: Address, name: &str) -> Result<Self, CalibrationError> {
+    pub fn new(address: LineAddress, name: &str) -> Result<Self, CalibrationError> {
         Ok(Self {
             address,
             name: name.to_owned(),
             password: None,
             venue: None,
             clock: HostClock::get()?,
-            state: State::Down,
+            state: TcpLineState::Down,
             connects: 0,
-            resume: Resume::default(),
+            resume: ResumeState::default(),
             next_report: 0,
             journaled: 0,
         })
@@ -88,7 +88,7 @@ impl TcpLine {
 
     /// Sets a password to prove at each connect; the line then trusts only an exchange that also knows the password.
     #[must_use]
-    pub fn with_password(self, password: Password) -> Self {
+    pub fn with_password(self, password: LinePassword) -> Self {
         Self { password: Some(password), ..self }
     }
 
@@ -98,37 +98,39 @@ impl TcpLine {
         Self { venue: Some(venue), ..self }
     }
 
-    fn lost(&mut self, why: &str) -> Lost {
-        self.state = State::Down;
-        Lost(format!("{}: {why}", self.address))
+    fn lost(&mut self, why: &str) -> ConnectionLost {
+        self.state = TcpLineState::Down;
+        ConnectionLost(format!("{}: {why}", self.address))
     }
 
     /// Advances a connect by one step.
     fn advance(&mut self) -> Result<usize, String> {
-        let since = match std::mem::replace(&mut self.state, State::Down) {
-            State::Failed(why) => return Err(why),
-            State::Connecting(socket, since) => {
+        let since = match std::mem::replace(&mut self.state, TcpLineState::Down) {
+            TcpLineState::Failed(why) => return Err(why),
+            TcpLineState::Connecting(socket, since) => {
                 if socket.is_connected().map_err(|e| e.to_string())? {
-                    self.begin(Channel::new(self.clock, socket), since)?;
+                    self.start_logon(FrameChannel::new(self.clock, socket), since)?;
                     return Ok(1);
                 }
-                self.state = State::Connecting(socket, since);
+                self.state = TcpLineState::Connecting(socket, since);
                 since
             }
-            State::Proving(mut channel, since, Proving::Hashing(thread)) if thread.is_finished() => {
+            TcpLineState::ProvingPassword(mut channel, since, PasswordProof::Hashing(thread))
+                if thread.is_finished() =>
+            {
                 let hashed = thread.join().map_err(|_| "the proof of the password could not be made".to_owned())?;
                 let (logon, proof) = hashed.map_err(|e| e.to_string())?;
-                channel.say(PROOF, 0, self.clock.ticks(), &[], &proof);
+                channel.queue(PROOF, 0, self.clock.ticks(), &[], &proof);
                 channel.flush();
-                self.state = State::Proving(channel, since, Proving::Sent(logon));
+                self.state = TcpLineState::ProvingPassword(channel, since, PasswordProof::Sent(logon));
                 return Ok(1);
             }
-            State::Proving(channel, since, proving) => {
-                self.state = State::Proving(channel, since, proving);
+            TcpLineState::ProvingPassword(channel, since, proving) => {
+                self.state = TcpLineState::ProvingPassword(channel, since, proving);
                 since
             }
-            State::Asking(channel, since) => {
-                self.state = State::Asking(channel, since);
+            TcpLineState::AwaitingWelcome(channel, since) => {
+                self.state = TcpLineState::AwaitingWelcome(channel, since);
                 since
             }
             other => {
@@ -136,37 +138,37 @@ impl TcpLine {
                 return Ok(0);
             }
         };
-        match self.clock.ns_between(since, self.clock.ticks()) > CONNECT_NS {
+        match self.clock.ns_between(since, self.clock.ticks()) > CONNECT_TIMEOUT_NS {
             true => Err("nobody answered in time; is it the exchange that listens there?".to_owned()),
             false => Ok(0),
         }
     }
 
     /// Sends the first message on a new connection.
-    fn begin(&mut self, mut channel: Channel, since: u64) -> Result<(), String> {
+    fn start_logon(&mut self, mut channel: FrameChannel, since: u64) -> Result<(), String> {
         let Some(password) = &self.password else {
             self.log_on(channel, since);
             return Ok(());
         };
-        let (logon, client_first) = password.prove().map_err(|e| e.to_string())?;
-        channel.say(PROVE, 0, self.clock.ticks(), &[], &client_first);
+        let (logon, client_first) = password.begin_proof().map_err(|e| e.to_string())?;
+        channel.queue(PROVE, 0, self.clock.ticks(), &[], &client_first);
         channel.flush();
-        self.state = State::Proving(channel, since, Proving::Begun(logon));
+        self.state = TcpLineState::ProvingPassword(channel, since, PasswordProof::AwaitingChallenge(logon));
         Ok(())
     }
 
-    fn log_on(&mut self, mut channel: Channel, since: u64) {
-        let Resume { journal, oms, incarnation, next_request, next_report } = self.resume;
+    fn log_on(&mut self, mut channel: FrameChannel, since: u64) {
+        let ResumeState { journal, oms, incarnation, next_request, next_report } = self.resume;
         let (magic, version, reserved) = (MAGIC, VERSION, [0; 6]);
-        let logon = Logon { magic, version, reserved, journal, incarnation, next_request, next_report, oms };
-        channel.say(LOGON, 0, self.clock.ticks(), logon.as_bytes(), self.name.as_bytes());
+        let logon = LineLogon { magic, version, reserved, journal, incarnation, next_request, next_report, oms };
+        channel.queue(LOGON, 0, self.clock.ticks(), logon.as_bytes(), self.name.as_bytes());
         channel.flush();
-        self.state = State::Asking(channel, since);
+        self.state = TcpLineState::AwaitingWelcome(channel, since);
     }
 
     /// Reads the exchange's answers to the proof of the password.
     fn read_proof(&mut self) -> Result<usize, String> {
-        let State::Proving(channel, ..) = &mut self.state else { return Ok(0) };
+        let TcpLineState::ProvingPassword(channel, ..) = &mut self.state else { return Ok(0) };
         let flushed = usize::from(channel.flush());
         if !channel.read()? {
             return Ok(flushed);
@@ -174,22 +176,25 @@ impl TcpLine {
         let mut done = flushed + 1;
         loop {
             let next = match &mut self.state {
-                State::Proving(channel, ..) => channel.next()?.map(|frame| (frame.kind, frame.text.to_vec())),
+                TcpLineState::ProvingPassword(channel, ..) => {
+                    channel.next()?.map(|frame| (frame.kind, frame.text.to_vec()))
+                }
                 _ => None,
             };
             let Some((kind, text)) = next else { return Ok(done) };
-            self.hear_proof(kind, text)?;
+            self.handle_proof_frame(kind, text)?;
             done += 1;
         }
     }
 
-    fn hear_proof(&mut self, kind: u8, text: Vec<u8>) -> Result<(), String> {
-        match (kind, std::mem::replace(&mut self.state, State::Down)) {
-            (CHALLENGE, State::Proving(channel, since, Proving::Begun(logon))) => {
-                let hashing = Proving::answer(logon, text).map_err(|e| format!("no thread for the proof: {e}"))?;
-                self.state = State::Proving(channel, since, hashing);
+    fn handle_proof_frame(&mut self, kind: u8, text: Vec<u8>) -> Result<(), String> {
+        match (kind, std::mem::replace(&mut self.state, TcpLineState::Down)) {
+            (CHALLENGE, TcpLineState::ProvingPassword(channel, since, PasswordProof::AwaitingChallenge(logon))) => {
+                let hashing =
+                    PasswordProof::answer(logon, text).map_err(|e| format!("no thread for the proof: {e}"))?;
+                self.state = TcpLineState::ProvingPassword(channel, since, hashing);
             }
-            (PROVED, State::Proving(channel, since, Proving::Sent(logon))) => {
+            (PROVED, TcpLineState::ProvingPassword(channel, since, PasswordProof::Sent(logon))) => {
                 logon.check(&text).map_err(|_| {
                     "it does not know the password of the lines: it is not the exchange that it claims to be; check the \
                      address and the password file"
@@ -198,21 +203,23 @@ impl TcpLine {
                 self.log_on(channel, since);
             }
             (HEARTBEAT, state) => self.state = state,
-            (REFUSED, _) => return Err(refused(&text)),
+            (REFUSED, _) => return Err(refusal_text(&text)),
             _ => return Err("it says something before the password is proved".to_owned()),
         }
         Ok(())
     }
 
-    fn read(&mut self, take: &mut dyn FnMut(Event<'_>)) -> Result<usize, String> {
-        if matches!(self.state, State::Proving(..)) {
+    fn read(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, String> {
+        if matches!(self.state, TcpLineState::ProvingPassword(..)) {
             return self.read_proof();
         }
-        let mut is_up = matches!(self.state, State::Up(_));
-        let (State::Asking(channel, _) | State::Up(channel)) = &mut self.state else { return Ok(0) };
+        let mut is_up = matches!(self.state, TcpLineState::Up(_));
+        let (TcpLineState::AwaitingWelcome(channel, _) | TcpLineState::Up(channel)) = &mut self.state else {
+            return Ok(0);
+        };
         let mut done = usize::from(channel.flush());
         if !channel.read()? {
-            channel.rest(self.journaled)?;
+            channel.idle(self.journaled)?;
             return Ok(done);
         }
         while let Some(frame) = channel.next()? {
@@ -223,31 +230,31 @@ impl TcpLine {
                 (HEARTBEAT, false) => continue,
                 (_, false) => return Err("it says something before its welcome".to_owned()),
             }
-            is_up |= hear(&frame, self.venue, &self.resume, &mut self.next_report, take)?;
+            is_up |= handle_frame(&frame, self.venue, &self.resume, &mut self.next_report, take)?;
             done += 1;
         }
         if is_up
-            && matches!(self.state, State::Asking(..))
-            && let State::Asking(channel, _) = std::mem::replace(&mut self.state, State::Down)
+            && matches!(self.state, TcpLineState::AwaitingWelcome(..))
+            && let TcpLineState::AwaitingWelcome(channel, _) = std::mem::replace(&mut self.state, TcpLineState::Down)
         {
-            self.state = State::Up(channel);
+            self.state = TcpLineState::Up(channel);
         }
         Ok(done + 1)
     }
 }
 
 /// Takes a frame; returns true for the welcome.
-fn hear(
+fn handle_frame(
     frame: &Frame<'_>,
     expected: Option<VenueId>,
-    resume: &Resume,
+    resume: &ResumeState,
     next_report: &mut u64,
-    take: &mut dyn FnMut(Event<'_>),
+    take: &mut dyn FnMut(LineEvent<'_>),
 ) -> Result<bool, String> {
     match frame.kind {
-        HEARTBEAT => take(Event::Received(frame.sequence)),
+        HEARTBEAT => take(LineEvent::Acknowledged(frame.sequence)),
         WELCOME => {
-            let welcome: Welcome = frame.message();
+            let welcome: LineWelcome = frame.message();
             if welcome.version < IDENTITY_VERSION && resume.oms != 0 {
                 return Err(format!(
                     "the exchange speaks version {} of a line's messages, which mixes the order ids of all OMSes; update \
@@ -267,13 +274,13 @@ fn hear(
             if welcome.knows_reports != 0 {
                 *next_report = welcome.next_report;
             }
-            take(Event::Up {
+            take(LineEvent::Up {
                 next_request: knows(welcome.knows_requests, welcome.next_request),
                 next_report: knows(welcome.knows_reports, welcome.next_report),
             });
             return Ok(true);
         }
-        REFUSED => return Err(refused(frame.text)),
+        REFUSED => return Err(refusal_text(frame.text)),
         kind if kind == Kind::ExecutionReport.code() => {
             let report = ExecutionReport::read(kind, frame.payload).map_err(|e| e.to_string())?;
             if frame.sequence > *next_report {
@@ -281,7 +288,7 @@ fn hear(
             }
             if frame.sequence == *next_report {
                 *next_report += 1;
-                take(Event::Report { number: frame.sequence, stamp: frame.stamp, report: &report });
+                take(LineEvent::Report { number: frame.sequence, stamp: frame.stamp, report: &report });
             }
         }
         // Kinds of frame that a later version adds.
@@ -291,8 +298,8 @@ fn hear(
 }
 
 /// Returns a refusal as a log can show it, because its text is the peer's.
-fn refused(text: &[u8]) -> String {
-    format!("the exchange refuses: {}", Printable(&bounded(text, MOST_REFUSAL)))
+fn refusal_text(text: &[u8]) -> String {
+    format!("the exchange refuses: {}", Printable(&bounded(text, MAX_REFUSAL_BYTES)))
 }
 
 impl Line for TcpLine {
@@ -300,27 +307,27 @@ impl Line for TcpLine {
         self.address.to_string()
     }
 
-    fn connect(&mut self, resume: &Resume) {
+    fn connect(&mut self, resume: &ResumeState) {
         (self.resume, self.journaled) = (*resume, resume.next_report);
-        let begun = Socket::begin(&self.address, self.connects);
+        let begun = LineSocket::start_connect(&self.address, self.connects);
         self.connects += 1;
         self.state = match begun {
-            Ok(socket) => State::Connecting(socket, self.clock.ticks()),
-            Err(e) => State::Failed(e.to_string()),
+            Ok(socket) => TcpLineState::Connecting(socket, self.clock.ticks()),
+            Err(e) => TcpLineState::Failed(e.to_string()),
         };
     }
 
     #[inline]
-    fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), SendError> {
-        let State::Up(channel) = &mut self.state else { return Err(SendError::Down) };
+    fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), LineSendError> {
+        let TcpLineState::Up(channel) = &mut self.state else { return Err(LineSendError::Down) };
         if channel.is_broken() {
-            return Err(SendError::Down);
+            return Err(LineSendError::Down);
         }
         if channel.is_full() {
-            return Err(SendError::Full);
+            return Err(LineSendError::Full);
         }
         let sent = channel.send(request.kind().code(), number, stamp, request.as_bytes());
-        if sent { Ok(()) } else { Err(SendError::Down) }
+        if sent { Ok(()) } else { Err(LineSendError::Down) }
     }
 
     fn confirm(&mut self, next_report: u64) {
@@ -328,19 +335,21 @@ impl Line for TcpLine {
     }
 
     #[inline]
-    fn poll(&mut self, take: &mut dyn FnMut(Event<'_>)) -> Result<usize, Lost> {
-        if matches!(self.state, State::Down) {
+    fn poll(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, ConnectionLost> {
+        if matches!(self.state, TcpLineState::Down) {
             return Ok(0);
         }
-        let begun = if matches!(self.state, State::Up(_)) { Ok(0) } else { self.advance() };
+        let begun = if matches!(self.state, TcpLineState::Up(_)) { Ok(0) } else { self.advance() };
         begun.and_then(|begun| Ok(begun + self.read(take)?)).map_err(|why| self.lost(&why))
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            State::Proving(channel, ..) | State::Asking(channel, _) | State::Up(channel) => Some(channel.as_fd()),
-            State::Connecting(socket, _) => Some(socket.as_fd()),
-            State::Down | State::Failed(_) => None,
+            TcpLineState::ProvingPassword(channel, ..)
+            | TcpLineState::AwaitingWelcome(channel, _)
+            | TcpLineState::Up(channel) => Some(channel.as_fd()),
+            TcpLineState::Connecting(socket, _) => Some(socket.as_fd()),
+            TcpLineState::Down | TcpLineState::Failed(_) => None,
         }
     }
 }

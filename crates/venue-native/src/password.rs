@@ -15,11 +15,11 @@ const USER: &str = "line";
 
 /// A password from a file.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Password(Zeroizing<String>);
+pub struct LinePassword(Zeroizing<String>);
 
 /// Errors of a file without a password.
 #[derive(Debug, thiserror::Error)]
-pub enum PasswordError {
+pub enum LinePasswordError {
     /// The file cannot be read.
     #[error("{file}: the password cannot be read ({reason}); name a file that this user may read", file = file.display())]
     Unreadable {
@@ -41,38 +41,38 @@ pub enum PasswordError {
 pub struct PasswordCheck(Secret);
 
 /// State of a proof on the client's side.
-pub(crate) enum Proving {
+pub(crate) enum PasswordProof {
     /// The challenge has not arrived.
-    Begun(ClientLogon),
+    AwaitingChallenge(ClientLogon),
     /// A thread of its own hashes for some milliseconds, because a line never waits.
     Hashing(JoinHandle<Result<(ClientLogon, Vec<u8>), ScramError>>),
     /// The proof is sent; the exchange's own proof has not arrived.
     Sent(ClientLogon),
 }
 
-impl Password {
+impl LinePassword {
     /// Reads the first line of a file.
-    pub fn read(file: &Path) -> Result<Self, PasswordError> {
+    pub fn read(file: &Path) -> Result<Self, LinePasswordError> {
         let text = fs::read_to_string(file).map(Zeroizing::new);
-        let text = text.map_err(|reason| PasswordError::Unreadable { file: file.to_owned(), reason })?;
+        let text = text.map_err(|reason| LinePasswordError::Unreadable { file: file.to_owned(), reason })?;
         match text.lines().next().filter(|line| !line.is_empty()) {
             Some(line) => Ok(Self(Zeroizing::new(line.to_owned()))),
-            None => Err(PasswordError::Empty { file: file.to_owned() }),
+            None => Err(LinePasswordError::Empty { file: file.to_owned() }),
         }
     }
 
     /// Hashes the password, which takes some milliseconds.
     pub fn check(&self) -> PasswordCheck {
-        PasswordCheck(Secret::of(&self.0))
+        PasswordCheck(Secret::from_password(&self.0))
     }
 
     /// Begins a proof, and returns SCRAM's client-first.
-    pub(crate) fn prove(&self) -> Result<(ClientLogon, Vec<u8>), ScramError> {
+    pub(crate) fn begin_proof(&self) -> Result<(ClientLogon, Vec<u8>), ScramError> {
         ClientLogon::new(USER, &self.0, None)
     }
 }
 
-impl fmt::Debug for Password {
+impl fmt::Debug for LinePassword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password")
     }
@@ -85,7 +85,7 @@ impl PasswordCheck {
     }
 }
 
-impl Proving {
+impl PasswordProof {
     /// Begins to hash the answer to a challenge.
     pub fn answer(mut logon: ClientLogon, challenge: Vec<u8>) -> io::Result<Self> {
         let work = move || logon.answer(&challenge).map(|proof| (logon, proof));

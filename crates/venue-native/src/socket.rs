@@ -8,23 +8,23 @@ use std::os::unix::net::UnixStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockAddr, Type};
 
-use crate::Address;
+use crate::LineAddress;
 
 /// A socket, connected or still connecting.
 #[derive(Debug)]
-pub enum Socket {
+pub enum LineSocket {
     /// TCP, with no delay.
     Tcp(TcpStream),
     /// A Unix socket on this host.
     Unix(UnixStream),
 }
 
-impl Socket {
+impl LineSocket {
     /// Begins to connect. If the name has several addresses, `turn` selects one.
-    pub(crate) fn begin(address: &Address, turn: usize) -> io::Result<Self> {
+    pub(crate) fn start_connect(address: &LineAddress, turn: usize) -> io::Result<Self> {
         let (domain, to) = match address {
-            Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
-            Address::Tcp { host, port } => {
+            LineAddress::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
+            LineAddress::Tcp { host, port } => {
                 let all: Vec<_> = (host.as_str(), *port).to_socket_addrs()?.collect();
                 let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
                 let to = *all.get(turn % all.len().max(1)).ok_or_else(none)?;
@@ -39,8 +39,8 @@ impl Socket {
             Err(e) => return Err(e),
         }
         match address {
-            Address::Unix(_) => Ok(Self::Unix(OwnedFd::from(socket).into())),
-            Address::Tcp { .. } => {
+            LineAddress::Unix(_) => Ok(Self::Unix(OwnedFd::from(socket).into())),
+            LineAddress::Tcp { .. } => {
                 socket.set_tcp_nodelay(true)?;
                 Ok(Self::Tcp(OwnedFd::from(socket).into()))
             }
@@ -63,7 +63,7 @@ impl Socket {
     }
 }
 
-impl Read for Socket {
+impl Read for LineSocket {
     #[inline]
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -73,7 +73,7 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+impl Write for LineSocket {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
@@ -87,7 +87,7 @@ impl Write for Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for LineSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),

@@ -19,36 +19,36 @@
 //! | version | additions |
 //! |---|---|
 //! | 1 | everything else |
-//! | 2 | [`Logon::oms`]: an exchange keeps the order ids of each OMS apart. [`PROVE`] and [`PROVED`]: a password |
+//! | 2 | [`LineLogon::oms`]: an exchange keeps the order ids of each OMS apart. [`PROVE`] and [`PROVED`]: a password |
 //!
 //! An exchange accepts a logon of version 1: all lines of that version share one space of order ids. A line rejects an
 //! exchange of version 1, which would mix its order ids with those of another OMS.
 
-use tickpath_oms_protocol::Kind;
+use tickpath_oms_protocol::FrameKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of these messages.
 pub const VERSION: u16 = 2;
-/// First version with [`Logon::oms`].
+/// First version with [`LineLogon::oms`].
 pub const IDENTITY_VERSION: u16 = 2;
-/// First bytes of a [`Logon`].
+/// First bytes of a [`LineLogon`].
 pub const MAGIC: [u8; 8] = *b"TICKLINE";
-/// Kind of a frame: [`Logon`], then the line's name as text.
+/// Kind of a frame: [`LineLogon`], then the line's name as text.
 pub const LOGON: u8 = 140;
-/// Kind of a frame: [`Welcome`].
+/// Kind of a frame: [`LineWelcome`].
 pub const WELCOME: u8 = 141;
-/// Kind of a frame: no message, SCRAM's client-first as text. The frames of the password come before the [`Logon`].
+/// Kind of a frame: no message, SCRAM's client-first as text. The frames of the password come before the [`LineLogon`].
 pub const PROVE: u8 = 142;
 /// Kind of a frame: no message, SCRAM's server-final as text: the password is right.
 pub const PROVED: u8 = 143;
 /// Kind of a frame: no message, SCRAM's server-first as text.
-pub const CHALLENGE: u8 = Kind::Challenge as u8;
+pub const CHALLENGE: u8 = FrameKind::Challenge as u8;
 /// Kind of a frame: no message, SCRAM's client-final as text.
-pub const PROOF: u8 = Kind::Proof as u8;
+pub const PROOF: u8 = FrameKind::Proof as u8;
 /// Kind of a frame: no message, a sentence as text. The connection ends.
-pub const REFUSED: u8 = Kind::Refused as u8;
+pub const REFUSED: u8 = FrameKind::Refused as u8;
 /// Kind of a frame: a heartbeat, which acknowledges everything below the frame's number.
-pub const HEARTBEAT: u8 = Kind::Heartbeat as u8;
+pub const HEARTBEAT: u8 = FrameKind::Heartbeat as u8;
 
 /// Silence after which either side takes the other as dead, in milliseconds. A heartbeat is sent after a quarter of it.
 pub const SILENCE_MS: u32 = 4_000;
@@ -56,7 +56,7 @@ pub const SILENCE_MS: u32 = 4_000;
 /// First message of a line: its identity, and the state of its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Logon {
+pub struct LineLogon {
     /// [`MAGIC`].
     pub magic: [u8; 8],
     /// [`VERSION`] of the line.
@@ -75,10 +75,10 @@ pub struct Logon {
     pub oms: u64,
 }
 
-/// The exchange's acceptance of a [`Logon`].
+/// The exchange's acceptance of a [`LineLogon`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Welcome {
+pub struct LineWelcome {
     /// [`VERSION`] of the exchange.
     pub version: u16,
     /// 1 if the exchange knows the line and this incarnation: then `next_request` is its state.

@@ -1,43 +1,47 @@
 //! The order book of one instrument: price-time priority and nothing else. Ids, reports and the rules of entry are in
-//! [`Venue`](crate::Venue).
+//! [`SimVenue`](crate::SimVenue).
 
 use tickpath_market::{Price, Quantity, Side};
 
-use crate::queue::{Queue, Slab};
-use crate::{Order, Slot};
+use crate::order_queue::{OrderQueue, OrderSlab};
+use crate::{BookOrder, BookSlot};
 
 /// Resting orders of one instrument, the market maker's quotes included.
 #[derive(Debug)]
-pub struct Book {
+pub struct OrderBook {
     /// Levels of each side, sorted by rank. The best level is the last one, because most inserts and removals happen
     /// there.
-    sides: [Vec<Level>; 2],
-    orders: Slab,
+    sides: [Vec<PriceLevel>; 2],
+    orders: OrderSlab,
     /// Slots of the market maker's bid and offer.
-    quotes: [Option<Slot>; 2],
+    quotes: [Option<BookSlot>; 2],
 }
 
 /// Orders at one price. A book has no empty levels.
 #[derive(Debug)]
-struct Level {
+struct PriceLevel {
     rank: i64,
-    queue: Queue,
+    queue: OrderQueue,
 }
 
-impl Book {
+impl OrderBook {
     /// Creates an empty book with room for this number of orders.
     pub fn new(expected_orders: usize) -> Self {
-        let levels = || Vec::with_capacity(expected_orders.min(LEVELS));
-        Self { sides: [levels(), levels()], orders: Slab::with_capacity(expected_orders), quotes: [None; 2] }
+        let levels = || Vec::with_capacity(expected_orders.min(RESERVED_LEVELS));
+        Self { sides: [levels(), levels()], orders: OrderSlab::with_capacity(expected_orders), quotes: [None; 2] }
     }
 
     /// Fills an order against the other side, as far as its limit and quantity reach, and leaves its rest out of the
     /// book. `traded` gets the taker, the resting order (both with their new `filled`) and the quantity of each match,
     /// at the resting order's price.
-    pub fn take(&mut self, taker: &mut Order, mut traded: impl FnMut(&mut Order, &mut Order, Quantity)) {
+    pub fn match_taker(
+        &mut self,
+        taker: &mut BookOrder,
+        mut traded: impl FnMut(&mut BookOrder, &mut BookOrder, Quantity),
+    ) {
         let other = index(taker.side.opposite());
         let levels = &mut self.sides[other];
-        let reach = reach(taker);
+        let reach = worst_rank(taker);
         while !taker.is_filled() {
             let Some(level) = levels.last_mut().filter(|level| level.rank >= reach) else { return };
             let Some(slot) = level.queue.first() else { return };
@@ -60,9 +64,9 @@ impl Book {
         }
     }
 
-    /// Returns whether [`take`](Self::take) would fill this order completely. O(levels in reach).
-    pub fn can_fill(&self, taker: &Order) -> bool {
-        let reach = reach(taker);
+    /// Returns whether [`match_taker`](Self::match_taker) would fill this order completely. O(levels in reach).
+    pub fn can_fill(&self, taker: &BookOrder) -> bool {
+        let reach = worst_rank(taker);
         let mut missing = i128::from(taker.open().0);
         for level in self.sides[index(taker.side.opposite())].iter().rev().take_while(|level| level.rank >= reach) {
             missing -= level.queue.open;
@@ -74,13 +78,13 @@ impl Book {
     }
 
     /// Queues an order with a limit and an open quantity behind all others at its price. The order must not cross the
-    /// other side: [`take`](Self::take) comes first.
-    pub fn rest(&mut self, order: Order) -> Slot {
+    /// other side: [`match_taker`](Self::match_taker) comes first.
+    pub fn insert(&mut self, order: BookOrder) -> BookSlot {
         let rank = rank(order.side, order.price);
         let levels = &mut self.sides[index(order.side)];
         let at = position(levels, rank);
         if levels.get(at).is_none_or(|level| level.rank != rank) {
-            levels.insert(at, Level { rank, queue: Queue::new() });
+            levels.insert(at, PriceLevel { rank, queue: OrderQueue::new() });
         }
         let slot = self.orders.push(&mut levels[at].queue, order);
         if order.is_quote() {
@@ -91,7 +95,7 @@ impl Book {
 
     /// Removes an order in O(log levels), however many orders share its price. If it was the last at its price, the
     /// better levels move as well.
-    pub fn remove(&mut self, slot: Slot) -> Order {
+    pub fn remove(&mut self, slot: BookSlot) -> BookOrder {
         let resting = self.orders.get(slot);
         let (side, rank) = (resting.side, rank(resting.side, resting.price));
         let levels = &mut self.sides[index(side)];
@@ -104,7 +108,7 @@ impl Book {
     }
 
     /// Lowers the total of a resting order, which keeps its place. The new total must be above the filled quantity.
-    pub fn shrink(&mut self, slot: Slot, quantity: Quantity) -> &mut Order {
+    pub fn reduce(&mut self, slot: BookSlot, quantity: Quantity) -> &mut BookOrder {
         let order = self.orders.get_mut(slot);
         let levels = &mut self.sides[index(order.side)];
         let at = position(levels, rank(order.side, order.price));
@@ -114,7 +118,7 @@ impl Book {
     }
 
     /// Removes the market maker's quotes.
-    pub fn withdraw(&mut self) {
+    pub fn withdraw_quotes(&mut self) {
         for side in [Side::Buy, Side::Sell] {
             if let Some(slot) = self.quotes[index(side)].take() {
                 self.remove(slot);
@@ -128,18 +132,18 @@ impl Book {
     }
 
     /// Returns a resting order.
-    pub fn order(&self, slot: Slot) -> &Order {
+    pub fn order(&self, slot: BookSlot) -> &BookOrder {
         self.orders.get(slot)
     }
 
     /// Returns a resting order for changes of its events and filled quantity. The caller must leave its side, price and
     /// open quantity unchanged, because the book's levels depend on them.
-    pub(crate) fn order_mut(&mut self, slot: Slot) -> &mut Order {
+    pub(crate) fn order_mut(&mut self, slot: BookSlot) -> &mut BookOrder {
         self.orders.get_mut(slot)
     }
 
     /// Returns all resting orders and quotes: bids before offers, the best first, at one price the oldest first.
-    pub fn orders(&self) -> impl Iterator<Item = (Slot, &Order)> {
+    pub fn orders(&self) -> impl Iterator<Item = (BookSlot, &BookOrder)> {
         let levels = self.sides.iter().flat_map(|levels| levels.iter().rev());
         levels.flat_map(|level| self.orders.iter(&level.queue))
     }
@@ -155,7 +159,7 @@ impl Book {
 }
 
 /// Max number of levels a side that a new book has room for.
-const LEVELS: usize = 256;
+const RESERVED_LEVELS: usize = 256;
 
 fn index(side: Side) -> usize {
     match side {
@@ -179,7 +183,7 @@ fn ranked(side: Side, number: i64) -> i64 {
 }
 
 /// Returns the lowest rank of the other side that an order trades with.
-fn reach(taker: &Order) -> i64 {
+fn worst_rank(taker: &BookOrder) -> i64 {
     match taker.price {
         Price::ZERO => i64::MIN,
         limit => rank(taker.side.opposite(), limit),
@@ -187,6 +191,6 @@ fn reach(taker: &Order) -> i64 {
 }
 
 /// Returns the index of the level of this rank, or the index where it belongs.
-fn position(levels: &[Level], rank: i64) -> usize {
+fn position(levels: &[PriceLevel], rank: i64) -> usize {
     levels.partition_point(|level| level.rank < rank)
 }

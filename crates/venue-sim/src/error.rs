@@ -3,20 +3,20 @@
 use std::path::PathBuf;
 
 use tickpath_clock::{CalibrationError, ScheduleError};
-use tickpath_log::{OpenError, Place, PublishError, ReadError};
-use tickpath_venue_native::Address;
+use tickpath_log::{LogOpenError, LogPath, LogPublishError, LogReadError};
+use tickpath_venue_native::LineAddress;
 
 use crate::FillError;
 
 /// Error that ended a venue, or kept it from starting.
 #[derive(Debug, thiserror::Error)]
-pub enum ServerError {
+pub enum VenueServerError {
     /// Another process runs the same venue.
     #[error(
         "the journal {journal} is written by process {pid}: this exchange runs already. Stop that one, or give this \
          one a journal of its own", journal = journal.display()
     )]
-    Runs {
+    AlreadyRunning {
         /// Journal that both would write.
         journal: PathBuf,
         /// Process id of its writer.
@@ -24,26 +24,26 @@ pub enum ServerError {
     },
     /// A lane, the journal or the ticks cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] LogOpenError),
     /// The venue cannot be recovered from its journal.
     #[error(transparent)]
     Recover(#[from] RecoverError),
     /// The line failed.
     #[error(transparent)]
-    Line(#[from] LineError),
+    Engine(#[from] EngineError),
     /// The quotes cannot be published.
     #[error("{topic}: the quotes cannot be published ({reason})")]
     Publish {
         /// Topic of the quotes.
-        topic: Place,
+        topic: LogPath,
         /// Error of the log.
-        reason: PublishError,
+        reason: LogPublishError,
     },
     /// The venue cannot listen at an address.
     #[error("cannot listen on {address}: {reason}; name another place, or end who listens there")]
     Listen {
         /// Configured address.
-        address: Address,
+        address: LineAddress,
         /// Error of the operating system.
         reason: std::io::Error,
     },
@@ -60,18 +60,18 @@ pub enum ServerError {
 pub enum RecoverError {
     /// The journal or a lane does not open.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] LogOpenError),
     /// The journal is damaged.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] LogReadError),
     /// The journal cannot be written.
     #[error("the venue's journal takes no more: {0}")]
-    Journal(#[source] PublishError),
+    Journal(#[source] LogPublishError),
     /// The journal belongs to another venue, or to other rules.
     #[error(
         "the journal is of venue {venue} under version {rules} of its rules; open it as that, or begin another journal"
     )]
-    Differs {
+    OtherVenue {
         /// Venue number in the journal.
         venue: u32,
         /// Version of the rules in the journal.
@@ -79,7 +79,7 @@ pub enum RecoverError {
     },
     /// The market maker's quotes cannot be journaled or sent.
     #[error(transparent)]
-    Quote(#[from] LineError),
+    Quote(#[from] EngineError),
     /// A record has no known form.
     #[error("record {0} of the journal is none that this program writes; open it with the program that wrote it")]
     Record(u64),
@@ -87,7 +87,7 @@ pub enum RecoverError {
     #[error(
         "the report lane holds {held} reports of a venue that has said only {said}; restore the end of its journal, or make the lane anew"
     )]
-    Ahead {
+    LaneAhead {
         /// Number of reports in the lane since this venue joined it.
         held: u64,
         /// Number of reports that a replay of the journal produces.
@@ -97,16 +97,16 @@ pub enum RecoverError {
 
 /// Error that ended the venue's line.
 #[derive(Debug, thiserror::Error)]
-pub enum LineError {
+pub enum EngineError {
     /// A lane is damaged.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] LogReadError),
     /// A report cannot be sent.
     #[error("the report lane takes no more: {0}")]
-    Publish(#[source] PublishError),
+    Publish(#[source] LogPublishError),
     /// An input cannot be journaled, and was not applied.
     #[error("the venue's journal takes no more: {0}; then open the line again")]
-    Journal(#[source] PublishError),
+    Journal(#[source] LogPublishError),
 }
 
 /// Error of an operator action.
@@ -117,5 +117,5 @@ pub enum OperatorError {
     Fill(#[from] FillError),
     /// The line has ended.
     #[error(transparent)]
-    Line(#[from] LineError),
+    Engine(#[from] EngineError),
 }

@@ -3,35 +3,35 @@
 use std::fmt;
 use std::io;
 
-use tickpath_log::Place;
-use tickpath_venue_native::{Address, Printable};
+use tickpath_log::LogPath;
+use tickpath_venue_native::{LineAddress, Printable};
 
-use crate::Faults;
+use crate::InjectedFaults;
 
 /// Event for the person who runs the venue.
 #[derive(Debug)]
-pub enum Event {
+pub enum VenueEvent {
     /// No OMS has made the venue's lanes.
-    NoLanes {
+    AwaitingLanes {
         /// Name of the awaited OMS.
         oms: String,
         /// Place of the request lane.
-        lane: Place,
+        lane: LogPath,
     },
     /// The lanes exist, and the OMS is not running.
-    NoOms {
+    AwaitingOms {
         /// Name of the awaited OMS.
         oms: String,
     },
     /// The venue listens for socket lines at this address.
-    Listens(Address),
+    Listening(LineAddress),
     /// A socket line has logged on, and its requests are taken.
-    LineCame {
+    LineConnected {
         /// Name in the line's logon.
         line: String,
     },
     /// A socket line has disconnected; its reports wait for it.
-    LineGone {
+    LineDisconnected {
         /// Name in the line's logon.
         line: String,
         /// Reason.
@@ -47,109 +47,111 @@ pub enum Event {
         others: u64,
     },
     /// A connection waits and cannot be accepted; reported once for as long as any waits.
-    NoRoom {
+    AcceptFailed {
         /// Error of the operating system.
         reason: io::Error,
     },
     /// The max number of connections is reached; reported once for as long as it is.
-    Full {
+    ConnectionLimit {
         /// Max number of connections.
         most: usize,
     },
     /// Connections are accepted again.
-    HasRoom,
+    AcceptResumed,
     /// The venue has joined the lanes of an OMS and takes its requests.
-    Serves {
+    Serving {
         /// Name of the OMS.
         oms: String,
         /// Number of orders that rest in the books.
-        rest: usize,
+        resting: usize,
     },
     /// The OMS has exited; the venue waits for it.
-    OmsGone {
+    OmsExited {
         /// Name of the OMS.
         oms: String,
         /// Number of orders that rest in the books.
-        rest: usize,
+        resting: usize,
     },
     /// The lanes of the OMS were replaced or removed: the venue joins the new ones as soon as they exist.
-    OtherLanes {
+    LanesReplaced {
         /// Name of the OMS.
         oms: String,
     },
     /// The tick topic was created anew by its feed.
-    OtherTicks(Place),
+    TicksReplaced(LogPath),
     /// Messages were no valid requests, or were overwritten before they were read.
-    Lost {
+    MessagesLost {
         /// Number of messages that were no valid requests.
         refused: u64,
         /// Number of overwritten messages.
         missed: u64,
     },
     /// The injected faults have changed to these.
-    Faults(Faults),
+    Faults(InjectedFaults),
     /// The venue has ended its day.
     DayEnded {
         /// Number of day orders that expired.
         expired: usize,
         /// Number of orders that rest in the books.
-        rest: usize,
+        resting: usize,
     },
     /// A reload of the file failed, with these mistakes.
-    NotTaken(String),
+    ReloadFailed(String),
     /// The venue has stopped.
     Stopped {
         /// Number of orders that rest in the books; none if the venue never had a line.
-        rest: Option<usize>,
+        resting: Option<usize>,
     },
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for VenueEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoLanes { oms, lane } => {
+            Self::AwaitingLanes { oms, lane } => {
                 write!(f, "waiting for the OMS '{oms}' to make its lanes ({lane}); start it, or check its name")
             }
-            Self::NoOms { oms } => write!(f, "the lanes of the OMS '{oms}' are there; waiting for it"),
-            Self::Listens(address) => write!(f, "listening on {address}"),
+            Self::AwaitingOms { oms } => write!(f, "the lanes of the OMS '{oms}' are there; waiting for it"),
+            Self::Listening(address) => write!(f, "listening on {address}"),
             // The name is the peer's text, and the reason may hold more of it: both are made printable.
-            Self::LineCame { line } => write!(f, "line '{}' has come", Printable(line)),
-            Self::LineGone { line, why } => {
+            Self::LineConnected { line } => write!(f, "line '{}' has come", Printable(line)),
+            Self::LineDisconnected { line, why } => {
                 write!(f, "line '{}' is gone ({}); its reports wait for it", Printable(line), Printable(why))
             }
             Self::LineRefused { line, why, others } => {
                 write!(f, "line '{}' was refused ({})", Printable(line), Printable(why))?;
                 if *others > 0 { write!(f, "; so were {others} others before") } else { Ok(()) }
             }
-            Self::NoRoom { reason } => write!(
+            Self::AcceptFailed { reason } => write!(
                 f,
                 "a connection waits and cannot be taken ({reason}): raise the limit of open files (ulimit -n, LimitNOFILE \
                  of a service), or close other connections"
             ),
-            Self::Full { most } => write!(
+            Self::ConnectionLimit { most } => write!(
                 f,
                 "{most} connections are there, as many as may be: further ones wait; end some, or raise most_lines"
             ),
-            Self::HasRoom => f.write_str("further connections are taken again"),
-            Self::Serves { oms, rest } => write!(f, "serving the OMS '{oms}'; {}", orders(*rest)),
-            Self::OmsGone { oms, rest } => write!(f, "the OMS '{oms}' has gone; {}; waiting for it", orders(*rest)),
-            Self::OtherLanes { oms } => write!(f, "the lanes of the OMS '{oms}' are gone, or others than before"),
-            Self::OtherTicks(topic) => write!(f, "{topic} was made anew; going on with its ticks"),
-            Self::Lost { refused, missed } => write!(
+            Self::AcceptResumed => f.write_str("further connections are taken again"),
+            Self::Serving { oms, resting: rest } => write!(f, "serving the OMS '{oms}'; {}", orders(*rest)),
+            Self::OmsExited { oms, resting: rest } => {
+                write!(f, "the OMS '{oms}' has gone; {}; waiting for it", orders(*rest))
+            }
+            Self::LanesReplaced { oms } => write!(f, "the lanes of the OMS '{oms}' are gone, or others than before"),
+            Self::TicksReplaced(topic) => write!(f, "{topic} was made anew; going on with its ticks"),
+            Self::MessagesLost { refused, missed } => write!(
                 f,
                 "so far {refused} messages of the OMS were no requests, and {missed} were gone before they were read"
             ),
             Self::Faults(faults) => write!(f, "{faults}"),
-            Self::DayEnded { expired, rest } => {
+            Self::DayEnded { expired, resting: rest } => {
                 let expired_orders = match expired {
                     1 => "1 order has expired".to_owned(),
                     count => format!("{count} orders have expired"),
                 };
                 write!(f, "the day has ended: {expired_orders}, {}", orders(*rest))
             }
-            Self::NotTaken(mistakes) => write!(f, "the file was not taken: {mistakes}"),
-            Self::Stopped { rest: None } => f.write_str("stopped"),
-            Self::Stopped { rest: Some(rest) } => write!(f, "stopped; {}", orders(*rest)),
+            Self::ReloadFailed(mistakes) => write!(f, "the file was not taken: {mistakes}"),
+            Self::Stopped { resting: None } => f.write_str("stopped"),
+            Self::Stopped { resting: Some(rest) } => write!(f, "stopped; {}", orders(*rest)),
         }
     }
 }

@@ -15,13 +15,13 @@ use std::str::FromStr;
 use tickpath_market::{ExecutionReport, Request};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::input::Input;
-use crate::owners::{Told, View};
-use crate::{FillError, Venue};
+use crate::input::VenueInput;
+use crate::owners::{ReportTranslation, RoutedReport};
+use crate::{FillError, SimVenue};
 
 /// Faults that are injected on purpose; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Faults {
+pub struct InjectedFaults {
     /// Seed of the dice.
     pub seed: u64,
     /// Chance that a request never reaches the venue.
@@ -53,22 +53,22 @@ impl Chance {
 
 /// Dice for faults that the venue's state does not depend on.
 #[derive(Debug)]
-pub(crate) struct Dice {
+pub(crate) struct FaultDice {
     seed: u64,
-    thrown: u64,
+    throws: u64,
 }
 
-impl Dice {
+impl FaultDice {
     pub fn new(seed: u64) -> Self {
-        Self { seed, thrown: 0 }
+        Self { seed, throws: 0 }
     }
 
     /// Throws the dice, and returns whether the fault happens.
     #[inline]
     pub fn happens(&mut self, Chance(chance): Chance) -> bool {
         chance > 0 && {
-            self.thrown += 1;
-            falls(self.seed, self.thrown, chance)
+            self.throws += 1;
+            is_hit(self.seed, self.throws, chance)
         }
     }
 }
@@ -81,7 +81,7 @@ pub struct ParseChanceError(String);
 /// Journaled part of the faults, which decides which reports are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Chances {
+pub(crate) struct FaultChances {
     seed: u64,
     drop_requests: u32,
     drop: u32,
@@ -91,7 +91,7 @@ pub(crate) struct Chances {
     reserved: u32,
 }
 
-impl Chances {
+impl FaultChances {
     /// Returns the chances, in millionths, by name.
     pub fn fields(self) -> [(&'static str, u64); 6] {
         let chances = [self.drop_requests, self.drop, self.double, self.swap, self.reject].map(u64::from);
@@ -109,44 +109,44 @@ impl Chances {
 
 /// Fault injector with its state.
 #[derive(Debug, Default)]
-pub(crate) struct Faulty {
-    chances: Chances,
+pub(crate) struct FaultInjector {
+    chances: FaultChances,
     /// Number of throws since the chances were set.
-    thrown: u64,
+    throws: u64,
     /// Report that is to follow the next report.
-    held: Option<Told>,
+    held: Option<RoutedReport>,
     delay_ns: u64,
     halt: bool,
-    made: Vec<ExecutionReport>,
+    scratch: Vec<ExecutionReport>,
 }
 
 const ALWAYS: u32 = 1_000_000;
 
-impl Faults {
+impl InjectedFaults {
     /// Returns whether any fault is configured.
     pub fn is_any(&self) -> bool {
         *self != Self { seed: self.seed, ..Self::default() }
     }
 }
 
-impl Faulty {
+impl FaultInjector {
     /// Replaces the faults. Returns the chances if they changed: the journal must have them before the next input.
-    pub fn change(&mut self, faults: Faults) -> Option<Chances> {
+    pub fn change(&mut self, faults: InjectedFaults) -> Option<FaultChances> {
         (self.delay_ns, self.halt) = (faults.delay_ns, faults.halt);
-        let chances = Chances::of(&faults);
+        let chances = FaultChances::of(&faults);
         (chances != self.chances).then(|| {
-            self.take_up(chances);
+            self.set_chances(chances);
             chances
         })
     }
 
     /// Sets the chances, as a journal record does, and restarts the dice.
-    pub fn take_up(&mut self, chances: Chances) {
-        (self.chances, self.thrown) = (chances, 0);
+    pub fn set_chances(&mut self, chances: FaultChances) {
+        (self.chances, self.throws) = (chances, 0);
     }
 
     /// Drops the held report, because its lane is lost.
-    pub fn let_go(&mut self) {
+    pub fn drop_held(&mut self) {
         self.held = None;
     }
 
@@ -156,7 +156,7 @@ impl Faulty {
     }
 
     /// Returns whether requests are halted.
-    pub fn halts(&self) -> bool {
+    pub fn is_halted(&self) -> bool {
         self.halt
     }
 
@@ -164,45 +164,45 @@ impl Faulty {
     /// owner.
     pub fn apply(
         &mut self,
-        input: &Input,
-        venue: &mut Venue,
-        view: View<'_>,
+        input: &VenueInput,
+        venue: &mut SimVenue,
+        view: ReportTranslation<'_>,
         stamp: u64,
-        told: &mut Vec<Told>,
+        told: &mut Vec<RoutedReport>,
     ) -> Result<(), FillError> {
-        let is_quiet = self.chances == Chances::default() && self.held.is_none();
-        let mut made = std::mem::take(&mut self.made);
-        let applied = self.have(input, venue, view, stamp, &mut made);
+        let is_quiet = self.chances == FaultChances::default() && self.held.is_none();
+        let mut made = std::mem::take(&mut self.scratch);
+        let applied = self.apply_or_drop(input, venue, view, stamp, &mut made);
         for report in made.drain(..) {
             match is_quiet {
-                true => told.push(view.told(report)),
-                false => self.send(view.told(report), told),
+                true => told.push(view.translate(report)),
+                false => self.emit(view.translate(report), told),
             }
         }
-        self.made = made;
+        self.scratch = made;
         applied
     }
 
     /// Applies an input to the venue, unless the dice drop or reject it.
-    fn have(
+    fn apply_or_drop(
         &mut self,
-        input: &Input,
-        venue: &mut Venue,
-        view: View<'_>,
+        input: &VenueInput,
+        venue: &mut SimVenue,
+        view: ReportTranslation<'_>,
         stamp: u64,
         made: &mut Vec<ExecutionReport>,
     ) -> Result<(), FillError> {
         match input {
-            Input::Request(..) if self.happens(self.chances.drop_requests) => {}
-            Input::Request(_, Request::New(new)) if self.happens(self.chances.reject) => {
+            VenueInput::Request(..) if self.happens(self.chances.drop_requests) => {}
+            VenueInput::Request(_, Request::New(new)) if self.happens(self.chances.reject) => {
                 venue.refuse(stamp, new, made);
             }
-            input => input.apply(venue, &|order| view.is_mine(order), stamp, made)?,
+            input => input.apply(venue, &|order| view.is_owned(order), stamp, made)?,
         }
         Ok(())
     }
 
-    fn send(&mut self, report: Told, told: &mut Vec<Told>) {
+    fn emit(&mut self, report: RoutedReport, told: &mut Vec<RoutedReport>) {
         if self.happens(self.chances.drop) {
             return;
         }
@@ -221,14 +221,14 @@ impl Faulty {
         if chance == 0 {
             return false;
         }
-        self.thrown += 1;
-        falls(self.chances.seed, self.thrown, chance)
+        self.throws += 1;
+        is_hit(self.chances.seed, self.throws, chance)
     }
 }
 
-impl Chances {
-    fn of(faults: &Faults) -> Self {
-        let Faults { seed, drop_requests, drop, double, swap, reject, .. } = *faults;
+impl FaultChances {
+    fn of(faults: &InjectedFaults) -> Self {
+        let InjectedFaults { seed, drop_requests, drop, double, swap, reject, .. } = *faults;
         let chances = [drop_requests, drop, double, swap, reject].map(|Chance(millionths)| millionths.min(ALWAYS));
         if chances == [0; 5] {
             // Without chances the seed means nothing, so a changed seed alone is no change of the chances.
@@ -239,7 +239,7 @@ impl Chances {
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for InjectedFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_any() {
             return f.write_str("nothing goes wrong on purpose");
@@ -291,7 +291,7 @@ impl fmt::Display for Chance {
 }
 
 /// Returns whether the throw with this number, of dice with this seed, makes a fault with this chance happen.
-fn falls(seed: u64, thrown: u64, chance: u32) -> bool {
+fn is_hit(seed: u64, thrown: u64, chance: u32) -> bool {
     mix(seed.wrapping_add(thrown.wrapping_mul(0x9e37_79b9_7f4a_7c15))) % u64::from(ALWAYS) < u64::from(chance)
 }
 

@@ -2,7 +2,7 @@
 
 use tickpath_market::{ExecId, OrderId, Price, Quantity};
 
-use crate::used::IdMap;
+use crate::used_ids::IdMap;
 
 /// Error of a bust or correction. No state has changed, and no report was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum FillError {
 
 /// One fill of one order, with its present price and quantity.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fill {
+pub(crate) struct VenueFill {
     pub order: OrderId,
     pub price: Price,
     /// Filled quantity; zero once the fill is busted.
@@ -36,10 +36,10 @@ pub(crate) struct Fill {
 
 /// Fills of the day. Execution ids are a count, so a fill's index follows from its id.
 #[derive(Debug)]
-pub(crate) struct Fills {
+pub(crate) struct DayFills {
     /// Number of fills on earlier days, which is the last execution id before today.
-    before: u64,
-    today: Vec<Fill>,
+    earlier_fills: u64,
+    today: Vec<VenueFill>,
     /// Indices of each order's fills, up to `indexed`.
     by_order: IdMap<u64, Vec<u32>>,
     /// Number of fills in `by_order`: a status request indexes the rest.
@@ -47,32 +47,33 @@ pub(crate) struct Fills {
     expected: usize,
 }
 
-impl Fills {
+impl DayFills {
     /// Creates an empty list with room for this number of fills a day; more fills allocate as they come.
     pub fn with_capacity(expected: usize) -> Self {
-        Self { before: 0, today: Vec::with_capacity(expected), by_order: IdMap::default(), indexed: 0, expected }
+        Self { earlier_fills: 0, today: Vec::with_capacity(expected), by_order: IdMap::default(), indexed: 0, expected }
     }
 
     /// Adds a fill. Returns its execution id.
-    pub fn push(&mut self, fill: Fill) -> ExecId {
+    pub fn push(&mut self, fill: VenueFill) -> ExecId {
         self.today.push(fill);
-        ExecId(self.before + self.today.len() as u64)
+        ExecId(self.earlier_fills + self.today.len() as u64)
     }
 
     /// Returns the fills of an order that were neither busted nor corrected, oldest first.
-    pub fn of(&mut self, order: OrderId) -> impl Iterator<Item = (ExecId, Fill)> + '_ {
+    pub fn of_order(&mut self, order: OrderId) -> impl Iterator<Item = (ExecId, VenueFill)> + '_ {
         for (place, fill) in (0..).zip(&self.today).skip(self.indexed) {
             self.by_order.entry(fill.order.0).or_default().push(place);
         }
         self.indexed = self.today.len();
         let places = self.by_order.get(&order.0).into_iter().flatten();
-        let fills = places.map(|&place| (ExecId(self.before + u64::from(place) + 1), self.today[place as usize]));
+        let fills =
+            places.map(|&place| (ExecId(self.earlier_fills + u64::from(place) + 1), self.today[place as usize]));
         fills.filter(|(_, fill)| fill.sequence > 0)
     }
 
     /// Returns a fill for a change, unless it is unknown or busted.
-    pub fn get(&mut self, id: ExecId) -> Result<&mut Fill, FillError> {
-        let at = id.0.checked_sub(self.before + 1).and_then(|at| usize::try_from(at).ok());
+    pub fn get(&mut self, id: ExecId) -> Result<&mut VenueFill, FillError> {
+        let at = id.0.checked_sub(self.earlier_fills + 1).and_then(|at| usize::try_from(at).ok());
         match at.and_then(|at| self.today.get_mut(at)) {
             None => Err(FillError::Unknown(id)),
             Some(fill) if fill.quantity == Quantity::ZERO => Err(FillError::Busted(id)),
@@ -82,7 +83,7 @@ impl Fills {
 
     /// Removes the day's fills and frees their memory. Execution ids continue.
     pub fn end_day(&mut self) {
-        self.before += self.today.len() as u64;
+        self.earlier_fills += self.today.len() as u64;
         self.today = Vec::with_capacity(self.expected);
         (self.by_order, self.indexed) = (IdMap::default(), 0);
     }

@@ -2,14 +2,14 @@
 
 use tickpath_market::{ExecId, ExecutionReport, OrderId, Price, Quantity, Request, TopOfBook};
 
-use crate::{FillError, Venue};
+use crate::{FillError, SimVenue};
 
 /// Way of the lanes.
-pub(crate) const LANES: usize = 0;
+pub(crate) const LANES_ROUTE: usize = 0;
 
 /// Input that changes a venue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Input {
+pub(crate) enum VenueInput {
     /// Request with its sequence number in its lane.
     Request(u64, Request),
     /// Tick of a listed symbol, with its sequence number in its topic.
@@ -19,17 +19,17 @@ pub(crate) enum Input {
     EndOfDay,
 }
 
-impl Input {
+impl VenueInput {
     /// Applies the input and appends its reports. `is_mine` selects the orders of the input's owner.
     pub fn apply(
         &self,
-        venue: &mut Venue,
+        venue: &mut SimVenue,
         is_mine: &dyn Fn(OrderId) -> bool,
         stamp: u64,
         reports: &mut Vec<ExecutionReport>,
     ) -> Result<(), FillError> {
         match self {
-            Self::Request(_, request) => venue.request_of(stamp, request, is_mine, reports),
+            Self::Request(_, request) => venue.request_owned(stamp, request, is_mine, reports),
             Self::Tick(_, tick) => venue.top_of_book(stamp, tick, reports),
             Self::Bust(exec_id) => venue.bust(stamp, *exec_id, reports)?,
             Self::Correct(exec_id, price, quantity) => venue.correct(stamp, *exec_id, *price, *quantity, reports)?,
@@ -38,8 +38,8 @@ impl Input {
         Ok(())
     }
 
-    /// Returns the way of a replayed input, behind a record of `way`: only requests have a way other than the lanes.
-    pub fn way(&self, way: usize) -> usize {
-        if matches!(self, Self::Request(..)) { way } else { LANES }
+    /// Returns the way of a replayed input, behind a record of `route`: only requests have a way other than the lanes.
+    pub fn route(&self, way: usize) -> usize {
+        if matches!(self, Self::Request(..)) { way } else { LANES_ROUTE }
     }
 }

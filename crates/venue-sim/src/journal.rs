@@ -4,63 +4,63 @@
 //! |---|---|---|
 //! | 32 to 36 | a request | its sequence number in its lane, then the bytes of the request |
 //! | 96 | the venue | [`Founded`] |
-//! | 97, 98, 99 | another lane of requests, another lane of reports, another market | [`Lane`] |
-//! | 100 | a tick | [`Moved`], then each of its four numbers that differs from the symbol's last tick |
-//! | 101, 102, 103 | a busted fill, a corrected fill, the end of the day | [`Bust`], [`Correct`], nothing |
+//! | 97, 98, 99 | another lane of requests, another lane of reports, another market | [`LaneJoin`] |
+//! | 100 | a tick | [`TickHeader`], then each of its four numbers that differs from the symbol's last tick |
+//! | 101, 102, 103 | a busted fill, a corrected fill, the end of the day | [`BustRecord`], [`CorrectRecord`], nothing |
 //! | 104 | added symbols | the new number of symbols |
-//! | 105 | new chances of the injected faults | [`Chances`] |
+//! | 105 | new chances of the injected faults | [`FaultChances`] |
 //! | 106 | the way of the records that follow, zero for the lanes | the way, as 32 bits |
 //! | 107 | the first report of this way that must still be kept | its sequence number |
-//! | 108 | a line of an OMS that has named itself, and its first request | [`Named`] |
+//! | 108 | a line of an OMS that has named itself, and its first request | [`NamedLine`] |
 //!
 //! A record of a new line on a used way forgets the line that had the way before.
 //!
 //! A record's stamp is the time in the venue's reports, so that a replay produces the same reports to the byte.
 
-use tickpath_log::{Message, Owner, PublishError, Writer};
+use tickpath_log::{LogMessage, LogOwner, LogPublishError, Writer};
 use tickpath_market::{ExecId, Price, Quantity, Request, SymbolId, TopOfBook};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::Config;
-use crate::faults::Chances;
-use crate::input::Input;
+use crate::faults::FaultChances;
+use crate::input::VenueInput;
 
 /// Version of the venue's rules: a journal replays to the same books and reports under the same version only.
 pub const RULES_VERSION: u32 = 1;
 
-pub(crate) const FOUNDED: u8 = 96;
+pub(crate) const VENUE_IDENTITY: u8 = 96;
 pub(crate) const REQUESTS: u8 = 97;
 pub(crate) const REPORTS: u8 = 98;
 pub(crate) const MARKET: u8 = 99;
-pub(crate) const MOVED: u8 = 100;
+pub(crate) const TICK: u8 = 100;
 pub(crate) const BUST: u8 = 101;
 pub(crate) const CORRECT: u8 = 102;
 pub(crate) const END_OF_DAY: u8 = 103;
-pub(crate) const LISTED: u8 = 104;
+pub(crate) const SYMBOLS_ADDED: u8 = 104;
 pub(crate) const FAULTS: u8 = 105;
-pub(crate) const WAY: u8 = 106;
-pub(crate) const TRIMMED: u8 = 107;
-pub(crate) const NAMED: u8 = 108;
+pub(crate) const ROUTE: u8 = 106;
+pub(crate) const CONFIRMED: u8 = 107;
+pub(crate) const NAMED_LINE: u8 = 108;
 
 /// Record of a journal.
 #[derive(Debug)]
-pub(crate) enum Record {
-    Founded(Founded),
-    Requests(Lane),
-    Reports(Lane),
-    Market(Lane),
-    Listed(u32),
-    Faults(Chances),
-    Way(u32),
-    Trimmed(u64),
-    Named(Named),
-    Input(Input),
+pub(crate) enum VenueRecord {
+    Identity(VenueIdentity),
+    Requests(LaneJoin),
+    Reports(LaneJoin),
+    Market(LaneJoin),
+    SymbolsAdded(u32),
+    Faults(FaultChances),
+    Route(u32),
+    Confirmed(u64),
+    NamedLine(NamedLine),
+    Input(VenueInput),
 }
 
 /// Venue of a journal, recorded first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Founded {
+pub(crate) struct VenueIdentity {
     pub rules: u32,
     pub symbols: u32,
     pub venue: u32,
@@ -69,7 +69,7 @@ pub(crate) struct Founded {
 /// Owner of a lane, and the place where the venue joined it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Lane {
+pub(crate) struct LaneJoin {
     pub journal: u64,
     pub incarnation: u64,
     /// Sequence number at which the venue joined.
@@ -79,15 +79,15 @@ pub(crate) struct Lane {
 /// Request lane of a line, and the OMS that owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Named {
-    pub lane: Lane,
+pub(crate) struct NamedLine {
+    pub lane: LaneJoin,
     pub oms: u64,
 }
 
 /// Head of a tick's record.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Moved {
+pub(crate) struct TickHeader {
     pub sequence: u64,
     pub symbol: u32,
     /// Changed numbers: bit 0 is the bid, 1 its quantity, 2 the ask, 3 its quantity.
@@ -96,65 +96,65 @@ pub(crate) struct Moved {
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Bust {
+pub(crate) struct BustRecord {
     pub exec_id: u64,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Correct {
+pub(crate) struct CorrectRecord {
     pub exec_id: u64,
     pub price: i64,
     pub quantity: i64,
 }
 
-impl Founded {
+impl VenueIdentity {
     pub fn of(config: &Config) -> Self {
         Self { rules: RULES_VERSION, symbols: config.symbols, venue: u32::from(config.venue.0) }
     }
 }
 
-impl Lane {
+impl LaneJoin {
     /// Market of a venue without ticks, which has its own quotes alone.
     pub const QUOTES: Self = Self { journal: u64::MAX, incarnation: u64::MAX, first: 0 };
 
-    pub fn new(owner: Owner, first: u64) -> Self {
+    pub fn new(owner: LogOwner, first: u64) -> Self {
         Self { journal: owner.journal, incarnation: owner.incarnation, first }
     }
 
     /// Returns whether the owner made the lane with the same journal in the same incarnation.
-    pub fn is_of(&self, owner: Owner) -> bool {
+    pub fn is_of(&self, owner: LogOwner) -> bool {
         (self.journal, self.incarnation) == (owner.journal, owner.incarnation)
     }
 }
 
-impl Record {
+impl VenueRecord {
     /// Reads a record. Returns none if no venue of this version can have written it.
-    pub fn read(message: &Message<'_>, ticks: &mut LastTicks) -> Option<Self> {
+    pub fn read(message: &LogMessage<'_>, ticks: &mut LastTicks) -> Option<Self> {
         let payload = message.payload;
         Some(match message.kind {
-            FOUNDED => Self::Founded(Founded::read_from_bytes(payload).ok()?),
-            REQUESTS => Self::Requests(Lane::read_from_bytes(payload).ok()?),
-            REPORTS => Self::Reports(Lane::read_from_bytes(payload).ok()?),
-            MARKET => Self::Market(Lane::read_from_bytes(payload).ok()?),
-            MOVED => {
-                let (moved, numbers) = Moved::read_from_prefix(payload).ok()?;
-                Self::Input(Input::Tick(moved.sequence, ticks.read(&moved, numbers)?))
+            VENUE_IDENTITY => Self::Identity(VenueIdentity::read_from_bytes(payload).ok()?),
+            REQUESTS => Self::Requests(LaneJoin::read_from_bytes(payload).ok()?),
+            REPORTS => Self::Reports(LaneJoin::read_from_bytes(payload).ok()?),
+            MARKET => Self::Market(LaneJoin::read_from_bytes(payload).ok()?),
+            TICK => {
+                let (moved, numbers) = TickHeader::read_from_prefix(payload).ok()?;
+                Self::Input(VenueInput::Tick(moved.sequence, ticks.read(&moved, numbers)?))
             }
-            BUST => Self::Input(Input::Bust(ExecId(Bust::read_from_bytes(payload).ok()?.exec_id))),
+            BUST => Self::Input(VenueInput::Bust(ExecId(BustRecord::read_from_bytes(payload).ok()?.exec_id))),
             CORRECT => {
-                let Correct { exec_id, price, quantity } = Correct::read_from_bytes(payload).ok()?;
-                Self::Input(Input::Correct(ExecId(exec_id), Price(price), Quantity(quantity)))
+                let CorrectRecord { exec_id, price, quantity } = CorrectRecord::read_from_bytes(payload).ok()?;
+                Self::Input(VenueInput::Correct(ExecId(exec_id), Price(price), Quantity(quantity)))
             }
-            END_OF_DAY => Self::Input(Input::EndOfDay),
-            LISTED => Self::Listed(u32::read_from_bytes(payload).ok()?),
-            FAULTS => Self::Faults(Chances::read_from_bytes(payload).ok()?),
-            WAY => Self::Way(u32::read_from_bytes(payload).ok()?),
-            TRIMMED => Self::Trimmed(u64::read_from_bytes(payload).ok()?),
-            NAMED => Self::Named(Named::read_from_bytes(payload).ok()?),
+            END_OF_DAY => Self::Input(VenueInput::EndOfDay),
+            SYMBOLS_ADDED => Self::SymbolsAdded(u32::read_from_bytes(payload).ok()?),
+            FAULTS => Self::Faults(FaultChances::read_from_bytes(payload).ok()?),
+            ROUTE => Self::Route(u32::read_from_bytes(payload).ok()?),
+            CONFIRMED => Self::Confirmed(u64::read_from_bytes(payload).ok()?),
+            NAMED_LINE => Self::NamedLine(NamedLine::read_from_bytes(payload).ok()?),
             kind => {
                 let (sequence, request) = u64::read_from_prefix(payload).ok()?;
-                Self::Input(Input::Request(sequence, Request::read(kind, request).ok()?))
+                Self::Input(VenueInput::Request(sequence, Request::read(kind, request).ok()?))
             }
         })
     }
@@ -166,28 +166,28 @@ impl Record {
             kind
         };
         match self {
-            Self::Founded(founded) => put(FOUNDED, founded.as_bytes()),
+            Self::Identity(founded) => put(VENUE_IDENTITY, founded.as_bytes()),
             Self::Requests(lane) => put(REQUESTS, lane.as_bytes()),
             Self::Reports(lane) => put(REPORTS, lane.as_bytes()),
             Self::Market(lane) => put(MARKET, lane.as_bytes()),
-            Self::Listed(symbols) => put(LISTED, symbols.as_bytes()),
+            Self::SymbolsAdded(symbols) => put(SYMBOLS_ADDED, symbols.as_bytes()),
             Self::Faults(chances) => put(FAULTS, chances.as_bytes()),
-            Self::Way(way) => put(WAY, way.as_bytes()),
-            Self::Trimmed(number) => put(TRIMMED, number.as_bytes()),
-            Self::Named(named) => put(NAMED, named.as_bytes()),
-            Self::Input(Input::Request(sequence, request)) => {
+            Self::Route(way) => put(ROUTE, way.as_bytes()),
+            Self::Confirmed(number) => put(CONFIRMED, number.as_bytes()),
+            Self::NamedLine(named) => put(NAMED_LINE, named.as_bytes()),
+            Self::Input(VenueInput::Request(sequence, request)) => {
                 put(0, sequence.as_bytes());
                 put(request.kind().code(), request.as_bytes())
             }
-            Self::Input(Input::Tick(sequence, tick)) => {
+            Self::Input(VenueInput::Tick(sequence, tick)) => {
                 ticks.write(*sequence, tick, payload);
-                MOVED
+                TICK
             }
-            Self::Input(Input::Bust(exec_id)) => put(BUST, Bust { exec_id: exec_id.0 }.as_bytes()),
-            Self::Input(Input::Correct(exec_id, price, quantity)) => {
-                put(CORRECT, Correct { exec_id: exec_id.0, price: price.0, quantity: quantity.0 }.as_bytes())
+            Self::Input(VenueInput::Bust(exec_id)) => put(BUST, BustRecord { exec_id: exec_id.0 }.as_bytes()),
+            Self::Input(VenueInput::Correct(exec_id, price, quantity)) => {
+                put(CORRECT, CorrectRecord { exec_id: exec_id.0, price: price.0, quantity: quantity.0 }.as_bytes())
             }
-            Self::Input(Input::EndOfDay) => END_OF_DAY,
+            Self::Input(VenueInput::EndOfDay) => END_OF_DAY,
         }
     }
 }
@@ -202,11 +202,11 @@ impl LastTicks {
     }
 
     /// Makes room for more symbols.
-    pub fn list(&mut self, symbols: u32) {
+    pub fn add_symbols(&mut self, symbols: u32) {
         self.0.resize(self.0.len().max(symbols as usize), [0; 4]);
     }
 
-    fn read(&mut self, moved: &Moved, mut numbers: &[u8]) -> Option<TopOfBook> {
+    fn read(&mut self, moved: &TickHeader, mut numbers: &[u8]) -> Option<TopOfBook> {
         let last = self.0.get_mut(moved.symbol as usize)?;
         for (bit, number) in last.iter_mut().enumerate() {
             if moved.changed & 1 << bit != 0 {
@@ -228,7 +228,7 @@ impl LastTicks {
         let (last, numbers) = (self.0[tick.symbol.0 as usize], numbers(tick));
         let differs = |&bit: &usize| last[bit] != numbers[bit];
         let changed = (0..4).filter(differs).map(|bit| 1 << bit).sum();
-        payload.extend_from_slice(Moved { sequence, symbol: tick.symbol.0, changed }.as_bytes());
+        payload.extend_from_slice(TickHeader { sequence, symbol: tick.symbol.0, changed }.as_bytes());
         (0..4).filter(differs).for_each(|bit| payload.extend_from_slice(numbers[bit].as_bytes()));
     }
 
@@ -242,18 +242,18 @@ fn numbers(tick: &TopOfBook) -> [i64; 4] {
 }
 
 /// Writer of the journal.
-pub(crate) struct Journal {
+pub(crate) struct VenueJournal {
     log: Writer,
     ticks: LastTicks,
     /// Way of the next record, unless another way is recorded before it.
-    way: usize,
+    route: usize,
     payload: Vec<u8>,
 }
 
-impl Journal {
-    /// Appends to a log; `ticks` and `way` are the state at its end.
+impl VenueJournal {
+    /// Appends to a log; `ticks` and `route` are the state at its end.
     pub fn new(log: Writer, ticks: LastTicks, way: usize) -> Self {
-        Self { log, ticks, way, payload: Vec::with_capacity(128) }
+        Self { log, ticks, route: way, payload: Vec::with_capacity(128) }
     }
 
     /// Returns the log, open for writing.
@@ -262,7 +262,7 @@ impl Journal {
     }
 
     /// Returns the ticks that make these quotes each symbol's last tick. A symbol without a quote gets an empty tick.
-    pub fn other_than(&self, quotes: &[TopOfBook]) -> Vec<TopOfBook> {
+    pub fn changed_quotes(&self, quotes: &[TopOfBook]) -> Vec<TopOfBook> {
         let wanted = |symbol| {
             let quote = quotes.iter().find(|quote| quote.symbol == symbol).copied();
             quote.unwrap_or(TopOfBook { symbol, ..TopOfBook::default() })
@@ -275,22 +275,22 @@ impl Journal {
 
     /// Writes a record of an input that came by this way, behind a record of the way if it changed.
     #[inline]
-    pub fn append_by(&mut self, way: usize, stamp: u64, record: &Record) -> Result<(), PublishError> {
-        if way != self.way {
-            self.append(stamp, &Record::Way(way as u32))?;
-            self.way = way;
+    pub fn append_from(&mut self, way: usize, stamp: u64, record: &VenueRecord) -> Result<(), LogPublishError> {
+        if way != self.route {
+            self.append(stamp, &VenueRecord::Route(way as u32))?;
+            self.route = way;
         }
         self.append(stamp, record)
     }
 
     /// Writes a record, which survives the end of this process once this function has returned.
-    pub fn append(&mut self, stamp: u64, record: &Record) -> Result<(), PublishError> {
+    pub fn append(&mut self, stamp: u64, record: &VenueRecord) -> Result<(), LogPublishError> {
         self.payload.clear();
         let kind = record.write(&self.ticks, &mut self.payload);
         self.log.publish(stamp, kind, &self.payload)?;
         match record {
-            Record::Input(Input::Tick(_, tick)) => self.ticks.note(tick),
-            Record::Listed(symbols) => self.ticks.list(*symbols),
+            VenueRecord::Input(VenueInput::Tick(_, tick)) => self.ticks.note(tick),
+            VenueRecord::SymbolsAdded(symbols) => self.ticks.add_symbols(*symbols),
             _ => {}
         }
         Ok(())

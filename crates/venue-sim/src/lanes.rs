@@ -12,96 +12,100 @@
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    Config as LogConfig, OpenError, Owner, Place, PlaceError, Policy, Reader, Registration, Start, Writer, owner,
+    Config as LogConfig, LogOpenError, LogOwner, LogPath, LogPathError, OverflowPolicy, Reader, ReaderStart,
+    Registration, Writer, owner,
 };
 use tickpath_market::VenueId;
 
 /// Places of a venue's lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LanePlaces {
-    pub requests: Place,
-    pub reports: Place,
+    pub requests: LogPath,
+    pub reports: LogPath,
 }
 
 /// Venue's ends of its lanes.
-pub(crate) struct Lanes {
+pub(crate) struct LaneEnds {
     pub requests: Reader,
     pub reports: Writer,
-    pub joined: Joined,
+    pub joined: JoinedLanes,
 }
 
 /// Identity of the joined lanes, to detect their replacement.
-pub(crate) struct Joined {
+pub(crate) struct JoinedLanes {
     places: LanePlaces,
-    owners: [Owner; 2],
+    owners: [LogOwner; 2],
     /// Unregistered reader that checks for the lane's writer alone.
     requests: Reader,
 }
 
 /// Reason why no lanes can be joined.
 #[derive(Debug)]
-pub(crate) enum Absent {
+pub(crate) enum LanesUnavailable {
     /// The OMS has not created the lanes.
-    Lanes,
+    NoLanes,
     /// The lanes exist, and the OMS is not running.
-    Oms,
+    NoOms,
     /// Opening the lanes failed with an error that may pass.
-    Refused(OpenError),
+    Refused(LogOpenError),
 }
 
 /// State of the joined lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum LaneStatus {
     /// The lanes and the OMS are still the same.
     Same,
     /// The OMS has exited.
-    OmsGone,
+    OmsExited,
     /// The lanes were removed or replaced.
-    Other,
+    Replaced,
 }
 
 impl LanePlaces {
     /// Returns the places of the lanes between a venue and the OMS of this name.
-    pub fn new(oms: &str, venue: VenueId) -> Result<Self, PlaceError> {
-        let place = |what| Place::shared_memory(&format!("{oms}.v{}.{what}", venue.0));
+    pub fn new(oms: &str, venue: VenueId) -> Result<Self, LogPathError> {
+        let place = |what| LogPath::shared_memory(&format!("{oms}.v{}.{what}", venue.0));
         Ok(Self { requests: place("requests")?, reports: place("reports")? })
     }
 
     /// Joins the lanes, if they exist and the OMS is running.
-    pub fn join(&self, calibration: &Calibration) -> Result<Lanes, Absent> {
-        let look = Reader::open(&self.reports, Start::Now, Registration::Unregistered).map_err(Absent::of)?;
+    pub fn join(&self, calibration: &Calibration) -> Result<LaneEnds, LanesUnavailable> {
+        let look =
+            Reader::open(&self.reports, ReaderStart::Now, Registration::Unregistered).map_err(LanesUnavailable::of)?;
         if !is_read(&look) {
-            return Err(Absent::Oms);
+            return Err(LanesUnavailable::NoOms);
         }
-        let config = LogConfig { mandatory: true, ..LogConfig::topic(self.reports.clone(), Policy::Fail) };
-        let reports = Writer::join(&config, calibration).map_err(Absent::of)?;
+        let config = LogConfig { mandatory: true, ..LogConfig::topic(self.reports.clone(), OverflowPolicy::Fail) };
+        let reports = Writer::open_existing(&config, calibration).map_err(LanesUnavailable::of)?;
         // A reader that was killed is marked as away once a writer has joined, so this checks again.
         if !is_read(&look) {
-            return Err(Absent::Oms);
+            return Err(LanesUnavailable::NoOms);
         }
-        let requests = Reader::open(&self.requests, Start::Cursor, Registration::Mandatory).map_err(Absent::of)?;
-        let looks = Reader::open(&self.requests, Start::Now, Registration::Unregistered).map_err(Absent::of)?;
-        let joined = Joined { places: self.clone(), owners: [requests.owner(), reports.owner()], requests: looks };
-        Ok(Lanes { requests, reports, joined })
+        let requests =
+            Reader::open(&self.requests, ReaderStart::Cursor, Registration::Mandatory).map_err(LanesUnavailable::of)?;
+        let looks =
+            Reader::open(&self.requests, ReaderStart::Now, Registration::Unregistered).map_err(LanesUnavailable::of)?;
+        let joined = JoinedLanes { places: self.clone(), owners: [requests.owner(), reports.owner()], requests: looks };
+        Ok(LaneEnds { requests, reports, joined })
     }
 }
 
-impl Joined {
+impl JoinedLanes {
     /// Checks for the same lanes and a running OMS. Takes some microseconds, because it asks the operating system.
-    pub fn look(&self) -> Found {
+    pub fn check(&self) -> LaneStatus {
         let LanePlaces { requests, reports } = &self.places;
         let is_same = |(place, joined)| owner(place).is_ok_and(|found| found == joined);
         if ![requests, reports].into_iter().zip(self.owners).all(is_same) {
-            return Found::Other;
+            return LaneStatus::Replaced;
         }
-        if self.requests.writer().is_some() { Found::Same } else { Found::OmsGone }
+        if self.requests.writer().is_some() { LaneStatus::Same } else { LaneStatus::OmsExited }
     }
 }
 
-impl Absent {
-    fn of(reason: OpenError) -> Self {
+impl LanesUnavailable {
+    fn of(reason: LogOpenError) -> Self {
         match reason {
-            OpenError::NotFound(_) => Self::Lanes,
+            LogOpenError::NotFound(_) => Self::NoLanes,
             reason => Self::Refused(reason),
         }
     }

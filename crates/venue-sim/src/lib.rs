@@ -11,13 +11,13 @@
 //!     reports <── one for each event of an order <──┘
 //! ```
 //!
-//! A [`Venue`] is pure: no I/O and no clock. The stamp of arrival is a parameter, and the same calls give the same
+//! A [`SimVenue`] is pure: no I/O and no clock. The stamp of arrival is a parameter, and the same calls give the same
 //! reports. It identifies clients by order ids and accounts alone. A [`Line`] is a venue on its lanes, with a journal
 //! if it must survive a crash.
 //!
 //! # Rules
 //!
-//! * **Ids.** A [`Venue`] has one space of order ids. The first `NewOrder` uses up its id, even if it is rejected; id
+//! * **Ids.** A [`SimVenue`] has one space of order ids. The first `NewOrder` uses up its id, even if it is rejected; id
 //!   zero is invalid. A cancel, replace or status request names its order by that id alone: its symbol and account are
 //!   not compared, and its own id is only echoed.
 //! * **Owners.** At a [`Line`] each OMS that names itself in its logon has order ids of its own, which may equal those
@@ -37,7 +37,7 @@
 //! * **Status.** `OrderStatus` is the order as it stands, or as it ended today, with the count of its events so far; it
 //!   is no event itself. If the request asks for `fills`, each fill of the order comes first, as it was reported,
 //!   unless it was busted or corrected since. For an id never used here the status is `Rejected`, for an order that
-//!   ended on an earlier day it is `Unknown`; both have a [`Reject`] and otherwise echo the request.
+//!   ended on an earlier day it is `Unknown`; both have a [`RejectReason`] and otherwise echo the request.
 //! * **Status of all.** A request with `fills` that names order zero is answered with the fills and the `OrderStatus`
 //!   of each order of its sender that rests or ended today, in the order of acceptance, and then with an `OrderStatus`
 //!   of order zero, reason zero. The whole answer carries the request's id and goes back by the request's route.
@@ -56,7 +56,7 @@
 //! * **Reports.** `client_order_id` is the request for all effects of that request, trades included, and zero for the
 //!   fill of a resting order and for the operator's actions. `venue_sequence` counts the events of an order from 1.
 //!   `exec_id` is the venue's count of fills, the fill's own id in a bust or correction, and zero in all other reports.
-//! * **Refusals.** The reason is a [`Reject`]. A rejection is event 1 of its order id, unless the id is zero or a
+//! * **Refusals.** The reason is a [`RejectReason`]. A rejection is event 1 of its order id, unless the id is zero or a
 //!   duplicate: then the sequence is zero, because the report is no event of the order that had the id first. A
 //!   refused cancel or replace of a resting order is an event of that order, which keeps working. A refused cancel or
 //!   replace of any other order has sequence and quantities zero and, as in FIX, the status `Rejected`. All reports but
@@ -87,7 +87,7 @@
 //!
 //! [`run`] is a venue as a process, configured by a file ([`Settings`]): it waits for the lanes of its OMS, serves the
 //! OMS, keeps its market moving while the OMS is away, and joins the OMS's present lanes when the OMS is back. Without
-//! ticks it quotes configured prices, and publishes them to its OMS. Injected faults ([`Faults`]) follow dice that are
+//! ticks it quotes configured prices, and publishes them to its OMS. Injected faults ([`InjectedFaults`]) follow dice that are
 //! a part of the venue's state, so that a restart still arrives at the same lanes.
 //!
 //! # Memory
@@ -97,50 +97,50 @@
 //! set of used ids, and a journal is as long as all its days. An order of an OMS that names itself takes some 80 more
 //! until it is forgotten: its id, and the route to its line.
 
-mod ask;
+mod acceptor;
 mod book;
-mod doors;
-mod ending;
+mod day_end;
+mod engine;
 mod error;
 mod event;
 mod faults;
-mod feed;
 mod fills;
-mod gate;
 mod input;
 mod journal;
-mod known;
+mod journal_fields;
+mod known_orders;
 mod lanes;
-mod line;
+mod line_requests;
+mod line_sessions;
+mod listeners;
 mod operator;
 mod order;
+mod order_queue;
+mod order_terms;
 mod owners;
-mod queue;
+mod quote_publisher;
 mod recover;
 mod reject;
 mod report;
 mod server;
-mod sessions;
 mod settings;
-mod shown;
-mod terms;
-mod used;
+mod status;
+mod used_ids;
 mod venue;
-mod visit;
 
-pub use book::Book;
-pub use ending::{EndDayError, end_day};
-pub use error::{LineError, OperatorError, RecoverError, ServerError};
-pub use event::Event;
-pub use faults::{Chance, Faults, ParseChanceError};
+pub use book::OrderBook;
+pub use day_end::{EndDayError, end_day};
+pub use engine::VenueEngine;
+pub use error::{EngineError, OperatorError, RecoverError, VenueServerError};
+pub use event::VenueEvent;
+pub use faults::{Chance, InjectedFaults, ParseChanceError};
 pub use fills::FillError;
 pub use journal::RULES_VERSION;
-pub use line::Line;
-pub use order::Order;
-pub use queue::Slot;
-pub use recover::LineConfig;
-pub use reject::Reject;
-pub use server::{Orders, run};
-pub use settings::{InitError, Settings, Wrong, init};
-pub use shown::{JournalRecord, Shown};
-pub use venue::{Config, Venue};
+pub use journal_fields::{FieldValue, JournalRecord};
+pub use order::BookOrder;
+pub use order_queue::BookSlot;
+pub use recover::EngineConfig;
+pub use reject::RejectReason;
+pub use server::{VenueControl, run};
+pub use settings::{Settings, VenueInitError, VenueSettingsError, init};
+pub use venue::{Config, SimVenue};

@@ -4,12 +4,12 @@ use tickpath_market::{
     ClientOrderId, ExecId, ExecType, ExecutionReport, OrdStatus, Price, Quantity, SymbolId, TimeInForce,
 };
 
-use crate::fills::{Fill, FillError};
-use crate::known::{Ended, Known, Place};
-use crate::report::Scribe;
-use crate::{Book, Venue};
+use crate::fills::{FillError, VenueFill};
+use crate::known_orders::{BookLocation, EndedOrder, KnownOrder};
+use crate::report::ReportWriter;
+use crate::{OrderBook, SimVenue};
 
-impl Venue {
+impl SimVenue {
     /// Busts a fill of this day at `stamp` (ticks), with a `TradeCancel` report that carries the fill as it held until
     /// now. A trade between two orders is two fills, each with an id of its own.
     pub fn bust(&mut self, stamp: u64, exec_id: ExecId, reports: &mut Vec<ExecutionReport>) -> Result<(), FillError> {
@@ -27,7 +27,7 @@ impl Venue {
         quantity: Quantity,
         reports: &mut Vec<ExecutionReport>,
     ) -> Result<(), FillError> {
-        let fill = Fill { price, quantity, ..*self.fills.get(exec_id)? };
+        let fill = VenueFill { price, quantity, ..*self.fills.get(exec_id)? };
         if price <= Price::ZERO {
             return Err(FillError::Price);
         }
@@ -43,24 +43,24 @@ impl Venue {
         let mut expired = Vec::new();
         for (symbol, book) in (0..).map(SymbolId).zip(&mut self.books) {
             // Builds a new book, because a book never frees the memory of orders that have left.
-            let old = std::mem::replace(book, Book::new(self.book_room));
+            let old = std::mem::replace(book, OrderBook::new(self.book_room));
             for (_, &order) in old.orders() {
                 if order.is_quote() {
-                    book.rest(order);
+                    book.insert(order);
                 } else if order.time_in_force == TimeInForce::Day {
                     expired.push((symbol, order));
                 } else {
-                    self.known.rest(order.id, Place { symbol, slot: book.rest(order) });
+                    self.known_orders.add_resting(order.id, BookLocation { symbol, slot: book.insert(order) });
                 }
             }
         }
         expired.sort_unstable_by_key(|(_, order)| order.venue_order_id);
         for (symbol, mut order) in expired {
-            let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+            let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
             scribe.ended(&mut order, ClientOrderId(0), (ExecType::Expired, OrdStatus::Expired));
-            self.known.end(order.id, Ended::of(&order, symbol, OrdStatus::Expired));
+            self.known_orders.add_ended(order.id, EndedOrder::of(&order, symbol, OrdStatus::Expired));
         }
-        self.known.forget_ended();
+        self.known_orders.forget_ended();
         self.fills.end_day();
     }
 
@@ -70,28 +70,29 @@ impl Venue {
         &mut self,
         stamp: u64,
         exec_id: ExecId,
-        fill: Fill,
+        fill: VenueFill,
         after: Quantity,
         reports: &mut Vec<ExecutionReport>,
     ) -> Result<(), FillError> {
         let before = self.fills.get(exec_id)?.quantity;
-        let known = self.known.get_mut(fill.order).expect("an order with a fill of today is known until the day ends");
+        let known =
+            self.known_orders.get_mut(fill.order).expect("an order with a fill of today is known until the day ends");
         match known {
-            Known::Rests(Place { symbol, slot }) => {
+            KnownOrder::Resting(BookLocation { symbol, slot }) => {
                 let order = self.books[symbol.0 as usize].order_mut(*slot);
                 let open = order.open();
                 order.filled = changed(order.filled, before, after, open)?;
                 order.quantity = Quantity(order.filled.0 + open.0);
                 order.events += 1;
             }
-            Known::Ended(ended) => {
+            KnownOrder::Ended(ended) => {
                 ended.filled = changed(ended.filled, before, after, Quantity::ZERO)?;
                 ended.events += 1;
             }
         }
-        *self.fills.get(exec_id)? = Fill { quantity: after, sequence: 0, ..fill };
+        *self.fills.get(exec_id)? = VenueFill { quantity: after, sequence: 0, ..fill };
         let exec_type = if after == Quantity::ZERO { ExecType::TradeCancel } else { ExecType::TradeCorrect };
-        reports.extend(self.stands(stamp, fill.order).map(|stands| ExecutionReport {
+        reports.extend(self.status_report(stamp, fill.order).map(|stands| ExecutionReport {
             exec_id,
             last_price: fill.price,
             last_quantity: fill.quantity,

@@ -4,7 +4,7 @@ use tickpath_market::{AccountId, OrderId, Price, Quantity, Side, TimeInForce, Ve
 
 /// Accepted client order, or quote of the market maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
+pub struct BookOrder {
     /// Client's order id; zero for a quote of the market maker.
     pub id: OrderId,
     /// Venue's order id; zero for a quote.
@@ -25,7 +25,7 @@ pub struct Order {
     pub time_in_force: TimeInForce,
 }
 
-impl Order {
+impl BookOrder {
     /// Returns the open quantity.
     pub fn open(&self) -> Quantity {
         Quantity(self.quantity.0 - self.filled.0)

@@ -10,20 +10,20 @@
 
 use std::collections::VecDeque;
 
-use tickpath_log::{Config as LogConfig, Next, Owner, ReadError, Reader, Registration, Start, Writer};
+use tickpath_log::{Config as LogConfig, LogOwner, LogReadError, Next, Reader, ReaderStart, Registration, Writer};
 use tickpath_market::{ExecutionReport, TopOfBook};
 
 use crate::error::RecoverError;
-use crate::faults::{Faults, Faulty};
-use crate::input::{Input, LANES};
-use crate::journal::{Founded, Journal, Lane, LastTicks, Record};
+use crate::faults::{FaultInjector, InjectedFaults};
+use crate::input::{LANES_ROUTE, VenueInput};
+use crate::journal::{LaneJoin, LastTicks, VenueIdentity, VenueJournal, VenueRecord};
+use crate::line_sessions::LineSessions;
 use crate::owners::COMMON;
-use crate::sessions::Sessions;
-use crate::{Config, Venue};
+use crate::{Config, SimVenue};
 
 /// Configuration of a line with a journal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LineConfig {
+pub struct EngineConfig {
     /// Venue. An existing journal must have the same venue number; its symbols stay, and more can be added.
     pub venue: Config,
     /// Log of the journal, which must keep everything.
@@ -32,149 +32,150 @@ pub struct LineConfig {
     /// a symbol has at most one quote.
     pub quotes: Vec<TopOfBook>,
     /// Injected faults.
-    pub faults: Faults,
+    pub faults: InjectedFaults,
 }
 
 /// Venue that was recovered from its journal and its lanes.
-pub(crate) struct Recovered {
-    pub venue: Venue,
-    pub journal: Journal,
-    pub faults: Faulty,
-    pub sessions: Sessions,
+pub(crate) struct RecoveredVenue {
+    pub venue: SimVenue,
+    pub journal: VenueJournal,
+    pub faults: FaultInjector,
+    pub sessions: LineSessions,
     /// Number of requests that the lane overwrote before the venue read them.
     pub missed: u64,
     /// Reports of the replay that the lane does not hold.
     pub unsent: VecDeque<ExecutionReport>,
 }
 
-impl Recovered {
+impl RecoveredVenue {
     /// Replays the journal against these lanes, or without lanes, or begins a journal, and moves the readers behind the
     /// journaled messages. `stamp` (ticks) is the time of the records written now.
     pub fn open(
         stamp: u64,
-        config: &LineConfig,
+        config: &EngineConfig,
         log: Writer,
         lanes: Option<(&mut Reader, &Writer)>,
         market: Option<&mut Reader>,
     ) -> Result<Self, RecoverError> {
         let is_new = log.sequence() == 0;
-        let mut replay = Replay::new(config, lanes.as_ref().map(|(_, reports)| *reports));
+        let mut replay = VenueReplay::new(config, lanes.as_ref().map(|(_, reports)| *reports));
         replay.run(&log)?;
-        let Replay { mut venue, ticks, mut faults, held, said, way, .. } = replay;
-        let mut journal = Journal::new(log, ticks, way);
-        let mut write = |record: Record| journal.append_by(LANES, stamp, &record).map_err(RecoverError::Journal);
+        let VenueReplay { mut venue, ticks, mut faults, held, produced: said, route: way, .. } = replay;
+        let mut journal = VenueJournal::new(log, ticks, way);
+        let mut write =
+            |record: VenueRecord| journal.append_from(LANES_ROUTE, stamp, &record).map_err(RecoverError::Journal);
         if is_new {
-            write(Record::Founded(Founded::of(&config.venue)))?;
+            write(VenueRecord::Identity(VenueIdentity::of(&config.venue)))?;
         }
         if venue.symbols() < config.venue.symbols {
-            write(Record::Listed(config.venue.symbols))?;
-            venue.list(config.venue.symbols);
+            write(VenueRecord::SymbolsAdded(config.venue.symbols))?;
+            venue.add_symbols(config.venue.symbols);
         }
         let mut missed = 0;
         if let Some((requests, reports)) = lanes {
             match held {
-                Some(held) if held > said => return Err(RecoverError::Ahead { held, said }),
+                Some(held) if held > said => return Err(RecoverError::LaneAhead { held, said }),
                 Some(_) => {}
-                None => write(Record::Reports(Lane::new(reports.owner(), reports.sequence())))?,
+                None => write(VenueRecord::Reports(LaneJoin::new(reports.owner(), reports.sequence())))?,
             }
-            match replay.requests.goes_on(requests)? {
+            match replay.requests.continues_on(requests)? {
                 true => missed = skip(requests, replay.requests.next)?,
-                false => write(Record::Requests(Lane::new(requests.owner(), requests.sequence())))?,
+                false => write(VenueRecord::Requests(LaneJoin::new(requests.owner(), requests.sequence())))?,
             }
         }
         match market {
-            Some(market) if replay.market.goes_on(market)? => {
+            Some(market) if replay.market.continues_on(market)? => {
                 // Lost ticks are not counted: each tick replaces the one before.
                 skip(market, replay.market.next)?;
             }
-            Some(market) => write(Record::Market(Lane::new(market.owner(), market.sequence())))?,
-            None if replay.market.lane == Some(Lane::QUOTES) => {}
-            None => write(Record::Market(Lane::QUOTES))?,
+            Some(market) => write(VenueRecord::Market(LaneJoin::new(market.owner(), market.sequence())))?,
+            None if replay.market.lane == Some(LaneJoin::QUOTES) => {}
+            None => write(VenueRecord::Market(LaneJoin::QUOTES))?,
         }
         if let Some(chances) = faults.change(config.faults) {
-            write(Record::Faults(chances))?;
+            write(VenueRecord::Faults(chances))?;
         }
         Ok(Self { venue, journal, faults, sessions: replay.sessions, missed, unsent: replay.unsent })
     }
 }
 
 /// Moves a reader to the message `next` of its lane. Returns the number of messages from there on that are gone.
-fn skip(reader: &mut Reader, next: u64) -> Result<u64, ReadError> {
+fn skip(reader: &mut Reader, next: u64) -> Result<u64, LogReadError> {
     while reader.sequence() < next && reader.next()? != Next::Empty {}
     Ok(reader.sequence().saturating_sub(next))
 }
 
 /// Inbound lane as recorded in the journal, with the next sequence number.
 #[derive(Default)]
-struct Inbound {
-    lane: Option<Lane>,
+struct InboundLane {
+    lane: Option<LaneJoin>,
     next: u64,
 }
 
-impl Inbound {
-    fn met(lane: Lane) -> Self {
+impl InboundLane {
+    fn starting_at(lane: LaneJoin) -> Self {
         Self { lane: Some(lane), next: lane.first }
     }
 
     /// Returns whether this reader's lane is the recorded one, and reaches the recorded end.
-    fn goes_on(&self, reader: &Reader) -> Result<bool, RecoverError> {
+    fn continues_on(&self, reader: &Reader) -> Result<bool, RecoverError> {
         if !self.lane.is_some_and(|lane| lane.is_of(reader.owner())) {
             return Ok(false);
         }
-        let tail = Reader::open(reader.place(), Start::Now, Registration::Unregistered)?.sequence();
+        let tail = Reader::open(reader.path(), ReaderStart::Now, Registration::Unregistered)?.sequence();
         Ok(tail >= self.next)
     }
 }
 
 /// State of a replay.
-struct Replay {
+struct VenueReplay {
     config: Config,
-    venue: Venue,
-    faults: Faulty,
+    venue: SimVenue,
+    faults: FaultInjector,
     ticks: LastTicks,
-    requests: Inbound,
-    market: Inbound,
+    requests: InboundLane,
+    market: InboundLane,
     /// Owner of the report lane.
-    owner: Owner,
+    owner: LogOwner,
     /// Sequence number at the end of the report lane.
     tail: u64,
     /// Number of this venue's reports in the report lane; none while the replayed records belong to another lane.
     held: Option<u64>,
     /// Number of reports that the replay produced for that lane.
-    said: u64,
+    produced: u64,
     unsent: VecDeque<ExecutionReport>,
-    sessions: Sessions,
+    sessions: LineSessions,
     /// Way of the replayed records.
-    way: usize,
-    made: Vec<(usize, ExecutionReport)>,
+    route: usize,
+    scratch: Vec<(usize, ExecutionReport)>,
 }
 
-impl Replay {
-    fn new(config: &LineConfig, reports: Option<&Writer>) -> Self {
+impl VenueReplay {
+    fn new(config: &EngineConfig, reports: Option<&Writer>) -> Self {
         Self {
             config: config.venue,
-            venue: Venue::new(config.venue),
-            faults: Faulty::default(),
+            venue: SimVenue::new(config.venue),
+            faults: FaultInjector::default(),
             ticks: LastTicks::new(config.venue.symbols),
-            requests: Inbound::default(),
-            market: Inbound::default(),
-            owner: reports.map_or(Owner::default(), Writer::owner),
+            requests: InboundLane::default(),
+            market: InboundLane::default(),
+            owner: reports.map_or(LogOwner::default(), Writer::owner),
             tail: reports.map_or(0, Writer::sequence),
             held: None,
-            said: 0,
+            produced: 0,
             unsent: VecDeque::new(),
-            sessions: Sessions::default(),
-            way: LANES,
-            made: Vec::new(),
+            sessions: LineSessions::default(),
+            route: LANES_ROUTE,
+            scratch: Vec::new(),
         }
     }
 
     fn run(&mut self, log: &Writer) -> Result<(), RecoverError> {
-        let mut reader = Reader::open(log.place(), Start::Oldest, Registration::Unregistered)?;
+        let mut reader = Reader::open(log.path(), ReaderStart::Oldest, Registration::Unregistered)?;
         while let Next::Message(message) = reader.next()? {
-            let record = Record::read(&message, &mut self.ticks).ok_or(RecoverError::Record(message.sequence))?;
+            let record = VenueRecord::read(&message, &mut self.ticks).ok_or(RecoverError::Record(message.sequence))?;
             let (sequence, stamp) = (message.sequence, message.stamp);
-            if (sequence == 0) != matches!(record, Record::Founded(_)) {
+            if (sequence == 0) != matches!(record, VenueRecord::Identity(_)) {
                 return Err(RecoverError::Record(sequence));
             }
             self.apply(stamp, record)?;
@@ -182,62 +183,64 @@ impl Replay {
         Ok(reader.check_end()?)
     }
 
-    fn apply(&mut self, stamp: u64, record: Record) -> Result<(), RecoverError> {
+    fn apply(&mut self, stamp: u64, record: VenueRecord) -> Result<(), RecoverError> {
         match record {
-            Record::Founded(founded) => self.found(founded)?,
-            Record::Listed(symbols) => {
-                self.venue.list(symbols);
-                self.ticks.list(symbols);
+            VenueRecord::Identity(founded) => self.check_identity(founded)?,
+            VenueRecord::SymbolsAdded(symbols) => {
+                self.venue.add_symbols(symbols);
+                self.ticks.add_symbols(symbols);
             }
-            Record::Faults(chances) => self.faults.take_up(chances),
-            Record::Way(way) => self.way = way as usize,
-            Record::Requests(lane) if self.way != LANES => self.sessions.meet_requests(self.way, lane, COMMON),
-            Record::Named(named) => self.sessions.meet_requests(self.way, named.lane, named.oms),
-            Record::Reports(lane) if self.way != LANES => self.sessions.meet_reports(self.way, lane),
-            Record::Trimmed(number) => self.sessions.trimmed(self.way, number),
-            Record::Requests(lane) => self.requests = Inbound::met(lane),
-            Record::Market(lane) => self.market = Inbound::met(lane),
-            Record::Reports(lane) => self.meet_reports(lane),
-            Record::Input(input) => self.input(stamp, &input),
+            VenueRecord::Faults(chances) => self.faults.set_chances(chances),
+            VenueRecord::Route(way) => self.route = way as usize,
+            VenueRecord::Requests(lane) if self.route != LANES_ROUTE => {
+                self.sessions.start_requests(self.route, lane, COMMON)
+            }
+            VenueRecord::NamedLine(named) => self.sessions.start_requests(self.route, named.lane, named.oms),
+            VenueRecord::Reports(lane) if self.route != LANES_ROUTE => self.sessions.start_reports(self.route, lane),
+            VenueRecord::Confirmed(number) => self.sessions.apply_confirmed(self.route, number),
+            VenueRecord::Requests(lane) => self.requests = InboundLane::starting_at(lane),
+            VenueRecord::Market(lane) => self.market = InboundLane::starting_at(lane),
+            VenueRecord::Reports(lane) => self.meet_reports(lane),
+            VenueRecord::Input(input) => self.input(stamp, &input),
         }
         Ok(())
     }
 
-    fn found(&mut self, founded: Founded) -> Result<(), RecoverError> {
-        let Founded { rules, symbols, venue } = founded;
-        if founded != (Founded { symbols, ..Founded::of(&self.config) }) {
-            return Err(RecoverError::Differs { venue, rules });
+    fn check_identity(&mut self, founded: VenueIdentity) -> Result<(), RecoverError> {
+        let VenueIdentity { rules, symbols, venue } = founded;
+        if founded != (VenueIdentity { symbols, ..VenueIdentity::of(&self.config) }) {
+            return Err(RecoverError::OtherVenue { venue, rules });
         }
-        self.venue = Venue::new(Config { symbols, ..self.config });
+        self.venue = SimVenue::new(Config { symbols, ..self.config });
         self.ticks = LastTicks::new(symbols);
         Ok(())
     }
 
     /// Starts the reports of a new lane. Reports for earlier lanes are dropped, sent or not.
-    fn meet_reports(&mut self, lane: Lane) {
+    fn meet_reports(&mut self, lane: LaneJoin) {
         self.held = self.tail.checked_sub(lane.first).filter(|_| lane.is_of(self.owner));
-        self.said = 0;
+        self.produced = 0;
         self.unsent.clear();
-        self.faults.let_go();
+        self.faults.drop_held();
     }
 
-    fn input(&mut self, stamp: u64, input: &Input) {
+    fn input(&mut self, stamp: u64, input: &VenueInput) {
         match input {
-            Input::Request(sequence, _) if self.way == LANES => self.requests.next = sequence + 1,
-            Input::Tick(sequence, _) => self.market.next = sequence + 1,
+            VenueInput::Request(sequence, _) if self.route == LANES_ROUTE => self.requests.next = sequence + 1,
+            VenueInput::Tick(sequence, _) => self.market.next = sequence + 1,
             _ => {}
         }
-        let way = input.way(self.way);
+        let way = input.route(self.route);
         // The only error is a refused operator action, which had no effect before the restart either.
         let books = (&mut self.venue, &mut self.faults);
-        let _ = self.sessions.apply(way, stamp, input, books, &mut self.made);
-        for (way, report) in self.made.drain(..) {
-            if way != LANES {
-                self.sessions.say(way, (0, report));
+        let _ = self.sessions.apply(way, stamp, input, books, &mut self.scratch);
+        for (way, report) in self.scratch.drain(..) {
+            if way != LANES_ROUTE {
+                self.sessions.keep_report(way, (0, report));
                 continue;
             }
-            self.said += 1;
-            if self.held.is_some_and(|held| self.said > held) {
+            self.produced += 1;
+            if self.held.is_some_and(|held| self.produced > held) {
                 self.unsent.push_back(report);
             }
         }

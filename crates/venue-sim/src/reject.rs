@@ -3,7 +3,7 @@
 /// Reason of a `Rejected` or `CancelRejected` report, or of a status report for an unknown order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[repr(u16)]
-pub enum Reject {
+pub enum RejectReason {
     /// A new order's id is zero.
     #[error("the order's id is zero, which means none; number orders from 1")]
     NoId = 1,
@@ -36,7 +36,7 @@ pub enum Reject {
     OnOrder = 10,
 }
 
-impl Reject {
+impl RejectReason {
     /// All reasons, in the order of their codes.
     pub const ALL: [Self; 10] = [
         Self::NoId,

@@ -5,67 +5,74 @@ use tickpath_market::{
     VenueId,
 };
 
-use crate::fills::{Fill, Fills};
-use crate::known::Ended;
-use crate::{Order, Reject};
+use crate::fills::{DayFills, VenueFill};
+use crate::known_orders::EndedOrder;
+use crate::{BookOrder, RejectReason};
 
 /// Writer of the reports of one call, with the fields that they share.
-pub(crate) struct Scribe<'a> {
+pub(crate) struct ReportWriter<'a> {
     pub venue: VenueId,
     pub symbol: SymbolId,
     /// Arrival time of the input that causes the reports, in ticks.
     pub stamp: u64,
-    pub fills: &'a mut Fills,
+    pub fills: &'a mut DayFills,
     pub reports: &'a mut Vec<ExecutionReport>,
 }
 
-impl Scribe<'_> {
+impl ReportWriter<'_> {
     /// Reports that an order is accepted.
-    pub fn accepted(&mut self, order: &mut Order, request: ClientOrderId) {
-        let report = self.event(order, request, ExecType::New);
+    pub fn accepted(&mut self, order: &mut BookOrder, request: ClientOrderId) {
+        let report = self.count_event(order, request, ExecType::New);
         self.reports.push(report);
     }
 
     /// Reports a fill of a part of the order or of its rest. Quotes get no reports.
-    pub fn traded(&mut self, order: &mut Order, request: ClientOrderId, price: Price, quantity: Quantity) {
+    pub fn traded(&mut self, order: &mut BookOrder, request: ClientOrderId, price: Price, quantity: Quantity) {
         if order.is_quote() {
             return;
         }
         let (sequence, cumulative) = (order.events + 1, order.filled);
         let report = ExecutionReport {
-            exec_id: self.fills.push(Fill { order: order.id, price, quantity, sequence, cumulative }),
+            exec_id: self.fills.push(VenueFill { order: order.id, price, quantity, sequence, cumulative }),
             last_price: price,
             last_quantity: quantity,
-            ..self.event(order, request, ExecType::Trade)
+            ..self.count_event(order, request, ExecType::Trade)
         };
         self.reports.push(report);
     }
 
     /// Reports an order's new price and total.
-    pub fn replaced(&mut self, order: &mut Order, request: ClientOrderId) {
-        let report = self.event(order, request, ExecType::Replaced);
+    pub fn replaced(&mut self, order: &mut BookOrder, request: ClientOrderId) {
+        let report = self.count_event(order, request, ExecType::Replaced);
         self.reports.push(report);
     }
 
     /// Reports that an order has left the book, canceled or expired.
-    pub fn ended(&mut self, order: &mut Order, request: ClientOrderId, how: (ExecType, OrdStatus)) {
+    pub fn ended(&mut self, order: &mut BookOrder, request: ClientOrderId, how: (ExecType, OrdStatus)) {
         let (exec_type, status) = how;
         let report = ExecutionReport {
             leaves_quantity: Quantity::ZERO,
             status: status.code(),
-            ..self.event(order, request, exec_type)
+            ..self.count_event(order, request, exec_type)
         };
         self.reports.push(report);
     }
 
     /// Reports a rejected replace of an order that keeps working.
-    pub fn kept(&mut self, order: &mut Order, request: ClientOrderId, reject: Reject) {
-        let report = ExecutionReport { reason: reject.code(), ..self.event(order, request, ExecType::CancelRejected) };
+    pub fn replace_rejected(&mut self, order: &mut BookOrder, request: ClientOrderId, reject: RejectReason) {
+        let report =
+            ExecutionReport { reason: reject.code(), ..self.count_event(order, request, ExecType::CancelRejected) };
         self.reports.push(report);
     }
 
     /// Reports a rejected cancel or replace of an order that does not rest here.
-    pub fn absent(&mut self, order: OrderId, request: ClientOrderId, account: AccountId, reject: Reject) {
+    pub fn cancel_rejected(
+        &mut self,
+        order: OrderId,
+        request: ClientOrderId,
+        account: AccountId,
+        reject: RejectReason,
+    ) {
         self.reports.push(ExecutionReport {
             order_id: order,
             client_order_id: request,
@@ -81,7 +88,7 @@ impl Scribe<'_> {
     }
 
     /// Reports a rejected new order. `sequence` is 1 if the rejection is an event of this order id, and otherwise zero.
-    pub fn rejected(&mut self, new: &NewOrder, sequence: u64, reject: Reject) {
+    pub fn rejected(&mut self, new: &NewOrder, sequence: u64, reject: RejectReason) {
         self.reports.push(ExecutionReport {
             order_id: OrderId(new.client_order_id.0),
             client_order_id: new.client_order_id,
@@ -100,15 +107,15 @@ impl Scribe<'_> {
     }
 
     /// Counts an event of an order. Returns its report with the order's present state.
-    fn event(&self, order: &mut Order, request: ClientOrderId, exec_type: ExecType) -> ExecutionReport {
+    fn count_event(&self, order: &mut BookOrder, request: ClientOrderId, exec_type: ExecType) -> ExecutionReport {
         order.events += 1;
-        let stands = stands(self.venue, self.symbol, self.stamp, order);
+        let stands = resting_report(self.venue, self.symbol, self.stamp, order);
         ExecutionReport { client_order_id: request, exec_type: exec_type.code(), ..stands }
     }
 }
 
 /// Returns the fields that all reports of a resting order share.
-pub(crate) fn stands(venue: VenueId, symbol: SymbolId, stamp: u64, order: &Order) -> ExecutionReport {
+pub(crate) fn resting_report(venue: VenueId, symbol: SymbolId, stamp: u64, order: &BookOrder) -> ExecutionReport {
     ExecutionReport {
         order_id: order.id,
         venue_order_id: order.venue_order_id,
@@ -120,14 +127,14 @@ pub(crate) fn stands(venue: VenueId, symbol: SymbolId, stamp: u64, order: &Order
         symbol,
         account: order.account,
         venue,
-        status: standing(order).code(),
+        status: resting_status(order).code(),
         side: order.side.code(),
         ..ExecutionReport::default()
     }
 }
 
 /// Returns the fields that all later reports of an ended order share.
-pub(crate) fn stood(venue: VenueId, stamp: u64, id: OrderId, ended: &Ended) -> ExecutionReport {
+pub(crate) fn ended_report(venue: VenueId, stamp: u64, id: OrderId, ended: &EndedOrder) -> ExecutionReport {
     ExecutionReport {
         order_id: id,
         venue_order_id: ended.venue_order_id,
@@ -146,7 +153,7 @@ pub(crate) fn stood(venue: VenueId, stamp: u64, id: OrderId, ended: &Ended) -> E
 }
 
 /// Returns the status that follows from the quantities alone.
-fn standing(order: &Order) -> OrdStatus {
+fn resting_status(order: &BookOrder) -> OrdStatus {
     if order.is_filled() {
         OrdStatus::Filled
     } else if order.filled == Quantity::ZERO {

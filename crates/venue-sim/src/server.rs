@@ -16,77 +16,79 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use tickpath_clock::{AdaptiveWait, Clock, HostClock, Rest, Wait, settle, sleep_ns};
-use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, Reader, Registration, Start, Writer};
-use tickpath_venue_native::Password;
+use tickpath_clock::{AdaptiveWait, Clock, HostClock, IdleAction, Wait, apply_schedule, sleep_ns};
+use tickpath_log::{
+    Config as LogConfig, LogOpenError, LogPath, OverflowPolicy, Reader, ReaderStart, Registration, Writer,
+};
+use tickpath_venue_native::LinePassword;
 
-use crate::error::{LineError, RecoverError, ServerError};
-use crate::event::Event;
-use crate::feed::Feed;
-use crate::gate::Gate;
-use crate::lanes::{Absent, Found, Joined, LanePlaces, Lanes};
-use crate::line::Line;
+use crate::acceptor::LineAcceptor;
+use crate::engine::VenueEngine;
+use crate::error::{EngineError, RecoverError, VenueServerError};
+use crate::event::VenueEvent;
+use crate::lanes::{JoinedLanes, LaneEnds, LanePlaces, LaneStatus, LanesUnavailable};
+use crate::quote_publisher::QuotePublisher;
 use crate::settings::Settings;
 
 /// Interval between two checks for absent lanes, and for events that wake no sleeper, in nanoseconds.
-const LOOK_NS: u64 = 10_000_000;
+const POLL_INTERVAL_NS: u64 = 10_000_000;
 /// Interval between two checks that the lanes are still the joined ones, in nanoseconds.
-const WATCH_NS: u64 = 100_000_000;
+const LANE_CHECK_NS: u64 = 100_000_000;
 /// Max sleep, in nanoseconds, of a thread that only its sockets can wake, and so its max delay for messages in its
 /// lanes.
-const LANES_NS: u64 = 200_000;
+const MAX_LANE_DELAY_NS: u64 = 200_000;
 /// Patience with an obstacle to joining, in nanoseconds: an OMS that starts removes it sooner, any other one is
 /// permanent.
-const PATIENCE_NS: u64 = 3_000_000_000;
+const JOIN_TIMEOUT_NS: u64 = 3_000_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
 
 /// Commands to a running venue, set by a signal handler or another thread.
 #[derive(Debug, Clone, Default)]
-pub struct Orders {
+pub struct VenueControl {
     /// Stops the venue.
     pub stop: Arc<AtomicBool>,
     /// Makes the venue read its file again and apply the faults in it.
     pub reload: Arc<AtomicBool>,
-    /// Ends the venue's day, as [`Venue::end_of_day`](crate::Venue::end_of_day) does.
+    /// Ends the venue's day, as [`SimVenue::end_of_day`](crate::SimVenue::end_of_day) does.
     pub end_day: Arc<AtomicBool>,
 }
 
-/// Runs a venue on this thread until [`Orders::stop`] is set.
+/// Runs a venue on this thread until [`VenueControl::stop`] is set.
 pub fn run<C: Clock>(
     clock: C,
     settings: Settings,
-    orders: &Orders,
-    tell: &mut dyn FnMut(Event),
-) -> Result<(), ServerError> {
+    orders: &VenueControl,
+    tell: &mut dyn FnMut(VenueEvent),
+) -> Result<(), VenueServerError> {
     // Before the thread is pinned and prioritised, because this measures wake-ups with a second thread.
     let rests = (settings.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
-    settle(settings.cpu, settings.priority)?;
+    apply_schedule(settings.cpu, settings.priority)?;
     // Keeps the lines' password out of core dumps. If the system refuses this, LimitCORE=0 must do it.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let has_lanes = !settings.oms.is_empty();
     let places =
-        has_lanes.then(|| LanePlaces::new(&settings.oms, settings.venue)).transpose().map_err(OpenError::from)?;
-    let mut server = Server {
+        has_lanes.then(|| LanePlaces::new(&settings.oms, settings.venue)).transpose().map_err(LogOpenError::from)?;
+    let mut server = VenueServer {
         clock,
         settings,
         places,
-        orders,
-        tell,
+        control: orders,
+        notify: tell,
         journal: None,
-        line: None,
-        feed: None,
-        gate: None,
+        engine: None,
+        quote_publisher: None,
+        acceptor: None,
         topic: None,
         loss_notice: LossNotice::default(),
-        rests,
+        adaptive_wait: rests,
     };
     // Opened before any wait, so that a second process of the same venue fails at once.
     server.journal = Some(server.open_journal()?);
-    server.open_feed()?;
+    server.open_quote_publisher()?;
     if server.settings.faults.is_any() {
-        (server.tell)(Event::Faults(server.settings.faults));
+        (server.notify)(VenueEvent::Faults(server.settings.faults));
     }
-    server.open_gate()?;
+    server.open_acceptor()?;
     if !has_lanes {
         server.serve_sockets()?;
     }
@@ -94,41 +96,41 @@ pub fn run<C: Clock>(
     while has_lanes && let Some(lanes) = server.await_lanes(left)? {
         let why = match server.resume(lanes)? {
             Some(joined) => server.serve(&joined)?,
-            None => Left::OtherLanes,
+            None => LeaveReason::OtherLanes,
         };
         server.leave(why);
         left = Some(why);
     }
-    if let (Some(gate), Some(line)) = (&server.gate, &mut server.line) {
+    if let (Some(gate), Some(line)) = (&server.acceptor, &mut server.engine) {
         gate.close(line)?;
     }
-    let rest = server.line.as_ref().map(|line| line.venue().working());
-    (server.tell)(Event::Stopped { rest });
+    let rest = server.engine.as_ref().map(|line| line.venue().resting_orders());
+    (server.notify)(VenueEvent::Stopped { resting: rest });
     Ok(())
 }
 
-struct Server<'a, C> {
+struct VenueServer<'a, C> {
     clock: C,
     settings: Settings,
     /// None if no OMS uses lanes.
     places: Option<LanePlaces>,
-    orders: &'a Orders,
-    tell: &'a mut dyn FnMut(Event),
+    control: &'a VenueControl,
+    notify: &'a mut dyn FnMut(VenueEvent),
     /// Open journal while there is no line.
     journal: Option<Writer>,
-    line: Option<Line<C>>,
-    feed: Option<Feed<C>>,
-    gate: Option<Gate>,
+    engine: Option<VenueEngine<C>>,
+    quote_publisher: Option<QuotePublisher<C>>,
+    acceptor: Option<LineAcceptor>,
     /// Folder of the tick topic that the market reads.
-    topic: Option<Folder>,
+    topic: Option<FolderId>,
     loss_notice: LossNotice,
     /// Present with the `adaptive` wait alone.
-    rests: Option<AdaptiveWait<C>>,
+    adaptive_wait: Option<AdaptiveWait<C>>,
 }
 
 /// Reason for leaving the lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum LeaveReason {
     Stop,
     OmsGone,
     OtherLanes,
@@ -136,7 +138,7 @@ enum Left {
 }
 
 /// Device and inode of a log's folder: a log that is made anew has another inode.
-type Folder = (u64, u64);
+type FolderId = (u64, u64);
 
 /// Last reported counts of lost messages (refused, missed), and the time of that report, in ticks.
 #[derive(Default)]
@@ -145,13 +147,13 @@ struct LossNotice {
     at: u64,
 }
 
-impl<C: Clock> Server<'_, C> {
+impl<C: Clock> VenueServer<'_, C> {
     /// Waits for the lanes of a running OMS while the market keeps moving. Returns none if the venue is stopped before.
-    fn await_lanes(&mut self, left: Option<Left>) -> Result<Option<Lanes>, ServerError> {
+    fn await_lanes(&mut self, left: Option<LeaveReason>) -> Result<Option<LaneEnds>, VenueServerError> {
         // The exit of an OMS was reported when its lanes were left.
-        let (mut told_lanes, mut told_oms) = (false, left == Some(Left::OmsGone));
+        let (mut told_lanes, mut told_oms) = (false, left == Some(LeaveReason::OmsGone));
         let mut refused_at = None;
-        while !self.orders.stop.load(Ordering::Acquire) {
+        while !self.control.stop.load(Ordering::Acquire) {
             let Some(places) = &self.places else { return Ok(None) };
             let absent = match places.join(self.clock.calibration()) {
                 Ok(lanes) => return Ok(Some(lanes)),
@@ -159,57 +161,57 @@ impl<C: Clock> Server<'_, C> {
             };
             let oms = self.settings.oms.clone();
             match absent {
-                Absent::Refused(reason) => {
+                LanesUnavailable::Refused(reason) => {
                     let since = *refused_at.get_or_insert_with(|| self.clock.ticks());
-                    if self.is_over(PATIENCE_NS, since) {
+                    if self.has_elapsed(JOIN_TIMEOUT_NS, since) {
                         return Err(reason.into());
                     }
                 }
-                Absent::Lanes => {
+                LanesUnavailable::NoLanes => {
                     refused_at = None;
                     if !replace(&mut told_lanes, true) {
-                        (self.tell)(Event::NoLanes { oms, lane: places.requests.clone() });
+                        (self.notify)(VenueEvent::AwaitingLanes { oms, lane: places.requests.clone() });
                     }
                 }
-                Absent::Oms => {
+                LanesUnavailable::NoOms => {
                     refused_at = None;
                     // Not reported after missing lanes: an OMS that makes its lanes reads them a moment later.
                     if !(replace(&mut told_oms, true) || told_lanes) {
-                        (self.tell)(Event::NoOms { oms });
+                        (self.notify)(VenueEvent::AwaitingOms { oms });
                     }
                 }
             }
             let began = self.clock.ticks();
-            while self.turn()? > 0 && !self.is_over(LOOK_NS, began) {}
-            self.chores()?;
-            match &self.gate {
-                Some(_) => self.rest_until(began)?,
-                None => sleep_ns(LOOK_NS),
+            while self.run_once()? > 0 && !self.has_elapsed(POLL_INTERVAL_NS, began) {}
+            self.run_periodic_tasks()?;
+            match &self.acceptor {
+                Some(_) => self.serve_until(began)?,
+                None => sleep_ns(POLL_INTERVAL_NS),
             }
         }
         Ok(None)
     }
 
-    /// Serves sockets until [`LOOK_NS`] have passed since `began`.
-    fn rest_until(&mut self, began: u64) -> Result<(), ServerError> {
-        while !self.is_over(LOOK_NS, began) {
-            if self.turn()? == 0 {
-                self.rest();
+    /// Serves sockets until [`POLL_INTERVAL_NS`] have passed since `began`.
+    fn serve_until(&mut self, began: u64) -> Result<(), VenueServerError> {
+        while !self.has_elapsed(POLL_INTERVAL_NS, began) {
+            if self.run_once()? == 0 {
+                self.idle();
             }
         }
         Ok(())
     }
 
-    /// Serves sockets without lanes until [`Orders::stop`] is set.
-    fn serve_sockets(&mut self) -> Result<(), ServerError> {
-        while !self.orders.stop.load(Ordering::Acquire) {
+    /// Serves sockets without lanes until [`VenueControl::stop`] is set.
+    fn serve_sockets(&mut self) -> Result<(), VenueServerError> {
+        while !self.control.stop.load(Ordering::Acquire) {
             let began = self.clock.ticks();
-            self.rest_until(began)?;
-            self.chores()?;
-            self.tell_lost();
-            let is_other = |place: &Place| folder(place).is_some_and(|found| self.topic != Some(found));
+            self.serve_until(began)?;
+            self.run_periodic_tasks()?;
+            self.report_losses();
+            let is_other = |place: &LogPath| folder(place).is_some_and(|found| self.topic != Some(found));
             if let Some(topic) = self.settings.ticks.clone().filter(is_other) {
-                (self.tell)(Event::OtherTicks(topic));
+                (self.notify)(VenueEvent::TicksReplaced(topic));
                 self.resume_without_lanes()?;
             }
         }
@@ -218,198 +220,210 @@ impl<C: Clock> Server<'_, C> {
 
     /// Opens the listeners, if the settings name any. Recovers the books first, because sockets are served without
     /// lanes.
-    fn open_gate(&mut self) -> Result<(), ServerError> {
+    fn open_acceptor(&mut self) -> Result<(), VenueServerError> {
         if self.settings.listen.is_empty() {
             return Ok(());
         }
         self.resume_without_lanes()?;
         let Settings { listen, password, most_lines, .. } = &self.settings;
-        let check = password.as_ref().map(Password::check);
-        let mut gate = Gate::open(HostClock::get()?, listen, check, *most_lines, self.tell)?;
+        let check = password.as_ref().map(LinePassword::check);
+        let mut gate = LineAcceptor::open(HostClock::get()?, listen, check, *most_lines, self.notify)?;
         gate.set_cut(self.settings.faults.cut);
-        self.gate = Some(gate);
+        self.acceptor = Some(gate);
         Ok(())
     }
 
-    fn resume_without_lanes(&mut self) -> Result<(), ServerError> {
-        let (journal, market) = self.line.take().map_or_else(|| (self.journal.take(), None), Line::into_parts);
+    fn resume_without_lanes(&mut self) -> Result<(), VenueServerError> {
+        let (journal, market) = self.engine.take().map_or_else(|| (self.journal.take(), None), VenueEngine::into_parts);
         let journal = journal.map_or_else(|| self.open_journal(), Ok)?;
         let market = self.open_market(market)?;
-        self.line = Some(Line::recover(self.clock.clone(), &self.settings.line(), journal, None, market)?);
+        self.engine =
+            Some(VenueEngine::recover(self.clock.clone(), &self.settings.engine_config(), journal, None, market)?);
         Ok(())
     }
 
     /// Runs one turn of lanes, market and sockets. Returns the number of messages handled.
-    fn turn(&mut self) -> Result<usize, LineError> {
-        let Some(line) = &mut self.line else { return Ok(0) };
+    fn run_once(&mut self) -> Result<usize, EngineError> {
+        let Some(line) = &mut self.engine else { return Ok(0) };
         let mut done = line.poll()?;
-        if let Some(gate) = &mut self.gate {
-            done += gate.turn(line, self.tell)?;
+        if let Some(gate) = &mut self.acceptor {
+            done += gate.run_once(line, self.notify)?;
         }
-        if let Some(rests) = self.rests.as_mut().filter(|_| done > 0) {
-            rests.found();
+        if let Some(rests) = self.adaptive_wait.as_mut().filter(|_| done > 0) {
+            rests.note_work();
         }
         Ok(done)
     }
 
     /// Waits after a turn without work, as the `wait` setting asks.
-    fn rest(&mut self) {
-        let rest = match (self.settings.wait, &mut self.rests) {
-            (Wait::Busy, _) => Rest::Spin,
-            (Wait::Yield, _) => Rest::Yield,
-            (Wait::Block | Wait::Adaptive, None) => Rest::Sleep(LOOK_NS),
-            (Wait::Block | Wait::Adaptive, Some(rests)) => rests.rest(LOOK_NS),
+    fn idle(&mut self) {
+        let rest = match (self.settings.wait, &mut self.adaptive_wait) {
+            (Wait::Busy, _) => IdleAction::Spin,
+            (Wait::Yield, _) => IdleAction::Yield,
+            (Wait::Block | Wait::Adaptive, None) => IdleAction::Sleep(POLL_INTERVAL_NS),
+            (Wait::Block | Wait::Adaptive, Some(rests)) => rests.next_action(POLL_INTERVAL_NS),
         };
-        match (rest, &self.line, &self.gate) {
-            (Rest::Sleep(ns), Some(line), None) => line.sleep(ns),
-            (Rest::Sleep(ns), Some(line), Some(gate)) => {
+        match (rest, &self.engine, &self.acceptor) {
+            (IdleAction::Sleep(ns), Some(line), None) => line.sleep(ns),
+            (IdleAction::Sleep(ns), Some(line), Some(gate)) => {
                 let has_lanes = self.places.is_some() || self.topic.is_some();
-                gate.sleep(line.sleeps_ns(if has_lanes { ns.min(LANES_NS) } else { ns }), line.halts());
+                gate.sleep(line.max_sleep_ns(if has_lanes { ns.min(MAX_LANE_DELAY_NS) } else { ns }), line.is_halted());
             }
-            (Rest::Sleep(_), None, _) => Rest::Yield.take(),
-            (rest, ..) => rest.take(),
+            (IdleAction::Sleep(_), None, _) => IdleAction::Yield.perform(),
+            (rest, ..) => rest.perform(),
         }
-        if let (Rest::Sleep(_), Some(rests)) = (rest, &mut self.rests) {
-            rests.woke();
+        if let (IdleAction::Sleep(_), Some(rests)) = (rest, &mut self.adaptive_wait) {
+            rests.note_wake_up();
         }
     }
 
     /// Recovers the venue from its journal on these lanes. Returns none if the lanes were removed meanwhile.
-    fn resume(&mut self, lanes: Lanes) -> Result<Option<Joined>, ServerError> {
-        let Lanes { requests, reports, joined } = lanes;
-        let (journal, market) = self.line.take().map_or_else(|| (self.journal.take(), None), Line::into_parts);
+    fn resume(&mut self, lanes: LaneEnds) -> Result<Option<JoinedLanes>, VenueServerError> {
+        let LaneEnds { requests, reports, joined } = lanes;
+        let (journal, market) = self.engine.take().map_or_else(|| (self.journal.take(), None), VenueEngine::into_parts);
         let journal = journal.map_or_else(|| self.open_journal(), Ok)?;
         let market = self.open_market(market)?;
-        match Line::resume(self.clock.clone(), &self.settings.line(), journal, requests, reports, market) {
+        match VenueEngine::resume(
+            self.clock.clone(),
+            &self.settings.engine_config(),
+            journal,
+            requests,
+            reports,
+            market,
+        ) {
             Ok(line) => {
-                let rest = line.venue().working();
-                (self.tell)(Event::Serves { oms: self.settings.oms.clone(), rest });
-                (self.line, self.loss_notice) = (Some(line), LossNotice::default());
+                let rest = line.venue().resting_orders();
+                (self.notify)(VenueEvent::Serving { oms: self.settings.oms.clone(), resting: rest });
+                (self.engine, self.loss_notice) = (Some(line), LossNotice::default());
                 Ok(Some(joined))
             }
-            Err(RecoverError::Open(OpenError::NotFound(_))) => Ok(None),
+            Err(RecoverError::Open(LogOpenError::NotFound(_))) => Ok(None),
             Err(e) => Err(e.into()),
         }
     }
 
-    fn serve(&mut self, joined: &Joined) -> Result<Left, ServerError> {
-        let watch = self.clock.calibration().ticks_of_ns(WATCH_NS);
+    fn serve(&mut self, joined: &JoinedLanes) -> Result<LeaveReason, VenueServerError> {
+        let watch = self.clock.calibration().ticks_of_ns(LANE_CHECK_NS);
         let mut looked = self.clock.ticks();
-        while !self.orders.stop.load(Ordering::Acquire) {
-            if self.turn()? > 0 {
+        while !self.control.stop.load(Ordering::Acquire) {
+            if self.run_once()? > 0 {
                 continue;
             }
             let now = self.clock.ticks();
             if now.wrapping_sub(looked) < watch {
-                self.rest();
+                self.idle();
                 continue;
             }
             looked = now;
-            if let Some(left) = self.look(joined)? {
+            if let Some(left) = self.check_lanes(joined)? {
                 return Ok(left);
             }
         }
-        Ok(Left::Stop)
+        Ok(LeaveReason::Stop)
     }
 
     /// Does the chores, reports losses, and checks that lanes and ticks are still the same. Returns the reason to
     /// leave.
-    fn look(&mut self, joined: &Joined) -> Result<Option<Left>, ServerError> {
-        self.chores()?;
-        self.tell_lost();
-        let is_other = |place: &Place| folder(place).is_some_and(|found| self.topic != Some(found));
-        Ok(match joined.look() {
-            Found::OmsGone => Some(Left::OmsGone),
-            Found::Other => Some(Left::OtherLanes),
-            Found::Same => self.settings.ticks.as_ref().filter(|place| is_other(place)).map(|_| Left::OtherTicks),
+    fn check_lanes(&mut self, joined: &JoinedLanes) -> Result<Option<LeaveReason>, VenueServerError> {
+        self.run_periodic_tasks()?;
+        self.report_losses();
+        let is_other = |place: &LogPath| folder(place).is_some_and(|found| self.topic != Some(found));
+        Ok(match joined.check() {
+            LaneStatus::OmsExited => Some(LeaveReason::OmsGone),
+            LaneStatus::Replaced => Some(LeaveReason::OtherLanes),
+            LaneStatus::Same => {
+                self.settings.ticks.as_ref().filter(|place| is_other(place)).map(|_| LeaveReason::OtherTicks)
+            }
         })
     }
 
-    fn leave(&mut self, why: Left) {
+    fn leave(&mut self, why: LeaveReason) {
         let oms = self.settings.oms.clone();
-        let Some(line) = &mut self.line else { return (self.tell)(Event::OtherLanes { oms }) };
+        let Some(line) = &mut self.engine else { return (self.notify)(VenueEvent::LanesReplaced { oms }) };
         line.leave();
-        let rest = line.venue().working();
+        let rest = line.venue().resting_orders();
         match why {
-            Left::Stop => {}
-            Left::OmsGone => (self.tell)(Event::OmsGone { oms, rest }),
-            Left::OtherLanes => (self.tell)(Event::OtherLanes { oms }),
-            Left::OtherTicks => {
-                self.settings.ticks.iter().for_each(|topic| (self.tell)(Event::OtherTicks(topic.clone())))
+            LeaveReason::Stop => {}
+            LeaveReason::OmsGone => (self.notify)(VenueEvent::OmsExited { oms, resting: rest }),
+            LeaveReason::OtherLanes => (self.notify)(VenueEvent::LanesReplaced { oms }),
+            LeaveReason::OtherTicks => {
+                self.settings.ticks.iter().for_each(|topic| (self.notify)(VenueEvent::TicksReplaced(topic.clone())))
             }
         }
     }
 
     /// Publishes quotes, reloads the faults and ends the day when due, with lanes and without them.
-    fn chores(&mut self) -> Result<(), ServerError> {
-        if let (Some(feed), Some(topic)) = (&mut self.feed, &self.settings.publish) {
-            feed.turn().map_err(|reason| ServerError::Publish { topic: topic.clone(), reason })?;
+    fn run_periodic_tasks(&mut self) -> Result<(), VenueServerError> {
+        if let (Some(feed), Some(topic)) = (&mut self.quote_publisher, &self.settings.publish) {
+            feed.publish_if_due().map_err(|reason| VenueServerError::Publish { topic: topic.clone(), reason })?;
         }
         self.reload()?;
         self.end_day()
     }
 
-    /// Ends the day if [`Orders::end_day`] is set. Without a line there is no order to expire, and the flag stays set
+    /// Ends the day if [`VenueControl::end_day`] is set. Without a line there is no order to expire, and the flag stays set
     /// until there is a line.
-    fn end_day(&mut self) -> Result<(), ServerError> {
-        let Some(line) = &mut self.line else { return Ok(()) };
-        if !self.orders.end_day.swap(false, Ordering::AcqRel) {
+    fn end_day(&mut self) -> Result<(), VenueServerError> {
+        let Some(line) = &mut self.engine else { return Ok(()) };
+        if !self.control.end_day.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let before = line.venue().working();
+        let before = line.venue().resting_orders();
         line.end_of_day()?;
-        let rest = line.venue().working();
-        (self.tell)(Event::DayEnded { expired: before.saturating_sub(rest), rest });
+        let rest = line.venue().resting_orders();
+        (self.notify)(VenueEvent::DayEnded { expired: before.saturating_sub(rest), resting: rest });
         Ok(())
     }
 
-    /// Reads the file again and applies its faults, if [`Orders::reload`] is set. Reports mistakes and keeps the old
+    /// Reads the file again and applies its faults, if [`VenueControl::reload`] is set. Reports mistakes and keeps the old
     /// faults.
-    fn reload(&mut self) -> Result<(), ServerError> {
-        if !self.orders.reload.swap(false, Ordering::AcqRel) {
+    fn reload(&mut self) -> Result<(), VenueServerError> {
+        if !self.control.reload.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
         match Settings::read(&self.settings.file) {
             Ok(Settings { faults, .. }) => {
                 self.settings.faults = faults;
-                if let Some(gate) = &mut self.gate {
+                if let Some(gate) = &mut self.acceptor {
                     gate.set_cut(faults.cut);
                 }
-                if let Some(line) = &mut self.line {
+                if let Some(line) = &mut self.engine {
                     line.set_faults(faults)?;
                 }
-                (self.tell)(Event::Faults(faults));
+                (self.notify)(VenueEvent::Faults(faults));
             }
-            Err(wrong) => (self.tell)(Event::NotTaken(wrong.to_string())),
+            Err(wrong) => (self.notify)(VenueEvent::ReloadFailed(wrong.to_string())),
         }
         Ok(())
     }
 
     /// Reports the number of lost messages, at most once a minute and only after an increase.
-    fn tell_lost(&mut self) {
-        let Some(line) = &self.line else { return };
+    fn report_losses(&mut self) {
+        let Some(line) = &self.engine else { return };
         let lost = (line.refused(), line.missed());
-        let is_due = self.loss_notice.lost == (0, 0) || self.is_over(MINUTE_NS, self.loss_notice.at);
+        let is_due = self.loss_notice.lost == (0, 0) || self.has_elapsed(MINUTE_NS, self.loss_notice.at);
         if lost != self.loss_notice.lost && is_due {
             self.loss_notice = LossNotice { lost, at: self.clock.ticks() };
-            (self.tell)(Event::Lost { refused: lost.0, missed: lost.1 });
+            (self.notify)(VenueEvent::MessagesLost { refused: lost.0, missed: lost.1 });
         }
     }
 
-    fn open_journal(&self) -> Result<Writer, ServerError> {
-        let opened = Writer::open(&self.settings.line().journal, self.clock.calibration());
+    fn open_journal(&self) -> Result<Writer, VenueServerError> {
+        let opened = Writer::open(&self.settings.engine_config().journal, self.clock.calibration());
         opened.map_err(|reason| match reason {
-            OpenError::HasWriter { pid, .. } => ServerError::Runs { journal: self.settings.journal.clone(), pid },
+            LogOpenError::HasWriter { pid, .. } => {
+                VenueServerError::AlreadyRunning { journal: self.settings.journal.clone(), pid }
+            }
             reason => reason.into(),
         })
     }
 
     /// Opens the tick topic, which it creates if the feed has not done so yet. Keeps the reader `before` on the same
     /// topic.
-    fn open_market(&mut self, before: Option<Reader>) -> Result<Option<Reader>, OpenError> {
+    fn open_market(&mut self, before: Option<Reader>) -> Result<Option<Reader>, LogOpenError> {
         let Some(place) = &self.settings.ticks else { return Ok(None) };
         if !place.exists() {
-            let topic = LogConfig::topic(place.clone(), Policy::Overwrite);
+            let topic = LogConfig::topic(place.clone(), OverflowPolicy::Overwrite);
             // Fails if the feed has created the topic meanwhile, and then the topic exists as well.
             drop(Writer::open(&topic, self.clock.calibration()));
         }
@@ -420,9 +434,11 @@ impl<C: Clock> Server<'_, C> {
         self.topic = found;
         let began = self.clock.ticks();
         loop {
-            match Reader::open(place, Start::Oldest, Registration::Registered) {
+            match Reader::open(place, ReaderStart::Oldest, Registration::Registered) {
                 // The feed is still creating it.
-                Err(OpenError::NotFound(_)) if !self.is_over(PATIENCE_NS, began) => sleep_ns(LOOK_NS),
+                Err(LogOpenError::NotFound(_)) if !self.has_elapsed(JOIN_TIMEOUT_NS, began) => {
+                    sleep_ns(POLL_INTERVAL_NS)
+                }
                 opened => return opened.map(Some),
             }
         }
@@ -430,23 +446,25 @@ impl<C: Clock> Server<'_, C> {
 
     /// Opens the topic for published quotes. Its reader may hold the writer's place for a moment while it creates the
     /// topic.
-    fn open_feed(&mut self) -> Result<(), OpenError> {
+    fn open_quote_publisher(&mut self) -> Result<(), LogOpenError> {
         let Settings { publish: Some(topic), quotes, .. } = &self.settings else { return Ok(()) };
         let began = self.clock.ticks();
-        self.feed = loop {
-            match Feed::open(self.clock.clone(), topic, quotes) {
-                Err(OpenError::HasWriter { .. }) if !self.is_over(PATIENCE_NS, began) => sleep_ns(LOOK_NS),
+        self.quote_publisher = loop {
+            match QuotePublisher::open(self.clock.clone(), topic, quotes) {
+                Err(LogOpenError::HasWriter { .. }) if !self.has_elapsed(JOIN_TIMEOUT_NS, began) => {
+                    sleep_ns(POLL_INTERVAL_NS)
+                }
                 opened => break Some(opened?),
             }
         };
         Ok(())
     }
 
-    fn is_over(&self, ns: u64, since: u64) -> bool {
+    fn has_elapsed(&self, ns: u64, since: u64) -> bool {
         self.clock.ticks().wrapping_sub(since) >= self.clock.calibration().ticks_of_ns(ns)
     }
 }
 
-fn folder(place: &Place) -> Option<Folder> {
+fn folder(place: &LogPath) -> Option<FolderId> {
     std::fs::metadata(place.dir()).map(|folder| (folder.dev(), folder.ino())).ok()
 }

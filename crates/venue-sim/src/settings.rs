@@ -11,28 +11,28 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 use tickpath_clock::{Priority, Wait};
-use tickpath_log::{Config as LogConfig, Place};
+use tickpath_log::{Config as LogConfig, LogPath};
 use tickpath_market::{Price, Quantity, Symbol, SymbolId, TopOfBook, VenueId};
 use tickpath_settings::{Section, SettingsError};
-use tickpath_venue_native::{Address, Password};
+use tickpath_venue_native::{LineAddress, LinePassword};
 
-pub use init::{InitError, init};
+pub use init::{VenueInitError, init};
 
 use crate::lanes::LanePlaces;
-use crate::{Config, Faults, LineConfig};
+use crate::{Config, EngineConfig, InjectedFaults};
 
 /// Number of files that the exchange itself opens: journal, lanes, market data.
 const OWN_FILES: u64 = 32;
 /// Max connections at once, unless `most_lines` is larger.
-pub(crate) const CONNECTIONS: usize = 64;
+pub(crate) const MAX_CONNECTIONS: usize = 64;
 
 /// Upper bound of venue numbers, exclusive.
 const VENUES: u16 = 1 << 12;
 /// Max injected delay of a report, in milliseconds.
-const MOST_DELAY_MS: u64 = 3_600_000;
+const MAX_DELAY_MS: u64 = 3_600_000;
 const MS_NS: u64 = 1_000_000;
 /// Default of `most_lines`: socket lines that are known at once.
-const MOST_LINES: usize = 64;
+const DEFAULT_MAX_LINES: usize = 64;
 
 const WAITS: &[(&str, Wait)] =
     &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block), ("adaptive", Wait::Adaptive)];
@@ -47,9 +47,9 @@ pub struct Settings {
     /// Name of the OMS, which its lanes carry; empty if no OMS uses lanes.
     pub oms: String,
     /// Listen addresses for socket lines.
-    pub listen: Vec<Address>,
+    pub listen: Vec<LineAddress>,
     /// Password that socket lines must prove; if absent, lines need no proof.
-    pub password: Option<Password>,
+    pub password: Option<LinePassword>,
     /// Max socket lines that are known at once.
     pub most_lines: usize,
     /// Folder of the venue's journal.
@@ -59,13 +59,13 @@ pub struct Settings {
     /// Instruments that can be traded here, with their ids.
     pub instruments: Vec<(Symbol, SymbolId)>,
     /// Tick topic in shared memory that moves the market.
-    pub ticks: Option<Place>,
+    pub ticks: Option<LogPath>,
     /// The maker's quotes of a venue without ticks.
     pub quotes: Vec<TopOfBook>,
     /// Topic in shared memory that the quotes are published on.
-    pub publish: Option<Place>,
+    pub publish: Option<LogPath>,
     /// Injected faults.
-    pub faults: Faults,
+    pub faults: InjectedFaults,
     /// Number of resting orders with memory allocated at the start.
     pub expected_orders: usize,
     /// Wait strategy of the venue's thread.
@@ -78,7 +78,7 @@ pub struct Settings {
 
 /// Error of unusable settings files: all mistakes, file by file.
 #[derive(Debug)]
-pub struct Wrong {
+pub struct VenueSettingsError {
     /// Mistakes of each faulty file.
     pub list: Vec<SettingsError>,
 }
@@ -100,29 +100,29 @@ impl Settings {
     }
 
     /// Reads the file and the table that it names.
-    pub fn read(file: &Path) -> Result<Self, Wrong> {
+    pub fn read(file: &Path) -> Result<Self, VenueSettingsError> {
         let mut taken = None;
-        let own = tickpath_settings::read(file, |top| taken = Some(Self::take(top)));
+        let own = tickpath_settings::read(file, |top| taken = Some(Self::read_sections(top)));
         let mut list: Vec<SettingsError> = own.err().into_iter().collect();
-        let Some((settings, table)) = taken else { return Err(Wrong { list }) };
+        let Some((settings, table)) = taken else { return Err(VenueSettingsError { list }) };
         // A missing name of the table is reported as a mistake of the file alone.
         list.extend(table.filter(|_| !settings.instruments_file.as_os_str().is_empty()));
-        if list.is_empty() { Ok(settings) } else { Err(Wrong { list }) }
+        if list.is_empty() { Ok(settings) } else { Err(VenueSettingsError { list }) }
     }
 
     /// Returns the configuration for [`Line::open`](crate::Line::open).
-    pub fn line(&self) -> LineConfig {
+    pub fn engine_config(&self) -> EngineConfig {
         let symbols = self.instruments.iter().map(|(_, SymbolId(number))| number + 1).max().unwrap_or(0);
-        LineConfig {
+        EngineConfig {
             venue: Config { venue: self.venue, symbols, expected_orders: self.expected_orders },
-            journal: LogConfig::journal(Place::folder(&self.journal)),
+            journal: LogConfig::journal(LogPath::folder(&self.journal)),
             quotes: self.quotes.clone(),
             faults: self.faults,
         }
     }
 
     /// Returns a warning for each valid setting that may be unintended, one sentence each.
-    pub fn doubts(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         let file = self.file.display();
         if self.instruments.is_empty() {
@@ -141,8 +141,8 @@ impl Settings {
     }
 
     /// Returns a warning if the limit of open files is too low for the configured number of lines.
-    pub fn limit_doubt(&self) -> Option<String> {
-        let needed = OWN_FILES + self.most_lines.max(CONNECTIONS) as u64;
+    pub fn file_limit_warning(&self) -> Option<String> {
+        let needed = OWN_FILES + self.most_lines.max(MAX_CONNECTIONS) as u64;
         let limit = getrlimit(Resource::Nofile).current.filter(|&limit| limit < needed && !self.listen.is_empty())?;
         Some(format!(
             "the limit is {limit} open files, and this configuration needs up to {needed}: lines would wait for a free one; \
@@ -151,29 +151,29 @@ impl Settings {
     }
 
     /// Reads the settings from the file's sections. Returns them, and the mistakes of the table of instruments.
-    fn take(top: &mut Section<'_>) -> (Self, Option<SettingsError>) {
+    fn read_sections(top: &mut Section<'_>) -> (Self, Option<SettingsError>) {
         let number: Option<u16> = top.number("venue", 0..=VENUES - 1);
         if !top.has("venue") {
             // Reports the missing key.
-            top.need_number("venue", 0..=VENUES - 1);
+            top.require_number("venue", 0..=VENUES - 1);
         }
         let venue = VenueId(number.unwrap_or_default());
         let listen = top.list("listen").unwrap_or_default();
         let oms = match top.has("oms") || listen.is_empty() {
-            true => top.need_text("oms"),
+            true => top.require_text("oms"),
             false => String::new(),
         };
         if top.has("oms")
             && let Err(reason) = LanePlaces::new(&oms, VenueId(VENUES))
         {
-            top.mistake("oms", reason);
+            top.add_mistake("oms", reason);
         }
         let password = top.path("password_file").and_then(|file| {
-            let read = Password::read(&file);
-            read.map_err(|reason| top.mistake("password_file", reason)).ok()
+            let read = LinePassword::read(&file);
+            read.map_err(|reason| top.add_mistake("password_file", reason)).ok()
         });
         let calls = top.text("name");
-        let instruments_file = top.need_path("instruments");
+        let instruments_file = top.require_path("instruments");
         let table = instruments::read(&instruments_file, venue, calls.as_deref());
         let (wait, cpu, priority) = top.section("thread", thread);
         let mut settings = Self {
@@ -182,8 +182,8 @@ impl Settings {
             oms,
             listen,
             password,
-            most_lines: top.number("most_lines", 1..=4_096).unwrap_or(MOST_LINES),
-            journal: absolute(top.need_path("journal")),
+            most_lines: top.number("most_lines", 1..=4_096).unwrap_or(DEFAULT_MAX_LINES),
+            journal: absolute(top.require_path("journal")),
             instruments_file,
             instruments: Vec::new(),
             ticks: topic(top, "ticks"),
@@ -199,55 +199,55 @@ impl Settings {
         let wrong = table.map(|instruments| settings.instruments = instruments).err();
         top.sections("quote", |section| quote(section, &mut settings, is_known));
         if settings.ticks.is_some() && top.has("quote") {
-            top.mistake("ticks", "the market is made of ticks or of quotes; leave out this, or each [[quote]]");
+            top.add_mistake("ticks", "the market is made of ticks or of quotes; leave out this, or each [[quote]]");
         }
         if settings.publish.is_some() && !top.has("quote") {
-            top.mistake("publish", "there is no [[quote]] that could be published; write one, or leave this out");
+            top.add_mistake("publish", "there is no [[quote]] that could be published; write one, or leave this out");
         }
         (settings, wrong)
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for VenueSettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sentences: Vec<String> = self.list.iter().map(SettingsError::to_string).collect();
         f.write_str(&sentences.join("\n"))
     }
 }
 
-impl Error for Wrong {}
+impl Error for VenueSettingsError {}
 
 fn thread(thread: &mut Section<'_>) -> (Wait, Option<usize>, Priority) {
     let wait = thread.one_of("wait", WAITS).unwrap_or(Wait::Block);
     let cpu = thread.number("cpu", 0..=4095);
     let available = tickpath_clock::cpus();
     if let Some(cpu) = cpu.filter(|cpu| !available.contains(cpu)) {
-        thread.mistake("cpu", format!("CPU {cpu} is not available to this process; available: {available:?}"));
+        thread.add_mistake("cpu", format!("CPU {cpu} is not available to this process; available: {available:?}"));
     }
     (wait, cpu, thread.parsed("priority").unwrap_or_default())
 }
 
-fn topic(top: &mut Section<'_>, key: &str) -> Option<Place> {
+fn topic(top: &mut Section<'_>, key: &str) -> Option<LogPath> {
     let name = top.text(key)?;
-    Place::shared_memory(&name).map_err(|reason| top.mistake(key, reason)).ok()
+    LogPath::shared_memory(&name).map_err(|reason| top.add_mistake(key, reason)).ok()
 }
 
 /// Adds a `[[quote]]`. `is_known` is false if the table has mistakes, and then its symbol is not checked.
 fn quote(quote: &mut Section<'_>, settings: &mut Settings, is_known: bool) {
-    let name: Option<Symbol> = quote.need_parsed("symbol");
+    let name: Option<Symbol> = quote.require_parsed("symbol");
     let bid: Price = above_zero(quote, "bid", Price::ZERO);
     let ask: Price = above_zero(quote, "ask", Price::ZERO);
     if bid >= ask && ask > Price::ZERO {
-        quote.mistake("bid", format!("{bid} is not below the ask, {ask}; such quotes would trade with each other"));
+        quote.add_mistake("bid", format!("{bid} is not below the ask, {ask}; such quotes would trade with each other"));
     }
     let quantity: Quantity = above_zero(quote, "quantity", Quantity::ZERO);
     let Some(name) = name.filter(|_| is_known) else { return };
     let Some(&(_, symbol)) = settings.instruments.iter().find(|(listed, _)| *listed == name) else {
         let (table, venue) = (settings.instruments_file.display(), settings.venue.0);
-        return quote.mistake("symbol", format!("{table} has no '{name}' of venue {venue}; add it there"));
+        return quote.add_mistake("symbol", format!("{table} has no '{name}' of venue {venue}; add it there"));
     };
     if settings.quotes.iter().any(|other| other.symbol == symbol) {
-        quote.mistake("symbol", format!("'{name}' has a [[quote]] already; write one for each symbol"));
+        quote.add_mistake("symbol", format!("'{name}' has a [[quote]] already; write one for each symbol"));
     }
     let sizes = TopOfBook { bid_quantity: quantity, ask_quantity: quantity, ..TopOfBook::default() };
     settings.quotes.push(TopOfBook { bid, ask, symbol, ..sizes });
@@ -257,28 +257,28 @@ fn above_zero<T>(quote: &mut Section<'_>, key: &str, zero: T) -> T
 where
     T: std::str::FromStr<Err: fmt::Display> + fmt::Display + PartialOrd,
 {
-    match quote.need_parsed(key) {
+    match quote.require_parsed(key) {
         Some(number) if number > zero => number,
         Some(number) => {
-            quote.mistake(key, format!("{number} is not above zero"));
+            quote.add_mistake(key, format!("{number} is not above zero"));
             zero
         }
         None => zero,
     }
 }
 
-fn faults(faults: &mut Section<'_>) -> Faults {
+fn faults(faults: &mut Section<'_>) -> InjectedFaults {
     let mut chance = |key| faults.parsed(key).unwrap_or_default();
     let [drop_requests, drop, double, swap, reject, cut] =
         ["drop_requests", "drop", "double", "swap", "reject", "cut"].map(&mut chance);
-    Faults {
+    InjectedFaults {
         seed: faults.number("seed", 0..=i64::MAX as u64).unwrap_or(1),
         drop_requests,
         drop,
         double,
         swap,
         reject,
-        delay_ns: faults.number("delay_ms", 0..=MOST_DELAY_MS).unwrap_or(0) * MS_NS,
+        delay_ns: faults.number("delay_ms", 0..=MAX_DELAY_MS).unwrap_or(0) * MS_NS,
         halt: faults.flag("halt").unwrap_or(false),
         cut,
     }

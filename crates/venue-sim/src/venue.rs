@@ -5,12 +5,12 @@ use tickpath_market::{
     ReplaceConditional, ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
 };
 
-use crate::fills::Fills;
-use crate::known::{Ended, KnownOrders, Place};
-use crate::report::Scribe;
-use crate::terms::{Rest, limit_and_quantity, terms};
-use crate::used::Used;
-use crate::{Book, Order, Reject};
+use crate::fills::DayFills;
+use crate::known_orders::{BookLocation, EndedOrder, KnownOrders};
+use crate::order_terms::{RemainderPolicy, limit_and_quantity, read_terms};
+use crate::report::ReportWriter;
+use crate::used_ids::UsedIds;
+use crate::{BookOrder, OrderBook, RejectReason};
 
 /// Configuration of a venue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,21 +57,21 @@ pub struct Config {
 /// assert_eq!(told, [ExecType::New.code(), ExecType::Trade.code()]);
 /// ```
 #[derive(Debug)]
-pub struct Venue {
+pub struct SimVenue {
     pub(crate) venue: VenueId,
     /// Order books by symbol id.
-    pub(crate) books: Vec<Book>,
+    pub(crate) books: Vec<OrderBook>,
     /// Resting orders, and orders that ended today.
-    pub(crate) known: KnownOrders,
-    pub(crate) used: Used,
+    pub(crate) known_orders: KnownOrders,
+    pub(crate) used_ids: UsedIds,
     /// Number of orders accepted so far, which is the last venue order id.
     accepted: u64,
-    pub(crate) fills: Fills,
+    pub(crate) fills: DayFills,
     /// Number of orders that a new book has room for.
     pub(crate) book_room: usize,
 }
 
-impl Venue {
+impl SimVenue {
     /// Returns the venue number.
     pub fn number(&self) -> VenueId {
         self.venue
@@ -83,11 +83,11 @@ impl Venue {
         let book_room = expected_orders / symbols.max(1) as usize + 1;
         Self {
             venue,
-            books: (0..symbols).map(|_| Book::new(book_room)).collect(),
-            known: KnownOrders::with_capacity(expected_orders),
-            used: Used::with_capacity(expected_orders),
+            books: (0..symbols).map(|_| OrderBook::new(book_room)).collect(),
+            known_orders: KnownOrders::with_capacity(expected_orders),
+            used_ids: UsedIds::with_capacity(expected_orders),
             accepted: 0,
-            fills: Fills::with_capacity(expected_orders),
+            fills: DayFills::with_capacity(expected_orders),
             book_room,
         }
     }
@@ -95,12 +95,12 @@ impl Venue {
     /// Applies a client's request that arrived at `stamp` (ticks). Appends its reports, and those of the orders that it
     /// traded with, in the order in which they must be sent.
     pub fn request(&mut self, stamp: u64, request: &Request, reports: &mut Vec<ExecutionReport>) {
-        self.request_of(stamp, request, &|_| true, reports);
+        self.request_owned(stamp, request, &|_| true, reports);
     }
 
     /// Does as [`Self::request`], with mass cancels and status requests for all orders restricted to orders that
     /// satisfy `is_mine`: those of the request's owner.
-    pub(crate) fn request_of(
+    pub(crate) fn request_owned(
         &mut self,
         stamp: u64,
         request: &Request,
@@ -108,7 +108,7 @@ impl Venue {
         reports: &mut Vec<ExecutionReport>,
     ) {
         match request {
-            Request::New(new) => self.enter(stamp, new, reports),
+            Request::New(new) => self.enter_order(stamp, new, reports),
             Request::Cancel(cancel) => self.cancel(stamp, cancel, reports),
             Request::Replace(replace) => self.replace(stamp, replace, reports),
             Request::Status(status) => self.status(stamp, status, is_mine, reports),
@@ -127,12 +127,12 @@ impl Venue {
     /// rejected for its id.
     pub(crate) fn refuse(&mut self, stamp: u64, new: &NewOrder, reports: &mut Vec<ExecutionReport>) {
         let id = OrderId(new.client_order_id.0);
-        if id == OrderId(0) || !self.used.insert(id) {
-            return self.enter(stamp, new, reports);
+        if id == OrderId(0) || !self.used_ids.insert(id) {
+            return self.enter_order(stamp, new, reports);
         }
-        self.known.end(id, Ended::refused(new, Reject::OnOrder));
-        let mut scribe = Scribe { venue: self.venue, symbol: new.symbol, stamp, fills: &mut self.fills, reports };
-        scribe.rejected(new, 1, Reject::OnOrder);
+        self.known_orders.add_ended(id, EndedOrder::refused(new, RejectReason::OnOrder));
+        let mut scribe = ReportWriter { venue: self.venue, symbol: new.symbol, stamp, fills: &mut self.fills, reports };
+        scribe.rejected(new, 1, RejectReason::OnOrder);
     }
 
     /// Replaces the maker's bid and offer of the tick's symbol at `stamp` (ticks). Client orders that the new quotes
@@ -140,43 +140,43 @@ impl Venue {
     pub fn top_of_book(&mut self, stamp: u64, tick: &TopOfBook, reports: &mut Vec<ExecutionReport>) {
         let symbol = tick.symbol;
         let Some(book) = self.books.get_mut(symbol.0 as usize) else { return };
-        let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
-        book.withdraw();
-        for mut quote in quotes(tick).into_iter().flatten() {
-            trade(book, &mut self.known, &mut quote, ClientOrderId(0), &mut scribe);
+        let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+        book.withdraw_quotes();
+        for mut quote in maker_quotes(tick).into_iter().flatten() {
+            match_order(book, &mut self.known_orders, &mut quote, ClientOrderId(0), &mut scribe);
             if !quote.is_filled() {
-                book.rest(quote);
+                book.insert(quote);
             }
         }
     }
 
     /// Returns whether an order rests or ended today.
-    pub(crate) fn knows(&self, order: u64) -> bool {
-        self.known.get(OrderId(order)).is_some()
+    pub(crate) fn is_known(&self, order: u64) -> bool {
+        self.known_orders.get(OrderId(order)).is_some()
     }
 
     /// Returns whether an order rests.
-    pub(crate) fn rests(&self, order: u64) -> bool {
-        self.known.place(OrderId(order)).is_some()
+    pub(crate) fn is_resting(&self, order: u64) -> bool {
+        self.known_orders.location(OrderId(order)).is_some()
     }
 
     /// Returns whether an id was ever used.
     pub(crate) fn has_used(&self, order: u64) -> bool {
-        self.used.contains(OrderId(order))
+        self.used_ids.contains(OrderId(order))
     }
 
     /// Marks an id as used.
-    pub(crate) fn keep_used(&mut self, order: u64) {
-        self.used.insert(OrderId(order));
+    pub(crate) fn mark_used(&mut self, order: u64) {
+        self.used_ids.insert(OrderId(order));
     }
 
     /// Returns the number of client orders that rest in the books.
-    pub fn working(&self) -> usize {
-        self.known.resting()
+    pub fn resting_orders(&self) -> usize {
+        self.known_orders.resting_count()
     }
 
     /// Returns whether the venue has this instrument.
-    pub fn has(&self, symbol: SymbolId) -> bool {
+    pub fn has_symbol(&self, symbol: SymbolId) -> bool {
         (symbol.0 as usize) < self.books.len()
     }
 
@@ -186,14 +186,14 @@ impl Venue {
     }
 
     /// Adds instruments up to this number.
-    pub(crate) fn list(&mut self, symbols: u32) {
+    pub(crate) fn add_symbols(&mut self, symbols: u32) {
         let books = self.books.len().max(symbols as usize);
-        self.books.resize_with(books, || Book::new(self.book_room));
+        self.books.resize_with(books, || OrderBook::new(self.book_room));
     }
 
     /// Returns whether the maker quotes both sides of an instrument.
-    pub(crate) fn quotes_both(&self, symbol: SymbolId) -> bool {
-        self.books.get(symbol.0 as usize).is_some_and(Book::is_quoted)
+    pub(crate) fn is_quoted(&self, symbol: SymbolId) -> bool {
+        self.books.get(symbol.0 as usize).is_some_and(OrderBook::is_quoted)
     }
 
     /// Returns the open quantity at each price of one side, best first, the maker's included. A sum beyond 64 bits is
@@ -202,19 +202,19 @@ impl Venue {
         self.books.get(symbol.0 as usize).into_iter().flat_map(move |book| book.depth(side))
     }
 
-    fn enter(&mut self, stamp: u64, new: &NewOrder, reports: &mut Vec<ExecutionReport>) {
+    fn enter_order(&mut self, stamp: u64, new: &NewOrder, reports: &mut Vec<ExecutionReport>) {
         let (symbol, request, id) = (new.symbol, new.client_order_id, OrderId(new.client_order_id.0));
-        let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+        let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
         if id == OrderId(0) {
-            return scribe.rejected(new, 0, Reject::NoId);
+            return scribe.rejected(new, 0, RejectReason::NoId);
         }
-        if !self.used.insert(id) {
-            return scribe.rejected(new, 0, Reject::DuplicateId);
+        if !self.used_ids.insert(id) {
+            return scribe.rejected(new, 0, RejectReason::DuplicateId);
         }
-        let terms = match terms(new, self.books.len()) {
+        let terms = match read_terms(new, self.books.len()) {
             Ok(terms) => terms,
             Err(reject) => {
-                self.known.end(id, Ended::refused(new, reject));
+                self.known_orders.add_ended(id, EndedOrder::refused(new, reject));
                 return scribe.rejected(new, 1, reject);
             }
         };
@@ -222,84 +222,90 @@ impl Venue {
         let book = &mut self.books[symbol.0 as usize];
         let mut order = terms.order(new, VenueOrderId(self.accepted));
         scribe.accepted(&mut order, request);
-        if terms.rest != Rest::ExpiresWhole || book.can_fill(&order) {
-            trade(book, &mut self.known, &mut order, request, &mut scribe);
+        if terms.remainder != RemainderPolicy::FillOrExpire || book.can_fill(&order) {
+            match_order(book, &mut self.known_orders, &mut order, request, &mut scribe);
         }
         if order.is_filled() {
-            return self.known.end(id, Ended::of(&order, symbol, OrdStatus::Filled));
+            return self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Filled));
         }
-        if terms.rest == Rest::Works {
-            return self.known.rest(id, Place { symbol, slot: book.rest(order) });
+        if terms.remainder == RemainderPolicy::Rests {
+            return self.known_orders.add_resting(id, BookLocation { symbol, slot: book.insert(order) });
         }
         scribe.ended(&mut order, request, (ExecType::Expired, OrdStatus::Expired));
-        self.known.end(id, Ended::of(&order, symbol, OrdStatus::Expired));
+        self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Expired));
     }
 
     fn cancel(&mut self, stamp: u64, cancel: &CancelOrder, reports: &mut Vec<ExecutionReport>) {
         let (request, id) = (cancel.client_order_id, OrderId(cancel.original.0));
-        let place = self.known.place(id);
+        let place = self.known_orders.location(id);
         let symbol = place.map_or(cancel.symbol, |place| place.symbol);
-        let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+        let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
         match place {
-            Some(Place { symbol, slot }) => {
+            Some(BookLocation { symbol, slot }) => {
                 let mut order = self.books[symbol.0 as usize].remove(slot);
                 scribe.ended(&mut order, request, (ExecType::Canceled, OrdStatus::Canceled));
-                self.known.end(id, Ended::of(&order, symbol, OrdStatus::Canceled));
+                self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Canceled));
             }
-            None => scribe.absent(id, request, cancel.account, absence(&self.used, id)),
+            None => scribe.cancel_rejected(id, request, cancel.account, absence_reason(&self.used_ids, id)),
         }
     }
 
     fn replace(&mut self, stamp: u64, replace: &ReplaceOrder, reports: &mut Vec<ExecutionReport>) {
         let (request, id) = (replace.client_order_id, OrderId(replace.original.0));
-        let place = self.known.place(id);
+        let place = self.known_orders.location(id);
         let symbol = place.map_or(replace.symbol, |place| place.symbol);
-        let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
-        let Some(Place { slot, .. }) = place else {
-            return scribe.absent(id, request, replace.account, absence(&self.used, id));
+        let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+        let Some(BookLocation { slot, .. }) = place else {
+            return scribe.cancel_rejected(id, request, replace.account, absence_reason(&self.used_ids, id));
         };
         let book = &mut self.books[symbol.0 as usize];
         if let Err(reject) = limit_and_quantity(replace.price, replace.quantity) {
-            return scribe.kept(book.order_mut(slot), request, reject);
+            return scribe.replace_rejected(book.order_mut(slot), request, reject);
         }
         let order = book.order(slot);
         let smaller = order.filled < replace.quantity && replace.quantity <= order.quantity;
         if smaller && replace.price == order.price {
-            return scribe.replaced(book.shrink(slot, replace.quantity), request);
+            return scribe.replaced(book.reduce(slot, replace.quantity), request);
         }
         let mut order = book.remove(slot);
         order.price = replace.price;
         order.quantity = replace.quantity.max(order.filled);
         scribe.replaced(&mut order, request);
-        trade(book, &mut self.known, &mut order, request, &mut scribe);
+        match_order(book, &mut self.known_orders, &mut order, request, &mut scribe);
         if order.is_filled() {
-            self.known.end(id, Ended::of(&order, symbol, OrdStatus::Filled));
+            self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Filled));
         } else {
-            self.known.rest(id, Place { symbol, slot: book.rest(order) });
+            self.known_orders.add_resting(id, BookLocation { symbol, slot: book.insert(order) });
         }
     }
 }
 
 /// Matches a taker, reports each match for both orders, and records the resting orders that are filled.
-fn trade(book: &mut Book, known: &mut KnownOrders, taker: &mut Order, request: ClientOrderId, scribe: &mut Scribe<'_>) {
-    book.take(taker, |taker, other, quantity| {
+fn match_order(
+    book: &mut OrderBook,
+    known: &mut KnownOrders,
+    taker: &mut BookOrder,
+    request: ClientOrderId,
+    scribe: &mut ReportWriter<'_>,
+) {
+    book.match_taker(taker, |taker, other, quantity| {
         let price = other.price;
         scribe.traded(taker, request, price, quantity);
         scribe.traded(other, ClientOrderId(0), price, quantity);
         if other.is_filled() && !other.is_quote() {
-            known.end(other.id, Ended::of(other, scribe.symbol, OrdStatus::Filled));
+            known.add_ended(other.id, EndedOrder::of(other, scribe.symbol, OrdStatus::Filled));
         }
     });
 }
 
 /// Returns the reason why an order that does not rest cannot be changed.
-fn absence(used: &Used, id: OrderId) -> Reject {
-    if used.contains(id) { Reject::TooLate } else { Reject::UnknownOrder }
+fn absence_reason(used: &UsedIds, id: OrderId) -> RejectReason {
+    if used.contains(id) { RejectReason::TooLate } else { RejectReason::UnknownOrder }
 }
 
 /// Returns the maker's bid and offer, or neither if they would trade with each other.
-fn quotes(tick: &TopOfBook) -> [Option<Order>; 2] {
-    let bid = Order::quote(Side::Buy, tick.bid, tick.bid_quantity);
-    let ask = Order::quote(Side::Sell, tick.ask, tick.ask_quantity);
+fn maker_quotes(tick: &TopOfBook) -> [Option<BookOrder>; 2] {
+    let bid = BookOrder::quote(Side::Buy, tick.bid, tick.bid_quantity);
+    let ask = BookOrder::quote(Side::Sell, tick.ask, tick.ask_quantity);
     if bid.is_some() && ask.is_some() && tick.bid >= tick.ask { [None, None] } else { [bid, ask] }
 }

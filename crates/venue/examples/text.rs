@@ -21,10 +21,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use tickpath_market::{ClientOrderId, ExecId, ExecutionReport, OrderId, Price, Quantity, Request};
-use tickpath_venue::{Event, Line, Lost, Resume, SendError};
+use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
 
 /// Max pending output, in bytes.
-const MOST_PENDING: usize = 64 << 10;
+const MAX_PENDING_BYTES: usize = 64 << 10;
 
 /// A line with a text protocol.
 pub struct TextLine {
@@ -34,7 +34,7 @@ pub struct TextLine {
     failed: Option<String>,
     is_up: bool,
     /// Received bytes without a whole line yet, and pending output.
-    heard: Vec<u8>,
+    received: Vec<u8>,
     out: Vec<u8>,
     next_report: u64,
 }
@@ -43,12 +43,12 @@ impl TextLine {
     /// Creates a line that is down.
     pub fn new(address: SocketAddr) -> Self {
         let (heard, out) = (Vec::new(), Vec::new());
-        Self { address, stream: None, failed: None, is_up: false, heard, out, next_report: 0 }
+        Self { address, stream: None, failed: None, is_up: false, received: heard, out, next_report: 0 }
     }
 
-    fn lost(&mut self, why: &str) -> Lost {
+    fn lost(&mut self, why: &str) -> ConnectionLost {
         (self.stream, self.is_up) = (None, false);
-        Lost(format!("{}: {why}", self.address))
+        ConnectionLost(format!("{}: {why}", self.address))
     }
 
     /// Writes the bytes that the socket takes now.
@@ -65,13 +65,13 @@ impl TextLine {
     }
 
     /// Reads the available bytes. Returns false if there were none.
-    fn hear(&mut self) -> Result<bool, String> {
+    fn read_available(&mut self) -> Result<bool, String> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
         let mut room = [0; 4096];
         match stream.read(&mut room) {
             Ok(0) => Err("the exchange has closed it".to_owned()),
             Ok(bytes) => {
-                self.heard.extend_from_slice(&room[..bytes]);
+                self.received.extend_from_slice(&room[..bytes]);
                 Ok(true)
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -79,16 +79,16 @@ impl TextLine {
         }
     }
 
-    fn take_line(&mut self, line: &str, take: &mut dyn FnMut(Event<'_>)) -> Result<(), String> {
+    fn handle_line(&mut self, line: &str, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<(), String> {
         let number = |text: Option<&str>| text.and_then(|text| text.parse().ok()).ok_or(format!("'{line}' is none"));
         let mut words = line.split(' ');
         match words.next() {
             Some("WELCOME") if !self.is_up => {
                 self.is_up = true;
                 let (next_request, next_report) = (Some(number(words.next())?), Some(self.next_report));
-                take(Event::Up { next_request, next_report });
+                take(LineEvent::Up { next_request, next_report });
             }
-            Some("ACK") => take(Event::Received(number(words.next())?)),
+            Some("ACK") => take(LineEvent::Acknowledged(number(words.next())?)),
             Some("REPORT") => {
                 let number = number(words.next())?;
                 let report = read(words).ok_or(format!("'{line}' is no report"))?;
@@ -98,7 +98,7 @@ impl TextLine {
                 }
                 if number == self.next_report {
                     self.next_report += 1;
-                    take(Event::Report { number, stamp: 0, report: &report });
+                    take(LineEvent::Report { number, stamp: 0, report: &report });
                 }
             }
             _ => return Err(format!("'{line}' is nothing that this exchange says")),
@@ -112,9 +112,9 @@ impl Line for TextLine {
         self.address.to_string()
     }
 
-    fn connect(&mut self, resume: &Resume) {
+    fn connect(&mut self, resume: &ResumeState) {
         (self.is_up, self.next_report) = (false, resume.next_report);
-        self.heard.clear();
+        self.received.clear();
         self.out = format!("LOGON desk {}\n", resume.next_report).into_bytes();
         // Connecting to a distant exchange would block here: begin it without blocking, as `tickpath-venue-native` does.
         let connected = TcpStream::connect(self.address).and_then(|stream| {
@@ -128,12 +128,12 @@ impl Line for TextLine {
         }
     }
 
-    fn send(&mut self, number: u64, _stamp: u64, request: &Request) -> Result<(), SendError> {
+    fn send(&mut self, number: u64, _stamp: u64, request: &Request) -> Result<(), LineSendError> {
         if !self.is_up {
-            return Err(SendError::Down);
+            return Err(LineSendError::Down);
         }
-        if self.out.len() > MOST_PENDING {
-            return Err(SendError::Full);
+        if self.out.len() > MAX_PENDING_BYTES {
+            return Err(LineSendError::Full);
         }
         self.out.extend_from_slice(write(number, request).as_bytes());
         // The next poll reports a failure here; at the next connect the exchange reports the requests that had arrived.
@@ -145,21 +145,21 @@ impl Line for TextLine {
         // This exchange keeps its reports of the day.
     }
 
-    fn poll(&mut self, take: &mut dyn FnMut(Event<'_>)) -> Result<usize, Lost> {
+    fn poll(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, ConnectionLost> {
         if let Some(why) = self.failed.take() {
             return Err(self.lost(&why));
         }
         if let Err(e) = self.flush() {
             return Err(self.lost(&e.to_string()));
         }
-        if !self.hear().map_err(|why| self.lost(&why))? {
+        if !self.read_available().map_err(|why| self.lost(&why))? {
             return Ok(0);
         }
         let mut done = 0;
-        while let Some(end) = self.heard.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.heard.drain(..=end).collect();
+        while let Some(end) = self.received.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.received.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line[..end]).into_owned();
-            self.take_line(&line, take).map_err(|why| self.lost(&why))?;
+            self.handle_line(&line, take).map_err(|why| self.lost(&why))?;
             done += 1;
         }
         Ok(done)
@@ -217,7 +217,7 @@ fn main() {
     let address = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let Some(address) = address else { return eprintln!("usage: text 127.0.0.1:PORT") };
     let mut line = TextLine::new(address);
-    line.connect(&Resume::default());
+    line.connect(&ResumeState::default());
     loop {
         match line.poll(&mut |event| println!("{event:?}")) {
             Ok(_) => tickpath_clock::sleep_ns(1_000_000),

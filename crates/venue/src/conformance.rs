@@ -1,4 +1,4 @@
-//! The suite that checks a line against the contract: an adapter's test implements [`Venue`] for the far end of its
+//! The suite that checks a line against the contract: an adapter's test implements [`TestVenue`] for the far end of its
 //! line, a real exchange or a counterpart that speaks its protocol, and calls [`check`].
 
 use tickpath_clock::{Clock, HostClock, sleep_ns};
@@ -6,33 +6,33 @@ use tickpath_market::{
     CancelOrder, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, OrderType, Request, Side,
 };
 
-use crate::{Event, Line, Resume, SendError};
+use crate::{Line, LineEvent, LineSendError, ResumeState};
 
 /// Timeout of every wait.
-const PATIENCE_NS: i64 = 30_000_000_000;
+const TIMEOUT_NS: i64 = 30_000_000_000;
 
 /// The far end of a line, controlled by a test.
-pub trait Venue {
+pub trait TestVenue {
     /// Returns a line to the venue that was never connected, always with the same identity there.
     fn line(&mut self) -> Box<dyn Line>;
 
     /// Returns the ids of the requests that the venue has taken since it was created, in order. Does pending work
     /// first.
-    fn taken(&mut self) -> Vec<u64>;
+    fn received_requests(&mut self) -> Vec<u64>;
 
     /// Sends a report to the line.
-    fn say(&mut self, report: &ExecutionReport);
+    fn send_report(&mut self, report: &ExecutionReport);
 
     /// Ends the connection; the venue keeps its state.
-    fn cut(&mut self);
+    fn disconnect(&mut self);
 
     /// Returns the venue's promises beyond the required ones.
-    fn promises(&self) -> Promises;
+    fn capabilities(&self) -> VenueCapabilities;
 }
 
 /// State that a venue can report at a connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Promises {
+pub struct VenueCapabilities {
     /// The venue reports which requests it has.
     pub requests: bool,
     /// The venue keeps the reports that it made while no line was connected.
@@ -40,22 +40,22 @@ pub struct Promises {
 }
 
 /// A promise, tested against a new venue; panics with a sentence if it is broken.
-pub type Case = fn(&mut dyn Venue);
+pub type LineCase = fn(&mut dyn TestVenue);
 
 /// All promises, with their names.
-pub const CASES: &[(&str, Case)] = &[
+pub const CASES: &[(&str, LineCase)] = &[
     ("nothing leaves while it is down", nothing_leaves_while_down),
     ("requests arrive once and in order", requests_arrive),
     ("receipt is proven", receipt_is_proven),
-    ("reports are told once and in order", reports_are_told),
-    ("a loss is told once", a_loss_is_told_once),
-    ("a connect says what the venue has", a_connect_says_what_it_has),
+    ("reports are told once and in order", reports_arrive),
+    ("a loss is told once", loss_is_reported_once),
+    ("a connect says what the venue has", connect_reports_venue_state),
     ("numbers may be left out", numbers_may_be_left_out),
-    ("what was said meanwhile is told", what_was_said_meanwhile),
+    ("what was said meanwhile is told", missed_reports_are_replayed),
 ];
 
 /// Runs all cases, each against a new venue.
-pub fn check<V: Venue>(mut venue: impl FnMut() -> V) {
+pub fn check<V: TestVenue>(mut venue: impl FnMut() -> V) {
     for (name, case) in CASES {
         println!("{name}");
         case(&mut venue());
@@ -63,9 +63,9 @@ pub fn check<V: Venue>(mut venue: impl FnMut() -> V) {
 }
 
 /// A line, and the events that it has reported.
-struct Talk<'a> {
+struct LineUnderTest<'a> {
     clock: HostClock,
-    venue: &'a mut dyn Venue,
+    venue: &'a mut dyn TestVenue,
     line: Box<dyn Line>,
     up: Option<(Option<u64>, Option<u64>)>,
     received: u64,
@@ -73,8 +73,8 @@ struct Talk<'a> {
     losses: u32,
 }
 
-impl<'a> Talk<'a> {
-    fn new(venue: &'a mut dyn Venue) -> Self {
+impl<'a> LineUnderTest<'a> {
+    fn new(venue: &'a mut dyn TestVenue) -> Self {
         let clock = HostClock::get().expect("this host has a clock");
         let line = venue.line();
         Self { clock, venue, line, up: None, received: 0, reports: Vec::new(), losses: 0 }
@@ -82,162 +82,162 @@ impl<'a> Talk<'a> {
 
     fn connect(&mut self, next_request: u64, next_report: u64) -> (Option<u64>, Option<u64>) {
         self.up = None;
-        self.line.connect(&Resume { journal: 7, oms: 5, incarnation: 1, next_request, next_report });
-        self.until("it is up", |talk| talk.up.is_some());
+        self.line.connect(&ResumeState { journal: 7, oms: 5, incarnation: 1, next_request, next_report });
+        self.wait_until("it is up", |talk| talk.up.is_some());
         self.up.expect("just there")
     }
 
     fn send(&mut self, number: u64, request: &Request) {
         let mut sent = false;
-        self.until("the line takes a request", |talk| {
+        self.wait_until("the line takes a request", |talk| {
             sent |= !sent && talk.line.send(number, 1, request).is_ok();
             sent
         });
     }
 
-    fn turn(&mut self) {
+    fn poll_once(&mut self) {
         let Self { line, up, received, reports, .. } = self;
         let turned = line.poll(&mut |event| match event {
-            Event::Up { next_request, next_report } => {
+            LineEvent::Up { next_request, next_report } => {
                 assert!(up.is_none(), "a connection is up once");
                 *up = Some((next_request, next_report));
             }
-            Event::Received(number) => {
+            LineEvent::Acknowledged(number) => {
                 assert!(up.is_some(), "nothing comes before the line is up");
                 assert!(number >= *received, "proof of receipt is never taken back");
                 *received = number;
             }
-            Event::Report { number, report, .. } => {
+            LineEvent::Report { number, report, .. } => {
                 assert!(up.is_some(), "nothing comes before the line is up");
                 reports.push((number, report.order_id.0));
             }
         });
         self.losses += u32::from(turned.is_err());
-        self.venue.taken();
+        self.venue.received_requests();
     }
 
-    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+    fn wait_until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let began = self.clock.ticks();
         while !is_so(self) {
-            self.turn();
+            self.poll_once();
             let waited = self.clock.ns_between(began, self.clock.ticks());
-            assert!(waited < PATIENCE_NS, "in vain waited until {what}");
+            assert!(waited < TIMEOUT_NS, "in vain waited until {what}");
             sleep_ns(20_000);
         }
     }
 
-    fn until_taken(&mut self, ids: &[u64]) {
-        self.until("the venue has all requests", |talk| talk.venue.taken().len() >= ids.len());
-        assert_eq!(self.venue.taken(), ids, "what the venue has, and what was sent");
+    fn wait_for_requests(&mut self, ids: &[u64]) {
+        self.wait_until("the venue has all requests", |talk| talk.venue.received_requests().len() >= ids.len());
+        assert_eq!(self.venue.received_requests(), ids, "what the venue has, and what was sent");
     }
 }
 
-fn nothing_leaves_while_down(venue: &mut dyn Venue) {
-    let mut talk = Talk::new(venue);
-    assert_eq!(talk.line.send(0, 1, &order(1)), Err(SendError::Down), "a line that never was connected");
+fn nothing_leaves_while_down(venue: &mut dyn TestVenue) {
+    let mut talk = LineUnderTest::new(venue);
+    assert_eq!(talk.line.send(0, 1, &order(1)), Err(LineSendError::Down), "a line that never was connected");
     assert_eq!(talk.line.poll(&mut |_| panic!("nothing happened")), Ok(0));
     talk.connect(0, 0);
-    talk.venue.cut();
-    talk.until("the loss is told", |talk| talk.losses > 0);
-    assert_eq!(talk.line.send(0, 1, &order(1)), Err(SendError::Down), "a line that was lost");
-    assert!(talk.venue.taken().is_empty());
+    talk.venue.disconnect();
+    talk.wait_until("the loss is told", |talk| talk.losses > 0);
+    assert_eq!(talk.line.send(0, 1, &order(1)), Err(LineSendError::Down), "a line that was lost");
+    assert!(talk.venue.received_requests().is_empty());
 }
 
-fn requests_arrive(venue: &mut dyn Venue) {
-    let mut talk = Talk::new(venue);
+fn requests_arrive(venue: &mut dyn TestVenue) {
+    let mut talk = LineUnderTest::new(venue);
     talk.connect(0, 0);
     let ids: Vec<u64> = (1..=300).collect();
     for &id in &ids {
         talk.send(id - 1, &if id % 3 == 0 { cancel(id) } else { order(id) });
     }
-    talk.until_taken(&ids);
+    talk.wait_for_requests(&ids);
 }
 
-fn receipt_is_proven(venue: &mut dyn Venue) {
-    let mut talk = Talk::new(venue);
+fn receipt_is_proven(venue: &mut dyn TestVenue) {
+    let mut talk = LineUnderTest::new(venue);
     talk.connect(0, 0);
     assert_eq!(talk.received, 0, "nothing was sent");
     (0..20).for_each(|number| talk.send(number, &order(number + 1)));
-    if talk.venue.promises().requests {
-        talk.until("receipt is proven", |talk| talk.received >= 20);
+    if talk.venue.capabilities().requests {
+        talk.wait_until("receipt is proven", |talk| talk.received >= 20);
     }
     assert!(talk.received <= 20, "receipt of what was never sent");
 }
 
-fn reports_are_told(venue: &mut dyn Venue) {
-    let mut talk = Talk::new(venue);
+fn reports_arrive(venue: &mut dyn TestVenue) {
+    let mut talk = LineUnderTest::new(venue);
     talk.connect(0, 0);
     talk.send(0, &order(1));
-    talk.until_taken(&[1]);
+    talk.wait_for_requests(&[1]);
     for id in 0..300 {
-        talk.venue.say(&report(id));
-        talk.turn();
+        talk.venue.send_report(&report(id));
+        talk.poll_once();
     }
-    talk.until("all reports are told", |talk| talk.reports.len() >= 300);
+    talk.wait_until("all reports are told", |talk| talk.reports.len() >= 300);
     assert_eq!(talk.reports, (0..300).map(|id| (id, id)).collect::<Vec<_>>(), "numbers, and whose reports");
 }
 
-fn a_loss_is_told_once(venue: &mut dyn Venue) {
-    let mut talk = Talk::new(venue);
+fn loss_is_reported_once(venue: &mut dyn TestVenue) {
+    let mut talk = LineUnderTest::new(venue);
     for round in 1..4 {
         talk.connect(0, 0);
-        talk.venue.cut();
-        talk.until("the loss is told", |talk| talk.losses == round);
-        (0..50).for_each(|_| talk.turn());
+        talk.venue.disconnect();
+        talk.wait_until("the loss is told", |talk| talk.losses == round);
+        (0..50).for_each(|_| talk.poll_once());
         assert_eq!(talk.losses, round, "told once");
     }
 }
 
-fn a_connect_says_what_it_has(venue: &mut dyn Venue) {
-    let mut talk = Talk::new(venue);
+fn connect_reports_venue_state(venue: &mut dyn TestVenue) {
+    let mut talk = LineUnderTest::new(venue);
     talk.connect(0, 0);
     (0..5).for_each(|number| talk.send(number, &order(number + 1)));
-    talk.until_taken(&[1, 2, 3, 4, 5]);
-    talk.venue.cut();
-    talk.until("the loss is told", |talk| talk.losses == 1);
+    talk.wait_for_requests(&[1, 2, 3, 4, 5]);
+    talk.venue.disconnect();
+    talk.wait_until("the loss is told", |talk| talk.losses == 1);
     // Three further requests that were never sent.
     let (next_request, _) = talk.connect(8, 0);
-    match talk.venue.promises().requests {
+    match talk.venue.capabilities().requests {
         true => assert_eq!(next_request, Some(5), "what the venue has"),
         false => assert_eq!(next_request, None, "who does not know says so"),
     }
 }
 
-fn numbers_may_be_left_out(venue: &mut dyn Venue) {
-    let mut talk = Talk::new(venue);
+fn numbers_may_be_left_out(venue: &mut dyn TestVenue) {
+    let mut talk = LineUnderTest::new(venue);
     talk.connect(0, 0);
     talk.send(0, &order(1));
     talk.send(7, &order(2));
-    talk.until_taken(&[1, 2]);
-    if talk.venue.promises().requests {
-        talk.until("receipt is proven", |talk| talk.received == 8);
-        talk.venue.cut();
-        talk.until("the loss is told", |talk| talk.losses == 1);
+    talk.wait_for_requests(&[1, 2]);
+    if talk.venue.capabilities().requests {
+        talk.wait_until("receipt is proven", |talk| talk.received == 8);
+        talk.venue.disconnect();
+        talk.wait_until("the loss is told", |talk| talk.losses == 1);
         assert_eq!(talk.connect(9, 0).0, Some(8));
         talk.send(20, &order(3));
-        talk.until_taken(&[1, 2, 3]);
+        talk.wait_for_requests(&[1, 2, 3]);
     }
 }
 
-fn what_was_said_meanwhile(venue: &mut dyn Venue) {
-    let mut talk = Talk::new(venue);
+fn missed_reports_are_replayed(venue: &mut dyn TestVenue) {
+    let mut talk = LineUnderTest::new(venue);
     talk.connect(0, 0);
     talk.send(0, &order(1));
-    talk.until_taken(&[1]);
-    (0..10).for_each(|id| talk.venue.say(&report(id)));
-    talk.until("ten reports are told", |talk| talk.reports.len() == 10);
-    talk.venue.cut();
-    talk.until("the loss is told", |talk| talk.losses == 1);
-    (10..20).for_each(|id| talk.venue.say(&report(id)));
+    talk.wait_for_requests(&[1]);
+    (0..10).for_each(|id| talk.venue.send_report(&report(id)));
+    talk.wait_until("ten reports are told", |talk| talk.reports.len() == 10);
+    talk.venue.disconnect();
+    talk.wait_until("the loss is told", |talk| talk.losses == 1);
+    (10..20).for_each(|id| talk.venue.send_report(&report(id)));
     // Two of the ten reports were not journaled.
     talk.reports.clear();
     let (_, next_report) = talk.connect(1, 8);
-    if !talk.venue.promises().reports {
+    if !talk.venue.capabilities().reports {
         assert_eq!(next_report, None, "who does not know says so");
         return;
     }
     assert_eq!(next_report, Some(8));
-    talk.until("the rest is told", |talk| talk.reports.len() >= 12);
+    talk.wait_until("the rest is told", |talk| talk.reports.len() >= 12);
     assert_eq!(talk.reports, (8..20).map(|id| (id, id)).collect::<Vec<_>>(), "from the first that was asked for");
 }
 

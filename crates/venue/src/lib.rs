@@ -12,26 +12,26 @@
 //!
 //! # The contract
 //!
-//! * **It never waits.** Each call returns at once: work that cannot be done now is refused ([`SendError::Full`]) or
+//! * **It never waits.** Each call returns at once: work that cannot be done now is refused ([`LineSendError::Full`]) or
 //!   continues in a later [`Line::poll`]. A name lookup in [`Line::connect`] is the only wait that is allowed.
 //! * **Numbers.** Requests of a line have rising numbers; a number that is left out was never sent and never will be.
-//!   Reports are numbered without a gap from [`Resume::next_report`] on. A line maps the numbers of an exchange whose
+//!   Reports are numbered without a gap from [`ResumeState::next_report`] on. A line maps the numbers of an exchange whose
 //!   protocol numbers otherwise; if the protocol has none, the line counts the reports itself.
-//! * **Connect.** [`Line::connect`] begins a connect; [`Event::Up`] ends it, and comes before any other event of that
+//! * **Connect.** [`Line::connect`] begins a connect; [`LineEvent::Connected`] ends it, and comes before any other event of that
 //!   connection. The event carries the *venue's* state of earlier requests: it has all below a number and none from
 //!   that number on. A line that knows only its own memory reports `None`, as does a line whose venue keeps no state;
 //!   then the OMS puts requests without proof of receipt in doubt, and asks for each order. The same holds for reports:
 //!   `None` means that some may be lost.
 //! * **Proof of receipt** comes from the venue: an acknowledgement, or a report that answers the request, never the
-//!   fact that a socket took bytes. [`Event::Received`] passes it on. A venue without acknowledgements before the next
+//!   fact that a socket took bytes. [`LineEvent::Acknowledged`] passes it on. A venue without acknowledgements before the next
 //!   connect would fill the OMS's window of unproven requests, so its line passes on what each answer proves.
-//! * **Loss.** [`Line::poll`] returns [`Lost`] once, when the connection has ended for any reason: closed, silent for
+//! * **Loss.** [`Line::poll`] returns [`ConnectionLost`] once, when the connection has ended for any reason: closed, silent for
 //!   too long, refused, or unreadable. From then on the line is down and reports no event until it is connected again.
 //!   Only the OMS may send a request again that has no proof of receipt. A line never connects by itself.
 //! * **Order.** Requests of a connection arrive in the order of their sends or not at all; reports are passed on in the
 //!   order of their numbers. A duplicate report is passed on once, if the protocol identifies duplicates.
 //! * **Ids.** A request's `client_order_id` is unique for ever within its OMS. Another OMS may use the same ids: a
-//!   venue distinguishes them by [`Resume::oms`], or by the login of each OMS. A line that maps an id to a text
+//!   venue distinguishes them by [`ResumeState::oms`], or by the login of each OMS. A line that maps an id to a text
 //!   restores the id in the reports.
 //! * **Status of all orders** is optional. A venue that supports it answers a
 //!   [`StatusRequest`](tickpath_market::StatusRequest) with `original` zero and `fills` 1 for each order of this OMS
@@ -52,18 +52,18 @@ pub trait Line: Send {
     /// Returns the line's address, for messages.
     fn address(&self) -> String;
 
-    /// Begins to connect and ends any earlier connection. [`Self::poll`] then brings [`Event::Up`] or [`Lost`].
-    fn connect(&mut self, resume: &Resume);
+    /// Begins to connect and ends any earlier connection. [`Self::poll`] then brings [`LineEvent::Connected`] or [`ConnectionLost`].
+    fn connect(&mut self, resume: &ResumeState);
 
     /// Sends a request. On return the bytes are with the operating system, or wait in the line if its buffer is full.
-    fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), SendError>;
+    fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), LineSendError>;
 
     /// Confirms that all reports below this number are journaled, so that the venue need not keep them.
     fn confirm(&mut self, next_report: u64);
 
     /// Takes arrived events and does pending work: heartbeats, the rest of what was sent. Returns the amount of work
     /// done.
-    fn poll(&mut self, take: &mut dyn FnMut(Event<'_>)) -> Result<usize, Lost>;
+    fn poll(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, ConnectionLost>;
 
     /// Returns the descriptor that a sleeping thread polls for readability; none if there is nothing to wait on now.
     fn socket(&self) -> Option<BorrowedFd<'_>>;
@@ -78,7 +78,7 @@ pub const TOO_LATE: u16 = 8;
 
 /// State of both sides at the line's last connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Resume {
+pub struct ResumeState {
     /// Identity of the number space: a mark of the OMS's journal and of this line in it. With another mark, both
     /// numberings begin anew.
     pub journal: u64,
@@ -95,17 +95,17 @@ pub struct Resume {
 
 /// An event of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum LineEvent<'a> {
     /// The venue takes requests.
     Up {
         /// The venue has all sent requests below this number, and none from it on; none if it cannot report its state.
         next_request: Option<u64>,
-        /// The number of the next report; [`Resume::next_report`] if none is lost. None if some may be lost; the next
+        /// The number of the next report; [`ResumeState::next_report`] if none is lost. None if some may be lost; the next
         /// report then has that number nevertheless.
         next_report: Option<u64>,
     },
     /// The venue has all requests below this number.
-    Received(u64),
+    Acknowledged(u64),
     /// A report of the venue.
     Report {
         /// Number of the report.
@@ -120,11 +120,11 @@ pub enum Event<'a> {
 /// The end of a connection, with its reason as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Lost(pub String);
+pub struct ConnectionLost(pub String);
 
 /// Errors of a request that was not taken. No part of it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
+pub enum LineSendError {
     /// The line's buffer is full.
     #[error("the line is full; try again once it was polled")]
     Full,

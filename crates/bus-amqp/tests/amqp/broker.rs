@@ -5,7 +5,8 @@ use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection as Client, ConnectionProperties, ExchangeKind};
 use tickpath_bus_amqp::AmqpBus;
 use tickpath_bus_api::{
-    Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
+    Connection, DeliveryGuarantee, Policy, Publisher, Puller, Pusher, QueueConfig, StartPosition, Subscriber,
+    TopicConfig,
 };
 use tickpath_clock::{Wait, sleep_ns};
 
@@ -71,7 +72,7 @@ impl Scratch {
     pub fn until_waiting(&self, count: u64) {
         let mut waiting = None;
         for _ in 0..6000 {
-            waiting = self.bus.waiting(&self.name).unwrap_or_else(|e| panic!("{e}"));
+            waiting = self.bus.count_waiting(&self.name).unwrap_or_else(|e| panic!("{e}"));
             if waiting == Some(count) {
                 return;
             }
@@ -83,7 +84,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = self.bus.remove(&self.name);
+        let _ = self.bus.remove_topic(&self.name);
         let _ = self.bus.remove_queue(&self.name);
     }
 }
@@ -95,16 +96,16 @@ pub fn publisher(bus: &AmqpBus, topic: &str) -> Box<dyn Publisher> {
 
 /// Subscribes to a topic.
 pub fn subscriber(bus: &AmqpBus, topic: &str, wait: Wait) -> Box<dyn Subscriber> {
-    bus.subscriber(topic, Start::Now, wait).unwrap_or_else(|e| panic!("{e}"))
+    bus.subscriber(topic, StartPosition::Now, wait).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Opens a queue for pushing.
 pub fn pusher(bus: &AmqpBus, queue: &str) -> Box<dyn Pusher> {
-    bus.pusher(queue, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("{e}"))
+    bus.pusher(queue, &QueueConfig::new(DeliveryGuarantee::AtLeastOnce)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Opens a queue for pulling.
-pub fn puller(bus: &AmqpBus, queue: &str, delivery: Delivery) -> Box<dyn Puller> {
+pub fn puller(bus: &AmqpBus, queue: &str, delivery: DeliveryGuarantee) -> Box<dyn Puller> {
     bus.puller(queue, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -124,7 +125,7 @@ pub fn publish_fleeting(exchange: &str, bodies: &[&str]) {
 }
 
 fn publish_with(properties: &BasicProperties, exchange: &str, key: &str, bodies: &[&str]) {
-    as_somebody_else(async |channel: &Channel| {
+    with_other_client(async |channel: &Channel| {
         channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
         for body in bodies {
             let options = BasicPublishOptions { mandatory: true, immediate: false };
@@ -138,7 +139,7 @@ fn publish_with(properties: &BasicProperties, exchange: &str, key: &str, bodies:
 
 /// Declares an exchange as another program.
 pub fn declare_foreign(exchange: &str, kind: ExchangeKind) {
-    as_somebody_else(async |channel: &Channel| {
+    with_other_client(async |channel: &Channel| {
         let options = ExchangeDeclareOptions::default();
         channel.exchange_declare(exchange.into(), kind, options, FieldTable::default()).await.unwrap();
     });
@@ -147,7 +148,7 @@ pub fn declare_foreign(exchange: &str, kind: ExchangeKind) {
 /// Returns the number of consumers of an existing queue.
 pub fn consumers(queue: &str) -> u32 {
     let mut count = 0;
-    as_somebody_else(async |channel: &Channel| {
+    with_other_client(async |channel: &Channel| {
         let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
         let found = channel.queue_declare(queue.into(), options, FieldTable::default()).await.unwrap();
         count = found.consumer_count();
@@ -156,7 +157,7 @@ pub fn consumers(queue: &str) -> u32 {
 }
 
 /// Runs this with another client until it is done.
-fn as_somebody_else(doing: impl AsyncFnOnce(&Channel)) {
+fn with_other_client(doing: impl AsyncFnOnce(&Channel)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::connect(&Broker::get().url(), ConnectionProperties::default()).await.unwrap();

@@ -1,6 +1,8 @@
 //! The conformance suite.
 
-use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, Relay, check, silence_is_told, stays_bounded};
+use tickpath_bus_api::conformance::{
+    CASES, FirewallProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
+};
 
 use crate::broker::Broker;
 use crate::connect;
@@ -17,13 +19,13 @@ fn rabbitmq_keeps_the_promises_of_queues() {
 
 #[test]
 fn who_never_looks_holds_a_bounded_part() {
-    stays_bounded(&Broker::get().url(), connect);
+    check_bounded_memory(&Broker::get().url(), connect);
 }
 
 #[test]
 fn a_network_that_forgets_a_connection_is_told() {
     let broker = Broker::get();
-    let relay = Relay::to(&broker.address);
+    let relay = FirewallProxy::to(&broker.address);
     let relayed = format!("{}?silence=3", broker.url_at(&relay.address()));
-    silence_is_told(&broker.url(), &relayed, &relay, connect);
+    check_silence_reported(&broker.url(), &relayed, &relay, connect);
 }

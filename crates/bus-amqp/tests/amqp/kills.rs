@@ -1,17 +1,17 @@
 //! Random kills. This broker takes seconds to start.
 
-use tickpath_bus_api::conformance::Kills;
+use tickpath_bus_api::conformance::KillRun;
 
 use crate::connect;
-use crate::own::Own;
+use crate::dedicated_broker::DedicatedBroker;
 
 #[test]
 fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
-    let mut own = Own::start("", &[]);
+    let mut own = DedicatedBroker::start("", &[]);
     let (name, url) = ("RabbitMQ", own.url(""));
-    Kills { name, url: &url, connect, kills: Kills::count(), one_in: 50, keeps: false }.run(
+    KillRun { name, url: &url, connect, kills: KillRun::count(), broker_one_in: 50, is_durable: false }.run(
         &mut own,
-        Own::kill,
-        Own::run,
+        DedicatedBroker::kill,
+        DedicatedBroker::run,
     );
 }

@@ -1,16 +1,16 @@
 //! Losses are reported, even where no publisher's sequence numbers show them.
 
 use lapin::ExchangeKind;
-use tickpath_bus_amqp::{MAX_AHEAD, MAX_BEHIND_BYTES};
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet, until};
-use tickpath_bus_api::{Connection, Delivery, Event, Gap, Puller, ReceiveError, Subscriber};
+use tickpath_bus_amqp::{MAX_BEHIND_BYTES, MAX_PREFETCH};
+use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, next_event, pull_stamps, wait_until};
+use tickpath_bus_api::{Connection, DeliveryGuarantee, Gap, Puller, ReceiveError, Subscriber, SubscriptionEvent};
 use tickpath_clock::{Clock, HostClock, Wait};
 
 use crate::broker::{
     Scratch, consumers, declare_foreign, publish_fleeting, publish_foreign, publisher, puller, pusher, subscriber,
 };
-use crate::fallen::until_news;
-use crate::relay::Mode;
+use crate::broker_failure::pull_until_error;
+use crate::flaky_proxy::Mode;
 use crate::server::relayed;
 
 const KIND: u8 = 16;
@@ -20,14 +20,14 @@ fn what_is_taken_out_of_a_queue_without_an_answer_is_told() {
     let scratch = Scratch::new("taken");
     let (relay, bus) = relayed();
     pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &[&b"message"[..]; 3]).unwrap();
-    let mut cut_off = puller(&bus, &scratch.name, Delivery::AtMostOnce);
+    let mut cut_off = puller(&bus, &scratch.name, DeliveryGuarantee::AtMostOnce);
     // All messages are on their way to this puller, and arrive before the answer to its first acknowledgement.
     scratch.until_waiting(0);
     assert_eq!(pull_stamps(&mut *cut_off, 1).len(), 1);
 
     relay.set(Mode::Mute);
     match cut_off.pull(8, &mut |pulled| panic!("handed over, and perhaps still in the queue: {pulled:?}")) {
-        Err(ReceiveError::Gone(sentence)) => {
+        Err(ReceiveError::MessagesLost(sentence)) => {
             assert!(sentence.starts_with("2 messages") && sentence.contains("may be gone"), "{sentence}");
         }
         other => panic!("{other:?}"),
@@ -48,13 +48,13 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
     relay.set(Mode::Refusing);
     relay.cut();
     // Another program takes the name for an exchange of another type.
-    scratch.bus.remove(&scratch.name).unwrap();
+    scratch.bus.remove_topic(&scratch.name).unwrap();
     declare_foreign(&scratch.name, ExchangeKind::Direct);
     relay.set(Mode::Open);
 
     let clock = HostClock::get().unwrap();
     let (mut errors, mut first) = (0, None);
-    until(|| {
+    wait_until(|| {
         match barred.poll(8, &mut |event| panic!("{event:?} from nowhere")) {
             Ok(_) => barred.wait(1_000_000),
             Err(error) => {
@@ -69,13 +69,13 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
     let taken_ns = clock.ns_between(first.expect("it was told"), clock.ticks());
     assert!(taken_ns >= 700_000_000, "{ERRORS} attempts within {taken_ns} ns");
 
-    scratch.bus.remove(&scratch.name).unwrap();
+    scratch.bus.remove_topic(&scratch.name).unwrap();
     let mut publisher = publisher(&scratch.bus, &scratch.name);
     let mut is_back = false;
-    until(|| {
-        match barred.poll(1, &mut |event| is_back |= matches!(event, Event::Gap(Gap::Reconnected))) {
+    wait_until(|| {
+        match barred.poll(1, &mut |event| is_back |= matches!(event, SubscriptionEvent::Gap(Gap::Reconnected))) {
             Ok(_) => barred.wait(1_000_000),
-            Err(error) => assert!(!error.may_pass(), "{error}"),
+            Err(error) => assert!(!error.is_transient(), "{error}"),
         }
         is_back
     });
@@ -89,13 +89,15 @@ fn a_broker_that_lets_in_and_then_drops_is_not_stormed() {
     let scratch = Scratch::new("fleeting");
     let (relay, bus) = relayed();
     let (mut subscriber, mut puller) =
-        (subscriber(&bus, &scratch.name, Wait::Block), puller(&bus, &scratch.name, Delivery::AtLeastOnce));
+        (subscriber(&bus, &scratch.name, Wait::Block), puller(&bus, &scratch.name, DeliveryGuarantee::AtLeastOnce));
     let clock = HostClock::get().unwrap();
     let began = clock.ticks();
     for drops in 1..=DROPS {
         relay.cut();
-        until(|| {
-            subscriber.poll(8, &mut |event| assert!(matches!(event, Event::Gap(Gap::Reconnected)))).unwrap();
+        wait_until(|| {
+            subscriber
+                .poll(8, &mut |event| assert!(matches!(event, SubscriptionEvent::Gap(Gap::Reconnected))))
+                .unwrap();
             puller.pull(8, &mut |pulled| panic!("{pulled:?} from nowhere")).unwrap();
             [subscriber.reconnects(), puller.reconnects()] == [Some(drops); 2]
         });
@@ -112,11 +114,11 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     let scratch = Scratch::new("anew");
     let (relay, bus) = relayed();
     let mut pusher = pusher(&scratch.bus, &scratch.name);
-    let mut pullers = [(); 2].map(|()| puller(&bus, &scratch.name, Delivery::AtLeastOnce));
+    let mut pullers = [(); 2].map(|()| puller(&bus, &scratch.name, DeliveryGuarantee::AtLeastOnce));
     // Only the connection is lost: nothing is reported.
     relay.cut();
     pusher.push(1, KIND, b"before").unwrap();
-    until(|| {
+    wait_until(|| {
         let pull = |puller: &mut Box<dyn Puller>| {
             puller.pull(1, &mut |pulled| assert_eq!(pulled.message.stamp, 1)).unwrap_or_else(|e| panic!("{e}"));
             puller.reconnects()
@@ -133,8 +135,8 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     scratch.until_waiting(1);
     relay.set(Mode::Open);
     for puller in &mut pullers {
-        let news = until_news(&mut **puller);
-        assert!(matches!(&news, ReceiveError::Gone(sentence) if sentence.contains("is gone")), "{news:?}");
+        let news = pull_until_error(&mut **puller);
+        assert!(matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("is gone")), "{news:?}");
     }
     let [first, second] = pullers;
     drop(first);
@@ -150,7 +152,7 @@ fn a_queue_that_was_made_anew_while_its_puller_asked_for_more_ahead_is_told() {
         let scratch = Scratch::new(suffix);
         let (relay, bus) = relayed();
         let mut pusher = pusher(&scratch.bus, &scratch.name);
-        let mut puller = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+        let mut puller = puller(&bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
         // The broker first sends four messages ahead. With the last one the puller asks for more.
         pusher.push_batch(1, KIND, &[&b"before"[..]; 4]).unwrap();
         scratch.until_waiting(0);
@@ -160,15 +162,18 @@ fn a_queue_that_was_made_anew_while_its_puller_asked_for_more_ahead_is_told() {
         relay.set(mode);
         assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)], "{suffix}");
         if mode == Mode::Mute {
-            until(|| consumers(&scratch.name) == 0);
+            wait_until(|| consumers(&scratch.name) == 0);
         }
         scratch.bus.remove_queue(&scratch.name).unwrap();
         let error = pusher.push(2, KIND, b"nowhere").unwrap_err();
         assert!(error.to_string().contains("push again"), "{suffix}: {error}");
         pusher.push(3, KIND, b"after").unwrap();
         relay.set(Mode::Open);
-        let news = until_news(&mut *puller);
-        assert!(matches!(&news, ReceiveError::Gone(sentence) if sentence.contains("is gone")), "{suffix}: {news:?}");
+        let news = pull_until_error(&mut *puller);
+        assert!(
+            matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("is gone")),
+            "{suffix}: {news:?}"
+        );
         assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 3, "{suffix}: it is told once, and pulled from");
     }
 }
@@ -182,7 +187,7 @@ fn a_topic_that_was_removed_and_made_anew_by_a_publisher_is_told_to_each_subscri
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(1, b"before"));
     }
     // No poll happens meanwhile, and no sequence number of this publisher was seen.
-    scratch.bus.remove(&scratch.name).unwrap();
+    scratch.bus.remove_topic(&scratch.name).unwrap();
     let mut anew = publisher(&scratch.bus, &scratch.name);
     anew.publish(2, KIND, b"lost").unwrap();
     for subscriber in &mut subscribers {
@@ -191,7 +196,7 @@ fn a_topic_that_was_removed_and_made_anew_by_a_publisher_is_told_to_each_subscri
     anew.publish(3, KIND, b"after").unwrap();
     for subscriber in &mut subscribers {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(3, b"after"), "it is told once");
-        stays_quiet(&mut **subscriber);
+        check_no_event(&mut **subscriber);
     }
 }
 
@@ -204,11 +209,13 @@ const MANY: usize = MAX_BEHIND_BYTES / LARGE + 6;
 /// Reads until the message with this stamp; returns the number of messages between gaps, and the gaps.
 fn stretches(subscriber: &mut dyn Subscriber, last: u64) -> (Vec<usize>, Vec<Gap>) {
     let (mut stretches, mut gaps, mut is_over) = (vec![0], Vec::new(), false);
-    until(|| {
+    wait_until(|| {
         let polled = subscriber.poll(16, &mut |event| match event {
-            Event::Message(message) if message.stamp == last => is_over = true,
-            Event::Message(_) | Event::Foreign(_) => *stretches.last_mut().expect("there is one") += 1,
-            Event::Gap(gap) => {
+            SubscriptionEvent::Message(message) if message.stamp == last => is_over = true,
+            SubscriptionEvent::Message(_) | SubscriptionEvent::Foreign(_) => {
+                *stretches.last_mut().expect("there is one") += 1
+            }
+            SubscriptionEvent::Gap(gap) => {
                 gaps.push(gap);
                 stretches.push(0);
             }
@@ -228,21 +235,21 @@ fn is_told(gaps: &[Gap]) -> bool {
 fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
     let scratch = Scratch::new("foreign-dropped");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
-    let (ahead, foreign) = (usize::from(MAX_AHEAD), "x".repeat(LARGE));
+    let (ahead, foreign) = (usize::from(MAX_PREFETCH), "x".repeat(LARGE));
     publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
     publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
     publisher(&scratch.bus, &scratch.name).publish(9, KIND, b"last").unwrap();
     let (came, gaps) = stretches(&mut *subscriber, 9);
     assert!(is_told(&gaps), "{gaps:?} between {came:?}");
     assert!((1..=ahead).contains(&came[0]) && (1..MANY).contains(&came[1]), "{came:?}");
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 #[test]
 fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_dropped() {
     let scratch = Scratch::new("ended-dropped");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
-    let (ahead, foreign) = (usize::from(MAX_AHEAD), "x".repeat(LARGE));
+    let (ahead, foreign) = (usize::from(MAX_PREFETCH), "x".repeat(LARGE));
     let mut ended = publisher(&scratch.bus, &scratch.name);
     ended.publish_batch(1, KIND, &vec![&b"ahead"[..]; ahead]).unwrap();
     ended.publish_batch(1, KIND, &[&b"dropped"[..]; 3]).unwrap();
@@ -260,7 +267,7 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     // The subscriber continues: nothing more is reported, and the next loss is.
     successor.publish(3, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
     publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
     publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
     successor.publish(10, KIND, b"last").unwrap();
@@ -272,7 +279,7 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
 const DIGITS: usize = 8;
 
 /// Size of a message of which the broker keeps as many as it sends ahead.
-const HALF: usize = MAX_BEHIND_BYTES / MAX_AHEAD as usize;
+const HALF: usize = MAX_BEHIND_BYTES / MAX_PREFETCH as usize;
 
 /// Numbered messages of another program, and a subscriber's view of them.
 #[derive(Default)]
@@ -283,7 +290,7 @@ struct Numbered {
     /// Number of the next message, unless it is lost.
     next: usize,
     /// Whether a gap was reported after the last message.
-    is_told: bool,
+    is_gap_reported: bool,
     gaps: usize,
     /// Number of places where messages are missing.
     losses: usize,
@@ -311,7 +318,7 @@ impl Numbered {
     }
 
     fn read_until(&mut self, subscriber: &mut dyn Subscriber, is_over: impl Fn(&Self) -> bool) {
-        until(|| {
+        wait_until(|| {
             let polled = subscriber.poll(1, &mut |event| self.find(event));
             polled.unwrap_or_else(|e| panic!("{e}"));
             is_over(self)
@@ -319,17 +326,17 @@ impl Numbered {
     }
 
     /// Checks that each loss is reported behind the message before it, and before the one after it.
-    fn find(&mut self, event: Event<'_>) {
+    fn find(&mut self, event: SubscriptionEvent<'_>) {
         match event {
-            Event::Foreign(foreign) => {
+            SubscriptionEvent::Foreign(foreign) => {
                 let digits = std::str::from_utf8(&foreign.bytes[..DIGITS]).expect("digits");
                 let (number, next): (usize, _) = (digits.parse().expect("a number"), self.next);
                 assert!(number >= next, "{number} comes where {next} is next");
-                assert!(number == next || self.is_told, "those from {next} on are missing, and {number} comes");
+                assert!(number == next || self.is_gap_reported, "those from {next} on are missing, and {number} comes");
                 self.losses += usize::from(number > next);
-                (self.came, self.next, self.is_told) = (self.came + 1, number + 1, false);
+                (self.came, self.next, self.is_gap_reported) = (self.came + 1, number + 1, false);
             }
-            Event::Gap(Gap::Reconnected) => (self.gaps, self.is_told) = (self.gaps + 1, true),
+            SubscriptionEvent::Gap(Gap::Reconnected) => (self.gaps, self.is_gap_reported) = (self.gaps + 1, true),
             other => panic!("{other:?} from nowhere"),
         }
     }
@@ -355,7 +362,7 @@ fn losses_behind_each_other_are_told_where_they_were_also_before_anybody_sees_th
     let scratch = Scratch::new("dropped-thrice");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut numbered = warmed_up(&scratch.name, &mut *subscriber);
-    let ahead = usize::from(MAX_AHEAD);
+    let ahead = usize::from(MAX_PREFETCH);
     numbered.publish(&scratch.name, ahead, DIGITS);
     // The broker drops some messages, sends others as the subscriber makes room, and drops some behind these; meanwhile
     // short messages are buffered here.
@@ -367,7 +374,7 @@ fn losses_behind_each_other_are_told_where_they_were_also_before_anybody_sees_th
     assert_eq!((numbered.losses, numbered.gaps), (0, 0), "nobody has come so far");
     numbered.read_all(&mut *subscriber);
     numbered.check(3);
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 #[test]
@@ -376,7 +383,7 @@ fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
     let (relay, bus) = relayed();
     let mut subscriber = subscriber(&bus, &scratch.name, Wait::Block);
     let mut numbered = warmed_up(&scratch.name, &mut *subscriber);
-    let ahead = usize::from(MAX_AHEAD);
+    let ahead = usize::from(MAX_PREFETCH);
     numbered.publish(&scratch.name, ahead, DIGITS);
     // The other messages have arrived by then.
     numbered.read(&mut *subscriber, 28);
@@ -389,7 +396,7 @@ fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
     relay.set(Mode::Open);
     numbered.read_all(&mut *subscriber);
     numbered.check(2);
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! External tests of the bus over RabbitMQ, against a running broker.
 
 mod broker;
-mod carry;
+mod broker_failure;
 mod conformance;
-mod fallen;
+mod dedicated_broker;
+mod flaky_proxy;
 mod hostile;
 mod kills;
 mod losses;
-mod own;
+mod message_ids;
 mod policies;
 mod queues;
-mod relay;
 mod server;
 mod tls;
 

@@ -3,11 +3,11 @@
 use lapin::types::{AMQPValue, FieldTable};
 use tickpath_bus_amqp::AmqpBus;
 use tickpath_bus_api::conformance::{free_port, next_foreign};
-use tickpath_bus_api::{Connection, Cost, Delivery, Fate};
+use tickpath_bus_api::{Connection, DeliveryGuarantee, Fate, SettingCost};
 use tickpath_clock::{Wait, sleep_ns};
 
 use crate::broker::{Broker, Scratch, publish_foreign_with, puller, pusher, subscriber};
-use crate::own::Own;
+use crate::dedicated_broker::DedicatedBroker;
 
 const KIND: u8 = 16;
 
@@ -15,20 +15,20 @@ const KIND: u8 = 16;
 fn a_policy_that_drops_or_refuses_is_named() {
     let port = free_port();
     let configuration = format!("management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {port}\n");
-    let own = Own::start(&configuration, &["rabbitmq_management"]);
+    let own = DedicatedBroker::start(&configuration, &["rabbitmq_management"]);
     let untold = AmqpBus::connect(&own.url(&format!("?management={}", free_port()))).expect("it runs");
     let bus = AmqpBus::connect(&own.url(&format!("?management={port}"))).expect("it runs");
     let mut orders = pusher(&bus, "orders");
     let policy = |told: &str| -> Option<String> {
         // The API reports new queues and policies a moment late.
         for _ in 0..600 {
-            let found = bus.may_drop("orders").unwrap_or_else(|e| panic!("{e}"));
+            let found = bus.loss_risk("orders").unwrap_or_else(|e| panic!("{e}"));
             if found.as_deref().unwrap_or_default().contains(told) && found.is_none() == told.is_empty() {
                 return found;
             }
             sleep_ns(50_000_000);
         }
-        panic!("{:?} is told, and not '{told}'", bus.may_drop("orders"))
+        panic!("{:?} is told, and not '{told}'", bus.loss_risk("orders"))
     };
     assert_eq!(policy(""), None);
     let advice = |bus: &AmqpBus| bus.advise().pop().expect("it is always there");
@@ -38,7 +38,7 @@ fn a_policy_that_drops_or_refuses_is_named() {
     set(r#"{"max-length": 1, "overflow": "reject-publish"}"#);
     let told = policy("the policy 'few' refuses what comes beyond 1 messages").expect("it is told");
     let doctor = advice(&bus);
-    assert!(matches!(doctor.cost, Some(Cost::Safety { .. })), "{doctor:?}");
+    assert!(matches!(doctor.cost, Some(SettingCost::Safety { .. })), "{doctor:?}");
     assert_eq!(doctor.value, Ok(format!("orders: {told}")));
     orders.push(1, KIND, b"first").expect("there is room");
     let refused = (0..100).find_map(|stamp| orders.push(2 + stamp, KIND, b"one too many").err());
@@ -50,12 +50,12 @@ fn a_policy_that_drops_or_refuses_is_named() {
     policy("drops what nobody has pulled within 60000 ms");
 
     // The policies are unknown without the API, and the sentence names the remedy.
-    let why = untold.may_drop("orders").expect_err("there is no API").to_string();
+    let why = untold.loss_risk("orders").expect_err("there is no API").to_string();
     assert!(why.contains("rabbitmq-plugins enable rabbitmq_management") && why.contains("?management=PORT"), "{why}");
     let unknown = advice(&untold).value.expect_err("there is no API");
     assert!(unknown.contains("does not answer"), "{unknown}");
     let mut others = pusher(&untold, "orders");
-    drop(puller(&bus, "orders", Delivery::AtMostOnce));
+    drop(puller(&bus, "orders", DeliveryGuarantee::AtMostOnce));
     others.push(1, KIND, b"goes by age now").expect("it has room");
 }
 
@@ -72,7 +72,7 @@ fn headers_of_others_come_beside_their_bytes_from_an_exchange_of_any_name() {
     publish_foreign_with(headers, &scratch.name, &["hello"]);
     let details = r#"{"headers":{"source":"a desk","try":3}}"#;
     assert_eq!(next_foreign(&mut *hears), (b"hello".to_vec(), Some(details.to_owned())));
-    bus.remove(ours).expect("it is there");
+    bus.remove_topic(ours).expect("it is there");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use tickpath_bus_amqp::{AmqpBus, MAX_AHEAD_BYTES};
-use tickpath_bus_api::conformance::{pull_stamps, until};
+use tickpath_bus_amqp::{AmqpBus, MAX_PREFETCH_BYTES};
+use tickpath_bus_api::conformance::{pull_stamps, wait_until};
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Origin, Puller, Pusher, QueueConfig, ReceiveError, dead_letter_queue,
+    ConnectError, Connection, DeliveryGuarantee, MessageId, Puller, Pusher, QueueConfig, ReceiveError,
+    dead_letter_queue,
 };
 use tickpath_clock::Wait;
 
@@ -16,9 +17,9 @@ const KIND: u8 = 16;
 
 /// A pulled message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Taken {
+struct PulledFields {
     stamp: u64,
-    origin: Option<Origin>,
+    origin: Option<MessageId>,
     payload: Vec<u8>,
     redelivered: bool,
     deliveries: Option<u32>,
@@ -26,13 +27,13 @@ struct Taken {
 }
 
 /// Pulls `count` messages, and acknowledges none.
-fn take(puller: &mut dyn Puller, count: usize) -> Vec<Taken> {
+fn pull_unacknowledged(puller: &mut dyn Puller, count: usize) -> Vec<PulledFields> {
     let mut taken = Vec::new();
-    until(|| {
+    wait_until(|| {
         let pulled = puller.pull(count - taken.len(), &mut |pulled| {
-            taken.push(Taken {
+            taken.push(PulledFields {
                 stamp: pulled.message.stamp,
-                origin: pulled.message.origin,
+                origin: pulled.message.id,
                 payload: pulled.message.payload.to_vec(),
                 redelivered: pulled.redelivered,
                 deliveries: pulled.deliveries,
@@ -46,7 +47,7 @@ fn take(puller: &mut dyn Puller, count: usize) -> Vec<Taken> {
 }
 
 /// Checks that giving this message back is refused.
-fn refuses(puller: &mut dyn Puller, tag: u64) {
+fn check_give_back_refused(puller: &mut dyn Puller, tag: u64) {
     match puller.give_back(tag) {
         Err(ReceiveError::NotAcknowledged(sentence)) => {
             assert!(sentence.contains(&format!("message {tag} of queue")), "{sentence}");
@@ -60,38 +61,38 @@ fn refuses(puller: &mut dyn Puller, tag: u64) {
 fn a_message_that_is_given_back_comes_again_and_the_others_stay() {
     let scratch = Scratch::new("back");
     let (relay, bus) = relayed();
-    let mut first = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut first = puller(&bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
     let mut pusher = pusher(&scratch.bus, &scratch.name);
     for stamp in 0..4 {
         pusher.push(stamp, KIND, b"message").unwrap();
     }
-    let taken = take(&mut *first, 4);
+    let taken = pull_unacknowledged(&mut *first, 4);
     assert!(taken.iter().all(|one| one.deliveries.is_none()), "a classic queue counts nothing: {taken:?}");
     // The last message too: the acknowledged range then ends before it.
     for at in [1, 3] {
         first.give_back(taken[at].tag).unwrap();
-        refuses(&mut *first, taken[at].tag);
+        check_give_back_refused(&mut *first, taken[at].tag);
     }
     first.acknowledge().unwrap();
-    refuses(&mut *first, taken[0].tag);
-    refuses(&mut *first, u64::MAX);
-    let mut again = take(&mut *first, 2);
+    check_give_back_refused(&mut *first, taken[0].tag);
+    check_give_back_refused(&mut *first, u64::MAX);
+    let mut again = pull_unacknowledged(&mut *first, 2);
     again.sort_by_key(|one| one.stamp);
     assert_eq!(again.iter().map(|one| (one.stamp, one.redelivered)).collect::<Vec<_>>(), [(1, true), (3, true)]);
 
     relay.cut();
-    let anew = take(&mut *first, 2);
+    let anew = pull_unacknowledged(&mut *first, 2);
     assert_eq!(first.reconnects(), Some(1));
-    refuses(&mut *first, again[0].tag);
+    check_give_back_refused(&mut *first, again[0].tag);
     assert!(matches!(first.acknowledge(), Err(ReceiveError::NotAcknowledged(_))), "those of the lost connection");
     assert!(anew.iter().all(|one| again.iter().all(|old| old.tag < one.tag)), "{anew:?} after {again:?}");
     drop(first);
     scratch.until_waiting(0);
 
     pusher.push(9, KIND, b"once").unwrap();
-    let mut once = puller(&scratch.bus, &scratch.name, Delivery::AtMostOnce);
-    let tag = take(&mut *once, 1)[0].tag;
-    refuses(&mut *once, tag);
+    let mut once = puller(&scratch.bus, &scratch.name, DeliveryGuarantee::AtMostOnce);
+    let tag = pull_unacknowledged(&mut *once, 1)[0].tag;
+    check_give_back_refused(&mut *once, tag);
 }
 
 /// A queue that counts deliveries, and its dead-letter queue.
@@ -106,7 +107,10 @@ impl Counted {
         let url = Broker::get().url() + "?durable&replicas=1";
         scratch.bus = AmqpBus::connect(&url).unwrap_or_else(|e| panic!("{e}"));
         let most_deliveries = NonZeroU32::new(most_deliveries);
-        Self { scratch, config: QueueConfig { most_deliveries, ..QueueConfig::new(Delivery::AtLeastOnce) } }
+        Self {
+            scratch,
+            config: QueueConfig { max_deliveries: most_deliveries, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) },
+        }
     }
 
     fn pusher(&self) -> Box<dyn Pusher> {
@@ -118,18 +122,18 @@ impl Counted {
     }
 
     fn dead(&self) -> Box<dyn Puller> {
-        puller(&self.scratch.bus, &dead_letter_queue(&self.scratch.name), Delivery::AtLeastOnce)
+        puller(&self.scratch.bus, &dead_letter_queue(&self.scratch.name), DeliveryGuarantee::AtLeastOnce)
     }
 
     /// Checks that this message is in the dead-letter queue, unchanged, once, and no longer in the queue.
-    fn check_dead(&self, taken: &Taken) {
+    fn check_dead(&self, taken: &PulledFields) {
         let mut dead = self.dead();
-        let letter = take(&mut *dead, 1).remove(0);
+        let letter = pull_unacknowledged(&mut *dead, 1).remove(0);
         assert_eq!((letter.stamp, letter.origin), (taken.stamp, taken.origin));
         assert_eq!((letter.payload, letter.deliveries), (taken.payload.clone(), Some(1)));
         dead.acknowledge().unwrap();
         drop(dead);
-        assert_eq!(self.scratch.bus.waiting(&dead_letter_queue(&self.scratch.name)).unwrap(), Some(0), "once");
+        assert_eq!(self.scratch.bus.count_waiting(&dead_letter_queue(&self.scratch.name)).unwrap(), Some(0), "once");
         self.pusher().push(9, KIND, b"next").unwrap();
         assert_eq!(pull_stamps(&mut *self.puller(), 1), [(9, false)], "it is not in the queue any more");
     }
@@ -149,7 +153,7 @@ fn a_message_that_was_given_back_too_often_goes_to_the_dead_letters_as_it_is() {
         let mut puller = counted.puller();
         let mut last = None;
         for delivery in 1..=most {
-            let taken = take(&mut *puller, 1).remove(0);
+            let taken = pull_unacknowledged(&mut *puller, 1).remove(0);
             assert_eq!((taken.deliveries, taken.redelivered), (Some(delivery), delivery > 1), "{most}");
             puller.give_back(taken.tag).unwrap();
             last = Some(taken);
@@ -164,7 +168,7 @@ fn a_message_whose_pullers_end_too_often_goes_to_the_dead_letters_as_it_is() {
     let counted = Counted::new("ended", 3);
     counted.pusher().push(1, KIND, b"poison").unwrap();
     let taken = [1, 2, 3].map(|delivery| {
-        let taken = take(&mut *counted.puller(), 1).remove(0);
+        let taken = pull_unacknowledged(&mut *counted.puller(), 1).remove(0);
         assert_eq!(taken.deliveries, Some(delivery));
         taken
     });
@@ -183,13 +187,13 @@ fn only_what_was_handed_over_so_often_goes_to_the_dead_letters() {
     let mut handed_over = [0; COUNT];
     for _ in 0..2 * MOST {
         let mut puller = counted.puller();
-        handed_over[take(&mut *puller, 1)[0].stamp as usize] += 1;
+        handed_over[pull_unacknowledged(&mut *puller, 1)[0].stamp as usize] += 1;
         let error = puller.pull(1, &mut |pulled| panic!("{pulled:?}")).unwrap_err().to_string();
         assert!(error.contains("one at a time") && error.contains("acknowledge them"), "{error}");
     }
     let mut puller = counted.puller();
     let (dead_letters, mut came) = (dead_letter_queue(&counted.scratch.name), Vec::new());
-    until(|| {
+    wait_until(|| {
         let pulled = puller.pull(1, &mut |pulled| {
             let stamp = pulled.message.stamp;
             assert_eq!(pulled.deliveries, Some(handed_over[stamp as usize] + 1), "{stamp}");
@@ -197,10 +201,10 @@ fn only_what_was_handed_over_so_often_goes_to_the_dead_letters() {
         });
         pulled.unwrap_or_else(|e| panic!("{e}"));
         puller.acknowledge().unwrap();
-        let dead = counted.scratch.bus.waiting(&dead_letters).unwrap().expect("it is counted");
+        let dead = counted.scratch.bus.count_waiting(&dead_letters).unwrap().expect("it is counted");
         came.len() + dead as usize == COUNT
     });
-    for letter in take(&mut *counted.dead(), COUNT - came.len()) {
+    for letter in pull_unacknowledged(&mut *counted.dead(), COUNT - came.len()) {
         assert_eq!(handed_over[letter.stamp as usize], MOST, "{letter:?} after {came:?}");
     }
 }
@@ -210,11 +214,11 @@ fn a_message_is_delivered_for_ever_where_no_number_is_given() {
     // More often than any broker's default limit.
     const OFTEN: u32 = 25;
     let mut counted = Counted::new("for-ever", 1);
-    counted.config.most_deliveries = None;
+    counted.config.max_deliveries = None;
     counted.pusher().push(1, KIND, b"poison").unwrap();
     let mut puller = counted.puller();
     for delivery in 1..=OFTEN {
-        let taken = take(&mut *puller, 1).remove(0);
+        let taken = pull_unacknowledged(&mut *puller, 1).remove(0);
         assert_eq!(taken.deliveries, Some(delivery));
         puller.give_back(taken.tag).unwrap();
     }
@@ -226,13 +230,13 @@ fn who_shares_a_queue_agrees_on_the_number_of_deliveries() {
     let _pusher = counted.pusher();
     let (bus, name) = (&counted.scratch.bus, &counted.scratch.name);
     for most_deliveries in [None, NonZeroU32::new(4)] {
-        let config = QueueConfig { most_deliveries, ..counted.config };
+        let config = QueueConfig { max_deliveries: most_deliveries, ..counted.config };
         for error in [bus.pusher(name, &config).err(), bus.puller(name, &config, Wait::Block).err()] {
             let error = error.expect("the broker refuses it").to_string();
             assert!(error.contains("another number of most deliveries") && error.contains("remove it"), "{error}");
         }
     }
-    let at_most_once = QueueConfig { delivery: Delivery::AtMostOnce, ..counted.config };
+    let at_most_once = QueueConfig { delivery: DeliveryGuarantee::AtMostOnce, ..counted.config };
     assert!(matches!(bus.pusher(name, &at_most_once), Err(ConnectError::Unsupported { .. })));
     let plain = Scratch::new("counts-nothing");
     assert!(matches!(plain.bus.pusher(&plain.name, &counted.config), Err(ConnectError::Unsupported { .. })));
@@ -248,9 +252,9 @@ fn a_puller_holds_no_more_bytes_than_its_bound() {
     let scratch = Scratch::new("bytes");
     let (large, mut pusher) = (vec![7; LARGE], pusher(&scratch.bus, &scratch.name));
     pusher.push_batch(1, KIND, &[large.as_slice(); COUNT]).unwrap();
-    let mut puller = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut puller = puller(&scratch.bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
     let (mut came, mut full) = (0, None);
-    until(|| {
+    wait_until(|| {
         match puller.pull(COUNT, &mut |_| came += 1) {
             Ok(_) => puller.wait(1_000_000),
             Err(error) => full = Some(error.to_string()),
@@ -259,9 +263,9 @@ fn a_puller_holds_no_more_bytes_than_its_bound() {
     });
     let full = full.expect("it was told");
     assert!(full.starts_with(&format!("{came} messages")) && full.contains("acknowledge them"), "{full}");
-    assert!(came * LARGE <= MAX_AHEAD_BYTES, "{came} messages were handed over");
-    let waiting = scratch.bus.waiting(&scratch.name).unwrap().expect("it is counted");
-    assert!(waiting as usize * LARGE >= COUNT * LARGE - MAX_AHEAD_BYTES, "only {waiting} messages wait");
+    assert!(came * LARGE <= MAX_PREFETCH_BYTES, "{came} messages were handed over");
+    let waiting = scratch.bus.count_waiting(&scratch.name).unwrap().expect("it is counted");
+    assert!(waiting as usize * LARGE >= COUNT * LARGE - MAX_PREFETCH_BYTES, "only {waiting} messages wait");
     while came < COUNT {
         puller.acknowledge().unwrap();
         came += pull_stamps(&mut *puller, 1).len();

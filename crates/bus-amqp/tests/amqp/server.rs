@@ -5,13 +5,16 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use tickpath_bus_amqp::{AmqpBus, MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
+use tickpath_bus_amqp::{AmqpBus, MAX_BEHIND_BYTES, MAX_PREFETCH, MAX_UNACKNOWLEDGED};
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
-use tickpath_bus_api::{Connection, Delivery, Event, Fate, Gap, Pulled, Puller, QueueConfig, ReceiveError, Subscriber};
+use tickpath_bus_api::{
+    Connection, DeliveryGuarantee, Fate, Gap, PulledMessage, Puller, QueueConfig, ReceiveError, Subscriber,
+    SubscriptionEvent,
+};
 use tickpath_clock::{Wait, sleep_ns};
 
 use crate::broker::{Broker, Scratch, publish_foreign, publisher, puller, pusher, subscriber};
-use crate::relay::{Mode, Relay};
+use crate::flaky_proxy::{FlakyProxy, Mode};
 
 const KIND: u8 = 16;
 
@@ -72,12 +75,12 @@ fn a_publisher_comes_back() {
     let error = publisher.publish(3, KIND, b"lost").unwrap_err();
     let sentence = error.to_string();
     assert!(sentence.starts_with(&format!("amqp://{} ", relay.address())), "{sentence}");
-    assert!(sentence.contains("try again") && error.may_pass(), "{sentence}");
+    assert!(sentence.contains("try again") && error.is_transient(), "{sentence}");
     relay.set(Mode::Open);
     publisher.publish(4, KIND, b"after").unwrap();
     assert_eq!(publisher.reconnects(), Some(2));
     // A message in doubt is given up, and is missing; one that was surely not published is not.
-    assert_eq!(until(&mut *subscriber, 4), (0, usize::from(error.fate() == Fate::Unknown)));
+    assert_eq!(receive_until(&mut *subscriber, 4), (0, usize::from(error.fate() == Fate::Unknown)));
 }
 
 #[test]
@@ -138,10 +141,10 @@ fn a_queue_may_have_twice_what_is_sent_again_under_one_origin() {
     pusher.resend().unwrap_or_else(|e| panic!("{e}"));
     scratch.until_waiting(2);
     assert!(!scratch.bus.queue_capabilities().exact_resend);
-    let mut puller = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut puller = puller(&scratch.bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
     let mut origins = Vec::new();
     while origins.len() < 2 {
-        puller.pull(2, &mut |pulled| origins.push(pulled.message.origin.expect("a broker's message has one"))).unwrap();
+        puller.pull(2, &mut |pulled| origins.push(pulled.message.id.expect("a broker's message has one"))).unwrap();
         puller.wait(1_000_000);
     }
     assert_eq!(origins[0], origins[1]);
@@ -180,7 +183,7 @@ fn a_batch_that_fails_in_the_middle_has_a_fate_for_each() {
 fn a_subscriber_that_is_far_behind_is_told_how_many_it_missed() {
     const LARGE: usize = 1 << 20;
     let behind = MAX_BEHIND_BYTES / LARGE + 6;
-    let ahead = usize::from(MAX_AHEAD);
+    let ahead = usize::from(MAX_PREFETCH);
     let scratch = Scratch::new("behind");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut publisher = publisher(&scratch.bus, &scratch.name);
@@ -190,20 +193,20 @@ fn a_subscriber_that_is_far_behind_is_told_how_many_it_missed() {
         publisher.publish(2, KIND, &large).unwrap();
     }
     publisher.publish(3, KIND, b"last").unwrap();
-    let (came, missed) = until(&mut *subscriber, 3);
+    let (came, missed) = receive_until(&mut *subscriber, 3);
     assert_eq!(came + missed, ahead + behind, "{came} came, {missed} were missed");
     assert!(missed >= 6, "the broker keeps no more than it was asked to: {missed}");
 }
 
 /// Receives until the message with this stamp; returns the numbers of messages before it, and of those reported as
 /// missed.
-fn until(subscriber: &mut dyn Subscriber, stamp: u64) -> (usize, usize) {
+fn receive_until(subscriber: &mut dyn Subscriber, stamp: u64) -> (usize, usize) {
     let (mut came, mut missed, mut is_there) = (0, 0, false);
     for _ in 0..60_000 {
         let polled = subscriber.poll(1, &mut |event| match event {
-            Event::Message(message) if message.stamp == stamp => is_there = true,
-            Event::Message(_) => came += 1,
-            Event::Gap(Gap::Missed(count)) => missed += count as usize,
+            SubscriptionEvent::Message(message) if message.stamp == stamp => is_there = true,
+            SubscriptionEvent::Message(_) => came += 1,
+            SubscriptionEvent::Gap(Gap::Missed(count)) => missed += count as usize,
             other => panic!("{other:?}"),
         });
         if is_there {
@@ -220,7 +223,7 @@ fn until(subscriber: &mut dyn Subscriber, stamp: u64) -> (usize, usize) {
 fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     let scratch = Scratch::new("puller");
     let (relay, bus) = relayed();
-    let mut puller = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut puller = puller(&bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
     let mut pusher = pusher(&scratch.bus, &scratch.name);
     for number in 0..10 {
         pusher.push(number, KIND, b"message").unwrap();
@@ -230,7 +233,7 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     assert_eq!(pull_stamps(&mut *puller, 2), [(2, false), (3, false)]);
     relay.cut();
     // Whether this call finds or causes the lost connection, the broker may lack the acknowledgement.
-    not_acknowledged(&mut *puller, 2);
+    check_not_acknowledged(&mut *puller, 2);
     puller.acknowledge().unwrap_or_else(|e| panic!("it is told once: {e}"));
     let again = pull_stamps(&mut *puller, 8);
     assert_eq!(again.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (2..10).collect::<Vec<_>>());
@@ -241,7 +244,7 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     // The connection is replaced before any acknowledgement.
     let other = pull_stamps(&mut *puller, 1);
     assert_eq!((other[0], puller.reconnects()), ((2, true), Some(2)));
-    not_acknowledged(&mut *puller, 8);
+    check_not_acknowledged(&mut *puller, 8);
     // Messages from the new connection are acknowledged all the same.
     let rest = pull_stamps(&mut *puller, 7);
     assert_eq!(rest.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (3..10).collect::<Vec<_>>());
@@ -255,7 +258,7 @@ fn what_a_cut_off_puller_was_sent_ahead_is_not_handed_over_by_it() {
     const COUNT: usize = 4;
     let scratch = Scratch::new("elsewhere");
     let (relay, bus) = relayed();
-    let mut cut_off = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut cut_off = puller(&bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
     let mut pusher = pusher(&scratch.bus, &scratch.name);
     pusher.push_batch(1, KIND, &[&b"message"[..]; COUNT]).unwrap();
     // All messages are sent ahead.
@@ -263,20 +266,20 @@ fn what_a_cut_off_puller_was_sent_ahead_is_not_handed_over_by_it() {
     assert_eq!(pull_stamps(&mut *cut_off, 1), [(1, false)]);
 
     relay.cut();
-    let mut other = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut other = puller(&scratch.bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
     assert_eq!(pull_stamps(&mut *other, COUNT).len(), COUNT, "the broker gives them to somebody else");
     other.acknowledge().unwrap();
     drop(other);
     pusher.push(2, KIND, b"after").unwrap();
     assert_eq!(pull_stamps(&mut *cut_off, 1), [(2, false)], "the others are done with");
     assert_eq!(cut_off.reconnects(), Some(1));
-    not_acknowledged(&mut *cut_off, 1);
+    check_not_acknowledged(&mut *cut_off, 1);
     drop(cut_off);
     scratch.until_waiting(0);
 }
 
 /// Checks that acknowledging reports this number of messages as coming again.
-fn not_acknowledged(puller: &mut dyn Puller, count: usize) {
+fn check_not_acknowledged(puller: &mut dyn Puller, count: usize) {
     match puller.acknowledge() {
         Err(ReceiveError::NotAcknowledged(sentence)) => {
             assert!(sentence.contains(&format!("{count} messages of queue")), "{sentence}");
@@ -290,7 +293,7 @@ fn what_was_acknowledged_without_an_answer_is_nobody_s_to_know() {
     const COUNT: u64 = 5;
     let scratch = Scratch::new("unanswered-acknowledgement");
     let (relay, bus) = relayed();
-    let mut puller = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut puller = puller(&bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
     let mut pusher = pusher(&scratch.bus, &scratch.name);
     for number in 0..COUNT {
         pusher.push(number, KIND, b"message").unwrap();
@@ -331,20 +334,20 @@ fn a_subscriber_of_a_removed_topic_hears_again_and_is_told() {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
         // Without a publish, the subscriber recreates the exchange.
-        scratch.bus.remove(&scratch.name).unwrap();
+        scratch.bus.remove_topic(&scratch.name).unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         publisher.publish(2, KIND, b"between").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"between"));
 
         // With publishes, the publisher usually recreates it.
-        scratch.bus.remove(&scratch.name).unwrap();
+        scratch.bus.remove_topic(&scratch.name).unwrap();
         let (mut is_told, mut hears) = (false, false);
         for stamp in 3..6000 {
             publisher.publish(stamp, KIND, b"after").unwrap();
             let polled = subscriber.poll(64, &mut |event| match event {
-                Event::Gap(_) => is_told = true,
-                Event::Message(_) => hears = true,
-                Event::Foreign(_) => panic!("{event:?}"),
+                SubscriptionEvent::Gap(_) => is_told = true,
+                SubscriptionEvent::Message(_) => hears = true,
+                SubscriptionEvent::Foreign(_) => panic!("{event:?}"),
             });
             polled.unwrap();
             assert!(is_told || !hears, "what was missed is told before what comes");
@@ -361,7 +364,7 @@ fn a_subscriber_of_a_removed_topic_hears_again_and_is_told() {
 #[test]
 fn what_a_dropped_puller_was_sent_ahead_waits_again() {
     let scratch = Scratch::new("ahead");
-    for delivery in Delivery::ALL {
+    for delivery in DeliveryGuarantee::ALL {
         let mut puller = puller(&scratch.bus, &scratch.name, delivery);
         pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &[&b"message"[..]; 20]).unwrap();
         assert_eq!(pull_stamps(&mut *puller, 5).len(), 5);
@@ -376,7 +379,7 @@ fn what_a_dropped_puller_was_sent_ahead_waits_again() {
 fn a_puller_that_holds_too_much_is_told() {
     let most = usize::from(MAX_UNACKNOWLEDGED);
     let scratch = Scratch::new("holds");
-    let mut puller = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut puller = puller(&scratch.bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
     let payloads = vec![&b"message"[..]; most + 100];
     pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &payloads).unwrap();
     assert_eq!(pull_stamps(&mut *puller, most).len(), most);
@@ -398,7 +401,7 @@ fn a_queue_or_topic_that_somebody_removes_is_told_or_made_anew() {
     scratch.until_waiting(1);
 
     let mut publisher = publisher(&scratch.bus, &scratch.name);
-    scratch.bus.remove(&scratch.name).unwrap();
+    scratch.bus.remove_topic(&scratch.name).unwrap();
     publisher.publish(4, KIND, b"nobody listens").unwrap();
 }
 
@@ -417,7 +420,7 @@ fn foreign_messages_on_a_topic_come_as_what_they_are() {
 #[test]
 fn foreign_messages_in_a_queue_are_skipped_and_removed() {
     let scratch = Scratch::new("foreign-queue");
-    for delivery in Delivery::ALL {
+    for delivery in DeliveryGuarantee::ALL {
         let mut pusher = pusher(&scratch.bus, &scratch.name);
         publish_foreign("", &scratch.name, &FOREIGN);
         pusher.push(6, KIND, b"ours").unwrap();
@@ -434,12 +437,12 @@ fn foreign_messages_in_a_queue_are_skipped_and_removed() {
 #[test]
 fn foreign_messages_in_a_queue_are_taken_by_who_asks_for_them() {
     let scratch = Scratch::new("adopted");
-    let config = QueueConfig { foreign: Some(200), ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let config = QueueConfig { foreign: Some(200), ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let mut puller = scratch.bus.puller(&scratch.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     publish_foreign("", &scratch.name, &FOREIGN);
     let mut came = Vec::new();
     while came.len() < FOREIGN.len() {
-        let mut take = |pulled: Pulled<'_>| {
+        let mut take = |pulled: PulledMessage<'_>| {
             assert_eq!((pulled.message.kind, pulled.message.stamp), (200, 0));
             came.push(String::from_utf8(pulled.message.payload.to_vec()).unwrap());
         };
@@ -458,7 +461,7 @@ fn names_that_the_broker_reserves_are_carried() {
     publisher(&scratch.bus, &scratch.name).publish(8, KIND, b"reserved").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(8, b"reserved"));
     pusher(&scratch.bus, &scratch.name).push(9, KIND, b"reserved").unwrap();
-    assert_eq!(pull_stamps(&mut *puller(&scratch.bus, &scratch.name, Delivery::AtMostOnce), 1), [(9, false)]);
+    assert_eq!(pull_stamps(&mut *puller(&scratch.bus, &scratch.name, DeliveryGuarantee::AtMostOnce), 1), [(9, false)]);
 }
 
 #[test]
@@ -494,7 +497,7 @@ fn somebody_else_there_is_said_so() {
         (|mut stream| answer(&mut stream, b"+OK POP3 ready\r\n"), &["not as RabbitMQ does", "check the port"]),
         (|mut stream| answer(&mut stream, b"AMQP\x00\x01\x00\x00"), &["not as RabbitMQ does", "check the port"]),
         (drop, &["connection", "try again"]),
-        (|stream| hold(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
+        (|stream| read_until_closed(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
     ];
     for (behave, words) in cases {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -511,11 +514,11 @@ fn answer(stream: &mut TcpStream, bytes: &[u8]) {
     let mut question = [0; 64];
     let _ = stream.read(&mut question);
     let _ = stream.write_all(bytes);
-    hold(stream);
+    read_until_closed(stream);
 }
 
 /// Reads until the peer has closed the connection, and sends nothing.
-fn hold(mut stream: &TcpStream) {
+fn read_until_closed(mut stream: &TcpStream) {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut bytes = [0; 64];
     loop {
@@ -537,9 +540,9 @@ fn check(url: &str, words: &[&str]) {
 }
 
 /// Returns a bus behind a relay.
-pub fn relayed() -> (Relay, AmqpBus) {
+pub fn relayed() -> (FlakyProxy, AmqpBus) {
     let broker = Broker::get();
-    let relay = Relay::start(&broker.address);
+    let relay = FlakyProxy::start(&broker.address);
     let bus = AmqpBus::connect(&broker.url_at(&relay.address())).unwrap_or_else(|e| panic!("{e}"));
     (relay, bus)
 }

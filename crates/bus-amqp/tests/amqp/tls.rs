@@ -3,12 +3,12 @@
 use tempfile::TempDir;
 use tickpath_bus_amqp::AmqpBus;
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
-use tickpath_bus_api::{Connection, Delivery};
+use tickpath_bus_api::{Connection, DeliveryGuarantee};
 use tickpath_clock::Wait;
-use tickpath_tls::authority::Authority;
+use tickpath_tls::authority::TestAuthority;
 
 use crate::broker::{publisher, puller, pusher, subscriber};
-use crate::own::Own;
+use crate::dedicated_broker::DedicatedBroker;
 
 const KIND: u8 = 16;
 
@@ -18,7 +18,7 @@ const HOST: &str = "127.0.0.1";
 #[test]
 fn tls_is_a_must_to_the_right_broker() {
     let folder = tempfile::tempdir().unwrap();
-    let (trusted, other) = (Authority::new(folder.path(), "trusted"), Authority::new(folder.path(), "other"));
+    let (trusted, other) = (TestAuthority::new(folder.path(), "trusted"), TestAuthority::new(folder.path(), "other"));
     let broker = trusted.certify("broker", &[HOST]);
     let port = free_port();
     let configuration = format!(
@@ -26,19 +26,19 @@ fn tls_is_a_must_to_the_right_broker() {
          ssl_options.cacertfile = {}\nssl_options.certfile = {}\nssl_options.keyfile = {}\n\
          ssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = false\n\
          ssl_cert_login_from = common_name\nauth_mechanisms.1 = PLAIN\nauth_mechanisms.2 = EXTERNAL\n",
-        trusted.file().display(),
+        trusted.certificate_file().display(),
         broker.cert.display(),
         broker.key.display(),
     );
-    let own = Own::start(&configuration, &["rabbitmq_auth_mechanism_ssl"]);
-    let ca = trusted.file().display().to_string();
+    let own = DedicatedBroker::start(&configuration, &["rabbitmq_auth_mechanism_ssl"]);
+    let ca = trusted.certificate_file().display().to_string();
     let place = format!("{HOST}:{port}");
 
     everything_works(&format!("amqps://{place}?ca={ca}"));
     everything_works(&format!("amqp://guest:guest@{place}?tls&ca={ca}"));
     a_certificate_is_a_login(&trusted, &folder, &place);
 
-    let foreign = other.file().display().to_string();
+    let foreign = other.certificate_file().display().to_string();
     refused(&format!("amqps://ann:s3cret@{place}?ca={foreign}"), &["no authority that is trusted", "?ca=FILE"]);
     refused(&format!("amqps://ann:s3cret@{place}?ca={ca}"), &["check USER:PASSWORD@"]);
     refused(&format!("amqps://localhost:{port}?ca={ca}"), &["not for 'localhost'"]);
@@ -52,7 +52,7 @@ fn tls_is_a_must_to_the_right_broker() {
 
 fn everything_works(url: &str) {
     let bus = AmqpBus::connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
-    let version = bus.about().version.expect("it tells over TLS, too");
+    let version = bus.server_description().version.expect("it tells over TLS, too");
     assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{version}");
     let mut subscriber = subscriber(&bus, "secret", Wait::Block);
     // Larger than a TLS record, and than a frame.
@@ -61,14 +61,14 @@ fn everything_works(url: &str) {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, &large));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"small"));
     pusher(&bus, "secret").push(2, KIND, &large).unwrap();
-    let mut puller = puller(&bus, "secret", Delivery::AtLeastOnce);
+    let mut puller = puller(&bus, "secret", DeliveryGuarantee::AtLeastOnce);
     assert_eq!(pull_stamps(&mut *puller, 1), [(2, false)]);
     puller.acknowledge().unwrap();
 }
 
 /// The name in the certificate is the user's.
-fn a_certificate_is_a_login(authority: &Authority, folder: &TempDir, place: &str) {
-    let ca = authority.file().display().to_string();
+fn a_certificate_is_a_login(authority: &TestAuthority, folder: &TempDir, place: &str) {
+    let ca = authority.certificate_file().display().to_string();
     let url = |user: &str| {
         let identity = authority.certify(user, &["client"]);
         assert!(identity.cert.starts_with(folder.path()));

@@ -8,65 +8,65 @@ use std::time::Duration;
 use tickpath_clock::{Wait, sleep_ns};
 
 use super::fixture::Fixture;
-use super::message::{Deadline, publish};
-use super::pull::{Taken, hold, pull, try_push};
-use super::role::Role;
-use super::scratch::{config, mortal_config, surest_delivery, usual};
-use crate::{ConnectError, Connection, Delivery, Puller, Start};
+use super::message::{TestDeadline, publish};
+use super::numbered_pull::{PulledNumbers, hold, pull, try_push};
+use super::role::ChildRole;
+use super::scratch::{default_topic_config, queue_config, short_silence_config, surest_delivery};
+use crate::{ConnectError, Connection, DeliveryGuarantee, Puller, StartPosition};
 
 /// Line that a child writes to its standard output when it is at work, followed by its own data.
 const READY: &str = "tickpath-child-is-ready";
 
 /// Messages that a publisher sends as fast as it can.
-const FREELY: u64 = 5_000;
+const UNPACED_MESSAGES: u64 = 5_000;
 
 /// Number of messages that a holding child holds.
-pub(super) const HELD: usize = 10;
+pub(super) const HELD_MESSAGES: usize = 10;
 
 /// Function by which a transport's tests connect to a URL.
-pub type Connect = fn(&str) -> Result<Box<dyn Connection>, ConnectError>;
+pub type BusConnector = fn(&str) -> Result<Box<dyn Connection>, ConnectError>;
 
 /// Environment variable with role, URL and name of a child process.
 const CHILD: &str = "TICKPATH_TEST_CHILD";
 
 /// Starts a process of this test binary that runs only its test `child_main`, which calls [`run_child`].
-pub fn spawn(role: Role, url: &str, name: &str) -> Child {
+pub fn spawn(role: ChildRole, url: &str, name: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
     command.args(["child_main", "--exact", "--nocapture"]).env(CHILD, format!("{} {url} {name}", role.name()));
     command.stdout(Stdio::piped()).spawn().expect("a child is started")
 }
 
 /// Runs a child's role; does nothing in a process that is no child.
-pub fn run_child(connect: Connect) {
+pub fn run_child(connect: BusConnector) {
     let Ok(order) = std::env::var(CHILD) else { return };
     let [role, url, name] = order.split(' ').collect::<Vec<_>>()[..] else { panic!("no order: '{order}'") };
     let connection = connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
-    take_role(&*connection, Role::from_name(role).expect("a role"), name);
+    run_role(&*connection, ChildRole::from_name(role).expect("a role"), name);
 }
 
 /// Plays a role on the topic or queue of this name. It ends after a minute if the process is not killed before.
-fn take_role(connection: &dyn Connection, role: Role, name: &str) {
+fn run_role(connection: &dyn Connection, role: ChildRole, name: &str) {
     match role {
-        Role::Publisher => run_publisher(connection, name),
-        Role::Subscriber | Role::Stuck | Role::Sleeper => run_subscriber(connection, role, name),
-        Role::Pusher => run_pusher(connection, name),
-        Role::Puller => run_puller(connection, name),
-        Role::Holder => run_holder(connection, Delivery::AtLeastOnce, name),
-        Role::Taker => run_holder(connection, Delivery::AtMostOnce, name),
+        ChildRole::Publisher => run_publisher(connection, name),
+        ChildRole::Subscriber | ChildRole::NonPoller | ChildRole::Sleeper => run_subscriber(connection, role, name),
+        ChildRole::Pusher => run_pusher(connection, name),
+        ChildRole::Puller => run_puller(connection, name),
+        ChildRole::Holder => run_holder(connection, DeliveryGuarantee::AtLeastOnce, name),
+        ChildRole::AtMostOnceHolder => run_holder(connection, DeliveryGuarantee::AtMostOnce, name),
     }
 }
 
 /// A child process that does not outlive its case.
-pub(super) struct Running {
-    role: Role,
+pub(super) struct RoleProcess {
+    role: ChildRole,
     process: Child,
     /// Text that the child wrote after [`READY`].
     ready: Receiver<String>,
 }
 
-impl Running {
+impl RoleProcess {
     /// Starts a child.
-    pub fn spawn(fixture: &Fixture<'_>, role: Role, name: &str) -> Self {
+    pub fn spawn(fixture: &Fixture<'_>, role: ChildRole, name: &str) -> Self {
         let mut process = (fixture.spawn)(role, name);
         let output = process.stdout.take().expect("the child's standard output is piped");
         let (sender, ready) = sync_channel(1);
@@ -82,7 +82,7 @@ impl Running {
     }
 
     /// Starts a child and waits until it is at work.
-    pub fn start(fixture: &Fixture<'_>, role: Role, name: &str) -> Self {
+    pub fn start(fixture: &Fixture<'_>, role: ChildRole, name: &str) -> Self {
         let running = Self::spawn(fixture, role, name);
         running.until_ready();
         running
@@ -106,7 +106,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RoleProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -114,8 +114,8 @@ impl Drop for Running {
 }
 
 fn run_publisher(connection: &dyn Connection, topic: &str) {
-    let deadline = Deadline::new();
-    let opened = connection.publisher(topic, &usual(connection));
+    let deadline = TestDeadline::new();
+    let opened = connection.publisher(topic, &default_topic_config(connection));
     let mut publisher = opened.unwrap_or_else(|e| panic!("no publisher: {e}"));
     publish(&mut *publisher, 0..1);
     println!("\n{READY}");
@@ -124,20 +124,20 @@ fn run_publisher(connection: &dyn Connection, topic: &str) {
         publish(&mut *publisher, number..number + 1);
         number += 1;
         // Limits the load: a server disconnects a subscriber that falls too far behind.
-        if number > FREELY {
+        if number > UNPACED_MESSAGES {
             sleep_ns(10_000_000);
         }
     }
 }
 
-fn run_subscriber(connection: &dyn Connection, role: Role, topic: &str) {
-    let wait = if role == Role::Sleeper { Wait::Block } else { Wait::Yield };
-    let deadline = Deadline::new();
-    let opened = connection.subscriber(topic, Start::Now, wait);
+fn run_subscriber(connection: &dyn Connection, role: ChildRole, topic: &str) {
+    let wait = if role == ChildRole::Sleeper { Wait::Block } else { Wait::Yield };
+    let deadline = TestDeadline::new();
+    let opened = connection.subscriber(topic, StartPosition::Now, wait);
     let mut subscriber = opened.unwrap_or_else(|e| panic!("no subscriber: {e}"));
     println!("\n{READY}");
     while !deadline.is_over() {
-        if role == Role::Stuck {
+        if role == ChildRole::NonPoller {
             sleep_ns(10_000_000);
             continue;
         }
@@ -147,8 +147,8 @@ fn run_subscriber(connection: &dyn Connection, role: Role, topic: &str) {
 }
 
 fn run_pusher(connection: &dyn Connection, queue: &str) {
-    let deadline = Deadline::new();
-    let opened = connection.pusher(queue, &config(surest_delivery(connection)));
+    let deadline = TestDeadline::new();
+    let opened = connection.pusher(queue, &queue_config(surest_delivery(connection)));
     let mut pusher = opened.unwrap_or_else(|e| panic!("no pusher: {e}"));
     let mut number = 0;
     while !deadline.is_over() {
@@ -164,20 +164,20 @@ fn run_pusher(connection: &dyn Connection, queue: &str) {
 }
 
 fn run_puller(connection: &dyn Connection, queue: &str) {
-    let deadline = Deadline::new();
+    let deadline = TestDeadline::new();
     let mut puller = open_puller(connection, surest_delivery(connection), queue);
     println!("\n{READY}");
     while !deadline.is_over() {
         // A killed process cannot report its messages: the case looks at those left for the next puller.
-        pull(&mut *puller, &mut Taken::default(), 7, "a child");
+        pull(&mut *puller, &mut PulledNumbers::default(), 7, "a child");
     }
 }
 
-fn run_holder(connection: &dyn Connection, delivery: Delivery, queue: &str) {
-    let deadline = Deadline::new();
+fn run_holder(connection: &dyn Connection, delivery: DeliveryGuarantee, queue: &str) {
+    let deadline = TestDeadline::new();
     let mut puller = open_puller(connection, delivery, queue);
-    let mut taken = Taken::default();
-    hold(&mut *puller, &mut taken, HELD, "a child");
+    let mut taken = PulledNumbers::default();
+    hold(&mut *puller, &mut taken, HELD_MESSAGES, "a child");
     let numbers: Vec<String> = taken.all().iter().map(u64::to_string).collect();
     println!("\n{READY} {}", numbers.join(" "));
     while !deadline.is_over() {
@@ -185,7 +185,7 @@ fn run_holder(connection: &dyn Connection, delivery: Delivery, queue: &str) {
     }
 }
 
-fn open_puller(connection: &dyn Connection, delivery: Delivery, queue: &str) -> Box<dyn Puller> {
-    let opened = connection.puller(queue, &mortal_config(delivery), Wait::Block);
+fn open_puller(connection: &dyn Connection, delivery: DeliveryGuarantee, queue: &str) -> Box<dyn Puller> {
+    let opened = connection.puller(queue, &short_silence_config(delivery), Wait::Block);
     opened.unwrap_or_else(|e| panic!("no puller: {e}"))
 }

@@ -1,6 +1,6 @@
 //! Inputs of the cases, and checks that apply to every refusal.
 
-use super::role::Role;
+use super::role::ChildRole;
 use crate::{ConnectError, Connection};
 
 /// Parts of a transport's tests that a case needs.
@@ -10,11 +10,11 @@ pub struct Fixture<'a> {
     /// Unused name of a topic or queue; cases append to it.
     pub topic: String,
     /// Starts a process that connects to the same place and plays a role there.
-    pub spawn: &'a dyn Fn(Role, &str) -> std::process::Child,
+    pub spawn: &'a dyn Fn(ChildRole, &str) -> std::process::Child,
 }
 
 /// Check of one promise against a transport; panics with the reason where it is broken.
-pub type Case = fn(&Fixture<'_>);
+pub type ConformanceCase = fn(&Fixture<'_>);
 
 /// Name suffixes that every transport can carry.
 pub(super) const GOOD_NAMES: [&str; 3] = ["A.z", "0-9_", "r1:BTC-USDT"];
@@ -26,14 +26,14 @@ pub(super) fn bad_names() -> Vec<String> {
 }
 
 /// Checks that a name was refused with a clear error; `what` is `topic` or `queue`.
-pub(super) fn refused_name(refusal: Option<ConnectError>, what: &str, name: &str) {
+pub(super) fn check_name_refused(refusal: Option<ConnectError>, what: &str, name: &str) {
     let error = refusal.unwrap_or_else(|| panic!("{name:?} is taken for the name of a {what}"));
     assert!(matches!(error, ConnectError::Name(_)), "{name:?}: {error}");
     assert!(error.to_string().contains(&format!("is no {what} name; use 1 to")), "{name:?}: {error}");
 }
 
 /// Checks that an operation was refused as unsupported, in a sentence that names it and its alternative.
-pub(super) fn refused<T>(result: Result<T, ConnectError>, word: &str) {
+pub(super) fn check_unsupported<T>(result: Result<T, ConnectError>, word: &str) {
     let error = result.err().unwrap_or_else(|| panic!("'{word}' is not among the capabilities, and yet it is taken"));
     assert!(matches!(error, ConnectError::Unsupported { .. }), "{error}");
     let sentence = error.to_string();

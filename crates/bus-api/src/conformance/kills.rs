@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
-use super::child::{Connect, Running};
+use super::child::{BusConnector, RoleProcess};
 use super::fixture::Fixture;
-use super::message::Deadline;
-use super::role::Role;
-use super::scratch::usual;
-use crate::origin::mix;
-use crate::{BatchError, Event, Gap, PublishError, Publisher, Start, Subscriber, TopicConfig};
+use super::message::TestDeadline;
+use super::role::ChildRole;
+use super::scratch::default_topic_config;
+use crate::message_id::mix;
+use crate::{BatchError, Gap, PublishError, Publisher, StartPosition, Subscriber, SubscriptionEvent, TopicConfig};
 
 /// Kinds of the counted messages, and of the last one.
 const COUNTED: u8 = 200;
@@ -32,24 +32,24 @@ const PAUSE_NS: u64 = 30_000_000;
 const HASTY_ONE_IN: u64 = 4;
 
 /// A run of kills: its target and its length.
-pub struct Kills<'a> {
+pub struct KillRun<'a> {
     /// The transport's name in the table.
     pub name: &'a str,
     /// URL of the broker.
     pub url: &'a str,
     /// Connects to the broker.
-    pub connect: Connect,
+    pub connect: BusConnector,
     /// Number of kills.
     pub kills: u64,
     /// One kill in this many is of the broker.
-    pub one_in: u64,
+    pub broker_one_in: u64,
     /// Acknowledged messages survive the broker.
-    pub keeps: bool,
+    pub is_durable: bool,
 }
 
 /// Result of a run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Counts {
+pub struct KillCounts {
     /// Kills of the broker.
     pub brokers: u64,
     /// Kills of publishers.
@@ -65,14 +65,14 @@ pub struct Counts {
     /// Gaps that were reported.
     pub gaps: u64,
     /// Published messages that did not arrive, with a gap reported.
-    pub told: u64,
+    pub reported_lost: u64,
     /// Published messages that did not arrive, with no gap reported.
-    pub in_silence: u64,
+    pub silently_lost: u64,
     /// Duplicates, and messages out of order.
-    pub doubled: u64,
+    pub duplicates: u64,
 }
 
-impl Kills<'_> {
+impl KillRun<'_> {
     /// Returns the number of kills: 200, or 5,000 in a long run (`TICKPATH_SOAK`).
     pub fn count() -> u64 {
         if std::env::var_os("TICKPATH_SOAK").is_some() { 5_000 } else { 200 }
@@ -81,7 +81,7 @@ impl Kills<'_> {
     /// Runs the kills, and panics where a promise is broken. `kill` kills the broker and waits until it is gone;
     /// `restart` starts it again with its kept data and returns when it answers. With a folder in `TICKPATH_BUS_PROOF`
     /// it writes a row of the table there.
-    pub fn run<B>(&self, broker: &mut B, kill: fn(&mut B), restart: fn(&mut B)) -> Counts {
+    pub fn run<B>(&self, broker: &mut B, kill: fn(&mut B), restart: fn(&mut B)) -> KillCounts {
         let falls = AtomicU64::new(0);
         let mut fall = |pause_ns| {
             kill(broker);
@@ -96,14 +96,14 @@ impl Kills<'_> {
             spawn: &|role, name| super::child::spawn(role, self.url, name),
         };
         let connection = connect();
-        let opened = connection.subscriber(&fixture.topic, Start::Now, Wait::Block);
+        let opened = connection.subscriber(&fixture.topic, StartPosition::Now, Wait::Block);
         let mut subscriber = opened.unwrap_or_else(|e| panic!("{}: {e}", self.name));
         // Nothing must be overwritten, so that a message that does not arrive was lost.
-        let config = TopicConfig { capacity_bytes: 1 << 30, ..usual(&*connection) };
+        let config = TopicConfig { capacity_bytes: 1 << 30, ..default_topic_config(&*connection) };
         let opened = connection.publisher(&fixture.topic, &config);
         let mut publisher = opened.unwrap_or_else(|e| panic!("{}: {e}", self.name));
         let (is_over, has_ended, came) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
-        let mut counts = Counts::default();
+        let mut counts = KillCounts::default();
         std::thread::scope(|scope| {
             let publishing = scope.spawn(|| publish(&mut *publisher, &is_over, &has_ended));
             let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended, &falls, &came));
@@ -125,8 +125,8 @@ impl Kills<'_> {
             counts.compare(&sent, &seen);
         });
         println!("{}: {counts:?}", self.name);
-        assert_eq!((counts.in_silence, counts.doubled), (0, 0), "{}: {counts:?}", self.name);
-        assert!(!self.keeps || counts.told == 0, "{} keeps what it acknowledges: {counts:?}", self.name);
+        assert_eq!((counts.silently_lost, counts.duplicates), (0, 0), "{}: {counts:?}", self.name);
+        assert!(!self.is_durable || counts.reported_lost == 0, "{} keeps what it acknowledges: {counts:?}", self.name);
         if let Some(folder) = std::env::var_os("TICKPATH_BUS_PROOF") {
             let file = std::path::Path::new(&folder).join(self.name.replace(|c: char| !c.is_alphanumeric(), "-"));
             std::fs::write(file, format!("| {} {counts}\n", self.name)).expect("the folder can be written");
@@ -135,26 +135,26 @@ impl Kills<'_> {
     }
 
     /// Kills at random and counts the kills. `await_load` returns when a message has arrived.
-    fn kill(&self, fixture: &Fixture<'_>, fall: &mut dyn FnMut(u64), await_load: &mut dyn FnMut()) -> Counts {
+    fn kill(&self, fixture: &Fixture<'_>, fall: &mut dyn FnMut(u64), await_load: &mut dyn FnMut()) -> KillCounts {
         let seed = HostClock::get().expect("the host has a clock").ticks();
         println!("seed {seed}");
-        let mut counts = Counts::default();
+        let mut counts = KillCounts::default();
         for round in 0..self.kills {
             let dice = |what: u64| mix(seed ^ round << 8 ^ what);
             let pause_ns = dice(1) % PAUSE_NS;
             if dice(4) % HASTY_ONE_IN != 0 {
                 await_load();
             }
-            if dice(2) % self.one_in == 0 {
+            if dice(2) % self.broker_one_in == 0 {
                 fall(pause_ns);
                 counts.brokers += 1;
                 continue;
             }
             let (role, count) = match dice(3) % 2 {
-                0 => (Role::Publisher, &mut counts.publishers),
-                _ => (Role::Subscriber, &mut counts.subscribers),
+                0 => (ChildRole::Publisher, &mut counts.publishers),
+                _ => (ChildRole::Subscriber, &mut counts.subscribers),
             };
-            let mut child = Running::spawn(fixture, role, &fixture.topic);
+            let mut child = RoleProcess::spawn(fixture, role, &fixture.topic);
             sleep_ns(pause_ns);
             child.kill();
             *count += 1;
@@ -165,7 +165,7 @@ impl Kills<'_> {
 
 /// The publisher's result: the number of calls that left a message in doubt, and the published numbers.
 #[derive(Debug, Default)]
-struct Sent {
+struct PublishedNumbers {
     unknown: u64,
     published: Vec<u64>,
 }
@@ -173,14 +173,14 @@ struct Sent {
 /// The subscriber's result: numbers in the order of arrival, each with whether a gap was reported since the previous
 /// one.
 #[derive(Debug, Default)]
-struct Seen {
+struct ReceivedNumbers {
     gaps: u64,
     numbers: Vec<(u64, bool)>,
 }
 
 /// Publishes numbers until the run is over, and then the last message until the subscriber has seen it.
-fn publish(publisher: &mut dyn Publisher, is_over: &AtomicBool, has_ended: &AtomicBool) -> Sent {
-    let (mut sent, mut number) = (Sent::default(), 0u64);
+fn publish(publisher: &mut dyn Publisher, is_over: &AtomicBool, has_ended: &AtomicBool) -> PublishedNumbers {
+    let (mut sent, mut number) = (PublishedNumbers::default(), 0u64);
     while !is_over.load(Ordering::Acquire) {
         if send(publisher, COUNTED, number, &mut sent.unknown) {
             sent.published.push(number);
@@ -207,7 +207,7 @@ fn send(publisher: &mut dyn Publisher, kind: u8, number: u64, unknown: &mut u64)
     }
     match outcome {
         Ok(()) => true,
-        Err(error) if error.may_pass() => {
+        Err(error) if error.is_transient() => {
             sleep_ns(5_000_000);
             false
         }
@@ -216,48 +216,53 @@ fn send(publisher: &mut dyn Publisher, kind: u8, number: u64, unknown: &mut u64)
 }
 
 /// Guard that sets its flag when dropped, also by a panic.
-struct Ends<'a>(&'a AtomicBool);
+struct EndFlagGuard<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for EndFlagGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
 /// Receives until the last message. The time that the broker was down does not count as a stall.
-fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool, falls: &AtomicU64, came: &AtomicU64) -> Seen {
-    let _ends = Ends(has_ended);
-    let (mut seen, mut is_told, mut is_last) = (Seen::default(), false, false);
-    let (mut quiet, mut fallen) = (Deadline::new(), 0);
+fn receive(
+    subscriber: &mut dyn Subscriber,
+    has_ended: &AtomicBool,
+    falls: &AtomicU64,
+    came: &AtomicU64,
+) -> ReceivedNumbers {
+    let _ends = EndFlagGuard(has_ended);
+    let (mut seen, mut is_told, mut is_last) = (ReceivedNumbers::default(), false, false);
+    let (mut quiet, mut fallen) = (TestDeadline::new(), 0);
     while !is_last {
         let polled = subscriber.poll(64, &mut |event| match event {
-            Event::Gap(Gap::Missed(_) | Gap::Reconnected) => {
+            SubscriptionEvent::Gap(Gap::Missed(_) | Gap::Reconnected) => {
                 seen.gaps += 1;
                 is_told = true;
             }
-            Event::Message(message) if message.kind == COUNTED => {
+            SubscriptionEvent::Message(message) if message.kind == COUNTED => {
                 let number = u64::from_le_bytes(message.payload.try_into().expect("eight bytes"));
                 seen.numbers.push((number, std::mem::take(&mut is_told)));
                 came.fetch_add(1, Ordering::Relaxed);
             }
-            Event::Message(message) => is_last |= message.kind == LAST,
-            Event::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),
+            SubscriptionEvent::Message(message) => is_last |= message.kind == LAST,
+            SubscriptionEvent::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),
         });
         match polled.unwrap_or_else(|e| panic!("the subscription ends: {e}")) {
             0 => subscriber.wait(10_000_000),
-            _ => quiet = Deadline::new(),
+            _ => quiet = TestDeadline::new(),
         }
         if std::mem::replace(&mut fallen, falls.load(Ordering::Relaxed)) != fallen {
-            quiet = Deadline::new();
+            quiet = TestDeadline::new();
         }
         quiet.check("kills: nothing comes any more");
     }
     seen
 }
 
-impl Counts {
+impl KillCounts {
     /// Compares the numbers that arrived with those that were published.
-    fn compare(&mut self, sent: &Sent, seen: &Seen) {
+    fn compare(&mut self, sent: &PublishedNumbers, seen: &ReceivedNumbers) {
         self.published = sent.published.len() as u64;
         self.unknown = sent.unknown;
         self.received = seen.numbers.len() as u64;
@@ -265,24 +270,24 @@ impl Counts {
         let mut expected = 0;
         for &(number, is_told) in &seen.numbers {
             match number.checked_sub(expected) {
-                None => self.doubled += 1,
+                None => self.duplicates += 1,
                 Some(0) => {}
-                Some(missing) if is_told => self.told += missing,
-                Some(missing) => self.in_silence += missing,
+                Some(missing) if is_told => self.reported_lost += missing,
+                Some(missing) => self.silently_lost += missing,
             }
             expected = expected.max(number + 1);
         }
         // Messages that were published last, and did not arrive before the end.
         let behind = self.published.saturating_sub(expected);
-        if seen.gaps > 0 { self.told += behind } else { self.in_silence += behind }
+        if seen.gaps > 0 { self.reported_lost += behind } else { self.silently_lost += behind }
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for KillCounts {
     /// Writes the cells of a table row.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { brokers, publishers, subscribers, published, unknown, received, .. } = self;
-        let Self { gaps, told, in_silence, doubled, .. } = self;
+        let Self { gaps, reported_lost: told, silently_lost: in_silence, duplicates: doubled, .. } = self;
         write!(
             f,
             "| {brokers} | {publishers} | {subscribers} | {published} | {unknown} | {received} | {gaps} | {told} | \
@@ -297,10 +302,10 @@ mod tests {
 
     #[test]
     fn what_does_not_come_or_comes_twice_is_counted() {
-        let mut counts = Counts::default();
-        let sent = Sent { unknown: 2, published: (0..10).collect() };
+        let mut counts = KillCounts::default();
+        let sent = PublishedNumbers { unknown: 2, published: (0..10).collect() };
         let numbers = vec![(0, false), (1, false), (1, false), (3, true), (6, false), (5, true), (7, false)];
-        counts.compare(&sent, &Seen { gaps: 0, numbers });
-        assert_eq!((counts.told, counts.in_silence, counts.doubled), (1, 2 + 2, 2));
+        counts.compare(&sent, &ReceivedNumbers { gaps: 0, numbers });
+        assert_eq!((counts.reported_lost, counts.silently_lost, counts.duplicates), (1, 2 + 2, 2));
     }
 }

@@ -3,9 +3,9 @@
 use tickpath_clock::Wait;
 
 use super::fixture::Fixture;
-use super::message::{Deadline, KIND, Tally, next, payload, publish, receive};
-use super::scratch::Topic;
-use crate::{LendError, Lending, Lent, Policy, Start, Subscriber};
+use super::message::{KIND, ReceivedTally, TestDeadline, next, payload, publish, receive};
+use super::scratch::ScratchTopic;
+use crate::{LendError, LendOutcome, LentMessage, Policy, StartPosition, Subscriber};
 
 /// Checks for each policy that a topic lends its messages, or refuses with a reason.
 pub(super) fn lending(fixture: &Fixture<'_>) {
@@ -23,10 +23,10 @@ pub(super) fn lending(fixture: &Fixture<'_>) {
 
 /// Checks that lent messages stay unchanged after their subscriber and publisher have gone and another publisher
 /// continues.
-fn lends(topic: &Topic, policy: Policy) {
+fn lends(topic: &ScratchTopic, policy: Policy) {
     const COUNT: u64 = 1_500;
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Adaptive);
-    assert!(matches!(subscriber.lend(), Ok(Lending::Nothing)), "nobody has published yet");
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Adaptive);
+    assert!(matches!(subscriber.lend(), Ok(LendOutcome::Nothing)), "nobody has published yet");
     let mut publisher = topic.publisher_by(policy);
     publish(&mut *publisher, 0..COUNT);
     let mut lent = Vec::new();
@@ -37,7 +37,7 @@ fn lends(topic: &Topic, policy: Policy) {
             _ => lent.push(next_lent(&mut *subscriber, number)),
         }
     }
-    let token = subscriber.token();
+    let token = subscriber.resume_token();
     drop((subscriber, publisher));
     publish(&mut *topic.publisher_by(policy), COUNT..COUNT + 10);
     for (number, lent) in &lent {
@@ -46,32 +46,32 @@ fn lends(topic: &Topic, policy: Policy) {
         assert!(lent.sequence.is_none_or(|sequence| sequence == *number), "message {number} is {lent:?}");
     }
     if let Some(token) = token {
-        let mut behind = topic.subscriber(Start::After(token), Wait::Yield);
+        let mut behind = topic.subscriber(StartPosition::After(token), Wait::Yield);
         assert_eq!(next_lent(&mut *behind, COUNT).1.stamp, COUNT);
     }
 }
 
-fn next_lent(subscriber: &mut dyn Subscriber, number: u64) -> (u64, Lent) {
-    let deadline = Deadline::new();
+fn next_lent(subscriber: &mut dyn Subscriber, number: u64) -> (u64, LentMessage) {
+    let deadline = TestDeadline::new();
     loop {
         match subscriber.lend().unwrap_or_else(|e| panic!("message {number}: {e}")) {
-            Lending::Message(lent) => return (number, lent),
-            Lending::Gap(gap) => panic!("where message {number} is: {gap:?}"),
-            Lending::Nothing => subscriber.wait(1_000_000),
+            LendOutcome::Message(lent) => return (number, lent),
+            LendOutcome::Gap(gap) => panic!("where message {number} is: {gap:?}"),
+            LendOutcome::Nothing => subscriber.wait(1_000_000),
         }
         deadline.check("what is lent");
     }
 }
 
 /// Checks that a refusal has a reason, and that polling then returns every message.
-fn refuses(topic: &Topic, policy: Policy) {
+fn refuses(topic: &ScratchTopic, policy: Policy) {
     let mut publisher = topic.publisher_by(policy);
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Adaptive);
-    let mut tally = Tally::from(0, &topic.capabilities());
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Adaptive);
+    let mut tally = ReceivedTally::from(0, &topic.capabilities());
     for first in [0, 5] {
         publish(&mut *publisher, first..first + 5);
         match subscriber.lend() {
-            Err(LendError::NotHere(why)) => assert!(!why.is_empty(), "{policy}"),
+            Err(LendError::Unsupported(why)) => assert!(!why.is_empty(), "{policy}"),
             other => panic!("'{policy}' is not among those that lend, and yet it says {other:?}"),
         }
         receive(&mut *subscriber, &mut tally, "what is not lent", |tally| tally.next() == first + 5);

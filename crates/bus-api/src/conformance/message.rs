@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
-use crate::origin::mix;
-use crate::{Capabilities, Event, Gap, PublishError, Publisher, Subscriber};
+use crate::message_id::mix;
+use crate::{Capabilities, Gap, PublishError, Publisher, Subscriber, SubscriptionEvent};
 
 /// Kind of numbered messages.
 pub(super) const KIND: u8 = 16;
@@ -17,7 +17,7 @@ pub(super) const LAST: u8 = 255;
 const MAX_BYTES: u64 = 4096;
 
 /// Time after which an operation counts as hanging, in nanoseconds.
-const PATIENCE_NS: i64 = 60_000_000_000;
+const TIMEOUT_NS: i64 = 60_000_000_000;
 
 /// Returns the payload for a number, 0 to 4,096 bytes. The number itself is the stamp.
 pub(super) fn payload(number: u64) -> Vec<u8> {
@@ -49,11 +49,11 @@ pub(super) fn publish_until_full(publisher: &mut dyn Publisher, first: u64) -> u
 /// Polls until the condition holds.
 pub(super) fn receive(
     subscriber: &mut dyn Subscriber,
-    tally: &mut Tally,
+    tally: &mut ReceivedTally,
     what: &str,
-    mut is_done: impl FnMut(&Tally) -> bool,
+    mut is_done: impl FnMut(&ReceivedTally) -> bool,
 ) {
-    let deadline = Deadline::new();
+    let deadline = TestDeadline::new();
     while !is_done(&*tally) {
         let polled = subscriber.poll(64, &mut |event| tally.event(event));
         if polled.unwrap_or_else(|e| panic!("{what}: {e}")) == 0 {
@@ -65,11 +65,13 @@ pub(super) fn receive(
 
 /// Returns stamp, kind and payload of the next event, which must be a message.
 pub(super) fn next(subscriber: &mut dyn Subscriber, what: &str) -> (u64, u8, Vec<u8>) {
-    let deadline = Deadline::new();
+    let deadline = TestDeadline::new();
     let mut found = None;
     while found.is_none() {
         let polled = subscriber.poll(1, &mut |event| match event {
-            Event::Message(message) => found = Some((message.stamp, message.kind, message.payload.to_vec())),
+            SubscriptionEvent::Message(message) => {
+                found = Some((message.stamp, message.kind, message.payload.to_vec()))
+            }
             other => panic!("{what}: where only a message can be: {other:?}"),
         });
         if polled.unwrap_or_else(|e| panic!("{what}: {e}")) == 0 {
@@ -81,7 +83,7 @@ pub(super) fn next(subscriber: &mut dyn Subscriber, what: &str) -> (u64, u8, Vec
 }
 
 /// Checks that no event arrives.
-pub fn stays_quiet(subscriber: &mut dyn Subscriber) {
+pub fn check_no_event(subscriber: &mut dyn Subscriber) {
     for _ in 0..10 {
         let polled = subscriber.poll(8, &mut |event| panic!("something came where nothing was published: {event:?}"));
         assert_eq!(polled.expect("polled"), 0);
@@ -90,7 +92,7 @@ pub fn stays_quiet(subscriber: &mut dyn Subscriber) {
 }
 
 /// Checks every few milliseconds whether the condition holds, for a minute or two.
-pub fn until(mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..20_000 {
         if is_so() {
             return;
@@ -101,12 +103,12 @@ pub fn until(mut is_so: impl FnMut() -> bool) {
 }
 
 /// Time limit that ends a test that hangs.
-pub(super) struct Deadline {
+pub(super) struct TestDeadline {
     clock: HostClock,
     start: u64,
 }
 
-impl Deadline {
+impl TestDeadline {
     /// Starts a limit of one minute.
     pub fn new() -> Self {
         let clock = HostClock::get().expect("the host has a clock");
@@ -114,17 +116,17 @@ impl Deadline {
     }
 
     pub fn is_over(&self) -> bool {
-        self.clock.ns_between(self.start, self.clock.ticks()) > PATIENCE_NS
+        self.clock.ns_between(self.start, self.clock.ticks()) > TIMEOUT_NS
     }
 
     pub fn check(&self, what: &str) {
-        assert!(!self.is_over(), "{what}: still waiting after {} s", PATIENCE_NS / 1_000_000_000);
+        assert!(!self.is_over(), "{what}: still waiting after {} s", TIMEOUT_NS / 1_000_000_000);
     }
 }
 
 /// Messages that a subscriber got, each checked: whole, in order, once, and no loss without a report.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct ReceivedTally {
     /// Messages that arrived.
     pub received: u64,
     /// Messages that were reported as missed.
@@ -142,7 +144,7 @@ pub(super) struct Tally {
     tails: Vec<u64>,
 }
 
-impl Tally {
+impl ReceivedTally {
     /// Creates the tally of one publisher, whose next message has this number.
     pub fn from(first: u64, capabilities: &Capabilities) -> Self {
         Self {
@@ -167,9 +169,9 @@ impl Tally {
     }
 
     /// Checks and counts one event.
-    pub fn event(&mut self, event: Event<'_>) {
+    pub fn event(&mut self, event: SubscriptionEvent<'_>) {
         match event {
-            Event::Gap(Gap::Missed(missed)) => {
+            SubscriptionEvent::Gap(Gap::Missed(missed)) => {
                 assert!(
                     self.sequences && missed > 0,
                     "a count of {missed} from a transport that counts: {}",
@@ -178,9 +180,9 @@ impl Tally {
                 self.missed += missed;
                 self.next = self.next.map(|next| next + missed);
             }
-            Event::Gap(Gap::Reconnected) => panic!("the connection was lost, though nobody cut it"),
-            Event::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),
-            Event::Message(message) => {
+            SubscriptionEvent::Gap(Gap::Reconnected) => panic!("the connection was lost, though nobody cut it"),
+            SubscriptionEvent::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),
+            SubscriptionEvent::Message(message) => {
                 let number = message.stamp;
                 assert!(message.payload == payload(number), "message {number} is torn: {self:?}");
                 assert_eq!(message.sequence.is_some(), self.sequences, "message {number}");

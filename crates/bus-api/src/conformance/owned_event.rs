@@ -2,10 +2,10 @@
 
 use tickpath_clock::sleep_ns;
 
-use crate::{Event, Gap, Puller, Subscriber};
+use crate::{Gap, Puller, Subscriber, SubscriptionEvent};
 
 /// Max polls, of a millisecond or two each, before a test gives up.
-const LOOKS: u32 = 60_000;
+const MAX_POLLS: u32 = 60_000;
 
 /// Owned copy of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,13 +47,13 @@ impl OwnedEvent {
     }
 
     /// Copies an event.
-    pub(super) fn of(event: Event<'_>) -> Self {
+    pub(super) fn of(event: SubscriptionEvent<'_>) -> Self {
         match event {
-            Event::Message(message) => {
+            SubscriptionEvent::Message(message) => {
                 Self::Message { sequence: message.sequence, stamp: message.stamp, payload: message.payload.to_vec() }
             }
-            Event::Foreign(foreign) => Self::foreign(foreign.sequence, foreign.bytes),
-            Event::Gap(gap) => Self::Gap(gap),
+            SubscriptionEvent::Foreign(foreign) => Self::foreign(foreign.sequence, foreign.bytes),
+            SubscriptionEvent::Gap(gap) => Self::Gap(gap),
         }
     }
 }
@@ -61,7 +61,7 @@ impl OwnedEvent {
 /// Returns the next event, after waiting up to a minute or two.
 pub fn next_event(subscriber: &mut dyn Subscriber) -> OwnedEvent {
     let mut next = None;
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         let polled = subscriber.poll(1, &mut |event| next = Some(OwnedEvent::of(event)));
         polled.expect("the subscription goes on");
         if let Some(next) = next {
@@ -77,7 +77,7 @@ pub fn next_event(subscriber: &mut dyn Subscriber) -> OwnedEvent {
 /// or two. None is acknowledged.
 pub fn pull_stamps(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
     let mut came = Vec::new();
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         let missing = count - came.len();
         let pulled = puller.pull(missing, &mut |pulled| came.push((pulled.message.stamp, pulled.redelivered)));
         pulled.expect("the puller goes on");
@@ -93,9 +93,11 @@ pub fn pull_stamps(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
 /// Returns bytes and details of the next event, which must be of another program, after waiting as [`next_event`] does.
 pub fn next_foreign(subscriber: &mut dyn Subscriber) -> (Vec<u8>, Option<String>) {
     let mut found = None;
-    for _ in 0..LOOKS {
-        let mut hear = |event: Event<'_>| match event {
-            Event::Foreign(foreign) => found = Some((foreign.bytes.to_vec(), foreign.details.map(str::to_owned))),
+    for _ in 0..MAX_POLLS {
+        let mut hear = |event: SubscriptionEvent<'_>| match event {
+            SubscriptionEvent::Foreign(foreign) => {
+                found = Some((foreign.bytes.to_vec(), foreign.details.map(str::to_owned)))
+            }
             other => panic!("nothing else is published: {other:?}"),
         };
         subscriber.poll(1, &mut hear).expect("the subscription goes on");

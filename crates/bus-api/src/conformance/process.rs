@@ -2,29 +2,29 @@
 
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
-use super::child::Running;
+use super::child::RoleProcess;
 use super::fixture::Fixture;
-use super::message::{Deadline, Tally, next, publish, publish_until_full, receive, stays_quiet};
-use super::role::Role;
-use crate::origin::mix;
-use crate::{Policy, PublisherState, Start};
+use super::message::{ReceivedTally, TestDeadline, check_no_event, next, publish, publish_until_full, receive};
+use super::role::ChildRole;
+use crate::message_id::mix;
+use crate::{Policy, PublisherState, StartPosition};
 
 /// Checks that a killed publisher is detected as gone, and that subscribers continue with the next publisher.
 pub(super) fn publisher_killed(fixture: &Fixture<'_>) {
     let topic = fixture.topic("publisher-killed");
     let capabilities = topic.capabilities();
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut tally = Tally::of_many(&capabilities);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
+    let mut tally = ReceivedTally::of_many(&capabilities);
     for _round in 0..5 {
-        let mut child = Running::start(fixture, Role::Publisher, &topic.name);
+        let mut child = RoleProcess::start(fixture, ChildRole::Publisher, &topic.name);
         let enough = tally.received + 300;
         receive(&mut *subscriber, &mut tally, "from a child", |tally| tally.received >= enough);
         if capabilities.publisher_liveness {
-            assert_eq!(subscriber.publisher(), PublisherState::Alive(child.pid()));
+            assert_eq!(subscriber.publisher_state(), PublisherState::Alive(child.pid()));
         }
         child.kill();
         if capabilities.publisher_liveness {
-            assert_eq!(subscriber.publisher(), PublisherState::Absent);
+            assert_eq!(subscriber.publisher_state(), PublisherState::Absent);
         }
     }
     let mut publisher = topic.publisher();
@@ -40,11 +40,11 @@ pub(super) fn subscriber_killed(fixture: &Fixture<'_>) {
     let topic = fixture.topic("subscriber-killed");
     let capabilities = topic.capabilities();
     let mut publisher = topic.publisher();
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut tally = Tally::from(0, &capabilities);
-    for role in [Role::Subscriber, Role::Stuck, Role::Sleeper] {
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
+    let mut tally = ReceivedTally::from(0, &capabilities);
+    for role in [ChildRole::Subscriber, ChildRole::NonPoller, ChildRole::Sleeper] {
         let first = tally.next();
-        let mut child = Running::start(fixture, role, &topic.name);
+        let mut child = RoleProcess::start(fixture, role, &topic.name);
         publish(&mut *publisher, first..first + HALF);
         child.kill();
         publish(&mut *publisher, first + HALF..first + 2 * HALF);
@@ -53,16 +53,16 @@ pub(super) fn subscriber_killed(fixture: &Fixture<'_>) {
     assert_eq!(tally.received + tally.missed, 6 * HALF);
     topic.check_kept(&tally);
     drop(publisher);
-    full_for_a_killed_one(fixture);
+    check_killed_frees_full_topic(fixture);
 }
 
-fn full_for_a_killed_one(fixture: &Fixture<'_>) {
+fn check_killed_frees_full_topic(fixture: &Fixture<'_>) {
     let topic = fixture.topic("full-killed");
     let Some(mut publisher) = topic.publisher_if_supported(Policy::Fail) else { return };
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut child = Running::start(fixture, Role::Stuck, &topic.name);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
+    let mut child = RoleProcess::start(fixture, ChildRole::NonPoller, &topic.name);
     let full = publish_until_full(&mut *publisher, 0);
-    let mut tally = Tally::from(0, &topic.capabilities());
+    let mut tally = ReceivedTally::from(0, &topic.capabilities());
     receive(&mut *subscriber, &mut tally, "before the kill", |tally| tally.next() == full);
     assert_eq!(publish_until_full(&mut *publisher, full), full, "the stuck one is still in the way");
     child.kill();
@@ -75,11 +75,11 @@ pub(super) fn sleeper_killed(fixture: &Fixture<'_>) {
     const LONG_NS: u64 = 120_000_000_000;
     let topic = fixture.topic("sleeper-killed");
     let mut publisher = topic.publisher();
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Block);
-    let mut tally = Tally::from(0, &topic.capabilities());
-    let deadline = Deadline::new();
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Block);
+    let mut tally = ReceivedTally::from(0, &topic.capabilities());
+    let deadline = TestDeadline::new();
     for round in 0..5 {
-        let mut child = Running::start(fixture, Role::Sleeper, &topic.name);
+        let mut child = RoleProcess::start(fixture, ChildRole::Sleeper, &topic.name);
         // Leaves time to fall asleep; if the child is still awake, the case checks less.
         sleep_ns(20_000_000);
         child.kill();
@@ -97,7 +97,7 @@ pub(super) fn sleeper_killed(fixture: &Fixture<'_>) {
             waking.join().expect("published")
         });
     }
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 /// Checks that a process starts, publishes and receives, whatever the previous one was doing when it was killed.
@@ -108,12 +108,12 @@ pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     let seed = HostClock::get().expect("the host has a clock").ticks();
     println!("seed {seed}");
     for round in 0..20 {
-        let role = Role::OF_TOPICS[(mix(seed ^ round) % 4) as usize];
-        let mut child = Running::spawn(fixture, role, &topic.name);
+        let role = ChildRole::OF_TOPICS[(mix(seed ^ round) % 4) as usize];
+        let mut child = RoleProcess::spawn(fixture, role, &topic.name);
         sleep_ns(mix(seed.wrapping_add(round)) % 30_000_000);
         child.kill();
         let mut publisher = topic.publisher();
-        let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+        let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
         publish(&mut *publisher, OURS..OURS + 3);
         for number in OURS..OURS + 3 {
             // The last messages of the killed publisher may arrive in between, because they used another connection.

@@ -5,16 +5,18 @@ use std::sync::mpsc::sync_channel;
 
 use tickpath_clock::Wait;
 
-use super::fixture::{Case, Fixture, GOOD_NAMES, bad_names, refused, refused_name};
-use super::message::{Deadline, KIND};
-use super::pull::{Taken, check_marked, each_once, hold, next, pull, pull_until, push, stays_empty};
+use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, check_name_refused, check_unsupported};
+use super::message::{KIND, TestDeadline};
+use super::numbered_pull::{
+    PulledNumbers, check_each_once, check_marked, check_no_message, hold, next, pull, pull_until, push,
+};
 use super::queue_process;
-use super::returned;
-use super::scratch::{config, surest_delivery};
-use crate::{ConnectError, Delivery, PublishError, Puller};
+use super::redelivery;
+use super::scratch::{queue_config, surest_delivery};
+use crate::{ConnectError, DeliveryGuarantee, PublishError, Puller};
 
 /// The cases of queues, by name.
-pub const QUEUE_CASES: &[(&str, Case)] = &[
+pub const QUEUE_CASES: &[(&str, ConformanceCase)] = &[
     ("order", order),
     ("batch", batch),
     ("shared", shared),
@@ -29,8 +31,8 @@ pub const QUEUE_CASES: &[(&str, Case)] = &[
     ("names", names),
     ("waiting", waiting),
     ("removal", removal),
-    ("give_back", returned::give_back),
-    ("dead_letters", returned::dead_letters),
+    ("give_back", redelivery::give_back),
+    ("dead_letters", redelivery::dead_letters),
     ("puller_killed", queue_process::puller_killed),
     ("pusher_killed", queue_process::pusher_killed),
     ("killed_anywhere", queue_process::killed_anywhere),
@@ -42,14 +44,14 @@ fn order(fixture: &Fixture<'_>) {
     for queue in fixture.queues("order") {
         let mut puller = queue.puller(Wait::Yield);
         let mut pusher = queue.pusher();
-        let mut taken = Taken::default();
+        let mut taken = PulledNumbers::default();
         for last in (30..=COUNT).step_by(30) {
             push(&mut *pusher, last - 30..last);
             pull_until(&mut *puller, &mut taken, "order", |taken| taken.count() as u64 >= last);
         }
-        stays_empty(&mut *puller);
-        assert!(taken.again.is_empty(), "marked, though nobody else pulls: {:?}", taken.again);
-        each_once(&taken.fresh, 0..COUNT, "order");
+        check_no_message(&mut *puller);
+        assert!(taken.redelivered.is_empty(), "marked, though nobody else pulls: {:?}", taken.redelivered);
+        check_each_once(&taken.fresh, 0..COUNT, "order");
         let numbered = taken.sequences.len() as u64;
         assert!(numbered == 0 || numbered == COUNT, "{numbered} of {COUNT} messages have sequence numbers");
         if queue.capabilities().ordered {
@@ -58,7 +60,7 @@ fn order(fixture: &Fixture<'_>) {
             taken.sequences.sort_unstable();
         }
         check_rising(&taken.sequences);
-        queue.until_waiting(0);
+        queue.wait_for_count(0);
     }
 }
 
@@ -77,7 +79,7 @@ fn batch(fixture: &Fixture<'_>) {
     assert_eq!(error.done, 50, "{error}");
     assert!(matches!(error.error, PublishError::TooLarge { .. }), "{error}");
     let mut came: Vec<_> = (0..150).map(|_| next(&mut *puller, "batch")).collect();
-    stays_empty(&mut *puller);
+    check_no_message(&mut *puller);
     let mut expected: Vec<_> = short.iter().chain(&short[..50]).map(|sent| (7u64, KIND, sent.clone())).collect();
     if !queue.capabilities().ordered {
         came.sort_unstable();
@@ -99,7 +101,7 @@ fn shared(fixture: &Fixture<'_>) {
             push(&mut *pusher, 0..COUNT);
             pulling.into_iter().flat_map(|thread| thread.join().expect("pulled").all()).collect()
         });
-        each_once(&came, 0..COUNT, "shared");
+        check_each_once(&came, 0..COUNT, "shared");
     }
 }
 
@@ -111,18 +113,18 @@ fn kept(fixture: &Fixture<'_>) {
         }
         push(&mut *queue.pusher(), 0..100);
         let mut puller = queue.puller(Wait::Block);
-        let mut taken = Taken::default();
+        let mut taken = PulledNumbers::default();
         pull_until(&mut *puller, &mut taken, "kept", |taken| taken.count() >= 100);
-        stays_empty(&mut *puller);
-        each_once(&taken.all(), 0..100, "kept");
+        check_no_message(&mut *puller);
+        check_each_once(&taken.all(), 0..100, "kept");
     }
 }
 
 /// Checks, at least once, that acknowledged messages are never redelivered, and that those held by a dropped puller
 /// are, marked.
 fn acknowledge(fixture: &Fixture<'_>) {
-    let Some(queue) = fixture.queue_if_supported("acknowledge", Delivery::AtLeastOnce) else { return };
-    let [mut done, mut held, mut rest] = <[Taken; 3]>::default();
+    let Some(queue) = fixture.queue_if_supported("acknowledge", DeliveryGuarantee::AtLeastOnce) else { return };
+    let [mut done, mut held, mut rest] = <[PulledNumbers; 3]>::default();
     let mut first = queue.puller(Wait::Block);
     push(&mut *queue.pusher(), 0..50);
     hold(&mut *first, &mut done, 10, "to be acknowledged");
@@ -131,9 +133,9 @@ fn acknowledge(fixture: &Fixture<'_>) {
     drop(first);
     let mut second = queue.puller(Wait::Block);
     pull_until(&mut *second, &mut rest, "after a dropped puller", |rest| rest.count() >= 40);
-    stays_empty(&mut *second);
+    check_no_message(&mut *second);
     let done = done.all();
-    each_once(&rest.all(), (0..50).filter(|number| !done.contains(number)), "after a dropped puller");
+    check_each_once(&rest.all(), (0..50).filter(|number| !done.contains(number)), "after a dropped puller");
     check_marked(&rest, &held.all());
     if queue.capabilities().ordered {
         check_rising(&rest.fresh);
@@ -142,29 +144,29 @@ fn acknowledge(fixture: &Fixture<'_>) {
 
 /// Checks, at most once, that delivered messages never come again, even unacknowledged, and that the rest is kept.
 fn at_most_once(fixture: &Fixture<'_>) {
-    let Some(queue) = fixture.queue_if_supported("taken", Delivery::AtMostOnce) else { return };
+    let Some(queue) = fixture.queue_if_supported("taken", DeliveryGuarantee::AtMostOnce) else { return };
     if !queue.capabilities().keeps_without_puller {
         return;
     }
-    let [mut gone, mut rest] = <[Taken; 2]>::default();
+    let [mut gone, mut rest] = <[PulledNumbers; 2]>::default();
     let mut first = queue.puller(Wait::Block);
     push(&mut *queue.pusher(), 0..50);
     hold(&mut *first, &mut gone, 10, "at most once");
     drop(first);
     let mut second = queue.puller(Wait::Block);
     pull_until(&mut *second, &mut rest, "after a dropped puller", |rest| rest.count() >= 40);
-    stays_empty(&mut *second);
+    check_no_message(&mut *second);
     let gone = gone.all();
-    each_once(&rest.all(), (0..50).filter(|number| !gone.contains(number)), "after a dropped puller");
+    check_each_once(&rest.all(), (0..50).filter(|number| !gone.contains(number)), "after a dropped puller");
 }
 
 /// Checks that a kind of delivery that does not exist here is refused with a clear error.
 fn unsupported(fixture: &Fixture<'_>) {
-    for delivery in Delivery::ALL {
+    for delivery in DeliveryGuarantee::ALL {
         let queue = fixture.queue_by("unsupported", delivery);
         if !queue.capabilities().deliveries.contains(&delivery) {
-            refused(queue.connection.pusher(&queue.name, &queue.config), delivery.name());
-            refused(queue.connection.puller(&queue.name, &queue.config, Wait::Yield), delivery.name());
+            check_unsupported(queue.connection.pusher(&queue.name, &queue.config), delivery.name());
+            check_unsupported(queue.connection.puller(&queue.name, &queue.config, Wait::Yield), delivery.name());
         }
     }
 }
@@ -187,26 +189,26 @@ fn second_pusher(fixture: &Fixture<'_>) {
         second.expect("a second pusher is welcome")
     };
     push(&mut *second, 1..2);
-    let mut taken = Taken::default();
+    let mut taken = PulledNumbers::default();
     pull_until(&mut *puller, &mut taken, "two pushers", |taken| taken.count() >= 2);
-    each_once(&taken.all(), 0..2, "two pushers");
+    check_each_once(&taken.all(), 0..2, "two pushers");
 }
 
 /// Checks that the number of waiting messages is reported where the transport can; a queue that does not exist has
 /// none.
 fn count(fixture: &Fixture<'_>) {
     for queue in fixture.queues("count") {
-        queue.until_waiting(0);
+        queue.wait_for_count(0);
         if !queue.capabilities().keeps_without_puller {
             return;
         }
         // There is no puller yet: messages that a puller has prefetched may not count.
         push(&mut *queue.pusher(), 0..25);
-        queue.until_waiting(25);
+        queue.wait_for_count(25);
         let mut puller = queue.puller(Wait::Block);
-        let mut taken = Taken::default();
+        let mut taken = PulledNumbers::default();
         pull_until(&mut *puller, &mut taken, "count", |taken| taken.count() >= 25);
-        queue.until_waiting(0);
+        queue.wait_for_count(0);
     }
 }
 
@@ -246,18 +248,18 @@ fn kinds(fixture: &Fixture<'_>) {
             assert_eq!(next(&mut *puller, "kinds"), (stamp, kind, vec![kind]));
         }
     }
-    stays_empty(&mut *puller);
+    check_no_message(&mut *puller);
 }
 
 /// Checks that names that could leave the place, or that another transport could not carry, are refused everywhere.
 fn names(fixture: &Fixture<'_>) {
     let connection = (fixture.connect)();
-    let config = config(surest_delivery(&*connection));
+    let config = queue_config(surest_delivery(&*connection));
     for bad in &bad_names() {
-        refused_name(connection.pusher(bad, &config).err(), "queue", bad);
-        refused_name(connection.puller(bad, &config, Wait::Yield).err(), "queue", bad);
-        refused_name(connection.waiting(bad).err(), "queue", bad);
-        refused_name(connection.remove_queue(bad).err(), "queue", bad);
+        check_name_refused(connection.pusher(bad, &config).err(), "queue", bad);
+        check_name_refused(connection.puller(bad, &config, Wait::Yield).err(), "queue", bad);
+        check_name_refused(connection.count_waiting(bad).err(), "queue", bad);
+        check_name_refused(connection.remove_queue(bad).err(), "queue", bad);
     }
     for good in GOOD_NAMES {
         let queue = fixture.queue(good);
@@ -275,8 +277,8 @@ fn waiting(fixture: &Fixture<'_>) {
         let queue = fixture.queue(wait.name());
         let mut puller = queue.puller(wait);
         let mut pusher = queue.pusher();
-        let mut taken = Taken::default();
-        let deadline = Deadline::new();
+        let mut taken = PulledNumbers::default();
+        let deadline = TestDeadline::new();
         std::thread::scope(|scope| {
             let (ask, asked) = sync_channel(1);
             scope.spawn(move || {
@@ -288,14 +290,14 @@ fn waiting(fixture: &Fixture<'_>) {
                 ask.send(number).expect("the pusher lives");
                 while taken.count() as u64 <= number {
                     puller.wait(LONG_NS);
-                    puller.pull(8, &mut |pulled| taken.take(pulled)).expect("pulled");
+                    puller.pull(8, &mut |pulled| taken.record(pulled)).expect("pulled");
                     // A puller that is not woken sleeps beyond this deadline.
                     deadline.check(wait.name());
                 }
                 puller.acknowledge().expect("acknowledged");
             }
         });
-        each_once(&taken.all(), 0..COUNT, wait.name());
+        check_each_once(&taken.all(), 0..COUNT, wait.name());
     }
 }
 
@@ -305,15 +307,15 @@ fn removal(fixture: &Fixture<'_>) {
         queue.remove();
         for first in [0, 100] {
             let mut puller = queue.puller(Wait::Block);
-            stays_empty(&mut *puller);
+            check_no_message(&mut *puller);
             push(&mut *queue.pusher(), first..first + 10);
-            let mut taken = Taken::default();
+            let mut taken = PulledNumbers::default();
             hold(&mut *puller, &mut taken, 5, "a queue anew");
             puller.acknowledge().expect("acknowledged");
             assert!(taken.all().iter().all(|&number| number >= first), "from a removed queue: {taken:?}");
             drop(puller);
             queue.remove();
-            queue.until_waiting(0);
+            queue.wait_for_count(0);
         }
         queue.remove();
     }
@@ -324,14 +326,14 @@ fn check_rising(numbers: &[u64]) {
 }
 
 /// Pulls until all threads together have this many messages.
-fn pull_together(mut puller: Box<dyn Puller>, together: &AtomicU64, count: u64) -> Taken {
-    let mut taken = Taken::default();
+fn pull_together(mut puller: Box<dyn Puller>, together: &AtomicU64, count: u64) -> PulledNumbers {
+    let mut taken = PulledNumbers::default();
     // Restarts with each message, because it detects a stall and not a slow run.
-    let mut deadline = Deadline::new();
+    let mut deadline = TestDeadline::new();
     while together.load(Ordering::Relaxed) < count {
         let pulled = pull(&mut *puller, &mut taken, 16, "shared");
         if pulled > 0 {
-            deadline = Deadline::new();
+            deadline = TestDeadline::new();
         }
         together.fetch_add(pulled as u64, Ordering::Relaxed);
         deadline.check("shared");

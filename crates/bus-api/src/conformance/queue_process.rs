@@ -4,38 +4,40 @@ use std::ops::Range;
 
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
-use super::child::{HELD, Running};
+use super::child::{HELD_MESSAGES, RoleProcess};
 use super::fixture::Fixture;
-use super::message::Deadline;
-use super::pull::{Taken, check_marked, each_once, none_twice, pull, pull_until, push, stays_empty};
-use super::role::Role;
-use super::scratch::Queue;
-use crate::origin::mix;
-use crate::{Delivery, Puller, Pusher};
+use super::message::TestDeadline;
+use super::numbered_pull::{
+    PulledNumbers, check_each_once, check_marked, check_no_duplicates, check_no_message, pull, pull_until, push,
+};
+use super::role::ChildRole;
+use super::scratch::ScratchQueue;
+use crate::message_id::mix;
+use crate::{DeliveryGuarantee, Puller, Pusher};
 
 /// Checks that the messages of a killed puller are redelivered, marked, and none is lost; at most once, they are gone.
 pub(super) fn puller_killed(fixture: &Fixture<'_>) {
     const COUNT: u64 = 1_000;
-    for queue in fixture.queues("puller-killed").map(Queue::mortal) {
+    for queue in fixture.queues("puller-killed").map(ScratchQueue::with_short_silence) {
         if !queue.capabilities().keeps_without_puller {
             return;
         }
         let (role, comes_again) = match queue.config.delivery {
-            Delivery::AtLeastOnce => (Role::Holder, true),
-            Delivery::AtMostOnce => (Role::Taker, false),
+            DeliveryGuarantee::AtLeastOnce => (ChildRole::Holder, true),
+            DeliveryGuarantee::AtMostOnce => (ChildRole::AtMostOnceHolder, false),
         };
         push(&mut *queue.pusher(), 0..COUNT);
-        let mut child = Running::spawn(fixture, role, &queue.name);
+        let mut child = RoleProcess::spawn(fixture, role, &queue.name);
         let held: Vec<u64> = child.until_ready().split_whitespace().map(|n| n.parse().expect("a number")).collect();
-        assert_eq!(held.len(), HELD, "{held:?}");
+        assert_eq!(held.len(), HELD_MESSAGES, "{held:?}");
         child.kill();
         let mut expected: Vec<u64> = (0..COUNT).collect();
         expected.retain(|number| comes_again || !held.contains(number));
         let mut puller = queue.puller(Wait::Block);
-        let mut taken = Taken::default();
+        let mut taken = PulledNumbers::default();
         pull_until(&mut *puller, &mut taken, "after a killed puller", |taken| taken.count() >= expected.len());
-        stays_empty(&mut *puller);
-        each_once(&taken.all(), expected, "after a killed puller");
+        check_no_message(&mut *puller);
+        check_each_once(&taken.all(), expected, "after a killed puller");
         if comes_again {
             check_marked(&taken, &held);
         }
@@ -49,8 +51,8 @@ pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
     for round in 0..3 {
         let queue = fixture.queue(&format!("pusher-killed-{round}"));
         let mut puller = queue.puller(Wait::Block);
-        let mut taken = Taken::default();
-        let mut child = Running::start(fixture, Role::Pusher, &queue.name);
+        let mut taken = PulledNumbers::default();
+        let mut child = RoleProcess::start(fixture, ChildRole::Pusher, &queue.name);
         pull_until(&mut *puller, &mut taken, "from a child", |taken| taken.count() >= 200);
         child.kill();
         let mut pusher = queue.pusher();
@@ -64,7 +66,7 @@ pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
         });
         let came = taken.all();
         let old = came.iter().filter(|&&number| number < NEXT).count() as u64;
-        each_once(&came, (0..old).chain(NEXT..NEXT + 10), "after a killed pusher");
+        check_each_once(&came, (0..old).chain(NEXT..NEXT + 10), "after a killed pusher");
     }
 }
 
@@ -73,7 +75,7 @@ pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
 pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     const ROUNDS: u64 = 10;
     const COUNT: u64 = 200;
-    let queue = fixture.queue("killed-anywhere").mortal();
+    let queue = fixture.queue("killed-anywhere").with_short_silence();
     let is_kept = queue.capabilities().keeps_without_puller;
     let seed = HostClock::get().expect("the host has a clock").ticks();
     println!("seed {seed}");
@@ -81,25 +83,25 @@ pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     let early = (!is_kept).then(|| queue.puller(Wait::Block));
     let mut pusher = queue.pusher();
     for round in 0..ROUNDS {
-        let child = Running::spawn(fixture, Role::Puller, &queue.name);
+        let child = RoleProcess::spawn(fixture, ChildRole::Puller, &queue.name);
         if round.is_multiple_of(2) {
             child.until_ready();
         }
         push_and_kill(&mut *pusher, round * COUNT..(round + 1) * COUNT, child, mix(seed ^ round) % COUNT);
     }
     let mut puller = early.unwrap_or_else(|| queue.puller(Wait::Block));
-    let mut taken = Taken::default();
+    let mut taken = PulledNumbers::default();
     let fresh = ROUNDS * COUNT;
-    let end = push_until_one_comes(&mut *pusher, &mut *puller, &mut taken, fresh);
+    let end = push_until_received(&mut *pusher, &mut *puller, &mut taken, fresh);
     pull_until(&mut *puller, &mut taken, "what is left", |taken| {
         let came = taken.all();
         (!is_kept || (fresh..end).all(|number| came.contains(&number))) && matches!(queue.waiting(), None | Some(0))
     });
-    none_twice(&taken.fresh, "messages that are not marked as redelivered");
+    check_no_duplicates(&taken.fresh, "messages that are not marked as redelivered");
 }
 
 /// Pushes these numbers, and kills the child after this many of them.
-fn push_and_kill(pusher: &mut dyn Pusher, numbers: Range<u64>, mut child: Running, after: u64) {
+fn push_and_kill(pusher: &mut dyn Pusher, numbers: Range<u64>, mut child: RoleProcess, after: u64) {
     let last = numbers.start + after;
     for number in numbers {
         push(pusher, number..number + 1);
@@ -113,8 +115,8 @@ fn push_and_kill(pusher: &mut dyn Pusher, numbers: Range<u64>, mut child: Runnin
 
 /// Pushes from this number on until one of the new messages arrives, because a server may give unkept messages to a
 /// puller that it does not know to be dead yet. Returns the number after the last.
-fn push_until_one_comes(pusher: &mut dyn Pusher, puller: &mut dyn Puller, taken: &mut Taken, first: u64) -> u64 {
-    let deadline = Deadline::new();
+fn push_until_received(pusher: &mut dyn Pusher, puller: &mut dyn Puller, taken: &mut PulledNumbers, first: u64) -> u64 {
+    let deadline = TestDeadline::new();
     let mut next = first;
     while taken.all().iter().all(|&number| number < first) {
         push(pusher, next..next + 1);

@@ -3,23 +3,25 @@
 use tickpath_clock::Wait;
 
 use super::fixture::Fixture;
-use super::message::{Deadline, KIND, payload, publish, stays_quiet};
+use super::message::{KIND, TestDeadline, check_no_event, payload, publish};
 use super::owned_event::OwnedEvent;
-use super::scratch::Topic;
-use crate::{Event, Gap, Origin, Policy, Publisher, ResumeToken, Start, Subscriber, TopicConfig};
+use super::scratch::ScratchTopic;
+use crate::{
+    Gap, MessageId, Policy, Publisher, ResumeToken, StartPosition, Subscriber, SubscriptionEvent, TopicConfig,
+};
 
 /// Checks that a subscriber that starts after a token gets exactly the messages behind it, wherever the token was
 /// taken.
 pub(super) fn resume(fixture: &Fixture<'_>) {
     let topic = fixture.topic("resume");
     if !topic.capabilities().history {
-        let alone = topic.subscriber(Start::Now, Wait::Yield);
-        assert_eq!(alone.token(), None, "there is no history to go on in");
+        let alone = topic.subscriber(StartPosition::Now, Wait::Yield);
+        assert_eq!(alone.resume_token(), None, "there is no history to go on in");
         return;
     }
     let mut publisher = topic.publisher();
     publish(&mut *publisher, 0..100);
-    let mut first = topic.subscriber(Start::Oldest, Wait::Yield);
+    let mut first = topic.subscriber(StartPosition::Oldest, Wait::Yield);
     let (mut tokens, mut count) = (Vec::new(), 0);
     while count < 60 {
         tokens.push((token(&*first), count));
@@ -32,19 +34,19 @@ pub(super) fn resume(fixture: &Fixture<'_>) {
     for (token, count) in tokens {
         // Parses the token again, as if read from a file.
         let token: ResumeToken = token.to_string().parse().expect("a token is read as it was written");
-        let mut second = topic.subscriber(Start::After(token), Wait::Yield);
+        let mut second = topic.subscriber(StartPosition::After(token), Wait::Yield);
         let come = collect(&mut *second, 120 - count as usize);
         assert_eq!(come, numbers(count..120), "behind {token}");
-        stays_quiet(&mut *second);
+        check_no_event(&mut *second);
         let at_end = self::token(&*second);
         drop(second);
-        let mut third = topic.subscriber(Start::After(at_end), Wait::Yield);
-        stays_quiet(&mut *third);
+        let mut third = topic.subscriber(StartPosition::After(at_end), Wait::Yield);
+        check_no_event(&mut *third);
     }
-    let mut now = topic.subscriber(Start::Now, Wait::Yield);
+    let mut now = topic.subscriber(StartPosition::Now, Wait::Yield);
     let here = token(&*now);
     publish(&mut *publisher, 120..130);
-    let mut behind = topic.subscriber(Start::After(here), Wait::Yield);
+    let mut behind = topic.subscriber(StartPosition::After(here), Wait::Yield);
     assert_eq!(collect(&mut *now, 10), numbers(120..130));
     assert_eq!(collect(&mut *behind, 10), numbers(120..130));
 }
@@ -57,17 +59,17 @@ pub(super) fn resume_anew(fixture: &Fixture<'_>) {
     }
     let mut publisher = topic.publisher();
     publish(&mut *publisher, 0..20);
-    let mut first = topic.subscriber(Start::Oldest, Wait::Yield);
+    let mut first = topic.subscriber(StartPosition::Oldest, Wait::Yield);
     collect(&mut *first, 5);
     let token = token(&*first);
     drop((first, publisher));
-    topic.connection.remove(&topic.name).expect("removed");
+    topic.connection.remove_topic(&topic.name).expect("removed");
     publish(&mut *topic.publisher(), 100..110);
-    let mut second = topic.subscriber(Start::After(token), Wait::Yield);
+    let mut second = topic.subscriber(StartPosition::After(token), Wait::Yield);
     let came = collect(&mut *second, 11);
     assert_eq!(came[0], OwnedEvent::Gap(Gap::Reconnected), "{came:?}");
     assert_eq!(came[1..], numbers(100..110));
-    stays_quiet(&mut *second);
+    check_no_event(&mut *second);
 }
 
 /// Checks that after a token the exact number of messages overwritten since is reported, where messages are counted.
@@ -81,13 +83,13 @@ pub(super) fn resume_behind(fixture: &Fixture<'_>) {
     let config = TopicConfig { capacity_bytes: 256 << 10, ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = topic.connection.publisher(&topic.name, &config).expect("opened");
     publish(&mut *publisher, 0..20);
-    let mut first = topic.subscriber(Start::Oldest, Wait::Yield);
+    let mut first = topic.subscriber(StartPosition::Oldest, Wait::Yield);
     assert_eq!(collect(&mut *first, 10), numbers(0..10));
     let token = token(&*first);
     drop(first);
     publish(&mut *publisher, 20..COUNT);
-    let mut second = topic.subscriber(Start::After(token), Wait::Yield);
-    let (mut next, deadline) = (10, Deadline::new());
+    let mut second = topic.subscriber(StartPosition::After(token), Wait::Yield);
+    let (mut next, deadline) = (10, TestDeadline::new());
     while next < COUNT {
         match &collect(&mut *second, 1)[0] {
             OwnedEvent::Gap(Gap::Missed(missed)) => next += missed,
@@ -106,25 +108,25 @@ pub(super) fn resume_behind(fixture: &Fixture<'_>) {
 /// reported. A published loss arrives as a loss on every transport.
 pub(super) fn carried(fixture: &Fixture<'_>) {
     let topic = fixture.topic("carried");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
-    let at = |number| Origin { clock: 1, publisher: 2, number };
+    let at = |number| MessageId { clock: 1, publisher: 2, sequence: number };
     for number in [5, 6, 6, 5, 7] {
-        publisher.carry(at(number), number, KIND, &payload(number)).expect("carried");
+        publisher.publish_with_id(at(number), number, KIND, &payload(number)).expect("carried");
     }
-    let is_kept = is_origin_kept(&topic, &mut *subscriber, &mut *publisher);
+    let is_kept = is_id_kept(&topic, &mut *subscriber, &mut *publisher);
     if is_kept {
-        publisher.carry(at(10), 10, KIND, &payload(10)).expect("carried");
+        publisher.publish_with_id(at(10), 10, KIND, &payload(10)).expect("carried");
         assert_eq!(collect(&mut *subscriber, 2), [vec![OwnedEvent::Gap(Gap::Missed(2))], numbers(10..11)].concat());
         // Some servers drop duplicates themselves.
         assert!(matches!(subscriber.duplicates(), Some(0 | 2)), "{:?} came again", subscriber.duplicates());
-        assert_eq!(subscriber.late(), Some(0));
+        assert_eq!(subscriber.out_of_order(), Some(0));
         for number in [9, 9, 11] {
-            publisher.carry(at(number), number, KIND, &payload(number)).expect("carried");
+            publisher.publish_with_id(at(number), number, KIND, &payload(number)).expect("carried");
         }
         assert_eq!(collect(&mut *subscriber, 1), numbers(11..12), "what was told as missed comes no more");
         assert!(matches!(subscriber.duplicates(), Some(0 | 3)), "{:?} came again", subscriber.duplicates());
-        assert_eq!(subscriber.late(), Some(1));
+        assert_eq!(subscriber.out_of_order(), Some(1));
     }
     for gap in [Gap::Missed(3), Gap::Reconnected] {
         publisher.publish_gap(0, gap).expect("published");
@@ -132,17 +134,17 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
     }
     if is_kept {
         // The missing numbers are part of the loss that was reported.
-        publisher.carry(at(14), 14, KIND, &payload(14)).expect("carried");
+        publisher.publish_with_id(at(14), 14, KIND, &payload(14)).expect("carried");
         assert_eq!(collect(&mut *subscriber, 1), numbers(14..15));
     }
     publish(&mut *publisher, 20..22);
     assert_eq!(collect(&mut *subscriber, 2), numbers(20..22), "its own numbers are as if nothing had been carried");
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 /// Takes the messages carried as 5, 6, 6, 5, 7 and one of the publisher's own; returns true if the duplicates did not
 /// arrive.
-fn is_origin_kept(topic: &Topic, subscriber: &mut dyn Subscriber, publisher: &mut dyn Publisher) -> bool {
+fn is_id_kept(topic: &ScratchTopic, subscriber: &mut dyn Subscriber, publisher: &mut dyn Publisher) -> bool {
     publish(publisher, 8..9);
     let came = collect(subscriber, 4);
     if came == [numbers(5..8), numbers(8..9)].concat() {
@@ -155,14 +157,14 @@ fn is_origin_kept(topic: &Topic, subscriber: &mut dyn Subscriber, publisher: &mu
 }
 
 fn token(subscriber: &dyn Subscriber) -> ResumeToken {
-    subscriber.token().expect("there is history, and something is known of the topic")
+    subscriber.resume_token().expect("there is history, and something is known of the topic")
 }
 
 fn numbers(numbers: std::ops::Range<u64>) -> Vec<OwnedEvent> {
     numbers.map(|number| OwnedEvent::message(number, &payload(number))).collect()
 }
 
-fn uncounted(event: Event<'_>) -> OwnedEvent {
+fn uncounted(event: SubscriptionEvent<'_>) -> OwnedEvent {
     match OwnedEvent::of(event) {
         OwnedEvent::Message { stamp, payload, .. } => OwnedEvent::message(stamp, &payload),
         other => other,
@@ -172,7 +174,7 @@ fn uncounted(event: Event<'_>) -> OwnedEvent {
 /// Returns the next events, without sequence numbers.
 fn collect(subscriber: &mut dyn Subscriber, count: usize) -> Vec<OwnedEvent> {
     let mut events = Vec::new();
-    let deadline = Deadline::new();
+    let deadline = TestDeadline::new();
     while events.len() < count {
         let polled = subscriber.poll(count - events.len(), &mut |event| events.push(uncounted(event)));
         if polled.expect("polled") == 0 {

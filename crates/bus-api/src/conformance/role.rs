@@ -2,13 +2,13 @@
 
 /// Action of a child process until it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ChildRole {
     /// Publishes, the first 5,000 messages as fast as it can.
     Publisher,
     /// Receives as fast as it can.
     Subscriber,
     /// Subscribes, and never polls.
-    Stuck,
+    NonPoller,
     /// Sleeps until a message arrives.
     Sleeper,
     /// Pushes as fast as it can.
@@ -18,36 +18,36 @@ pub enum Role {
     /// Pulls ten messages at least once, prints their numbers, and never acknowledges them.
     Holder,
     /// Pulls ten messages at most once, and prints their numbers.
-    Taker,
+    AtMostOnceHolder,
 }
 
-impl Role {
+impl ChildRole {
     /// All roles.
     pub const ALL: [Self; 8] = [
         Self::Publisher,
         Self::Subscriber,
-        Self::Stuck,
+        Self::NonPoller,
         Self::Sleeper,
         Self::Pusher,
         Self::Puller,
         Self::Holder,
-        Self::Taker,
+        Self::AtMostOnceHolder,
     ];
 
     /// Roles that publish or subscribe.
-    pub(super) const OF_TOPICS: [Self; 4] = [Self::Publisher, Self::Subscriber, Self::Stuck, Self::Sleeper];
+    pub(super) const OF_TOPICS: [Self; 4] = [Self::Publisher, Self::Subscriber, Self::NonPoller, Self::Sleeper];
 
     /// Returns the role as one word for the environment of a child.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Publisher => "publisher",
             Self::Subscriber => "subscriber",
-            Self::Stuck => "stuck",
+            Self::NonPoller => "stuck",
             Self::Sleeper => "sleeper",
             Self::Pusher => "pusher",
             Self::Puller => "puller",
             Self::Holder => "holder",
-            Self::Taker => "taker",
+            Self::AtMostOnceHolder => "taker",
         }
     }
 

@@ -2,33 +2,33 @@
 
 use tickpath_clock::{Wait, sleep_ns};
 
-use super::fixture::{Fixture, refused};
-use super::message::{Deadline, Tally};
+use super::fixture::{Fixture, check_unsupported};
+use super::message::{ReceivedTally, TestDeadline};
 use crate::{
-    Capabilities, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities, QueueConfig, Start,
-    Subscriber, TopicConfig,
+    Capabilities, Connection, DeliveryGuarantee, Policy, Publisher, Puller, Pusher, QueueCapabilities, QueueConfig,
+    StartPosition, Subscriber, TopicConfig,
 };
 
 /// A topic of one case, removed at its end.
-pub(super) struct Topic {
+pub(super) struct ScratchTopic {
     pub connection: Box<dyn Connection>,
     pub name: String,
 }
 
 impl Fixture<'_> {
-    pub(super) fn topic(&self, suffix: &str) -> Topic {
-        Topic { connection: (self.connect)(), name: format!("{}.{suffix}", self.topic) }
+    pub(super) fn topic(&self, suffix: &str) -> ScratchTopic {
+        ScratchTopic { connection: (self.connect)(), name: format!("{}.{suffix}", self.topic) }
     }
 }
 
-impl Topic {
+impl ScratchTopic {
     pub fn capabilities(&self) -> Capabilities {
         self.connection.capabilities()
     }
 
     /// Opens a publisher with the default policy.
     pub fn publisher(&self) -> Box<dyn Publisher> {
-        self.publisher_by(usual(&*self.connection).policy)
+        self.publisher_by(default_topic_config(&*self.connection).policy)
     }
 
     pub fn publisher_by(&self, policy: Policy) -> Box<dyn Publisher> {
@@ -41,35 +41,35 @@ impl Topic {
         if self.capabilities().policies.contains(&policy) {
             return Some(self.publisher_by(policy));
         }
-        refused(self.connection.publisher(&self.name, &TopicConfig::new(policy)), policy.name());
+        check_unsupported(self.connection.publisher(&self.name, &TopicConfig::new(policy)), policy.name());
         None
     }
 
-    pub fn subscriber(&self, start: Start, wait: Wait) -> Box<dyn Subscriber> {
+    pub fn subscriber(&self, start: StartPosition, wait: Wait) -> Box<dyn Subscriber> {
         let opened = self.connection.subscriber(&self.name, start, wait);
         opened.unwrap_or_else(|e| panic!("no subscriber of {}: {e}", self.name))
     }
 
     /// Checks that nothing was missed where the default policy keeps everything.
-    pub fn check_kept(&self, tally: &Tally) {
-        let is_kept = usual(&*self.connection).policy == Policy::Keep;
+    pub fn check_kept(&self, tally: &ReceivedTally) {
+        let is_kept = default_topic_config(&*self.connection).policy == Policy::Keep;
         assert!(!is_kept || tally.missed == 0, "{} messages of a topic that is kept were missed", tally.missed);
     }
 }
 
-impl Drop for Topic {
+impl Drop for ScratchTopic {
     fn drop(&mut self) {
-        let _ = self.connection.remove(&self.name);
+        let _ = self.connection.remove_topic(&self.name);
     }
 }
 
 /// Returns the transport's default configuration of a topic.
-pub(super) fn usual(connection: &dyn Connection) -> TopicConfig {
+pub(super) fn default_topic_config(connection: &dyn Connection) -> TopicConfig {
     TopicConfig::new(connection.capabilities().policies[0])
 }
 
 /// A queue of one case, removed at its end.
-pub(super) struct Queue {
+pub(super) struct ScratchQueue {
     pub connection: Box<dyn Connection>,
     pub name: String,
     pub config: QueueConfig,
@@ -77,31 +77,31 @@ pub(super) struct Queue {
 
 impl Fixture<'_> {
     /// Creates a queue with the surest delivery.
-    pub(super) fn queue(&self, suffix: &str) -> Queue {
+    pub(super) fn queue(&self, suffix: &str) -> ScratchQueue {
         self.queue_by(suffix, surest_delivery(&*(self.connect)()))
     }
 
     /// Creates one queue for each kind of delivery.
-    pub(super) fn queues(&self, suffix: &str) -> impl Iterator<Item = Queue> {
+    pub(super) fn queues(&self, suffix: &str) -> impl Iterator<Item = ScratchQueue> {
         let deliveries = (self.connect)().queue_capabilities().deliveries;
         deliveries.iter().map(move |&delivery| self.queue_by(suffix, delivery))
     }
 
-    pub(super) fn queue_if_supported(&self, suffix: &str, delivery: Delivery) -> Option<Queue> {
+    pub(super) fn queue_if_supported(&self, suffix: &str, delivery: DeliveryGuarantee) -> Option<ScratchQueue> {
         let queue = self.queue_by(suffix, delivery);
         queue.capabilities().deliveries.contains(&delivery).then_some(queue)
     }
 
-    pub(super) fn queue_by(&self, suffix: &str, delivery: Delivery) -> Queue {
+    pub(super) fn queue_by(&self, suffix: &str, delivery: DeliveryGuarantee) -> ScratchQueue {
         let name = format!("{}.{suffix}.{delivery}", self.topic);
-        Queue { connection: (self.connect)(), name, config: config(delivery) }
+        ScratchQueue { connection: (self.connect)(), name, config: queue_config(delivery) }
     }
 }
 
-impl Queue {
+impl ScratchQueue {
     /// Configures the queue for pullers that are killed.
-    pub fn mortal(mut self) -> Self {
-        self.config = mortal_config(self.config.delivery);
+    pub fn with_short_silence(mut self) -> Self {
+        self.config = short_silence_config(self.config.delivery);
         self
     }
 
@@ -120,13 +120,13 @@ impl Queue {
     }
 
     pub fn waiting(&self) -> Option<u64> {
-        self.connection.waiting(&self.name).unwrap_or_else(|e| panic!("no count of {}: {e}", self.name))
+        self.connection.count_waiting(&self.name).unwrap_or_else(|e| panic!("no count of {}: {e}", self.name))
     }
 
     /// Waits until this many messages are waiting, where they can be counted. A server may count a moment later.
-    pub fn until_waiting(&self, count: u64) {
+    pub fn wait_for_count(&self, count: u64) {
         let expected = self.capabilities().counts_waiting.then_some(count);
-        let deadline = Deadline::new();
+        let deadline = TestDeadline::new();
         loop {
             let waiting = self.waiting();
             if waiting == expected {
@@ -142,25 +142,25 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for ScratchQueue {
     fn drop(&mut self) {
         let _ = self.connection.remove_queue(&self.name);
     }
 }
 
 /// Returns the configuration of queues in which no puller dies: 60 s of silence, longer than any stall of the host.
-pub(super) fn config(delivery: Delivery) -> QueueConfig {
+pub(super) fn queue_config(delivery: DeliveryGuarantee) -> QueueConfig {
     QueueConfig { silence_ns: 60_000_000_000, ..QueueConfig::new(delivery) }
 }
 
 /// Returns the configuration of queues whose pullers are killed: 5 s of silence, for transports that detect a death by
 /// it.
-pub(super) fn mortal_config(delivery: Delivery) -> QueueConfig {
+pub(super) fn short_silence_config(delivery: DeliveryGuarantee) -> QueueConfig {
     QueueConfig { silence_ns: 5_000_000_000, ..QueueConfig::new(delivery) }
 }
 
 /// Returns at least once, where that exists, or else the default.
-pub(super) fn surest_delivery(connection: &dyn Connection) -> Delivery {
+pub(super) fn surest_delivery(connection: &dyn Connection) -> DeliveryGuarantee {
     let deliveries = connection.queue_capabilities().deliveries;
-    if deliveries.contains(&Delivery::AtLeastOnce) { Delivery::AtLeastOnce } else { deliveries[0] }
+    if deliveries.contains(&DeliveryGuarantee::AtLeastOnce) { DeliveryGuarantee::AtLeastOnce } else { deliveries[0] }
 }

@@ -4,16 +4,18 @@ use std::sync::mpsc::sync_channel;
 
 use tickpath_clock::Wait;
 
-use super::fixture::{Case, Fixture, GOOD_NAMES, bad_names, refused, refused_name};
+use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, check_name_refused, check_unsupported};
 use super::lending::lending;
-use super::message::{Deadline, KIND, LAST, Tally, next, payload, publish, publish_until_full, receive, stays_quiet};
+use super::message::{
+    KIND, LAST, ReceivedTally, TestDeadline, check_no_event, next, payload, publish, publish_until_full, receive,
+};
 use super::process;
 use super::resume;
-use super::scratch::usual;
-use crate::{Capabilities, ConnectError, Event, Gap, Policy, PublishError, PublisherState, Start};
+use super::scratch::default_topic_config;
+use crate::{Capabilities, ConnectError, Gap, Policy, PublishError, PublisherState, StartPosition, SubscriptionEvent};
 
 /// The cases of topics, by name.
-pub const CASES: &[(&str, Case)] = &[
+pub const CASES: &[(&str, ConformanceCase)] = &[
     ("order", order),
     ("batch", batch),
     ("whole_batches", whole_batches),
@@ -46,9 +48,9 @@ pub const CASES: &[(&str, Case)] = &[
 /// Checks that a subscriber that keeps up gets every message once, whole, in the order of publishing.
 fn order(fixture: &Fixture<'_>) {
     let topic = fixture.topic("order");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
-    let mut tally = Tally::from(0, &topic.capabilities());
+    let mut tally = ReceivedTally::from(0, &topic.capabilities());
     for first in (0..1500).step_by(30) {
         publish(&mut *publisher, first..first + 30);
         receive(&mut *subscriber, &mut tally, "order", |tally| tally.next() == first + 30);
@@ -59,7 +61,7 @@ fn order(fixture: &Fixture<'_>) {
 /// Checks that a batch arrives as its messages; if one does not fit, those before it are published and counted.
 fn batch(fixture: &Fixture<'_>) {
     let topic = fixture.topic("batch");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
     let mut seen = Vec::new();
     let too_large = vec![0; 1 << 25];
@@ -71,10 +73,10 @@ fn batch(fixture: &Fixture<'_>) {
     let error = publisher.publish_batch(7, KIND, &payloads).expect_err("the message in the middle is too large");
     assert_eq!(error.done, 50, "{error}");
     assert!(matches!(error.error, PublishError::TooLarge { .. }), "{error}");
-    let deadline = Deadline::new();
+    let deadline = TestDeadline::new();
     while seen.len() < 150 {
         let polled = subscriber.poll(64, &mut |event| match event {
-            Event::Message(message) => seen.push((message.stamp, message.payload.to_vec())),
+            SubscriptionEvent::Message(message) => seen.push((message.stamp, message.payload.to_vec())),
             other => panic!("in a batch: {other:?}"),
         });
         polled.expect("polled");
@@ -93,9 +95,9 @@ fn whole_batches(fixture: &Fixture<'_>) {
     if !topic.capabilities().whole_batches {
         return;
     }
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
-    let deadline = Deadline::new();
+    let deadline = TestDeadline::new();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for _ in 0..BATCHES {
@@ -105,8 +107,8 @@ fn whole_batches(fixture: &Fixture<'_>) {
         let mut seen = 0;
         while seen < BATCH * BATCHES {
             let polled = subscriber.poll(7, &mut |event| match event {
-                Event::Message(_) => seen += 1,
-                Event::Gap(Gap::Missed(missed)) => seen += missed,
+                SubscriptionEvent::Message(_) => seen += 1,
+                SubscriptionEvent::Gap(Gap::Missed(missed)) => seen += missed,
                 other => panic!("in a batch: {other:?}"),
             });
             if polled.expect("polled") == 0 {
@@ -122,9 +124,9 @@ fn whole_batches(fixture: &Fixture<'_>) {
 fn concurrent(fixture: &Fixture<'_>) {
     const COUNT: u64 = 5_000;
     let topic = fixture.topic("concurrent");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
-    let mut tally = Tally::from(0, &topic.capabilities());
+    let mut tally = ReceivedTally::from(0, &topic.capabilities());
     std::thread::scope(|scope| {
         scope.spawn(move || {
             publish(&mut *publisher, 0..COUNT);
@@ -140,24 +142,25 @@ fn concurrent(fixture: &Fixture<'_>) {
 fn slow_subscriber(fixture: &Fixture<'_>) {
     const COUNT: u64 = 2_000;
     let topic = fixture.topic("slow");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
-    let mut tally = Tally::from(0, &topic.capabilities());
+    let mut tally = ReceivedTally::from(0, &topic.capabilities());
     publish(&mut *publisher, 0..10);
     receive(&mut *subscriber, &mut tally, "attached", |tally| tally.next() == 10);
     publish(&mut *publisher, 10..COUNT);
     receive(&mut *subscriber, &mut tally, "slow subscriber", |tally| tally.next() == COUNT);
     assert_eq!(tally.received + tally.missed, COUNT);
     topic.check_kept(&tally);
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 /// Checks that subscribers do not disturb each other: each gets everything.
 fn fan_out(fixture: &Fixture<'_>) {
     let topic = fixture.topic("fan-out");
     let capabilities = topic.capabilities();
-    let mut subscribers: Vec<_> =
-        (0..5).map(|_| (topic.subscriber(Start::Now, Wait::Yield), Tally::from(0, &capabilities))).collect();
+    let mut subscribers: Vec<_> = (0..5)
+        .map(|_| (topic.subscriber(StartPosition::Now, Wait::Yield), ReceivedTally::from(0, &capabilities)))
+        .collect();
     let mut publisher = topic.publisher();
     for first in (0..500).step_by(50) {
         publish(&mut *publisher, first..first + 50);
@@ -174,24 +177,25 @@ fn late_join(fixture: &Fixture<'_>) {
     let capabilities = topic.capabilities();
     let mut publisher = topic.publisher();
     publish(&mut *publisher, 0..100);
-    let mut now = topic.subscriber(Start::Now, Wait::Yield);
+    let mut now = topic.subscriber(StartPosition::Now, Wait::Yield);
     publish(&mut *publisher, 100..110);
-    let mut tally = Tally::from(100, &capabilities);
+    let mut tally = ReceivedTally::from(100, &capabilities);
     receive(&mut *now, &mut tally, "from now", |tally| tally.next() == 110);
     let open = |start| topic.connection.subscriber(&topic.name, start, Wait::Yield);
     if !capabilities.history {
-        refused(open(Start::Oldest), "oldest");
+        check_unsupported(open(StartPosition::Oldest), "oldest");
     }
     if !capabilities.history || !capabilities.sequences {
-        refused(open(Start::Sequence(40)), "40");
+        check_unsupported(open(StartPosition::Sequence(40)), "40");
     }
     for (start, first) in starts(&capabilities, 40) {
-        let mut tally = Tally::from(first, &capabilities);
+        let mut tally = ReceivedTally::from(first, &capabilities);
         receive(&mut *topic.subscriber(start, Wait::Yield), &mut tally, "from the past", |tally| tally.next() == 110);
         assert_eq!((tally.received, tally.missed), (110 - first, 0), "{start:?}");
     }
     if capabilities.history && capabilities.sequences {
-        let future = open(Start::Sequence(1_000_000)).err().expect("what is not written yet cannot be subscribed to");
+        let future =
+            open(StartPosition::Sequence(1_000_000)).err().expect("what is not written yet cannot be subscribed to");
         assert!(future.to_string().contains("1000000"), "{future}");
     }
 }
@@ -206,10 +210,10 @@ fn gone(fixture: &Fixture<'_>) {
         return;
     }
     publish(&mut *topic.publisher_by(Policy::Overwrite), 0..COUNT);
-    let deadline = Deadline::new();
+    let deadline = TestDeadline::new();
     loop {
-        let mut subscriber = topic.subscriber(Start::Sequence(0), Wait::Yield);
-        let mut tally = Tally::from(0, &capabilities);
+        let mut subscriber = topic.subscriber(StartPosition::Sequence(0), Wait::Yield);
+        let mut tally = ReceivedTally::from(0, &capabilities);
         receive(&mut *subscriber, &mut tally, "from what is gone", |tally| tally.next() == COUNT);
         assert_eq!(tally.received + tally.missed, COUNT, "{tally:?}");
         // Some servers remove old messages only later.
@@ -227,16 +231,16 @@ fn start_order(fixture: &Fixture<'_>) {
     let capabilities = topic.capabilities();
     let here = PublisherState::Alive(std::process::id());
     let state = |known| if capabilities.publisher_liveness { known } else { PublisherState::Unknown };
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    stays_quiet(&mut *subscriber);
-    assert_eq!(subscriber.publisher(), state(PublisherState::Absent));
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
+    check_no_event(&mut *subscriber);
+    assert_eq!(subscriber.publisher_state(), state(PublisherState::Absent));
     let mut publisher = topic.publisher();
     publish(&mut *publisher, 0..10);
-    let mut tally = Tally::from(0, &capabilities);
+    let mut tally = ReceivedTally::from(0, &capabilities);
     receive(&mut *subscriber, &mut tally, "the first messages", |tally| tally.next() == 10);
-    assert_eq!(subscriber.publisher(), state(here));
+    assert_eq!(subscriber.publisher_state(), state(here));
     drop(publisher);
-    assert_eq!(subscriber.publisher(), state(PublisherState::Absent));
+    assert_eq!(subscriber.publisher_state(), state(PublisherState::Absent));
     let mut publisher = topic.publisher();
     publish(&mut *publisher, 10..20);
     receive(&mut *subscriber, &mut tally, "after the publisher's restart", |tally| tally.next() == 20);
@@ -248,10 +252,10 @@ fn start_order(fixture: &Fixture<'_>) {
 fn no_publisher(fixture: &Fixture<'_>) {
     let topic = fixture.topic("nobody");
     for wait in [Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive] {
-        let mut subscriber = topic.subscriber(Start::Now, wait);
-        stays_quiet(&mut *subscriber);
+        let mut subscriber = topic.subscriber(StartPosition::Now, wait);
+        check_no_event(&mut *subscriber);
         let known = topic.capabilities().publisher_liveness;
-        assert_eq!(subscriber.publisher(), if known { PublisherState::Absent } else { PublisherState::Unknown });
+        assert_eq!(subscriber.publisher_state(), if known { PublisherState::Absent } else { PublisherState::Unknown });
     }
 }
 
@@ -259,7 +263,7 @@ fn no_publisher(fixture: &Fixture<'_>) {
 fn second_publisher(fixture: &Fixture<'_>) {
     let topic = fixture.topic("second");
     let mut first = topic.publisher();
-    let second = topic.connection.publisher(&topic.name, &usual(&*topic.connection));
+    let second = topic.connection.publisher(&topic.name, &default_topic_config(&*topic.connection));
     if topic.capabilities().single_publisher {
         let error = second.err().expect("a second publisher is refused");
         assert!(matches!(error, ConnectError::HasPublisher(_)), "{error}");
@@ -269,8 +273,8 @@ fn second_publisher(fixture: &Fixture<'_>) {
         return;
     }
     let mut second = second.expect("a second publisher is welcome");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut tally = Tally::from(0, &topic.capabilities());
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
+    let mut tally = ReceivedTally::from(0, &topic.capabilities());
     publish(&mut *first, 0..1);
     receive(&mut *subscriber, &mut tally, "the first publisher", |tally| tally.next() == 1);
     publish(&mut *second, 1..2);
@@ -284,15 +288,15 @@ fn policy_fail(fixture: &Fixture<'_>) {
     let Some(mut publisher) = topic.publisher_if_supported(Policy::Fail) else { return };
     let alone = publisher.publish(0, KIND, &payload(0)).expect_err("nobody is subscribed");
     assert!(matches!(alone, PublishError::NoSubscriber), "{alone}");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut tally = Tally::from(0, &topic.capabilities());
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
+    let mut tally = ReceivedTally::from(0, &topic.capabilities());
     let mut next = 0;
     for _round in 0..3 {
         next = publish_until_full(&mut *publisher, next);
         let again = publisher.publish(next, KIND, &payload(next)).expect_err("it is still full");
         assert!(matches!(again, PublishError::Full), "{again}");
         receive(&mut *subscriber, &mut tally, "a full topic", |tally| tally.next() == next);
-        stays_quiet(&mut *subscriber);
+        check_no_event(&mut *subscriber);
     }
     publish(&mut *publisher, next..next + 1);
     receive(&mut *subscriber, &mut tally, "the message that did not fit", |tally| tally.next() == next + 1);
@@ -313,7 +317,7 @@ fn policy_keep(fixture: &Fixture<'_>) {
     let capabilities = topic.capabilities();
     assert!(capabilities.history, "what is kept can be read from its start");
     for (start, first) in starts(&capabilities, COUNT / 2 + 1) {
-        let mut tally = Tally::from(first, &capabilities);
+        let mut tally = ReceivedTally::from(first, &capabilities);
         let mut subscriber = topic.subscriber(start, Wait::Yield);
         receive(&mut *subscriber, &mut tally, "what was kept", |tally| tally.next() == COUNT);
         assert_eq!((tally.received, tally.missed), (COUNT - first, 0), "{start:?}");
@@ -324,7 +328,7 @@ fn policy_keep(fixture: &Fixture<'_>) {
 fn sizes(fixture: &Fixture<'_>) {
     const FAR_TOO_LARGE: usize = 1 << 25;
     let topic = fixture.topic("sizes");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
     let error = publisher.publish(0, KIND, &vec![0; FAR_TOO_LARGE]).expect_err("far too large");
     let PublishError::TooLarge { bytes: FAR_TOO_LARGE, limit } = error else { panic!("{error}") };
@@ -343,7 +347,7 @@ fn sizes(fixture: &Fixture<'_>) {
 /// Checks that kinds from 16 on arrive as sent, and that lower, reserved kinds are refused.
 fn kinds(fixture: &Fixture<'_>) {
     let topic = fixture.topic("kinds");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
     for kind in 0..=u8::MAX {
         let published = publisher.publish(u64::from(kind), kind, &[kind]);
@@ -355,17 +359,17 @@ fn kinds(fixture: &Fixture<'_>) {
             assert_eq!(next(&mut *subscriber, "kinds"), (u64::from(kind), kind, vec![kind]));
         }
     }
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 /// Checks that names that could leave the place, or that another transport could not carry, are refused everywhere.
 fn names(fixture: &Fixture<'_>) {
     let connection = (fixture.connect)();
-    let config = usual(&*connection);
+    let config = default_topic_config(&*connection);
     for bad in &bad_names() {
-        refused_name(connection.publisher(bad, &config).err(), "topic", bad);
-        refused_name(connection.subscriber(bad, Start::Now, Wait::Yield).err(), "topic", bad);
-        refused_name(connection.remove(bad).err(), "topic", bad);
+        check_name_refused(connection.publisher(bad, &config).err(), "topic", bad);
+        check_name_refused(connection.subscriber(bad, StartPosition::Now, Wait::Yield).err(), "topic", bad);
+        check_name_refused(connection.remove_topic(bad).err(), "topic", bad);
     }
     for good in GOOD_NAMES {
         let topic = fixture.topic(good);
@@ -380,9 +384,9 @@ fn waiting(fixture: &Fixture<'_>) {
     for wait in [Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive] {
         let topic = fixture.topic(wait.name());
         let mut publisher = topic.publisher();
-        let mut subscriber = topic.subscriber(Start::Now, wait);
-        let mut tally = Tally::from(0, &topic.capabilities());
-        let deadline = Deadline::new();
+        let mut subscriber = topic.subscriber(StartPosition::Now, wait);
+        let mut tally = ReceivedTally::from(0, &topic.capabilities());
+        let deadline = TestDeadline::new();
         std::thread::scope(|scope| {
             let (ask, asked) = sync_channel(1);
             scope.spawn(move || {
@@ -407,23 +411,23 @@ fn waiting(fixture: &Fixture<'_>) {
 /// Checks that a topic can be removed, also twice or if it never existed, and that its name is free then.
 fn removal(fixture: &Fixture<'_>) {
     let topic = fixture.topic("removal");
-    topic.connection.remove(&topic.name).expect("what is not there is no error");
+    topic.connection.remove_topic(&topic.name).expect("what is not there is no error");
     for _ in 0..2 {
         let mut publisher = topic.publisher();
-        let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+        let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
         publish(&mut *publisher, 0..10);
-        let mut tally = Tally::from(0, &topic.capabilities());
+        let mut tally = ReceivedTally::from(0, &topic.capabilities());
         receive(&mut *subscriber, &mut tally, "a topic anew", |tally| tally.next() == 10);
         drop((publisher, subscriber));
-        topic.connection.remove(&topic.name).expect("removed");
+        topic.connection.remove_topic(&topic.name).expect("removed");
     }
-    topic.connection.remove(&topic.name).expect("it is gone");
+    topic.connection.remove_topic(&topic.name).expect("it is gone");
 }
 
 /// Returns the past positions at which a subscription can start, each with its first number; `middle` is a number in
 /// between.
-fn starts(capabilities: &Capabilities, middle: u64) -> Vec<(Start, u64)> {
-    let all = [(Start::Oldest, 0), (Start::Sequence(0), 0), (Start::Sequence(middle), middle)];
+fn starts(capabilities: &Capabilities, middle: u64) -> Vec<(StartPosition, u64)> {
+    let all = [(StartPosition::Oldest, 0), (StartPosition::Sequence(0), 0), (StartPosition::Sequence(middle), middle)];
     let possible = match (capabilities.history, capabilities.sequences) {
         (false, _) => 0,
         (true, false) => 1,

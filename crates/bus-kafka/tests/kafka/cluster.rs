@@ -6,11 +6,11 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use tickpath_bus_api::conformance::{OwnedEvent, next_event};
-use tickpath_bus_api::{Connection, Fate, Policy, PublishError, Publisher, Start, TopicConfig};
+use tickpath_bus_api::{Connection, Fate, Policy, PublishError, Publisher, StartPosition, TopicConfig};
 use tickpath_bus_kafka::KafkaBus;
 use tickpath_clock::Wait;
 
-use crate::kafka_server::{KafkaServer, in_turn};
+use crate::kafka_server::{KafkaServer, acquire_permit};
 use crate::until;
 
 const KIND: u8 = 16;
@@ -20,21 +20,21 @@ const ROUND: u64 = 200;
 
 #[test]
 fn a_leader_that_falls_takes_nothing_with_it() {
-    let _turn = in_turn(3);
+    let _turn = acquire_permit(3);
     let mut servers = KafkaServer::start_cluster();
     let hosts = servers.each_ref().map(KafkaServer::address).join(",");
-    refuses_what_it_has_not(&hosts);
+    check_replica_refusals(&hosts);
     let bus = connect(&format!("kafka://{hosts}?replicas=3"));
     let topic = "fallen";
     let opened = bus.publisher(topic, &TopicConfig::new(Policy::Keep));
     let mut publisher = opened.unwrap_or_else(|e| panic!("{e}"));
-    let mut subscriber = bus.subscriber(topic, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = bus.subscriber(topic, StartPosition::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
 
     let (acknowledged, is_enough) = (AtomicU64::new(0), AtomicBool::new(false));
     let published = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publish_until(&mut *publisher, &acknowledged, &is_enough));
         // Set even when this thread panics, so that the other one ends.
-        let _enough = Raised(&is_enough);
+        let _enough = RaisedFlagGuard(&is_enough);
         let so_far = || acknowledged.load(Ordering::SeqCst);
         let at_least = |count: u64| until(|| publishing.is_finished() || so_far() >= count);
         at_least(ROUND);
@@ -66,7 +66,7 @@ fn publish_until(publisher: &mut dyn Publisher, acknowledged: &AtomicU64, is_eno
                 true
             }
             Err(error) => {
-                assert!(error.may_pass() && error.fate() == Fate::NotPublished, "{error}");
+                assert!(error.is_transient() && error.fate() == Fate::NotPublished, "{error}");
                 false
             }
         });
@@ -76,7 +76,7 @@ fn publish_until(publisher: &mut dyn Publisher, acknowledged: &AtomicU64, is_eno
 }
 
 /// Checks that a topic with too few replicas, and more replicas than servers, are refused.
-fn refuses_what_it_has_not(hosts: &str) {
+fn check_replica_refusals(hosts: &str) {
     let open = |url: &str, topic: &str| connect(url).publisher(topic, &TopicConfig::new(Policy::Keep)).map(drop);
     open(&format!("kafka://{hosts}"), "alone").unwrap_or_else(|e| panic!("{e}"));
     let few = open(&format!("kafka://{hosts}?replicas=3"), "alone").expect_err("it has one copy").to_string();
@@ -98,9 +98,9 @@ fn leader_of(hosts: &str, topic: &str) -> usize {
 }
 
 /// Guard that sets its flag on drop.
-struct Raised<'a>(&'a AtomicBool);
+struct RaisedFlagGuard<'a>(&'a AtomicBool);
 
-impl Drop for Raised<'_> {
+impl Drop for RaisedFlagGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }

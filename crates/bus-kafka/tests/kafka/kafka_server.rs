@@ -29,30 +29,30 @@ pub struct KafkaServer {
 }
 
 /// Max number of test servers at a time: a cluster's, because more would exhaust the host's memory.
-const MOST: usize = 3;
+const MAX_SERVERS: usize = 3;
 
 /// Settings that expire a killed server's session soon: until then its controller refuses a restart, by default for 9
 /// s. Only single servers are restarted here.
 const SHORT_SESSION: &str = "broker.session.timeout.ms=2500\nbroker.heartbeat.interval.ms=500\n";
 
-static FREE: Mutex<usize> = Mutex::new(MOST);
-static GIVEN_BACK: Condvar = Condvar::new();
+static FREE_SLOTS: Mutex<usize> = Mutex::new(MAX_SERVERS);
+static SLOT_RETURNED: Condvar = Condvar::new();
 
 /// Permission to run this number of servers, until dropped.
-pub struct Turn(usize);
+pub struct ServerPermit(usize);
 
 /// Waits until a test may run this number of servers.
-pub fn in_turn(servers: usize) -> Turn {
-    let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-    let free = GIVEN_BACK.wait_while(free, |free| *free < servers);
+pub fn acquire_permit(servers: usize) -> ServerPermit {
+    let free = FREE_SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = SLOT_RETURNED.wait_while(free, |free| *free < servers);
     *free.unwrap_or_else(PoisonError::into_inner) -= servers;
-    Turn(servers)
+    ServerPermit(servers)
 }
 
-impl Drop for Turn {
+impl Drop for ServerPermit {
     fn drop(&mut self) {
-        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
-        GIVEN_BACK.notify_all();
+        *FREE_SLOTS.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        SLOT_RETURNED.notify_all();
     }
 }
 

@@ -1,16 +1,16 @@
 //! Random kills. This broker takes seconds to start.
 
-use tickpath_bus_api::conformance::Kills;
+use tickpath_bus_api::conformance::KillRun;
 
 use crate::connect;
-use crate::kafka_server::{KafkaServer, in_turn};
+use crate::kafka_server::{KafkaServer, acquire_permit};
 
 #[test]
 fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
-    let _turn = in_turn(1);
+    let _turn = acquire_permit(1);
     let mut server = KafkaServer::start("", "");
     let (name, url) = ("Kafka", server.url());
-    Kills { name, url: &url, connect, kills: Kills::count(), one_in: 50, keeps: true }.run(
+    KillRun { name, url: &url, connect, kills: KillRun::count(), broker_one_in: 50, is_durable: true }.run(
         &mut server,
         KafkaServer::kill,
         KafkaServer::restart,

@@ -1,14 +1,14 @@
 //! External tests of the bus over Kafka, against the server in TICKPATH_KAFKA, and servers of single tests.
 
-mod beside;
 mod cluster;
 mod conformance;
 mod kafka_server;
 mod kills;
 mod outage;
+mod record_details;
 mod retention;
-mod secure;
 mod server;
+mod tls_and_logins;
 mod transactions;
 
 use tickpath_bus_api::conformance::run_child;

@@ -4,15 +4,15 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event, pull_stamps};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, resume_process, suspend_process};
 use tickpath_bus_api::{
-    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, Puller, QueueConfig, ReceiveError, Start,
-    Subscriber, TopicConfig,
+    Connection, DeliveryGuarantee, Fate, Gap, Policy, PublishError, Publisher, Puller, QueueConfig, ReceiveError,
+    StartPosition, Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::KafkaBus;
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
-use crate::kafka_server::{KafkaServer, in_turn};
+use crate::kafka_server::{KafkaServer, acquire_permit};
 use crate::until;
 
 const KIND: u8 = 16;
@@ -24,7 +24,7 @@ const SESSION_NS: u64 = 4_000_000_000;
 /// Runs all cases on one server, because its start takes longer than most of them.
 #[test]
 fn whatever_befalls_a_server_is_said_and_nothing_comes_twice() {
-    let _turn = in_turn(1);
+    let _turn = acquire_permit(1);
     let mut server = KafkaServer::start("", "");
     an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(&server);
     what_a_puller_holds_that_is_dropped_meanwhile_comes_again(&server);
@@ -37,18 +37,19 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
     let bus = connect(server);
     let mut publisher = publisher(&bus, TOPIC);
     let mut subscriber = subscriber(&bus, TOPIC);
-    let mut pusher =
-        bus.pusher(QUEUE, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("no pusher: {e}"));
+    let mut pusher = bus
+        .pusher(QUEUE, &QueueConfig::new(DeliveryGuarantee::AtLeastOnce))
+        .unwrap_or_else(|e| panic!("no pusher: {e}"));
     publisher.publish(0, KIND, b"ours").unwrap();
 
     // The messages are sent, and the server receives them when it resumes.
-    halt(server.pid());
+    suspend_process(server.pid());
     let payloads: [&[u8]; 3] = [b"one", b"two", b"three"];
     let (published, pushed) = std::thread::scope(|scope| {
         let pushing = scope.spawn(|| pusher.push(1, KIND, b"ours"));
         (publisher.publish_batch(1, KIND, &payloads), pushing.join().unwrap())
     });
-    go_on(server.pid());
+    resume_process(server.pid());
     let failed = published.expect_err("the server stood still");
     assert!(matches!(failed.error, PublishError::Unknown(_)), "{failed}");
     assert_eq!((failed.done, failed.unknown().collect::<Vec<_>>()), (0, vec![0, 1, 2]), "{failed}");
@@ -62,13 +63,13 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
     }
     until(|| pusher.resend().is_ok());
     // The first copy may be in the queue, too.
-    until(|| matches!(bus.waiting(QUEUE), Ok(Some(1..=2))));
+    until(|| matches!(bus.count_waiting(QUEUE), Ok(Some(1..=2))));
     assert!(!bus.queue_capabilities().exact_resend);
 
     // The outage is known before anything is sent, except on a connection whose end has not arrived yet.
     server.kill();
     let first = publisher.publish(3, KIND, b"ours").expect_err("the server is gone");
-    assert!(first.may_pass(), "{first}");
+    assert!(first.is_transient(), "{first}");
     let is_given_up = first.fate() == Fate::Unknown;
     let second = publisher.publish(4, KIND, b"ours").expect_err("the server is still gone");
     assert!(matches!(second, PublishError::Unavailable(_)), "{second}");
@@ -91,7 +92,7 @@ fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
     let bus = connect(server);
     let mut publisher = publisher(&bus, FORGOTTEN);
     let mut subscriber = subscriber(&bus, FORGOTTEN);
-    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let mut pusher = bus.pusher(FORGOTTEN, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
     let mut puller = bus.puller(FORGOTTEN, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
     publisher.publish(0, KIND, b"ours").unwrap();
@@ -100,11 +101,11 @@ fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
     assert_eq!(pull_stamps(&mut *puller, 1).len(), 1);
     puller.acknowledge().unwrap();
 
-    halt(server.pid());
+    suspend_process(server.pid());
     sleep_ns(SESSION_NS);
-    go_on(server.pid());
+    resume_process(server.pid());
     // Requests start at once, and repeat until the server is back.
-    until(|| matches!(bus.waiting(FORGOTTEN), Ok(Some(0))));
+    until(|| matches!(bus.count_waiting(FORGOTTEN), Ok(Some(0))));
     until(|| publisher.publish(1, KIND, b"ours").is_ok());
     until(|| pusher.push(1, KIND, b"ours").is_ok());
     until(|| next_message(&mut *subscriber).0 == 1);
@@ -121,8 +122,8 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
     for stamp in 100..110 {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(stamp, stamp, b"ours"));
     }
-    let token = subscriber.token().expect("it stands somewhere");
-    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let token = subscriber.resume_token().expect("it stands somewhere");
+    let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let push = |bus: &KafkaBus, stamps: Range<u64>| {
         let mut pusher = bus.pusher(CUT, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
         stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
@@ -145,7 +146,7 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
         let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
         match pulled {
             Ok(_) => {}
-            Err(ReceiveError::Gone(sentence)) => is_told |= sentence.contains("cut short"),
+            Err(ReceiveError::MessagesLost(sentence)) => is_told |= sentence.contains("cut short"),
             Err(other) => panic!("{other}"),
         }
         came.len() >= 12
@@ -154,10 +155,10 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
     assert_eq!(came, (100..112).collect::<Vec<_>>());
     assert!(is_told);
     puller.acknowledge().unwrap();
-    until(|| matches!(bus.waiting(CUT), Ok(Some(0))));
+    until(|| matches!(bus.count_waiting(CUT), Ok(Some(0))));
 
     publish(&bus, CUT, 200..203);
-    let after = bus.subscriber(CUT, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let after = bus.subscriber(CUT, StartPosition::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     for mut subscriber in [subscriber, after] {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         for (sequence, stamp) in (50..).zip(200..203) {
@@ -171,7 +172,7 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
     let bus = connect(server);
     // A puller that stays gets the answer later; a dropped one does not wait for it.
     for (queue, is_dropped, silence_ns) in [("stays", false, 30_000_000_000), ("dropped", true, 5_000_000_000)] {
-        let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
+        let config = QueueConfig { silence_ns, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
         let open = || bus.puller(queue, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
         let mut pusher = bus.pusher(queue, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
         (0..COUNT).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
@@ -180,7 +181,7 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
         let (done, told) = std::thread::scope(|scope| {
             let pulling = scope.spawn(|| acknowledge_each(&mut *puller, &acknowledged, &is_halted));
             until(|| pulling.is_finished() || acknowledged.load(Ordering::SeqCst) >= 50);
-            halt(server.pid());
+            suspend_process(server.pid());
             is_halted.store(true, Ordering::SeqCst);
             within_seconds("an acknowledgement", || pulling.join().unwrap())
         });
@@ -197,7 +198,7 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
         } else {
             Some(puller)
         };
-        go_on(server.pid());
+        resume_process(server.pid());
 
         let mut puller = stays.unwrap_or_else(open);
         let mut came: Vec<u64> = done.iter().copied().chain(held).collect();
@@ -213,7 +214,7 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
                 Ok(()) | Err(ReceiveError::NotAcknowledged(_)) => {}
                 Err(other) => panic!("{queue}: {other}"),
             }
-            matches!(bus.waiting(queue), Ok(Some(0)))
+            matches!(bus.count_waiting(queue), Ok(Some(0)))
         });
         came.sort_unstable();
         came.dedup();
@@ -224,15 +225,15 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
 /// The puller has acknowledged nothing, and cannot commit a note.
 fn what_a_puller_holds_that_is_dropped_meanwhile_comes_again(server: &KafkaServer) {
     let bus = connect(server);
-    let config = QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let config = QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let open = || bus.puller("held", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
     let mut pusher = bus.pusher("held", &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
     (0..10).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
     let mut puller = open();
     let mut held = pull_stamps(&mut *puller, 10);
-    halt(server.pid());
+    suspend_process(server.pid());
     within_seconds("a puller that is dropped", || drop(puller));
-    go_on(server.pid());
+    resume_process(server.pid());
     let mut again = pull_stamps(&mut *open(), 10);
     held.sort_unstable();
     again.sort_unstable();
@@ -285,7 +286,7 @@ fn publisher(bus: &KafkaBus, topic: &str) -> Box<dyn Publisher> {
 }
 
 fn subscriber(bus: &KafkaBus, topic: &str) -> Box<dyn Subscriber> {
-    bus.subscriber(topic, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+    bus.subscriber(topic, StartPosition::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Publishes a message for each of these stamps, each in its own call.

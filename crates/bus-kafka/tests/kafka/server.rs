@@ -14,10 +14,10 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet};
+use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, free_port, next_event, pull_stamps};
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Event, Gap, Origin, Policy, Publisher, Puller, QueueConfig, ReceiveError,
-    Start, Subscriber, TopicConfig,
+    ConnectError, Connection, DeliveryGuarantee, Gap, MessageId, Policy, Publisher, Puller, QueueConfig, ReceiveError,
+    StartPosition, Subscriber, SubscriptionEvent, TopicConfig,
 };
 use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
 use tickpath_clock::Wait;
@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn foreign_messages_come_as_what_they_are_and_take_numbers() {
-    let topic = Named::topic("foreign");
-    let mut subscriber = topic.subscriber(Start::Now);
+    let topic = ScratchName::topic("foreign");
+    let mut subscriber = topic.subscriber(StartPosition::Now);
     let others: BaseProducer = client().create().unwrap();
     let foreign: [&[u8]; 4] = [b"", b"hello", b"{\"price\": 64000.25}", b"0123456789abcdef0123456789abcdef"];
     for value in foreign {
@@ -47,10 +47,12 @@ fn foreign_messages_come_as_what_they_are_and_take_numbers() {
 
 #[test]
 fn what_the_server_has_forgotten_is_missed() {
-    let topic = Named::topic("forgotten");
+    let topic = ScratchName::topic("forgotten");
     topic.publish(0..10);
     topic.forget(4);
-    for (start, missed) in [(Start::Oldest, None), (Start::Sequence(4), None), (Start::Sequence(1), Some(3))] {
+    for (start, missed) in
+        [(StartPosition::Oldest, None), (StartPosition::Sequence(4), None), (StartPosition::Sequence(1), Some(3))]
+    {
         let mut subscriber = topic.subscriber(start);
         if let Some(missed) = missed {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(missed)), "{start:?}");
@@ -61,8 +63,8 @@ fn what_the_server_has_forgotten_is_missed() {
 
 #[test]
 fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
-    let topic = Named::topic("bridged");
-    let mut subscriber = topic.subscriber(Start::Oldest);
+    let topic = ScratchName::topic("bridged");
+    let mut subscriber = topic.subscriber(StartPosition::Oldest);
     let mut publisher = topic.publisher();
     publisher.publish(0, KIND, b"ours").unwrap();
     for gap in [Gap::Missed(7), Gap::Reconnected] {
@@ -73,12 +75,12 @@ fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(7)));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(3, 3, b"ours"));
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 #[test]
 fn what_cannot_be_read_is_said_so() {
-    let topic = Named::topic("zstd");
+    let topic = ScratchName::topic("zstd");
     let new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1))
         .set("compression.type", "zstd")
         .set("retention.ms", "-1");
@@ -88,7 +90,7 @@ fn what_cannot_be_read_is_said_so() {
     until(|| lookup.fetch_watermarks(&topic.name, 0, PATIENCE).is_ok());
     // The server compresses the messages.
     topic.publish(0..3);
-    let mut subscriber = topic.subscriber(Start::Oldest);
+    let mut subscriber = topic.subscriber(StartPosition::Oldest);
     let mut sentence = String::new();
     until(|| {
         let polled = subscriber.poll(8, &mut |event| panic!("{event:?}"));
@@ -100,22 +102,22 @@ fn what_cannot_be_read_is_said_so() {
 
 #[test]
 fn what_is_carried_keeps_its_origin_and_takes_no_number() {
-    let topic = Named::topic("carried");
-    let mut subscriber = topic.subscriber(Start::Oldest);
+    let topic = ScratchName::topic("carried");
+    let mut subscriber = topic.subscriber(StartPosition::Oldest);
     let mut publisher = topic.publisher();
-    let origin = |number| Origin { clock: 1, publisher: 2, number };
+    let origin = |number| MessageId { clock: 1, publisher: 2, sequence: number };
     publisher.publish(0, KIND, b"ours").unwrap();
     // The second message is a duplicate, and two are missing before the third one.
     for (stamp, number) in [(1, 40), (1, 40), (2, 43)] {
-        publisher.carry(origin(number), stamp, KIND, b"carried").unwrap();
+        publisher.publish_with_id(origin(number), stamp, KIND, b"carried").unwrap();
     }
     publisher.publish(3, KIND, b"ours").unwrap();
     let (mut came, mut ours) = (Vec::new(), Vec::new());
     until(|| {
         let polled = subscriber.poll(8, &mut |event| match event {
-            Event::Message(message) if message.payload == b"ours" => ours.extend(message.origin),
-            Event::Message(message) => came.push((message.stamp, message.origin, None)),
-            Event::Gap(gap) => came.push((0, None, Some(gap))),
+            SubscriptionEvent::Message(message) if message.payload == b"ours" => ours.extend(message.id),
+            SubscriptionEvent::Message(message) => came.push((message.stamp, message.id, None)),
+            SubscriptionEvent::Gap(gap) => came.push((0, None, Some(gap))),
             other => panic!("{other:?}"),
         });
         polled.expect("the subscriber goes on");
@@ -123,42 +125,42 @@ fn what_is_carried_keeps_its_origin_and_takes_no_number() {
     });
     let missed = (0, None, Some(Gap::Missed(2)));
     assert_eq!(came, [(1, Some(origin(40)), None), missed, (2, Some(origin(43)), None)]);
-    assert_eq!((ours[0].number, ours[1].number), (0, 1));
+    assert_eq!((ours[0].sequence, ours[1].sequence), (0, 1));
     assert_eq!(ours[0].publisher, ours[1].publisher);
 }
 
 #[test]
 fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
-    let topic = Named::topic("resumed");
+    let topic = ScratchName::topic("resumed");
     topic.publish(0..5);
-    let mut first = topic.subscriber(Start::Oldest);
+    let mut first = topic.subscriber(StartPosition::Oldest);
     for stamp in 0..3 {
         assert_eq!(next_event(&mut *first), OwnedEvent::at(stamp, stamp, b"ours"));
     }
-    let token = first.token().expect("it stands somewhere");
+    let token = first.resume_token().expect("it stands somewhere");
     drop(first);
     topic.publish(5..7);
-    let mut second = topic.subscriber(Start::After(token));
-    assert_eq!(second.token(), Some(token), "nothing was handed over yet");
+    let mut second = topic.subscriber(StartPosition::After(token));
+    assert_eq!(second.resume_token(), Some(token), "nothing was handed over yet");
     for stamp in 3..7 {
         assert_eq!(next_event(&mut *second), OwnedEvent::at(stamp, stamp, b"ours"));
     }
-    stays_quiet(&mut *second);
-    let end = second.token().expect("it stands at the end");
-    stays_quiet(&mut *topic.subscriber(Start::After(end)));
+    check_no_event(&mut *second);
+    let end = second.resume_token().expect("it stands at the end");
+    check_no_event(&mut *topic.subscriber(StartPosition::After(end)));
 
     topic.forget(5);
-    let mut late = topic.subscriber(Start::After(token));
-    assert_eq!(late.token(), Some(token), "a gap that is not told yet is told to who goes on");
+    let mut late = topic.subscriber(StartPosition::After(token));
+    assert_eq!(late.resume_token(), Some(token), "a gap that is not told yet is told to who goes on");
     assert_eq!(next_event(&mut *late), OwnedEvent::Gap(Gap::Missed(2)));
     assert_eq!(next_event(&mut *late), OwnedEvent::at(5, 5, b"ours"));
 
     drop((second, late));
-    topic.bus.remove(&topic.name).unwrap();
+    topic.bus.remove_topic(&topic.name).unwrap();
     // The topic has grown beyond the offset.
     topic.publish(10..20);
     for token in [token, end] {
-        let mut anew = topic.subscriber(Start::After(token));
+        let mut anew = topic.subscriber(StartPosition::After(token));
         assert_eq!(next_event(&mut *anew), OwnedEvent::Gap(Gap::Reconnected));
         for (sequence, stamp) in (0..).zip(10..20) {
             assert_eq!(next_event(&mut *anew), OwnedEvent::at(sequence, stamp, b"ours"));
@@ -168,17 +170,17 @@ fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
 
 #[test]
 fn that_connections_were_made_again_is_known_to_a_subscriber_alone() {
-    let (topic, queue) = (Named::topic("again"), Named::queue("again"));
+    let (topic, queue) = (ScratchName::topic("again"), ScratchName::queue("again"));
     let publisher = topic.bus.publisher(&topic.name, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"));
-    let pusher = queue.bus.pusher(&queue.name, &QueueConfig::new(Delivery::AtLeastOnce));
+    let pusher = queue.bus.pusher(&queue.name, &QueueConfig::new(DeliveryGuarantee::AtLeastOnce));
     let pusher = pusher.unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!((publisher.reconnects(), topic.subscriber(Start::Now).reconnects()), (None, Some(0)));
+    assert_eq!((publisher.reconnects(), topic.subscriber(StartPosition::Now).reconnects()), (None, Some(0)));
     assert_eq!((pusher.reconnects(), queue.puller().reconnects()), (None, None));
 }
 
 #[test]
 fn a_topic_of_several_partitions_is_refused() {
-    let topic = Named::topic("several");
+    let topic = ScratchName::topic("several");
     let admin = admin();
     let new = NewTopic::new(&topic.name, 3, TopicReplication::Fixed(1));
     drop(admin.create_topics([&new], &AdminOptions::new()));
@@ -188,7 +190,7 @@ fn a_topic_of_several_partitions_is_refused() {
         metadata.topics().iter().any(|found| found.error().is_none() && found.partitions().len() == 3)
     });
     let publisher = topic.bus.publisher(&topic.name, &TopicConfig::new(Policy::Keep)).err();
-    let subscriber = topic.bus.subscriber(&topic.name, Start::Now, Wait::Yield).err();
+    let subscriber = topic.bus.subscriber(&topic.name, StartPosition::Now, Wait::Yield).err();
     for refusal in [publisher, subscriber] {
         let sentence = refusal.expect("refused").to_string();
         assert!(sentence.contains("3 partitions") && sentence.contains("use a topic of one"), "{sentence}");
@@ -198,30 +200,30 @@ fn a_topic_of_several_partitions_is_refused() {
 #[test]
 fn a_topic_that_does_not_keep_what_is_to_stay_is_refused_and_an_empty_one_is_changed() {
     let overwrite = TopicConfig::new(Policy::Overwrite);
-    let refusal = |topic: &Named, config: &TopicConfig| {
+    let refusal = |topic: &ScratchName, config: &TopicConfig| {
         topic.bus.publisher(&topic.name, config).err().expect("refused").to_string()
     };
-    let kept = Named::topic("kept");
+    let kept = ScratchName::topic("kept");
     kept.publish(0..1);
     let sentence = refusal(&kept, &overwrite);
     assert!(sentence.contains("everything, not the newest 1048576 bytes"), "{sentence}");
     assert!(sentence.contains("use another name"), "{sentence}");
 
-    let early = Named::topic("early");
-    early.subscriber(Start::Now);
+    let early = ScratchName::topic("early");
+    early.subscriber(StartPosition::Now);
     early.bus.publisher(&early.name, &overwrite).unwrap_or_else(|e| panic!("it is empty: {e}"));
     let sentence = refusal(&early, &TopicConfig::new(Policy::Keep));
     assert!(sentence.contains("the newest 1048576 bytes, not everything"), "{sentence}");
     let other = early.bus.publisher(&early.name, &TopicConfig { capacity_bytes: 2 << 20, ..overwrite });
     other.unwrap_or_else(|e| panic!("it lets old messages go, as it is: {e}"));
 
-    let decided = Named::topic("decided");
-    decided.subscriber(Start::Now);
+    let decided = ScratchName::topic("decided");
+    decided.subscriber(StartPosition::Now);
     drop(decided.publisher());
     let sentence = refusal(&decided, &overwrite);
     assert!(sentence.contains("everything, not the newest 1048576 bytes"), "{sentence}");
 
-    let others = Named::topic("week");
+    let others = ScratchName::topic("week");
     let new = NewTopic::new(&others.name, 1, TopicReplication::Fixed(1)).set("retention.ms", "604800000");
     let admin = admin();
     drop(admin.create_topics([&new], &AdminOptions::new()));
@@ -230,12 +232,12 @@ fn a_topic_that_does_not_keep_what_is_to_stay_is_refused_and_an_empty_one_is_cha
     let sentence = refusal(&others, &TopicConfig::new(Policy::Keep));
     assert!(sentence.contains("the last 604800000 ms, not everything"), "{sentence}");
     others.bus.publisher(&others.name, &overwrite).unwrap_or_else(|e| panic!("as it is: {e}"));
-    stays_quiet(&mut *others.subscriber(Start::Oldest));
+    check_no_event(&mut *others.subscriber(StartPosition::Oldest));
 }
 
 #[test]
 fn what_else_is_set_on_a_topic_stays_when_a_publisher_changes_it() {
-    let topic = Named::topic("set");
+    let topic = ScratchName::topic("set");
     let retention_ms = i64::MAX.to_string();
     let settings = [("retention.ms", retention_ms.as_str()), ("retention.bytes", "-1"), ("flush.messages", "7")];
     let mut new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1));
@@ -259,17 +261,17 @@ fn what_else_is_set_on_a_topic_stays_when_a_publisher_changes_it() {
 
 #[test]
 fn names_that_kafka_confuses_or_owns_are_refused() {
-    let (point, line) = (Named::topic("alike.a"), Named::topic("alike_a"));
-    point.subscriber(Start::Now);
-    let alike = line.bus.subscriber(&line.name, Start::Now, Wait::Yield).err().expect("refused").to_string();
+    let (point, line) = (ScratchName::topic("alike.a"), ScratchName::topic("alike_a"));
+    point.subscriber(StartPosition::Now);
+    let alike = line.bus.subscriber(&line.name, StartPosition::Now, Wait::Yield).err().expect("refused").to_string();
     assert!(alike.contains("differ only in '.' and '_'"), "{alike}");
-    let owned = line.bus.remove("__consumer_offsets").expect_err("refused");
+    let owned = line.bus.remove_topic("__consumer_offsets").expect_err("refused");
     assert!(matches!(owned, ConnectError::Name(_)), "{owned}");
 }
 
 #[test]
 fn exactly_what_a_dropped_puller_held_is_marked() {
-    let queue = Named::queue("marked");
+    let queue = ScratchName::queue("marked");
     queue.push(0..30);
     let mut first = queue.puller();
     let done = pull_stamps(&mut *first, 5);
@@ -287,7 +289,7 @@ fn exactly_what_a_dropped_puller_held_is_marked() {
 
 #[test]
 fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
-    let queue = Named::queue("moved");
+    let queue = ScratchName::queue("moved");
     queue.push(0..60);
     let mut first = queue.puller();
     let held = pull_stamps(&mut *first, 60);
@@ -305,14 +307,14 @@ fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
     first.acknowledge().expect("it is told once");
     assert!(moved.iter().all(|moved| moved.1 && held.contains(&(moved.0, false))), "{moved:?}");
     // Only the messages that the first puller still held are acknowledged.
-    until(|| queue.bus.waiting(&queue.name).unwrap() == Some(30));
+    until(|| queue.bus.count_waiting(&queue.name).unwrap() == Some(30));
     second.acknowledge().unwrap();
-    until(|| queue.bus.waiting(&queue.name).unwrap() == Some(0));
+    until(|| queue.bus.count_waiting(&queue.name).unwrap() == Some(0));
 }
 
 #[test]
 fn what_others_push_is_adopted_where_that_is_asked_for() {
-    let queue = Named::queue("adopted");
+    let queue = ScratchName::queue("adopted");
     queue.push(0..1);
     let others: BaseProducer = client().create().unwrap();
     let there = format!(".{}-queue", queue.name);
@@ -320,7 +322,7 @@ fn what_others_push_is_adopted_where_that_is_asked_for() {
     others.flush(PATIENCE).unwrap();
     // Skipped messages stay in the queue, because nothing is acknowledged.
     assert_eq!(pull_stamps(&mut *queue.puller(), 1), [(0, false)]);
-    let config = QueueConfig { foreign: Some(77), ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let config = QueueConfig { foreign: Some(77), ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let mut puller = queue.bus.puller(&queue.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let mut came = Vec::new();
     until(|| {
@@ -331,24 +333,24 @@ fn what_others_push_is_adopted_where_that_is_asked_for() {
     came.sort();
     assert_eq!(came, [(KIND, b"ours".to_vec()), (77, b"hello".to_vec())]);
     puller.acknowledge().unwrap();
-    assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(0));
+    assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(0));
 }
 
 #[test]
 fn what_is_acknowledged_is_freed() {
-    let queue = Named::queue("freed");
+    let queue = ScratchName::queue("freed");
     queue.push(0..60);
     let mut puller = queue.puller();
     pull_stamps(&mut *puller, 60);
     puller.acknowledge().unwrap();
     drop(puller);
     assert_eq!(queue.freed(), 60);
-    assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(0));
+    assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(0));
 }
 
 #[test]
 fn a_puller_that_is_left_takes_nothing_of_a_queue_that_was_made_anew() {
-    let queue = Named::queue("anew");
+    let queue = ScratchName::queue("anew");
     queue.push(0..60);
     let mut puller = queue.puller();
     pull_stamps(&mut *puller, 60);
@@ -356,7 +358,7 @@ fn a_puller_that_is_left_takes_nothing_of_a_queue_that_was_made_anew() {
     queue.bus.remove_queue(&queue.name).unwrap_or_else(|e| panic!("{e}"));
     queue.push(100..220);
     drop(puller);
-    assert_eq!((queue.freed(), queue.bus.waiting(&queue.name).unwrap()), (0, Some(120)));
+    assert_eq!((queue.freed(), queue.bus.count_waiting(&queue.name).unwrap()), (0, Some(120)));
     let mut came = pull_stamps(&mut *queue.puller(), 120);
     came.sort_unstable();
     assert_eq!(came, (100..220).map(|stamp| (stamp, false)).collect::<Vec<_>>());
@@ -364,21 +366,21 @@ fn a_puller_that_is_left_takes_nothing_of_a_queue_that_was_made_anew() {
 
 #[test]
 fn what_is_acknowledged_of_a_queue_that_was_removed_is_nothing_of_the_new_one() {
-    let queue = Named::queue("late");
+    let queue = ScratchName::queue("late");
     queue.push(0..60);
     let mut puller = queue.puller();
     pull_stamps(&mut *puller, 60);
     queue.bus.remove_queue(&queue.name).unwrap_or_else(|e| panic!("{e}"));
     queue.push(100..220);
     let told = puller.acknowledge().expect_err("the queue is another one");
-    assert!(matches!(&told, ReceiveError::Gone(sentence) if sentence.contains("was removed")), "{told}");
-    assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(120));
+    assert!(matches!(&told, ReceiveError::MessagesLost(sentence) if sentence.contains("was removed")), "{told}");
+    assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(120));
     // The puller resumes with the new topic.
     let mut came = Vec::new();
     until(|| {
         puller.wait(1_000_000);
         match puller.pull(64, &mut |pulled| came.push(pulled.message.stamp)) {
-            Ok(_) | Err(ReceiveError::Gone(_)) => {}
+            Ok(_) | Err(ReceiveError::MessagesLost(_)) => {}
             Err(other) => panic!("{other}"),
         }
         came.len() >= 120
@@ -386,13 +388,13 @@ fn what_is_acknowledged_of_a_queue_that_was_removed_is_nothing_of_the_new_one() 
     came.sort_unstable();
     assert_eq!(came, (100..220).collect::<Vec<_>>());
     puller.acknowledge().unwrap();
-    assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(0));
+    assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(0));
 }
 
 #[test]
 fn a_silence_that_the_server_does_not_allow_is_said_so() {
-    let queue = Named::queue("silence");
-    let config = QueueConfig { silence_ns: 100_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let queue = ScratchName::queue("silence");
+    let config = QueueConfig { silence_ns: 100_000_000, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let mut puller = queue.bus.puller(&queue.name, &config, Wait::Yield).unwrap_or_else(|e| panic!("{e}"));
     let mut sentence = String::new();
     until(|| {
@@ -488,13 +490,13 @@ impl Drop for Impostor {
 }
 
 /// A topic or queue of one test, removed at its end. A queue's name on the server has a prefix and a suffix.
-pub struct Named {
+pub struct ScratchName {
     pub bus: KafkaBus,
     pub name: String,
     is_queue: bool,
 }
 
-impl Named {
+impl ScratchName {
     pub fn topic(name: &str) -> Self {
         Self::open(name, false)
     }
@@ -528,13 +530,13 @@ impl Named {
         until(|| lookup.fetch_watermarks(&self.name, 0, PATIENCE).unwrap().0 == offset);
     }
 
-    pub fn subscriber(&self, start: Start) -> Box<dyn Subscriber> {
+    pub fn subscriber(&self, start: StartPosition) -> Box<dyn Subscriber> {
         self.bus.subscriber(&self.name, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// Pushes a message for each of these stamps.
     fn push(&self, stamps: std::ops::Range<u64>) {
-        let opened = self.bus.pusher(&self.name, &QueueConfig::new(Delivery::AtLeastOnce));
+        let opened = self.bus.pusher(&self.name, &QueueConfig::new(DeliveryGuarantee::AtLeastOnce));
         let mut pusher = opened.unwrap_or_else(|e| panic!("{e}"));
         stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
     }
@@ -548,14 +550,14 @@ impl Named {
     }
 
     fn puller(&self) -> Box<dyn Puller> {
-        let config = QueueConfig::new(Delivery::AtLeastOnce);
+        let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
         self.bus.puller(&self.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
     }
 }
 
-impl Drop for Named {
+impl Drop for ScratchName {
     fn drop(&mut self) {
-        let _ = if self.is_queue { self.bus.remove_queue(&self.name) } else { self.bus.remove(&self.name) };
+        let _ = if self.is_queue { self.bus.remove_queue(&self.name) } else { self.bus.remove_topic(&self.name) };
     }
 }
 

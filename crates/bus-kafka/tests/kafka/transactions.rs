@@ -1,7 +1,7 @@
 //! Records that other programs send in transactions.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event};
-use tickpath_bus_api::{Policy, Start, TopicConfig};
+use tickpath_bus_api::{Policy, StartPosition, TopicConfig};
 use tickpath_clock::Wait;
 
 use crate::kafka_server::send_in_transactions;
@@ -17,7 +17,7 @@ fn transactions_of_others_leave_no_gaps() {
     let config = TopicConfig::new(Policy::Keep);
     let mut publisher = bus.publisher(&topic, &config).unwrap_or_else(|e| panic!("{e}"));
     let subscribe = |start| bus.subscriber(&topic, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    let mut subscriber = subscribe(Start::Now);
+    let mut subscriber = subscribe(StartPosition::Now);
     publisher.publish(0, 16, b"ours").unwrap();
     send_in_transactions(url().strip_prefix("kafka://").expect("it is a Kafka URL"), &topic, COUNT, ABORTED);
     publisher.publish(1, 16, b"ours").unwrap();
@@ -28,10 +28,10 @@ fn transactions_of_others_leave_no_gaps() {
         let text = number.to_string();
         assert!(matches!(&came, OwnedEvent::Foreign { bytes, .. } if bytes == text.as_bytes()), "{number}: {came:?}");
     }
-    let token = subscriber.token().expect("Kafka keeps messages");
+    let token = subscriber.resume_token().expect("Kafka keeps messages");
     assert!(ours(&next_event(&mut *subscriber), 1));
     // A subscriber that resumes behind a marker has lost nothing either.
-    assert!(ours(&next_event(&mut *subscribe(Start::After(token))), 1));
+    assert!(ours(&next_event(&mut *subscribe(StartPosition::After(token))), 1));
     drop(publisher);
-    bus.remove(&topic).unwrap_or_else(|e| panic!("{e}"));
+    bus.remove_topic(&topic).unwrap_or_else(|e| panic!("{e}"));
 }

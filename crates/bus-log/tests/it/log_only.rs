@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tickpath_bus_api::conformance::{Role, spawn};
+use tickpath_bus_api::conformance::{ChildRole, spawn};
 use tickpath_bus_api::{
-    ConnectError, Connection, Event, Gap, LendError, Lending, Policy, Publisher, PublisherState, Start, Subscriber,
-    TopicConfig,
+    ConnectError, Connection, Gap, LendError, LendOutcome, Policy, Publisher, PublisherState, StartPosition,
+    Subscriber, SubscriptionEvent, TopicConfig,
 };
-use tickpath_bus_log::{LogBus, absent, within};
+use tickpath_bus_log::{LogBus, absent_log_path, list_logs};
 use tickpath_clock::{Calibration, Clock, HostClock, Wait, sleep_ns};
 use tickpath_log::{Config, Writer};
 
@@ -20,7 +20,7 @@ const KIND: u8 = 16;
 
 #[test]
 fn another_format_version_is_refused() {
-    let place = Place::with_a_topic();
+    let place = TopicFolder::with_a_topic();
     let data = OpenOptions::new().write(true).open(place.file("data")).unwrap();
     data.write_all_at(&99u32.to_le_bytes(), 8).unwrap();
     place.check_refusals(&["format version 99", "remove it"]);
@@ -29,7 +29,7 @@ fn another_format_version_is_refused() {
 /// A disk that lost the end of a topic or was restored from a backup, and a publisher that reuses the sequence numbers.
 #[test]
 fn numbers_that_are_used_again_are_seen_behind_a_token() {
-    let place = Place::empty();
+    let place = TopicFolder::empty();
     let config = TopicConfig::new(Policy::Keep);
     let publish = |stamps: std::ops::Range<u64>| {
         let mut publisher = place.bus.publisher(TOPIC, &config).expect("nobody else publishes");
@@ -40,20 +40,21 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
     let data = place.dir.path().join(TOPIC).join("data");
     let before = fs::read(&data).expect("it is ours");
     publish(90..100);
-    let mut first = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    let mut first = place.bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield).expect("it is there");
     assert_eq!(numbers(&mut *first, 100), (0..100).collect::<Vec<_>>());
-    let token = first.token().expect("a log has a history");
+    let token = first.resume_token().expect("a log has a history");
     drop(first);
     let again = |token| {
-        let mut subscriber = place.bus.subscriber(TOPIC, Start::After(token), Wait::Yield).expect("it is there");
+        let mut subscriber =
+            place.bus.subscriber(TOPIC, StartPosition::After(token), Wait::Yield).expect("it is there");
         let mut gap = None;
-        subscriber.poll(1, &mut |event| gap = Some(matches!(event, Event::Gap(_)))).expect("polled");
+        subscriber.poll(1, &mut |event| gap = Some(matches!(event, SubscriptionEvent::Gap(_)))).expect("polled");
         (subscriber, gap)
     };
     let (idle, gap) = again(token);
     assert_eq!(gap, None, "nothing has changed");
     // A subscriber that has received nothing keeps the token that it was opened with.
-    let token = idle.token().expect("a log has a history");
+    let token = idle.resume_token().expect("a log has a history");
     drop(idle);
     // Written in place, so that the file stays the same.
     File::options().write(true).open(&data).expect("it is ours").write_all_at(&before, 0).expect("written");
@@ -70,13 +71,13 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
 /// A disk that lost the end of a topic, and a host whose clock was set back before its restart.
 #[test]
 fn what_is_new_is_known_by_a_clock_that_was_set_back() {
-    let place = Place::empty();
+    let place = TopicFolder::empty();
     let clock = HostClock::get().expect("the host has a clock");
     let mut set_back = *clock.calibration();
     set_back.boot_id = [7; 16];
     set_back.utc_ns -= 3_600_000_000_000;
-    let topic = tickpath_log::Place::folder(place.dir.path().join(TOPIC));
-    let config = Config { segment_bytes: 1 << 20, ..Config::topic(topic, tickpath_log::Policy::Keep) };
+    let topic = tickpath_log::LogPath::folder(place.dir.path().join(TOPIC));
+    let config = Config { segment_bytes: 1 << 20, ..Config::topic(topic, tickpath_log::OverflowPolicy::Keep) };
     let publish = |calibration: &Calibration, numbers: Range<u64>| {
         let mut writer = Writer::open(&config, calibration).expect("nobody else publishes");
         numbers
@@ -86,15 +87,15 @@ fn what_is_new_is_known_by_a_clock_that_was_set_back() {
     let data = place.file("data");
     let before = fs::read(&data).expect("it is ours");
     publish(clock.calibration(), 90..100);
-    let mut first = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    let mut first = place.bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield).expect("it is there");
     assert_eq!(numbers(&mut *first, 100), (0..100).collect::<Vec<_>>());
-    let token = first.token().expect("a log has a history");
+    let token = first.resume_token().expect("a log has a history");
     drop(first);
     File::options().write(true).open(&data).expect("it is ours").write_all_at(&before, 0).expect("written");
     publish(&set_back, 200..205);
-    let mut again = place.bus.subscriber(TOPIC, Start::After(token), Wait::Yield).expect("it is there");
+    let mut again = place.bus.subscriber(TOPIC, StartPosition::After(token), Wait::Yield).expect("it is there");
     let mut is_told = false;
-    again.poll(1, &mut |event| is_told = matches!(event, Event::Gap(_))).expect("polled");
+    again.poll(1, &mut |event| is_told = matches!(event, SubscriptionEvent::Gap(_))).expect("polled");
     assert!(is_told, "it is shorter than it was");
     assert_eq!(numbers(&mut *again, 5), (200..205).collect::<Vec<_>>());
 }
@@ -102,29 +103,29 @@ fn what_is_new_is_known_by_a_clock_that_was_set_back() {
 /// A subscriber that carries messages on has a token to save before the first message arrives.
 #[test]
 fn who_carries_on_knows_what_lies_before() {
-    let place = Place::empty();
+    let place = TopicFolder::empty();
     let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).expect("nobody else publishes");
     let clock = HostClock::get().expect("the host has a clock");
     let mut publish =
         |number: u64| publisher.publish(clock.ticks(), KIND, &number.to_le_bytes()).expect("it keeps all");
     (0..10).for_each(&mut publish);
-    let mut first = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    let mut first = place.bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield).expect("it is there");
     assert_eq!(numbers(&mut *first, 10), (0..10).collect::<Vec<_>>());
-    let token = first.token().expect("a log has a history");
-    first.carry_on();
-    assert_eq!(first.token(), Some(token), "what it was handed before");
-    for start in [Start::Now, Start::Sequence(10), Start::After(token)] {
+    let token = first.resume_token().expect("a log has a history");
+    first.enable_bridge_mode();
+    assert_eq!(first.resume_token(), Some(token), "what it was handed before");
+    for start in [StartPosition::Now, StartPosition::Sequence(10), StartPosition::After(token)] {
         let mut carrier = place.bus.subscriber(TOPIC, start, Wait::Yield).expect("it is there");
-        carrier.carry_on();
-        assert_eq!(carrier.token(), Some(token), "{start:?}");
+        carrier.enable_bridge_mode();
+        assert_eq!(carrier.resume_token(), Some(token), "{start:?}");
     }
     publish(10);
     assert_eq!(numbers(&mut *first, 1), [10]);
-    let now = place.bus.subscriber(TOPIC, Start::Now, Wait::Yield).map(|mut now| {
-        now.carry_on();
-        now.token()
+    let now = place.bus.subscriber(TOPIC, StartPosition::Now, Wait::Yield).map(|mut now| {
+        now.enable_bridge_mode();
+        now.resume_token()
     });
-    assert_eq!(first.token(), now.expect("it is there"), "what it carried last");
+    assert_eq!(first.resume_token(), now.expect("it is there"), "what it carried last");
 }
 
 /// Polls `count` messages, and returns the numbers in their payloads.
@@ -132,7 +133,7 @@ fn numbers(subscriber: &mut dyn Subscriber, count: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     while numbers.len() < count {
         let polled = subscriber.poll(count - numbers.len(), &mut |event| match event {
-            Event::Message(message) => {
+            SubscriptionEvent::Message(message) => {
                 numbers.push(u64::from_le_bytes(message.payload.try_into().expect("a number")));
             }
             other => panic!("{other:?}"),
@@ -146,9 +147,9 @@ fn numbers(subscriber: &mut dyn Subscriber, count: usize) -> Vec<u64> {
 #[test]
 fn what_is_rehearsed_is_nobodys() {
     for policy in Policy::ALL {
-        let place = Place::empty();
+        let place = TopicFolder::empty();
         let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(policy)).expect("the topic is new");
-        let mut subscriber = place.bus.subscriber(TOPIC, Start::Now, Wait::Busy).expect("the topic is there");
+        let mut subscriber = place.bus.subscriber(TOPIC, StartPosition::Now, Wait::Busy).expect("the topic is there");
         let files = || fs::read_dir(place.dir.path().join(TOPIC)).expect("a folder").count();
         let (before, mut seen) = (files(), Vec::new());
         for stamp in 0..20 {
@@ -158,10 +159,10 @@ fn what_is_rehearsed_is_nobodys() {
                 let polled = subscriber.poll(9, &mut |event| panic!("nothing was published, and there is {event:?}"));
                 assert_eq!(polled.expect("polled"), 0);
             }
-            subscriber.keep_warm(stamp % 3 != 0);
+            subscriber.set_warm_up(stamp % 3 != 0);
             publisher.publish(stamp, KIND, &vec![7; stamp as usize * 300]).expect("there is room");
             let polled = subscriber.poll(9, &mut |event| match event {
-                Event::Message(m) => seen.push((m.sequence, m.stamp, m.kind, m.payload.len() as u64)),
+                SubscriptionEvent::Message(m) => seen.push((m.sequence, m.stamp, m.kind, m.payload.len() as u64)),
                 other => panic!("{other:?} where a message is"),
             });
             assert_eq!(polled.expect("polled"), 1);
@@ -174,23 +175,23 @@ fn what_is_rehearsed_is_nobodys() {
 /// A gap is no message when messages are lent; a subscriber that carries messages on gets copies, each with its origin.
 #[test]
 fn a_loss_is_told_to_who_is_lent_messages() {
-    let place = Place::empty();
+    let place = TopicFolder::empty();
     let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).expect("the topic is new");
-    let mut subscriber = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("the topic is there");
+    let mut subscriber = place.bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield).expect("the topic is there");
     publisher.publish_gap(1, Gap::Missed(3)).expect("it keeps all");
     publisher.publish(2, KIND, b"behind it").expect("it keeps all");
-    assert!(matches!(subscriber.lend(), Ok(Lending::Gap(Gap::Missed(3)))));
-    let Ok(Lending::Message(lent)) = subscriber.lend() else { panic!("it was published") };
+    assert!(matches!(subscriber.lend(), Ok(LendOutcome::Gap(Gap::Missed(3)))));
+    let Ok(LendOutcome::Message(lent)) = subscriber.lend() else { panic!("it was published") };
     assert_eq!((lent.sequence, lent.stamp, lent.payload()), (Some(1), 2, &b"behind it"[..]));
-    assert!(matches!(subscriber.lend(), Ok(Lending::Nothing)));
-    subscriber.carry_on();
-    assert!(matches!(subscriber.lend(), Err(LendError::NotHere(_))));
+    assert!(matches!(subscriber.lend(), Ok(LendOutcome::Nothing)));
+    subscriber.enable_bridge_mode();
+    assert!(matches!(subscriber.lend(), Err(LendError::Unsupported(_))));
 }
 
 #[test]
 fn what_is_no_log_is_refused() {
     for bytes in [&b""[..], b"TICKLOG", &[0; 8192], b"a text file that lies where a log should lie\n"] {
-        let place = Place::with_a_topic();
+        let place = TopicFolder::with_a_topic();
         fs::write(place.file("data"), bytes).unwrap();
         place.check_refusals(&["damaged or no log", "remove it"]);
     }
@@ -199,7 +200,7 @@ fn what_is_no_log_is_refused() {
 #[test]
 fn a_truncated_log_is_refused() {
     for bytes in [100, 4096, 8192, 500_000] {
-        let place = Place::with_a_topic();
+        let place = TopicFolder::with_a_topic();
         OpenOptions::new().write(true).open(place.file("data")).unwrap().set_len(bytes).unwrap();
         place.check_refusals(&["cut short", "remove it"]);
     }
@@ -208,7 +209,7 @@ fn a_truncated_log_is_refused() {
 #[test]
 fn a_changed_header_is_refused() {
     for at in [12, 16, 20, 24, 28, 40, 60] {
-        let place = Place::with_a_topic();
+        let place = TopicFolder::with_a_topic();
         let data = OpenOptions::new().read(true).write(true).open(place.file("data")).unwrap();
         let mut byte = [0];
         data.read_exact_at(&mut byte, at).unwrap();
@@ -219,7 +220,7 @@ fn a_changed_header_is_refused() {
 
 #[test]
 fn another_geometry_is_refused() {
-    let place = Place::with_a_topic();
+    let place = TopicFolder::with_a_topic();
     let config = TopicConfig::new(Policy::Overwrite);
     for other in [
         TopicConfig { capacity_bytes: 2 << 20, ..config },
@@ -236,7 +237,7 @@ fn another_geometry_is_refused() {
 #[test]
 fn files_are_for_their_owner_unless_told_otherwise() {
     for mode in [0o600, 0o640] {
-        let place = Place::empty();
+        let place = TopicFolder::empty();
         let config = TopicConfig { mode, ..TopicConfig::new(Policy::Overwrite) };
         let _publisher = place.bus.publisher(TOPIC, &config).unwrap();
         for file in ["data", "control", "writer.lock"] {
@@ -249,7 +250,7 @@ fn files_are_for_their_owner_unless_told_otherwise() {
 
 #[test]
 fn no_permission_is_said_so() {
-    let place = Place::with_a_topic();
+    let place = TopicFolder::with_a_topic();
     let data = place.file("data");
     fs::set_permissions(&data, Permissions::from_mode(0o000)).unwrap();
     if File::open(&data).is_ok() {
@@ -262,7 +263,7 @@ fn no_permission_is_said_so() {
 
 #[test]
 fn a_folder_that_cannot_be_made_is_named_with_the_reason() {
-    let place = Place::empty();
+    let place = TopicFolder::empty();
     let letter = place.dir.path().join("letter");
     fs::write(&letter, b"dear").unwrap();
     for folder in [letter.as_path(), Path::new("/proc/tickpath-no-folder")] {
@@ -277,13 +278,13 @@ fn a_folder_that_cannot_be_made_is_named_with_the_reason() {
 
 #[test]
 fn a_second_writer_is_told_the_process_of_the_first() {
-    let place = Place::empty();
-    let mut child = spawn(Role::Publisher, &place.url, TOPIC);
+    let place = TopicFolder::empty();
+    let mut child = spawn(ChildRole::Publisher, &place.url, TOPIC);
     let mut subscriber = place.subscriber().unwrap_or_else(|e| panic!("{e}"));
     // Opening a publisher before the child does would make the test's publisher the first.
     wait_until("a child that publishes", || {
         subscriber.poll(1000, &mut |_| {}).unwrap();
-        subscriber.publisher() == PublisherState::Alive(child.id())
+        subscriber.publisher_state() == PublisherState::Alive(child.id())
     });
     let refusal = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err();
     child.kill().unwrap();
@@ -297,9 +298,9 @@ fn a_second_writer_is_told_the_process_of_the_first() {
 fn what_a_killed_publisher_had_published_stays_and_its_files_do_not_multiply() {
     let seed = HostClock::get().unwrap().ticks();
     println!("seed {seed}");
-    let place = Place::empty();
+    let place = TopicFolder::empty();
     for round in 0..50u64 {
-        let mut child = spawn(Role::Publisher, &place.url, TOPIC);
+        let mut child = spawn(ChildRole::Publisher, &place.url, TOPIC);
         sleep_ns((seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % 20_000_000);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -323,21 +324,21 @@ fn a_topic_lies_where_its_url_says() {
         ("shm://lab", "ticks", "/dev/shm/tickpath.lab.ticks"),
         ("file:///var/lib/x", "ticks", "/var/lib/x/ticks"),
     ] {
-        let place = LogBus::connect(url).unwrap().place(topic).unwrap();
+        let place = LogBus::connect(url).unwrap().topic_path(topic).unwrap();
         assert_eq!(place.dir(), Path::new(dir), "{url}");
     }
 }
 
 #[test]
 fn what_lies_in_a_folder_is_known_and_what_does_not_yet() {
-    let place = Place::empty();
-    let folder = tickpath_log::Place::folder(place.dir.path());
-    assert!(within(&folder).is_empty());
-    let topic = absent(&place.url, TOPIC).expect("nobody has made it yet");
+    let place = TopicFolder::empty();
+    let folder = tickpath_log::LogPath::folder(place.dir.path());
+    assert!(list_logs(&folder).is_empty());
+    let topic = absent_log_path(&place.url, TOPIC).expect("nobody has made it yet");
     place.publisher();
-    assert_eq!(absent(&place.url, TOPIC), None);
-    assert_eq!(within(&folder), [topic]);
-    assert_eq!(absent("redis://h:1", TOPIC), None, "it is no log");
+    assert_eq!(absent_log_path(&place.url, TOPIC), None);
+    assert_eq!(list_logs(&folder), [topic]);
+    assert_eq!(absent_log_path("redis://h:1", TOPIC), None, "it is no log");
 }
 
 #[test]
@@ -355,13 +356,13 @@ fn bad_urls_are_refused() {
 }
 
 /// A folder with at most one topic.
-struct Place {
+struct TopicFolder {
     dir: TempDir,
     url: String,
     bus: LogBus,
 }
 
-impl Place {
+impl TopicFolder {
     fn empty() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let url = format!("file://{}", dir.path().display());
@@ -384,15 +385,15 @@ impl Place {
     }
 
     fn subscriber(&self) -> Result<Box<dyn Subscriber>, ConnectError> {
-        self.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield)
+        self.bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield)
     }
 
     /// Reads the topic to its end; returns the number of messages, and the last stamp and payload.
     fn read_all(&self) -> (u64, (u64, Vec<u8>)) {
         let mut subscriber = self.subscriber().unwrap_or_else(|e| panic!("{e}"));
         let (mut count, mut last) = (0, (0, Vec::new()));
-        let mut keep = |event: Event<'_>| match event {
-            Event::Message(message) => {
+        let mut keep = |event: SubscriptionEvent<'_>| match event {
+            SubscriptionEvent::Message(message) => {
                 count += 1;
                 last = (message.stamp, message.payload.to_vec());
             }

@@ -6,13 +6,15 @@ use std::path::Path;
 
 use tempfile::TempDir;
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Event, Policy, PublishError, Puller, Pusher, QueueConfig, Start, TopicConfig,
+    ConnectError, Connection, DeliveryGuarantee, Policy, PublishError, Puller, Pusher, QueueConfig, StartPosition,
+    SubscriptionEvent, TopicConfig,
 };
 use tickpath_bus_log::LogBus;
 use tickpath_clock::Wait;
 
 const KIND: u8 = 16;
-const CONFIG: QueueConfig = QueueConfig { capacity_bytes: 64 << 10, ..QueueConfig::new(Delivery::AtLeastOnce) };
+const CONFIG: QueueConfig =
+    QueueConfig { capacity_bytes: 64 << 10, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
 
 #[test]
 fn a_queue_lies_where_its_url_says() {
@@ -22,7 +24,7 @@ fn a_queue_lies_where_its_url_says() {
         ("file:///var/lib/x", "orders", "/var/lib/x/orders.queue"),
         ("file:///var/lib/x", "a.queue", "/var/lib/x/a.queue.queue"),
     ] {
-        let place = LogBus::connect(url).unwrap().queue_place(queue).unwrap();
+        let place = LogBus::connect(url).unwrap().queue_path(queue).unwrap();
         assert_eq!(place.dir(), Path::new(dir), "{url}");
     }
 }
@@ -30,18 +32,18 @@ fn a_queue_lies_where_its_url_says() {
 #[test]
 fn the_longest_name_is_what_the_refusal_says() {
     let bus = LogBus::connect("shm://").unwrap();
-    let refused = bus.queue_place(&"q".repeat(123)).expect_err("refused").to_string();
+    let refused = bus.queue_path(&"q".repeat(123)).expect_err("refused").to_string();
     assert!(refused.contains("is no queue name; use 1 to 122 letters"), "{refused}");
-    assert!(bus.queue_place(&"q".repeat(122)).is_ok());
+    assert!(bus.queue_path(&"q".repeat(122)).is_ok());
 }
 
 #[test]
 fn no_topic_is_called_like_a_queue() {
-    let place = Place::new();
+    let place = QueueFolder::new();
     let refusals = [
         place.bus.publisher("orders.queue", &TopicConfig::new(Policy::Fail)).err(),
-        place.bus.subscriber("orders.queue", Start::Now, Wait::Yield).err(),
-        place.bus.remove("orders.queue").err(),
+        place.bus.subscriber("orders.queue", StartPosition::Now, Wait::Yield).err(),
+        place.bus.remove_topic("orders.queue").err(),
     ];
     for refusal in refusals {
         let refusal = refusal.expect("refused");
@@ -52,16 +54,16 @@ fn no_topic_is_called_like_a_queue() {
 
 #[test]
 fn a_topic_and_a_queue_of_one_name_do_not_meet() {
-    let place = Place::new();
+    let place = QueueFolder::new();
     let mut pusher = place.pusher();
     let mut publisher = place.bus.publisher("orders", &TopicConfig::new(Policy::Overwrite)).unwrap();
-    let mut subscriber = place.bus.subscriber("orders", Start::Oldest, Wait::Yield).unwrap();
+    let mut subscriber = place.bus.subscriber("orders", StartPosition::Oldest, Wait::Yield).unwrap();
     pusher.push(1, KIND, b"pushed").unwrap();
     publisher.publish(2, KIND, b"published").unwrap();
     assert_eq!(pull(&mut *place.puller(), 10), [(1, false)]);
     let mut stamps = Vec::new();
-    let mut hear = |event: Event<'_>| match event {
-        Event::Message(message) => stamps.push(message.stamp),
+    let mut hear = |event: SubscriptionEvent<'_>| match event {
+        SubscriptionEvent::Message(message) => stamps.push(message.stamp),
         other => panic!("nobody is lapped or foreign here, and yet there is: {other:?}"),
     };
     subscriber.poll(10, &mut hear).unwrap();
@@ -70,16 +72,20 @@ fn a_topic_and_a_queue_of_one_name_do_not_meet() {
         [publisher.reconnects(), subscriber.reconnects(), pusher.reconnects(), place.puller().reconnects()];
     assert_eq!(reconnects, [Some(0); 4], "there is no connection");
     drop((pusher, publisher));
-    place.bus.remove("orders").unwrap();
-    assert_eq!(place.bus.waiting("orders").unwrap(), Some(1), "the queue is there still, and its puller has gone");
+    place.bus.remove_topic("orders").unwrap();
+    assert_eq!(
+        place.bus.count_waiting("orders").unwrap(),
+        Some(1),
+        "the queue is there still, and its puller has gone"
+    );
     place.bus.remove_queue("orders").unwrap();
-    assert_eq!(place.bus.waiting("orders").unwrap(), Some(0));
+    assert_eq!(place.bus.count_waiting("orders").unwrap(), Some(0));
 }
 
 /// With and without a puller, messages stay until they are acknowledged, and a full queue refuses further ones.
 #[test]
 fn a_full_queue_is_told_and_loses_nothing() {
-    let place = Place::new();
+    let place = QueueFolder::new();
     let mut pusher = place.pusher();
     let mut puller = None;
     let mut next = 0;
@@ -95,24 +101,24 @@ fn a_full_queue_is_told_and_loses_nothing() {
         let refused = pusher.push_batch(next, KIND, &batch).unwrap_err();
         assert!(refused.done == 0 && matches!(refused.error, PublishError::Full), "{refused}");
         assert!(next - first > 400, "{} messages fill a queue of 64 KiB", next - first);
-        assert_eq!(place.bus.waiting("orders").unwrap(), Some(next - first));
+        assert_eq!(place.bus.count_waiting("orders").unwrap(), Some(next - first));
         let puller = puller.get_or_insert_with(|| place.puller());
         let expected: Vec<_> = (first..next).map(|stamp| (stamp, false)).collect();
         assert_eq!(pull(&mut **puller, usize::MAX), expected);
         puller.acknowledge().unwrap();
-        assert_eq!(place.bus.waiting("orders").unwrap(), Some(0));
+        assert_eq!(place.bus.count_waiting("orders").unwrap(), Some(0));
     }
 }
 
 /// A byte that has changed on the disk: the damaged message is reported once, by its number, and the others arrive.
 #[test]
 fn a_damaged_message_holds_up_no_other() {
-    let place = Place::new();
+    let place = QueueFolder::new();
     let mut pusher = place.pusher();
     for stamp in 0..5 {
         pusher.push(stamp, KIND, &[7; 100]).unwrap();
     }
-    let data = place.bus.queue_place("orders").unwrap().dir().join("data");
+    let data = place.bus.queue_path("orders").unwrap().dir().join("data");
     // A byte of message 2, in a segment with frames of 128 bytes.
     File::options().write(true).open(data).unwrap().write_all_at(&[8], 4096 + 128 + 2 * 128 + 50).unwrap();
     let mut puller = place.puller();
@@ -126,12 +132,12 @@ fn a_damaged_message_holds_up_no_other() {
     }
     assert_eq!(came, [0, 1, 3, 4]);
     assert!(told.len() == 1 && told[0].contains("message 2 of the queue is damaged"), "{told:?}");
-    assert_eq!(place.bus.waiting("orders").unwrap(), Some(0));
+    assert_eq!(place.bus.count_waiting("orders").unwrap(), Some(0));
 }
 
 #[test]
 fn another_capacity_is_refused() {
-    let place = Place::new();
+    let place = QueueFolder::new();
     drop(place.pusher());
     let other = QueueConfig { capacity_bytes: 128 << 10, ..CONFIG };
     let refused = place.bus.pusher("orders", &other).err().expect("it exists with another capacity").to_string();
@@ -140,12 +146,12 @@ fn another_capacity_is_refused() {
 }
 
 /// A folder with at most one queue, and a topic beside it.
-struct Place {
+struct QueueFolder {
     bus: LogBus,
     _dir: TempDir,
 }
 
-impl Place {
+impl QueueFolder {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let bus = LogBus::connect(&format!("file://{}", dir.path().display())).unwrap();

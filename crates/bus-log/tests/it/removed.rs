@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use tickpath_bus_api::{
-    Connection, Delivery, Event, Gap, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
+    Connection, DeliveryGuarantee, Gap, Policy, PublishError, Publisher, QueueConfig, StartPosition, Subscriber,
+    SubscriptionEvent, TopicConfig,
 };
 use tickpath_bus_log::LogBus;
 use tickpath_clock::{Clock, HostClock, Wait};
@@ -13,7 +14,7 @@ const TOPIC: &str = "ticks";
 const KIND: u8 = 16;
 
 /// Time limit for an event that should happen within two seconds, in nanoseconds.
-const PATIENCE_NS: u64 = 20_000_000_000;
+const TIMEOUT_NS: u64 = 20_000_000_000;
 
 /// A way to remove a topic.
 type Remove = fn(&Scene);
@@ -43,11 +44,11 @@ fn nothing_of_a_topic_is_lost_with_its_files() {
 fn nothing_is_lost(policy: Policy, what: &str, remove: Remove, wait: Wait) {
     let scene = Scene::new();
     let mut publisher = scene.publisher(policy);
-    let mut subscriber = scene.bus.subscriber(TOPIC, Start::Oldest, wait).expect("it is there");
-    let mut sent = Sent::default();
+    let mut subscriber = scene.bus.subscriber(TOPIC, StartPosition::Oldest, wait).expect("it is there");
+    let mut sent = PublishedCount::default();
     (0..100).for_each(|_| sent.publish(&mut *publisher).expect("there is room"));
     remove(&scene);
-    let (mut heard, deadline) = (Heard::default(), Deadline::new());
+    let (mut heard, deadline) = (ArrivedStamps::default(), Deadline::new());
     while publisher.reconnects() != Some(1) || subscriber.reconnects() != Some(1) || heard.stamps.len() < sent.count {
         let why =
             format!("{policy}, {what}, {wait}: {sent:?}, {} heard, {:?}", heard.stamps.len(), subscriber.outage());
@@ -63,9 +64,9 @@ fn nothing_is_lost(policy: Policy, what: &str, remove: Remove, wait: Wait) {
     assert_eq!(heard.stamps, (0..sent.count as u64).collect::<Vec<_>>(), "{policy}, {what}, {wait}");
     assert_eq!(subscriber.outage(), None);
     // A new subscriber finds the recreated topic.
-    let mut late = scene.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    let mut late = scene.bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield).expect("it is there");
     sent.publish(&mut *publisher).expect("it is read");
-    let (mut heard, deadline) = (Heard::default(), Deadline::new());
+    let (mut heard, deadline) = (ArrivedStamps::default(), Deadline::new());
     while heard.stamps.last() != Some(&(sent.count as u64 - 1)) {
         deadline.check("a subscriber that came late");
         heard.wait(&mut *late);
@@ -78,7 +79,7 @@ fn nothing_is_lost(policy: Policy, what: &str, remove: Remove, wait: Wait) {
 fn a_publisher_whose_topic_another_has_made_anew_is_refused_in_words() {
     let scene = Scene::new();
     let mut first = scene.publisher(Policy::Overwrite);
-    let mut sent = Sent::default();
+    let mut sent = PublishedCount::default();
     sent.publish(&mut *first).expect("it is ours");
     fs::remove_dir_all(scene.folder()).expect("it is there");
     let second = scene.publisher(Policy::Overwrite);
@@ -105,12 +106,12 @@ fn a_subscriber_whose_topic_is_gone_says_so_and_goes_on_in_the_next_one() {
     for wait in [Wait::Block, Wait::Busy] {
         let scene = Scene::new();
         let mut publisher = scene.publisher(Policy::Overwrite);
-        let mut subscriber = scene.bus.subscriber(TOPIC, Start::Now, wait).expect("it is there");
-        let mut sent = Sent::default();
+        let mut subscriber = scene.bus.subscriber(TOPIC, StartPosition::Now, wait).expect("it is there");
+        let mut sent = PublishedCount::default();
         (0..3).for_each(|_| sent.publish(&mut *publisher).expect("it is ours"));
         drop(publisher);
         fs::remove_dir_all(scene.folder()).expect("it is there");
-        let (mut heard, deadline) = (Heard::default(), Deadline::new());
+        let (mut heard, deadline) = (ArrivedStamps::default(), Deadline::new());
         while subscriber.outage().is_none() {
             deadline.check("the outage");
             heard.wait(&mut *subscriber);
@@ -131,7 +132,7 @@ fn a_subscriber_whose_topic_is_gone_says_so_and_goes_on_in_the_next_one() {
 #[test]
 fn a_queue_goes_on_when_its_files_are_gone() {
     let scene = Scene::new();
-    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let mut pusher = scene.bus.pusher(TOPIC, &config).expect("it is ours");
     let mut puller = scene.bus.puller(TOPIC, &config, Wait::Block).expect("it is there");
     let (mut pushed, mut pulled) = (0_u64, Vec::new());
@@ -142,7 +143,7 @@ fn a_queue_goes_on_when_its_files_are_gone() {
         match pusher.push(pushed, KIND, b"an order") {
             Ok(()) => pushed += 1,
             // Pushing is refused until the messages of the old queue are finished.
-            Err(e) => assert!(e.may_pass() && e.to_string().contains("to finish them"), "{e}"),
+            Err(e) => assert!(e.is_transient() && e.to_string().contains("to finish them"), "{e}"),
         }
         if pushed == 50 && !is_gone {
             fs::remove_dir_all(format!("/dev/shm/tickpath.{}.{TOPIC}.queue", scene.prefix)).expect("it is there");
@@ -163,7 +164,7 @@ fn a_queue_goes_on_when_its_files_are_gone() {
 #[test]
 fn a_queue_whose_messages_nobody_can_pull_any_more_is_refused_in_words() {
     let scene = Scene::new();
-    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let mut pusher = scene.bus.pusher(TOPIC, &config).expect("it is ours");
     (0..7).for_each(|stamp| pusher.push(stamp, KIND, b"an order").expect("there is room"));
     fs::remove_dir_all(format!("/dev/shm/tickpath.{}.{TOPIC}.queue", scene.prefix)).expect("it is there");
@@ -181,14 +182,14 @@ fn a_queue_whose_messages_nobody_can_pull_any_more_is_refused_in_words() {
     assert!(refused.contains("Open another pusher"), "{refused}");
     drop(pusher);
     scene.bus.pusher(TOPIC, &config).expect("it is made anew").push(0, KIND, b"an order").expect("there is room");
-    assert_eq!(scene.bus.waiting(TOPIC).expect("it is there"), Some(1));
+    assert_eq!(scene.bus.count_waiting(TOPIC).expect("it is there"), Some(1));
 }
 
 /// A puller moves to the new queue once it has acknowledged the messages that it holds of the old queue.
 #[test]
 fn what_a_puller_holds_is_finished_in_the_queue_that_it_came_from() {
     let scene = Scene::new();
-    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let mut pusher = scene.bus.pusher(TOPIC, &config).expect("it is ours");
     let mut puller = scene.bus.puller(TOPIC, &config, Wait::Yield).expect("it is there");
     pusher.push(0, KIND, b"held").expect("there is room");
@@ -230,10 +231,10 @@ fn who_publishes_rarely_looks_with_each_message() {
     publisher.publish(clock.ticks(), KIND, b"a tick").expect("it is made anew");
     assert_eq!(publisher.reconnects(), Some(1));
     // The sequence numbers continue.
-    let mut late = scene.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    let mut late = scene.bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield).expect("it is there");
     let mut sequences = Vec::new();
-    let mut hear = |event: Event<'_>| match event {
-        Event::Message(message) => sequences.push(message.sequence),
+    let mut hear = |event: SubscriptionEvent<'_>| match event {
+        SubscriptionEvent::Message(message) => sequences.push(message.sequence),
         other => panic!("nothing was missed: {other:?}"),
     };
     late.poll(8, &mut hear).expect("polled");
@@ -245,11 +246,11 @@ fn who_publishes_rarely_looks_with_each_message() {
 fn who_subscribes_while_the_files_are_gone_has_missed_nothing() {
     let scene = Scene::new();
     let mut publisher = scene.publisher(Policy::Overwrite);
-    let mut sent = Sent::default();
+    let mut sent = PublishedCount::default();
     (0..100).for_each(|_| sent.publish(&mut *publisher).expect("it is ours"));
     fs::remove_dir_all(scene.folder()).expect("it is there");
-    let mut subscriber = scene.bus.subscriber(TOPIC, Start::Now, Wait::Yield).expect("it need not be there");
-    let (mut heard, deadline) = (Heard::default(), Deadline::new());
+    let mut subscriber = scene.bus.subscriber(TOPIC, StartPosition::Now, Wait::Yield).expect("it need not be there");
+    let (mut heard, deadline) = (ArrivedStamps::default(), Deadline::new());
     while heard.stamps.is_empty() {
         deadline.check("the new topic");
         sent.publish(&mut *publisher).expect("it is ours");
@@ -288,7 +289,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        let _ = self.bus.remove(TOPIC);
+        let _ = self.bus.remove_topic(TOPIC);
         let _ = self.bus.remove_queue(TOPIC);
         let _ = fs::remove_dir_all(self.aside());
         let _ = fs::remove_dir_all(self.folder());
@@ -297,11 +298,11 @@ impl Drop for Scene {
 
 /// The number of messages published so far, which is the next message's stamp.
 #[derive(Debug, Default)]
-struct Sent {
+struct PublishedCount {
     count: usize,
 }
 
-impl Sent {
+impl PublishedCount {
     fn publish(&mut self, publisher: &mut dyn Publisher) -> Result<(), PublishError> {
         publisher.publish(self.count as u64, KIND, b"a tick")?;
         self.count += 1;
@@ -310,17 +311,17 @@ impl Sent {
 }
 
 #[derive(Default)]
-struct Heard {
+struct ArrivedStamps {
     stamps: Vec<u64>,
     gaps: Vec<Gap>,
 }
 
-impl Heard {
+impl ArrivedStamps {
     fn wait(&mut self, subscriber: &mut dyn Subscriber) {
         subscriber.wait(1_000_000);
-        let mut hear = |event: Event<'_>| match event {
-            Event::Message(message) => self.stamps.push(message.stamp),
-            Event::Gap(gap) => self.gaps.push(gap),
+        let mut hear = |event: SubscriptionEvent<'_>| match event {
+            SubscriptionEvent::Message(message) => self.stamps.push(message.stamp),
+            SubscriptionEvent::Gap(gap) => self.gaps.push(gap),
             other => panic!("nothing is foreign here, and yet there is: {other:?}"),
         };
         subscriber.poll(1000, &mut hear).expect("polled");
@@ -340,6 +341,6 @@ impl Deadline {
 
     fn check(&self, what: &str) {
         let waited = self.clock.calibration().ns_between(self.start, self.clock.ticks()) as u64;
-        assert!(waited < PATIENCE_NS, "nothing within 20 s: {what}");
+        assert!(waited < TIMEOUT_NS, "nothing within 20 s: {what}");
     }
 }

@@ -4,12 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event};
-use tickpath_bus_api::{Connection, Delivery, Event, Fate, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
+use tickpath_bus_api::{
+    Connection, DeliveryGuarantee, Fate, Gap, Policy, Publisher, StartPosition, Subscriber, SubscriptionEvent,
+    TopicConfig,
+};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
 
+use crate::helpers::{KIND, QUEUE, STREAM, TOPIC, pull, puller, pusher};
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, STREAM, TOPIC, pull, puller, pusher};
 use crate::server::answer_of_jetstream;
 
 #[test]
@@ -18,10 +21,10 @@ fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_send
     let url = format!("{}?jetstream", first.url());
     let bus = until(|| NatsBus::connect(&url));
     // The subscriber retries until the topic exists.
-    let mut subscriber = until(|| bus.subscriber(TOPIC, Start::Oldest, Wait::Block));
+    let mut subscriber = until(|| bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block));
     second.kill();
     // The server takes some seconds to detect the loss.
-    let told = until(|| match bus.waiting(QUEUE) {
+    let told = until(|| match bus.count_waiting(QUEUE) {
         Err(e) if e.to_string().contains("has no leader") => Ok(e.to_string()),
         other => Err(format!("{other:?}")),
     });
@@ -33,8 +36,8 @@ fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_send
     let mut publisher = until(|| bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)));
     publisher.publish(1, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"after"));
-    pusher(&bus, Delivery::AtLeastOnce).push(2, KIND, b"after").unwrap();
-    assert_eq!(pull(&mut *puller(&bus, Delivery::AtLeastOnce)), (2, false));
+    pusher(&bus, DeliveryGuarantee::AtLeastOnce).push(2, KIND, b"after").unwrap();
+    assert_eq!(pull(&mut *puller(&bus, DeliveryGuarantee::AtLeastOnce)), (2, false));
 }
 
 #[test]
@@ -47,14 +50,14 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
     let bus = until(|| NatsBus::connect(&url));
     let large = TopicConfig { capacity_bytes: 256 << 20, ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = until(|| bus.publisher(TOPIC, &large));
-    let mut subscriber = until(|| bus.subscriber(TOPIC, Start::Oldest, Wait::Block));
+    let mut subscriber = until(|| bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block));
     let (published, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut came = Came::default();
+    let mut came = ReceivedStamps::default();
     std::thread::scope(|scope| {
-        let over = Over(&is_over);
+        let over = StopFlagGuard(&is_over);
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
-                publish_surely(&mut *publisher, published.load(Ordering::SeqCst));
+                publish_with_retry(&mut *publisher, published.load(Ordering::SeqCst));
                 published.fetch_add(1, Ordering::SeqCst);
             }
         });
@@ -88,7 +91,7 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
             break;
         }
     }
-    let Came { stamps, missed } = came;
+    let ReceivedStamps { stamps, missed } = came;
     assert!(stamps.is_sorted_by(|one, next| one < next), "each once, in order");
     // Version 2.9 may lose messages that a majority has acknowledged: these are reported, and so are those never
     // stored.
@@ -99,23 +102,23 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
 
 /// Events that a subscriber received.
 #[derive(Debug, Default)]
-struct Came {
+struct ReceivedStamps {
     stamps: Vec<u64>,
     /// Number of messages reported as missed.
     missed: u64,
 }
 
 /// Guard that sets its flag on drop, even when a test panics.
-struct Over<'a>(&'a AtomicBool);
+struct StopFlagGuard<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopFlagGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
 /// Publishes a message once, however long it takes.
-fn publish_surely(publisher: &mut dyn Publisher, stamp: u64) {
+fn publish_with_retry(publisher: &mut dyn Publisher, stamp: u64) {
     let mut is_unknown = false;
     let mut last = String::new();
     for _ in 0..6_000 {
@@ -131,13 +134,13 @@ fn publish_surely(publisher: &mut dyn Publisher, stamp: u64) {
     panic!("message {stamp} is not published: {last}");
 }
 
-impl Came {
+impl ReceivedStamps {
     /// Reads the pending events. A new leader may seem to have lost messages, and a starting server to keep none.
     fn read(&mut self, subscriber: &mut dyn Subscriber) {
         let polled = subscriber.poll(64, &mut |event| match event {
-            Event::Message(message) => self.stamps.push(message.stamp),
-            Event::Gap(Gap::Reconnected) => {}
-            Event::Gap(Gap::Missed(missed)) => self.missed += missed,
+            SubscriptionEvent::Message(message) => self.stamps.push(message.stamp),
+            SubscriptionEvent::Gap(Gap::Reconnected) => {}
+            SubscriptionEvent::Gap(Gap::Missed(missed)) => self.missed += missed,
             other => panic!("{other:?} behind message {:?}", self.stamps.last()),
         });
         if let Err(error) = polled {

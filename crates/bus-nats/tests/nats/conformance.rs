@@ -1,6 +1,8 @@
 //! The conformance suite, with core NATS and with JetStream.
 
-use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, Relay, check, silence_is_told, stays_bounded};
+use tickpath_bus_api::conformance::{
+    CASES, FirewallProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
+};
 
 use crate::connect;
 
@@ -18,17 +20,17 @@ fn jetstream_keeps_the_promises() {
 
 #[test]
 fn who_never_looks_holds_a_bounded_part() {
-    stays_bounded(&url(""), connect);
-    stays_bounded(&url("?jetstream"), connect);
+    check_bounded_memory(&url(""), connect);
+    check_bounded_memory(&url("?jetstream"), connect);
 }
 
 #[test]
 fn a_network_that_forgets_a_connection_is_told() {
     let direct = url("");
-    let relay = Relay::to(direct.strip_prefix("nats://").expect("it is a NATS URL"));
+    let relay = FirewallProxy::to(direct.strip_prefix("nats://").expect("it is a NATS URL"));
     let relayed = format!("nats://{}?silence=3", relay.address());
-    silence_is_told(&direct, &relayed, &relay, connect);
-    silence_is_told(&url("?jetstream"), &format!("{relayed}&jetstream"), &relay, connect);
+    check_silence_reported(&direct, &relayed, &relay, connect);
+    check_silence_reported(&url("?jetstream"), &format!("{relayed}&jetstream"), &relay, connect);
 }
 
 /// Returns the server's URL with these options.

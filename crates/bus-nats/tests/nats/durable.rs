@@ -1,19 +1,21 @@
 //! Durability across a killed server: exactly the durable topics and queues survive, and every loss is reported.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet, until};
-use tickpath_bus_api::{Connection, Delivery, Gap, Policy, QueueConfig, ReceiveError, Start, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, next_event, pull_stamps, wait_until};
+use tickpath_bus_api::{
+    Connection, DeliveryGuarantee, Gap, Policy, QueueConfig, ReceiveError, StartPosition, TopicConfig,
+};
 use tickpath_clock::Wait;
 
+use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
-use crate::relay::Relay;
+use crate::relay::CuttableRelay;
 
 #[test]
 fn what_is_durable_survives_its_server() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
-    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
-    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
+    let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
     publisher(&bus).publish(1, KIND, b"kept").unwrap();
     pusher.push_batch(1, KIND, &[b"one", b"two"]).unwrap();
     server.kill();
@@ -22,7 +24,7 @@ fn what_is_durable_survives_its_server() {
     puller.acknowledge().unwrap();
     pusher.push(2, KIND, b"three").unwrap();
     assert_eq!(pull(&mut *puller), (2, false));
-    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"kept"));
 }
 
@@ -41,25 +43,25 @@ fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
     for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
     }
-    let token = subscriber.token().expect("it is there");
+    let token = subscriber.resume_token().expect("it is there");
     server.kill();
     server.restore(&copy);
     server.restart();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-    let resumed = bus.subscriber(TOPIC, Start::After(token), Wait::Block);
+    let resumed = bus.subscriber(TOPIC, StartPosition::After(token), Wait::Block);
     let mut resumed = resumed.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *resumed), OwnedEvent::Gap(Gap::Reconnected));
     publisher.publish(3, KIND, b"four").unwrap();
     for subscriber in [&mut subscriber, &mut resumed] {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(1, 3, b"four"));
-        stays_quiet(&mut **subscriber);
+        check_no_event(&mut **subscriber);
     }
 }
 
 #[test]
 fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late() {
     let mut server = NatsServer::start(&[]);
-    let relay = Relay::to(server.port());
+    let relay = CuttableRelay::to(server.port());
     let mut subscriber = subscriber(&bus(&format!("{}?jetstream&durable", relay.url())), Wait::Block);
     let mut publisher = publisher(&bus(&format!("{}?jetstream&durable", server.url())));
     publisher.publish(1, KIND, b"one").unwrap();
@@ -96,7 +98,7 @@ fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_t
     for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
         assert_eq!(next_event(&mut *first), OwnedEvent::at(sequence, 2, payload));
     }
-    let token = first.token().expect("it is there");
+    let token = first.resume_token().expect("it is there");
     drop(first);
     server.kill();
     server.restore(&copy);
@@ -105,10 +107,11 @@ fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_t
     for _ in 0..2 {
         // From the text, as another process would resume.
         let token = token.to_string().parse().expect("it is a token");
-        let mut second = bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        let mut second =
+            bus.subscriber(TOPIC, StartPosition::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
         assert_eq!(next_event(&mut *second), OwnedEvent::at(1, 3, b"four"));
-        stays_quiet(&mut *second);
+        check_no_event(&mut *second);
     }
 }
 
@@ -116,19 +119,19 @@ fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_t
 fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
-    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
     pusher.push(1, KIND, b"kept").unwrap();
     server.kill();
     let copy = server.back_up();
     server.restart();
     pusher.push(2, KIND, b"lost").unwrap();
-    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
     assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (2, false)]);
     server.kill();
     server.restore(&copy);
     server.restart();
     let error = pull_error(&mut *puller);
-    assert!(matches!(error, ReceiveError::Gone(_)) && error.to_string().contains("some time ago"), "{error}");
+    assert!(matches!(error, ReceiveError::MessagesLost(_)) && error.to_string().contains("some time ago"), "{error}");
     pusher.push(3, KIND, b"new").unwrap();
     // Another message has the sequence number of the delivered one now.
     puller.acknowledge().unwrap();
@@ -140,15 +143,15 @@ fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
 fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor_given_back() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
-    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
     pusher.push(1, KIND, b"kept").unwrap();
     server.kill();
     let copy = server.back_up();
     server.restart();
     pusher.push(2, KIND, b"lost").unwrap();
-    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
     let mut tags = Vec::new();
-    until(|| {
+    wait_until(|| {
         puller.wait(1_000_000);
         puller.pull(2, &mut |pulled| tags.push(pulled.tag)).unwrap();
         tags.len() == 2
@@ -162,7 +165,7 @@ fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor
     let error = puller.acknowledge().unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
     let error = pull_error(&mut *puller);
-    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    assert!(matches!(error, ReceiveError::MessagesLost(_)), "{error}");
     pusher.push(3, KIND, b"new").unwrap();
     assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
     puller.acknowledge().unwrap();
@@ -171,14 +174,14 @@ fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor
 #[test]
 fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
     let mut server = NatsServer::start(&[]);
-    let relay = Relay::to(server.port());
-    let mut pusher = pusher(&bus(&format!("{}?jetstream&durable", server.url())), Delivery::AtLeastOnce);
+    let relay = CuttableRelay::to(server.port());
+    let mut pusher = pusher(&bus(&format!("{}?jetstream&durable", server.url())), DeliveryGuarantee::AtLeastOnce);
     pusher.push(1, KIND, b"kept").unwrap();
     server.kill();
     let copy = server.back_up();
     server.restart();
     pusher.push(2, KIND, b"lost").unwrap();
-    let mut puller = puller(&bus(&format!("{}?jetstream&durable", relay.url())), Delivery::AtLeastOnce);
+    let mut puller = puller(&bus(&format!("{}?jetstream&durable", relay.url())), DeliveryGuarantee::AtLeastOnce);
     assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (2, false)]);
     relay.cut();
     server.kill();
@@ -190,7 +193,7 @@ fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
     let error = puller.acknowledge().unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
     let error = pull_error(&mut *puller);
-    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    assert!(matches!(error, ReceiveError::MessagesLost(_)), "{error}");
     assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
     puller.acknowledge().unwrap();
 }
@@ -199,23 +202,23 @@ fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
 fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
-    let mut pusher = pusher(&bus, Delivery::AtMostOnce);
+    let mut pusher = pusher(&bus, DeliveryGuarantee::AtMostOnce);
     pusher.push(1, KIND, b"kept").unwrap();
     server.kill();
     let copy = server.back_up();
     server.restart();
     pusher.push(2, KIND, b"lost").unwrap();
-    let mut puller = puller(&bus, Delivery::AtMostOnce);
+    let mut puller = puller(&bus, DeliveryGuarantee::AtMostOnce);
     // Until the first message is buffered here.
     puller.wait(60_000_000_000);
     server.kill();
     server.restore(&copy);
     server.restart();
-    until(|| puller.reconnects() == Some(1));
+    wait_until(|| puller.reconnects() == Some(1));
     let (mut came, mut losses) = (Vec::new(), 0);
-    until(|| {
+    wait_until(|| {
         match puller.pull(8, &mut |pulled| came.push(pulled.message.stamp)) {
-            Err(ReceiveError::Gone(_)) => losses += 1,
+            Err(ReceiveError::MessagesLost(_)) => losses += 1,
             pulled => _ = pulled.unwrap(),
         }
         puller.wait(1_000_000);
@@ -229,14 +232,14 @@ fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
 fn a_queue_in_memory_that_its_server_lost_is_told_once() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream", server.url()));
-    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
-    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
+    let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
     pusher.push(1, KIND, b"lost").unwrap();
     assert_eq!(pull(&mut *puller), (1, false));
     server.kill();
     server.restart();
     let error = pull_error(&mut *puller);
-    assert!(matches!(error, ReceiveError::Gone(_)) && error.may_pass(), "{error}");
+    assert!(matches!(error, ReceiveError::MessagesLost(_)) && error.is_transient(), "{error}");
     let sentence = error.to_string();
     assert!(sentence.contains(QUEUE) && sentence.contains("what was in it is gone; it is made anew"), "{sentence}");
     pusher.push(2, KIND, b"anew").unwrap();
@@ -252,7 +255,7 @@ fn what_is_there_and_kept_otherwise_is_refused() {
     let memory = bus(&format!("{}?jetstream", server.url()));
     let durable = bus(&format!("{}?jetstream&durable", server.url()));
     let copied = bus(&format!("{}?jetstream&durable&replicas=3", server.url()));
-    let (queue, topic) = (QueueConfig::new(Delivery::AtLeastOnce), TopicConfig::new(Policy::Overwrite));
+    let (queue, topic) = (QueueConfig::new(DeliveryGuarantee::AtLeastOnce), TopicConfig::new(Policy::Overwrite));
     for (there, wanted, words) in [
         (&memory, &durable, ["in memory, with replicas=1", "in files ('durable'), with replicas=1 was asked for"]),
         (&durable, &memory, ["in files ('durable'), with replicas=1", "in memory, with replicas=1 was asked for"]),
@@ -268,7 +271,7 @@ fn what_is_there_and_kept_otherwise_is_refused() {
             assert!(words.iter().all(|word| error.contains(word)), "{error}");
         }
         there.remove_queue(QUEUE).unwrap();
-        there.remove(TOPIC).unwrap();
+        there.remove_topic(TOPIC).unwrap();
     }
     // A single server cannot replicate.
     let error = copied.publisher(TOPIC, &topic).err().expect("there is one server").to_string();

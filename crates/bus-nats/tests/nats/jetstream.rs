@@ -1,19 +1,21 @@
 //! Behaviour that needs JetStream: keeping a topic or a queue beyond a connection, and losing it with the server.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event};
-use tickpath_bus_api::{ConnectError, Connection, Delivery, Gap, Policy, ReceiveError, Start, TopicConfig};
+use tickpath_bus_api::{
+    ConnectError, Connection, DeliveryGuarantee, Gap, Policy, ReceiveError, StartPosition, TopicConfig,
+};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
 
+use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
-use crate::relay::Relay;
+use crate::relay::CuttableRelay;
 use crate::server::publish_foreign;
 
 #[test]
 fn nothing_is_missed_while_the_line_is_cut() {
     let server = NatsServer::start(&[]);
-    let relay = Relay::to(server.port());
+    let relay = CuttableRelay::to(server.port());
     let mut publisher = publisher(&jetstream(&server.url()));
     let mut subscriber = subscriber(&jetstream(&relay.url()), Wait::Block);
     for round in 0..5 {
@@ -31,7 +33,7 @@ fn nothing_is_missed_while_the_line_is_cut() {
 fn what_is_overwritten_while_the_line_is_cut_is_counted() {
     const COUNT: u64 = 100;
     let server = NatsServer::start(&[]);
-    let relay = Relay::to(server.port());
+    let relay = CuttableRelay::to(server.port());
     let small = TopicConfig { capacity_bytes: 64 << 10, ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = jetstream(&server.url()).publisher(TOPIC, &small).unwrap_or_else(|e| panic!("{e}"));
     let mut subscriber = subscriber(&jetstream(&relay.url()), Wait::Yield);
@@ -73,7 +75,7 @@ fn a_topic_that_was_removed_is_made_anew_by_its_publisher() {
     let mut publisher = publisher(&bus);
     publisher.publish(1, KIND, b"before").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"before"));
-    bus.remove(TOPIC).unwrap();
+    bus.remove_topic(TOPIC).unwrap();
     publisher.publish(2, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 2, b"after"));
@@ -88,7 +90,7 @@ fn a_topic_has_one_policy() {
     let error = open(Policy::Overwrite).err().expect("it is there by another policy");
     assert!(matches!(error, ConnectError::Server { .. }), "{error}");
     assert!(error.to_string().contains("by the policy 'keep'; open it by that one, or remove it first"), "{error}");
-    bus.remove(TOPIC).unwrap();
+    bus.remove_topic(TOPIC).unwrap();
     open(Policy::Overwrite).unwrap_or_else(|e| panic!("{e}"));
 }
 
@@ -99,27 +101,27 @@ fn foreign_messages_have_a_place_and_no_queue_takes_them() {
     let mut publisher = publisher(&bus);
     publish_foreign(server.port(), TOPIC, &["hello", "{\"price\": 64000.25}"]);
     publisher.publish(1, KIND, b"ours").unwrap();
-    for (start, wait) in [(Start::Oldest, Wait::Yield), (Start::Sequence(1), Wait::Block)] {
+    for (start, wait) in [(StartPosition::Oldest, Wait::Yield), (StartPosition::Sequence(1), Wait::Block)] {
         let mut subscriber = bus.subscriber(TOPIC, start, wait).unwrap_or_else(|e| panic!("{e}"));
-        if start == Start::Oldest {
+        if start == StartPosition::Oldest {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(Some(0), "hello"));
         }
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(Some(1), "{\"price\": 64000.25}"), "{start:?}");
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2, 1, b"ours"), "{start:?}");
     }
-    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
     publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["hello", "{\"price\": 64000.25}"]);
     pusher.push(2, KIND, b"ours").unwrap();
-    assert_eq!(pull(&mut *puller(&bus, Delivery::AtLeastOnce)), (2, false));
+    assert_eq!(pull(&mut *puller(&bus, DeliveryGuarantee::AtLeastOnce)), (2, false));
 }
 
 #[test]
 fn a_puller_acknowledges_after_a_cut_what_it_got_before() {
     let server = NatsServer::start(&[]);
-    let relay = Relay::to(server.port());
+    let relay = CuttableRelay::to(server.port());
     let (near, far) = (jetstream(&relay.url()), jetstream(&server.url()));
-    let mut pusher = pusher(&far, Delivery::AtLeastOnce);
-    let mut first = puller(&near, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&far, DeliveryGuarantee::AtLeastOnce);
+    let mut first = puller(&near, DeliveryGuarantee::AtLeastOnce);
     for stamp in 0..4 {
         pusher.push(stamp, KIND, b"job").unwrap();
     }
@@ -130,22 +132,22 @@ fn a_puller_acknowledges_after_a_cut_what_it_got_before() {
     assert_eq!((pull(&mut *first), first.reconnects()), ((2, false), Some(1)));
     drop(first);
     // Unacknowledged messages come again at once, acknowledged ones do not.
-    let mut second = puller(&far, Delivery::AtLeastOnce);
+    let mut second = puller(&far, DeliveryGuarantee::AtLeastOnce);
     assert_eq!((pull(&mut *second), pull(&mut *second)), ((2, true), (3, false)));
     second.acknowledge().unwrap();
-    assert_eq!(far.waiting(QUEUE).unwrap(), Some(0));
+    assert_eq!(far.count_waiting(QUEUE).unwrap(), Some(0));
 }
 
 #[test]
 fn pushed_messages_stay_until_they_are_taken() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server.url());
-    assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
+    assert_eq!(bus.count_waiting(QUEUE).unwrap(), Some(0));
     let payloads = vec![&b"job"[..]; 3000];
-    pusher(&bus, Delivery::AtMostOnce).push_batch(1, KIND, &payloads).unwrap();
-    assert_eq!(bus.waiting(QUEUE).unwrap(), Some(3000));
+    pusher(&bus, DeliveryGuarantee::AtMostOnce).push_batch(1, KIND, &payloads).unwrap();
+    assert_eq!(bus.count_waiting(QUEUE).unwrap(), Some(3000));
     bus.remove_queue(QUEUE).unwrap();
-    assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
+    assert_eq!(bus.count_waiting(QUEUE).unwrap(), Some(0));
 }
 
 #[test]
@@ -159,14 +161,14 @@ fn a_server_without_jetstream_is_said_so() {
 #[test]
 fn a_server_that_has_no_jetstream_or_has_lost_it_is_passed_over() {
     let (first, second, plain) = (NatsServer::start(&[]), NatsServer::start(&[]), NatsServer::start_plain());
-    let relay = Relay::to(first.port());
+    let relay = CuttableRelay::to(first.port());
     let others = [&plain, &second].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
     jetstream(&format!("nats://{others}"));
     let bus = jetstream(&format!("{},{others}", relay.url()));
     let mut subscriber = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
-    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
-    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
+    let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
     publisher.publish(1, KIND, b"before").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"before"));
     relay.lead_to(plain.port());
@@ -175,9 +177,9 @@ fn a_server_that_has_no_jetstream_or_has_lost_it_is_passed_over() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 2, b"after"));
     pusher.push(3, KIND, b"after").unwrap();
-    assert_eq!(jetstream(&second.url()).waiting(QUEUE).unwrap(), Some(1), "it is kept there");
+    assert_eq!(jetstream(&second.url()).count_waiting(QUEUE).unwrap(), Some(1), "it is kept there");
     let error = pull_error(&mut *puller);
-    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    assert!(matches!(error, ReceiveError::MessagesLost(_)), "{error}");
     assert_eq!(pull(&mut *puller), (3, false));
 }
 

@@ -1,6 +1,6 @@
 //! Random kills.
 
-use tickpath_bus_api::conformance::Kills;
+use tickpath_bus_api::conformance::KillRun;
 
 use crate::connect;
 use crate::nats_server::NatsServer;
@@ -14,7 +14,7 @@ fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
     ] {
         let mut server = NatsServer::start(&[]);
         let url = format!("{}{way}", server.url());
-        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 4, keeps }.run(
+        KillRun { name, url: &url, connect, kills: KillRun::count(), broker_one_in: 4, is_durable: keeps }.run(
             &mut server,
             NatsServer::kill,
             NatsServer::restart,

@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 
+use crate::helpers::{check_accepted, refused};
 use crate::nats_server::NatsServer;
-use crate::opened::{let_in, refused};
 
 #[test]
 fn the_seed_of_a_key_decides() {
@@ -22,7 +22,7 @@ fn the_seed_of_a_key_decides() {
         file
     };
     let good = write("ann.nk", format!("# of ann\n{}\n", ann.seed().unwrap()));
-    let_in(&url(&good));
+    check_accepted(&url(&good));
     refused(&url(&write("stranger.nk", stranger.seed().unwrap())), &["refused the login by the file"]);
     refused(&url(&write("none.nk", "nothing".to_owned())), &["there is no seed in it"]);
     refused(&url(&dir.path().join("missing.nk")), &["missing.nk", "check 'nkey' in the URL"]);
@@ -59,7 +59,7 @@ fn a_signed_token_decides() {
         fs::write(&file, token + &seed).unwrap();
         format!("{}?creds={}", server.url(), file.display())
     };
-    let_in(&write("ann.creds", &account));
+    check_accepted(&write("ann.creds", &account));
     refused(&write("stranger.creds", &KeyPair::new_account()), &["refused the login by the file"]);
     let none = dir.path().join("none.creds");
     fs::write(&none, "nothing").unwrap();

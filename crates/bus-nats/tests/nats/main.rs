@@ -1,21 +1,21 @@
 //! External tests of the bus over NATS, against real servers.
 
-mod behind;
-mod carried;
 mod cluster;
 mod conformance;
 mod durable;
-mod fates;
-mod given_back;
-mod hostile;
+mod forwarded;
+mod helpers;
+mod hostile_server;
 mod jetstream;
 mod kills;
 mod login;
 mod nats_server;
-mod opened;
+mod outcomes;
+mod redelivered;
 mod relay;
 mod server;
 mod sharing;
+mod slow_consumers;
 mod tls;
 mod tokens;
 

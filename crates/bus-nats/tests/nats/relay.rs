@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A port that forwards to a server's, until it is dropped.
-pub struct Relay {
+pub struct CuttableRelay {
     port: u16,
-    line: Arc<Line>,
+    state: Arc<CuttableRelayState>,
 }
 
-struct Line {
+struct CuttableRelayState {
     server_port: AtomicU16,
     is_cut: AtomicBool,
     is_over: AtomicBool,
@@ -23,14 +23,14 @@ struct Line {
     sockets: Mutex<Vec<TcpStream>>,
 }
 
-impl Relay {
+impl CuttableRelay {
     /// Starts a relay to this port on loopback.
     pub fn to(server_port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let is = || AtomicBool::new(false);
         let server_port = AtomicU16::new(server_port);
-        let line = Arc::new(Line {
+        let line = Arc::new(CuttableRelayState {
             server_port,
             is_cut: is(),
             is_over: is(),
@@ -40,7 +40,7 @@ impl Relay {
         });
         let accepting = line.clone();
         std::thread::spawn(move || accepting.accept(&listener));
-        Self { port, line }
+        Self { port, state: line }
     }
 
     /// Returns the URL of the client's end.
@@ -50,51 +50,51 @@ impl Relay {
 
     /// Leads new connections to another port.
     pub fn lead_to(&self, server_port: u16) {
-        self.line.server_port.store(server_port, Ordering::SeqCst);
+        self.state.server_port.store(server_port, Ordering::SeqCst);
     }
 
     /// Cuts all connections, and every new one at once.
     pub fn cut(&self) {
-        self.line.is_cut.store(true, Ordering::SeqCst);
-        self.line.close_all();
+        self.state.is_cut.store(true, Ordering::SeqCst);
+        self.state.close_all();
     }
 
     /// Drops the server's bytes from now on; the client's bytes pass.
     pub fn silence(&self) {
-        self.line.is_silent.store(true, Ordering::SeqCst);
+        self.state.is_silent.store(true, Ordering::SeqCst);
     }
 
     /// Ends all connections; new ones pass in both directions.
     pub fn break_off(&self) {
         // Under the lock, so that no connection is added in between.
-        let mut sockets = self.line.sockets.lock().unwrap();
+        let mut sockets = self.state.sockets.lock().unwrap();
         for socket in sockets.drain(..) {
             let _ = socket.shutdown(Shutdown::Both);
         }
-        self.line.is_silent.store(false, Ordering::SeqCst);
+        self.state.is_silent.store(false, Ordering::SeqCst);
     }
 
     /// Returns the number of bytes forwarded from the server so far.
     pub fn answered(&self) -> u64 {
-        self.line.answered.load(Ordering::SeqCst)
+        self.state.answered.load(Ordering::SeqCst)
     }
 
     /// Lets new connections pass.
     pub fn heal(&self) {
-        self.line.is_cut.store(false, Ordering::SeqCst);
+        self.state.is_cut.store(false, Ordering::SeqCst);
     }
 }
 
-impl Drop for Relay {
+impl Drop for CuttableRelay {
     fn drop(&mut self) {
-        self.line.is_over.store(true, Ordering::SeqCst);
-        self.line.close_all();
+        self.state.is_over.store(true, Ordering::SeqCst);
+        self.state.close_all();
         // Wakes the accepting thread.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
 
-impl Line {
+impl CuttableRelayState {
     fn accept(self: Arc<Self>, listener: &TcpListener) {
         for near in listener.incoming() {
             if self.is_over.load(Ordering::SeqCst) {
@@ -115,13 +115,13 @@ impl Line {
         }
         for (from, to, is_answer) in [(&near, &far, false), (&far, &near, true)] {
             let (from, to, line) = (from.try_clone().unwrap(), to.try_clone().unwrap(), self.clone());
-            std::thread::spawn(move || line.carry(from, to, is_answer));
+            std::thread::spawn(move || line.forward(from, to, is_answer));
         }
         sockets.extend([near, far]);
     }
 
     /// Forwards bytes until one side closes the connection.
-    fn carry(&self, mut from: TcpStream, mut to: TcpStream, is_answer: bool) {
+    fn forward(&self, mut from: TcpStream, mut to: TcpStream, is_answer: bool) {
         let mut bytes = vec![0; 64 << 10];
         while let Ok(read @ 1..) = from.read(&mut bytes) {
             if is_answer && self.is_silent.load(Ordering::SeqCst) {

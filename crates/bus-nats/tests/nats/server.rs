@@ -6,13 +6,15 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, next_foreign};
-use tickpath_bus_api::{Connection, Delivery, Gap, Policy, PublishError, ReceiveError, Start, TopicConfig};
+use tickpath_bus_api::{
+    Connection, DeliveryGuarantee, Gap, Policy, PublishError, ReceiveError, StartPosition, TopicConfig,
+};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
 
+use crate::helpers::{KIND, QUEUE, TOPIC, bus, check_accepted, publisher, pull, puller, pusher, refused, subscriber};
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, TOPIC, bus, let_in, publisher, pull, puller, pusher, refused, subscriber};
-use crate::relay::Relay;
+use crate::relay::CuttableRelay;
 
 #[test]
 fn a_killed_server_is_come_back_to() {
@@ -32,7 +34,7 @@ fn a_killed_server_is_come_back_to() {
             publisher.publish(2, KIND, b"lost").err().filter(|error| !matches!(error, PublishError::Unknown(_)))
         });
         let error = failed.expect("a dead server takes nothing");
-        assert!(matches!(error, PublishError::Unavailable(_)) && error.may_pass(), "{error:?}");
+        assert!(matches!(error, PublishError::Unavailable(_)) && error.is_transient(), "{error:?}");
         let error = error.to_string();
         let remedy = format!("{} refused the connection; start nats-server, or check host and port", server.url());
         assert_eq!(error, remedy);
@@ -66,7 +68,7 @@ fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
 #[test]
 fn a_subscriber_whose_line_was_cut_says_so() {
     let server = NatsServer::start(&[]);
-    let relay = Relay::to(server.port());
+    let relay = CuttableRelay::to(server.port());
     let mut subscriber = subscriber(&bus(&relay.url()), Wait::Block);
     let mut publisher = publisher(&bus(&server.url()));
     for round in 0..3 {
@@ -83,10 +85,10 @@ fn a_subscriber_whose_line_was_cut_says_so() {
 #[test]
 fn a_puller_of_a_group_goes_on_after_a_cut() {
     let server = NatsServer::start(&[]);
-    let relay = Relay::to(server.port());
+    let relay = CuttableRelay::to(server.port());
     let near = bus(&relay.url());
-    let mut puller = puller(&near, Delivery::AtMostOnce);
-    let mut pusher = pusher(&near, Delivery::AtMostOnce);
+    let mut puller = puller(&near, DeliveryGuarantee::AtMostOnce);
+    let mut pusher = pusher(&near, DeliveryGuarantee::AtMostOnce);
     pusher.push(1, KIND, b"before").unwrap();
     assert_eq!(pull(&mut *puller), (1, false));
     relay.cut();
@@ -98,7 +100,7 @@ fn a_puller_of_a_group_goes_on_after_a_cut() {
         let mut came = 0;
         puller.wait(1_000_000);
         match puller.pull(1, &mut |pulled| came = pulled.message.stamp) {
-            Err(ReceiveError::Gone(sentence)) => {
+            Err(ReceiveError::MessagesLost(sentence)) => {
                 assert!(sentence.contains(QUEUE), "{sentence}");
                 losses += 1;
             }
@@ -117,7 +119,7 @@ fn foreign_messages_come_as_what_they_are_and_no_queue_takes_them() {
     let server = NatsServer::start(&[]);
     let bus = bus(&server.url());
     let mut subscriber = subscriber(&bus, Wait::Block);
-    let mut puller = puller(&bus, Delivery::AtMostOnce);
+    let mut puller = puller(&bus, DeliveryGuarantee::AtMostOnce);
     let foreign = ["", "hello", "{\"price\": 64000.25}", "0123456789abcdef0123456789abcdef"];
     publish_foreign(server.port(), TOPIC, &foreign);
     publish_foreign(server.port(), &format!("queue/{QUEUE}"), &foreign);
@@ -126,7 +128,7 @@ fn foreign_messages_come_as_what_they_are_and_no_queue_takes_them() {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, text));
     }
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(6, b"ours"));
-    pusher(&bus, Delivery::AtMostOnce).push(7, KIND, b"ours").unwrap();
+    pusher(&bus, DeliveryGuarantee::AtMostOnce).push(7, KIND, b"ours").unwrap();
     assert_eq!(pull(&mut *puller), (7, false));
 }
 
@@ -165,7 +167,7 @@ fn names_that_subjects_cannot_hold_are_carried_apart() {
         let names = ["a.b", "a..b", "a...b", "a.b.", "a.b..", "queue", "queue..a", "a:b", "a-b"];
         let mut subscribers = Vec::new();
         for name in names {
-            let opened = bus.subscriber(name, Start::Now, Wait::Block);
+            let opened = bus.subscriber(name, StartPosition::Now, Wait::Block);
             subscribers.push(opened.unwrap_or_else(|e| panic!("{name}: {e}")));
         }
         for (stamp, name) in (0..).zip(names) {
@@ -180,7 +182,7 @@ fn names_that_subjects_cannot_hold_are_carried_apart() {
             assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} came to {name}")).unwrap(), 0);
         }
         drop(subscribers);
-        names.into_iter().for_each(|name| bus.remove(name).unwrap());
+        names.into_iter().for_each(|name| bus.remove_topic(name).unwrap());
     }
 }
 
@@ -190,7 +192,7 @@ fn the_password_decides() {
     check(&server.url(), &["wants a password", "nats://USER:PASSWORD@HOST:PORT"]);
     check(&server.url_with("ann:wrong"), &["refused the user name or the password", "in the URL"]);
     check(&server.url_with("nobody:s%40cret"), &["refused the user name or the password"]);
-    let_in(&server.url_with("ann:s%40cret"));
+    check_accepted(&server.url_with("ann:s%40cret"));
 }
 
 #[test]
@@ -198,7 +200,7 @@ fn the_token_decides() {
     let server = NatsServer::start(&["--auth", "s@cret"]);
     check(&server.url(), &["wants a password", "nats://TOKEN@HOST:PORT"]);
     check(&server.url_with("wrong"), &["refused the user name or the password", "TOKEN@"]);
-    let_in(&server.url_with("s%40cret"));
+    check_accepted(&server.url_with("s%40cret"));
 }
 
 #[test]
@@ -231,7 +233,7 @@ fn somebody_else_there_is_said_so() {
 #[test]
 fn a_server_that_falls_silent_is_an_error_and_no_hang() {
     let server = NatsServer::start(&[]);
-    let relay = Relay::to(server.port());
+    let relay = CuttableRelay::to(server.port());
     let mut publisher = publisher(&bus(&format!("{}?jetstream", relay.url())));
     publisher.publish(1, KIND, b"before").unwrap();
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();

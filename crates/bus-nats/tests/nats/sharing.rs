@@ -1,17 +1,17 @@
 //! Sharing between JetStream pullers: none holds back messages that it does not hand over.
 
 use tickpath_bus_api::conformance::pull_stamps;
-use tickpath_bus_api::{Connection, Delivery, Puller, QueueConfig};
+use tickpath_bus_api::{Connection, DeliveryGuarantee, Puller, QueueConfig};
 use tickpath_clock::Wait;
 
+use crate::helpers::{KIND, QUEUE, bus, puller, pusher};
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, bus, puller, pusher};
 use crate::server::publish_foreign;
 
 #[test]
 fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
     let server = NatsServer::start(&[]);
-    for delivery in Delivery::ALL {
+    for delivery in DeliveryGuarantee::ALL {
         let bus = bus(&format!("{}?jetstream", server.url()));
         let mut pusher = pusher(&bus, delivery);
         pusher.push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
@@ -22,7 +22,7 @@ fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
         assert_eq!(pull_stamps(&mut *other, 10), [(2, false); 10]);
         other.acknowledge().unwrap();
         busy.acknowledge().unwrap();
-        assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
+        assert_eq!(bus.count_waiting(QUEUE).unwrap(), Some(0));
         // Pullers would recreate a removed queue, so they are dropped first.
         drop((busy, other));
         bus.remove_queue(QUEUE).unwrap();
@@ -33,19 +33,19 @@ fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
 fn messages_that_are_too_long_to_come_together_come_alone() {
     let server = NatsServer::start_by("max_payload: 12582912");
     let bus = bus(&format!("{}?jetstream", server.url()));
-    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
     let long = vec![7; 9 << 20];
     for (stamp, payload) in [(0, &b"short"[..]), (1, &long[..]), (2, &long[..]), (3, &b"short"[..])] {
         pusher.push(stamp, KIND, payload).unwrap();
     }
-    let came = pull_stamps(&mut *puller(&bus, Delivery::AtLeastOnce), 4);
+    let came = pull_stamps(&mut *puller(&bus, DeliveryGuarantee::AtLeastOnce), 4);
     assert_eq!(came, [(0, false), (1, false), (2, false), (3, false)]);
 }
 
 #[test]
 fn what_others_push_is_taken_as_the_kind_that_was_asked_for() {
     let server = NatsServer::start(&[]);
-    for (query, delivery) in [("?jetstream", Delivery::AtLeastOnce), ("", Delivery::AtMostOnce)] {
+    for (query, delivery) in [("?jetstream", DeliveryGuarantee::AtLeastOnce), ("", DeliveryGuarantee::AtMostOnce)] {
         let bus = bus(&format!("{}{query}", server.url()));
         let config = QueueConfig { foreign: Some(99), ..QueueConfig::new(delivery) };
         let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));

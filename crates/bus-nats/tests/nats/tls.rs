@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use tempfile::TempDir;
-use tickpath_tls::authority::{Authority, Identity};
+use tickpath_tls::authority::{TestAuthority, TestCertificate};
 
+use crate::helpers::{check_accepted, refused};
 use crate::nats_server::NatsServer;
-use crate::opened::{let_in, refused};
 
 /// Host names of the test servers.
 const HERE: &[&str] = &["127.0.0.1", "localhost"];
@@ -15,14 +15,14 @@ const HERE: &[&str] = &["127.0.0.1", "localhost"];
 fn a_server_whose_authority_is_trusted_is_spoken_to() {
     let (dir, authority) = authority();
     let server = start(&authority.certify("server", HERE), "");
-    let ca = authority.file();
+    let ca = authority.certificate_file();
     let url = format!("{}?tls&ca={}", server.url(), ca.display());
-    let_in(&url);
-    let_in(&url.replacen("nats://", "tls://", 1).replacen("?tls&", "?", 1));
+    check_accepted(&url);
+    check_accepted(&url.replacen("nats://", "tls://", 1).replacen("?tls&", "?", 1));
     // The first address refuses, and the second one answers.
     let dead = tickpath_bus_api::conformance::free_port();
-    let_in(&format!("nats://127.0.0.1:{dead},127.0.0.1:{}?tls&ca={}", server.port(), ca.display()));
-    let other = Authority::new(dir.path(), "other").file();
+    check_accepted(&format!("nats://127.0.0.1:{dead},127.0.0.1:{}?tls&ca={}", server.port(), ca.display()));
+    let other = TestAuthority::new(dir.path(), "other").certificate_file();
     refused(&format!("{}?tls&ca={}", server.url(), other.display()), &["of no authority that is trusted", "?ca=FILE"]);
     refused(&format!("{}?tls&ca=/nowhere.pem", server.url()), &["/nowhere.pem", "'ca' must be a PEM file"]);
 }
@@ -36,22 +36,22 @@ fn a_certificate_for_another_name_or_of_another_time_is_refused() {
     ];
     for (identity, words) in cases {
         let server = start(&identity, "");
-        refused(&format!("{}?tls&ca={}", server.url(), authority.file().display()), &[words]);
+        refused(&format!("{}?tls&ca={}", server.url(), authority.certificate_file().display()), &[words]);
     }
 }
 
 #[test]
 fn a_server_that_asks_who_comes_is_told() {
     let (dir, authority) = authority();
-    let ca = authority.file();
+    let ca = authority.certificate_file();
     let verify = format!("ca_file: \"{}\", verify: true", ca.display());
     let server = start(&authority.certify("server", HERE), &verify);
     let url = format!("{}?tls&ca={}", server.url(), ca.display());
     refused(&url, &["cert=FILE&key=FILE"]);
     let client = authority.certify("client", &["client"]);
-    let_in(&format!("{url}&{}", shown(&client)));
+    check_accepted(&format!("{url}&{}", shown(&client)));
     // Whether the reason arrives before the connection closes is a race.
-    let stranger = Authority::new(dir.path(), "stranger").certify("stranger", &["client"]);
+    let stranger = TestAuthority::new(dir.path(), "stranger").certify("stranger", &["client"]);
     refused(&format!("{url}&{}", shown(&stranger)), &["TLS", "cert=FILE&key=FILE"]);
 }
 
@@ -59,7 +59,7 @@ fn a_server_that_asks_who_comes_is_told() {
 fn a_plain_server_is_refused_where_tls_is_asked_for() {
     let (_dir, authority) = authority();
     let server = NatsServer::start_plain();
-    let url = format!("{}?tls&ca={}", server.url(), authority.file().display());
+    let url = format!("{}?tls&ca={}", server.url(), authority.certificate_file().display());
     refused(&url, &["is not connected to over TLS", "speaks no TLS"]);
 }
 
@@ -71,18 +71,18 @@ fn a_server_that_wants_tls_is_not_spoken_to_unasked() {
     refused(&server.url_with("ann:secret"), &["wants TLS; add ?tls"]);
 }
 
-fn authority() -> (TempDir, Authority) {
+fn authority() -> (TempDir, TestAuthority) {
     let dir = tempfile::tempdir().unwrap();
-    let authority = Authority::new(dir.path(), "authority");
+    let authority = TestAuthority::new(dir.path(), "authority");
     (dir, authority)
 }
 
-fn start(identity: &Identity, more: &str) -> NatsServer {
+fn start(identity: &TestCertificate, more: &str) -> NatsServer {
     let file = |path: &Path| path.display().to_string();
     let (cert, key) = (file(&identity.cert), file(&identity.key));
     NatsServer::start_by(&format!("tls {{ cert_file: \"{cert}\", key_file: \"{key}\", {more} }}\n"))
 }
 
-fn shown(identity: &Identity) -> String {
+fn shown(identity: &TestCertificate) -> String {
     format!("cert={}&key={}", identity.cert.display(), identity.key.display())
 }

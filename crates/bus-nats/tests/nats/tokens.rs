@@ -1,33 +1,35 @@
 //! Resume tokens: a resumed subscriber has no unreported gap and no duplicate.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet, until};
-use tickpath_bus_api::{Connection, Event, Gap, Policy, ResumeToken, Start, Subscriber, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, next_event, wait_until};
+use tickpath_bus_api::{
+    Connection, Gap, Policy, ResumeToken, StartPosition, Subscriber, SubscriptionEvent, TopicConfig,
+};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
 
+use crate::helpers::{KIND, TOPIC, bus, publisher, subscriber};
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, TOPIC, bus, publisher, subscriber};
 
 #[test]
 fn who_goes_on_gets_what_comes_behind_and_nothing_twice() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut first = subscriber(&bus, Wait::Block);
-    assert_eq!(first.token(), None, "nothing is known of it yet");
+    assert_eq!(first.resume_token(), None, "nothing is known of it yet");
     let mut publisher = publisher(&bus);
     publisher.publish_batch(1, KIND, &[b"one", b"two", b"three"]).unwrap();
     assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
-    let token = first.token().expect("it is there");
+    let token = first.resume_token().expect("it is there");
     let mut second = go_on(&bus, token);
-    assert_eq!(second.token(), Some(token), "nothing was handed over");
+    assert_eq!(second.resume_token(), Some(token), "nothing was handed over");
     assert_eq!(next_event(&mut *second), OwnedEvent::at(1, 1, b"two"));
-    let mut third = go_on(&bus, second.token().expect("it is there"));
+    let mut third = go_on(&bus, second.resume_token().expect("it is there"));
     assert_eq!(next_event(&mut *third), OwnedEvent::at(2, 1, b"three"));
-    stays_quiet(&mut *third);
+    check_no_event(&mut *third);
     let mut now = subscriber(&bus, Wait::Block);
     publisher.publish(2, KIND, b"four").unwrap();
     // The token of a subscriber that has not polled yet is before the next message.
-    let mut fourth = go_on(&bus, now.token().expect("it is there"));
+    let mut fourth = go_on(&bus, now.resume_token().expect("it is there"));
     for subscriber in [&mut now, &mut third, &mut fourth] {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(3, 2, b"four"));
     }
@@ -43,16 +45,16 @@ fn what_is_overwritten_meanwhile_is_counted_and_a_gap_that_was_not_told_is_told_
     let mut first = subscriber(&bus, Wait::Block);
     publisher.publish(0, KIND, b"first").unwrap();
     assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 0, b"first"));
-    let token = first.token().expect("it is there");
+    let token = first.resume_token().expect("it is there");
     drop(first);
     for stamp in 1..COUNT {
         publisher.publish(stamp, KIND, &[7; 4096]).unwrap();
     }
     let mut second = go_on(&bus, token);
-    assert_eq!(second.token(), Some(token), "the gap is not told yet");
+    assert_eq!(second.resume_token(), Some(token), "the gap is not told yet");
     let OwnedEvent::Gap(Gap::Missed(missed)) = next_event(&mut *second) else { panic!("no gap") };
     // The token is behind the gap, which was reported.
-    let mut third = go_on(&bus, second.token().expect("it is there"));
+    let mut third = go_on(&bus, second.resume_token().expect("it is there"));
     for subscriber in [&mut second, &mut third] {
         for stamp in missed + 1..COUNT {
             assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(stamp, stamp, &[7; 4096]));
@@ -67,12 +69,12 @@ fn a_topic_that_is_another_now_is_told_and_begins_anew() {
     let mut first = subscriber(&bus, Wait::Block);
     publisher(&bus).publish_batch(1, KIND, &[b"one", b"two"]).unwrap();
     assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
-    let token = first.token().expect("it is there");
+    let token = first.resume_token().expect("it is there");
     drop(first);
-    bus.remove(TOPIC).unwrap();
+    bus.remove_topic(TOPIC).unwrap();
     // The first subscriber is opened before the topic exists again, the second one after that.
     let mut early = go_on(&bus, token);
-    stays_quiet(&mut *early);
+    check_no_event(&mut *early);
     publisher(&bus).publish_batch(2, KIND, &[b"anew", b"and on"]).unwrap();
     let mut late = go_on(&bus, token);
     for subscriber in [&mut early, &mut late] {
@@ -90,14 +92,15 @@ fn what_is_gone_by_its_age_is_counted_before_anything_follows() {
     let short = TopicConfig { max_age_ns: Some(500_000_000), ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = bus.publisher(TOPIC, &short).unwrap_or_else(|e| panic!("{e}"));
     publisher.publish_batch(1, KIND, &[b"old", b"old"]).unwrap();
-    until(|| {
-        let opened = bus.subscriber(TOPIC, Start::Sequence(0), Wait::Block);
+    wait_until(|| {
+        let opened = bus.subscriber(TOPIC, StartPosition::Sequence(0), Wait::Block);
         let mut subscriber = opened.unwrap_or_else(|e| panic!("{e}"));
         // If the messages were deleted after the subscriber was opened, the gap is reported with the next message, and
         // none comes here.
         let mut is_told = false;
         for _ in 0..100 {
-            let polled = subscriber.poll(1, &mut |event| is_told |= matches!(event, Event::Gap(Gap::Missed(2))));
+            let polled =
+                subscriber.poll(1, &mut |event| is_told |= matches!(event, SubscriptionEvent::Gap(Gap::Missed(2))));
             if polled.unwrap_or_else(|e| panic!("{e}")) > 0 {
                 break;
             }
@@ -116,5 +119,5 @@ fn jetstream(server: &NatsServer) -> NatsBus {
 fn go_on(bus: &NatsBus, token: ResumeToken) -> Box<dyn Subscriber> {
     // From the text, as another process would resume.
     let token = token.to_string().parse().expect("it is a token");
-    bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+    bus.subscriber(TOPIC, StartPosition::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -2,8 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet, until};
-use tickpath_bus_api::{Connection, Delivery, Fate, Gap, Publisher, QueueConfig, Start, Subscriber, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, free_port, next_event, pull_stamps, wait_until};
+use tickpath_bus_api::{
+    Connection, DeliveryGuarantee, Fate, Gap, Publisher, QueueConfig, StartPosition, Subscriber, TopicConfig,
+};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
 
@@ -16,26 +18,26 @@ const KIND: u8 = 16;
 const SLOTS: [(&str, &str); 3] = [("0", "5460"), ("5461", "10922"), ("10923", "16383")];
 
 /// Three nodes that have met.
-struct Cluster {
+struct RedisCluster {
     nodes: Vec<RedisServer>,
 }
 
-impl Cluster {
+impl RedisCluster {
     fn start() -> Self {
         let mut nodes: Vec<RedisServer> = Vec::new();
         for (at, (first, last)) in SLOTS.into_iter().enumerate() {
             let bus = free_port().to_string();
             let node = RedisServer::start(&["--cluster-enabled", "yes", "--cluster-port", &bus]);
-            node.says(&["CLUSTER", "ADDSLOTSRANGE", first, last]).unwrap();
-            node.says(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()]).unwrap();
+            node.run_command(&["CLUSTER", "ADDSLOTSRANGE", first, last]).unwrap();
+            node.run_command(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()]).unwrap();
             if let Some(known) = nodes.first() {
-                known.says(&["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string(), &bus]).unwrap();
+                known.run_command(&["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string(), &bus]).unwrap();
             }
             nodes.push(node);
         }
-        until(|| {
+        wait_until(|| {
             nodes.iter().all(|node| {
-                let told = format!("{:?}", node.says(&["CLUSTER", "INFO"]));
+                let told = format!("{:?}", node.run_command(&["CLUSTER", "INFO"]));
                 told.contains("cluster_state:ok") && told.contains("cluster_known_nodes:3")
             })
         });
@@ -57,19 +59,19 @@ impl Cluster {
     }
 
     /// Moves this name's slot, with its keys, to the next node.
-    fn move_on(&self, name: &str) {
+    fn move_slot(&self, name: &str) {
         let (from, slot) = self.place(name);
         let to = (from + 1) % self.nodes.len();
         let [id_from, id_to] = [from, to]
             .map(|at| -> String { redis::cmd("CLUSTER").arg("MYID").query(&mut self.nodes[at].client()).unwrap() });
         let slot = slot.to_string();
         let set = |at: usize, words: &[&str]| {
-            self.nodes[at].says(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], words].concat()).unwrap();
+            self.nodes[at].run_command(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], words].concat()).unwrap();
         };
         set(to, &["IMPORTING", &id_from]);
         set(from, &["MIGRATING", &id_to]);
         let port = self.nodes[to].port().to_string();
-        self.nodes[from].says(&["MIGRATE", "127.0.0.1", &port, name, "0", "5000"]).unwrap();
+        self.nodes[from].run_command(&["MIGRATE", "127.0.0.1", &port, name, "0", "5000"]).unwrap();
         for at in [to, from, (to + 1) % self.nodes.len()] {
             set(at, &["NODE", &id_to]);
         }
@@ -78,56 +80,58 @@ impl Cluster {
 
 #[test]
 fn a_topic_lies_on_its_node_and_is_found_by_way_of_any() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::start();
     for way in ["", "&streams"] {
         let buses = [0, 1, 2].map(|first| RedisBus::connect(&cluster.url(first, way)).unwrap());
         for number in 0..9 {
             let topic = format!("{TOPIC}:{number}");
-            let mut subscriber = subscriber(&buses[number % 3], &topic, Start::Now);
+            let mut subscriber = subscriber(&buses[number % 3], &topic, StartPosition::Now);
             let mut publisher = publisher(&buses[(number + 1) % 3], &topic);
             for stamp in 0..5 {
                 publisher.publish(stamp, KIND, b"").unwrap_or_else(|e| panic!("{topic}: {e}"));
                 assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{topic}");
             }
-            stays_quiet(&mut *subscriber);
+            check_no_event(&mut *subscriber);
         }
     }
     assert!(cluster.nodes.iter().filter(|node| node.keys() > 0).count() > 1, "they lie on several nodes");
     // Nodes that report only their port are on the host that was asked.
     for node in &cluster.nodes {
-        node.says(&["CONFIG", "SET", "cluster-preferred-endpoint-type", "unknown-endpoint"]).unwrap();
+        node.run_command(&["CONFIG", "SET", "cluster-preferred-endpoint-type", "unknown-endpoint"]).unwrap();
     }
     let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
     for number in 0..9 {
         let topic = format!("{TOPIC}:{number}");
-        let mut subscriber = subscriber(&bus, &topic, Start::Oldest);
+        let mut subscriber = subscriber(&bus, &topic, StartPosition::Oldest);
         for stamp in 0..5 {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{topic}");
         }
     }
-    bus.remove(&format!("{TOPIC}:0")).unwrap();
+    bus.remove_topic(&format!("{TOPIC}:0")).unwrap();
 }
 
 #[test]
 fn a_queue_lies_on_its_node_with_all_its_keys() {
-    let cluster = Cluster::start();
-    for (way, delivery) in
-        [("", Delivery::AtLeastOnce), ("", Delivery::AtMostOnce), ("&streams", Delivery::AtLeastOnce)]
-    {
+    let cluster = RedisCluster::start();
+    for (way, delivery) in [
+        ("", DeliveryGuarantee::AtLeastOnce),
+        ("", DeliveryGuarantee::AtMostOnce),
+        ("&streams", DeliveryGuarantee::AtLeastOnce),
+    ] {
         let bus = RedisBus::connect(&cluster.url(1, way)).unwrap();
         let config = QueueConfig::new(delivery);
         for number in 0..6 {
             let queue = format!("{TOPIC}:queue:{delivery}:{number}");
             let mut pusher = bus.pusher(&queue, &config).unwrap_or_else(|e| panic!("{e}"));
             (0..5).for_each(|stamp| pusher.push(stamp, KIND, b"").unwrap_or_else(|e| panic!("{queue}: {e}")));
-            assert_eq!(bus.waiting(&queue).unwrap(), Some(5));
+            assert_eq!(bus.count_waiting(&queue).unwrap(), Some(5));
             let mut puller = bus.puller(&queue, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(pull_stamps(&mut *puller, 3), [(0, false), (1, false), (2, false)]);
             puller.acknowledge().unwrap();
             let held = pull_stamps(&mut *puller, 2);
             assert_eq!(held, [(3, false), (4, false)]);
             drop(puller);
-            if delivery == Delivery::AtLeastOnce {
+            if delivery == DeliveryGuarantee::AtLeastOnce {
                 let mut other = bus.puller(&queue, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
                 assert_eq!(pull_stamps(&mut *other, 2), [(3, true), (4, true)]);
                 other.acknowledge().unwrap();
@@ -135,7 +139,8 @@ fn a_queue_lies_on_its_node_with_all_its_keys() {
             bus.remove_queue(&queue).unwrap();
         }
     }
-    let limited = QueueConfig { most_deliveries: NonZeroU32::new(3), ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let limited =
+        QueueConfig { max_deliveries: NonZeroU32::new(3), ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
     let refused = bus.puller(TOPIC, &limited, Wait::Block).err().expect("they lie elsewhere").to_string();
     assert!(refused.contains("on another node of the cluster"), "{refused}");
@@ -143,7 +148,7 @@ fn a_queue_lies_on_its_node_with_all_its_keys() {
 
 #[test]
 fn a_master_that_falls_is_followed_by_its_replica() {
-    let mut cluster = Cluster::start();
+    let mut cluster = RedisCluster::start();
     let (home, _) = cluster.place(TOPIC);
     let bus_port = free_port().to_string();
     let replica = RedisServer::start(&[
@@ -155,30 +160,30 @@ fn a_master_that_falls_is_followed_by_its_replica() {
         "2000",
     ]);
     let master_id: String = redis::cmd("CLUSTER").arg("MYID").query(&mut cluster.nodes[home].client()).unwrap();
-    cluster.nodes[home].says(&["CLUSTER", "MEET", "127.0.0.1", &replica.port().to_string(), &bus_port]).unwrap();
-    until(|| replica.says(&["CLUSTER", "REPLICATE", &master_id]).is_ok());
-    until(|| format!("{:?}", replica.says(&["INFO", "replication"])).contains("master_link_status:up"));
+    cluster.nodes[home].run_command(&["CLUSTER", "MEET", "127.0.0.1", &replica.port().to_string(), &bus_port]).unwrap();
+    wait_until(|| replica.run_command(&["CLUSTER", "REPLICATE", &master_id]).is_ok());
+    wait_until(|| format!("{:?}", replica.run_command(&["INFO", "replication"])).contains("master_link_status:up"));
     let id: String = redis::cmd("CLUSTER").arg("MYID").query(&mut replica.client()).unwrap();
     // Each node has to know the replica before the master dies.
-    until(|| {
+    wait_until(|| {
         cluster.nodes.iter().all(|node| {
             let told: String = redis::cmd("CLUSTER").arg("NODES").query(&mut node.client()).unwrap();
             told.lines().any(|line| line.starts_with(&id) && line.contains("slave"))
         })
     });
     let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
-    let (mut publisher, mut subscriber) = (publisher(&bus, TOPIC), subscriber(&bus, TOPIC, Start::Now));
+    let (mut publisher, mut subscriber) = (publisher(&bus, TOPIC), subscriber(&bus, TOPIC, StartPosition::Now));
     publisher.publish(1, KIND, b"").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
     drop(cluster.nodes.remove(home));
     // Forces the takeover, like an operator who does not wait for the vote.
-    until(|| replica.says(&["CLUSTER", "FAILOVER", "TAKEOVER"]).is_ok());
+    wait_until(|| replica.run_command(&["CLUSTER", "FAILOVER", "TAKEOVER"]).is_ok());
     let mut stamp = 2;
-    until(|| match publisher.publish(stamp, KIND, b"") {
+    wait_until(|| match publisher.publish(stamp, KIND, b"") {
         Ok(()) => true,
         Err(error) if error.fate() == Fate::Unknown => publisher.resend().is_ok(),
         Err(error) => {
-            assert!(error.may_pass(), "{error}");
+            assert!(error.is_transient(), "{error}");
             stamp += 1;
             false
         }
@@ -189,38 +194,38 @@ fn a_master_that_falls_is_followed_by_its_replica() {
 
 #[test]
 fn a_topic_that_is_moved_to_another_node_is_followed() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::start();
     let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
-    let (mut publisher, mut subscriber) = (publisher(&bus, TOPIC), subscriber(&bus, TOPIC, Start::Now));
+    let (mut publisher, mut subscriber) = (publisher(&bus, TOPIC), subscriber(&bus, TOPIC, StartPosition::Now));
     publisher.publish(1, KIND, b"").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
-    cluster.move_on(TOPIC);
+    cluster.move_slot(TOPIC);
     publisher.publish(2, KIND, b"").expect("the new node is asked at once");
     assert_eq!(publisher.reconnects(), Some(1));
     // The stream moved to another server, and what the old server failed to hand over is unknown.
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""));
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 #[test]
 fn who_does_not_ask_for_a_cluster_is_told_how() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::start();
     let (home, _) = cluster.place(TOPIC);
     let other = &cluster.nodes[(home + 1) % 3];
     let bus = RedisBus::connect(&format!("{}?streams", other.url())).unwrap();
-    let refused = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).err().expect("it is not there").to_string();
+    let refused = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).err().expect("it is not there").to_string();
     assert!(refused.contains("write '?cluster' in the URL"), "{refused}");
     let refused = publisher(&bus, TOPIC).publish(1, KIND, b"").expect_err("it is not there");
-    assert!(!refused.may_pass() && refused.to_string().contains("write '?cluster' in the URL"), "{refused}");
+    assert!(!refused.is_transient() && refused.to_string().contains("write '?cluster' in the URL"), "{refused}");
 }
 
 #[test]
 fn a_server_that_is_no_node_and_no_sentinel_is_said_so() {
     let server = RedisServer::start(&[]);
     let bus = RedisBus::connect(&format!("{}?streams&cluster", server.url())).unwrap();
-    let opened = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).err().map(|e| e.to_string());
-    let asked = bus.waiting(TOPIC).err().map(|e| e.to_string());
+    let opened = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).err().map(|e| e.to_string());
+    let asked = bus.count_waiting(TOPIC).err().map(|e| e.to_string());
     for refused in [opened, asked] {
         let refused = refused.expect("it is no cluster");
         assert!(refused.contains("is no node of a cluster; leave 'cluster' out of the URL"), "{refused}");
@@ -234,6 +239,6 @@ fn publisher(bus: &RedisBus, topic: &str) -> Box<dyn Publisher> {
     bus.publisher(topic, &TopicConfig::new(policy)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn subscriber(bus: &RedisBus, topic: &str, start: Start) -> Box<dyn Subscriber> {
+fn subscriber(bus: &RedisBus, topic: &str, start: StartPosition) -> Box<dyn Subscriber> {
     bus.subscriber(topic, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }

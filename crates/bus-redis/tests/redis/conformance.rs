@@ -1,6 +1,8 @@
 //! The conformance suite over Redis: channels, lists, streams and queues on streams.
 
-use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, Relay, check, silence_is_told, stays_bounded};
+use tickpath_bus_api::conformance::{
+    CASES, FirewallProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
+};
 
 use crate::connect;
 use crate::redis_server::RedisServer;
@@ -32,8 +34,8 @@ fn queues_on_streams_keep_the_promises() {
 #[test]
 fn who_never_looks_holds_a_bounded_part() {
     let server = RedisServer::start(&[]);
-    stays_bounded(&server.url(), connect);
-    stays_bounded(&format!("{}?streams", server.url()), connect);
+    check_bounded_memory(&server.url(), connect);
+    check_bounded_memory(&format!("{}?streams", server.url()), connect);
 }
 
 #[test]
@@ -50,9 +52,9 @@ fn a_unix_socket_carries_the_same() {
 #[test]
 fn a_network_that_forgets_a_connection_is_told() {
     let server = RedisServer::start(&[]);
-    let relay = Relay::to(&format!("127.0.0.1:{}", server.port()));
+    let relay = FirewallProxy::to(&format!("127.0.0.1:{}", server.port()));
     let direct = server.url();
     let relayed = format!("redis://{}?silence=3", relay.address());
-    silence_is_told(&direct, &relayed, &relay, connect);
-    silence_is_told(&format!("{direct}?streams"), &format!("{relayed}&streams"), &relay, connect);
+    check_silence_reported(&direct, &relayed, &relay, connect);
+    check_silence_reported(&format!("{direct}?streams"), &format!("{relayed}&streams"), &relay, connect);
 }

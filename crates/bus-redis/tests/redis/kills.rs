@@ -1,6 +1,6 @@
 //! Random kills of publishers, subscribers and the server.
 
-use tickpath_bus_api::conformance::Kills;
+use tickpath_bus_api::conformance::KillRun;
 
 use crate::connect;
 use crate::redis_server::RedisServer;
@@ -15,7 +15,7 @@ fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
     ] {
         let mut server = RedisServer::start(settings);
         let url = format!("{}{way}", server.url());
-        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 8, keeps }.run(
+        KillRun { name, url: &url, connect, kills: KillRun::count(), broker_one_in: 8, is_durable: keeps }.run(
             &mut server,
             RedisServer::kill,
             RedisServer::restart,

@@ -1,21 +1,21 @@
 //! Integration tests of the bus over Redis, against `redis-server` processes that the tests start.
 
-mod breaks;
 mod cluster;
 mod conformance;
-mod full;
-mod give_back;
-mod hostile;
+mod failures;
+mod fault_proxy;
+mod full_memory;
+mod hostile_server;
 mod kills;
 mod not_ready;
 mod queue_losses;
 mod queues;
 mod redis_server;
 mod resume;
-mod secure;
+mod returned_messages;
 mod server;
 mod streams;
-mod wire;
+mod tls_and_users;
 
 use tickpath_bus_api::conformance::run_child;
 use tickpath_bus_api::{ConnectError, Connection};

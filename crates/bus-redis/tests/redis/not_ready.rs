@@ -1,8 +1,10 @@
 //! Servers that answer but cannot be used yet: loading their data, waiting for their master, or busy with a script. The
 //! client retries each of them like a server that is down.
 
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, until};
-use tickpath_bus_api::{Connection, Delivery, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, Start, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, wait_until};
+use tickpath_bus_api::{
+    Connection, DeliveryGuarantee, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, StartPosition, TopicConfig,
+};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
 
@@ -13,7 +15,7 @@ const TOPIC: &str = "tickpath:test:ticks";
 const QUEUE: &str = "tickpath:test:orders";
 const KIND: u8 = 16;
 
-/// Settings with which loading [`FILL`] takes a minute, while the server still answers after every few keys.
+/// Settings with which loading [`REFILL_BELOW`] takes a minute, while the server still answers after every few keys.
 const LOADS_SLOWLY: [&str; 6] =
     ["--rdbcompression", "no", "--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"];
 
@@ -22,52 +24,52 @@ const FILL: &str = "for n = 1, 6000 do redis.call('SET', 'filler:' .. n, string.
 
 #[test]
 fn a_server_that_loads_is_waited_for_by_who_connects_opens_or_asks() {
-    let mut loading = Loading::new();
+    let mut loading = LoadingServer::new();
     let url = loading.server.url();
-    loading.outlasted_by("connect", || drop(bus(&url, "")));
+    loading.run_while_loading("connect", || drop(bus(&url, "")));
     for way in ["", "?streams"] {
         let bus = bus(&url, way);
-        loading.outlasted_by("pusher", || drop(pusher(&bus)));
-        loading.outlasted_by("puller", || drop(puller(&bus, Delivery::AtLeastOnce)));
-        loading.outlasted_by("waiting", || assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0)));
-        loading.outlasted_by("remove_queue", || bus.remove_queue(QUEUE).unwrap());
+        loading.run_while_loading("pusher", || drop(pusher(&bus)));
+        loading.run_while_loading("puller", || drop(puller(&bus, DeliveryGuarantee::AtLeastOnce)));
+        loading.run_while_loading("waiting", || assert_eq!(bus.count_waiting(QUEUE).unwrap(), Some(0)));
+        loading.run_while_loading("remove_queue", || bus.remove_queue(QUEUE).unwrap());
     }
     let bus = bus(&url, "?streams");
-    loading.outlasted_by("publisher", || drop(publisher(&bus)));
-    loading.outlasted_by("subscriber", || {
-        drop(bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}")));
+    loading.run_while_loading("publisher", || drop(publisher(&bus)));
+    loading.run_while_loading("subscriber", || {
+        drop(bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}")));
     });
-    loading.outlasted_by("remove", || bus.remove(TOPIC).unwrap());
+    loading.run_while_loading("remove", || bus.remove_topic(TOPIC).unwrap());
 }
 
 #[test]
 fn a_server_that_loads_is_waited_for_by_who_sends() {
-    let mut loading = Loading::new();
+    let mut loading = LoadingServer::new();
     let url = loading.server.url();
     for way in ["", "?streams"] {
         let mut pusher = pusher(&bus(&url, way));
-        loading.outlasted_by("push", || pusher.push(1, KIND, b"").unwrap());
-        loading.outlasted_by("push_batch", || pusher.push_batch(2, KIND, &[b"one", b"two"]).unwrap());
-        let came = pull_stamps(&mut *puller(&bus(&url, way), Delivery::AtLeastOnce), 2);
+        loading.run_while_loading("push", || pusher.push(1, KIND, b"").unwrap());
+        loading.run_while_loading("push_batch", || pusher.push_batch(2, KIND, &[b"one", b"two"]).unwrap());
+        let came = pull_stamps(&mut *puller(&bus(&url, way), DeliveryGuarantee::AtLeastOnce), 2);
         assert_eq!(came, [(2, false), (2, false)], "what was pushed before is lost with the server, and nothing else");
         bus(&url, way).remove_queue(QUEUE).unwrap();
     }
     let bus = bus(&url, "?streams");
     let mut publisher = publisher(&bus);
-    loading.outlasted_by("publish", || publisher.publish(3, KIND, b"after").unwrap());
-    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    loading.run_while_loading("publish", || publisher.publish(3, KIND, b"after").unwrap());
+    let mut subscriber = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
 }
 
 #[test]
 fn a_server_that_loads_is_waited_for_by_who_receives() {
-    let mut loading = Loading::new();
+    let mut loading = LoadingServer::new();
     let bus = bus(&loading.server.url(), "?streams");
     publisher(&bus).publish(1, KIND, b"before").unwrap();
-    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
-    let mut pullers = Delivery::ALL.map(|delivery| puller(&bus, delivery));
-    loading.server.says(&["SAVE"]).unwrap();
+    let mut pullers = DeliveryGuarantee::ALL.map(|delivery| puller(&bus, delivery));
+    loading.server.run_command(&["SAVE"]).unwrap();
     loading.restart();
     let before = loading.server.refusals("LOADING");
     // Each of the three retries, and none gives up.
@@ -93,7 +95,7 @@ fn a_server_that_loads_is_waited_for_by_who_receives() {
 
 #[test]
 fn a_server_that_loads_for_too_long_is_said_so() {
-    let mut loading = Loading::new();
+    let mut loading = LoadingServer::new();
     let (url, streams) = (loading.server.url(), bus(&loading.server.url(), "?streams"));
     let mut publisher = publisher(&streams);
     loading.restart();
@@ -111,14 +113,14 @@ fn a_server_that_loads_for_too_long_is_said_so() {
 
 #[test]
 fn a_server_that_loads_publishes_all_the_same() {
-    let mut loading = Loading::new();
+    let mut loading = LoadingServer::new();
     let bus = bus(&loading.server.url(), "");
     let mut publisher = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"));
     loading.restart();
-    let mut subscriber = bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = bus.subscriber(TOPIC, StartPosition::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     publisher.publish(1, KIND, b"meanwhile").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"meanwhile"));
-    assert_eq!(loading.server.says(&["PING"]), Err("LOADING".to_owned()));
+    assert_eq!(loading.server.run_command(&["PING"]), Err("LOADING".to_owned()));
 }
 
 #[test]
@@ -127,17 +129,17 @@ fn a_replica_that_waits_for_its_master_is_waited_for_by_who_receives() {
     let bus = bus(&server.url(), "?streams");
     let mut publisher = publisher(&bus);
     publisher.publish(1, KIND, b"before").unwrap();
-    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
-    server.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+    server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
     let sentence = publisher.publish(2, KIND, b"refused").unwrap_err().to_string();
     assert!(sentence.contains("is a replica"), "who writes is told, and can look for the master: {sentence}");
     let before = server.refusals("MASTERDOWN");
-    until(|| {
+    wait_until(|| {
         assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from a replica without master")).unwrap(), 0);
         server.refusals("MASTERDOWN") > before + 2
     });
-    server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    server.run_command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     publisher.publish(3, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
 }
@@ -148,22 +150,23 @@ fn a_server_that_is_busy_with_a_script_is_waited_for() {
     let bus = bus(&server.url(), "?streams");
     let mut publisher = publisher(&bus);
     publisher.publish(1, KIND, b"before").unwrap();
-    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     assert!(server.cut_connections() >= 2, "a publisher and a subscriber");
     let (mut told, mut polled) = (String::new(), Ok(0));
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| server.says(&["EVAL", "while true do end", "0"]));
-        until(|| server.says(&["PING"]) == Err("BUSY".to_owned()));
+        let running = scope.spawn(|| server.run_command(&["EVAL", "while true do end", "0"]));
+        wait_until(|| server.run_command(&["PING"]) == Err("BUSY".to_owned()));
         // The query waits for 5 s, in which the subscriber is refused, too.
-        let asking = scope.spawn(|| bus.waiting(QUEUE).map_or_else(|e| e.to_string(), |count| format!("{count:?}")));
-        until(|| {
+        let asking =
+            scope.spawn(|| bus.count_waiting(QUEUE).map_or_else(|e| e.to_string(), |count| format!("{count:?}")));
+        wait_until(|| {
             polled = subscriber.poll(8, &mut |event| panic!("{event:?} from a busy server"));
             asking.is_finished() || polled.is_err()
         });
         told = asking.join().unwrap();
         // Ends the script before any assertion: nothing else would end it.
-        server.says(&["SCRIPT", "KILL"]).unwrap();
+        server.run_command(&["SCRIPT", "KILL"]).unwrap();
         running.join().unwrap().expect_err("it was ended");
     });
     assert_eq!(polled.unwrap(), 0);
@@ -179,31 +182,32 @@ fn a_server_that_cannot_write_its_disk_is_read_and_tells_who_writes() {
     publisher(&bus).publish(1, KIND, b"before").unwrap();
     // A folder in place of the dump file makes saving fail.
     std::fs::create_dir(server.dump()).unwrap();
-    server.says(&["CONFIG", "SET", "save", "3600 1"]).unwrap();
-    server.says(&["BGSAVE"]).unwrap();
-    until(|| server.says(&["PING"]) == Err("MISCONF".to_owned()));
+    server.run_command(&["CONFIG", "SET", "save", "3600 1"]).unwrap();
+    server.run_command(&["BGSAVE"]).unwrap();
+    wait_until(|| server.run_command(&["PING"]) == Err("MISCONF".to_owned()));
     let connected = self::bus(&server.url(), "?streams");
-    let mut subscriber = connected.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber =
+        connected.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     let mut publisher = publisher(&connected);
     let refused = publisher.publish(2, KIND, b"refused").expect_err("it takes nothing to keep");
-    assert!(refused.may_pass() && refused.to_string().contains("cannot write its disk"), "{refused}");
-    server.says(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]).unwrap();
+    assert!(refused.is_transient() && refused.to_string().contains("cannot write its disk"), "{refused}");
+    server.run_command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]).unwrap();
     publisher.publish(3, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
 }
 
 /// A server that keeps loading for as long as a test needs.
-struct Loading {
+struct LoadingServer {
     server: RedisServer,
 }
 
-impl Loading {
+impl LoadingServer {
     /// Starts a server, fills it and saves its data; it does not load yet.
     fn new() -> Self {
         let server = RedisServer::start(&LOADS_SLOWLY);
-        server.says(&["EVAL", FILL, "0"]).unwrap();
-        server.says(&["SAVE"]).unwrap();
+        server.run_command(&["EVAL", FILL, "0"]).unwrap();
+        server.run_command(&["SAVE"]).unwrap();
         Self { server }
     }
 
@@ -211,29 +215,29 @@ impl Loading {
     fn restart(&mut self) {
         self.server.kill();
         self.server.restart();
-        assert_eq!(self.server.says(&["PING"]), Err("LOADING".to_owned()));
+        assert_eq!(self.server.run_command(&["PING"]), Err("LOADING".to_owned()));
     }
 
     /// Waits until the condition holds, and checks that the server is still loading then.
     fn until(&self, mut is_so: impl FnMut(&RedisServer) -> bool) {
-        until(|| is_so(&self.server));
-        assert_eq!(self.server.says(&["PING"]), Err("LOADING".to_owned()));
+        wait_until(|| is_so(&self.server));
+        assert_eq!(self.server.run_command(&["PING"]), Err("LOADING".to_owned()));
     }
 
     /// Lets the server load the rest at once; it is ready when this returns.
     fn finish(&self) {
-        self.server.says(&["CONFIG", "SET", "key-load-delay", "0"]).unwrap();
-        until(|| self.server.says(&["PING"]).is_ok());
+        self.server.run_command(&["CONFIG", "SET", "key-load-delay", "0"]).unwrap();
+        wait_until(|| self.server.run_command(&["PING"]).is_ok());
     }
 
     /// Runs `work` while the server loads, and lets the loading finish after the first command that was refused.
-    fn outlasted_by(&mut self, what: &str, work: impl FnOnce() + Send) {
+    fn run_while_loading(&mut self, what: &str, work: impl FnOnce() + Send) {
         println!("{what}");
         self.restart();
         let before = self.server.refusals("LOADING");
         std::thread::scope(|scope| {
             let working = scope.spawn(work);
-            until(|| self.server.refusals("LOADING") > before || working.is_finished());
+            wait_until(|| self.server.refusals("LOADING") > before || working.is_finished());
             self.finish();
             working.join().unwrap_or_else(|_| panic!("{what} gave up on a server that loads"));
         });
@@ -249,9 +253,9 @@ fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
 }
 
 fn pusher(bus: &RedisBus) -> Box<dyn Pusher> {
-    bus.pusher(QUEUE, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("{e}"))
+    bus.pusher(QUEUE, &QueueConfig::new(DeliveryGuarantee::AtLeastOnce)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn puller(bus: &RedisBus, delivery: Delivery) -> Box<dyn Puller> {
+fn puller(bus: &RedisBus, delivery: DeliveryGuarantee) -> Box<dyn Puller> {
     bus.puller(QUEUE, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -1,21 +1,21 @@
 //! Losses and redeliveries of queues, and that they are reported.
 
-use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
-use tickpath_bus_api::{Connection, Delivery, QueueConfig, ReceiveError};
+use tickpath_bus_api::conformance::{pull_stamps, resume_process, suspend_process, wait_until};
+use tickpath_bus_api::{Connection, DeliveryGuarantee, QueueConfig, ReceiveError};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::{Wait, sleep_ns};
 
-use crate::queues::{Bench, QUEUE, is_gone, next_error, push, stays_empty};
-use crate::wire::{Fault, Wire};
+use crate::fault_proxy::{CommandFault, RedisFaultProxy};
+use crate::queues::{QUEUE, RedisQueueFixture, check_empty, is_gone, next_error, push};
 
 #[test]
 fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_be() {
-    for mut bench in Bench::at_least_once() {
+    for mut bench in RedisQueueFixture::at_least_once() {
         let brief = QueueConfig { silence_ns: 1_000_000_000, ..bench.config() };
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller_with(&brief, Wait::Block));
         push(&mut *pusher, 0..4);
         assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)], "{bench}");
-        bench.server.says(&["SAVE"]).unwrap();
+        bench.server.run_command(&["SAVE"]).unwrap();
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         assert_eq!(pull_stamps(&mut *puller, 2), [(2, false), (3, false)], "{bench}");
         bench.server.kill();
@@ -38,18 +38,18 @@ fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_
             assert_eq!(pull_stamps(&mut *other, 2), [(0, true), (1, true)], "{bench}");
         }
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-        stays_empty(&mut *other);
+        check_empty(&mut *other);
     }
 }
 
 #[test]
 fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_deletes_none_of_it() {
-    let mut bench = Bench::at_least_once().remove(0);
+    let mut bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
     push(&mut *pusher, 0..2);
     let mut tags = Vec::new();
     assert_eq!(puller.pull(1, &mut |pulled| tags.push(pulled.tag)).unwrap(), 1);
-    bench.server.says(&["SAVE"]).unwrap();
+    bench.server.run_command(&["SAVE"]).unwrap();
     // This message's index is the next message's after it was given back.
     let mut other = bench.puller(Wait::Block);
     puller.give_back(tags[0]).unwrap();
@@ -67,17 +67,17 @@ fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_delet
 
 #[test]
 fn what_is_taken_out_at_most_once_and_never_arrives_is_told() {
-    for bench in Bench::all().into_iter().filter(|bench| bench.delivery == Delivery::AtMostOnce) {
+    for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.delivery == DeliveryGuarantee::AtMostOnce) {
         for sleeps in [false, true] {
             let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
             push(&mut *pusher, 0..3);
             assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
-            halt(bench.server.pid());
+            suspend_process(bench.server.pid());
             if sleeps {
                 puller.wait(1_000_000);
             }
             let pulled = puller.pull(8, &mut |pulled| panic!("{pulled:?} from a server that is halted"));
-            go_on(bench.server.pid());
+            resume_process(bench.server.pid());
             let told = pulled.expect_err("nobody knows what it took out");
             let most = if sleeps { "up to 1 messages" } else { "up to 8 messages" };
             assert!(told.to_string().contains(most), "{bench}: {told}");
@@ -85,7 +85,7 @@ fn what_is_taken_out_at_most_once_and_never_arrives_is_told() {
             // The loss is reported once.
             push(&mut *pusher, 20..21);
             let mut came = Vec::new();
-            until(|| {
+            wait_until(|| {
                 let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
                 pulled.unwrap_or_else(|e| panic!("{bench}: {e}"));
                 came.last() == Some(&20)
@@ -96,7 +96,7 @@ fn what_is_taken_out_at_most_once_and_never_arrives_is_told() {
 
 #[test]
 fn a_connection_that_was_cut_before_anything_was_asked_for_loses_nothing() {
-    for bench in Bench::all().into_iter().filter(|bench| bench.delivery == Delivery::AtMostOnce) {
+    for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.delivery == DeliveryGuarantee::AtMostOnce) {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..6);
         for stamp in 0..6 {
@@ -111,14 +111,14 @@ fn a_connection_that_was_cut_before_anything_was_asked_for_loses_nothing() {
 
 #[test]
 fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing() {
-    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+    for bench in RedisQueueFixture::all().into_iter().filter(|bench| !bench.way.is_empty()) {
         for sleeps in [false, true] {
             let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
             push(&mut *pusher, 0..3);
             assert_eq!(pull_stamps(&mut *puller, 2).len(), 2, "{bench}");
-            bench.server.says(&["FLUSHALL"]).unwrap();
+            bench.server.run_command(&["FLUSHALL"]).unwrap();
             push(&mut *pusher, 10..11);
-            if bench.delivery == Delivery::AtLeastOnce {
+            if bench.delivery == DeliveryGuarantee::AtLeastOnce {
                 let told = puller.acknowledge().expect_err("the server has none of them");
                 assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{bench}: {told}");
                 assert!(told.to_string().contains("2 messages"), "{bench}: {told}");
@@ -129,20 +129,20 @@ fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing()
             assert!(is_gone(next_error(&mut *puller)), "{bench}");
             assert_eq!(pull_stamps(&mut *puller, 1), [(10, false)], "{bench}");
             puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-            stays_empty(&mut *puller);
+            check_empty(&mut *puller);
         }
     }
 }
 
 #[test]
 fn each_puller_of_a_stream_that_was_removed_and_made_anew_is_told_once() {
-    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+    for bench in RedisQueueFixture::all().into_iter().filter(|bench| !bench.way.is_empty()) {
         let mut pullers = [Wait::Yield, Wait::Block, Wait::Block].map(|wait| bench.puller(wait));
-        pullers.iter_mut().for_each(|puller| stays_empty(&mut **puller));
+        pullers.iter_mut().for_each(|puller| check_empty(&mut **puller));
         bench.bus.remove_queue(QUEUE).unwrap();
         // The first puller recreates the queue before the others ask.
         assert!(is_gone(next_error(&mut *pullers[0])), "{bench}");
-        until(|| {
+        wait_until(|| {
             assert_eq!(pullers[0].pull(8, &mut |pulled| panic!("{pulled:?}")).unwrap(), 0, "{bench}");
             pullers[0].reconnects() == Some(1)
         });
@@ -150,8 +150,8 @@ fn each_puller_of_a_stream_that_was_removed_and_made_anew_is_told_once() {
             assert!(is_gone(next_error(&mut **puller)), "{bench}");
         }
         let looks = bench.server.calls("xinfo");
-        until(|| {
-            pullers.iter_mut().for_each(|puller| stays_empty(&mut **puller));
+        wait_until(|| {
+            pullers.iter_mut().for_each(|puller| check_empty(&mut **puller));
             bench.server.calls("xinfo") >= looks + 9
         });
         push(&mut *bench.pusher(), 0..3);
@@ -163,7 +163,7 @@ fn each_puller_of_a_stream_that_was_removed_and_made_anew_is_told_once() {
 
 #[test]
 fn a_stream_that_was_made_anew_while_a_connection_was_lost_is_told_once() {
-    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+    for bench in RedisQueueFixture::all().into_iter().filter(|bench| !bench.way.is_empty()) {
         let mut puller = bench.puller(Wait::Block);
         push(&mut *bench.pusher(), 0..1);
         assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
@@ -175,13 +175,13 @@ fn a_stream_that_was_made_anew_while_a_connection_was_lost_is_told_once() {
         push(&mut *bench.pusher(), 1..2);
         assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)], "{bench}");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-        stays_empty(&mut *puller);
+        check_empty(&mut *puller);
     }
 }
 
 #[test]
 fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
-    for bench in Bench::at_least_once() {
+    for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..1);
         silent.wait(60_000_000_000);
@@ -189,7 +189,7 @@ fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
         let mut other = bench.hasty_puller();
         assert_eq!(pull_stamps(&mut *other, 1), [(0, true)], "{bench}");
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-        stays_empty(&mut *silent);
+        check_empty(&mut *silent);
         silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         drop(other);
         // A message that no other puller wants reaches it late, too.
@@ -198,48 +198,48 @@ fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
         sleep_ns(150_000_000);
         assert_eq!(pull_stamps(&mut *silent, 1)[0].0, 1, "{bench}");
         silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-        stays_empty(&mut *silent);
+        check_empty(&mut *silent);
     }
 }
 
 #[test]
 fn an_acknowledgement_that_is_done_late_is_one() {
-    for bench in Bench::at_least_once() {
+    for bench in RedisQueueFixture::at_least_once() {
         let brief = QueueConfig { silence_ns: 1_000_000_000, ..bench.config() };
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller_with(&brief, Wait::Block));
         push(&mut *pusher, 0..1);
         assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
-        halt(bench.server.pid());
+        suspend_process(bench.server.pid());
         std::thread::scope(|scope| {
             let acknowledging = scope.spawn(|| puller.acknowledge());
             // Longer than half of the silence limit.
             sleep_ns(700_000_000);
-            go_on(bench.server.pid());
+            resume_process(bench.server.pid());
             acknowledging.join().unwrap().unwrap_or_else(|e| panic!("{bench}: it comes to nobody again: {e}"));
         });
         let mut other = bench.puller_with(&brief, Wait::Block);
         for _ in 0..3 {
-            stays_empty(&mut *other);
+            check_empty(&mut *other);
             other.wait(200_000_000);
         }
-        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+        assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0), "{bench}");
     }
 }
 
 #[test]
 fn who_may_be_silent_for_long_loses_nothing_to_who_may_not() {
-    for bench in Bench::at_least_once() {
+    for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut patient, mut hasty) = (bench.pusher(), bench.puller(Wait::Block), bench.hasty_puller());
         push(&mut *pusher, 0..3);
         assert_eq!(pull_stamps(&mut *patient, 3).len(), 3, "{bench}");
         // Several times the silence limit of the hasty puller, which polls all the while.
         for _ in 0..3 {
-            stays_empty(&mut *hasty);
+            check_empty(&mut *hasty);
             hasty.wait(200_000_000);
         }
         patient.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
-        stays_empty(&mut *hasty);
-        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+        check_empty(&mut *hasty);
+        assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0), "{bench}");
         // A message in flight at the hasty puller is protected only for its own silence limit.
         push(&mut *pusher, 3..4);
         assert_eq!(pull_stamps(&mut *hasty, 1), [(3, false)], "{bench}");
@@ -249,7 +249,7 @@ fn who_may_be_silent_for_long_loses_nothing_to_who_may_not() {
 
 #[test]
 fn what_is_given_back_comes_at_once_however_long_pullers_may_be_silent() {
-    for bench in Bench::at_least_once() {
+    for bench in RedisQueueFixture::at_least_once() {
         let endless = QueueConfig { silence_ns: u64::MAX, ..bench.config() };
         let mut pullers = [(); 2].map(|()| bench.puller_with(&endless, Wait::Block));
         push(&mut *bench.pusher(), 0..1);
@@ -263,9 +263,9 @@ fn what_is_given_back_comes_at_once_however_long_pullers_may_be_silent() {
 
 #[test]
 fn what_a_lost_connection_asked_for_is_not_done_late() {
-    let bench = Bench::at_least_once().remove(1);
+    let bench = RedisQueueFixture::at_least_once().remove(1);
     let brief = QueueConfig { silence_ns: 3_000_000_000, ..bench.config() };
-    let wire = Wire::to(bench.server.port(), "\r\nXDEL\r\n", Fault::Late);
+    let wire = RedisFaultProxy::to(bench.server.port(), "\r\nXDEL\r\n", CommandFault::Delayed);
     let bus = RedisBus::connect(&format!("{}?streams", wire.url())).unwrap();
     let mut puller = bus.puller(QUEUE, &brief, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let mut other = bench.puller_with(&brief, Wait::Block);
@@ -275,14 +275,18 @@ fn what_a_lost_connection_asked_for_is_not_done_late() {
         let acknowledging = scope.spawn(|| puller.acknowledge());
         // The acknowledgement is in flight for longer than this puller may be silent.
         assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
-        assert!(wire.has_met());
+        assert!(wire.is_command_seen());
         let told = acknowledging.join().unwrap().expect_err("it is the other one's");
         assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{told}");
     });
-    wire.let_go();
+    wire.release();
     // Commands that have arrived by now are done after the answer to PING.
-    bench.server.says(&["PING"]).unwrap();
-    assert_eq!(bench.server.says(&["XLEN", QUEUE]), Ok(redis::Value::Int(1)), "the other one has it, and may fall");
+    bench.server.run_command(&["PING"]).unwrap();
+    assert_eq!(
+        bench.server.run_command(&["XLEN", QUEUE]),
+        Ok(redis::Value::Int(1)),
+        "the other one has it, and may fall"
+    );
     drop(other);
     assert_eq!(pull_stamps(&mut *bench.puller_with(&brief, Wait::Block), 1), [(0, true)]);
 }
@@ -291,8 +295,8 @@ fn what_a_lost_connection_asked_for_is_not_done_late() {
 fn what_goes_back_to_a_list_without_an_answer_goes_back_once() {
     for sleeps in [false, true] {
         // A list with at-most-once delivery.
-        let bench = Bench::all().remove(0);
-        let wire = Wire::to(bench.server.port(), "RPUSH", Fault::Unanswered);
+        let bench = RedisQueueFixture::all().remove(0);
+        let wire = RedisFaultProxy::to(bench.server.port(), "RPUSH", CommandFault::Unanswered);
         let bus = RedisBus::connect(&wire.url()).unwrap();
         let mut puller = bus.puller(QUEUE, &bench.config(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
         let mut pusher = bench.pusher();
@@ -304,14 +308,14 @@ fn what_goes_back_to_a_list_without_an_answer_goes_back_once() {
         if sleeps {
             puller.wait(1_000_000_000);
         }
-        until(|| match puller.pull(64, &mut |pulled| panic!("{pulled:?} lies behind what is not ours")) {
+        wait_until(|| match puller.pull(64, &mut |pulled| panic!("{pulled:?} lies behind what is not ours")) {
             Err(told) => told.to_string().contains("what another program has pushed"),
             Ok(_) => {
                 puller.wait(1_000_000);
                 false
             }
         });
-        assert!(wire.has_met(), "sleeps: {sleeps}");
+        assert!(wire.is_command_seen(), "sleeps: {sleeps}");
         let mut client = bench.server.client();
         let kept: Vec<Vec<u8>> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
         assert_eq!((kept.len(), kept.last()), (3, Some(&b"theirs".to_vec())), "sleeps: {sleeps}");

@@ -1,7 +1,7 @@
 //! Queues on lists and on streams: lost connections, lost queues, and foreign messages and keys.
 
-use tickpath_bus_api::conformance::{free_port, pull_stamps, until};
-use tickpath_bus_api::{Connection, Delivery, PublishError, Puller, Pusher, QueueConfig, ReceiveError};
+use tickpath_bus_api::conformance::{free_port, pull_stamps, wait_until};
+use tickpath_bus_api::{Connection, DeliveryGuarantee, PublishError, Puller, Pusher, QueueConfig, ReceiveError};
 use tickpath_bus_redis::{MAX_PULLED_BYTES, RedisBus};
 use tickpath_clock::Wait;
 
@@ -15,7 +15,7 @@ pub const KIND: u8 = 16;
 
 #[test]
 fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_again() {
-    for bench in Bench::all() {
+    for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..10);
         let held = pull_stamps(&mut *puller, 4);
@@ -29,19 +29,19 @@ fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_
         assert!(held.iter().chain(&rest).all(|came| !came.1), "{bench}: {held:?}, {rest:?}");
         assert!(puller.reconnects() >= Some(1), "{bench}: its connection was cut");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-        stays_empty(&mut *puller);
-        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+        check_empty(&mut *puller);
+        assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0), "{bench}");
     }
 }
 
 #[test]
 fn what_came_while_sleeping_and_was_not_pulled_goes_back() {
-    for bench in Bench::all() {
+    for bench in RedisQueueFixture::all() {
         let (mut pusher, mut first) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..1);
         first.wait(60_000_000_000);
         drop(first);
-        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(1), "{bench}");
+        assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(1), "{bench}");
         let came = pull_stamps(&mut *bench.puller(Wait::Block), 1);
         assert_eq!(came[0].0, 0, "{bench}");
     }
@@ -49,7 +49,7 @@ fn what_came_while_sleeping_and_was_not_pulled_goes_back() {
 
 #[test]
 fn a_queue_that_is_lost_or_removed_is_made_anew() {
-    for mut bench in Bench::all() {
+    for mut bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..3);
         assert_eq!(pull_stamps(&mut *puller, 2).len(), 2, "{bench}");
@@ -78,7 +78,7 @@ fn a_queue_that_is_lost_or_removed_is_made_anew() {
 
 #[test]
 fn removal_leaves_no_key() {
-    for bench in Bench::all() {
+    for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..20);
         pull_stamps(&mut *puller, 5);
@@ -94,7 +94,7 @@ fn removal_leaves_no_key() {
 
 #[test]
 fn a_list_that_is_empty_and_has_no_pullers_leaves_no_key() {
-    for bench in Bench::all().into_iter().filter(|bench| bench.way.is_empty()) {
+    for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.way.is_empty()) {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..20);
         pull_stamps(&mut *puller, 20);
@@ -106,7 +106,7 @@ fn a_list_that_is_empty_and_has_no_pullers_leaves_no_key() {
 
 #[test]
 fn what_another_program_pushes_is_refused_and_stays() {
-    for bench in Bench::all() {
+    for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 7..9);
         bench.push_foreign("{\"price\": 64000.25}");
@@ -130,8 +130,8 @@ fn what_another_program_pushes_is_refused_and_stays() {
         puller.wait(200_000_000);
         drop(puller);
         let kept = match bench.way {
-            "" => bench.server.says(&["LRANGE", QUEUE, "0", "-1"]),
-            _ => bench.server.says(&["XRANGE", QUEUE, "-", "+"]),
+            "" => bench.server.run_command(&["LRANGE", QUEUE, "0", "-1"]),
+            _ => bench.server.run_command(&["XRANGE", QUEUE, "-", "+"]),
         };
         assert!(format!("{kept:?}").contains("64000.25"), "{bench}: {kept:?}");
         if bench.way.is_empty() {
@@ -145,7 +145,7 @@ fn what_another_program_pushes_is_refused_and_stays() {
 
 #[test]
 fn what_another_program_pushes_is_taken_by_name() {
-    for bench in Bench::all() {
+    for bench in RedisQueueFixture::all() {
         bench.push_foreign("hello");
         let config = QueueConfig { foreign: Some(128), ..bench.config() };
         for wait in [Wait::Yield, Wait::Block] {
@@ -167,7 +167,7 @@ fn what_another_program_pushes_is_taken_by_name() {
 #[test]
 fn a_call_takes_no_more_bytes_than_it_says() {
     const MESSAGES: u64 = 20;
-    for bench in Bench::all() {
+    for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         let large = vec![7; 1 << 20];
         for stamp in 0..MESSAGES {
@@ -187,7 +187,7 @@ fn a_call_takes_no_more_bytes_than_it_says() {
 
 #[test]
 fn what_was_given_to_others_is_not_acknowledged() {
-    for bench in Bench::at_least_once() {
+    for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..3);
         assert_eq!(pull_stamps(&mut *silent, 3).len(), 3);
@@ -198,41 +198,41 @@ fn what_was_given_to_others_is_not_acknowledged() {
         assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
         silent.acknowledge().expect("it is told once");
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
-        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+        assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0), "{bench}");
     }
 }
 
 #[test]
 fn a_sign_of_life_that_broke_is_told_over_a_new_connection() {
-    let bench = Bench::at_least_once().remove(0);
+    let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.hasty_puller());
     push(&mut *pusher, 0..3);
     assert_eq!(pull_stamps(&mut *puller, 3).len(), 3);
     let mut client = bench.server.client();
-    until(|| redis::cmd("KEYS").arg("*/alive/*").query::<Vec<String>>(&mut client).unwrap().is_empty());
+    wait_until(|| redis::cmd("KEYS").arg("*/alive/*").query::<Vec<String>>(&mut client).unwrap().is_empty());
     bench.server.cut_connections();
     let told = puller.acknowledge().expect_err("nobody knows who had them meanwhile");
     assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
-    assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(3));
+    assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(3));
 }
 
 #[test]
 fn who_was_silent_for_too_long_takes_nothing_from_others_when_it_is_dropped() {
-    for bench in Bench::at_least_once() {
+    for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..3);
         assert_eq!(pull_stamps(&mut *silent, 3).len(), 3);
         let mut other = bench.hasty_puller();
         assert_eq!(pull_stamps(&mut *other, 3).len(), 3, "{bench}");
         drop(silent);
-        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}: all is the other one's");
+        assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0), "{bench}: all is the other one's");
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
     }
 }
 
 #[test]
 fn an_acknowledgement_gets_through_where_another_program_has_pushed_meanwhile() {
-    for bench in Bench::at_least_once() {
+    for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..2);
         assert_eq!(pull_stamps(&mut *puller, 2).len(), 2);
@@ -246,7 +246,7 @@ fn an_acknowledgement_gets_through_where_another_program_has_pushed_meanwhile() 
 
 #[test]
 fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
-    for bench in Bench::all().into_iter().filter(|bench| bench.way.is_empty()) {
+    for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.way.is_empty()) {
         let mut puller = bench.puller(Wait::Yield);
         bench.push_foreign("theirs");
         for limit in [1, 8, 1, 8] {
@@ -257,7 +257,7 @@ fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
         let commands: String = redis::cmd("INFO").arg("commandstats").query(&mut client).unwrap();
         // At most once, the foreign message is detected when it was taken, and not taken again. At least once, it stays
         // with the puller.
-        let most = usize::from(bench.delivery == Delivery::AtMostOnce);
+        let most = usize::from(bench.delivery == DeliveryGuarantee::AtMostOnce);
         let put_back = commands
             .split("cmdstat_rpush:calls=")
             .nth(1)
@@ -270,7 +270,7 @@ fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
 
 #[test]
 fn what_lies_behind_another_programs_message_goes_back_as_it_was() {
-    let bench = Bench::at_least_once().remove(0);
+    let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut fallen) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..2);
     assert_eq!(pull_stamps(&mut *fallen, 2).len(), 2);
@@ -285,12 +285,12 @@ fn what_lies_behind_another_programs_message_goes_back_as_it_was() {
     assert_eq!(next, b"theirs");
     assert_eq!(pull_stamps(&mut *puller, 3), [(2, false), (3, false), (4, false)]);
     puller.acknowledge().unwrap();
-    assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0));
+    assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0));
 }
 
 #[test]
 fn a_server_may_forget_scripts_and_need_not_keep_them() {
-    let bench = Bench::at_least_once().remove(0);
+    let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     for (stamp, command) in [
         (0, &["PING"][..]),
@@ -299,7 +299,7 @@ fn a_server_may_forget_scripts_and_need_not_keep_them() {
         (3, &["SCRIPT"]),
     ] {
         // The server refuses the last command, and from then on our scripts.
-        let _ = bench.server.says(command);
+        let _ = bench.server.run_command(command);
         if stamp == 3 {
             bench.server.cut_connections();
         }
@@ -311,7 +311,7 @@ fn a_server_may_forget_scripts_and_need_not_keep_them() {
 
 #[test]
 fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
-    let bench = Bench::at_least_once().remove(0);
+    let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..1);
     assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)]);
@@ -324,12 +324,12 @@ fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
     drop(puller);
     let kept: Vec<String> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
     assert_eq!(kept, ["theirs"]);
-    assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(2));
+    assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(2));
 }
 
 #[test]
 fn all_keys_of_a_queue_lie_in_one_slot_of_a_cluster() {
-    let bench = Bench::at_least_once().remove(0);
+    let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..3);
     let mut dropped = bench.puller(Wait::Yield);
@@ -345,9 +345,9 @@ fn all_keys_of_a_queue_lie_in_one_slot_of_a_cluster() {
 
 #[test]
 fn a_replica_is_waited_for_by_who_pulls_and_told_to_who_pushes() {
-    for bench in Bench::all() {
+    for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
-        bench.server.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+        bench.server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
         let error = pusher.push(1, KIND, b"").unwrap_err();
         assert!(matches!(&error, PublishError::Unavailable(_)), "{bench}: {error}");
         let before = bench.server.refusals("READONLY");
@@ -355,7 +355,7 @@ fn a_replica_is_waited_for_by_who_pulls_and_told_to_who_pushes() {
             assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?}")).unwrap(), 0, "{bench}");
             puller.wait(10_000_000);
         }
-        bench.server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();
+        bench.server.run_command(&["REPLICAOF", "NO", "ONE"]).unwrap();
         push(&mut *pusher, 2..3);
         assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 2, "{bench}");
     }
@@ -363,12 +363,12 @@ fn a_replica_is_waited_for_by_who_pulls_and_told_to_who_pushes() {
 
 #[test]
 fn what_is_no_queue_is_left_alone() {
-    for bench in Bench::all() {
+    for bench in RedisQueueFixture::all() {
         let mut client = bench.server.client();
         redis::cmd("SET").arg(QUEUE).arg("mine").exec(&mut client).unwrap();
         let refusals = [
             bench.bus.puller(QUEUE, &bench.config(), Wait::Block).err().expect("a string is no queue").to_string(),
-            bench.bus.waiting(QUEUE).unwrap_err().to_string(),
+            bench.bus.count_waiting(QUEUE).unwrap_err().to_string(),
             bench.bus.remove_queue(QUEUE).unwrap_err().to_string(),
             bench.pusher().push(1, KIND, b"").unwrap_err().to_string(),
         ];
@@ -381,7 +381,7 @@ fn what_is_no_queue_is_left_alone() {
 }
 
 /// A server, a way to use it, and a delivery guarantee.
-pub struct Bench {
+pub struct RedisQueueFixture {
     /// The server.
     pub server: RedisServer,
     /// The bus over it.
@@ -389,16 +389,16 @@ pub struct Bench {
     /// The suffix of the URL behind the server's address.
     pub way: &'static str,
     /// The delivery guarantee of the queue.
-    pub delivery: Delivery,
+    pub delivery: DeliveryGuarantee,
 }
 
-impl std::fmt::Display for Bench {
+impl std::fmt::Display for RedisQueueFixture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "'{}' {}", self.way, self.delivery)
     }
 }
 
-impl Bench {
+impl RedisQueueFixture {
     /// Starts a bench for each way and each delivery guarantee.
     pub fn all() -> Vec<Self> {
         let start = |way: &'static str, delivery| {
@@ -406,12 +406,15 @@ impl Bench {
             let bus = RedisBus::connect(&format!("{}{way}", server.url())).unwrap();
             Self { server, bus, way, delivery }
         };
-        ["", "?streams"].into_iter().flat_map(|way| Delivery::ALL.map(|delivery| start(way, delivery))).collect()
+        ["", "?streams"]
+            .into_iter()
+            .flat_map(|way| DeliveryGuarantee::ALL.map(|delivery| start(way, delivery)))
+            .collect()
     }
 
     /// Starts a bench for each way with at-least-once delivery, lists first.
     pub fn at_least_once() -> Vec<Self> {
-        Self::all().into_iter().filter(|bench| bench.delivery == Delivery::AtLeastOnce).collect()
+        Self::all().into_iter().filter(|bench| bench.delivery == DeliveryGuarantee::AtLeastOnce).collect()
     }
 
     /// Pushes a message as another program would.
@@ -420,7 +423,7 @@ impl Bench {
             "" => &["LPUSH", QUEUE, text][..],
             _ => &["XADD", QUEUE, "*", "m", text],
         };
-        self.server.says(command).unwrap();
+        self.server.run_command(command).unwrap();
     }
 
     /// Returns the queue's configuration.
@@ -457,7 +460,7 @@ pub fn push(pusher: &mut dyn Pusher, stamps: std::ops::Range<u64>) {
 }
 
 /// Checks that no message arrives.
-pub fn stays_empty(puller: &mut dyn Puller) {
+pub fn check_empty(puller: &mut dyn Puller) {
     for _ in 0..10 {
         assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from an empty queue")).unwrap(), 0);
         puller.wait(1_000_000);
@@ -477,5 +480,5 @@ pub fn next_error(puller: &mut dyn Puller) -> ReceiveError {
 
 /// Reports whether the error says that the queue's messages may be gone.
 pub fn is_gone(error: ReceiveError) -> bool {
-    matches!(&error, ReceiveError::Gone(sentence) if sentence.contains("may be gone"))
+    matches!(&error, ReceiveError::MessagesLost(sentence) if sentence.contains("may be gone"))
 }

@@ -84,7 +84,7 @@ impl RedisServer {
     }
 
     /// Runs one command on a separate connection. Returns the server's answer, or the code of its error.
-    pub fn says(&self, command: &[&str]) -> Result<redis::Value, String> {
+    pub fn run_command(&self, command: &[&str]) -> Result<redis::Value, String> {
         let (name, arguments) = command.split_first().unwrap();
         let said = redis::cmd(name).arg(arguments).query(&mut self.client());
         said.map_err(|e: redis::RedisError| e.code().unwrap_or_default().to_owned())

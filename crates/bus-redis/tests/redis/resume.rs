@@ -1,7 +1,7 @@
 //! Resuming a subscription of a stream: from a resume token, and after the stream or the server has changed.
 
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, stays_quiet, until};
-use tickpath_bus_api::{Connection, Gap, Policy, Publisher, ResumeToken, Start, Subscriber, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, free_port, next_event, wait_until};
+use tickpath_bus_api::{Connection, Gap, Policy, Publisher, ResumeToken, StartPosition, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
 
@@ -17,13 +17,13 @@ type Entry = (String, Vec<(String, Vec<u8>)>);
 fn the_tail_of_a_publisher_that_has_ended_is_missed_also_if_his_successor_begins_anew() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
-    let mut subscriber = subscriber(&bus, Start::Now);
+    let mut subscriber = subscriber(&bus, StartPosition::Now);
     let mut first = publisher(&bus);
     publish(&mut *first, 0..1);
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(0, b""));
     publish(&mut *first, 1..11);
     drop(first);
-    server.says(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
+    server.run_command(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
     publish(&mut *publisher(&bus), 100..101);
     let (mut came, mut missed, mut is_last) = (1, 0, false);
     while !is_last {
@@ -38,7 +38,7 @@ fn the_tail_of_a_publisher_that_has_ended_is_missed_also_if_his_successor_begins
     }
     assert!(missed > 0);
     assert_eq!(came + missed, 11, "{missed} are told as missed, before what follows");
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 #[test]
@@ -48,23 +48,23 @@ fn a_publisher_who_came_and_went_in_a_trimmed_stream_is_missed_behind_one_who_st
         let bus = streams(&server);
         let mut stays = publisher(&bus);
         publish(&mut *stays, 0..2);
-        server.says(&["XTRIM", TOPIC, "MAXLEN", "1"]).unwrap();
-        let mut subscriber = subscriber(&bus, Start::Now);
+        server.run_command(&["XTRIM", TOPIC, "MAXLEN", "1"]).unwrap();
+        let mut subscriber = subscriber(&bus, StartPosition::Now);
         if is_resumed {
             let token = token(&*subscriber);
-            subscriber = self::subscriber(&bus, Start::After(token));
+            subscriber = self::subscriber(&bus, StartPosition::After(token));
         }
         publish(&mut *stays, 2..3);
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""));
         // This message answers the read that is in flight.
         publish(&mut *stays, 3..4);
         publish(&mut *publisher(&bus), 10..15);
-        server.says(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
+        server.run_command(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
         publish(&mut *stays, 4..5);
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b""));
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(5)), "resumed: {is_resumed}");
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b""));
-        stays_quiet(&mut *subscriber);
+        check_no_event(&mut *subscriber);
     }
 }
 
@@ -74,18 +74,18 @@ fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() 
     for count in [2, 9] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
-        let mut subscriber = subscriber(&bus, Start::Now);
+        let mut subscriber = subscriber(&bus, StartPosition::Now);
         publish(&mut *publisher(&bus), 1..4);
         for stamp in 1..4 {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
         }
-        server.says(&["DEL", TOPIC]).unwrap();
+        server.run_command(&["DEL", TOPIC]).unwrap();
         publish(&mut *publisher(&bus), 10..10 + count);
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "{count}");
         for stamp in 10..10 + count {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{count}");
         }
-        stays_quiet(&mut *subscriber);
+        check_no_event(&mut *subscriber);
     }
 }
 
@@ -93,9 +93,9 @@ fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() 
 fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
     let add = |server: &RedisServer, numbers: std::ops::Range<u64>| {
         for number in numbers {
-            server.says(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
+            server.run_command(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
         }
-        server.says(&["SAVE"]).unwrap();
+        server.run_command(&["SAVE"]).unwrap();
         std::fs::read(server.dump()).unwrap()
     };
     let comes_back = |server: &mut RedisServer, data: &[u8]| {
@@ -106,7 +106,7 @@ fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
     for by_token in [false, true] {
         let mut server = RedisServer::start(&[]);
         let bus = streams(&server);
-        let mut subscriber = subscriber(&bus, Start::Oldest);
+        let mut subscriber = subscriber(&bus, StartPosition::Oldest);
         let early = add(&server, 1..7);
         let late = add(&server, 7..11);
         for number in 1..11 {
@@ -117,12 +117,12 @@ fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
         let token = by_token.then(|| token(&*subscriber));
         comes_back(&mut server, &late);
         if let Some(token) = token {
-            subscriber = self::subscriber(&bus, Start::After(token));
+            subscriber = self::subscriber(&bus, StartPosition::After(token));
         }
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "by a token: {by_token}");
         add(&server, 11..12);
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, "11"), "by a token: {by_token}");
-        stays_quiet(&mut *subscriber);
+        check_no_event(&mut *subscriber);
     }
 }
 
@@ -132,29 +132,29 @@ fn another_subscriber_goes_on_behind_a_token_and_counts_what_is_gone() {
     let bus = streams(&server);
     let mut publisher = publisher(&bus);
     publish(&mut *publisher, 0..10);
-    let mut first = subscriber(&bus, Start::Oldest);
+    let mut first = subscriber(&bus, StartPosition::Oldest);
     for stamp in 0..4 {
         assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
     }
     let token = token(&*first);
     for _ in 0..2 {
-        let mut second = subscriber(&bus, Start::After(token));
+        let mut second = subscriber(&bus, StartPosition::After(token));
         for stamp in 4..10 {
             assert_eq!(next_event(&mut *second), OwnedEvent::message(stamp, b""));
         }
-        stays_quiet(&mut *second);
+        check_no_event(&mut *second);
     }
-    server.says(&["XTRIM", TOPIC, "MAXLEN", "3"]).unwrap();
-    let mut third = subscriber(&bus, Start::After(token));
+    server.run_command(&["XTRIM", TOPIC, "MAXLEN", "3"]).unwrap();
+    let mut third = subscriber(&bus, StartPosition::After(token));
     assert_eq!(self::token(&*third), token, "a gap that is not told lies behind it");
     assert_eq!(next_event(&mut *third), OwnedEvent::Gap(Gap::Missed(3)));
     assert_ne!(self::token(&*third), token);
-    let mut fourth = subscriber(&bus, Start::After(self::token(&*third)));
+    let mut fourth = subscriber(&bus, StartPosition::After(self::token(&*third)));
     for subscriber in [&mut third, &mut fourth] {
         for stamp in 7..10 {
             assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(stamp, b""));
         }
-        stays_quiet(&mut **subscriber);
+        check_no_event(&mut **subscriber);
     }
 }
 
@@ -163,27 +163,27 @@ fn what_is_trimmed_behind_a_reconnection_is_told_too() {
     let mut server = RedisServer::start(&[]);
     let bus = streams(&server);
     publish(&mut *publisher(&bus), 0..10);
-    let mut first = subscriber(&bus, Start::Oldest);
+    let mut first = subscriber(&bus, StartPosition::Oldest);
     for stamp in 0..4 {
         assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
     }
     let mut place = token(&*first);
     drop(first);
-    server.says(&["SAVE"]).unwrap();
+    server.run_command(&["SAVE"]).unwrap();
     server.kill();
     server.restart();
-    until(|| server.says(&["PING"]).is_ok());
+    wait_until(|| server.run_command(&["PING"]).is_ok());
     // After a restart the server's history, and so the number of lost unread entries, is unknown; later losses are
     // counted.
     for (left, gap) in [("10", Gap::Reconnected), ("3", Gap::Reconnected), ("1", Gap::Missed(2))] {
-        server.says(&["XTRIM", TOPIC, "MAXLEN", left]).unwrap();
-        let mut next = subscriber(&bus, Start::After(place));
+        server.run_command(&["XTRIM", TOPIC, "MAXLEN", left]).unwrap();
+        let mut next = subscriber(&bus, StartPosition::After(place));
         assert_eq!(next_event(&mut *next), OwnedEvent::Gap(gap), "{left} are left");
         place = token(&*next);
     }
-    let mut last = subscriber(&bus, Start::After(place));
+    let mut last = subscriber(&bus, StartPosition::After(place));
     assert_eq!(next_event(&mut *last), OwnedEvent::message(9, b""));
-    stays_quiet(&mut *last);
+    check_no_event(&mut *last);
 }
 
 #[test]
@@ -192,20 +192,20 @@ fn behind_a_token_of_a_topic_that_is_gone_or_another_one_that_is_told() {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
         publish(&mut *publisher(&bus), 0..3);
-        let mut first = subscriber(&bus, Start::Oldest);
+        let mut first = subscriber(&bus, StartPosition::Oldest);
         for stamp in 0..3 {
             assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
         }
         let token = token(&*first);
-        bus.remove(TOPIC).unwrap();
-        let early = comes_late.then(|| subscriber(&bus, Start::After(token)));
+        bus.remove_topic(TOPIC).unwrap();
+        let early = comes_late.then(|| subscriber(&bus, StartPosition::After(token)));
         publish(&mut *publisher(&bus), 10..15);
-        let mut second = early.unwrap_or_else(|| subscriber(&bus, Start::After(token)));
+        let mut second = early.unwrap_or_else(|| subscriber(&bus, StartPosition::After(token)));
         assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
         for stamp in 10..15 {
             assert_eq!(next_event(&mut *second), OwnedEvent::message(stamp, b""));
         }
-        stays_quiet(&mut *second);
+        check_no_event(&mut *second);
     }
 }
 
@@ -216,46 +216,46 @@ fn a_token_outlives_a_server_that_syncs_each_write_and_tells_of_any_other() {
         let bus = streams(&server);
         let mut publisher = publisher(&bus);
         publish(&mut *publisher, 0..3);
-        let mut first = subscriber(&bus, Start::Oldest);
+        let mut first = subscriber(&bus, StartPosition::Oldest);
         assert_eq!(next_event(&mut *first), OwnedEvent::message(0, b""));
         let token = token(&*first);
         drop(first);
-        server.says(&["SAVE"]).unwrap();
+        server.run_command(&["SAVE"]).unwrap();
         server.kill();
         server.restart();
-        let mut second = subscriber(&bus, Start::After(token));
+        let mut second = subscriber(&bus, StartPosition::After(token));
         if !is_kept {
             assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
         }
         for stamp in 1..3 {
             assert_eq!(next_event(&mut *second), OwnedEvent::message(stamp, b""), "kept: {is_kept}");
         }
-        stays_quiet(&mut *second);
+        check_no_event(&mut *second);
     }
 }
 
 #[test]
 fn a_replica_that_lags_behind_a_token_gives_nothing_again() {
     let (master, replica) = (RedisServer::start(&["--repl-diskless-sync-delay", "0"]), RedisServer::start(&[]));
-    replica.says(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
+    replica.run_command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
     let add = |numbers: std::ops::Range<u64>| {
         for number in numbers {
-            master.says(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
+            master.run_command(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
         }
     };
     add(0..4);
-    until(|| replica.says(&["XLEN", TOPIC]) == Ok(redis::Value::Int(4)));
+    wait_until(|| replica.run_command(&["XLEN", TOPIC]) == Ok(redis::Value::Int(4)));
     // The replica follows a port without a server, so it keeps the data that it has.
-    replica.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+    replica.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
     add(4..10);
-    let mut first = subscriber(&streams(&master), Start::Oldest);
+    let mut first = subscriber(&streams(&master), StartPosition::Oldest);
     for number in 0..10 {
         assert_eq!(next_event(&mut *first), OwnedEvent::foreign(None, number.to_string()));
     }
-    let mut second = subscriber(&streams(&replica), Start::After(token(&*first)));
+    let mut second = subscriber(&streams(&replica), StartPosition::After(token(&*first)));
     assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
-    stays_quiet(&mut *second);
-    let mut third = subscriber(&streams(&master), Start::After(token(&*first)));
+    check_no_event(&mut *second);
+    let mut third = subscriber(&streams(&master), StartPosition::After(token(&*first)));
     add(10..11);
     assert_eq!(next_event(&mut *third), OwnedEvent::foreign(None, "10"));
 }
@@ -270,7 +270,7 @@ fn an_older_copy_of_the_disk_of_a_server_that_syncs_each_write_gives_nothing_twi
         let log = server.dump().with_file_name("appendonlydir").join("appendonly.aof.1.incr.aof");
         let early = std::fs::metadata(&log).unwrap().len();
         publish(&mut *publisher, 7..11);
-        let mut subscriber = subscriber(&bus, Start::Oldest);
+        let mut subscriber = subscriber(&bus, StartPosition::Oldest);
         for stamp in 1..11 {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
         }
@@ -279,16 +279,16 @@ fn an_older_copy_of_the_disk_of_a_server_that_syncs_each_write_gives_nothing_twi
         std::fs::File::options().write(true).open(&log).unwrap().set_len(early).unwrap();
         server.restart();
         // The server is older once it has loaded the truncated file.
-        until(|| server.says(&["XLEN", TOPIC]) == Ok(redis::Value::Int(6)));
+        wait_until(|| server.run_command(&["XLEN", TOPIC]) == Ok(redis::Value::Int(6)));
         if let Some(token) = token {
-            subscriber = self::subscriber(&bus, Start::After(token));
+            subscriber = self::subscriber(&bus, StartPosition::After(token));
         }
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "by a token: {by_token}");
         publish(&mut *publisher, 11..13);
         for stamp in 11..13 {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "by a token: {by_token}");
         }
-        stays_quiet(&mut *subscriber);
+        check_no_event(&mut *subscriber);
     }
 }
 
@@ -298,7 +298,7 @@ fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
         let server = RedisServer::start(&[]);
         let (bus, mut client) = (streams(&server), server.client());
         publish(&mut *publisher(&bus), 0..5);
-        let mut subscriber = subscriber(&bus, Start::Oldest);
+        let mut subscriber = subscriber(&bus, StartPosition::Oldest);
         for stamp in 0..5 {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
         }
@@ -317,7 +317,7 @@ fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
         }
         anew.exec(&mut client).unwrap();
         if by_token {
-            subscriber = self::subscriber(&bus, Start::After(token));
+            subscriber = self::subscriber(&bus, StartPosition::After(token));
         } else {
             server.cut_connections();
         }
@@ -328,7 +328,7 @@ fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
         let gap = came.iter().position(|event| *event == OwnedEvent::Gap(Gap::Reconnected)).expect("it is told");
         let anew: Vec<_> = (10..15).map(|stamp| OwnedEvent::message(stamp, b"")).collect();
         assert_eq!(came[gap + 1..], anew, "by a token: {by_token}");
-        stays_quiet(&mut *subscriber);
+        check_no_event(&mut *subscriber);
     }
 }
 
@@ -336,20 +336,20 @@ fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
 fn publish_and_subscribe_has_no_token_and_takes_none() {
     let server = RedisServer::start(&[]);
     let (plain, streams) = (RedisBus::connect(&server.url()).unwrap(), streams(&server));
-    assert_eq!(subscriber(&plain, Start::Now).token(), None);
-    let token = token(&*subscriber(&streams, Start::Now));
+    assert_eq!(subscriber(&plain, StartPosition::Now).resume_token(), None);
+    let token = token(&*subscriber(&streams, StartPosition::Now));
     let refused =
-        plain.subscriber(TOPIC, Start::After(token), Wait::Block).err().expect("it keeps nothing").to_string();
+        plain.subscriber(TOPIC, StartPosition::After(token), Wait::Block).err().expect("it keeps nothing").to_string();
     assert!(refused.contains("?streams"), "{refused}");
     let other: ResumeToken = "kafka:1,2,3,4".parse().unwrap();
     let refused =
-        streams.subscriber(TOPIC, Start::After(other), Wait::Block).err().expect("it is of Kafka").to_string();
+        streams.subscriber(TOPIC, StartPosition::After(other), Wait::Block).err().expect("it is of Kafka").to_string();
     assert!(refused.contains("is of 'kafka'"), "{refused}");
 }
 
 /// Returns the subscriber's token after a round trip through its text form.
 fn token(subscriber: &dyn Subscriber) -> ResumeToken {
-    subscriber.token().expect("a stream has history").to_string().parse().unwrap()
+    subscriber.resume_token().expect("a stream has history").to_string().parse().unwrap()
 }
 
 fn streams(server: &RedisServer) -> RedisBus {
@@ -360,7 +360,7 @@ fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
     bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn subscriber(bus: &RedisBus, start: Start) -> Box<dyn Subscriber> {
+fn subscriber(bus: &RedisBus, start: StartPosition) -> Box<dyn Subscriber> {
     bus.subscriber(TOPIC, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 

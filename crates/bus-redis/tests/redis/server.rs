@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event};
-use tickpath_bus_api::{ConnectError, Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
+use tickpath_bus_api::{ConnectError, Connection, Gap, Policy, Publisher, StartPosition, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
 
@@ -104,9 +104,9 @@ fn a_channel_or_stream_of_any_name_is_read_under_a_name_of_ours() {
         stream.publisher(TOPIC, &config).expect("it is made").publish(6, KIND, b"ours").expect("published");
         let length: usize = redis::cmd("XLEN").arg(theirs).query(&mut client).expect("it is a stream");
         assert_eq!(length, 1);
-        let mut reads = stream.subscriber(TOPIC, Start::Oldest, Wait::Block).expect("it is there");
+        let mut reads = stream.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).expect("it is there");
         assert_eq!(next_event(&mut *reads), OwnedEvent::message(6, b"ours"), "{theirs}");
-        stream.remove(TOPIC).expect("it is there");
+        stream.remove_topic(TOPIC).expect("it is there");
         let kept: bool = redis::cmd("EXISTS").arg(theirs).query(&mut client).expect("asked");
         assert!(!kept, "{theirs}");
     }
@@ -227,5 +227,5 @@ fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
 }
 
 fn subscriber(bus: &RedisBus, wait: Wait) -> Box<dyn Subscriber> {
-    bus.subscriber(TOPIC, Start::Now, wait).unwrap_or_else(|e| panic!("{e}"))
+    bus.subscriber(TOPIC, StartPosition::Now, wait).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -1,7 +1,7 @@
 //! Topics on streams: lost connections, lost streams, and foreign entries and keys.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet, until};
-use tickpath_bus_api::{Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, next_event, wait_until};
+use tickpath_bus_api::{Connection, Gap, Policy, Publisher, StartPosition, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::{Wait, sleep_ns};
 
@@ -20,7 +20,7 @@ fn a_lost_connection_is_gone_on_from_without_a_gap() {
         let bus = streams(&server);
         let mut publisher = publisher(&bus);
         publisher.publish(0, KIND, b"").unwrap();
-        let mut subscriber = subscriber(&bus, Start::Oldest, wait);
+        let mut subscriber = subscriber(&bus, StartPosition::Oldest, wait);
         for stamp in 0..40 {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
             if stamp % 10 == 5 {
@@ -38,7 +38,7 @@ fn a_stream_that_the_server_lost_is_told_and_begun_anew() {
         let mut server = RedisServer::start(&[]);
         let bus = streams(&server);
         let mut publisher = publisher(&bus);
-        let mut subscriber = subscriber(&bus, Start::Now, wait);
+        let mut subscriber = subscriber(&bus, StartPosition::Now, wait);
         publisher.publish(1, KIND, b"before").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
         server.kill();
@@ -55,7 +55,7 @@ fn a_stream_that_the_server_still_has_is_gone_on_from_without_a_gap() {
     let mut server = RedisServer::start(&DURABLE);
     let bus = streams(&server);
     let mut publisher = publisher(&bus);
-    let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
+    let mut subscriber = subscriber(&bus, StartPosition::Now, Wait::Block);
     publisher.publish(1, KIND, b"before").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     server.kill();
@@ -74,7 +74,7 @@ fn a_stream_that_the_server_still_has_is_gone_on_from_without_a_gap() {
 fn who_has_no_entry_to_know_the_stream_by_says_so() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
-    let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
+    let mut subscriber = subscriber(&bus, StartPosition::Now, Wait::Block);
     assert!(server.cut_connections() >= 1, "a subscriber");
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     publisher(&bus).publish(1, KIND, b"first").unwrap();
@@ -85,7 +85,7 @@ fn who_has_no_entry_to_know_the_stream_by_says_so() {
 fn foreign_entries_come_as_what_they_are() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
-    let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
+    let mut subscriber = subscriber(&bus, StartPosition::Now, Wait::Block);
     let mut client = server.client();
     let several = &["symbol", "BTC\"USDT", "price", "64000.25"];
     for (fields, told) in [
@@ -110,9 +110,9 @@ fn a_topic_that_overwrites_stays_small_and_tells_slow_readers_what_they_missed()
     let bus = streams(&server);
     let config = TopicConfig { capacity_bytes: 64 << 10, ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = bus.publisher(TOPIC, &config).unwrap_or_else(|e| panic!("{e}"));
-    let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
+    let mut subscriber = subscriber(&bus, StartPosition::Now, Wait::Block);
     (0..COUNT).for_each(|stamp| publisher.publish(stamp, KIND, &[7; 100]).unwrap());
-    let Ok(redis::Value::Int(length)) = server.says(&["XLEN", TOPIC]) else { panic!("it is a stream") };
+    let Ok(redis::Value::Int(length)) = server.run_command(&["XLEN", TOPIC]) else { panic!("it is a stream") };
     // A message has 140 bytes with its header. The count may exceed the limit by a node of the stream, and by what was
     // added since the last trim.
     let most = (64 << 10) / 140;
@@ -127,7 +127,7 @@ fn a_topic_that_overwrites_stays_small_and_tells_slow_readers_what_they_missed()
     }
     assert_eq!(came + missed, COUNT);
     assert!(missed > 3000, "{missed} are told as missed");
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
 }
 
 #[test]
@@ -137,9 +137,9 @@ fn what_is_too_old_goes() {
     let config = TopicConfig { max_age_ns: Some(100_000_000), ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = bus.publisher(TOPIC, &config).unwrap_or_else(|e| panic!("{e}"));
     (0..10).for_each(|_| publisher.publish(1, KIND, b"").unwrap());
-    until(|| {
+    wait_until(|| {
         publisher.publish(2, KIND, b"").unwrap();
-        next_event(&mut *subscriber(&bus, Start::Oldest, Wait::Block)) == OwnedEvent::message(2, b"")
+        next_event(&mut *subscriber(&bus, StartPosition::Oldest, Wait::Block)) == OwnedEvent::message(2, b"")
     });
     let keeping = TopicConfig { policy: Policy::Keep, ..config };
     let refused = bus.publisher(TOPIC, &keeping).err().expect("it keeps everything").to_string();
@@ -153,9 +153,9 @@ fn what_is_no_stream_is_left_alone() {
     let mut client = server.client();
     redis::cmd("SET").arg(TOPIC).arg("mine").exec(&mut client).unwrap();
     let refusals = [
-        bus.subscriber(TOPIC, Start::Now, Wait::Block).err().expect("a string is no stream").to_string(),
+        bus.subscriber(TOPIC, StartPosition::Now, Wait::Block).err().expect("a string is no stream").to_string(),
         publisher(&bus).publish(5, KIND, b"").unwrap_err().to_string(),
-        bus.remove(TOPIC).unwrap_err().to_string(),
+        bus.remove_topic(TOPIC).unwrap_err().to_string(),
     ];
     for refusal in refusals {
         assert!(refusal.starts_with(&server.url()) && refusal.contains("WRONGTYPE"), "{refusal}");
@@ -170,7 +170,7 @@ fn a_burst_that_is_trimmed_whole_is_told_though_nothing_follows() {
     for is_there in [true, false] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
-        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, Wait::Block));
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now, Wait::Block));
         if is_there {
             publisher.publish(1, KIND, b"").unwrap();
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
@@ -180,7 +180,7 @@ fn a_burst_that_is_trimmed_whole_is_told_though_nothing_follows() {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(gap), "it was there: {is_there}");
         publisher.publish(2, KIND, b"").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""), "it was there: {is_there}");
-        stays_quiet(&mut *subscriber);
+        check_no_event(&mut *subscriber);
     }
 }
 
@@ -189,7 +189,7 @@ fn a_burst_that_is_trimmed_whole_between_two_questions_is_told() {
     for wait in [Wait::Yield, Wait::Block] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
-        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, wait));
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now, wait));
         publisher.publish(1, KIND, b"").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
         // This message answers the read that is in flight.
@@ -203,7 +203,7 @@ fn a_burst_that_is_trimmed_whole_between_two_questions_is_told() {
         let told = came.iter().position(|event| matches!(event, OwnedEvent::Gap(_))).expect("the loss is told");
         assert_eq!(came.remove(told), OwnedEvent::Gap(Gap::Missed(BURST)), "{wait}");
         assert_eq!(came, [2, 3].map(|stamp| OwnedEvent::message(stamp, b"")), "{wait}");
-        stays_quiet(&mut *subscriber);
+        check_no_event(&mut *subscriber);
     }
 }
 
@@ -211,11 +211,11 @@ fn a_burst_that_is_trimmed_whole_between_two_questions_is_told() {
 fn a_reader_that_loses_nothing_asks_for_no_count() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
-    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, Wait::Block));
+    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now, Wait::Block));
     publisher.publish(0, KIND, b"").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(0, b""));
     let (looks, counts, mut stamp) = (server.calls("xlen"), server.calls("xinfo"), 0);
-    until(|| {
+    wait_until(|| {
         stamp += 1;
         publisher.publish(stamp, KIND, b"").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
@@ -228,17 +228,17 @@ fn a_reader_that_loses_nothing_asks_for_no_count() {
 fn what_comes_to_a_reader_that_looks_rarely_is_there_when_it_looks() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
-    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, Wait::Yield));
+    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now, Wait::Yield));
     publisher.publish(0, KIND, b"").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(0, b""));
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
     // The subscriber notices late that its read has timed out.
     sleep_ns(2_500_000_000);
-    stays_quiet(&mut *subscriber);
+    check_no_event(&mut *subscriber);
     // The next read has no timeout.
     sleep_ns(1_500_000_000);
     publisher.publish(1, KIND, b"").unwrap();
-    until(|| format!("{:?}", server.says(&["INFO", "clients"])).contains("blocked_clients:0"));
+    wait_until(|| format!("{:?}", server.run_command(&["INFO", "clients"])).contains("blocked_clients:0"));
     let mut came = 0;
     assert_eq!(subscriber.poll(8, &mut |_event| came += 1).unwrap(), 1);
     assert_eq!(came, 1);
@@ -250,12 +250,12 @@ const BURST: u64 = 5;
 fn add_and_trim(server: &RedisServer) {
     let script = "for number = 1, tonumber(ARGV[1]) do redis.call('XADD', KEYS[1], '*', 'n', number) end \
                   return redis.call('XTRIM', KEYS[1], 'MAXLEN', 0)";
-    server.says(&["EVAL", script, "1", TOPIC, &BURST.to_string()]).unwrap();
+    server.run_command(&["EVAL", script, "1", TOPIC, &BURST.to_string()]).unwrap();
 }
 
 /// Reports whether the server counts all entries ever added to a stream.
 fn counts(server: &RedisServer) -> bool {
-    format!("{:?}", server.says(&["XINFO", "STREAM", TOPIC])).contains("entries-added")
+    format!("{:?}", server.run_command(&["XINFO", "STREAM", TOPIC])).contains("entries-added")
 }
 
 fn streams(server: &RedisServer) -> RedisBus {
@@ -266,6 +266,6 @@ fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
     bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn subscriber(bus: &RedisBus, start: Start, wait: Wait) -> Box<dyn Subscriber> {
+fn subscriber(bus: &RedisBus, start: StartPosition, wait: Wait) -> Box<dyn Subscriber> {
     bus.subscriber(TOPIC, start, wait).unwrap_or_else(|e| panic!("{e}"))
 }

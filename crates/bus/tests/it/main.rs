@@ -1,6 +1,9 @@
 //! The transports that URLs name.
 
-use tickpath_bus::{About, Connection, Delivery, Policy, TRANSPORTS, address, connect, servers, transport};
+use tickpath_bus::{
+    Connection, DeliveryGuarantee, Policy, ServerDescription, TRANSPORTS, connect, first_server, server_prefixes,
+    transport_of,
+};
 
 #[test]
 fn a_url_names_its_transport() {
@@ -9,13 +12,13 @@ fn a_url_names_its_transport() {
         assert_eq!(open(url).capabilities().policies, Policy::ALL, "{url}");
     }
     for (variable, way, policy, delivery) in [
-        ("TICKPATH_REDIS", "", Policy::Overwrite, Delivery::AtMostOnce),
-        ("TICKPATH_REDIS", "?streams", Policy::Keep, Delivery::AtLeastOnce),
-        ("TICKPATH_REDIS_UNIX", "", Policy::Overwrite, Delivery::AtMostOnce),
-        ("TICKPATH_NATS", "", Policy::Overwrite, Delivery::AtMostOnce),
-        ("TICKPATH_NATS", "?jetstream", Policy::Overwrite, Delivery::AtLeastOnce),
-        ("TICKPATH_AMQP", "", Policy::Overwrite, Delivery::AtLeastOnce),
-        ("TICKPATH_KAFKA", "", Policy::Keep, Delivery::AtLeastOnce),
+        ("TICKPATH_REDIS", "", Policy::Overwrite, DeliveryGuarantee::AtMostOnce),
+        ("TICKPATH_REDIS", "?streams", Policy::Keep, DeliveryGuarantee::AtLeastOnce),
+        ("TICKPATH_REDIS_UNIX", "", Policy::Overwrite, DeliveryGuarantee::AtMostOnce),
+        ("TICKPATH_NATS", "", Policy::Overwrite, DeliveryGuarantee::AtMostOnce),
+        ("TICKPATH_NATS", "?jetstream", Policy::Overwrite, DeliveryGuarantee::AtLeastOnce),
+        ("TICKPATH_AMQP", "", Policy::Overwrite, DeliveryGuarantee::AtLeastOnce),
+        ("TICKPATH_KAFKA", "", Policy::Keep, DeliveryGuarantee::AtLeastOnce),
     ] {
         let server = std::env::var(variable)
             .unwrap_or_else(|_| panic!("{variable} is not set; start the brokers: scripts/brokers run -- cargo test"));
@@ -85,22 +88,22 @@ fn a_server_is_found_by_its_url() {
         ("shm://ticks", None),
         ("http://127.0.0.1:80", None),
     ] {
-        assert_eq!(address(url).as_deref(), found, "{url}");
+        assert_eq!(first_server(url).as_deref(), found, "{url}");
     }
 }
 
 #[test]
 fn each_transport_tells_what_it_is() {
-    assert_eq!(servers(), "redis://, nats://, amqp:// or kafka://");
+    assert_eq!(server_prefixes(), "redis://, nats://, amqp:// or kafka://");
     for one in TRANSPORTS {
         for scheme in one.schemes {
-            let found = transport(&format!("{scheme}://x")).map(|found| found.name);
+            let found = transport_of(&format!("{scheme}://x")).map(|found| found.name);
             assert_eq!(found, Some(one.name), "{scheme}");
         }
-        assert_eq!(one.ways.first(), Some(&""), "{}: the plain way is the first", one.name);
+        assert_eq!(one.modes.first(), Some(&""), "{}: the plain way is the first", one.name);
         // Advice that holds for every server of a kind is given even without knowledge about the server; other
         // transports have none.
-        assert_eq!((one.advise)(&About::default()).is_empty(), !one.is_server(), "{}", one.name);
+        assert_eq!((one.advise)(&ServerDescription::default()).is_empty(), !one.is_server(), "{}", one.name);
     }
-    assert!(transport("shm").is_none() && transport("http://x").is_none());
+    assert!(transport_of("shm").is_none() && transport_of("http://x").is_none());
 }

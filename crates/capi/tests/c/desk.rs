@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use tempfile::TempDir;
-use tickpath_bus::conformance::until;
+use tickpath_bus::conformance::wait_until;
 use tickpath_clock::{HostClock, end_with_parent, sleep_ns, utc_ns};
-use tickpath_log::{Next, Place, Reader, Registration, Start};
+use tickpath_log::{LogPath, Next, Reader, ReaderStart, Registration};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce,
 };
-use tickpath_oms_client::{Client, Config, Event};
+use tickpath_oms_client::{Client, ClientEvent, Config};
 use tickpath_oms_server::settings::Settings;
 
 /// Variables that make this program an OMS or an exchange, and name the folder of its files.
@@ -42,16 +42,16 @@ fn process() {
     let clock = HostClock::get().expect("a clock");
     if role == "exchange" {
         let settings = tickpath_venue_sim::Settings::read(&folder.join("exchange.toml")).expect("it is good");
-        let ran = tickpath_venue_sim::run(clock, settings, &tickpath_venue_sim::Orders::default(), &mut |_| {});
+        let ran = tickpath_venue_sim::run(clock, settings, &tickpath_venue_sim::VenueControl::default(), &mut |_| {});
         panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
     }
     let settings = Settings::read(&folder.join("oms.toml")).unwrap_or_else(|faults| panic!("{faults}"));
     let (events, told) = sync_channel(4096);
     std::thread::spawn(move || told.into_iter().for_each(drop));
-    let topic = Place::shared_memory(settings.ticks.as_deref().expect("it has ticks")).expect("a good name");
+    let topic = LogPath::shared_memory(settings.ticks.as_deref().expect("it has ticks")).expect("a good name");
     let mut ticks = None;
     while ticks.is_none() {
-        ticks = Reader::open(&topic, Start::Oldest, Registration::Registered).ok();
+        ticks = Reader::open(&topic, ReaderStart::Oldest, Registration::Registered).ok();
         sleep_ns(1_000_000);
     }
     let (config, server) = (settings.config(), settings.server(events));
@@ -114,8 +114,8 @@ impl Desk {
 
     /// Reads the new orders that the exchange received from the OMS.
     pub(crate) fn orders(&self) -> Vec<NewOrder> {
-        let place = Place::folder(self.folder.path().join("exchange-journal"));
-        let mut reader = Reader::open(&place, Start::Oldest, Registration::Unregistered).expect("it is there");
+        let place = LogPath::folder(self.folder.path().join("exchange-journal"));
+        let mut reader = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).expect("it is there");
         let mut orders = Vec::new();
         while let Next::Message(message) = reader.next().expect("it is sound") {
             let request = message.payload.get(8..).map(|bytes| Request::read(message.kind, bytes));
@@ -129,14 +129,14 @@ impl Desk {
     /// Waits until the OMS listens and has a reference price: before that it denies orders.
     fn await_orders(&self) {
         let mut connected = None;
-        until(|| {
+        wait_until(|| {
             let config = Config { session: Some(3), ..Config::new(self.url("unix"), USER, PASSWORD) };
             connected = Client::connect(config).ok();
             connected.is_some()
         });
         let mut client = connected.expect("it was waited for");
         let mut has_passed = false;
-        until(|| {
+        wait_until(|| {
             let order = NewOrder {
                 client_order_id: ClientOrderId(utc_ns()),
                 price: Price(LOW),
@@ -152,7 +152,7 @@ impl Desk {
             client.wait(50_000_000);
             let polled = client.poll(|event| {
                 let is_it = |code: u8| code == ExecType::Expired.code();
-                has_passed |= matches!(event, Event::Report { report, .. } if is_it(report.exec_type));
+                has_passed |= matches!(event, ClientEvent::Report { report, .. } if is_it(report.exec_type));
             });
             polled.expect("it is connected");
             has_passed

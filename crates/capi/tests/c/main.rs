@@ -5,10 +5,13 @@ use std::process::{Command, Stdio};
 use std::{env, process};
 
 use tempfile::TempDir;
-use tickpath_bus::conformance::until;
-use tickpath_bus::{Connection, Delivery, Event, Policy, Publisher, QueueConfig, Start, TopicConfig, connect};
+use tickpath_bus::conformance::wait_until;
+use tickpath_bus::{
+    Connection, DeliveryGuarantee, Policy, Publisher, QueueConfig, StartPosition, SubscriptionEvent, TopicConfig,
+    connect,
+};
 use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::Place;
+use tickpath_log::LogPath;
 
 mod desk;
 mod misuse;
@@ -19,7 +22,7 @@ const TOPIC: &str = "ticks";
 const QUEUE: &str = "jobs";
 
 /// Seconds after which a hanging program is killed.
-const MOST_SECONDS: &str = "120";
+const MAX_SECONDS: &str = "120";
 
 #[test]
 fn what_c_publishes_everybody_receives() {
@@ -60,7 +63,7 @@ fn c_and_rust_share_a_queue() {
     let queue = |what, count| programs.say("examples/queue.c", &[&bus.url, QUEUE, what, count]);
     assert_eq!(queue("push", "5"), "waiting 5\n");
     let connection = bus.open();
-    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let mut puller = connection.puller(QUEUE, &config, Wait::Yield).expect("it is there");
     let mut pulled = Vec::new();
     let taken = puller.pull(2, &mut |pulled_one| pulled.push(number(pulled_one.message.payload)));
@@ -73,7 +76,7 @@ fn c_and_rust_share_a_queue() {
     let clock = HostClock::get().expect("the host has a clock");
     (5..8u64).for_each(|number| pusher.push(clock.ticks(), KIND, &number.to_ne_bytes()).expect("it has room"));
     assert_eq!(numbers(&queue("pull", "3")), [5, 6, 7]);
-    assert_eq!(connection.waiting(QUEUE).expect("it is there"), Some(0));
+    assert_eq!(connection.count_waiting(QUEUE).expect("it is there"), Some(0));
 }
 
 #[test]
@@ -99,8 +102,8 @@ impl Bus {
 
 impl Drop for Bus {
     fn drop(&mut self) {
-        let place: Place = self.url.parse().expect("it is a name");
-        for log in tickpath_bus::within(&place) {
+        let place: LogPath = self.url.parse().expect("it is a name");
+        for log in tickpath_bus::list_logs(&place) {
             let _ = log.remove();
         }
     }
@@ -118,7 +121,7 @@ impl Programs {
 
     /// Returns a program's output with these arguments; compiles the program if needed.
     fn say(&self, source: &str, arguments: &[&str]) -> String {
-        said(&mut bounded(&self.compile(source), arguments))
+        stdout_of(&mut bounded(&self.compile(source), arguments))
     }
 
     /// Compiles a program as its users do, with warnings as errors.
@@ -141,7 +144,7 @@ impl Programs {
         compile.args(words).args(["-Wall", "-Wextra", "-Werror", "-O1", standard]);
         compile.arg("-I").arg(package.join("include")).arg(package.join(source)).arg("-o").arg(&program);
         compile.arg("-L").arg(libraries).arg("-ltickpath").arg(format!("-Wl,-rpath,{}", libraries.display()));
-        said(&mut compile);
+        stdout_of(&mut compile);
         program
     }
 }
@@ -149,14 +152,14 @@ impl Programs {
 /// Returns a command that kills the program if it hangs.
 fn bounded(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
-    command.arg(MOST_SECONDS).arg(program).args(arguments);
+    command.arg(MAX_SECONDS).arg(program).args(arguments);
     // Cargo's library path may contain an older build; the program has the path of its own library.
     command.env_remove("LD_LIBRARY_PATH");
     command
 }
 
 /// Returns the output of a command, which must succeed.
-fn said(command: &mut Command) -> String {
+fn stdout_of(command: &mut Command) -> String {
     let ended = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let [said, errors] = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
     assert!(ended.status.success(), "{command:?}: {}\n{said}{errors}", ended.status);
@@ -183,11 +186,11 @@ fn publish(publisher: &mut dyn Publisher, numbers: std::ops::Range<u64>) {
 
 /// Receives the first `count` numbers of the topic.
 fn receive(connection: &dyn Connection, count: usize) -> Vec<u64> {
-    let mut subscriber = connection.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("the topic is there");
+    let mut subscriber = connection.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield).expect("the topic is there");
     let mut received = Vec::new();
-    until(|| {
+    wait_until(|| {
         let polled = subscriber.poll(count - received.len(), &mut |event| match event {
-            Event::Message(message) => received.push(number(message.payload)),
+            SubscriptionEvent::Message(message) => received.push(number(message.payload)),
             other => panic!("{other:?}"),
         });
         polled.expect("polled");

@@ -1,10 +1,10 @@
 //! Expected answers to every misuse in `abuse.c`, and in `asks.c` for a session with an OMS.
 
 /// Expected results: the misuse, the status, and a part of the sentence.
-type Says = [(&'static str, i32, &'static str)];
+type ExpectedErrors = [(&'static str, i32, &'static str)];
 
 /// Results of `abuse.c`.
-pub(crate) const OF_THE_BUS: &Says = &[
+pub(crate) const OF_THE_BUS: &ExpectedErrors = &[
     ("version", OK, ""),
     ("no error yet", OK, ""),
     ("null bus, publisher", INVALID, "tp_bus is null"),
@@ -99,7 +99,7 @@ pub(crate) const OF_THE_BUS: &Says = &[
 ];
 
 /// Results of `asks.c`.
-pub(crate) const OF_A_SESSION: &Says = &[
+pub(crate) const OF_A_SESSION: &ExpectedErrors = &[
     ("null orders, submit", INVALID, "tp_orders is null"),
     ("id of that submit", OK, ""),
     ("null orders, cancel", INVALID, "tp_orders is null"),
@@ -176,7 +176,7 @@ const OTHER: i32 = 16;
 const ENDED: i32 = 17;
 
 /// Compares a program's output with its table, line by line.
-pub(crate) fn check(says: &Says, said: &str) {
+pub(crate) fn check(says: &ExpectedErrors, said: &str) {
     let mut lines = said.lines();
     for (what, status, part) in says {
         let line = lines.next().unwrap_or_else(|| panic!("nothing was said of '{what}':\n{said}"));

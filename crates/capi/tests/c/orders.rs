@@ -143,7 +143,7 @@ fn every_misuse_of_a_session_is_told_in_words() {
 }
 
 /// The numbers of a line by name, and its sentence.
-type Told = (BTreeMap<String, i128>, String);
+type PrintedEvent = (BTreeMap<String, i128>, String);
 
 /// A running `session.c`.
 struct Session {
@@ -178,13 +178,13 @@ impl Session {
         self.until_told(what, exec_type).0
     }
 
-    fn until_told(&mut self, what: u32, exec_type: Option<ExecType>) -> Told {
+    fn until_told(&mut self, what: u32, exec_type: Option<ExecType>) -> PrintedEvent {
         let exec_type = exec_type.map_or(-1, |exec_type| i32::from(exec_type.code()));
         self.ask(&format!("until {what} {exec_type}"))
     }
 
     /// Sends a command; returns the last line of the answer.
-    fn ask(&mut self, command: &str) -> Told {
+    fn ask(&mut self, command: &str) -> PrintedEvent {
         writeln!(self.commands, "{command}").unwrap_or_else(|e| panic!("{command}: {e}"));
         let mut said: Vec<String> = Vec::new();
         loop {
@@ -210,7 +210,7 @@ impl Session {
 }
 
 /// Parses a line like `status=0 id=7 | a sentence`.
-fn read(line: &str) -> Told {
+fn read(line: &str) -> PrintedEvent {
     let (numbers, sentence) = line.split_once('|').unwrap_or_else(|| panic!("'{line}' has no sentence"));
     let number = |word: &str| {
         let (name, number) = word.split_once('=')?;

@@ -2,14 +2,18 @@
 
 use clap::{Args, value_parser};
 use tickpath_lab_harness::{Lab, host};
-use tickpath_lab_redis::clients::{self, Client, Settings};
+use tickpath_lab_redis::clients::{self, SetGetClient, Settings};
 use tickpath_lab_result::ResultFile;
 
-use super::measure::usage;
-use crate::args::{Cpus, Output, are_targets, bus_url, rtt, seconds};
+use super::measure::as_usage_error;
+use crate::args::{CpuArgs, OutputArgs, bus_url, check_targets, rtt, seconds};
 
-const PUBLISHED_CLIENTS: [Client; 4] =
-    [Client::REDIS_PY, Client::REDIS_PY_PIPELINE, Client::REDIS_PY_ASYNCIO, Client::REDIS_PY_UVLOOP];
+const PUBLISHED_CLIENTS: [SetGetClient; 4] = [
+    SetGetClient::REDIS_PY,
+    SetGetClient::REDIS_PY_PIPELINE,
+    SetGetClient::REDIS_PY_ASYNCIO,
+    SetGetClient::REDIS_PY_UVLOOP,
+];
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -24,7 +28,7 @@ pub struct ClientsArgs {
     /// redis-py-uvloop, rust-blocking, rust-pipeline, rust-async, go-redis, go-redis-pipeline; may be a list. All if not
     /// given, those of Go only where Go is
     #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
-    pub client: Vec<Client>,
+    pub client: Vec<SetGetClient>,
     /// Milliseconds of round trip to put between by a delaying proxy, 0 to 2000; may be a list. TCP alone then
     #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = rtt)]
     pub rtt: Vec<f64>,
@@ -41,14 +45,14 @@ pub struct ClientsArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 pub fn run(lab: &Lab<'_>, args: &ClientsArgs, result: &mut ResultFile) -> anyhow::Result<()> {
-    let cpus = args.cpus.two()?;
-    let clients = if args.client.is_empty() { Client::all().collect() } else { args.client.clone() };
+    let cpus = args.cpus.bench_cpus()?;
+    let clients = if args.client.is_empty() { SetGetClient::all().collect() } else { args.client.clone() };
     let published = args.preset.is_some();
     let settings = Settings {
         target: args.target.clone(),
@@ -59,12 +63,12 @@ pub fn run(lab: &Lab<'_>, args: &ClientsArgs, result: &mut ResultFile) -> anyhow
         repeat: args.repeat,
         seconds: args.duration,
         cpus,
-        proxy_cpu: args.cpus.third(),
+        proxy_cpu: args.cpus.venue_cpu(),
     };
-    settings.check().map_err(usage)?;
-    are_targets(args.target.as_slice())?;
-    result.host = host::floor(lab, cpus)?;
-    let done = clients::run(lab, &settings, result).map_err(usage);
+    settings.check().map_err(as_usage_error)?;
+    check_targets(args.target.as_slice())?;
+    result.host = host::measure_host_floor(lab, cpus)?;
+    let done = clients::run(lab, &settings, result).map_err(as_usage_error);
     if let Some(name) = &args.preset {
         result.runs.iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
     }

@@ -1,28 +1,28 @@
 //! Steps around the measuring of each bench: a lab before it, a result after it.
 
 use anyhow::Context;
-use tickpath_bus::url::without_login;
+use tickpath_bus::url::redact_logins;
 use tickpath_lab_compare::published;
-use tickpath_lab_compare::{Against, Line, against_first, table, value};
+use tickpath_lab_compare::{PairedRuns, RatioLine, pair_with_first, ratio_table, value};
 use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_report::{duration, size};
-use tickpath_lab_result::{Phase, ResultFile, Run, short_name};
+use tickpath_lab_result::{ResultFile, Run, RunPhase, short_name};
 
-use crate::args::{Output, Usage};
-use crate::outcome::Outcome;
-use crate::print::{Printer, terminal};
-use crate::progress::Bar;
-use crate::turn::Turn;
+use crate::args::{CliUsageError, OutputArgs};
+use crate::bench_lock::BenchLock;
+use crate::outcome::CliOutcome;
+use crate::print::{Printer, render_terminal};
+use crate::progress::BenchProgress;
 
 /// Makes a lab and a result, runs the bench, and shows and writes the result, even a partial one if the bench failed.
 pub fn measure(
     workload: &str,
-    output: &Output,
+    output: &OutputArgs,
     bench: impl FnOnce(&mut Lab<'_>, &mut ResultFile) -> anyhow::Result<()>,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CliOutcome> {
     output.check()?;
-    let turn = Turn::take()?;
-    let bar = Bar::new(output.quiet);
+    let turn = BenchLock::acquire()?;
+    let bar = BenchProgress::new(output.quiet);
     let mut lab = lab(&bar)?;
     let mut result = new_result(workload);
     let done = bench(&mut lab, &mut result);
@@ -31,18 +31,18 @@ pub fn measure(
     let show = |result: &mut ResultFile| {
         // Results are shown to others: logins are removed.
         for run in &mut result.runs {
-            run.target = without_login(&run.target);
-            run.notes.iter_mut().chain(&mut run.finding).for_each(|text| *text = without_login(text));
+            run.target = redact_logins(&run.target);
+            run.notes.iter_mut().chain(&mut run.finding).for_each(|text| *text = redact_logins(text));
         }
-        result.findings.iter_mut().for_each(|finding| *finding = without_login(finding));
-        result.published = published::found(result);
+        result.findings.iter_mut().for_each(|finding| *finding = redact_logins(finding));
+        result.published = published::published_figures(result);
         finish(result, output)
     };
-    turn.end(done, &mut result, show, verdict)
+    turn.finish(done, &mut result, show, verdict)
 }
 
 /// Returns a lab that spawns this program.
-pub fn lab(bar: &Bar) -> anyhow::Result<Lab<'_>> {
+pub fn lab(bar: &BenchProgress) -> anyhow::Result<Lab<'_>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(Lab::new(program, bar)?)
 }
@@ -57,7 +57,7 @@ pub fn new_result(workload: &str) -> ResultFile {
     let started_at = tickpath_clock::rfc3339(tickpath_clock::utc_ns());
     let [commit, profile] =
         [option_env!("TICKPATH_COMMIT"), option_env!("TICKPATH_PROFILE")].map(|told| told.map(str::to_owned));
-    ResultFile { commit, profile, ..ResultFile::new(workload, &without_login(&command), &started_at) }
+    ResultFile { commit, profile, ..ResultFile::new(workload, &redact_logins(&command), &started_at) }
 }
 
 /// Quotes a word for a shell.
@@ -70,14 +70,14 @@ fn quoted(word: &str) -> String {
 }
 
 /// Prints the result, and writes the requested files.
-pub fn finish(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
+pub fn finish(result: &ResultFile, output: &OutputArgs) -> anyhow::Result<()> {
     result.check().context("this is a defect of Tickpath")?;
     let mut printer = Printer::default();
-    printer.say(&terminal(result, output.all));
+    printer.print(&render_terminal(result, output.all));
     printer.end(write(result, output))
 }
 
-pub fn write(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
+pub fn write(result: &ResultFile, output: &OutputArgs) -> anyhow::Result<()> {
     if let Some(file) = &output.json {
         result.save(file)?;
     }
@@ -89,7 +89,7 @@ pub fn write(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
 }
 
 /// Returns the outcome of a bench: whether messages were lost, or runs were invalid.
-pub fn verdict(result: &ResultFile) -> Outcome {
+pub fn verdict(result: &ResultFile) -> CliOutcome {
     // Runs of a search for the highest rate are not judged: the search exceeds that rate on purpose.
     let mut judged = result.runs.iter().filter(|run| !run.params.0.contains_key("slo"));
     // Only a topic with the policy overwrite, such as that of ticks, may lose messages; an order must never be lost.
@@ -99,15 +99,15 @@ pub fn verdict(result: &ResultFile) -> Outcome {
         _ => !overwrites(run) && run.counts.lost > 0,
     };
     if judged.clone().any(has_lost) {
-        return Outcome::Lost;
+        return CliOutcome::Lost;
     }
-    if judged.all(|run| run.valid) { Outcome::Good } else { Outcome::Invalid }
+    if judged.all(|run| run.valid) { CliOutcome::Success } else { CliOutcome::Invalid }
 }
 
 /// Turns an error about an impossible setting into bad usage.
-pub fn usage(error: LabError) -> anyhow::Error {
+pub fn as_usage_error(error: LabError) -> anyhow::Error {
     match error {
-        LabError::Setting(what) => Usage(what).into(),
+        LabError::Setting(what) => CliUsageError(what).into(),
         other => other.into(),
     }
 }
@@ -126,39 +126,45 @@ pub fn compare_turns(result: &mut ResultFile, hops: &[&str]) {
     let wait = |run: &Run| run.params.text("wait");
     let mut lines = Vec::new();
     for hop in hops {
-        lines.extend(against(&result.runs, hop, &format!("{hop}.p50_ns"), |run| way(run, wait(run)), target));
+        lines.extend(compare_with_first(
+            &result.runs,
+            hop,
+            &format!("{hop}.p50_ns"),
+            |run| settings_text(run, wait(run)),
+            target,
+        ));
     }
     let medians = hops.iter().map(|hop| (*hop, format!("{hop}.p50_ns")));
     for (name, figure) in medians.chain([(RECEIVER_CPU, RECEIVER_CPU.to_owned())]) {
-        let otherwise = |run: &Run| way(run, Some(target(run)));
-        lines.extend(against(&result.runs, name, &figure, otherwise, |run| wait(run).unwrap_or_default()));
+        let otherwise = |run: &Run| settings_text(run, Some(target(run)));
+        lines.extend(compare_with_first(&result.runs, name, &figure, otherwise, |run| wait(run).unwrap_or_default()));
     }
-    result.comparisons.extend(table(lines));
+    result.comparisons.extend(ratio_table(lines));
 }
 
 /// Returns the lines of a figure: each side against the first, for each combination of the other settings.
-fn against(
+fn compare_with_first(
     runs: &[Run],
     name: &str,
     figure: &str,
     way: impl Fn(&Run) -> String,
     side: impl Fn(&Run) -> String,
-) -> Vec<Line> {
-    let found = against_first(runs.iter().filter(|run| value(run, figure).is_some()), way, side);
-    let several = found.iter().any(|one| one.way != found[0].way);
-    let line = |one: &Against<'_>| {
+) -> Vec<RatioLine> {
+    let found = pair_with_first(runs.iter().filter(|run| value(run, figure).is_some()), way, side);
+    let several = found.iter().any(|one| one.setup != found[0].setup);
+    let line = |one: &PairedRuns<'_>| {
         let name = format!("{}_to_{}_{name}", one.other, one.first);
-        one.line(&if several { format!("{name} {}", one.way) } else { name }, figure)
+        one.line(&if several { format!("{name} {}", one.setup) } else { name }, figure)
     };
     found.iter().map(line).collect()
 }
 
 /// Returns the settings of a run as text, without its repetition and without the compared setting; `other` is the one
 /// of target and wait that is not compared.
-fn way(run: &Run, other: Option<String>) -> String {
+fn settings_text(run: &Run, other: Option<String>) -> String {
     let number = |name: &str| run.params.0.get(name).and_then(serde_json::Value::as_f64);
     let idle = number("idle_ns").map(|ns| format!("after {}", duration(ns)));
-    let phase = (run.phase == Phase::Cold).then(|| "cold".to_owned());
+    let phase = (run.phase == RunPhase::Cold).then(|| "cold".to_owned());
     let size = number("size_bytes").map(size);
     let readers = number("readers").filter(|readers| *readers > 1.0).map(|readers| format!("{readers} readers"));
     let batch = run.batch_text().filter(|batch| batch != "1").map(|batch| format!("by {batch}"));
@@ -206,9 +212,12 @@ mod tests {
             result.runs.push(run);
             verdict(&result)
         };
-        assert!(matches!(outcome("path", 0, false, true), Outcome::Good));
-        assert!(matches!(outcome("path", 1, false, false), Outcome::Invalid), "ticks are on a topic that overwrites");
-        assert!(matches!(outcome("path", 1, true, false), Outcome::Lost), "an order is kept");
-        assert!(matches!(outcome("orders", 1, false, true), Outcome::Lost));
+        assert!(matches!(outcome("path", 0, false, true), CliOutcome::Success));
+        assert!(
+            matches!(outcome("path", 1, false, false), CliOutcome::Invalid),
+            "ticks are on a topic that overwrites"
+        );
+        assert!(matches!(outcome("path", 1, true, false), CliOutcome::Lost), "an order is kept");
+        assert!(matches!(outcome("orders", 1, false, true), CliOutcome::Lost));
     }
 }

@@ -9,14 +9,14 @@ pub mod pipeline;
 pub mod pubsub;
 pub mod queue;
 
-use tickpath_lab_harness::Playable;
+use tickpath_lab_harness::RoleEntry;
 
 use crate::command::Workload;
-use crate::outcome::Outcome;
+use crate::outcome::CliOutcome;
 use measure::measure;
 
 /// Roles of all workloads' processes; each new workload adds a line.
-pub const ROLES: [&[Playable]; 5] = [
+pub const ROLES: [&[RoleEntry]; 5] = [
     tickpath_lab_harness::ROLES,
     tickpath_lab_bus::ROLES,
     tickpath_lab_path::ROLES,
@@ -24,20 +24,20 @@ pub const ROLES: [&[Playable]; 5] = [
     tickpath_lab_check::ROLES,
 ];
 
-pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
+pub fn run(workload: &Workload) -> anyhow::Result<CliOutcome> {
     match workload {
         Workload::Host(args) => measure("host", &args.output, |lab, result| host::run(lab, args, result)),
         Workload::Pubsub(args) => measure("pubsub", &args.output, |lab, result| {
-            args.warm.hold(lab, result, |lab, result| pubsub::run(lab, args, result))
+            args.warm.apply(lab, result, |lab, result| pubsub::run(lab, args, result))
         }),
         Workload::Queue(args) => measure("queue", &args.output, |lab, result| queue::run(lab, args, result)),
         Workload::Pipeline(args) => measure("pipeline", &args.output, |lab, result| pipeline::run(lab, args, result)),
         Workload::Clients(args) => measure("clients", &args.output, |lab, result| clients::run(lab, args, result)),
         Workload::Path(args) => measure("path", &args.output, |lab, result| {
-            args.warm.hold(lab, result, |lab, result| path::run(lab, args, result))
+            args.warm.apply(lab, result, |lab, result| path::run(lab, args, result))
         }),
         Workload::Orders(args) => measure("orders", &args.output, |lab, result| {
-            args.warm.hold(lab, result, |lab, result| orders::run(lab, args, result))
+            args.warm.apply(lab, result, |lab, result| orders::run(lab, args, result))
         }),
     }
 }

@@ -6,20 +6,20 @@ use anyhow::Context;
 use clap::{Args as ClapArgs, builder::ArgPredicate};
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab_compare::in_turn;
-use tickpath_lab_harness::{Lab, host, keep};
-use tickpath_lab_path::Client;
+use tickpath_lab_harness::{Lab, host, keep_runs};
+use tickpath_lab_path::TradingClient;
 use tickpath_lab_path::orders::{
-    self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueRoute, check_other,
+    self, BenchLogin, MAX_SESSIONS, OrderSpec, OrdersTarget, RunningOms, Settings, SideClient, VenueRoute, check_client,
 };
 use tickpath_lab_result::ResultFile;
 use tickpath_oms_client::Since;
 use tickpath_oms_runtime::{AckLevel, Layout};
 
-use super::measure::usage;
-use crate::args::{Cpus, Output, Usage, Warm, positive};
+use super::measure::as_usage_error;
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, positive};
 use crate::instruments::Instruments;
-use crate::order::Whom;
-use crate::print::note;
+use crate::order::LoginArgs;
+use crate::print::print_note;
 
 /// Seconds to wait for the instruments of a running OMS.
 const LOGON_S: u32 = 5;
@@ -38,7 +38,7 @@ pub struct OrdersArgs {
     pub target: Vec<String>,
     /// Whose code sends the orders: rust, or python, which is the package tickpath: one group, in one session of an OMS that is
     /// started for it. May be a list, and then they take turns
-    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = Client::OURS, value_parser = Client::NAMES, conflicts_with_all = ["resume", "restart", "preset"])]
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = TradingClient::RUST_NAME, value_parser = TradingClient::NAMES, conflicts_with_all = ["resume", "restart", "preset"])]
     pub client: Vec<String>,
     /// How an OMS that is started for it reaches its venue: by lanes, or by a line over TCP
     #[arg(long, value_name = "lanes|tcp", default_value = "lanes", default_value_if("preset", ArgPredicate::IsPresent, "tcp"), value_parser = venue)]
@@ -53,7 +53,7 @@ pub struct OrdersArgs {
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// Sessions over sockets, all logged in by the generator; may be a list, and then they take turns
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_SESSIONS)))]
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_SESSIONS)))]
     pub sessions: Vec<u16>,
     /// How many of the sessions send, the others being only connected; all if not given
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
@@ -66,8 +66,8 @@ pub struct OrdersArgs {
     pub ack: Vec<AckLevel>,
     /// In turn with and without a client beside, which asks for its day of reports and never reads, reads slowly, or asks
     /// again and again
-    #[arg(long, value_name = "stuck|slow|day", requires = "count", value_parser = beside)]
-    pub beside: Option<Beside>,
+    #[arg(long, value_name = "stuck|slow|day", requires = "count", value_parser = parse_beside)]
+    pub beside: Option<SideClient>,
     /// Orders in the day of the client beside; each has two reports
     #[arg(long, value_name = "N", default_value_t = 50_000, requires = "beside", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub day: u64,
@@ -108,19 +108,19 @@ pub struct OrdersArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
-    pub warm: Warm,
+    pub warm: WarmUpArgs,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let journal = args.journal.as_ref().map(std::path::absolute).transpose().context("--journal names no path")?;
     if let Some(journal) = journal.as_ref().filter(|journal| journal.exists()) {
-        return Err(Usage(format!("--journal {}: it exists; name a new folder", journal.display())).into());
+        return Err(CliUsageError(format!("--journal {}: it exists; name a new folder", journal.display())).into());
     }
-    let mut turns = args.ready(lab, args.turns()?)?;
+    let mut turns = args.prepared_runs(lab, args.runs_in_turn()?)?;
     if let [only] = &mut turns[..] {
         only.journal = journal;
     } else if let Some(journal) = journal {
@@ -128,16 +128,17 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
             turn.journal = Some(journal.join(number.to_string()));
         }
     }
-    result.host = host::floor(lab, args.cpus.two()?)?;
+    result.host = host::measure_host_floor(lab, args.cpus.bench_cpus()?)?;
     let seconds = |settings: &Settings| match args.resume.map(|reports| reports.div_ceil(2)).or(args.restart) {
         Some(orders) => orders::day_seconds(orders),
         None => orders::seconds(settings),
     };
     lab.progress.plan(turns.len(), turns.iter().map(seconds).sum());
     for settings in &turns {
-        if let (Target::Running(running), Some(count), false) = (&settings.target, args.count, args.output.quiet) {
+        if let (OrdersTarget::Running(running), Some(count), false) = (&settings.target, args.count, args.output.quiet)
+        {
             let (name, url) = (&running.name, &running.login.url);
-            note(&format!("tickpath: {count} real orders go to the OMS '{name}' at {url}"));
+            print_note(&format!("tickpath: {count} real orders go to the OMS '{name}' at {url}"));
         }
         let runs = match (args.resume, args.restart) {
             (Some(reports), _) => orders::resume(lab, settings, reports).map(|run| vec![run]),
@@ -145,11 +146,11 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
             _ => orders::run(lab, settings),
         };
         let before = result.runs.len();
-        let kept = keep(result, runs);
+        let kept = keep_runs(result, runs);
         if let Some(name) = &args.preset {
             result.runs[before..].iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
         }
-        kept.map_err(usage)?;
+        kept.map_err(as_usage_error)?;
     }
     result.comparisons.extend(orders::comparisons(&result.runs));
     Ok(())
@@ -157,29 +158,36 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
 
 impl OrdersArgs {
     /// Returns the runs with their clients, which are prepared only once all of them are known to be possible.
-    fn ready(&self, lab: &Lab<'_>, turns: Vec<(&str, Settings)>) -> anyhow::Result<Vec<Settings>> {
-        let clients: Vec<Client> =
-            self.client.iter().map(|name| Client::of(name, lab)).collect::<Result<_, _>>().map_err(usage)?;
-        let of = |name: &str| clients.iter().find(|client| client.name() == name).cloned().unwrap_or(Client::Rust);
+    fn prepared_runs(&self, lab: &Lab<'_>, turns: Vec<(&str, Settings)>) -> anyhow::Result<Vec<Settings>> {
+        let clients: Vec<TradingClient> = self
+            .client
+            .iter()
+            .map(|name| TradingClient::of(name, lab))
+            .collect::<Result<_, _>>()
+            .map_err(as_usage_error)?;
+        let of =
+            |name: &str| clients.iter().find(|client| client.name() == name).cloned().unwrap_or(TradingClient::Rust);
         Ok(turns.into_iter().map(|(name, turn)| Settings { client: of(name), ..turn }).collect())
     }
 
     /// Returns all runs in their order, each with the name of its client; compared runs take turns.
-    fn turns(&self) -> anyhow::Result<Vec<(&str, Settings)>> {
-        let targets: Vec<Target> = self.target.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?;
+    fn runs_in_turn(&self) -> anyhow::Result<Vec<(&str, Settings)>> {
+        let targets: Vec<OrdersTarget> =
+            self.target.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?;
         let published = self.preset.is_some();
         let layouts = if published { &vec![Layout::Split] } else { &self.layout };
         let waits = if published { &vec![Wait::Block, Wait::Busy] } else { &self.wait };
-        let besides = self.beside.map_or(vec![None], |kind| vec![Some(Beside::Idle), Some(kind)]);
+        let besides = self.beside.map_or(vec![None], |kind| vec![Some(SideClient::Idle), Some(kind)]);
         let most = self.sessions.iter().copied().max().unwrap_or(1);
         if let Some(active) = self.active.filter(|active| *active > most) {
-            return Err(
-                Usage(format!("--active {active}: there are only {most} sessions; name more by --sessions")).into()
-            );
+            return Err(CliUsageError(format!(
+                "--active {active}: there are only {most} sessions; name more by --sessions"
+            ))
+            .into());
         }
-        let cpus = self.cpus.two()?;
+        let cpus = self.cpus.bench_cpus()?;
         let order = self.order();
-        let sides: Vec<(&str, &Target)> =
+        let sides: Vec<(&str, &OrdersTarget)> =
             self.client.iter().flat_map(|client| targets.iter().map(move |target| (client.as_str(), target))).collect();
         let mut turns = Vec::new();
         for repeat in 1..=self.repeat {
@@ -192,18 +200,18 @@ impl OrdersArgs {
                     {
                         let settings = Settings {
                             target: target.clone(),
-                            client: Client::Rust,
+                            client: TradingClient::Rust,
                             venue: self.venue,
                             sessions,
                             active: self.active.map_or(sessions, |active| active.min(sessions)),
                             in_flight: self.in_flight,
                             level,
-                            beside,
+                            side_client: beside,
                             day: self.day,
                             layout,
                             wait,
                             cpus,
-                            venue_cpu: self.cpus.third(),
+                            venue_cpu: self.cpus.venue_cpu(),
                             priority: self.priority,
                             order: order.clone(),
                             count: self.count,
@@ -220,8 +228,8 @@ impl OrdersArgs {
         }
         for (client, turn) in &turns {
             self.check(turn)?;
-            if *client != Client::OURS {
-                check_other(client, turn).map_err(usage)?;
+            if *client != TradingClient::RUST_NAME {
+                check_client(client, turn).map_err(as_usage_error)?;
             }
         }
         Ok(turns)
@@ -230,20 +238,20 @@ impl OrdersArgs {
     /// Returns the order. The default order has a position effect, which only the Rust client sends.
     fn order(&self) -> OrderSpec {
         let usual = OrderSpec::default();
-        match self.order == usual && self.client.iter().any(|client| client != Client::OURS) {
+        match self.order == usual && self.client.iter().any(|client| client != TradingClient::RUST_NAME) {
             true => OrderSpec { position: "default".to_owned(), ..usual },
             false => self.order.clone(),
         }
     }
 
-    fn target(&self, target: &str) -> anyhow::Result<Target> {
+    fn target(&self, target: &str) -> anyhow::Result<OrdersTarget> {
         match target {
-            "shm://" => Ok(Target::Lanes),
-            "shm+unix://" => Ok(Target::LogonLanes),
-            "unix://" => Ok(Target::Unix),
-            "tcp://" => Ok(Target::Tcp),
-            file if !file.contains("://") => self.running(Path::new(file)).map(Target::Running),
-            other => Err(Usage(format!(
+            "shm://" => Ok(OrdersTarget::Lanes),
+            "shm+unix://" => Ok(OrdersTarget::LogonLanes),
+            "unix://" => Ok(OrdersTarget::Unix),
+            "tcp://" => Ok(OrdersTarget::Tcp),
+            file if !file.contains("://") => self.running(Path::new(file)).map(OrdersTarget::Running),
+            other => Err(CliUsageError(format!(
                 "--target {other}: use shm://, shm+unix://, unix:// or tcp:// for an OMS that is started for this, or the oms.toml of \
                  one that is running"
             ))
@@ -252,64 +260,64 @@ impl OrdersArgs {
     }
 
     /// Returns the facts about a user's own OMS that its file holds.
-    fn running(&self, file: &Path) -> anyhow::Result<Running> {
+    fn running(&self, file: &Path) -> anyhow::Result<RunningOms> {
         if !file.is_file() {
-            return Err(Usage(format!(
+            return Err(CliUsageError(format!(
                 "--target {}: no such file; name the oms.toml of an OMS that is running, or shm://, unix:// or tcp://",
                 file.display()
             ))
             .into());
         }
-        let whom = Whom {
+        let whom = LoginArgs {
             config: file.to_owned(),
             oms: None,
             user: self.user.clone(),
             password_file: self.password_file.clone(),
             session: None,
         };
-        let known = whom.known();
+        let known = whom.read_settings();
         let password_file = std::path::absolute(whom.password_file())?;
-        crate::order::password(&password_file)?;
+        crate::order::read_password(&password_file)?;
         let instruments = match self.yes {
             true => {
                 let mut client = whom.connect(&known, Since::Now)?;
-                let instruments = Instruments::of(&mut client, &known, LOGON_S)?;
+                let instruments = Instruments::request(&mut client, &known, LOGON_S)?;
                 client.close();
                 instruments
             }
             // Without `--yes` no order is sent: the instruments' names from the table suffice for the refusal.
-            false => Instruments::of_table(&known),
+            false => Instruments::from_table(&known),
         };
         let symbol = instruments.find(&self.order.symbol)?.symbol.0;
-        let login = Login { url: whom.url(&known)?, user: self.user.clone(), password_file, session: None };
-        Ok(Running { journal: known.journal()?, name: known.name, login, symbol })
+        let login = BenchLogin { url: whom.url(&known)?, user: self.user.clone(), password_file, session: None };
+        Ok(RunningOms { journal: known.journal()?, name: known.name, login, symbol })
     }
 
     /// Rejects contradictory settings, above all for a user's own OMS.
-    fn check(&self, turn: &Settings) -> Result<(), Usage> {
+    fn check(&self, turn: &Settings) -> Result<(), CliUsageError> {
         let days = self.resume.is_some() || self.restart.is_some();
-        let Target::Running(running) = &turn.target else {
+        let OrdersTarget::Running(running) = &turn.target else {
             return match turn.target {
-                Target::Lanes if self.resume.is_some() => {
-                    Err(Usage("--resume is of a session over a socket; use --target unix:// or tcp://".to_owned()))
-                }
+                OrdersTarget::Lanes if self.resume.is_some() => Err(CliUsageError(
+                    "--resume is of a session over a socket; use --target unix:// or tcp://".to_owned(),
+                )),
                 _ => Ok(()),
             };
         };
         let file = self.target.iter().find(|target| !target.contains("://")).map_or("", String::as_str);
         if days || self.beside.is_some() || self.journal.is_some() || turn.level == AckLevel::Disk {
-            return Err(Usage(format!(
+            return Err(CliUsageError(format!(
                 "{file} is an OMS that is running: --resume, --restart, --beside, --journal and --ack are of one that is \
                  started for them; use --target tcp://"
             )));
         }
         let Some(count) = self.count else {
-            return Err(Usage(format!(
+            return Err(CliUsageError(format!(
                 "{file} is an OMS that is running; say how many orders it is to get with --count"
             )));
         };
         if !self.yes {
-            return Err(Usage(format!(
+            return Err(CliUsageError(format!(
                 "{file} is an OMS that is running: {count} real orders ({}) would go to its venues as those of the user \
                  '{}', at {}, and be cancelled again where they are open; add --yes if that is meant",
                 self.order, running.login.user, running.login.url
@@ -335,7 +343,7 @@ fn venue(word: &str) -> Result<VenueRoute, String> {
     }
 }
 
-fn beside(word: &str) -> Result<Beside, String> {
-    let known = Beside::ALL.into_iter().find(|kind| kind.name() == word && *kind != Beside::Idle);
+fn parse_beside(word: &str) -> Result<SideClient, String> {
+    let known = SideClient::ALL.into_iter().find(|kind| kind.name() == word && *kind != SideClient::Idle);
     known.ok_or_else(|| "use stuck, slow or day".to_owned())
 }

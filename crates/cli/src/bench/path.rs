@@ -5,19 +5,22 @@ use std::path::PathBuf;
 use clap::Args;
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab_compare::in_turn;
-use tickpath_lab_harness::{Lab, host, keep};
-use tickpath_lab_path::Client;
-use tickpath_lab_path::path::{self, Ticks};
+use tickpath_lab_harness::{Lab, host, keep_runs};
+use tickpath_lab_path::TradingClient;
+use tickpath_lab_path::path::{self, TickSource};
 use tickpath_lab_result::ResultFile;
 use tickpath_oms_runtime::Layout;
 
-use super::measure::{compare_turns, usage};
-use crate::args::{ARRIVALS, Cpus, Output, Usage, Warm, are_targets, arrivals, bus_url, is_file, positive, seconds};
+use super::measure::{as_usage_error, compare_turns};
+use crate::args::{
+    ARRIVALS, CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, arrivals, bus_url, check_recording, check_targets,
+    positive, seconds,
+};
 
 /// Defaults for the ticks of a run and for generated ticks a second; lower ones where a strategy in another language
 /// takes part, so that it keeps up.
-const USUAL: (u64, f64) = (100_000, 20_000.0);
-const USUAL_OF_OTHERS: (u64, f64) = (10_000, 1_000.0);
+const DEFAULT_TICKS: (u64, f64) = (100_000, 20_000.0);
+const DEFAULT_TICKS_OTHERS: (u64, f64) = (10_000, 1_000.0);
 
 #[derive(Debug, Args)]
 pub struct PathArgs {
@@ -26,7 +29,7 @@ pub struct PathArgs {
     pub target: Vec<String>,
     /// Whose strategy it is: rust, or python, which is the package tickpath. May be a list, and then they take turns. Where
     /// another than rust takes part each is a process of its own, which logs on to its OMS over shared memory
-    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = Client::OURS, value_parser = Client::NAMES)]
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = TradingClient::RUST_NAME, value_parser = TradingClient::NAMES)]
     pub client: Vec<String>,
     /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
     #[arg(long, value_name = "FILE")]
@@ -64,26 +67,26 @@ pub struct PathArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
-    pub warm: Warm,
+    pub warm: WarmUpArgs,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::Result<()> {
-    let cpus = args.cpus.two()?;
-    is_file(&args.ticks)?;
-    are_targets(&args.target)?;
-    let is_outside = args.client.iter().any(|client| client != Client::OURS);
-    let layouts = path::layouts(&args.layout, is_outside).map_err(usage)?;
+    let cpus = args.cpus.bench_cpus()?;
+    check_recording(&args.ticks)?;
+    check_targets(&args.target)?;
+    let is_outside = args.client.iter().any(|client| client != TradingClient::RUST_NAME);
+    let layouts = path::layouts(&args.layout, is_outside).map_err(as_usage_error)?;
     let sides = sides(lab, args, is_outside)?;
-    result.host = host::floor(lab, cpus)?;
-    let (count, rate) = if is_outside { USUAL_OF_OTHERS } else { USUAL };
+    result.host = host::measure_host_floor(lab, cpus)?;
+    let (count, rate) = if is_outside { DEFAULT_TICKS_OTHERS } else { DEFAULT_TICKS };
     // The times of generated ticks are not worth keeping.
     let rate = args.rate.or(args.ticks.is_none().then_some(rate));
     if args.arrivals != ARRIVALS[0] && rate.is_none() {
-        return Err(Usage(format!(
+        return Err(CliUsageError(format!(
             "--arrivals {} needs a rate, for the recording has its own times; add --rate",
             args.arrivals
         ))
@@ -100,14 +103,14 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
                     let file = args.ticks.clone();
                     turns.push(path::Settings {
                         target,
-                        outside,
+                        external_client: outside,
                         layout,
                         wait,
                         cpus,
-                        venue_cpu: args.cpus.third(),
+                        venue_cpu: args.cpus.venue_cpu(),
                         generator_wait: None,
                         priority: args.priority,
-                        ticks: Ticks { file, seed: args.seed, rate, arrivals, speed: args.speed, count },
+                        ticks: TickSource { file, seed: args.seed, rate, arrivals, speed: args.speed, count },
                         repeat,
                     });
                 }
@@ -116,7 +119,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     }
     lab.progress.plan(turns.len(), turns.iter().map(path::Settings::seconds).sum());
     for settings in &turns {
-        keep(result, path::run(lab, settings).map(|run| vec![run])).map_err(usage)?;
+        keep_runs(result, path::run(lab, settings).map(|run| vec![run])).map_err(as_usage_error)?;
     }
     compare_turns(result, &["tick_to_order"]);
     Ok(())
@@ -124,10 +127,10 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
 
 /// Returns the sides that take turns: each client, prepared, with each target. Only our own client runs its strategy
 /// in the OMS's process.
-fn sides(lab: &Lab<'_>, args: &PathArgs, is_outside: bool) -> anyhow::Result<Vec<(Option<Client>, String)>> {
+fn sides(lab: &Lab<'_>, args: &PathArgs, is_outside: bool) -> anyhow::Result<Vec<(Option<TradingClient>, String)>> {
     let mut sides = Vec::new();
     for name in &args.client {
-        let client = is_outside.then(|| Client::of(name, lab)).transpose().map_err(usage)?;
+        let client = is_outside.then(|| TradingClient::of(name, lab)).transpose().map_err(as_usage_error)?;
         sides.extend(args.target.iter().map(|target| (client.clone(), target.clone())));
     }
     Ok(sides)

@@ -6,23 +6,24 @@ use tickpath_lab_compare::in_turn;
 use tickpath_lab_harness::proxy::Proxy;
 use tickpath_lab_harness::{Lab, host};
 use tickpath_lab_redis::pipeline::{
-    self, BATCH, Client, Command, Part, Settings, Target, against_redis_benchmark, long, why_depth_one_is_slow,
+    self, BATCH, BenchPart, PipelineClient, PipelineTarget, RedisCommand, Settings, compare_long,
+    compare_redis_benchmark, why_depth_one_is_slow,
 };
 use tickpath_lab_result::ResultFile;
 use tickpath_lab_tools::python::Python;
-use tickpath_lab_tools::redis::{Server, ServerSettings};
+use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
-use super::measure::usage;
-use crate::args::{Cpus, Output, Rate, Usage, bus_url, rate, rtt, seconds};
-use crate::print::note;
+use super::measure::as_usage_error;
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bus_url, rate, rtt, seconds};
+use crate::print::print_note;
 
 /// Default length of a run in seconds, alone and beside redis-benchmark.
 const SECONDS: f64 = 0.5;
-const AGAINST_SECONDS: f64 = 1.0;
+const BESIDE_BENCHMARK_SECONDS: f64 = 1.0;
 
 /// Default number of repetitions, alone and beside redis-benchmark.
 const REPEATS: u32 = 3;
-const AGAINST_REPEATS: u32 = 5;
+const BESIDE_BENCHMARK_REPEATS: u32 = 5;
 
 const SCRIPT_DEPTH: u64 = 100;
 
@@ -33,7 +34,7 @@ const PRESET_RTTS: [f64; 2] = [0.0, 250.0];
 const PRESET_MS: f64 = 10_000.0;
 
 /// Least number of the published PINGs.
-const PRESET_LEAST: u64 = 4;
+const PRESET_MIN_PINGS: u64 = 4;
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -50,10 +51,10 @@ pub struct PipelineArgs {
     pub unix: bool,
     /// Senders: rust, raw (PING as text, answers not looked at), redis-py; may be a list; all if not given
     #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
-    pub client: Vec<Client>,
+    pub client: Vec<PipelineClient>,
     /// PING, SET, GET, INCR; may be a list. The long pipeline is of the last one that is no INCR
     #[arg(long, value_name = "COMMAND", value_delimiter = ',', default_value = "PING,SET,GET,INCR")]
-    pub command: Vec<Command>,
+    pub command: Vec<RedisCommand>,
     /// Commands that are sent together; may be a list
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,10,100,1000,10000", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub depth: Vec<u64>,
@@ -62,7 +63,7 @@ pub struct PipelineArgs {
     pub connections: u32,
     /// Commands a second, at intended times; or max: each connection sends when it has all replies
     #[arg(long, value_name = "R|max", default_value = "max", value_parser = rate)]
-    pub rate: Rate,
+    pub rate: SendRate,
     /// How long a run lasts, in seconds; longer for 10,000 commands; 0.5 if not given, 1 beside redis-benchmark
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count")]
     pub duration: Option<f64>,
@@ -89,23 +90,23 @@ pub struct PipelineArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 /// Settings that all runs of the command share.
-struct Plan<'a> {
+struct PipelinePlan<'a> {
     args: &'a PipelineArgs,
-    clients: Vec<Client>,
+    clients: Vec<PipelineClient>,
     /// The server at every distance.
-    targets: Vec<Target>,
+    targets: Vec<PipelineTarget>,
     base: Settings,
     repeats: u32,
 }
 
 pub fn run(lab: &Lab<'_>, args: &PipelineArgs, result: &mut ResultFile) -> anyhow::Result<()> {
-    let cpus = args.cpus.two()?;
+    let cpus = args.cpus.bench_cpus()?;
     let (clients, python) = clients(lab, args)?;
     // Server and proxies end with this function.
     let (_server, near) = open(lab, args, cpus[1])?;
@@ -113,23 +114,23 @@ pub fn run(lab: &Lab<'_>, args: &PipelineArgs, result: &mut ResultFile) -> anyho
     let against = args.against.is_some();
     let base = Settings {
         target: near,
-        client: Client::Rust,
-        command: Command::Ping,
+        client: PipelineClient::Rust,
+        command: RedisCommand::Ping,
         depth: 1,
         connections: args.connections as usize,
         rate: args.rate.per_second(),
-        seconds: args.duration.unwrap_or(if against { AGAINST_SECONDS } else { SECONDS }),
+        seconds: args.duration.unwrap_or(if against { BESIDE_BENCHMARK_SECONDS } else { SECONDS }),
         count: args.count,
         cpus,
         repeat: 1,
-        part: Part::Sweep,
+        part: BenchPart::Sweep,
         python,
     };
-    let repeats = args.repeat.unwrap_or(if against { AGAINST_REPEATS } else { REPEATS });
-    let plan = Plan { args, clients, targets, base, repeats };
-    result.host = host::floor(lab, cpus)?;
+    let repeats = args.repeat.unwrap_or(if against { BESIDE_BENCHMARK_REPEATS } else { REPEATS });
+    let plan = PipelinePlan { args, clients, targets, base, repeats };
+    result.host = host::measure_host_floor(lab, cpus)?;
     if against {
-        let compared = against_redis_benchmark(lab, &plan.base, repeats, &mut result.runs).map_err(usage)?;
+        let compared = compare_redis_benchmark(lab, &plan.base, repeats, &mut result.runs).map_err(as_usage_error)?;
         result.comparisons.extend(compared);
         return Ok(());
     }
@@ -143,22 +144,22 @@ pub fn run(lab: &Lab<'_>, args: &PipelineArgs, result: &mut ResultFile) -> anyho
 }
 
 /// Runs all parts in turn; the depths are the innermost loop.
-fn measure(lab: &Lab<'_>, plan: &Plan<'_>, result: &mut ResultFile) -> anyhow::Result<()> {
+fn measure(lab: &Lab<'_>, plan: &PipelinePlan<'_>, result: &mut ResultFile) -> anyhow::Result<()> {
     let (runs, seconds) = estimate(plan);
     lab.progress.plan(runs, seconds);
     for repeat in 1..=plan.repeats {
         for target in &plan.targets {
             let base = Settings { target: target.clone(), repeat, ..plan.base.clone() };
-            if wants(plan.args, Part::Sweep) {
+            if is_requested(plan.args, BenchPart::Sweep) {
                 sweep(lab, plan, &base, result)?;
             }
-            if wants(plan.args, Part::Scripts) {
+            if is_requested(plan.args, BenchPart::Scripts) {
                 scripts(lab, &base, result)?;
             }
-            if wants(plan.args, Part::Long) {
+            if is_requested(plan.args, BenchPart::Long) {
                 let last = plan.args.command.iter().rev().find(|command| !command.is_counting());
-                let command = last.copied().unwrap_or(Command::Ping);
-                long(lab, &Settings { command, ..base }, &mut result.runs).map_err(usage)?;
+                let command = last.copied().unwrap_or(RedisCommand::Ping);
+                compare_long(lab, &Settings { command, ..base }, &mut result.runs).map_err(as_usage_error)?;
             }
         }
     }
@@ -166,19 +167,19 @@ fn measure(lab: &Lab<'_>, plan: &Plan<'_>, result: &mut ResultFile) -> anyhow::R
 }
 
 /// Runs each possible combination of client, command and depth.
-fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::Result<()> {
+fn sweep(lab: &Lab<'_>, plan: &PipelinePlan<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::Result<()> {
     for &client in &plan.clients {
         for &command in &plan.args.command {
-            if !client.can(command, base.connections, base.rate) {
+            if !client.supports(command, base.connections, base.rate) {
                 continue;
             }
             for &depth in in_turn(base.repeat, &plan.args.depth) {
                 // redis-py writes a whole pipeline before it reads: a deeper pipeline would block.
-                if client == Client::RedisPy && depth > BATCH {
+                if client == PipelineClient::RedisPy && depth > BATCH {
                     continue;
                 }
                 let settings = Settings { client, command, depth, ..base.clone() };
-                pipeline::run(lab, &settings, &mut result.runs).map_err(usage)?;
+                pipeline::run(lab, &settings, &mut result.runs).map_err(as_usage_error)?;
             }
         }
     }
@@ -187,16 +188,17 @@ fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFil
 
 /// Measures the ways to read, compute and write.
 fn scripts(lab: &Lab<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::Result<()> {
-    for command in in_turn(base.repeat, Command::COMPUTING) {
-        let depth = if command == Command::EvalShaPipeline { SCRIPT_DEPTH } else { 1 };
-        let settings = Settings { command, depth, connections: 1, rate: None, part: Part::Scripts, ..base.clone() };
-        pipeline::run(lab, &settings, &mut result.runs).map_err(usage)?;
+    for command in in_turn(base.repeat, RedisCommand::READ_MODIFY_WRITE) {
+        let depth = if command == RedisCommand::EvalShaPipeline { SCRIPT_DEPTH } else { 1 };
+        let settings =
+            Settings { command, depth, connections: 1, rate: None, part: BenchPart::Scripts, ..base.clone() };
+        pipeline::run(lab, &settings, &mut result.runs).map_err(as_usage_error)?;
     }
     Ok(())
 }
 
 /// Runs 10,000 PINGs one by one and in one pipeline; fewer one by one where 10,000 would take too long.
-fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -> anyhow::Result<()> {
+fn preset(lab: &Lab<'_>, plan: &PipelinePlan<'_>, name: &str, result: &mut ResultFile) -> anyhow::Result<()> {
     let rtts = rtts(plan.args);
     let runs = 2 * plan.repeats as usize * rtts.len() * plan.clients.len();
     // PINGs one by one wait for the distance, but no longer than the preset allows.
@@ -206,7 +208,7 @@ fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -
         for (target, rtt_ms) in plan.targets.iter().zip(&rtts) {
             for &client in &plan.clients {
                 let possible = if *rtt_ms > 0.0 { (PRESET_MS / rtt_ms) as u64 } else { BATCH };
-                let one_by_one = possible.clamp(PRESET_LEAST, BATCH);
+                let one_by_one = possible.clamp(PRESET_MIN_PINGS, BATCH);
                 for (depth, count) in in_turn(repeat, [(1, one_by_one), (BATCH, BATCH)]) {
                     let target = target.clone();
                     let base = plan.base.clone();
@@ -215,9 +217,9 @@ fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -
                     let done = pipeline::run(lab, &settings, &mut result.runs);
                     for run in result.runs.iter_mut().skip(known) {
                         run.params.set("preset", name);
-                        run.notes.extend((count < BATCH).then(|| shrunk(count, *rtt_ms)));
+                        run.notes.extend((count < BATCH).then(|| shrink_reason(count, *rtt_ms)));
                     }
-                    done.map_err(usage)?;
+                    done.map_err(as_usage_error)?;
                 }
             }
         }
@@ -226,7 +228,7 @@ fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -
 }
 
 /// Returns the reason why a run has fewer PINGs than published.
-fn shrunk(count: u64, rtt_ms: f64) -> String {
+fn shrink_reason(count: u64, rtt_ms: f64) -> String {
     let minutes = BATCH as f64 * rtt_ms / 60_000.0;
     format!("{count} PINGs instead of {BATCH}: one by one, {rtt_ms} ms away, those would take {minutes:.1} minutes")
 }
@@ -234,12 +236,12 @@ fn shrunk(count: u64, rtt_ms: f64) -> String {
 /// Adds the conclusions that all runs together allow.
 fn conclude(args: &PipelineArgs, result: &mut ResultFile) {
     if args.preset.is_none() {
-        pipeline::place_knees(&mut result.runs);
+        pipeline::add_knees(&mut result.runs);
     }
     result.comparisons.extend(pipeline::compare(&result.runs));
     // Only SET is explained: users ask about this command.
-    let is_set = |name: Option<String>| name.as_deref() == Some(Command::Set.name());
-    let told = result.runs.iter_mut().filter(|run| run.client == Client::Rust.name());
+    let is_set = |name: Option<String>| name.as_deref() == Some(RedisCommand::Set.name());
+    let told = result.runs.iter_mut().filter(|run| run.client == PipelineClient::Rust.name());
     let mut explained = told.filter(|run| is_set(run.params.text("command")));
     if let Some((run, why)) = explained.find_map(|run| why_depth_one_is_slow(run).map(|why| (run, why))) {
         run.notes.push(why);
@@ -247,54 +249,58 @@ fn conclude(args: &PipelineArgs, result: &mut ResultFile) {
 }
 
 /// Returns the clients that support at least one of the requested commands, and the Python environment of redis-py.
-fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<Client>, Option<Python>)> {
-    let can = |client: &Client| {
-        let commands = if args.preset.is_some() { &vec![Command::Ping] } else { &args.command };
-        commands.iter().any(|command| client.can(*command, args.connections as usize, args.rate.per_second()))
+fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<PipelineClient>, Option<Python>)> {
+    let can = |client: &PipelineClient| {
+        let commands = if args.preset.is_some() { &vec![RedisCommand::Ping] } else { &args.command };
+        commands.iter().any(|command| client.supports(*command, args.connections as usize, args.rate.per_second()))
     };
     if let Some(client) = args.client.iter().find(|client| !can(client)) {
         let what = "none of the commands in this way; leave --rate and --connections out, or add --command PING";
-        return Err(Usage(format!("--client {}: it sends {what}", client.name())).into());
+        return Err(CliUsageError(format!("--client {}: it sends {what}", client.name())).into());
     }
     let too_deep = args.depth.iter().any(|depth| *depth > BATCH);
-    if too_deep && args.client.contains(&Client::RedisPy) {
+    if too_deep && args.client.contains(&PipelineClient::RedisPy) {
         let what = format!("--client redis-py: it writes a pipeline before it reads; use a --depth of at most {BATCH}");
-        return Err(Usage(what).into());
+        return Err(CliUsageError(what).into());
     }
     let named = !args.client.is_empty();
-    let mut clients = if named { args.client.clone() } else { Client::ALL.into_iter().filter(can).collect() };
-    let needed = args.against.is_none() && (args.preset.is_some() || wants(args, Part::Sweep));
-    if !needed || !clients.contains(&Client::RedisPy) {
+    let mut clients = if named { args.client.clone() } else { PipelineClient::ALL.into_iter().filter(can).collect() };
+    let needed = args.against.is_none() && (args.preset.is_some() || is_requested(args, BenchPart::Sweep));
+    if !needed || !clients.contains(&PipelineClient::RedisPy) {
         return Ok((clients, None));
     }
     match Python::prepare(lab.progress) {
         Ok(python) => Ok((clients, Some(python))),
         Err(error) if named => Err(error.into()),
         Err(error) => {
-            note(&format!("tickpath: redis-py is not measured: {error}"));
-            clients.retain(|client| *client != Client::RedisPy);
+            print_note(&format!("tickpath: redis-py is not measured: {error}"));
+            clients.retain(|client| *client != PipelineClient::RedisPy);
             Ok((clients, None))
         }
     }
 }
 
 /// Returns the server of `--target`, or a scratch server.
-fn open(lab: &Lab<'_>, args: &PipelineArgs, cpu: usize) -> anyhow::Result<(Option<Server>, Target)> {
+fn open(lab: &Lab<'_>, args: &PipelineArgs, cpu: usize) -> anyhow::Result<(Option<ScratchServer>, PipelineTarget)> {
     if let Some(url) = &args.target {
-        return Ok((None, Target::at(url).map_err(usage)?));
+        return Ok((None, PipelineTarget::inspect_url(url).map_err(as_usage_error)?));
     }
     let settings = ServerSettings { cpu: Some(cpu), unix_socket: args.unix, ..ServerSettings::default() };
-    let server = Server::start(lab.folder(), &settings, &lab.clock)?;
+    let server = ScratchServer::start(lab.folder(), &settings, &lab.clock)?;
     let server = server.context(
         "redis-server is not installed; install it with: apt-get install redis-server   (or name a server with \
          --target redis://HOST:PORT)",
     )?;
-    let target = Target::scratch(&server)?;
+    let target = PipelineTarget::inspect_scratch(&server)?;
     Ok((Some(server), target))
 }
 
 /// Returns the server at every requested distance, with the proxies that add the distance.
-fn distances(lab: &Lab<'_>, args: &PipelineArgs, near: &Target) -> anyhow::Result<(Vec<Proxy>, Vec<Target>)> {
+fn distances(
+    lab: &Lab<'_>,
+    args: &PipelineArgs,
+    near: &PipelineTarget,
+) -> anyhow::Result<(Vec<Proxy>, Vec<PipelineTarget>)> {
     let (mut proxies, mut targets) = (Vec::new(), Vec::new());
     for rtt_ms in rtts(args) {
         if rtt_ms == 0.0 {
@@ -302,10 +308,10 @@ fn distances(lab: &Lab<'_>, args: &PipelineArgs, near: &Target) -> anyhow::Resul
             continue;
         }
         let endpoint = near.endpoint().ok_or_else(|| {
-            Usage("--rtt: a server is put far away by TCP only; name it as redis://HOST:PORT".to_owned())
+            CliUsageError("--rtt: a server is put far away by TCP only; name it as redis://HOST:PORT".to_owned())
         })?;
-        let proxy = Proxy::start(lab, &endpoint, rtt_ms).map_err(usage)?;
-        targets.push(near.through(&proxy));
+        let proxy = Proxy::start(lab, &endpoint, rtt_ms).map_err(as_usage_error)?;
+        targets.push(near.via_proxy(&proxy));
         proxies.push(proxy);
     }
     Ok((proxies, targets))
@@ -320,35 +326,35 @@ fn rtts(args: &PipelineArgs) -> Vec<f64> {
     }
 }
 
-fn wants(args: &PipelineArgs, part: Part) -> bool {
+fn is_requested(args: &PipelineArgs, part: BenchPart) -> bool {
     if !args.part.is_empty() {
         return args.part.iter().any(|wanted| wanted == part.name());
     }
     let special =
         !args.rtt.is_empty() || args.rate.per_second().is_some() || args.count.is_some() || args.connections > 1;
-    part == Part::Sweep || !special
+    part == BenchPart::Sweep || !special
 }
 
 /// Returns the number of runs, and the approximate length of all runs in seconds.
-fn estimate(plan: &Plan<'_>) -> (usize, f64) {
+fn estimate(plan: &PipelinePlan<'_>) -> (usize, f64) {
     /// Seconds to start and end the process of a run; and seconds of the long pipelines of one repetition.
-    const AROUND: f64 = 0.3;
-    const LONG: f64 = 6.0;
-    let one = plan.base.seconds + AROUND;
-    let can = |client: Client| {
+    const PROCESS_SECONDS: f64 = 0.3;
+    const LONG_PIPELINE_SECONDS: f64 = 6.0;
+    let one = plan.base.seconds + PROCESS_SECONDS;
+    let can = |client: PipelineClient| {
         let commands = plan.args.command.iter();
-        commands.filter(|command| client.can(**command, plan.base.connections, plan.base.rate)).count()
+        commands.filter(|command| client.supports(**command, plan.base.connections, plan.base.rate)).count()
     };
     let ways: usize = plan.clients.iter().map(|client| can(*client)).sum();
     let sweep = ways * plan.args.depth.len();
-    let scripts = Command::COMPUTING.len();
+    let scripts = RedisCommand::READ_MODIFY_WRITE.len();
     let parts = [
-        (Part::Sweep, sweep, sweep as f64 * one),
-        (Part::Scripts, scripts, scripts as f64 * one),
-        (Part::Long, 1, LONG),
+        (BenchPart::Sweep, sweep, sweep as f64 * one),
+        (BenchPart::Scripts, scripts, scripts as f64 * one),
+        (BenchPart::Long, 1, LONG_PIPELINE_SECONDS),
     ];
     let turns = plan.targets.len() * plan.repeats as usize;
-    let wanted = parts.into_iter().filter(|(part, ..)| wants(plan.args, *part));
+    let wanted = parts.into_iter().filter(|(part, ..)| is_requested(plan.args, *part));
     let (runs, seconds) = wanted.fold((0, 0.0), |(runs, all), (_, more, seconds)| (runs + more, all + seconds));
     (runs * turns, seconds * turns as f64)
 }

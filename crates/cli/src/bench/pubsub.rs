@@ -8,21 +8,22 @@ use clap::builder::PossibleValuesParser;
 use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab_bus::pubsub::{
-    CLIENTS, Pair, Settings, USUAL_RUNS, cold, pairs, plan, round_trip, run as steady, search,
+    CLIENTS, ClientTarget, Settings, TYPICAL_RUNS, measure_cold, pairs, plan_rate, round_trip, run as steady, search,
 };
 use tickpath_lab_compare::{Promise, in_turn};
 use tickpath_lab_explain as explain;
-use tickpath_lab_harness::signals::Stopping;
+use tickpath_lab_harness::signals::PauseCycle;
 use tickpath_lab_harness::targets::is_log;
-use tickpath_lab_harness::{Lab, LabError, host, interruption, keep, targets};
-use tickpath_lab_result::{Phase, ResultFile, Run, short_name};
-use tickpath_lab_tools::redis::{Server, ServerSettings};
+use tickpath_lab_harness::{Lab, LabError, host, interruption, keep_runs, targets};
+use tickpath_lab_result::{ResultFile, Run, RunPhase, short_name};
+use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
-use super::measure::{compare_turns, usage};
+use super::measure::{as_usage_error, compare_turns};
 use crate::args::{
-    ARRIVALS, Cpus, Output, Rate, Usage, Warm, are_targets, arrivals, bus_url, policy, positive, rate, seconds, size,
+    ARRIVALS, CliUsageError, CpuArgs, OutputArgs, SendRate, WarmUpArgs, arrivals, bus_url, check_targets, policy,
+    positive, rate, seconds, size,
 };
-use crate::print::note;
+use crate::print::print_note;
 
 /// Message size of the headline figures, in bytes.
 const HEADLINE: usize = 1024;
@@ -50,8 +51,8 @@ const COLD_TIMES: u64 = 20;
 
 /// Approximate length of an idle run in seconds, and the least and the largest number of its messages.
 const IDLE_SECONDS: f64 = 2.0;
-const IDLE_LEAST: f64 = 4.0;
-const IDLE_MOST: f64 = 100.0;
+const IDLE_MIN_MESSAGES: f64 = 4.0;
+const IDLE_MAX_MESSAGES: f64 = 100.0;
 
 /// Name of the client that is our own bus.
 const OURS: &str = "rust";
@@ -74,7 +75,7 @@ pub struct PubsubArgs {
     /// Messages a second, or max, or auto: the highest rate that keeps --slo; a broker that cannot keep up with a number
     /// gets less, and the run says so
     #[arg(long, value_name = "R|max|auto", default_value = "10000", value_parser = pace)]
-    pub rate: Pace,
+    pub rate: RateOption,
     /// Limit that --rate auto keeps, such as 'one_way.p99 < 50us'
     #[arg(long, value_name = "EXPR")]
     pub slo: Option<Promise>,
@@ -126,18 +127,18 @@ pub struct PubsubArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
-    pub warm: Warm,
+    pub warm: WarmUpArgs,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 /// Value of `--rate`.
 #[derive(Debug, Clone, Copy)]
-pub enum Pace {
+pub enum RateOption {
     /// A fixed rate, or as fast as possible.
-    At(Rate),
+    Fixed(SendRate),
     /// The highest rate that keeps `--slo`.
     Auto,
 }
@@ -146,15 +147,15 @@ pub fn run(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     check(args)?;
     match (&args.preset, args.stall) {
         (Some(name), _) => preset(lab, args, name, result),
-        (None, Some(ms)) => stalled(lab, args, ms, result),
+        (None, Some(ms)) => measure_stalls(lab, args, ms, result),
         (None, None) => measure(lab, args, result),
     }
 }
 
 /// Rejects options that contradict each other.
-fn check(args: &PubsubArgs) -> Result<(), Usage> {
-    let is_auto = matches!(args.rate, Pace::Auto);
-    let wrong = |what: &str| Err(Usage(what.to_owned()));
+fn check(args: &PubsubArgs) -> Result<(), CliUsageError> {
+    let is_auto = matches!(args.rate, RateOption::Auto);
+    let wrong = |what: &str| Err(CliUsageError(what.to_owned()));
     if is_auto != args.slo.is_some() {
         return wrong("--rate auto and --slo go together: --rate auto --slo 'one_way.p99 < 50us'");
     }
@@ -168,7 +169,7 @@ fn check(args: &PubsubArgs) -> Result<(), Usage> {
     if is_auto && (args.count.is_some() || !args.phase.is_empty()) {
         return wrong("--rate auto sends steady messages, and as many as it needs; leave --count and --phase out");
     }
-    if args.arrivals != "steady" && matches!(args.rate, Pace::At(Rate::Max)) {
+    if args.arrivals != "steady" && matches!(args.rate, RateOption::Fixed(SendRate::Max)) {
         return wrong("--arrivals poisson needs a rate; at --rate max a message is due when the last one is out");
     }
     Ok(())
@@ -180,15 +181,15 @@ fn preset(lab: &Lab<'_>, args: &PubsubArgs, name: &str, result: &mut ResultFile)
     let done = if name == "pubsub-19" {
         let settings = explain::Settings {
             url: None,
-            subject: explain::Subject::OnePublishPerProcess,
+            subject: explain::ExplainSubject::OnePublishPerProcess,
             repeat: PUBLISHED_PROCESSES,
             count: 20,
             seconds: 60.0,
             timeout_s: 60.0,
             gains: Vec::new(),
-            cpus: args.cpus.two()?,
+            cpus: args.cpus.bench_cpus()?,
         };
-        explain::run(lab, &settings, result).map_err(usage)
+        explain::run(lab, &settings, result).map_err(as_usage_error)
     } else {
         let (size, phase) = (vec![HEADLINE], vec!["steady".to_owned()]);
         let args = PubsubArgs { size, phase, count: Some(P9999_SAMPLES), ..args.clone() };
@@ -199,17 +200,17 @@ fn preset(lab: &Lab<'_>, args: &PubsubArgs, name: &str, result: &mut ResultFile)
 }
 
 /// Measures a server that is paused at times, under a load whose messages have intended send times.
-fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -> anyhow::Result<()> {
-    let cpus = args.cpus.two()?;
-    result.host = host::floor(lab, cpus)?;
-    let server = Server::start(lab.folder(), &ServerSettings::default(), &lab.clock)?;
+fn measure_stalls(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -> anyhow::Result<()> {
+    let cpus = args.cpus.bench_cpus()?;
+    result.host = host::measure_host_floor(lab, cpus)?;
+    let server = ScratchServer::start(lab.folder(), &ServerSettings::default(), &lab.clock)?;
     let server = server.context("redis-server is not installed; install it with: apt-get install redis-server")?;
     let base = base(args, Wait::Block, cpus, 1);
     let rate = STALLED_RATE;
     let count = args.count.unwrap_or((args.duration.unwrap_or(HEADLINE_SECONDS) * rate) as u64);
     let settings = Settings { target: server.url(), rate: Some(rate), count, is_stalled: true, ..base };
     let still_ns = ms * 1_000_000;
-    let stalling = Stopping::of(&[server.pid()], still_ns, 1_000_000_000 - still_ns)?;
+    let stalling = PauseCycle::start(&[server.pid()], still_ns, 1_000_000_000 - still_ns)?;
     let run = steady(lab, &settings);
     drop(stalling);
     let Ok(mut run) = run else { return keep_run(result, &settings, run) };
@@ -229,17 +230,17 @@ fn base(args: &PubsubArgs, wait: Wait, cpus: [usize; 2], repeat: u32) -> Setting
 
 /// Runs every phase, size and target that the options ask for.
 fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow::Result<()> {
-    let cpus = args.cpus.two()?;
+    let cpus = args.cpus.bench_cpus()?;
     let all = if args.target.is_empty() { targets::all() } else { args.target.clone() };
-    are_targets(&all)?;
-    have_policy(&all, args.policy)?;
-    let pairs = pairs(lab, &args.client, &all).map_err(usage)?;
-    if !is_ours(args) && args.phase.is_empty() {
+    check_targets(&all)?;
+    check_policy(&all, args.policy)?;
+    let pairs = pairs(lab, &args.client, &all).map_err(as_usage_error)?;
+    if !is_own_bus_only(args) && args.phase.is_empty() {
         let clients = args.client.join(",");
-        note(&format!("tickpath: --client {clients} has no cold and no round-trip phase: they are left out"));
+        print_note(&format!("tickpath: --client {clients} has no cold and no round-trip phase: they are left out"));
     }
     if let Some(missing) = args.target.is_empty().then(targets::missing).flatten() {
-        note(&format!("tickpath: {missing}"));
+        print_note(&format!("tickpath: {missing}"));
     }
     let waits = match args.wait[..] {
         [] if pairs.iter().all(|(_, target)| is_log(target)) => vec![Wait::Busy],
@@ -248,20 +249,20 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     };
     let (runs, seconds) = estimate(args, pairs.len() * waits.len());
     lab.progress.plan(runs, seconds);
-    result.host = host::floor(lab, cpus)?;
+    result.host = host::measure_host_floor(lab, cpus)?;
     for repeat in 1..=args.repeat {
         for wait in in_turn(repeat, waits.iter().copied()) {
             let base = base(args, wait, cpus, repeat);
-            let of = |(foreign, target): Pair| Settings { foreign, target, ..base.clone() };
+            let of = |(foreign, target): ClientTarget| Settings { foreign, target, ..base.clone() };
             let all: Vec<Settings> = in_turn(repeat, pairs.clone()).into_iter().map(of).collect();
             match args.rate {
-                Pace::At(Rate::Max) => flood(lab, args, &all, result)?,
-                Pace::At(Rate::PerSecond(rate)) => phases(lab, args, &all, rate, result)?,
-                Pace::Auto => searches(lab, args, &all, result)?,
+                RateOption::Fixed(SendRate::Max) => measure_max_rate(lab, args, &all, result)?,
+                RateOption::Fixed(SendRate::PerSecond(rate)) => phases(lab, args, &all, rate, result)?,
+                RateOption::Auto => search_rates(lab, args, &all, result)?,
             }
         }
     }
-    if matches!(args.rate, Pace::Auto) {
+    if matches!(args.rate, RateOption::Auto) {
         return Ok(());
     }
     compare_turns(result, &["one_way", "round_trip"]);
@@ -269,7 +270,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
 }
 
 /// Measures at the highest rate possible; clients and targets are the innermost loop, so that they take turns.
-fn flood(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut ResultFile) -> anyhow::Result<()> {
+fn measure_max_rate(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut ResultFile) -> anyhow::Result<()> {
     for size in sizes(args) {
         for &batch in &args.batch {
             for &readers in &args.readers {
@@ -280,7 +281,7 @@ fn flood(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Result
                         Some(count) => Ok(count),
                         None if is_log(&base.target) => Ok(((8u64 << 30) / size as u64).clamp(1, 20_000_000)),
                         // As many messages as a broker receives in some seconds.
-                        None => plan(lab, &settings, 1e8, 4.0).map(|plan| plan.count),
+                        None => plan_rate(lab, &settings, 1e8, 4.0).map(|plan| plan.count),
                     };
                     let run = count.and_then(|count| steady(lab, &Settings { count, ..settings }));
                     keep_run(result, base, run)?;
@@ -299,35 +300,35 @@ fn phases(
     rate: f64,
     result: &mut ResultFile,
 ) -> anyhow::Result<()> {
-    if wants(args, "steady") {
-        streams(lab, args, all, rate, result)?;
+    if is_requested(args, "steady") {
+        measure_steady(lab, args, all, rate, result)?;
     }
-    if wants(args, "idle") {
+    if is_requested(args, "idle") {
         for &idle in &args.idle {
             for base in all {
-                let count = (IDLE_SECONDS * 1e3 / idle).clamp(IDLE_LEAST, IDLE_MOST) as u64;
+                let count = (IDLE_SECONDS * 1e3 / idle).clamp(IDLE_MIN_MESSAGES, IDLE_MAX_MESSAGES) as u64;
                 let rate = Some(1e3 / idle);
-                let settings = Settings { count, rate, phase: Phase::Idle, ..base.clone() };
+                let settings = Settings { count, rate, phase: RunPhase::Idle, ..base.clone() };
                 keep_run(result, base, steady(lab, &settings))?;
             }
         }
     }
-    if wants(args, "round-trip") {
+    if is_requested(args, "round-trip") {
         for base in all {
             let settings = Settings { count: args.count.unwrap_or(1_000_000), ..base.clone() };
             keep_run(result, base, round_trip(lab, &settings, ROUND_TRIP_SECONDS))?;
         }
     }
-    if wants(args, "cold") {
+    if is_requested(args, "cold") {
         for base in all {
-            keep_run(result, base, cold(lab, base, COLD_TIMES))?;
+            keep_run(result, base, measure_cold(lab, base, COLD_TIMES))?;
         }
     }
     Ok(())
 }
 
 /// Runs the steady phase at each size and number of readers.
-fn streams(
+fn measure_steady(
     lab: &Lab<'_>,
     args: &PubsubArgs,
     all: &[Settings],
@@ -339,7 +340,7 @@ fn streams(
         for &readers in &args.readers {
             for base in all {
                 let settings = Settings { size, readers: readers as usize, arrivals, ..base.clone() };
-                let planned = match plan(lab, &settings, rate, duration(args, size)) {
+                let planned = match plan_rate(lab, &settings, rate, duration(args, size)) {
                     Ok(planned) => planned,
                     Err(error) => return keep_run(result, base, Err(error)),
                 };
@@ -354,14 +355,14 @@ fn streams(
 }
 
 /// Searches the highest rate that keeps the promise, for each client and target, size and number of readers.
-fn searches(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut ResultFile) -> anyhow::Result<()> {
+fn search_rates(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut ResultFile) -> anyhow::Result<()> {
     let promise = args.slo.as_ref().context("--rate auto has a promise")?;
     let (arrivals, seconds) = (arrivals(&args.arrivals, args.seed), args.duration.unwrap_or(OTHER_SECONDS));
     for bytes in sizes(args) {
         for &readers in &args.readers {
             for base in all {
                 let settings = Settings { size: bytes, readers: readers as usize, arrivals, ..base.clone() };
-                let found = search(lab, promise, &settings, seconds, result).map_err(usage)?;
+                let found = search(lab, promise, &settings, seconds, result).map_err(as_usage_error)?;
                 let details = [
                     (args.client.len() > 1, base.client().to_owned()),
                     (sizes(args).len() > 1, tickpath_lab_report::size(bytes as f64)),
@@ -380,7 +381,7 @@ fn searches(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Res
 /// Keeps a run. A failed run is kept with its reason, so that earlier measurements of the bench still count.
 fn keep_run(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>) -> anyhow::Result<()> {
     if let Err(error) = &run
-        && !matches!(error, LabError::Setting(_) | LabError::BrokeOff { .. })
+        && !matches!(error, LabError::Setting(_) | LabError::Aborted { .. })
     {
         if interruption().load(Ordering::Relaxed) {
             return Err(LabError::Interrupted.into());
@@ -393,17 +394,17 @@ fn keep_run(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>
             ..Run::default()
         });
     }
-    keep(result, run.map(|run| vec![run])).map_err(usage)
+    keep_runs(result, run.map(|run| vec![run])).map_err(as_usage_error)
 }
 
 /// Returns whether only our own bus is measured: no other client has all phases.
-fn is_ours(args: &PubsubArgs) -> bool {
+fn is_own_bus_only(args: &PubsubArgs) -> bool {
     args.client.iter().all(|client| client == OURS)
 }
 
-fn wants(args: &PubsubArgs, phase: &str) -> bool {
+fn is_requested(args: &PubsubArgs, phase: &str) -> bool {
     match args.phase.is_empty() {
-        true if !is_ours(args) && ["cold", "round-trip"].contains(&phase) => false,
+        true if !is_own_bus_only(args) && ["cold", "round-trip"].contains(&phase) => false,
         true => args.count.is_none() || phase == "steady",
         false => args.phase.iter().any(|wanted| wanted == phase),
     }
@@ -416,8 +417,8 @@ fn duration(args: &PubsubArgs, size: usize) -> f64 {
 /// Returns the sizes of `--size`, or the default sizes for the rate.
 fn sizes(args: &PubsubArgs) -> Vec<usize> {
     match (&args.size[..], args.rate) {
-        ([], Pace::Auto) => vec![HEADLINE],
-        ([], Pace::At(_)) => SIZES.to_vec(),
+        ([], RateOption::Auto) => vec![HEADLINE],
+        ([], RateOption::Fixed(_)) => SIZES.to_vec(),
         (told, _) => told.to_vec(),
     }
 }
@@ -425,36 +426,38 @@ fn sizes(args: &PubsubArgs) -> Vec<usize> {
 /// Returns the number of runs, and the approximate length of all runs in seconds.
 fn estimate(args: &PubsubArgs, targets: usize) -> (usize, f64) {
     /// Seconds to start and end the processes of a run, and to probe the speed of a target.
-    const AROUND: f64 = 0.6;
+    const PROCESS_SECONDS: f64 = 0.6;
     let streams = sizes(args).len() * args.readers.len();
     let turns = targets * args.repeat as usize;
     let rate = match args.rate {
-        Pace::At(Rate::Max) => {
+        RateOption::Fixed(SendRate::Max) => {
             let runs = streams * args.batch.len() * turns;
             return (runs, runs as f64 * 3.0);
         }
-        Pace::Auto => {
-            let runs = streams * turns * USUAL_RUNS;
-            return (runs, runs as f64 * (args.duration.unwrap_or(OTHER_SECONDS) + AROUND));
+        RateOption::Auto => {
+            let runs = streams * turns * TYPICAL_RUNS;
+            return (runs, runs as f64 * (args.duration.unwrap_or(OTHER_SECONDS) + PROCESS_SECONDS));
         }
-        Pace::At(Rate::PerSecond(rate)) => rate,
+        RateOption::Fixed(SendRate::PerSecond(rate)) => rate,
     };
     let counted = args.count.map(|count| count as f64 / rate);
-    let stream = |size: usize| (counted.unwrap_or(duration(args, size)) + 2.0 * AROUND) * args.readers.len() as f64;
-    let idle = |&ms: &f64| (IDLE_SECONDS * 1e3 / ms).clamp(IDLE_LEAST, IDLE_MOST) * ms / 1e3 + AROUND;
+    let stream =
+        |size: usize| (counted.unwrap_or(duration(args, size)) + 2.0 * PROCESS_SECONDS) * args.readers.len() as f64;
+    let idle =
+        |&ms: &f64| (IDLE_SECONDS * 1e3 / ms).clamp(IDLE_MIN_MESSAGES, IDLE_MAX_MESSAGES) * ms / 1e3 + PROCESS_SECONDS;
     let phases = [
         ("steady", streams, sizes(args).into_iter().map(stream).sum::<f64>()),
         ("idle", args.idle.len(), args.idle.iter().map(idle).sum()),
-        ("round-trip", 1, ROUND_TRIP_SECONDS + AROUND),
-        ("cold", 1, COLD_TIMES as f64 * 0.05 + AROUND),
+        ("round-trip", 1, ROUND_TRIP_SECONDS + PROCESS_SECONDS),
+        ("cold", 1, COLD_TIMES as f64 * 0.05 + PROCESS_SECONDS),
     ];
-    let wanted = phases.into_iter().filter(|(phase, ..)| wants(args, phase));
+    let wanted = phases.into_iter().filter(|(phase, ..)| is_requested(args, phase));
     let (runs, seconds) = wanted.fold((0, 0.0), |(runs, all), (_, more, seconds)| (runs + more, all + seconds));
     (runs * turns, seconds * turns as f64)
 }
 
 /// Rejects a policy that a target lacks, before anything is measured.
-fn have_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
+fn check_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
     let Some(policy) = policy else { return Ok(()) };
     for target in all {
         let has = tickpath_bus::connect(target)?.capabilities().policies;
@@ -462,7 +465,7 @@ fn have_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
             let has: Vec<&str> = has.iter().map(|policy| policy.name()).collect();
             let what =
                 format!("--policy {policy}: {target} has only {}; name the targets with --target", has.join(", "));
-            return Err(Usage(what).into());
+            return Err(CliUsageError(what).into());
         }
     }
     Ok(())
@@ -473,6 +476,6 @@ fn clients() -> PossibleValuesParser {
     std::iter::once(OURS).chain(CLIENTS.iter().map(|client| client.name)).into()
 }
 
-fn pace(text: &str) -> Result<Pace, String> {
-    if text == "auto" { Ok(Pace::Auto) } else { rate(text).map(Pace::At) }
+fn pace(text: &str) -> Result<RateOption, String> {
+    if text == "auto" { Ok(RateOption::Auto) } else { rate(text).map(RateOption::Fixed) }
 }

@@ -3,32 +3,32 @@
 
 use anyhow::ensure;
 use clap::Args;
-use tickpath_bus::{Delivery, connect};
+use tickpath_bus::{DeliveryGuarantee, connect};
 use tickpath_clock::Wait;
 use tickpath_lab_bus::queue::{
-    self, Alone, Client, Keys, LEAST_BYTES, Plan, PullVariant, PushVariant, RedisPy, Settings, is_list, pull_alone,
-    push_alone,
+    self, MIN_RECORD_BYTES, PullVariant, PushVariant, QueueClient, QueuePlan, QueueSharing, RedisPy, Settings,
+    StandaloneSettings, is_list, pull_standalone, push_standalone,
 };
-use tickpath_lab_compare::{Line, against_first, in_turn, table};
+use tickpath_lab_compare::{RatioLine, in_turn, pair_with_first, ratio_table};
 use tickpath_lab_harness::{Lab, host, targets};
 use tickpath_lab_result::short_name;
 use tickpath_lab_result::{ResultFile, Run};
-use tickpath_lab_tools::redis::{Server, ServerSettings};
+use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
-use super::measure::usage;
-use crate::args::{Cpus, Output, Rate, Usage, are_targets, bus_url, rate, seconds};
-use crate::print::{Printer, note};
+use super::measure::as_usage_error;
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bus_url, check_targets, rate, seconds};
+use crate::print::{Printer, print_note};
 
 /// Messages pushed and pulled at a time: one by one; as published, in a pipeline that one puller cannot keep up with;
 /// and in batches that one puller keeps up with.
 const PAIRS: [(usize, usize); 3] = [(1, 1), (5, 1), (100, 100)];
 
 /// Seconds to start and check the processes of a run, and to measure the host's floor before all runs.
-const AROUND_S: f64 = 0.8;
+const PROCESS_S: f64 = 0.8;
 const FLOOR_S: f64 = 2.0;
 
 /// Default for the largest number of messages of a run.
-const COUNT: u64 = 200_000;
+const MAX_DEFAULT_COUNT: u64 = 200_000;
 
 #[derive(Debug, Clone, Args)]
 pub struct QueueArgs {
@@ -45,7 +45,7 @@ pub struct QueueArgs {
     pub count: Option<u64>,
     /// About how long a run takes on a slow target, or at a rate, in seconds. A log takes its 200000 messages in any case;
     /// the processes of a run, the look at how fast its target is, and the host's floor come on top
-    #[arg(long, value_name = "S", default_value_t = queue::USUAL_S, value_parser = seconds, conflicts_with = "count")]
+    #[arg(long, value_name = "S", default_value_t = queue::DEFAULT_S, value_parser = seconds, conflicts_with = "count")]
     pub duration: f64,
     /// Bytes of a message, 108 to 16777216: a JSON record
     #[arg(long, value_name = "BYTES", default_value_t = 200, value_parser = record_size)]
@@ -62,13 +62,13 @@ pub struct QueueArgs {
     pub pull: Vec<u32>,
     /// Whether each puller has a queue, which the pusher goes round, or all share one
     #[arg(long, value_name = "each|shared", default_value = "each", value_parser = keys)]
-    pub keys: Keys,
+    pub keys: QueueSharing,
     /// Delivery of a message whose puller dies: at-most-once, at-least-once. The transport's usual way if not given
     #[arg(long, value_name = "DELIVERY", value_parser = delivery)]
-    pub delivery: Option<Delivery>,
+    pub delivery: Option<DeliveryGuarantee>,
     /// Messages a second, or max
     #[arg(long, value_name = "R|max", default_value = "max", value_parser = rate)]
-    pub rate: Rate,
+    pub rate: SendRate,
     /// How pullers wait for messages, and the pusher for a message's time or for room
     #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
@@ -99,37 +99,37 @@ pub struct QueueArgs {
     #[arg(long, value_name = "NAME", requires = "role")]
     pub queue: Option<String>,
     #[command(flatten)]
-    pub cpus: Cpus,
+    pub cpus: CpuArgs,
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 pub fn run(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let of_python = args.push_variant.is_some() || !args.pull_variant.is_empty() || args.transaction;
     if of_python && args.client != "redis-py" {
         let what = "--push-variant, --pull-variant and --transaction need --client redis-py; add it, or leave them out";
-        return Err(Usage(what.to_owned()).into());
+        return Err(CliUsageError(what.to_owned()).into());
     }
     match (args.role.as_deref(), args.queue.as_deref()) {
-        (Some(role), Some(queue)) => alone(args, role, queue),
+        (Some(role), Some(queue)) => run_one_side(args, role, queue),
         _ => measure(lab, args, result),
     }
 }
 
 /// Runs one side; the other side is another process.
-fn alone(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()> {
+fn run_one_side(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()> {
     let [target] = &args.target[..] else {
-        return Err(Usage("--role works on one target; name it with --target URL".to_owned()).into());
+        return Err(CliUsageError("--role works on one target; name it with --target URL".to_owned()).into());
     };
     if args.client != "rust" {
-        return Err(Usage("--role runs our own client; leave --client out".to_owned()).into());
+        return Err(CliUsageError("--role runs our own client; leave --client out".to_owned()).into());
     }
-    are_targets(&args.target)?;
+    check_targets(&args.target)?;
     let first = |list: &[u32]| list.first().map_or(1, |number| *number as usize);
-    let alone = Alone {
+    let alone = StandaloneSettings {
         target: target.clone(),
         queue: queue.to_owned(),
-        count: args.count.unwrap_or(COUNT),
+        count: args.count.unwrap_or(MAX_DEFAULT_COUNT),
         size: args.size,
         pipeline: first(&args.pipeline),
         pull: first(&args.pull),
@@ -137,37 +137,37 @@ fn alone(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()> {
         wait: args.wait,
         seed: args.seed,
     };
-    let side = if role == "pusher" { push_alone } else { pull_alone };
+    let side = if role == "pusher" { push_standalone } else { pull_standalone };
     let mut printer = Printer::default();
-    let done = side(&alone, &mut |line| printer.say(&format!("{line}\n"))).map_err(usage);
+    let done = side(&alone, &mut |line| printer.print(&format!("{line}\n"))).map_err(as_usage_error);
     printer.end(done)
 }
 
 /// Runs every case that the options ask for; targets are the innermost loop, so that they take turns.
 fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = cpus(&args.cpus)?;
-    are_targets(&args.target)?;
+    check_targets(&args.target)?;
     let (targets, server) = targets_of(lab, args)?;
     let mut cases =
-        if args.preset.is_some() { published(args, &targets, &cpus) } else { cases(args, &targets, &cpus)? };
-    let seconds: f64 = cases.iter().map(|case| case.settings.guess_seconds(args.duration) + AROUND_S).sum();
+        if args.preset.is_some() { published_cases(args, &targets, &cpus) } else { cases(args, &targets, &cpus)? };
+    let seconds: f64 = cases.iter().map(|case| case.settings.estimated_seconds(args.duration) + PROCESS_S).sum();
     lab.progress.plan(cases.len() * args.repeat as usize, FLOOR_S + f64::from(args.repeat) * seconds);
-    result.host = host::floor(lab, [cpus[0], cpus[1]])?;
+    result.host = host::measure_host_floor(lab, [cpus[0], cpus[1]])?;
     for repeat in 1..=args.repeat {
         for case in in_turn(repeat, &mut cases) {
             let plan = match case.plan.take() {
                 Some(plan) => plan,
-                None => queue::plan(lab, &case.settings, args.duration).map_err(usage)?,
+                None => queue::plan_count(lab, &case.settings, args.duration).map_err(as_usage_error)?,
             };
             let settings = Settings { repeat, count: plan.count, ..case.settings.clone() };
             let before = result.runs.len();
             let done = queue::run(lab, &settings, &mut result.runs);
             for run in &mut result.runs[before..] {
                 run.notes.extend(plan.note.clone());
-                name_server(run, server.as_ref());
+                record_server(run, server.as_ref());
                 args.preset.iter().for_each(|name| run.params.set("preset", name.as_str()));
             }
-            done.map_err(usage)?;
+            done.map_err(as_usage_error)?;
             case.plan = Some(plan);
         }
     }
@@ -176,14 +176,14 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
 }
 
 /// One combination of settings, and its number of messages once that is known.
-struct Case {
+struct QueueBenchCase {
     settings: Settings,
-    plan: Option<Plan>,
+    plan: Option<QueuePlan>,
 }
 
 /// Returns the runs of the published experiment, in its order, and one more in which one puller keeps up, because it
 /// pulls a hundred messages at a time.
-fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Case> {
+fn published_cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<QueueBenchCase> {
     use PullVariant::{Count, Published};
     use PushVariant::{Push, PushLtrim};
     let runs = [
@@ -199,13 +199,13 @@ fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Case> 
     let case = |(push, pipeline, transaction, variant, pull, pullers, count)| {
         let settings = Settings {
             target: targets.iter().find(|target| is_list(target)).unwrap_or(&targets[0]).clone(),
-            client: Client::RedisPy(RedisPy { push, pull: variant, transaction }),
+            client: QueueClient::RedisPy(RedisPy { push, pull: variant, transaction }),
             count,
             size: args.size,
             pullers,
             pipeline,
             pull,
-            keys: Keys::Each,
+            keys: QueueSharing::Each,
             delivery: args.delivery,
             rate: None,
             wait: args.wait,
@@ -213,22 +213,22 @@ fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Case> 
             cpus: cpus.to_vec(),
             repeat: 1,
         };
-        Case { settings, plan: Some(Plan { count, note: None }) }
+        QueueBenchCase { settings, plan: Some(QueuePlan { count, note: None }) }
     };
     runs.into_iter().map(case).collect()
 }
 
 /// Returns the product of all lists of options.
-fn cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Case>, Usage> {
+fn cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<QueueBenchCase>, CliUsageError> {
     let mut cases = Vec::new();
     for &pullers in &args.pullers {
-        for (pipeline, pull) in pairs(args) {
+        for (pipeline, pull) in batch_sizes(args) {
             for client in clients(args, pull) {
                 for target in targets {
                     let settings = Settings {
                         target: target.clone(),
                         client,
-                        count: args.count.unwrap_or(COUNT),
+                        count: args.count.unwrap_or(MAX_DEFAULT_COUNT),
                         size: args.size,
                         pullers: pullers as usize,
                         pipeline,
@@ -241,19 +241,22 @@ fn cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Cas
                         cpus: cpus.to_vec(),
                         repeat: 1,
                     };
-                    cases.push(Case { settings, plan: args.count.map(|count| Plan { count, note: None }) });
+                    cases.push(QueueBenchCase {
+                        settings,
+                        plan: args.count.map(|count| QueuePlan { count, note: None }),
+                    });
                 }
             }
         }
     }
     if cases.is_empty() {
         let what = "published and brpop pull one at a time; use --pull 1, or --pull-variant count";
-        return Err(Usage(format!("--pull-variant: {what}")));
+        return Err(CliUsageError(format!("--pull-variant: {what}")));
     }
     Ok(cases)
 }
 
-fn pairs(args: &QueueArgs) -> Vec<(usize, usize)> {
+fn batch_sizes(args: &QueueArgs) -> Vec<(usize, usize)> {
     if args.pipeline.is_empty() && args.pull.is_empty() {
         return PAIRS.to_vec();
     }
@@ -264,20 +267,20 @@ fn pairs(args: &QueueArgs) -> Vec<(usize, usize)> {
 }
 
 /// Returns the clients that can pull so many messages at a time.
-fn clients(args: &QueueArgs, pull: usize) -> Vec<Client> {
+fn clients(args: &QueueArgs, pull: usize) -> Vec<QueueClient> {
     if args.client == "rust" {
-        return vec![Client::Rust];
+        return vec![QueueClient::Rust];
     }
     let usual = if pull == 1 { PullVariant::Published } else { PullVariant::Count };
     let variants = if args.pull_variant.is_empty() { vec![usual] } else { args.pull_variant.clone() };
     let push = args.push_variant.unwrap_or(PushVariant::Push);
-    let client = |variant| Client::RedisPy(RedisPy { push, pull: variant, transaction: args.transaction });
-    variants.into_iter().filter(|variant| variant.takes(pull)).map(client).collect()
+    let client = |variant| QueueClient::RedisPy(RedisPy { push, pull: variant, transaction: args.transaction });
+    variants.into_iter().filter(|variant| variant.supports_limit(pull)).map(client).collect()
 }
 
 /// Returns the targets of `--target`; or the log and the brokers of the environment, with a scratch Redis server if
 /// none of them is Redis.
-fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, Option<Server>)> {
+fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, Option<ScratchServer>)> {
     if !args.target.is_empty() {
         return Ok((args.target.clone(), None));
     }
@@ -285,7 +288,7 @@ fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, O
     let has_list = all.iter().any(|target| is_list(target));
     let server = match has_list {
         true => None,
-        false => Server::start(lab.folder(), &ServerSettings::default(), &lab.clock)?,
+        false => ScratchServer::start(lab.folder(), &ServerSettings::default(), &lab.clock)?,
     };
     // Placed behind the log, which the other targets are compared with.
     if let Some(server) = &server {
@@ -297,7 +300,7 @@ fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, O
             let version = &server.version;
             format!("a scratch redis-server {version} takes part; for other brokers: scripts/brokers run -- COMMAND")
         });
-        missing.iter().chain(&scratch).for_each(|what| note(&format!("tickpath: {what}")));
+        missing.iter().chain(&scratch).for_each(|what| print_note(&format!("tickpath: {what}")));
     }
     if args.client == "redis-py" || args.preset.is_some() {
         all.retain(|target| is_list(target));
@@ -313,14 +316,14 @@ fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, O
 }
 
 /// Returns the pusher's CPU and those of the pullers: the CPUs of `--cpus`, or all.
-fn cpus(cpus: &Cpus) -> Result<Vec<usize>, Usage> {
-    let two = cpus.two()?;
+fn cpus(cpus: &CpuArgs) -> Result<Vec<usize>, CliUsageError> {
+    let two = cpus.bench_cpus()?;
     let all = if cpus.cpus.is_empty() { tickpath_clock::cpus() } else { cpus.cpus.clone() };
     Ok(if all.len() > 2 { all } else { two.to_vec() })
 }
 
 /// Writes the name and version of a scratch server into its run.
-fn name_server(run: &mut Run, server: Option<&Server>) {
+fn record_server(run: &mut Run, server: Option<&ScratchServer>) {
     if let Some(server) = server.filter(|server| server.url() == run.target) {
         run.software.server = Some("redis".to_owned());
         run.software.server_version = Some(server.version.clone());
@@ -332,17 +335,17 @@ fn name_server(run: &mut Run, server: Option<&Server>) {
 fn compare(result: &mut ResultFile) {
     let mut lines = Vec::new();
     for figure in ["push_rate_per_s", "pull_rate_per_s"] {
-        for one in against_first(&result.runs, way, |run| short_name(&run.target)) {
+        for one in pair_with_first(&result.runs, settings_text, |run| short_name(&run.target)) {
             let [first, other] = one.runs;
-            let name = format!("{}_to_{}_{} {}", one.first, one.other, figure.trim_end_matches("_per_s"), one.way);
-            lines.push(Line::of_runs(&name, figure, first, other));
+            let name = format!("{}_to_{}_{} {}", one.first, one.other, figure.trim_end_matches("_per_s"), one.setup);
+            lines.push(RatioLine::of_runs(&name, figure, first, other));
         }
     }
-    result.comparisons.extend(table(lines));
+    result.comparisons.extend(ratio_table(lines));
 }
 
 /// Returns the settings of a run as text, without its target and repetition.
-fn way(run: &Run) -> String {
+fn settings_text(run: &Run) -> String {
     let told = ["pull_variant", "pull", "pullers"].into_iter();
     let told = told.filter_map(|name| Some(format!("{name} {}", run.params.text(name)?)));
     run.batch_text().map(|batch| format!("push {batch}")).into_iter().chain(told).collect::<Vec<_>>().join(", ")
@@ -350,17 +353,17 @@ fn way(run: &Run) -> String {
 
 fn record_size(text: &str) -> Result<usize, String> {
     let number: usize = text.parse().map_err(|_| "not a whole number".to_owned())?;
-    let possible = LEAST_BYTES..=16 << 20;
-    if possible.contains(&number) { Ok(number) } else { Err(format!("use {LEAST_BYTES} to 16777216 bytes")) }
+    let possible = MIN_RECORD_BYTES..=16 << 20;
+    if possible.contains(&number) { Ok(number) } else { Err(format!("use {MIN_RECORD_BYTES} to 16777216 bytes")) }
 }
 
-fn keys(text: &str) -> Result<Keys, String> {
-    let found = Keys::ALL.into_iter().find(|keys| keys.name() == text);
+fn keys(text: &str) -> Result<QueueSharing, String> {
+    let found = QueueSharing::ALL.into_iter().find(|keys| keys.name() == text);
     found.ok_or_else(|| "use each or shared".to_owned())
 }
 
-fn delivery(text: &str) -> Result<Delivery, String> {
-    let found = Delivery::ALL.into_iter().find(|delivery| delivery.name() == text);
+fn delivery(text: &str) -> Result<DeliveryGuarantee, String> {
+    let found = DeliveryGuarantee::ALL.into_iter().find(|delivery| delivery.name() == text);
     found.ok_or_else(|| "use at-most-once or at-least-once".to_owned())
 }
 

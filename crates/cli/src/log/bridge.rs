@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use tickpath_bus::Start;
+use tickpath_bus::StartPosition;
 use tickpath_bus::wire::FIRST_KIND;
 use tickpath_clock::Wait;
-use tickpath_relay::bridge::{Route, Settings, run as bridge};
-use tickpath_relay::{FOREIGN_KIND, Meter, Totals};
+use tickpath_relay::bridge::{Settings, TopicRoute, run as bridge};
+use tickpath_relay::{FOREIGN_KIND, RelayMeter, RelayTotals};
 
-use super::place::{OpeningArgs, folder, refused, start};
-use super::watch::{Watch, delays, span};
+use super::log_arguments::{OpeningArgs, as_usage_error, folder, start};
+use super::run_monitor::{RunMonitor, delays, span};
 use crate::args::bus_url;
-use crate::outcome::Outcome;
+use crate::outcome::CliOutcome;
 use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
@@ -33,10 +33,10 @@ pub struct BridgeArgs {
     pub to: String,
     /// A topic, and its name on the other bus if that is another one; may be repeated
     #[arg(long, value_name = "NAME[=NAME2]", required = true, value_parser = route)]
-    pub topic: Vec<Route>,
+    pub topic: Vec<TopicRoute>,
     /// Begin with the next message, with the oldest that is there, or with a sequence number
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
-    pub start: Start,
+    pub start: StartPosition,
     /// Keep in this folder how far each topic has come, and go on there when called again, whatever --start says: nothing
     /// is skipped or comes to a subscriber twice, also after a crash. What a broker has lost of it since is not carried again:
     /// for that remove the topic's file there
@@ -52,7 +52,7 @@ pub struct BridgeArgs {
     pub opening: OpeningArgs,
 }
 
-pub fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
+pub fn run(args: &BridgeArgs) -> anyhow::Result<CliOutcome> {
     let settings = Settings {
         from: args.from.clone(),
         to: args.to.clone(),
@@ -61,42 +61,46 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
         resume: args.resume.clone(),
         foreign_kind: args.foreign_kind,
         wait: args.wait,
-        opening: args.opening.opening(),
+        target: args.opening.opening(),
     };
-    let meters: Arc<Vec<Meter>> = Arc::new(args.topic.iter().map(|_| Meter::default()).collect());
+    let meters: Arc<Vec<RelayMeter>> = Arc::new(args.topic.iter().map(|_| RelayMeter::default()).collect());
     let (shown, routes) = (meters.clone(), args.topic.clone());
-    let watch = Watch::begin(move || status(&routes, &shown))?;
+    let watch = RunMonitor::begin(move || status(&routes, &shown))?;
     let sources: Vec<(&str, &str)> = args.topic.iter().map(|route| (args.from.as_str(), route.from.as_str())).collect();
     let ended = watch.run(&sources, |outside| bridge(&settings, &meters, outside))?;
     drop(watch);
     let mut printer = Printer::default();
-    let all: Vec<Totals> = meters.iter().map(Meter::totals).collect();
+    let all: Vec<RelayTotals> = meters.iter().map(RelayMeter::totals).collect();
     if ended.is_ok() || all.iter().any(|totals| totals.messages > 0) {
         for (route, totals) in args.topic.iter().zip(&all) {
-            printer.say(&format!("{}{}\n", bridged(route, totals), span(totals)));
+            printer.print(&format!("{}{}\n", bridged(route, totals), span(totals)));
         }
     }
-    printer.end(ended.map_err(refused))?;
-    Ok(if all.iter().any(|totals| totals.left + totals.too_long > 0) { Outcome::Lost } else { Outcome::Good })
+    printer.end(ended.map_err(as_usage_error))?;
+    Ok(if all.iter().any(|totals| totals.unpublished + totals.too_long > 0) {
+        CliOutcome::Lost
+    } else {
+        CliOutcome::Success
+    })
 }
 
-fn status(routes: &[Route], meters: &[Meter]) -> String {
+fn status(routes: &[TopicRoute], meters: &[RelayMeter]) -> String {
     let lines = routes.iter().zip(meters).map(|(route, meter)| bridged(route, &meter.totals()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn bridged(route: &Route, totals: &Totals) -> String {
-    let Route { from, to } = route;
-    let Totals { refused, left, too_long, .. } = totals;
+fn bridged(route: &TopicRoute, totals: &RelayTotals) -> String {
+    let TopicRoute { from, to } = route;
+    let RelayTotals { refused, unpublished: left, too_long, .. } = totals;
     let too_long = if *too_long > 0 { format!("{too_long} dropped as too long, ") } else { String::new() };
     let had = delays("added latency", totals);
     format!("{from} -> {to}: {totals}, {refused} refused at first, {too_long}{left} not published, {had}")
 }
 
-fn route(text: &str) -> Result<Route, String> {
+fn route(text: &str) -> Result<TopicRoute, String> {
     let (from, to) = text.split_once('=').unwrap_or((text, text));
     if from.is_empty() || to.is_empty() {
         return Err("use NAME, or NAME=NAME2 where the other bus has another name for it".to_owned());
     }
-    Ok(Route { from: from.to_owned(), to: to.to_owned() })
+    Ok(TopicRoute { from: from.to_owned(), to: to.to_owned() })
 }

@@ -2,23 +2,23 @@
 
 use clap::Args;
 use tickpath_bus::Gap;
-use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
-use tickpath_oms_text::{self as fields, Content, Entry, Field, gap_json};
-use tickpath_relay::gap_words;
-use tickpath_venue_sim::{JournalRecord, Shown};
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart, Registration};
+use tickpath_oms_text::{self as fields, EntryContent, LogEntry, MessageField, gap_json};
+use tickpath_relay::describe_gap;
+use tickpath_venue_sim::{FieldValue, JournalRecord};
 
-use super::place::{awaited, existing, place};
-use crate::outlet::has_reader;
-use crate::print::{is_closed, note, say};
+use super::log_arguments::{parse_existing, parse_log, waiting_note};
+use crate::follower_output::has_reader;
+use crate::print::{is_closed, print_note, print_text};
 
 /// Sleep of `--follow` between two reads, in nanoseconds.
-const LOOK_NS: u64 = 10_000_000;
+const POLL_NS: u64 = 10_000_000;
 
 /// Max bytes of lines that are printed at once.
-const MOST_HELD: usize = 1 << 16;
+const MAX_BUFFERED_BYTES: usize = 1 << 16;
 
 /// Function that decodes a message of a log into a name and fields, if its kind is known.
-type ReadKind = fn(u8, &[u8]) -> Option<(&'static str, Vec<Field>)>;
+type KindDecoder = fn(u8, &[u8]) -> Option<(&'static str, Vec<MessageField>)>;
 
 #[derive(Debug, Clone, Args)]
 pub struct CatArgs {
@@ -39,10 +39,10 @@ pub struct CatArgs {
 }
 
 pub fn run(args: &CatArgs) -> anyhow::Result<()> {
-    let start = args.from.map_or(Start::Oldest, Start::Sequence);
-    let place = if args.follow { place(&args.log)? } else { existing(&args.log)? };
+    let start = args.from.map_or(ReaderStart::Oldest, ReaderStart::Sequence);
+    let place = if args.follow { parse_log(&args.log)? } else { parse_existing(&args.log)? };
     let Some(mut log) = open(&place, start, args.follow)? else { return Ok(()) };
-    let read: ReadKind = if is_of_exchange(&place) { read_of_exchange } else { fields::read };
+    let read: KindDecoder = if is_exchange_journal(&place) { decode_exchange_record } else { fields::read };
     let mut text = String::new();
     let (mut left, mut payload) = (args.count.unwrap_or(u64::MAX), Vec::new());
     while left > 0 && !is_closed() {
@@ -53,17 +53,17 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
                 payload.extend_from_slice(message.payload);
                 let (sequence, stamp, kind) = (message.sequence, message.stamp, message.kind);
                 let utc_ns = log.calibration().utc_ns_of(stamp);
-                let entry = Entry { sequence, stamp, utc_ns, kind, content: content(read, kind, &payload) };
+                let entry = LogEntry { sequence, stamp, utc_ns, kind, content: decode_content(read, kind, &payload) };
                 if args.json { entry.json() } else { entry.text() }
             }
             Next::Gap(missed) if args.json => gap_json(Some(missed)),
-            Next::Gap(missed) => format!("-- {}", gap_words(Gap::Missed(missed))),
+            Next::Gap(missed) => format!("-- {}", describe_gap(Gap::Missed(missed))),
             Next::Empty if args.follow => {
-                say(&std::mem::take(&mut text))?;
+                print_text(&std::mem::take(&mut text))?;
                 if !has_reader() {
                     break;
                 }
-                tickpath_clock::sleep_ns(LOOK_NS);
+                tickpath_clock::sleep_ns(POLL_NS);
                 continue;
             }
             Next::Empty => {
@@ -73,34 +73,34 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
         };
         text.push_str(&line);
         text.push('\n');
-        if text.len() >= MOST_HELD {
-            say(&std::mem::take(&mut text))?;
+        if text.len() >= MAX_BUFFERED_BYTES {
+            print_text(&std::mem::take(&mut text))?;
         }
     }
-    say(&text)
+    print_text(&text)
 }
 
 /// Opens a log. With `follow` it waits for a missing log, as long as the reader of standard output is there.
-fn open(place: &Place, start: Start, follow: bool) -> Result<Option<Reader>, OpenError> {
+fn open(place: &LogPath, start: ReaderStart, follow: bool) -> Result<Option<Reader>, LogOpenError> {
     let mut is_told = false;
     loop {
         match Reader::open(place, start, Registration::Unregistered) {
-            Err(OpenError::NotFound(_)) if follow => {}
+            Err(LogOpenError::NotFound(_)) if follow => {}
             opened => return opened.map(Some),
         }
         if !std::mem::replace(&mut is_told, true) {
-            note(&awaited(place));
+            print_note(&waiting_note(place));
         }
         if !has_reader() {
             return Ok(None);
         }
-        tickpath_clock::sleep_ns(LOOK_NS);
+        tickpath_clock::sleep_ns(POLL_NS);
     }
 }
 
 /// Returns whether the log is the journal of an exchange, which has record kinds of its own.
-fn is_of_exchange(place: &Place) -> bool {
-    let Ok(mut log) = Reader::open(place, Start::Oldest, Registration::Unregistered) else { return false };
+fn is_exchange_journal(place: &LogPath) -> bool {
+    let Ok(mut log) = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered) else { return false };
     match log.next() {
         Ok(Next::Message(first)) => JournalRecord::begins_journal(first.kind, first.payload),
         _ => false,
@@ -108,19 +108,19 @@ fn is_of_exchange(place: &Place) -> bool {
 }
 
 /// Returns the content of a message, decoded by the kinds of its log.
-fn content<'a>(read: ReadKind, kind: u8, payload: &'a [u8]) -> Content<'a> {
-    if let Some(gap) = Gap::read(kind, payload) {
+fn decode_content<'a>(read: KindDecoder, kind: u8, payload: &'a [u8]) -> EntryContent<'a> {
+    if let Some(gap) = Gap::decode(kind, payload) {
         let missed = match gap {
             Gap::Missed(missed) => Some(missed),
             Gap::Reconnected => None,
         };
-        return Content::Gap { missed, words: gap_words(gap) };
+        return EntryContent::Gap { missed, sentence: describe_gap(gap) };
     }
-    read(kind, payload).map_or(Content::Unknown(payload), |(name, fields)| Content::Known(name, fields))
+    read(kind, payload).map_or(EntryContent::Unknown(payload), |(name, fields)| EntryContent::Known(name, fields))
 }
 
 /// Decodes a record of an exchange's journal; none if its kind is unknown.
-fn read_of_exchange(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
+fn decode_exchange_record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)> {
     match JournalRecord::read(kind, payload)? {
         JournalRecord::Request { sequence, message } => {
             let (name, fields) = fields::read(kind, message)?;
@@ -128,8 +128,8 @@ fn read_of_exchange(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field
         }
         JournalRecord::Other(name, shown) => {
             let field = |(name, value)| match value {
-                Shown::Number(value) => fields::number(name, value),
-                Shown::Decimal(value) => fields::text(name, value),
+                FieldValue::Number(value) => fields::number(name, value),
+                FieldValue::Decimal(value) => fields::text(name, value),
             };
             Some((name, shown.into_iter().map(field).collect()))
         }

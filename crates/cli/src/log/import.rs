@@ -6,8 +6,8 @@ use clap::Args;
 use tickpath_oms_text::moment;
 use tickpath_relay::import::{Settings, read_symbol, run as import};
 
-use super::place::{refused, target};
-use crate::print::say;
+use super::log_arguments::{as_usage_error, parse_target};
+use crate::print::print_text;
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -27,11 +27,12 @@ pub struct ImportArgs {
 }
 
 pub fn run(args: &ImportArgs) -> anyhow::Result<()> {
-    let (file, place, symbols) = (args.file.clone(), target(&args.recording)?, args.symbol.iter().cloned().collect());
-    let settings = Settings { file, place, symbols };
-    let imported = import(&settings).map_err(refused)?;
+    let (file, place, symbols) =
+        (args.file.clone(), parse_target(&args.recording)?, args.symbol.iter().cloned().collect());
+    let settings = Settings { file, recording: place, symbols };
+    let imported = import(&settings).map_err(as_usage_error)?;
     let (first, last) = imported.span_utc_ns;
     let symbols: Vec<String> = imported.symbols.iter().map(|(name, number)| format!("{name} is {number}")).collect();
-    let (place, tally, symbols) = (settings.place, imported.tally, symbols.join(", "));
-    say(&format!("{place}: {tally}; from {} to {}; {symbols}\n", moment(first), moment(last)))
+    let (place, tally, symbols) = (settings.recording, imported.tally, symbols.join(", "));
+    print_text(&format!("{place}: {tally}; from {} to {}; {symbols}\n", moment(first), moment(last)))
 }

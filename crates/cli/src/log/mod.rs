@@ -3,33 +3,33 @@
 pub mod bridge;
 pub mod cat;
 pub mod import;
-pub mod place;
+pub mod log_arguments;
 pub mod record;
 mod remove;
 pub mod replay;
-mod watch;
+mod run_monitor;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tickpath_bus::Gap;
-use tickpath_log::{Next, OpenError, Place, Process, Reader, Registration, Start};
+use tickpath_log::{LogOpenError, LogPath, Next, ProcessId, Reader, ReaderStart, Registration};
 use tickpath_oms_core::{Config, Core, RecordKind};
 
-use crate::args::Output;
+use crate::args::OutputArgs;
 use crate::bench::measure::{finish, new_result, verdict};
 use crate::command::LogCommand;
-use crate::outcome::Outcome;
-use crate::print::{Printer, say};
-use place::{existing, journal, place};
+use crate::outcome::CliOutcome;
+use crate::print::{Printer, print_text};
+use log_arguments::{parse_existing, parse_journal, parse_log};
 
-pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
+pub fn run(command: &LogCommand) -> anyhow::Result<CliOutcome> {
     match command {
         LogCommand::Ls { log: None } => list(),
-        LogCommand::Ls { log: Some(log) } => describe(&existing(log)?),
-        LogCommand::Rm { log } => remove::run(&existing(log)?),
+        LogCommand::Ls { log: Some(log) } => describe(&parse_existing(log)?),
+        LogCommand::Rm { log } => remove::run(&parse_existing(log)?),
         LogCommand::Cat(args) => cat::run(args),
-        LogCommand::Verify { log } => verify(&existing(log)?),
+        LogCommand::Verify { log } => verify(&parse_existing(log)?),
         LogCommand::Analyse { dir, output } => return analyse(dir, output),
         LogCommand::Snapshot { dir } => snapshot(dir),
         LogCommand::Record(args) => record::run(args),
@@ -37,45 +37,45 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
         LogCommand::Replay(args) => replay::run(args),
         LogCommand::Bridge(args) => return bridge::run(args),
     }?;
-    Ok(Outcome::Good)
+    Ok(CliOutcome::Success)
 }
 
 fn list() -> anyhow::Result<()> {
-    let topics = Place::all_in_shared_memory().context("cannot list shared memory")?;
+    let topics = LogPath::all_in_shared_memory().context("cannot list shared memory")?;
     if topics.is_empty() {
-        say("no topics in shared memory\n")?;
+        print_text("no topics in shared memory\n")?;
     }
     for topic in topics {
-        let place = Place::shared_memory(&topic)?;
+        let place = LogPath::shared_memory(&topic)?;
         // The topic may be gone by now, or belong to another user: the others are still listed.
         if let Err(error) = describe(&place) {
-            say(&format!("{place}  {error}\n"))?;
+            print_text(&format!("{place}  {error}\n"))?;
         }
     }
     Ok(())
 }
 
-fn describe(place: &Place) -> anyhow::Result<()> {
-    let log = Reader::open(place, Start::Now, Registration::Unregistered)?;
-    let oldest = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
-    let writer = log.writer().map_or("no writer".to_owned(), |pid| Process(pid).called("writer"));
-    say(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()))?;
+fn describe(place: &LogPath) -> anyhow::Result<()> {
+    let log = Reader::open(place, ReaderStart::Now, Registration::Unregistered)?;
+    let oldest = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+    let writer = log.writer().map_or("no writer".to_owned(), |pid| ProcessId(pid).with_role("writer"));
+    print_text(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()))?;
     for reader in log.readers() {
         let behind = log.sequence().saturating_sub(reader.cursor);
         // The mandatory reader of a lane keeps its cursor while its process is away.
-        let who = if reader.away { "away".to_owned() } else { Process(reader.pid).called("reader") };
-        say(&format!("  {who}  at {}  {behind} behind\n", reader.cursor))?;
+        let who = if reader.away { "away".to_owned() } else { ProcessId(reader.pid).with_role("reader") };
+        print_text(&format!("  {who}  at {}  {behind} behind\n", reader.cursor))?;
     }
     Ok(())
 }
 
-fn verify(place: &Place) -> anyhow::Result<()> {
+fn verify(place: &LogPath) -> anyhow::Result<()> {
     let mut printer = Printer::default();
     let done = verify_all(place, &mut printer);
     printer.end(done)
 }
 
-fn verify_all(place: &Place, printer: &mut Printer) -> anyhow::Result<()> {
+fn verify_all(place: &LogPath, printer: &mut Printer) -> anyhow::Result<()> {
     let mut is_journal = false;
     // Ended days of a journal are logs of their own.
     let logs = tickpath_oms_runtime::journal::logs(place)?;
@@ -85,16 +85,16 @@ fn verify_all(place: &Place, printer: &mut Printer) -> anyhow::Result<()> {
     if is_journal {
         let mut core = Core::new(Config { expected_orders: 0, key: 0 });
         let replayed = tickpath_oms_runtime::journal::replay(place, &mut core, |_, _| {})?;
-        printer.say(&format!(
+        printer.print(&format!(
             "journal: {} inputs replayed to {} outputs, {} digests agree\n",
             replayed.inputs, replayed.outputs, replayed.digests
         ));
-        for (path, next) in tickpath_oms_runtime::snapshot::look(place)? {
+        for (path, next) in tickpath_oms_runtime::snapshot::list(place)? {
             let path = path.display();
             match next {
-                Some(next) => printer.say(&format!("{path}: good for all before record {next}\n")),
+                Some(next) => printer.print(&format!("{path}: good for all before record {next}\n")),
                 None => {
-                    printer.say(&format!("{path}: damaged, or made of other records; no start uses it. Remove it\n"));
+                    printer.print(&format!("{path}: damaged, or made of other records; no start uses it. Remove it\n"));
                 }
             }
         }
@@ -103,14 +103,14 @@ fn verify_all(place: &Place, printer: &mut Printer) -> anyhow::Result<()> {
 }
 
 /// Reads a log to its end; returns whether it begins as a journal does.
-fn verify_log(place: &Place, printer: &mut Printer) -> anyhow::Result<bool> {
-    let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+fn verify_log(place: &LogPath, printer: &mut Printer) -> anyhow::Result<bool> {
+    let mut log = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
     let (mut messages, mut bytes, mut gaps, mut is_journal) = (0u64, 0u64, 0u64, false);
     loop {
         match log.next()? {
-            Next::Message(message) if Gap::read(message.kind, message.payload).is_some() => gaps += 1,
+            Next::Message(message) if Gap::decode(message.kind, message.payload).is_some() => gaps += 1,
             Next::Message(message) => {
-                is_journal |= messages == 0 && message.kind == RecordKind::Start.code();
+                is_journal |= messages == 0 && message.kind == RecordKind::JournalStart.code();
                 messages += 1;
                 bytes += message.payload.len() as u64;
             }
@@ -123,16 +123,20 @@ fn verify_log(place: &Place, printer: &mut Printer) -> anyhow::Result<bool> {
         0 => String::new(),
         gaps => format!(", {gaps} gaps in which messages were lost: see tickpath log cat"),
     };
-    printer.say(&format!("{place}: {messages} messages, {bytes} bytes, all whole{lost}\n"));
+    printer.print(&format!("{place}: {messages} messages, {bytes} bytes, all whole{lost}\n"));
     Ok(is_journal)
 }
 
 fn snapshot(dir: &Path) -> anyhow::Result<()> {
-    let made = tickpath_oms_runtime::snapshot::make(&journal(dir)?)?;
+    let made = tickpath_oms_runtime::snapshot::make(&parse_journal(dir)?)?;
     if made.replayed == 0 {
-        return say(&format!("{}: nothing new since record {}; it stays as it is\n", made.path.display(), made.next));
+        return print_text(&format!(
+            "{}: nothing new since record {}; it stays as it is\n",
+            made.path.display(),
+            made.next
+        ));
     }
-    say(&format!(
+    print_text(&format!(
         "{}: all before record {}, {} bytes; {} inputs were replayed for it\n",
         made.path.display(),
         made.next,
@@ -141,10 +145,10 @@ fn snapshot(dir: &Path) -> anyhow::Result<()> {
     ))
 }
 
-fn analyse(dir: &Path, output: &Output) -> anyhow::Result<Outcome> {
-    let dir: PathBuf = place(&dir.to_string_lossy())?.dir().to_owned();
+fn analyse(dir: &Path, output: &OutputArgs) -> anyhow::Result<CliOutcome> {
+    let dir: PathBuf = parse_log(&dir.to_string_lossy())?.dir().to_owned();
     if !dir.is_dir() {
-        return Err(OpenError::NotFound(Place::folder(dir)).into());
+        return Err(LogOpenError::NotFound(LogPath::folder(dir)).into());
     }
     let runs = tickpath_lab_path::analyse::runs(&dir)?;
     let mut result = new_result("orders");

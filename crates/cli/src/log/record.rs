@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use tickpath_bus::Start;
+use tickpath_bus::StartPosition;
 use tickpath_bus::wire::FIRST_KIND;
 use tickpath_clock::Wait;
 use tickpath_relay::record::{Settings, run as record};
-use tickpath_relay::{FOREIGN_KIND, Meter};
+use tickpath_relay::{FOREIGN_KIND, RelayMeter};
 
-use super::place::{folder, refused, start, target};
-use super::watch::{Watch, span};
+use super::log_arguments::{as_usage_error, folder, parse_target, start};
+use super::run_monitor::{RunMonitor, span};
 use crate::args::{bus_url, seconds};
 use crate::print::Printer;
 
@@ -40,7 +40,7 @@ pub struct RecordArgs {
     pub duration: Option<f64>,
     /// Begin with the next message, with the oldest that is there, or with a sequence number
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
-    pub start: Start,
+    pub start: StartPosition,
     /// Keep in this folder how far the topic has come, and go on there when called again, with --append, whatever --start
     /// says: nothing is skipped or recorded twice, also after a crash
     #[arg(long, value_name = "FOLDER", value_parser = folder)]
@@ -64,19 +64,19 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
         resume: args.resume.clone(),
         foreign_kind: args.foreign_kind,
         wait: args.wait,
-        place: target(&args.recording)?,
+        recording: parse_target(&args.recording)?,
         append: args.append,
         count: args.count,
         duration_ns: args.duration.map(|seconds| (seconds * 1e9) as u64),
     };
-    let meter = Arc::new(Meter::default());
+    let meter = Arc::new(RelayMeter::default());
     let shown = meter.clone();
-    let watch = Watch::begin(move || format!("recording: {}", shown.totals()))?;
+    let watch = RunMonitor::begin(move || format!("recording: {}", shown.totals()))?;
     let ended = watch.run(&[(args.url.as_str(), args.topic.as_str())], |outside| record(&settings, &meter, outside))?;
     drop(watch);
     let (totals, mut printer) = (meter.totals(), Printer::default());
     if ended.is_ok() || totals.messages > 0 {
-        printer.say(&format!("recorded: {totals}{}\n", span(&totals)));
+        printer.print(&format!("recorded: {totals}{}\n", span(&totals)));
     }
-    printer.end(ended.map_err(refused))
+    printer.end(ended.map_err(as_usage_error))
 }

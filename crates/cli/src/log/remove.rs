@@ -4,34 +4,35 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::Context;
-use tickpath_log::{Next, Owner, Place, Process, Reader, Registration, Start};
+use tickpath_log::{LogOwner, LogPath, Next, ProcessId, Reader, ReaderStart, Registration};
 use tickpath_oms_core::RecordKind;
 
-use crate::print::say;
+use crate::print::print_text;
 
-pub fn run(place: &Place) -> anyhow::Result<()> {
-    let log = Reader::open(place, Start::Now, Registration::Unregistered)?;
-    let mut oldest = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+pub fn run(place: &LogPath) -> anyhow::Result<()> {
+    let log = Reader::open(place, ReaderStart::Now, Registration::Unregistered)?;
+    let mut oldest = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
     let messages = log.sequence().saturating_sub(oldest.sequence());
-    let is_journal = matches!(oldest.next(), Ok(Next::Message(message)) if message.kind == RecordKind::Start.code());
-    if log.owner() != Owner::default() || is_journal {
+    let is_journal =
+        matches!(oldest.next(), Ok(Next::Message(message)) if message.kind == RecordKind::JournalStart.code());
+    if log.owner() != LogOwner::default() || is_journal {
         anyhow::bail!("{place} belongs to an OMS; if nobody needs it, remove the whole folder of its journal");
     }
-    let users: Vec<String> = users(&log).iter().map(|pid| Process(*pid).to_string()).collect();
+    let users: Vec<String> = other_processes(&log).iter().map(|pid| ProcessId(*pid).to_string()).collect();
     if !users.is_empty() {
         anyhow::bail!("{place} is in use by {}; end that first", users.join(" and "));
     }
     place.remove().with_context(|| format!("{place} cannot be removed whole; look at what its folder still holds"))?;
-    say(&format!("{place}: removed, with {messages} messages\n"))
+    print_text(&format!("{place}: removed, with {messages} messages\n"))
 }
 
 /// Returns the other processes that write the log, are registered to read it, or have it mapped, as far as this user
 /// may see.
-fn users(log: &Reader) -> BTreeSet<u32> {
+fn other_processes(log: &Reader) -> BTreeSet<u32> {
     let registered = log.readers().into_iter().filter(|reader| !reader.away).map(|reader| reader.pid);
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let data = log.place().dir().join("data");
+    let data = log.path().dir().join("data");
     let data = data.canonicalize().unwrap_or(data).display().to_string();
     let has_mapped = |pid: &u32| {
         fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.lines().any(|line| line.ends_with(&data)))

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use tickpath_clock::Wait;
-use tickpath_market::replay::Pace;
+use tickpath_market::replay::ReplaySpeed;
 use tickpath_relay::replay::{Settings, run as replay};
-use tickpath_relay::{Meter, Totals};
+use tickpath_relay::{RelayMeter, RelayTotals};
 
-use super::place::{OpeningArgs, existing, refused};
-use super::watch::{Watch, delays};
-use crate::args::{Rate, bus_url, positive, rate};
+use super::log_arguments::{OpeningArgs, as_usage_error, parse_existing};
+use super::run_monitor::{RunMonitor, delays};
+use crate::args::{SendRate, bus_url, positive, rate};
 use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
@@ -26,7 +26,7 @@ pub struct ReplayArgs {
     pub topic: String,
     /// How much faster than the recording's own times; max is as fast as it goes
     #[arg(long, value_name = "X|max", default_value = "1", value_parser = rate, conflicts_with = "rate")]
-    pub speed: Rate,
+    pub speed: SendRate,
     /// Messages a second, evenly, instead of the recording's own times
     #[arg(long, value_name = "R", value_parser = positive)]
     pub rate: Option<f64>,
@@ -51,10 +51,10 @@ pub struct ReplayArgs {
 
 pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let settings = Settings {
-        place: existing(&args.recording)?,
+        recording: parse_existing(&args.recording)?,
         url: args.url.clone(),
         topic: args.topic.clone(),
-        opening: args.opening.opening(),
+        target: args.opening.opening(),
         pace: pace(args),
         start: args.start,
         count: args.count,
@@ -62,27 +62,27 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         keep_stamps: args.keep_stamps,
         wait: args.wait,
     };
-    let meter = Arc::new(Meter::default());
+    let meter = Arc::new(RelayMeter::default());
     let shown = meter.clone();
-    let watch = Watch::begin(move || format!("replaying: {}", replayed(&shown.totals())))?;
+    let watch = RunMonitor::begin(move || format!("replaying: {}", replayed(&shown.totals())))?;
     let ended = watch.run(&[], |outside| replay(&settings, &meter, outside))?;
     drop(watch);
     let (totals, mut printer) = (meter.totals(), Printer::default());
     if ended.is_ok() || totals.messages > 0 {
-        printer.say(&format!("replayed: {}\n", replayed(&totals)));
+        printer.print(&format!("replayed: {}\n", replayed(&totals)));
     }
-    printer.end(ended.map_err(refused))
+    printer.end(ended.map_err(as_usage_error))
 }
 
-fn pace(args: &ReplayArgs) -> Option<Pace> {
+fn pace(args: &ReplayArgs) -> Option<ReplaySpeed> {
     match args.rate {
-        Some(per_second) => Some(Pace::Fixed { per_second }),
-        None => args.speed.per_second().map(Pace::Scaled),
+        Some(per_second) => Some(ReplaySpeed::Fixed { per_second }),
+        None => args.speed.per_second().map(ReplaySpeed::Scaled),
     }
 }
 
-fn replayed(totals: &Totals) -> String {
-    let Totals { refused, left, .. } = totals;
+fn replayed(totals: &RelayTotals) -> String {
+    let RelayTotals { refused, unpublished: left, .. } = totals;
     let late = delays("lateness", totals);
     format!("{totals} in the recording, {refused} refused at first, {left} not published, {late}")
 }

@@ -36,7 +36,7 @@ const HEADINGS: [&str; 11] = [
 
 /// Least number of line charts: a run with a series, two commands, and round trips, `one_way` and `publish` in their
 /// groups.
-const LEAST_CHARTS: usize = 1 + 2 + 3;
+const MIN_CHARTS: usize = 1 + 2 + 3;
 
 #[test]
 fn the_page_of_a_report_opens_in_a_browser() {
@@ -66,7 +66,7 @@ fn has_every_section(folder: &Path, page: &Path, text: &str) {
         assert_eq!(dom.matches(mark).count(), text.matches(mark).count(), "the browser sees other {mark}");
     }
     let charts = dom.matches("class=\"chart\"").count();
-    assert!(charts >= LEAST_CHARTS, "{charts} line charts");
+    assert!(charts >= MIN_CHARTS, "{charts} line charts");
 }
 
 /// Lets the page measure itself, because a window is never as narrow as a phone: its width, and the number of words in

@@ -1,7 +1,7 @@
 //! An order with a trigger, by commands: armed, changed, its OMS killed, fired and filled.
 
 use tickpath_clock::{Clock, HostClock};
-use tickpath_log::{Config as LogConfig, Place, Policy, Writer};
+use tickpath_log::{Config as LogConfig, LogPath, OverflowPolicy, Writer};
 use tickpath_market::{Kind, Price, Quantity, SymbolId, TopOfBook, Trade};
 use zerocopy::IntoBytes;
 
@@ -22,8 +22,8 @@ impl Market {
     /// Opens the market of a desk's OMS.
     fn of(desk: &Desk) -> Self {
         let clock = HostClock::get().expect("a clock");
-        let place = Place::shared_memory(&desk.ticks()).expect("a good name");
-        let feed = Writer::open(&LogConfig::topic(place, Policy::Overwrite), clock.calibration());
+        let place = LogPath::shared_memory(&desk.ticks()).expect("a good name");
+        let feed = Writer::open(&LogConfig::topic(place, OverflowPolicy::Overwrite), clock.calibration());
         Self { clock, feed: feed.expect("nobody else publishes") }
     }
 

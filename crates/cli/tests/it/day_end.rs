@@ -38,7 +38,7 @@ const FILE_OPERATIONS: [&str; 21] = [
 ];
 
 /// Upper bound for the operations of one kind in a day's end, a snapshot or a start.
-const MOST_OPERATIONS: u64 = 2_000;
+const MAX_OPERATIONS: u64 = 2_000;
 
 /// Days whose logs stay: those that a start needs, even without its newest snapshot. More would fill the disk, and
 /// slow down a day's end, which looks for each.
@@ -207,9 +207,9 @@ impl Killed {
 fn each_operation(step: usize, mut kill: impl FnMut(Operation) -> bool) -> Killed {
     let mut killed = Killed::default();
     for call in FILE_OPERATIONS {
-        let numbers = (1..MOST_OPERATIONS).step_by(step);
+        let numbers = (1..MAX_OPERATIONS).step_by(step);
         let count = numbers.take_while(|&number| kill(Operation { call, number })).count();
-        assert!((count * step) < MOST_OPERATIONS as usize - step, "{call} has no end");
+        assert!((count * step) < MAX_OPERATIONS as usize - step, "{call} has no end");
         killed.total += count;
         killed.calls.push((call, count));
     }

@@ -12,8 +12,8 @@ use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId,
 };
-use tickpath_oms_client::{Client, ClientError, Config, Event, Since};
-use tickpath_oms_protocol::Refusal;
+use tickpath_oms_client::{Client, ClientError, ClientEvent, Config, Since};
+use tickpath_oms_protocol::LogonRejectReason;
 
 use crate::logs::{Running, until};
 use crate::program::{Ran, tickpath};
@@ -340,7 +340,7 @@ impl Trader {
         self.client.wait(2_000_000);
         let Self { client, open, sent, again, fills, next_report, .. } = self;
         let polled = client.poll(|event| match event {
-            Event::Report { number, report, .. } => {
+            ClientEvent::Report { number, report, .. } => {
                 assert_eq!(number, *next_report, "reports come once, and in order");
                 *next_report += 1;
                 if report.exec_type == ExecType::Trade.code() {
@@ -354,20 +354,20 @@ impl Trader {
                     open.remove(&report.client_order_id.0);
                 }
             }
-            Event::Denied { denial, .. } => panic!("nothing of this is denied: {denial:?}"),
-            Event::NotTaken { number, request } => {
+            ClientEvent::Denied { denial, .. } => panic!("nothing of this is denied: {denial:?}"),
+            ClientEvent::NotTaken { number, request } => {
                 sent.remove(&number);
                 again.push(request);
             }
-            Event::Connected(welcome) => *sent = sent.split_off(&welcome.next_request.saturating_sub(1)),
+            ClientEvent::Connected(welcome) => *sent = sent.split_off(&welcome.next_request.saturating_sub(1)),
             // The end below is what puts a request in doubt: the next client of the session finds out.
-            Event::Disconnected { .. } | Event::Failed { .. } | Event::InDoubt { .. } => {}
+            ClientEvent::Disconnected { .. } | ClientEvent::Failed { .. } | ClientEvent::InDoubt { .. } => {}
             other => panic!("this is not right: {other:?}"),
         });
         match polled {
             Ok(_) => {}
             // The killed predecessor was reconnecting, and was the last to log in.
-            Err(ClientError::Refused { refusal: Some(Refusal::InUse), .. }) => self.die(),
+            Err(ClientError::Refused { refusal: Some(LogonRejectReason::InUse), .. }) => self.die(),
             Err(e) => panic!("it does not come back: {e}"),
         }
     }

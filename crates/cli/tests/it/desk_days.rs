@@ -15,7 +15,7 @@ use crate::logs::{Running, until};
 const KILLS: u64 = 40;
 const SOAK_KILLS: u64 = 300;
 /// Max time between the command that ends a day and the kill, in nanoseconds: a day's end takes less.
-const MOST_AHEAD_NS: u64 = 60_000_000;
+const MAX_AHEAD_NS: u64 = 60_000_000;
 
 #[test]
 fn kills_around_the_ends_of_days_lose_nothing_and_double_nothing() {
@@ -36,7 +36,7 @@ fn kills_around_the_ends_of_days_lose_nothing_and_double_nothing() {
         let day = 20_000_101 + kill / 28 % 12 * 100 + kill % 28 + kill / 336 * 10_000;
         let ending = Running::start(&desk.line(&format!("oms day-end --day {day} --config @/oms.toml --wait 1")));
         // Another moment of the day's end each time.
-        sleep_ns(kill.wrapping_mul(0x9e37_79b9_7f4a_7c15) % MOST_AHEAD_NS);
+        sleep_ns(kill.wrapping_mul(0x9e37_79b9_7f4a_7c15) % MAX_AHEAD_NS);
         match kill % 4 {
             0 | 2 => {
                 drop(oms);

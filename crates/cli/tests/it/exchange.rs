@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_clock::{Clock, HostClock, Priority, Wait, end_with_parent};
-use tickpath_log::{Config as LogConfig, Next, Place, PublishError, Reader, Registration, Start};
+use tickpath_log::{Config as LogConfig, LogPath, LogPublishError, Next, Reader, ReaderStart, Registration};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, Notional,
     OrdStatus, OrderDenied, OrderType, Price, Quantity, Request, Side, SymbolId, VenueId,
 };
 use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Denial, Instrument, VenueRules};
-use tickpath_oms_runtime::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig, SessionLanes};
+use tickpath_oms_runtime::{
+    AckLevel, Config, LanesConfig, Layout, RequestRate, SessionConfig, SessionLanes, TradingDefinitions,
+};
 use zerocopy::FromBytes;
 
 use crate::logs::{Running, until};
@@ -170,11 +172,11 @@ fn oms_process() {
     let Ok(name) = std::env::var(NAME) else { return };
     assert!(end_with_parent(std::os::unix::process::parent_id()));
     let folder = PathBuf::from(std::env::var(FOLDER).expect("the parent has set it"));
-    let topic = Place::shared_memory(&format!("{name}.ticks")).expect("a good name");
+    let topic = LogPath::shared_memory(&format!("{name}.ticks")).expect("a good name");
     let mut ticks = None;
     until(
         || {
-            ticks = Reader::open(&topic, Start::Oldest, Registration::Registered).ok();
+            ticks = Reader::open(&topic, ReaderStart::Oldest, Registration::Registered).ok();
             ticks.is_some()
         },
         || "the exchange's quotes".to_owned(),
@@ -255,7 +257,7 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         let _ = self.lanes().remove();
-        let _ = Place::shared_memory(&format!("{}.ticks", self.name)).map(|ticks| ticks.remove());
+        let _ = LogPath::shared_memory(&format!("{}.ticks", self.name)).map(|ticks| ticks.remove());
     }
 }
 
@@ -342,7 +344,7 @@ impl Client {
         until(
             || match self.lanes.requests.publish(self.clock.ticks(), request.kind().code(), request.as_bytes()) {
                 Ok(_) => true,
-                Err(PublishError::NoReader | PublishError::Full) => false,
+                Err(LogPublishError::NoReader | LogPublishError::Full) => false,
                 Err(e) => panic!("{e}"),
             },
             || "an OMS that takes requests".to_owned(),
@@ -423,19 +425,19 @@ fn config(name: &str, folder: PathBuf) -> Config {
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
         limits: Default::default(),
-        rate: Rate::UNLIMITED,
+        rate: RequestRate::UNLIMITED,
     };
-    let desk = Desk {
+    let desk = TradingDefinitions {
         instruments: vec![instrument],
         accounts: vec![account],
         venues: vec![VenueRules::of(VENUE)],
         sessions: vec![session],
-        ..Desk::default()
+        ..TradingDefinitions::default()
     };
     Config {
         lanes: LanesConfig::new(name, 1, &[VENUE]),
-        journal: LogConfig::journal(Place::folder(folder.join("oms-journal"))),
-        desk,
+        journal: LogConfig::journal(LogPath::folder(folder.join("oms-journal"))),
+        trading: desk,
         expected_orders: 10_000,
         layout: Layout::Inline,
         wait: Wait::Block,
@@ -444,7 +446,7 @@ fn config(name: &str, folder: PathBuf) -> Config {
         priority: Priority::Normal,
         history: false,
         snapshot_every: 0,
-        warm: true,
+        warm_up: true,
         seed: None,
     }
 }

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_log::Place;
+use tickpath_log::LogPath;
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId,
 };
-use tickpath_oms_client::{Client, Config, Event};
+use tickpath_oms_client::{Client, ClientEvent, Config};
 use tickpath_oms_core::{At, Core, Output};
 use tickpath_oms_runtime::journal::Replay;
 
@@ -140,8 +140,8 @@ fn trade(desk: &Desk, ids: std::ops::Range<u64>) {
         }
         client.wait(2_000_000);
         let heard = client.poll(|event| match event {
-            Event::Report { report, .. } => filled += u64::from(report.exec_type == ExecType::Trade.code()),
-            Event::Denied { denial, .. } => panic!("nothing of this is denied: {denial:?}"),
+            ClientEvent::Report { report, .. } => filled += u64::from(report.exec_type == ExecType::Trade.code()),
+            ClientEvent::Denied { denial, .. } => panic!("nothing of this is denied: {denial:?}"),
             _ => {}
         });
         heard.expect("the OMS lives");
@@ -178,7 +178,7 @@ fn objects(lines: &[String]) -> Vec<Value> {
 
 /// Returns all reports to clients according to the journal.
 fn journaled(desk: &Desk) -> Vec<(At, Output)> {
-    let mut replay = Replay::open(&Place::folder(desk.path().join("journal"))).expect("an OMS has made it");
+    let mut replay = Replay::open(&LogPath::folder(desk.path().join("journal"))).expect("an OMS has made it");
     let mut core = Core::new(tickpath_oms_core::Config::default());
     let mut told = Vec::new();
     let mut take = |at: At, outputs: &[Output]| {

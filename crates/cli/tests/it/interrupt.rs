@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::tempdir;
 use tickpath_bus::conformance::free_port;
-use tickpath_log::{Place, Reader, Registration, Start};
+use tickpath_log::{LogPath, Reader, ReaderStart, Registration};
 
 use crate::program::{LOOKS, PAUSE_NS, tickpath, without_waits};
 use crate::reports::load;
@@ -99,13 +99,13 @@ fn what_was_measured_until_ctrl_c_is_in_the_result() {
         let pid = bench.0.id();
         let is_of_bench = |name: &String| name.starts_with(&format!("lab-{pid}."));
         let has_some = |name: String| {
-            let place = Place::shared_memory(&name).unwrap();
-            let log = Reader::open(&place, Start::Now, Registration::Unregistered);
+            let place = LogPath::shared_memory(&name).unwrap();
+            let log = Reader::open(&place, ReaderStart::Now, Registration::Unregistered);
             log.is_ok_and(|log| log.sequence() > 100)
         };
         until("some are sent", || {
             assert_eq!(bench.0.try_wait().unwrap(), None, "it has ended: {words:?}");
-            Place::all_in_shared_memory().unwrap().into_iter().filter(is_of_bench).any(has_some)
+            LogPath::all_in_shared_memory().unwrap().into_iter().filter(is_of_bench).any(has_some)
         });
         kill_process_group(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
         assert_eq!(bench.0.wait().unwrap().code(), Some(130), "{words:?}");

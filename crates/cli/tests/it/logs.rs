@@ -6,7 +6,7 @@ mod running;
 
 use serde_json::{Value, json};
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_log::{Config, LogPath, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
 use tickpath_market::{Kind, NewOrder, Price, Quantity, Side, TopOfBook};
 use zerocopy::IntoBytes;
 
@@ -15,21 +15,21 @@ pub use running::{Running, open_descriptors, set_descriptors, until};
 
 /// A topic with two messages, of which its reader has taken the first.
 struct Topic {
-    place: Place,
+    place: LogPath,
     writer: Writer,
     reader: Reader,
     _gone: Gone,
 }
 
 /// Removes the topic at the test's end.
-struct Gone(Place);
+struct Gone(LogPath);
 
 impl Topic {
     fn new(name: &str) -> Self {
-        let place = Place::shared_memory(&format!("{name}-{}", std::process::id())).expect("the name is good");
-        let config = Config::topic(place.clone(), Policy::Overwrite);
+        let place = LogPath::shared_memory(&format!("{name}-{}", std::process::id())).expect("the name is good");
+        let config = Config::topic(place.clone(), OverflowPolicy::Overwrite);
         let mut writer = Writer::open(&config, &Calibration::nanoseconds()).expect("the topic is new");
-        let mut reader = Reader::open(&place, Start::Oldest, Registration::Registered).expect("it was just made");
+        let mut reader = Reader::open(&place, ReaderStart::Oldest, Registration::Registered).expect("it was just made");
         let tick = TopOfBook { bid: Price::from_whole(61_800), ..TopOfBook::default() };
         writer.publish(7, Kind::TopOfBook.code(), tick.as_bytes()).expect("an overwrite topic takes all");
         writer.publish(9, 200, b"hello").expect("an overwrite topic takes all");

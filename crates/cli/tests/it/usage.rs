@@ -5,8 +5,8 @@ use std::path::Path;
 
 use tempfile::tempdir;
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, FORMAT_VERSION, Place, Writer};
-use tickpath_oms_core::{CORE_VERSION, Digest, RecordKind, Start};
+use tickpath_log::{Config, FORMAT_VERSION, LogPath, Writer};
+use tickpath_oms_core::{CORE_VERSION, Digest, JournalStart, RecordKind};
 use zerocopy::IntoBytes;
 
 use crate::program::tickpath;
@@ -188,7 +188,7 @@ fn a_log_that_cannot_be_read_says_why() {
         check(&format!("log cat {}", text(&at(name))), 1, "damaged or no log");
     }
     let other = at("other");
-    journal(&other, &[(RecordKind::Start.code(), start().as_bytes())]);
+    journal(&other, &[(RecordKind::JournalStart.code(), start().as_bytes())]);
     change(&other, |data| {
         let version = (FORMAT_VERSION + 1).to_le_bytes();
         data[VERSION_AT..VERSION_AT + version.len()].copy_from_slice(&version);
@@ -204,7 +204,7 @@ fn a_folder_of_logs_is_told_from_a_log() {
         check(&format!("log {command} {dir}"), 1, "is a folder in which no log lies");
     }
     for name in ["ticks", "trades"] {
-        journal(&folder.path().join(name), &[(RecordKind::Start.code(), start().as_bytes())]);
+        journal(&folder.path().join(name), &[(RecordKind::JournalStart.code(), start().as_bytes())]);
     }
     let told = format!("is no log itself; name one of those that lie there: file://{dir}/ticks, file://{dir}/trades");
     for command in ["cat", "verify", "ls", "rm"] {
@@ -212,7 +212,10 @@ fn a_folder_of_logs_is_told_from_a_log() {
     }
     check(&format!("log replay {dir} shm:// ticks"), 1, &told);
     for number in 0..8 {
-        journal(&folder.path().join(format!("more-{number}")), &[(RecordKind::Start.code(), start().as_bytes())]);
+        journal(
+            &folder.path().join(format!("more-{number}")),
+            &[(RecordKind::JournalStart.code(), start().as_bytes())],
+        );
     }
     check(&format!("log cat {dir}"), 1, "more-7 and more");
 }
@@ -221,7 +224,7 @@ fn a_folder_of_logs_is_told_from_a_log() {
 fn a_journal_that_is_not_right_is_told_from_a_good_one() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| folder.path().join(name);
-    let first = (RecordKind::Start.code(), start());
+    let first = (RecordKind::JournalStart.code(), start());
     let good = at("good");
     journal(&good, &[(first.0, first.1.as_bytes())]);
     assert_eq!(tickpath(&format!("log verify {}", text(&good))).code, Some(0), "a journal of nothing is whole");
@@ -244,8 +247,8 @@ fn a_journal_that_is_not_right_is_told_from_a_good_one() {
     check(&format!("log verify {}", text(&damaged)), 1, "damaged at sequence 1");
     // A lost page: the records behind it exist, and the hole is not taken for the end.
     let holed = at("holed");
-    let (id, timer) = (0x1122_3344_5566_7788_u64, (RecordKind::Timer.code(), [0; 8].as_slice()));
-    journal(&holed, &[(first.0, Start { journal: id, ..start() }.as_bytes()), timer, timer]);
+    let (id, timer) = (0x1122_3344_5566_7788_u64, (RecordKind::GapTimer.code(), [0; 8].as_slice()));
+    journal(&holed, &[(first.0, JournalStart { journal: id, ..start() }.as_bytes()), timer, timer]);
     change(&holed, |data| {
         let end = data.windows(8).position(|bytes| bytes == id.to_le_bytes()).expect("it was written") + 8;
         // Behind the checksum: a header, eight bytes and a checksum.
@@ -262,8 +265,8 @@ fn a_journal_that_is_not_right_is_told_from_a_good_one() {
     check(&format!("log verify {}", text(&wrong)), 1, "digest");
 
     let later = at("later");
-    let start = Start { core_version: CORE_VERSION + 1, ..start() };
-    journal(&later, &[(RecordKind::Start.code(), start.as_bytes())]);
+    let start = JournalStart { core_version: CORE_VERSION + 1, ..start() };
+    journal(&later, &[(RecordKind::JournalStart.code(), start.as_bytes())]);
     check(&format!("log verify {}", text(&later)), 1, "core version");
 }
 
@@ -276,14 +279,14 @@ fn check(line: &str, code: i32, word: &str) {
     assert!(!sentence.contains("panicked") && !sentence.contains('{'), "tickpath {line}: {sentence}");
 }
 
-fn start() -> Start {
+fn start() -> JournalStart {
     let ticks_per_second = Calibration::nanoseconds().ticks_per_second;
-    Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: 1 }
+    JournalStart { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: 1 }
 }
 
 /// Makes a log on the disk with these records, each by its kind and its bytes.
 fn journal(dir: &Path, records: &[(u8, &[u8])]) {
-    let config = Config { segment_bytes: 4096, ..Config::journal(Place::folder(dir)) };
+    let config = Config { segment_bytes: 4096, ..Config::journal(LogPath::folder(dir)) };
     let mut log = Writer::open(&config, &Calibration::nanoseconds()).expect("the folder is ours");
     for (kind, bytes) in records {
         log.publish(1, *kind, bytes).expect("a journal takes all");

@@ -12,7 +12,7 @@ pub trait ForeignClient: std::fmt::Debug {
     fn name(&self) -> &'static str;
 
     /// Returns whether both ends support the wait modes of the settings; otherwise they wait as their library does.
-    fn waits(&self) -> bool {
+    fn supports_wait_modes(&self) -> bool {
         false
     }
 
@@ -23,16 +23,16 @@ pub trait ForeignClient: std::fmt::Debug {
     fn subscriber(&self, lab: &Lab<'_>, role: &SubscriberRole) -> Result<Child, LabError>;
 
     /// Records in a run which library both ends use, and its runtime.
-    fn tell(&self, run: &mut Run);
+    fn describe_client(&self, run: &mut Run);
 }
 
 /// An entry in the list of clients.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ClientEntry {
     /// The client's name on the command line and in results.
     pub name: &'static str,
     /// Refuses a target that the client does not support.
-    pub has: fn(&str) -> Result<(), LabError>,
+    pub check_target: fn(&str) -> Result<(), LabError>,
     /// Makes the client ready.
     pub prepare: fn(&Lab<'_>) -> Result<Rc<dyn ForeignClient>, LabError>,
 }

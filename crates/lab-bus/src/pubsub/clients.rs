@@ -2,25 +2,25 @@
 
 use std::rc::Rc;
 
-use super::client::{ForeignClient, Listed};
+use super::client::{ClientEntry, ForeignClient};
 use super::go_redis::GO_REDIS;
 use super::python::{PYTHON, REDIS_PY};
-use tickpath_bus::url::without_login;
+use tickpath_bus::url::redact_logins;
 use tickpath_lab_harness::{Lab, LabError};
 
 /// All clients in other languages. A new client adds its file and its entry here.
-pub const CLIENTS: &[Listed] = &[PYTHON, REDIS_PY, GO_REDIS];
+pub const CLIENTS: &[ClientEntry] = &[PYTHON, REDIS_PY, GO_REDIS];
 
 /// A client and a target; `None` is our own bus.
-pub type Pair = (Option<Rc<dyn ForeignClient>>, String);
+pub type ClientTarget = (Option<Rc<dyn ForeignClient>>, String);
 
 /// Prepares each named client and pairs it with each target that it supports; any other name is our own bus, which
 /// supports all. A single client has to support all targets, and a client among others at least one of them.
-pub fn pairs(lab: &Lab<'_>, names: &[String], targets: &[String]) -> Result<Vec<Pair>, LabError> {
+pub fn pairs(lab: &Lab<'_>, names: &[String], targets: &[String]) -> Result<Vec<ClientTarget>, LabError> {
     let mut taken = Vec::new();
     for name in names {
         let client = CLIENTS.iter().find(|client| client.name == name);
-        let refused = |target: &&String| client.and_then(|client| (client.has)(target).err());
+        let refused = |target: &&String| client.and_then(|client| (client.check_target)(target).err());
         let theirs: Vec<&String> = targets.iter().filter(|target| refused(target).is_none()).collect();
         match targets.iter().find_map(|target| refused(&target)) {
             Some(error) if names.len() == 1 || theirs.is_empty() => return Err(error),
@@ -31,7 +31,7 @@ pub fn pairs(lab: &Lab<'_>, names: &[String], targets: &[String]) -> Result<Vec<
         return Err(LabError::Setting(format!(
             "none of --client {} has {}; leave it out",
             names.join(","),
-            without_login(target)
+            redact_logins(target)
         )));
     }
     let mut pairs = Vec::new();

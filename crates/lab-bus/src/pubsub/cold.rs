@@ -12,45 +12,51 @@
 use tickpath_bus::connect;
 use tickpath_clock::Clock;
 
-use super::role::{First, PublisherRole, Received, topic_name};
-use super::settings::{Settings, check, described, policy, roles};
+use super::role::{ColdPublishResult, PublisherRole, SubscriberResult, topic_name};
+use super::settings::{Settings, check, policy, roles, run_of_settings};
 use tickpath_lab_harness::samples::{Samples, load, load_gaps};
-use tickpath_lab_harness::targets::Removed;
-use tickpath_lab_harness::{Around, Lab, LabError};
-use tickpath_lab_result::{Phase, Run};
+use tickpath_lab_harness::targets::TopicGuard;
+use tickpath_lab_harness::{Lab, LabError, StabilityCheck};
+use tickpath_lab_result::{Run, RunPhase};
 
 /// Measures the first message of `times` new processes.
-pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
-    lab.step(&format!("pubsub {} cold", tickpath_bus::url::without_login(&settings.target)), times as f64 * 0.1)?;
-    let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
+pub fn measure_cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
+    lab.step(&format!("pubsub {} cold", tickpath_bus::url::redact_logins(&settings.target)), times as f64 * 0.1)?;
+    let one =
+        Settings { phase: RunPhase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     check(&one, Some("cold"))?;
     let settings = &Settings { policy: Some(policy(&one)?), ..one };
-    let around = Around::begin(lab, settings.cpus)?;
+    let around = StabilityCheck::begin(lab, settings.cpus)?;
     let topic = topic_name(lab, &settings.target);
-    let _removed = Removed { target: &settings.target, topic: &topic };
-    let _ = connect(&settings.target)?.remove(&topic);
+    let _removed = TopicGuard { target: &settings.target, topic: &topic };
+    let _ = connect(&settings.target)?.remove_topic(&topic);
     let (publisher, subscriber) = roles(lab, settings, &topic, &topic);
     let mut subscriber = lab.spawn(&subscriber)?;
-    let mut firsts: Vec<First> = Vec::new();
+    let mut firsts: Vec<ColdPublishResult> = Vec::new();
     for number in 0..times {
         let role = PublisherRole { cold: true, count: number, ..publisher.clone() };
         let mut process = lab.spawn(&role)?;
-        process.tell("go")?;
+        process.send("go")?;
         firsts.push(process.result(10.0)?);
     }
-    let _ = subscriber.tell("ended");
-    let received: Received = subscriber.result(10.0)?;
+    let _ = subscriber.send("ended");
+    let received: SubscriberResult = subscriber.result(10.0)?;
     let mut run = assemble(lab, settings, &firsts, &received)?;
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
 
-fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Received) -> Result<Run, LabError> {
+fn assemble(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    firsts: &[ColdPublishResult],
+    received: &SubscriberResult,
+) -> Result<Run, LabError> {
     let calibration = lab.clock.calibration();
     let out = lab.folder().join("subscriber");
     let gaps = load_gaps(&out.with_extension("gaps"))?;
     let rows = load::<3>(&out)?;
-    let mut run = described(lab, settings);
+    let mut run = run_of_settings(lab, settings);
     run.notes.push("a new process for each message, connecting included".to_owned());
     run.params.0.remove("rate_per_s");
     let hop = |samples: Vec<(u64, u64)>| Samples(samples).hop(calibration, &gaps);
@@ -63,6 +69,6 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     if settings.wait != tickpath_clock::Wait::Busy {
         tickpath_lab_harness::attribution::drop_attribution(&mut run);
     }
-    received.hold(&mut run, firsts.len() as u64);
+    received.check_counts(&mut run, firsts.len() as u64);
     Ok(run)
 }

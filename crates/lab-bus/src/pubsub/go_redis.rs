@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::client::{ForeignClient, Listed, channel_url};
+use super::client::{ClientEntry, ForeignClient, channel_url};
 use super::role::{PublisherRole, SubscriberRole};
 use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::Run;
@@ -14,7 +14,8 @@ const NAME: &str = "go-redis";
 /// Source of the program that both ends run.
 const SOURCE: (&str, &str) = ("pubsub.go", include_str!("../go/pubsub.go"));
 
-pub(super) const GO_REDIS: Listed = Listed { name: NAME, has: |target| url(target).map(|_| ()), prepare };
+pub(super) const GO_REDIS: ClientEntry =
+    ClientEntry { name: NAME, check_target: |target| url(target).map(|_| ()), prepare };
 
 /// The program of both ends.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl ForeignClient for GoRedis {
         self.0.spawn("subscriber", role.thread.cpu, &role)
     }
 
-    fn tell(&self, run: &mut Run) {
+    fn describe_client(&self, run: &mut Run) {
         run.software.client = Some(NAME.to_owned());
         run.software.client_version = Some(Go::library_version().to_owned());
         run.software.runtime = Some(self.0.runtime.clone());

@@ -11,14 +11,14 @@ const PROBE: u64 = 500;
 
 /// The share of its full speed at which a target is measured if it cannot sustain the requested rate: above it messages
 /// wait for each other, and the figure would be the queue's.
-const CALM: f64 = 0.5;
+const SUSTAINED_SHARE: f64 = 0.5;
 
 /// Max bytes that a broker has to hold in one run.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BROKER_BYTES: u64 = 256 << 20;
 
 /// The rate and the number of messages for one run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct PubsubPlan {
     /// Messages a second.
     pub rate: f64,
     /// The number of messages.
@@ -28,24 +28,25 @@ pub struct Plan {
 }
 
 /// Plans the requested rate, or half of the target's full speed if that is less; and as many messages as fit the time.
-pub fn plan(lab: &Lab<'_>, settings: &Settings, rate: f64, seconds: f64) -> Result<Plan, LabError> {
+pub fn plan_rate(lab: &Lab<'_>, settings: &Settings, rate: f64, seconds: f64) -> Result<PubsubPlan, LabError> {
     let count = |rate: f64| ((rate * seconds) as u64).max(1);
     if is_log(&settings.target) {
-        return Ok(Plan { rate, count: count(rate), note: None });
+        return Ok(PubsubPlan { rate, count: count(rate), note: None });
     }
     let probe = Settings { rate: None, count: PROBE, batch: 1, readers: 1, ..settings.clone() };
     let mut reached: f64 = 0.0;
     // The first probe warms up: a server in a virtual machine of its own compiles first.
     for _ in 0..2 {
-        reached = reached.max(run(lab, &probe)?.throughput_per_s.unwrap_or(rate / CALM));
+        reached = reached.max(run(lab, &probe)?.throughput_per_s.unwrap_or(rate / SUSTAINED_SHARE));
     }
-    Ok(fit(rate, reached, seconds, settings.size as u64))
+    Ok(fit_rate(rate, reached, seconds, settings.size as u64))
 }
 
-fn fit(asked: f64, reached: f64, seconds: f64, size: u64) -> Plan {
-    let rate = if reached * CALM < asked { round_down(reached * CALM, 1).max(1.0) } else { asked };
+fn fit_rate(asked: f64, reached: f64, seconds: f64, size: u64) -> PubsubPlan {
+    let rate =
+        if reached * SUSTAINED_SHARE < asked { round_down(reached * SUSTAINED_SHARE, 1).max(1.0) } else { asked };
     let timed = ((rate * seconds) as u64).max(1);
-    let count = timed.min((MOST_BYTES / size).max(1));
+    let count = timed.min((MAX_BROKER_BYTES / size).max(1));
     let mut notes = Vec::new();
     if rate < asked {
         notes.push(format!(
@@ -55,7 +56,7 @@ fn fit(asked: f64, reached: f64, seconds: f64, size: u64) -> Plan {
     if count < timed {
         notes.push(format!("{count} messages instead of {timed}, for the server to hold 256 MiB at most"));
     }
-    Plan { rate, count, note: (!notes.is_empty()).then(|| notes.join("; ")) }
+    PubsubPlan { rate, count, note: (!notes.is_empty()).then(|| notes.join("; ")) }
 }
 
 #[cfg(test)]
@@ -64,21 +65,21 @@ mod tests {
 
     #[test]
     fn a_target_that_keeps_up_gets_the_rate_asked_for() {
-        let plan = fit(10_000.0, 20_001.0, 10.0, 1024);
-        assert_eq!(plan, Plan { rate: 10_000.0, count: 100_000, note: None });
+        let plan = fit_rate(10_000.0, 20_001.0, 10.0, 1024);
+        assert_eq!(plan, PubsubPlan { rate: 10_000.0, count: 100_000, note: None });
     }
 
     #[test]
     fn a_slow_target_gets_less_and_the_run_says_so() {
-        let plan = fit(10_000.0, 3_900.0, 2.0, 1024);
+        let plan = fit_rate(10_000.0, 3_900.0, 2.0, 1024);
         assert_eq!((plan.rate, plan.count), (1_000.0, 2_000));
         assert!(plan.note.unwrap().contains("3900"));
-        assert_eq!(fit(10_000.0, 0.3, 2.0, 1024).rate, 1.0);
+        assert_eq!(fit_rate(10_000.0, 0.3, 2.0, 1024).rate, 1.0);
     }
 
     #[test]
     fn a_broker_is_not_filled() {
-        let plan = fit(10_000.0, 1e9, 10.0, 64 << 10);
+        let plan = fit_rate(10_000.0, 1e9, 10.0, 64 << 10);
         assert_eq!(plan.count, 4096);
         assert!(plan.note.unwrap().contains("256 MiB"));
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use super::client::{ForeignClient, Listed, channel_url};
+use super::client::{ClientEntry, ForeignClient, channel_url};
 use super::role::{PublisherRole, SubscriberRole, topic_config};
 use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::Run;
@@ -13,28 +13,31 @@ use tickpath_lab_tools::scripts::{Library, RECONNECTS};
 
 /// The script of both ends, and one module per library.
 const PUBSUB: (&str, &str) = ("pubsub.py", include_str!("../python/pubsub.py"));
-const BY_TICKPATH: (&str, &str) = ("pubsub_tickpath.py", include_str!("../python/pubsub_tickpath.py"));
-const BY_REDIS_PY: (&str, &str) = ("pubsub_redis_py.py", include_str!("../python/pubsub_redis_py.py"));
+const TICKPATH_MODULE: (&str, &str) = ("pubsub_tickpath.py", include_str!("../python/pubsub_tickpath.py"));
+const REDIS_PY_MODULE: (&str, &str) = ("pubsub_redis_py.py", include_str!("../python/pubsub_redis_py.py"));
 
-pub(super) const PYTHON: Listed =
-    Listed { name: Library::Tickpath.client(), has: |_| Ok(()), prepare: |lab| prepare(lab, Library::Tickpath) };
+pub(super) const PYTHON: ClientEntry = ClientEntry {
+    name: Library::Tickpath.client(),
+    check_target: |_| Ok(()),
+    prepare: |lab| prepare(lab, Library::Tickpath),
+};
 
-pub(super) const REDIS_PY: Listed = Listed {
+pub(super) const REDIS_PY: ClientEntry = ClientEntry {
     name: Library::RedisPy.client(),
-    has: |target| url(Library::RedisPy, target).map(|_| ()),
+    check_target: |target| url(Library::RedisPy, target).map(|_| ()),
     prepare: |lab| prepare(lab, Library::RedisPy),
 };
 
 /// The scripts of both ends, and their Python.
 #[derive(Debug)]
-struct Scripts {
+struct PubsubScripts {
     library: Library,
     python: Python,
 }
 
 /// Settings that an end receives.
 #[derive(Serialize)]
-struct Told<R> {
+struct PubsubScriptSettings<R> {
     role: &'static str,
     /// The module that carries the end's messages.
     library: &'static str,
@@ -45,7 +48,7 @@ struct Told<R> {
 }
 
 fn prepare(lab: &Lab<'_>, library: Library) -> Result<Rc<dyn ForeignClient>, LabError> {
-    Ok(Rc::new(Scripts { library, python: library.python(lab)? }))
+    Ok(Rc::new(PubsubScripts { library, python: library.python(lab)? }))
 }
 
 /// Returns a target in the library's form.
@@ -56,7 +59,7 @@ fn url(library: Library, target: &str) -> Result<String, LabError> {
     }
 }
 
-impl Scripts {
+impl PubsubScripts {
     fn spawn<R: Serialize>(
         &self,
         lab: &Lab<'_>,
@@ -65,20 +68,20 @@ impl Scripts {
         settings: R,
     ) -> Result<Child, LabError> {
         let by = match self.library {
-            Library::Tickpath => BY_TICKPATH,
-            Library::RedisPy => BY_REDIS_PY,
+            Library::Tickpath => TICKPATH_MODULE,
+            Library::RedisPy => REDIS_PY_MODULE,
         };
-        let told = Told { role, library: by.0.trim_end_matches(".py"), capacity, settings };
+        let told = PubsubScriptSettings { role, library: by.0.trim_end_matches(".py"), capacity, settings };
         self.python.spawn(lab, role, &[PUBSUB, by, RECONNECTS], &told)
     }
 }
 
-impl ForeignClient for Scripts {
+impl ForeignClient for PubsubScripts {
     fn name(&self) -> &'static str {
         self.library.client()
     }
 
-    fn waits(&self) -> bool {
+    fn supports_wait_modes(&self) -> bool {
         self.library == Library::Tickpath
     }
 
@@ -93,7 +96,7 @@ impl ForeignClient for Scripts {
         self.spawn(lab, "subscriber", None, role)
     }
 
-    fn tell(&self, run: &mut Run) {
-        self.library.tell(&self.python, run);
+    fn describe_client(&self, run: &mut Run) {
+        self.library.describe_client(&self.python, run);
     }
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, Subscriber, TopicConfig};
-use tickpath_lab_harness::arrivals::Arrivals;
-use tickpath_lab_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
+use tickpath_lab_harness::arrivals::ArrivalProcess;
+use tickpath_lab_harness::rules::{note_reconnects, refuse_loss, refuse_reordered};
 use tickpath_lab_harness::targets::is_log;
-use tickpath_lab_harness::{Lab, LabError, Thread};
-use tickpath_lab_result::{Counts, Run};
+use tickpath_lab_harness::{Lab, LabError, ThreadConfig};
+use tickpath_lab_result::{MessageCounts, Run};
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;
@@ -29,13 +29,13 @@ pub struct PublisherRole {
     /// Messages a second; full speed if there is none.
     pub rate: Option<f64>,
     /// The distribution of the intended times.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalProcess,
     /// Messages that share a stamp.
     pub batch: usize,
     /// Whether the first message's time includes connecting; another process then makes the topic.
     pub cold: bool,
     /// The process's CPU and priority.
-    pub thread: Thread,
+    pub thread: ThreadConfig,
     /// The file of its samples.
     pub out: PathBuf,
 }
@@ -54,14 +54,14 @@ pub struct SubscriberRole {
     /// Subscriptions, read in turn.
     pub readers: usize,
     /// The process's CPU and priority.
-    pub thread: Thread,
+    pub thread: ThreadConfig,
     /// The file of its samples.
     pub out: PathBuf,
 }
 
 /// The publisher's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
-pub(super) struct Published {
+pub(super) struct PublisherResult {
     pub sent: u64,
     pub refused: u64,
     pub first: u64,
@@ -79,7 +79,7 @@ pub(super) struct Published {
 
 /// The result of a publisher that connects for one message, in ticks.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct First {
+pub(super) struct ColdPublishResult {
     pub go: u64,
     pub connected: u64,
     pub published: u64,
@@ -87,7 +87,7 @@ pub(super) struct First {
 
 /// The subscriber's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
-pub(super) struct Received {
+pub(super) struct SubscriberResult {
     pub received: u64,
     pub reordered: u64,
     pub duplicated: u64,
@@ -102,33 +102,33 @@ pub(super) struct Received {
     pub cpu_ns: u64,
 }
 
-impl Received {
+impl SubscriberResult {
     /// Counts messages that arrived and were not delivered: duplicates, and late messages that had been reported as
     /// missed.
-    pub fn withheld(&mut self, topic: &dyn Subscriber) {
-        let (duplicates, late) = (topic.duplicates().unwrap_or(0), topic.late().unwrap_or(0));
+    pub fn count_withheld(&mut self, topic: &dyn Subscriber) {
+        let (duplicates, late) = (topic.duplicates().unwrap_or(0), topic.out_of_order().unwrap_or(0));
         self.received += duplicates + late;
         self.duplicated += duplicates;
         self.reordered += late;
     }
 
     /// Returns the counts of a run in which each of `readers` was sent `sent` messages.
-    pub fn counts(&self, sent: u64, readers: u64) -> Counts {
-        Counts {
+    pub fn counts(&self, sent: u64, readers: u64) -> MessageCounts {
+        MessageCounts {
             sent,
             received: self.received,
             lost: (sent * readers).saturating_sub(self.received - self.duplicated),
             duplicated: self.duplicated,
             reordered: self.reordered,
-            ..Counts::default()
+            ..MessageCounts::default()
         }
     }
 
     /// Checks the received against the sent messages of one reader, which may lose none.
-    pub fn hold(&self, run: &mut Run, sent: u64) {
+    pub fn check_counts(&self, run: &mut Run, sent: u64) {
         run.counts = self.counts(sent, 1);
-        tell_reconnects(run, "receiver", self.reconnects);
-        refuse_disorder(run);
+        note_reconnects(run, "receiver", self.reconnects);
+        refuse_reordered(run);
         refuse_loss(run);
     }
 }
@@ -159,22 +159,22 @@ mod tests {
 
     #[test]
     fn what_was_lost_doubled_or_swapped_makes_a_run_invalid_by_its_number() {
-        let all = Received { received: 20, reconnects: Some(0), ..Received::default() };
+        let all = SubscriberResult { received: 20, reconnects: Some(0), ..SubscriberResult::default() };
         for (received, note) in [
-            (Received { received: 17, ..all.clone() }, Some("3 of 20 messages were lost")),
-            (Received { received: 22, duplicated: 2, ..all.clone() }, Some("2 of 20 messages came twice")),
-            (Received { reordered: 1, ..all.clone() }, Some("1 of 20 messages came behind a later one")),
+            (SubscriberResult { received: 17, ..all.clone() }, Some("3 of 20 messages were lost")),
+            (SubscriberResult { received: 22, duplicated: 2, ..all.clone() }, Some("2 of 20 messages came twice")),
+            (SubscriberResult { reordered: 1, ..all.clone() }, Some("1 of 20 messages came behind a later one")),
             // The number received equals the number sent.
-            (Received { duplicated: 5, ..all.clone() }, Some("5 of 20 messages were lost")),
+            (SubscriberResult { duplicated: 5, ..all.clone() }, Some("5 of 20 messages were lost")),
             (all.clone(), None),
         ] {
             let mut run = Run { valid: true, ..Run::default() };
-            received.hold(&mut run, 20);
+            received.check_counts(&mut run, 20);
             assert_eq!(run.valid, note.is_none(), "{received:?}");
             assert!(note.is_none_or(|note| run.notes.iter().any(|told| told.contains(note))), "{:?}", run.notes);
         }
         let mut run = Run { valid: true, ..Run::default() };
-        Received { reconnects: Some(2), ..all }.hold(&mut run, 20);
+        SubscriberResult { reconnects: Some(2), ..all }.check_counts(&mut run, 20);
         assert!(run.valid && run.notes[0].contains("made again 2 times"), "{:?}", run.notes);
     }
 }

@@ -9,20 +9,20 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tickpath_bus::{Event, Gap as Loss, Publisher, Start, Subscriber, connect};
+use tickpath_bus::{Gap as Loss, Publisher, StartPosition, Subscriber, SubscriptionEvent, connect};
 use tickpath_clock::{Clock, HostClock};
 
-use super::ends::{SequenceTracker, word};
-use super::role::{KIND, Received, topic_config, topic_name};
-use super::settings::{Settings, check, described, policy};
-use tickpath_lab_harness::rules::tell_reconnects;
+use super::processes::{SequenceTracker, read_u64};
+use super::role::{KIND, SubscriberResult, topic_config, topic_name};
+use super::settings::{Settings, check, policy, run_of_settings};
+use tickpath_lab_harness::rules::note_reconnects;
 use tickpath_lab_harness::samples::{Samples, load, save};
-use tickpath_lab_harness::targets::Removed;
-use tickpath_lab_harness::{Around, Lab, LabError, Parent, Role, Thread};
+use tickpath_lab_harness::targets::TopicGuard;
+use tickpath_lab_harness::{Lab, LabError, Parent, ProcessRole, StabilityCheck, ThreadConfig};
 use tickpath_lab_result::Run;
 
 /// Max time of an answer.
-const PATIENCE_NS: i64 = 5_000_000_000;
+const ANSWER_TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// Role of the end that sends a message and waits for its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct PingRole {
     /// Max duration of the whole run, in nanoseconds.
     pub duration_ns: u64,
     /// The process's CPU and priority.
-    pub thread: Thread,
+    pub thread: ThreadConfig,
     /// The file of its samples.
     pub out: PathBuf,
 }
@@ -51,7 +51,7 @@ pub struct PingRole {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PongRole(pub PingRole);
 
-impl Role for PingRole {
+impl ProcessRole for PingRole {
     const NAME: &'static str = "ping";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -59,7 +59,7 @@ impl Role for PingRole {
     }
 }
 
-impl Role for PongRole {
+impl ProcessRole for PongRole {
     const NAME: &'static str = "pong";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -69,14 +69,14 @@ impl Role for PongRole {
 
 /// Sends messages and awaits answers for `seconds`, or until the count is reached.
 pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Run, LabError> {
-    lab.step(&format!("pubsub {} round trips", tickpath_bus::url::without_login(&settings.target)), seconds)?;
+    lab.step(&format!("pubsub {} round trips", tickpath_bus::url::redact_logins(&settings.target)), seconds)?;
     check(settings, Some("round-trip"))?;
     let settings = &Settings { rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
-    let around = Around::begin(lab, settings.cpus)?;
+    let around = StabilityCheck::begin(lab, settings.cpus)?;
     let to = topic_name(lab, &settings.target);
     let from = format!("{to}.answer");
-    let _removed = [&to, &from].map(|topic| Removed { target: &settings.target, topic });
+    let _removed = [&to, &from].map(|topic| TopicGuard { target: &settings.target, topic });
     let ping = PingRole {
         target: settings.target.clone(),
         to: to.clone(),
@@ -85,23 +85,23 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
         size: settings.size,
         count: settings.count,
         duration_ns: (seconds * 1e9) as u64,
-        thread: Thread::new(settings.cpus[0], settings.wait, settings.priority),
+        thread: ThreadConfig::new(settings.cpus[0], settings.wait, settings.priority),
         out: lab.folder().join("ping"),
     };
-    let thread = Thread::new(settings.cpus[1], settings.wait, settings.priority);
+    let thread = ThreadConfig::new(settings.cpus[1], settings.wait, settings.priority);
     let pong = PongRole(PingRole { to: from.clone(), from: to.clone(), thread, ..ping.clone() });
     // Both ends open their publisher before either subscribes: some transports need the topic to exist.
     let connection = connect(&settings.target)?;
-    connection.remove(&to)?;
-    connection.remove(&from)?;
+    connection.remove_topic(&to)?;
+    connection.remove_topic(&from)?;
     let pong = lab.spawn(&pong)?;
     let mut ping = lab.spawn(&ping)?;
-    ping.tell("go")?;
-    let (mut received, sent): (Received, Option<u64>) = ping.result(seconds + 10.0)?;
+    ping.send("go")?;
+    let (mut received, sent): (SubscriberResult, Option<u64>) = ping.result(seconds + 10.0)?;
     let (heard, answered): (Option<u64>, Option<u64>) = pong.stop()?;
     received.reconnects = [received.reconnects, heard].into_iter().sum();
     let mut run = assemble(lab, settings, &received)?;
-    tell_reconnects(&mut run, "sender", [sent, answered].into_iter().sum());
+    note_reconnects(&mut run, "sender", [sent, answered].into_iter().sum());
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
@@ -109,11 +109,11 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
 /// Runs the ping process: sends, waits for the answer, and sends again.
 pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let (mut to, mut from) = open(role)?;
+    let (mut to, mut from) = open_topics(role)?;
     let mut payload = vec![0; role.size];
     let mut rows: Vec<[u64; 2]> = Vec::with_capacity(role.count as usize);
     parent.ready();
-    if parent.hear().is_none() {
+    if parent.receive().is_none() {
         return Ok(());
     }
     let end = clock.ticks() + clock.calibration().ticks_of_ns(role.duration_ns);
@@ -128,28 +128,29 @@ pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
         sent += 1;
     }
     save(&role.out, &rows)?;
-    let mut received = Received { reconnects: from.reconnects(), ..SequenceTracker::received(&[tracker], last) };
-    received.withheld(&*from);
+    let mut received =
+        SubscriberResult { reconnects: from.reconnects(), ..SequenceTracker::received(&[tracker], last) };
+    received.count_withheld(&*from);
     parent.result(&(received, to.reconnects()));
     Ok(())
 }
 
 /// Runs the pong process: answers until the parent stops it, then reports its reconnects.
 pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
-    let (mut to, mut from) = open(role)?;
+    let (mut to, mut from) = open_topics(role)?;
     let stop = parent.stop_flag();
     let mut answer = Vec::new();
     parent.ready();
     while !stop.load(std::sync::atomic::Ordering::Relaxed) {
         let mut stamp = None;
         let polled = from.poll(1, &mut |event| match event {
-            Event::Message(message) => {
+            SubscriptionEvent::Message(message) => {
                 answer.clear();
                 answer.extend_from_slice(message.payload);
                 stamp = Some(message.stamp);
             }
             // A message that is missed here gets no answer.
-            Event::Gap(_) | Event::Foreign(_) => {}
+            SubscriptionEvent::Gap(_) | SubscriptionEvent::Foreign(_) => {}
         });
         polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         match stamp {
@@ -162,14 +163,14 @@ pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
 }
 
 /// The publisher to one topic, and the subscriber to the other.
-type Ends = (Box<dyn Publisher>, Box<dyn Subscriber>);
+type TopicPair = (Box<dyn Publisher>, Box<dyn Subscriber>);
 
 /// Opens both topics: one to publish, and a subscription to the other.
-fn open(role: &PingRole) -> Result<Ends, LabError> {
+fn open_topics(role: &PingRole) -> Result<TopicPair, LabError> {
     let connection = connect(&role.target)?;
     let to = connection.publisher(&role.to, &topic_config(&role.policy, role.size)?)?;
-    let from = connection.subscriber(&role.from, Start::Now, role.thread.wait()?)?;
-    role.thread.settle()?;
+    let from = connection.subscriber(&role.from, StartPosition::Now, role.thread.wait()?)?;
+    role.thread.apply()?;
     Ok((to, from))
 }
 
@@ -189,19 +190,19 @@ fn await_answer(
     let mut turns = 0u32;
     while answered.is_none() {
         let polled = from.poll(1, &mut |event| match event {
-            Event::Message(message) => {
-                let answer = word(message.payload, 8);
+            SubscriptionEvent::Message(message) => {
+                let answer = read_u64(message.payload, 8);
                 answered = (answer == number).then(|| clock.ticks());
                 tracker.message(answer);
             }
-            Event::Gap(Loss::Missed(missed)) => tracker.gap(missed),
-            Event::Gap(Loss::Reconnected) | Event::Foreign(_) => {}
+            SubscriptionEvent::Gap(Loss::Missed(missed)) => tracker.gap(missed),
+            SubscriptionEvent::Gap(Loss::Reconnected) | SubscriptionEvent::Foreign(_) => {}
         });
         let found = polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         if found == 0 {
             from.wait(10_000_000);
             turns = turns.wrapping_add(1);
-            if turns.is_multiple_of(64) && clock.ns_between(start, clock.ticks()) > PATIENCE_NS {
+            if turns.is_multiple_of(64) && clock.ns_between(start, clock.ticks()) > ANSWER_TIMEOUT_NS {
                 return Err(LabError::Failed(format!("message {number} had no answer within 5 s")));
             }
         }
@@ -209,14 +210,14 @@ fn await_answer(
     Ok(answered.expect("answered"))
 }
 
-fn assemble(lab: &Lab<'_>, settings: &Settings, received: &Received) -> Result<Run, LabError> {
+fn assemble(lab: &Lab<'_>, settings: &Settings, received: &SubscriberResult) -> Result<Run, LabError> {
     let rows = load::<2>(&lab.folder().join("ping"))?;
-    let mut run = described(lab, settings);
+    let mut run = run_of_settings(lab, settings);
     run.notes.push("closed loop: each message waits for the answer to the one before".to_owned());
     run.params.0.remove("rate_per_s");
     let round_trips = Samples(rows.iter().map(|&[start, answered]| (start, answered)).collect());
     run.hops.insert("round_trip".to_owned(), round_trips.unwatched_hop(lab.clock.calibration()));
-    received.hold(&mut run, rows.len() as u64);
+    received.check_counts(&mut run, rows.len() as u64);
     Ok(run)
 }
 
@@ -229,23 +230,27 @@ mod tests {
     struct Planted(Vec<Option<u64>>);
 
     impl Subscriber for Planted {
-        fn poll(&mut self, _limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+        fn poll(
+            &mut self,
+            _limit: usize,
+            handler: &mut dyn FnMut(SubscriptionEvent<'_>),
+        ) -> Result<usize, ReceiveError> {
             match self.0.remove(0) {
                 Some(number) => {
                     let payload = [[0; 8], number.to_le_bytes()].concat();
-                    let message = Message { sequence: None, stamp: 0, kind: KIND, payload: &payload, origin: None };
-                    handler(Event::Message(message));
+                    let message = Message { sequence: None, stamp: 0, kind: KIND, payload: &payload, id: None };
+                    handler(SubscriptionEvent::Message(message));
                 }
-                None => handler(Event::Gap(Loss::Reconnected)),
+                None => handler(SubscriptionEvent::Gap(Loss::Reconnected)),
             }
             Ok(1)
         }
 
         fn wait(&mut self, _timeout_ns: u64) {}
 
-        fn carry_on(&mut self) {}
+        fn enable_bridge_mode(&mut self) {}
 
-        fn publisher(&self) -> PublisherState {
+        fn publisher_state(&self) -> PublisherState {
             PublisherState::Unknown
         }
 
@@ -264,7 +269,7 @@ mod tests {
         }
         let mut run = Run { valid: true, ..Run::default() };
         let received = SequenceTracker::received(&[tracker], 0);
-        Received { reconnects: from.reconnects(), ..received }.hold(&mut run, 3);
+        SubscriberResult { reconnects: from.reconnects(), ..received }.check_counts(&mut run, 3);
         assert_eq!((run.valid, run.counts.received, run.counts.duplicated), (false, 5, 2), "{run:?}");
         assert_eq!((run.counts.lost, run.figures.get("reconnects")), (0, Some(&1.0)), "{run:?}");
     }

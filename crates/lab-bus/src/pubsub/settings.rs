@@ -7,12 +7,12 @@ use tickpath_clock::{Priority, Wait};
 
 use super::client::ForeignClient;
 use super::role::{PublisherRole, SubscriberRole};
-use tickpath_lab_harness::arrivals::Arrivals;
-use tickpath_lab_harness::{Lab, LabError, Thread};
-use tickpath_lab_result::{Phase, Run};
+use tickpath_lab_harness::arrivals::ArrivalProcess;
+use tickpath_lab_harness::{Lab, LabError, ThreadConfig};
+use tickpath_lab_result::{Run, RunPhase};
 
 /// Min payload: the send time and the number.
-const LEAST_BYTES: usize = 16;
+const MIN_PAYLOAD_BYTES: usize = 16;
 
 /// Settings of `pubsub`.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct Settings {
     /// Messages a second; full speed if there is none.
     pub rate: Option<f64>,
     /// The distribution of the intended times.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalProcess,
     /// The number of messages.
     pub count: u64,
     /// Messages that share a stamp.
@@ -34,7 +34,7 @@ pub struct Settings {
     /// The behaviour of a full topic; the transport's usual policy if there is none.
     pub policy: Option<Policy>,
     /// Whether each message is the first after an idle period, or part of a stream.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// Subscriptions; they take turns on the receiver's CPU.
     pub readers: usize,
     /// The subscriber's wait mode.
@@ -60,11 +60,11 @@ impl Settings {
             foreign: None,
             size: 64,
             rate: None,
-            arrivals: Arrivals::Steady,
+            arrivals: ArrivalProcess::Steady,
             count: 0,
             batch: 1,
             policy: None,
-            phase: Phase::Steady,
+            phase: RunPhase::Steady,
             readers: 1,
             wait: Wait::Block,
             pace: None,
@@ -95,8 +95,11 @@ pub(super) fn policy(settings: &Settings) -> Result<Policy, LabError> {
 /// Refuses impossible settings, and any other client in a phase that only our own bus has.
 pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), LabError> {
     let wrong = |what: String| Err(LabError::Setting(what));
-    if settings.size < LEAST_BYTES || settings.size > 16 << 20 {
-        return wrong(format!("a size of {} bytes is not possible; use {LEAST_BYTES} to 16777216", settings.size));
+    if settings.size < MIN_PAYLOAD_BYTES || settings.size > 16 << 20 {
+        return wrong(format!(
+            "a size of {} bytes is not possible; use {MIN_PAYLOAD_BYTES} to 16777216",
+            settings.size
+        ));
     }
     if settings.count == 0 || settings.batch == 0 || settings.readers == 0 || settings.readers > 256 {
         return wrong("counts, batches and readers start at 1; readers end at 256".to_owned());
@@ -111,13 +114,15 @@ pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), 
         ));
     }
     let usual = settings.readers == 1
-        && (settings.wait == Wait::Block || settings.foreign.as_ref().is_some_and(|client| client.waits()))
+        && (settings.wait == Wait::Block
+            || settings.foreign.as_ref().is_some_and(|client| client.supports_wait_modes()))
         && settings.priority == Priority::Normal
-        && settings.arrivals == Arrivals::Steady;
+        && settings.arrivals == ArrivalProcess::Steady;
     match (&settings.foreign, own_phase) {
         (Some(client), Some(phase)) => wrong(format!("--client {} has no {phase} phase; leave it out", client.name())),
         (Some(client), None) if !usual => {
-            let (how, wait) = if client.waits() { ("", "") } else { (", which waits as its library does", ", --wait") };
+            let (how, wait) =
+                if client.supports_wait_modes() { ("", "") } else { (", which waits as its library does", ", --wait") };
             wrong(format!(
                 "--client {}: one subscription{how}, at equal distances; leave --readers{wait}, --priority and \
                  --arrivals out",
@@ -149,7 +154,7 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
         arrivals,
         batch,
         cold: false,
-        thread: Thread::new(cpus[0], pace, priority).warm(lab.warm),
+        thread: ThreadConfig::new(cpus[0], pace, priority).with_warm_up(lab.runs_warm_up),
         out: lab.folder().join("publisher"),
     };
     let subscriber = SubscriberRole {
@@ -158,14 +163,14 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
         count,
         stamps: rate.is_some(),
         readers,
-        thread: Thread::new(cpus[1], wait, priority).warm(lab.warm),
+        thread: ThreadConfig::new(cpus[1], wait, priority).with_warm_up(lab.runs_warm_up),
         out: lab.folder().join("subscriber"),
     };
     (publisher, subscriber)
 }
 
 /// Returns a run that describes its settings.
-pub(super) fn described(lab: &Lab<'_>, settings: &Settings) -> Run {
+pub(super) fn run_of_settings(lab: &Lab<'_>, settings: &Settings) -> Run {
     let mut run = Run {
         target: settings.target.clone(),
         client: settings.client().to_owned(),
@@ -175,13 +180,13 @@ pub(super) fn described(lab: &Lab<'_>, settings: &Settings) -> Run {
         valid: true,
         ..Run::default()
     };
-    settings.foreign.iter().for_each(|client| client.tell(&mut run));
+    settings.foreign.iter().for_each(|client| client.describe_client(&mut run));
     run.params.set("size_bytes", settings.size as u64);
     run.params.set("wait", settings.wait.name());
     if let Some(policy) = settings.policy {
         run.params.set("policy", policy.name());
     }
-    if let (Phase::Idle, Some(rate)) = (settings.phase, settings.rate) {
+    if let (RunPhase::Idle, Some(rate)) = (settings.phase, settings.rate) {
         run.params.set("idle_ns", (1e9 / rate) as u64);
     }
     run.params.set("readers", settings.readers as u64);

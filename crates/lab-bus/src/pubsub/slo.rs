@@ -1,21 +1,21 @@
 //! Search for the highest rate at which a target keeps a promise.
 
 use tickpath_lab_compare::{Promise, Search};
-use tickpath_lab_harness::{Lab, LabError, keep};
+use tickpath_lab_harness::{Lab, LabError, keep_runs};
 use tickpath_lab_report::figure;
 use tickpath_lab_result::{ResultFile, Run, short_name};
 
 use super::{Settings, run as steady};
 
 /// The typical number of rates that a search tries.
-pub const USUAL_RUNS: usize = 9;
+pub const TYPICAL_RUNS: usize = 9;
 
 /// Max messages of a run, and the min multiple of the messages that the percentile needs.
-const MOST: f64 = 2e6;
-const ENOUGH: u64 = 2;
+const MAX_MESSAGES: f64 = 2e6;
+const MIN_SAMPLE_MULTIPLE: u64 = 2;
 
 /// Max duration of a run for its percentile, in seconds: the search skips rates that would take longer.
-const LONGEST_S: f64 = 10.0;
+const MAX_RUN_S: f64 = 10.0;
 
 /// Searches for one target's rate and adds the runs to the result. Returns the finding as text.
 pub fn search(
@@ -25,28 +25,28 @@ pub fn search(
     seconds: f64,
     result: &mut ResultFile,
 ) -> Result<String, LabError> {
-    let needed = promise.samples() * ENOUGH;
-    let mut search = Search::new(needed as f64 / LONGEST_S);
-    let mut seen = Tried::default();
+    let needed = promise.samples() * MIN_SAMPLE_MULTIPLE;
+    let mut search = Search::new(needed as f64 / MAX_RUN_S);
+    let mut seen = RateObservations::default();
     while let Some(rate) = search.next_rate() {
-        let count = (rate * seconds).clamp(needed as f64, MOST.max(needed as f64)) as u64;
+        let count = (rate * seconds).clamp(needed as f64, MAX_MESSAGES.max(needed as f64)) as u64;
         let settings = Settings { rate: Some(rate), count, ..settings.clone() };
-        let run = tried(lab, promise, &settings);
+        let run = try_rate(lab, promise, &settings);
         if let Ok(run) = &run {
-            let kept = keeps(promise, run);
-            search.tell(rate, kept);
-            seen.note(promise, run, rate, kept);
+            let kept = is_promise_kept(promise, run);
+            search.record(rate, kept);
+            seen.record(promise, run, rate, kept);
         }
-        keep(result, run.map(|run| vec![run])).inspect_err(|_| {
-            let told = seen.told(promise, search.kept(), search.broken());
+        keep_runs(result, run.map(|run| vec![run])).inspect_err(|_| {
+            let told = seen.finding(promise, search.highest_kept(), search.lowest_broken());
             result.findings.push(format!("until it broke off, {} {told}", short_name(&settings.target)));
         })?;
     }
-    Ok(seen.told(promise, search.kept(), search.broken()))
+    Ok(seen.finding(promise, search.highest_kept(), search.lowest_broken()))
 }
 
 /// Runs once, and once more if the run broke a rule that is unrelated to the promise.
-fn tried(lab: &Lab<'_>, promise: &Promise, settings: &Settings) -> Result<Run, LabError> {
+fn try_rate(lab: &Lab<'_>, promise: &Promise, settings: &Settings) -> Result<Run, LabError> {
     let searched = |mut run: Run| {
         run.params.set("slo", promise.to_string());
         run
@@ -60,25 +60,25 @@ fn tried(lab: &Lab<'_>, promise: &Promise, settings: &Settings) -> Result<Run, L
         run = steady(lab, settings);
     }
     match run {
-        Err(LabError::BrokeOff { runs, why }) => {
-            Err(LabError::BrokeOff { runs: runs.into_iter().map(searched).collect(), why })
+        Err(LabError::Aborted { runs, why }) => {
+            Err(LabError::Aborted { runs: runs.into_iter().map(searched).collect(), why })
         }
         run => run.map(searched),
     }
 }
 
 /// Returns whether every message arrived within the promise at the requested rate.
-fn keeps(promise: &Promise, run: &Run) -> bool {
+fn is_promise_kept(promise: &Promise, run: &Run) -> bool {
     run.valid && run.counts.lost == 0 && promise.is_kept(run) == Some(true)
 }
 
 /// Observations at both ends of the bracket.
 #[derive(Default)]
-struct Tried(Vec<(f64, String)>);
+struct RateObservations(Vec<(f64, String)>);
 
-impl Tried {
-    fn note(&mut self, promise: &Promise, run: &Run, rate: f64, kept: bool) {
-        let value = promise.told(run).unwrap_or_else(|| "too few messages".to_owned());
+impl RateObservations {
+    fn record(&mut self, promise: &Promise, run: &Run, rate: f64, kept: bool) {
+        let value = promise.value_text(run).unwrap_or_else(|| "too few messages".to_owned());
         let why = match (kept, promise.is_kept(run)) {
             (false, _) if run.counts.lost > 0 => format!("{} messages lost", run.counts.lost),
             (false, Some(true)) => format!("{value}, and {}", run.notes.join("; ")),
@@ -87,26 +87,30 @@ impl Tried {
         self.0.push((rate, why));
     }
 
-    fn at(&self, rate: f64) -> &str {
+    fn observation_at(&self, rate: f64) -> &str {
         let seen = self.0.iter().rev().find(|(tried, _)| *tried == rate);
         seen.map_or("", |(_, why)| why.as_str())
     }
 
-    fn told(&self, promise: &Promise, kept: Option<f64>, broken: Option<f64>) -> String {
+    fn finding(&self, promise: &Promise, kept: Option<f64>, broken: Option<f64>) -> String {
         let name = |rate: f64| figure("_per_s", rate);
         match (kept, broken) {
             (Some(kept), Some(broken)) => format!(
                 "keeps {promise} up to {}: {} there, and at {} {}.",
                 name(kept),
-                self.at(kept),
+                self.observation_at(kept),
                 name(broken),
-                self.at(broken)
+                self.observation_at(broken)
             ),
             (Some(kept), None) => {
-                format!("keeps {promise} at every rate tried, up to {}: {} there.", name(kept), self.at(kept))
+                format!(
+                    "keeps {promise} at every rate tried, up to {}: {} there.",
+                    name(kept),
+                    self.observation_at(kept)
+                )
             }
             (None, Some(broken)) => {
-                format!("keeps {promise} at no rate tried: at {} {}.", name(broken), self.at(broken))
+                format!("keeps {promise} at no rate tried: at {} {}.", name(broken), self.observation_at(broken))
             }
             (None, None) => format!("was not tried for {promise}."),
         }

@@ -3,29 +3,29 @@
 use std::path::Path;
 
 use tickpath_bus::Policy;
-use tickpath_clock::{Calibration, Cause, Clock, Gap, Wait};
+use tickpath_clock::{Calibration, Clock, GapCause, SchedulingGap, Wait};
 
-use super::role::{Published, Received, topic_name};
-use super::settings::{Settings, check, described, policy, roles};
-use tickpath_bus::url::without_login;
+use super::role::{PublisherResult, SubscriberResult, topic_name};
+use super::settings::{Settings, check, policy, roles, run_of_settings};
+use tickpath_bus::url::redact_logins;
 use tickpath_lab_harness::attribution::{
-    drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops, within,
+    attribute_common_stops, clip_gaps, drop_attribution, note_stalls, stalled_ns, void_attribution,
 };
 use tickpath_lab_harness::rules::{
-    refuse_disorder, refuse_loss, refuse_starved, tell_lateness, tell_receiver_cpu, tell_reconnects,
+    add_lateness, add_receiver_cpu, note_reconnects, refuse_loss, refuse_reordered, refuse_starved,
 };
 use tickpath_lab_harness::samples::{Samples, load, load_gaps};
-use tickpath_lab_harness::targets::{Removed, is_log};
-use tickpath_lab_harness::{Around, Lab, LabError, host};
+use tickpath_lab_harness::targets::{TopicGuard, is_log};
+use tickpath_lab_harness::{Lab, LabError, StabilityCheck, host};
 use tickpath_lab_result::Run;
 
 /// Topics and processes of a run, right before its first message.
 #[derive(Debug)]
-pub struct Ends<'a> {
+pub struct PubsubProcesses<'a> {
     /// The topic that is published.
     pub published: &'a str,
     /// The topic that is received: the same topic, unless a bridge is to stand between.
-    pub heard: &'a str,
+    pub received: &'a str,
     /// The publisher's process id.
     pub publisher: u32,
     /// The subscriber's process id.
@@ -44,42 +44,47 @@ pub fn run_with(
     lab: &Lab<'_>,
     settings: &Settings,
     between: bool,
-    begin: impl FnOnce(&Ends<'_>) -> Result<(), LabError>,
+    begin: impl FnOnce(&PubsubProcesses<'_>) -> Result<(), LabError>,
 ) -> Result<Run, LabError> {
     check(settings, None)?;
     let seconds = settings.rate.map_or(2.0, |rate| settings.count as f64 / rate);
-    let what = format!("pubsub {} {} B", without_login(&settings.target), settings.size);
+    let what = format!("pubsub {} {} B", redact_logins(&settings.target), settings.size);
     lab.step(&what, seconds + 1.0)?;
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
-    let around = Around::begin(lab, settings.cpus)?;
+    let around = StabilityCheck::begin(lab, settings.cpus)?;
     // Floor of the log only: a broker's path is a thousand times longer.
     let transfer = around.transfer_ns().filter(|_| is_log(&settings.target)).unwrap_or(0.0);
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let topic = topic_name(lab, &settings.target);
     let heard = if between { format!("{topic}.heard") } else { topic.clone() };
-    let _removed = [&topic, &heard].map(|topic| Removed { target: &settings.target, topic });
+    let _removed = [&topic, &heard].map(|topic| TopicGuard { target: &settings.target, topic });
     let (publisher, subscriber) = roles(lab, settings, &topic, &heard);
     // The publisher makes the topic before it sends, so that a `fail` topic has its reader before the first message.
     let (mut publisher, mut subscriber) = match &settings.foreign {
         Some(client) => (client.publisher(lab, &publisher)?, client.subscriber(lab, &subscriber)?),
         None => (lab.spawn(&publisher)?, lab.spawn(&subscriber)?),
     };
-    begin(&Ends { published: &topic, heard: &heard, publisher: publisher.id(), subscriber: subscriber.id() })?;
-    publisher.tell("go")?;
+    begin(&PubsubProcesses {
+        published: &topic,
+        received: &heard,
+        publisher: publisher.id(),
+        subscriber: subscriber.id(),
+    })?;
+    publisher.send("go")?;
     // The slowest reasonable speed of a message of this size.
     let message = if is_log(&settings.target) { 1e-5 } else { 1e-2 };
     let slowest = settings.count as f64 * (message + settings.size as f64 * 1e-8);
-    let published: Published = publisher.result(seconds * 3.0 + slowest)?;
+    let published: PublisherResult = publisher.result(seconds * 3.0 + slowest)?;
     // The subscriber may have received everything already and exited.
-    let _ = subscriber.tell("ended");
-    let received: Received = subscriber.result(10.0)?;
+    let _ = subscriber.send("ended");
+    let received: SubscriberResult = subscriber.result(10.0)?;
     let mut run = assemble(lab, settings, transfer, &idle, &published, &received)?;
     around.end(lab, std::slice::from_mut(&mut run))?;
     match published.broke_off {
         None => Ok(run),
         Some(why) => {
             let sent = run.counts.sent;
-            Err(LabError::broke_off(vec![run], sent, settings.count, "messages", why))
+            Err(LabError::aborted(vec![run], sent, settings.count, "messages", why))
         }
     }
 }
@@ -88,9 +93,9 @@ fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
     transfer: f64,
-    idle: &[Gap],
-    published: &Published,
-    received: &Received,
+    idle: &[SchedulingGap],
+    published: &PublisherResult,
+    received: &SubscriberResult,
 ) -> Result<Run, LabError> {
     // Clients in other languages stamp in nanoseconds.
     let calibration = &settings.foreign.as_ref().map_or(*lab.clock.calibration(), |_| Calibration::nanoseconds());
@@ -100,7 +105,7 @@ fn assemble(
         counts: received.counts(published.sent, settings.readers as u64),
         elapsed_ns: Some(elapsed),
         throughput_per_s: (elapsed > 0).then(|| received.received as f64 * 1e9 / elapsed as f64),
-        ..described(lab, settings)
+        ..run_of_settings(lab, settings)
     };
     if transfer > 0.0 {
         run.figures.insert("cache_line_transfer_ns".to_owned(), transfer);
@@ -110,10 +115,10 @@ fn assemble(
         // Processes of clients in other languages do not watch for gaps.
         let found = |name: &str| match settings.foreign {
             Some(_) => Ok(Vec::new()),
-            None => load_gaps(&lab.folder().join(name)).map(|gaps| within(&gaps, published.first, received.last)),
+            None => load_gaps(&lab.folder().join(name)).map(|gaps| clip_gaps(&gaps, published.first, received.last)),
         };
         let (ours, theirs) = (found("subscriber.gaps")?, found("publisher.gaps")?);
-        let gaps = with_whole_stops(&ours, &[&theirs]);
+        let gaps = attribute_common_stops(&ours, &[&theirs]);
         latency_hops(&mut run, &lab.folder().join("subscriber"), calibration, &gaps, transfer)?;
         if published.sent >= 1_000 {
             run.figures.insert("lateness_own_p99_ns".to_owned(), f64::from(published.own_p99_ns));
@@ -123,11 +128,12 @@ fn assemble(
         void_attribution(&mut run, idle, &gaps, took_ns as f64 / 1e9);
         // Ends that are threads of one process share one CPU account.
         if !lab.in_threads {
-            tell_receiver_cpu(&mut run, received.cpu_ns);
+            add_receiver_cpu(&mut run, received.cpu_ns);
         }
-        let ends = [("subscriber", gaps, received.waited_ns), ("publisher", with_whole_stops(&theirs, &[&ours]), 0)];
+        let ends =
+            [("subscriber", gaps, received.waited_ns), ("publisher", attribute_common_stops(&theirs, &[&ours]), 0)];
         for (who, gaps, waited_ns) in ends {
-            hold_up(&mut run, settings, (who, &gaps, waited_ns), elapsed, calibration);
+            report_stalls(&mut run, settings, (who, &gaps, waited_ns), elapsed, calibration);
         }
     }
     if settings.wait != Wait::Busy || settings.readers > 1 || settings.foreign.is_some() {
@@ -142,9 +148,9 @@ fn assemble(
     if published.refused > 0 {
         run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
     }
-    tell_reconnects(&mut run, "sender", published.reconnects);
-    tell_reconnects(&mut run, "receiver", received.reconnects);
-    refuse_disorder(&mut run);
+    note_reconnects(&mut run, "sender", published.reconnects);
+    note_reconnects(&mut run, "receiver", received.reconnects);
+    refuse_reordered(&mut run);
     if run.counts.lost > 0 && settings.policy != Some(Policy::Overwrite) {
         run.valid = false;
         run.notes.push(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
@@ -166,11 +172,17 @@ fn publish_hop(run: &mut Run, out: &Path, calibration: &Calibration) -> Result<(
     // The gaps are those of the subscriber's CPU.
     run.hops.insert("publish".to_owned(), calls.unwatched_hop(calibration));
     run.figures.insert("writer_cost_ns".to_owned(), calls.fast_mean_ns(calibration));
-    tell_lateness(run, &late.unwatched_hop(calibration));
+    add_lateness(run, &late.unwatched_hop(calibration));
     Ok(())
 }
 
-fn latency_hops(run: &mut Run, out: &Path, clock: &Calibration, gaps: &[Gap], transfer: f64) -> Result<(), LabError> {
+fn latency_hops(
+    run: &mut Run,
+    out: &Path,
+    clock: &Calibration,
+    gaps: &[SchedulingGap],
+    transfer: f64,
+) -> Result<(), LabError> {
     let rows = load::<3>(out)?;
     let one_way = Samples(rows.iter().map(|&[intended, _, copied]| (intended, copied)).collect());
     let service = Samples(rows.iter().map(|&[_, actual, copied]| (actual, copied)).collect());
@@ -184,17 +196,23 @@ fn latency_hops(run: &mut Run, out: &Path, clock: &Calibration, gaps: &[Gap], tr
 
 /// Reports a thread's stalls, and refuses a run on a log whose thread lacked a CPU of its own. A thread that finds
 /// messages right after its wait shows no gap, but the kernel's account counts that wait.
-fn hold_up(run: &mut Run, settings: &Settings, end: (&str, &[Gap], u64), took_ns: u64, clock: &Calibration) {
+fn report_stalls(
+    run: &mut Run,
+    settings: &Settings,
+    end: (&str, &[SchedulingGap], u64),
+    took_ns: u64,
+    clock: &Calibration,
+) {
     let (who, gaps, waited_ns) = end;
-    tell_standstills(run, who, gaps, took_ns, clock);
+    note_stalls(run, who, gaps, took_ns, clock);
     let shares = settings.cpus[0] == settings.cpus[1] || settings.wait != Wait::Busy || settings.readers > 1;
     if is_log(&settings.target) && !shares {
-        refuse_starved(run, who, waited_ns.max(stood_still_ns(gaps, Cause::Preempted, clock)), took_ns);
+        refuse_starved(run, who, waited_ns.max(stalled_ns(gaps, GapCause::Preempted, clock)), took_ns);
     }
 }
 
 /// Applies the generator's rules: its rate and its punctuality, which excludes calls that wait.
-fn judge(run: &mut Run, settings: &Settings, published: &Published, took_ns: i64) {
+fn judge(run: &mut Run, settings: &Settings, published: &PublisherResult, took_ns: i64) {
     let reached = published.planned_ns as f64 / took_ns as f64;
     if took_ns > 0 && reached < 0.99 && settings.count > 1 && !settings.is_stalled {
         run.valid = false;
@@ -214,8 +232,9 @@ mod tests {
 
     #[test]
     fn a_target_that_is_stalled_excuses_a_rate_and_nothing_else() {
-        let kept = Published { sent: 1_000, planned_ns: 1_000_000_000, late_share: 0.01, ..Published::default() };
-        let late = Published { late_share: 0.011, ..kept.clone() };
+        let kept =
+            PublisherResult { sent: 1_000, planned_ns: 1_000_000_000, late_share: 0.01, ..PublisherResult::default() };
+        let late = PublisherResult { late_share: 0.011, ..kept.clone() };
         for (is_stalled, published, took_ns, valid) in [
             (false, &kept, 1_010_000_000, true),
             (false, &kept, 1_100_000_000, false),

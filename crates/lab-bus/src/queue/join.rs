@@ -2,30 +2,30 @@
 
 use tickpath_clock::{Calibration, Clock};
 
-use super::ends::Outcome;
-use super::pusher::intended;
-use super::rows::{PullerRows, Rows};
-use super::settings::{Client, Settings};
+use super::processes::QueueReports;
+use super::pusher::intended_time;
+use super::rows::{PullerRows, RecordedRows};
+use super::settings::{QueueClient, Settings};
 use super::{series, verdict};
-use tickpath_lab_harness::rules::tell_lateness;
+use tickpath_lab_harness::rules::add_lateness;
 use tickpath_lab_harness::samples::Samples;
 use tickpath_lab_harness::{Lab, LabError};
-use tickpath_lab_result::{Actor, Counts, Phase, Run};
+use tickpath_lab_result::{Actor, MessageCounts, Run, RunPhase};
 
 /// Assembles the run from all rows and reports.
-pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &Outcome) -> Result<Run, LabError> {
+pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &QueueReports) -> Result<Run, LabError> {
     let calibration = &match settings.client {
-        Client::Rust => *lab.clock.calibration(),
+        QueueClient::Rust => *lab.clock.calibration(),
         // Python's stamps are nanoseconds already.
-        Client::RedisPy(_) => Calibration::nanoseconds(),
+        QueueClient::RedisPy(_) => Calibration::nanoseconds(),
     };
-    let rows = Rows::load(lab, settings, outcome.pushed.sent)?;
-    let mut joined = Joined::of(&rows, settings, outcome.pushed.start, calibration);
+    let rows = RecordedRows::load(lab, settings, outcome.pushed.sent)?;
+    let mut joined = JoinedMessages::of(&rows, settings, outcome.pushed.start, calibration);
     let mut run = Run {
         target: settings.target.clone(),
         client: settings.client.name().to_owned(),
         repeat: settings.repeat,
-        phase: Phase::Steady,
+        phase: RunPhase::Steady,
         valid: true,
         batch: Some((settings.pipeline as u64).into()),
         software: outcome.software.clone(),
@@ -47,12 +47,12 @@ pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &Outcome) ->
             "{early} messages were popped before the call that pushed them returned: in_queue is of the others"
         ));
     }
-    figures(&mut run, &rows, calibration);
+    add_figures(&mut run, &rows, calibration);
     if outcome.pushed.full > 0 {
         run.figures.insert("full_pushes".to_owned(), outcome.pushed.full as f64);
     }
     if let Some(rate) = settings.rate {
-        lateness(&mut run, &rows, outcome.pushed.start, rate, calibration);
+        add_push_lateness(&mut run, &rows, outcome.pushed.start, rate, calibration);
     }
     run.actors = actors(&rows, calibration);
     run.series = series::series(&rows, calibration);
@@ -61,7 +61,7 @@ pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &Outcome) ->
 }
 
 /// The messages, each with its push and its pull.
-struct Joined {
+struct JoinedMessages {
     in_queue: Samples,
     one_way: Samples,
     /// Distinct messages that arrived.
@@ -72,8 +72,8 @@ struct Joined {
     foreign: u64,
 }
 
-impl Joined {
-    fn of(rows: &Rows, settings: &Settings, start: u64, calibration: &Calibration) -> Self {
+impl JoinedMessages {
+    fn of(rows: &RecordedRows, settings: &Settings, start: u64, calibration: &Calibration) -> Self {
         let room = rows.sent as usize;
         let mut joined = Self {
             in_queue: Samples::with_capacity(room),
@@ -90,7 +90,7 @@ impl Joined {
             let mut next = 0;
             for &[_, returned, messages] in &puller.pulls {
                 for &[number] in numbers.by_ref().take(messages as usize) {
-                    if !joined.first_time(number, &mut seen) {
+                    if !joined.is_first_delivery(number, &mut seen) {
                         continue;
                     }
                     joined.reordered += u64::from(number < next);
@@ -99,7 +99,7 @@ impl Joined {
                         joined.in_queue.push(push[1], returned);
                     }
                     if let Some(rate) = settings.rate {
-                        joined.one_way.push(intended(calibration, start, number, rate), returned);
+                        joined.one_way.push(intended_time(calibration, start, number, rate), returned);
                     }
                 }
             }
@@ -108,7 +108,7 @@ impl Joined {
     }
 
     #[inline]
-    fn first_time(&mut self, number: u64, seen: &mut [bool]) -> bool {
+    fn is_first_delivery(&mut self, number: u64, seen: &mut [bool]) -> bool {
         match seen.get_mut(number as usize) {
             Some(seen) if !*seen => {
                 *seen = true;
@@ -126,22 +126,22 @@ impl Joined {
         }
     }
 
-    fn counts(&self, outcome: &Outcome) -> Counts {
-        Counts {
+    fn counts(&self, outcome: &QueueReports) -> MessageCounts {
+        MessageCounts {
             sent: outcome.pushed.sent,
             received: self.distinct + self.duplicated,
-            lost: outcome.pushed.sent.saturating_sub(self.distinct + outcome.left),
+            lost: outcome.pushed.sent.saturating_sub(self.distinct + outcome.remaining),
             duplicated: self.duplicated,
             reordered: self.reordered,
-            left: outcome.left,
+            left: outcome.remaining,
             errors: self.foreign,
         }
     }
 }
 
 /// Adds the rates, the pullers' share at the last push, and the drain time after it.
-fn figures(run: &mut Run, rows: &Rows, calibration: &Calibration) {
-    let Some((first, last_push)) = rows.pushing() else { return };
+fn add_figures(run: &mut Run, rows: &RecordedRows, calibration: &Calibration) {
+    let Some((first, last_push)) = rows.push_interval() else { return };
     let mut figures = vec![("push_rate_per_s", rate_per_s(rows.sent, first, last_push, calibration))];
     if rows.sent > 0 {
         let pulled = rows.pulled_until(last_push).min(rows.sent);
@@ -158,15 +158,16 @@ fn figures(run: &mut Run, rows: &Rows, calibration: &Calibration) {
 }
 
 /// Reports the lateness of the pushes against the intended time of their last message.
-fn lateness(run: &mut Run, rows: &Rows, start: u64, rate: f64, calibration: &Calibration) {
-    let due = |index: u64| intended(calibration, start, ((index + 1) * rows.batch).min(rows.sent).max(1) - 1, rate);
+fn add_push_lateness(run: &mut Run, rows: &RecordedRows, start: u64, rate: f64, calibration: &Calibration) {
+    let due =
+        |index: u64| intended_time(calibration, start, ((index + 1) * rows.batch).min(rows.sent).max(1) - 1, rate);
     let late = Samples((0..).zip(&rows.pushes).map(|(index, push)| (due(index), push[0])).collect());
-    tell_lateness(run, &late.unwatched_hop(calibration));
+    add_lateness(run, &late.unwatched_hop(calibration));
 }
 
 /// Returns each process's rate, from its own first message to its last.
-fn actors(rows: &Rows, calibration: &Calibration) -> Vec<Actor> {
-    let Some((first, last)) = rows.pushing() else { return Vec::new() };
+fn actors(rows: &RecordedRows, calibration: &Calibration) -> Vec<Actor> {
+    let Some((first, last)) = rows.push_interval() else { return Vec::new() };
     let actor = |role: &str, number: usize, count: u64, rate_per_s: Option<f64>| Actor {
         name: number.to_string(),
         role: role.to_owned(),

@@ -1,7 +1,7 @@
 //! The number of messages that fits the time, found before the measurement.
 
 use super::run::run;
-use super::settings::{Client, Settings, USUAL_S, is_list};
+use super::settings::{DEFAULT_S, QueueClient, Settings, is_list};
 use tickpath_lab_harness::digits::round_down;
 use tickpath_lab_harness::targets::is_log;
 use tickpath_lab_harness::{Lab, LabError};
@@ -11,7 +11,7 @@ const PROBE: u64 = 500;
 
 /// The number of messages for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct QueuePlan {
     /// The number of messages.
     pub count: u64,
     /// The reason for a difference from the request.
@@ -20,28 +20,28 @@ pub struct Plan {
 
 /// Plans the messages of `settings`, or as many as the target takes in `seconds` if that is less; at a rate the time
 /// alone decides. Logs are known to be fast enough, and for the usual time so are Redis lists with our client.
-pub fn plan(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Plan, LabError> {
+pub fn plan_count(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<QueuePlan, LabError> {
     if let Some(rate) = settings.rate {
         let timed = (rate * seconds) as u64;
-        return Ok(Plan { count: timed.clamp(1, settings.count.max(1)), note: None });
+        return Ok(QueuePlan { count: timed.clamp(1, settings.count.max(1)), note: None });
     }
-    let is_fast = settings.client == Client::Rust && is_list(&settings.target) && seconds >= USUAL_S;
+    let is_fast = settings.client == QueueClient::Rust && is_list(&settings.target) && seconds >= DEFAULT_S;
     if is_log(&settings.target) || is_fast {
-        return Ok(Plan { count: settings.count, note: None });
+        return Ok(QueuePlan { count: settings.count, note: None });
     }
     let mut probe = Vec::new();
     run(lab, &Settings { count: PROBE.min(settings.count), ..settings.clone() }, &mut probe)?;
     let reached = probe.first().and_then(|run| run.throughput_per_s);
-    Ok(fit(settings.count, reached.unwrap_or(f64::INFINITY), seconds))
+    Ok(fit_count(settings.count, reached.unwrap_or(f64::INFINITY), seconds))
 }
 
-fn fit(asked: u64, reached: f64, seconds: f64) -> Plan {
+fn fit_count(asked: u64, reached: f64, seconds: f64) -> QueuePlan {
     let most = reached * seconds;
     let count = if most < asked as f64 { (round_down(most, 2) as u64).max(PROBE).min(asked) } else { asked };
     let note = (count < asked).then(|| {
         format!("{count} messages instead of {asked}, for about {seconds} s: this target takes {reached:.0} a second")
     });
-    Plan { count, note }
+    QueuePlan { count, note }
 }
 
 #[cfg(test)]
@@ -58,9 +58,9 @@ mod tests {
             (1.0, 500),
             (f64::INFINITY, 200_000),
         ] {
-            let plan = fit(200_000, reached, 4.0);
+            let plan = fit_count(200_000, reached, 4.0);
             assert_eq!((plan.count, plan.note.is_some()), (count, count < 200_000), "{reached} a second");
         }
-        assert_eq!(fit(100, 1.0, 4.0).count, 100);
+        assert_eq!(fit_count(100, 1.0, 4.0).count, 100);
     }
 }

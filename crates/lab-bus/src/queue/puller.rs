@@ -9,17 +9,17 @@ use tickpath_clock::{Clock, HostClock, Wait};
 use super::queues::config;
 use super::record;
 use super::rows::numbers_file;
-use tickpath_lab_harness::quiet::Quiet;
-use tickpath_lab_harness::samples::{save, touched_rows};
-use tickpath_lab_harness::{LabError, Parent, Role, Thread};
+use tickpath_lab_harness::quiet_timer::QuietTimer;
+use tickpath_lab_harness::samples::{preallocated_rows, save};
+use tickpath_lab_harness::{LabError, Parent, ProcessRole, ThreadConfig};
 
 /// Max wait of a puller for its remaining messages after the pusher has ended, and the wait of a puller that cannot
 /// know their number.
-pub(super) const PATIENCE_NS: i64 = 30_000_000_000;
-pub(super) const QUIET_NS: i64 = 1_000_000_000;
+pub(super) const PULL_TIMEOUT_NS: i64 = 30_000_000_000;
+pub(super) const QUIET_TIMEOUT_NS: i64 = 1_000_000_000;
 
 /// Sleep of a puller that no message wakes.
-pub(super) const SLEEP_NS: u64 = 10_000_000;
+pub(super) const POLL_SLEEP_NS: u64 = 10_000_000;
 
 /// Role of a puller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -39,13 +39,13 @@ pub struct QueuePullerRole {
     /// The number of messages to allocate room for; more may arrive.
     pub expected: u64,
     /// The process's CPU and priority.
-    pub thread: Thread,
+    pub thread: ThreadConfig,
     /// The file of its calls: the start, the return and the number of messages of each pull that returned some. The
     /// messages' numbers go into a file beside it.
     pub out: PathBuf,
 }
 
-impl Role for QueuePullerRole {
+impl ProcessRole for QueuePullerRole {
     const NAME: &'static str = "puller";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -53,22 +53,22 @@ impl Role for QueuePullerRole {
         let wait = self.thread.wait()?;
         let connection = connect(&self.target)?;
         let mut queue = connection.puller(&self.queue, &config(&self.delivery, self.size)?, wait)?;
-        self.thread.settle()?;
-        let mut pulling = Pulling {
-            calls: touched_rows(self.expected.div_ceil(self.limit as u64) as usize),
-            numbers: touched_rows(self.expected as usize),
+        self.thread.apply()?;
+        let mut pulling = PullerRun {
+            calls: preallocated_rows(self.expected.div_ceil(self.limit as u64) as usize),
+            numbers: preallocated_rows(self.expected as usize),
             redelivered: 0,
         };
         parent.ready();
-        if parent.hear().is_none() {
+        if parent.receive().is_none() {
             return Ok(());
         }
-        let failed = pulling.all(self, &clock, wait, queue.as_mut(), parent).err().map(|error| error.to_string());
+        let failed = pulling.pull_all(self, &clock, wait, queue.as_mut(), parent).err().map(|error| error.to_string());
         save(&self.out, &pulling.calls)?;
         save(&numbers_file(&self.out), &pulling.numbers)?;
-        parent.result(&Pulled { redelivered: pulling.redelivered, reconnects: queue.reconnects(), failed });
+        parent.result(&PullerResult { redelivered: pulling.redelivered, reconnects: queue.reconnects(), failed });
         // Its queue stays open until the parent stops it.
-        while parent.hear().is_some() {}
+        while parent.receive().is_some() {}
         drop(queue);
         parent.result(&());
         Ok(())
@@ -77,7 +77,7 @@ impl Role for QueuePullerRole {
 
 /// A puller's result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Pulled {
+pub(super) struct PullerResult {
     /// Messages that were marked as redelivered.
     pub redelivered: u64,
     /// The number of reconnects, where the client reports it.
@@ -86,16 +86,16 @@ pub(super) struct Pulled {
 }
 
 /// The records of a puller.
-struct Pulling {
+struct PullerRun {
     /// Each pull that returned messages: called, returned, messages.
     calls: Vec<[u64; 3]>,
     numbers: Vec<[u64; 1]>,
     redelivered: u64,
 }
 
-impl Pulling {
+impl PullerRun {
     /// Pulls until its share is there, or no more messages arrive after the pusher has ended.
-    fn all(
+    fn pull_all(
         &mut self,
         role: &QueuePullerRole,
         clock: &HostClock,
@@ -104,17 +104,17 @@ impl Pulling {
         parent: &Parent,
     ) -> Result<(), LabError> {
         let share = role.share.unwrap_or(u64::MAX);
-        let mut quiet = Quiet::new(clock, if role.share.is_some() { PATIENCE_NS } else { QUIET_NS });
-        while self.fresh() < share {
+        let mut quiet = QuietTimer::new(clock, if role.share.is_some() { PULL_TIMEOUT_NS } else { QUIET_TIMEOUT_NS });
+        while self.first_deliveries() < share {
             let called = clock.ticks();
             let messages = self.pull(queue, role.limit)?;
             if messages > 0 {
                 self.calls.push([called, clock.ticks(), messages as u64]);
                 queue.acknowledge().map_err(|error| failed("acknowledging", &error))?;
-                quiet.ends();
+                quiet.restart();
                 continue;
             }
-            queue.wait(SLEEP_NS);
+            queue.wait(POLL_SLEEP_NS);
             if quiet.is_over_after(wait, parent) {
                 break;
             }
@@ -133,7 +133,7 @@ impl Pulling {
     }
 
     /// Returns the number of messages that are not marked as redelivered.
-    fn fresh(&self) -> u64 {
+    fn first_deliveries(&self) -> u64 {
         self.numbers.len() as u64 - self.redelivered
     }
 }

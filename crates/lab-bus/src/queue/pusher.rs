@@ -9,15 +9,15 @@ use tickpath_bus::{BatchError, PublishError, Pusher, connect};
 use tickpath_clock::{Calibration, Clock, HostClock, Lateness, Pacer, Wait};
 
 use super::queues::config;
-use super::record::{KIND, Records};
-use tickpath_lab_harness::samples::{save, touched_rows};
-use tickpath_lab_harness::{LabError, Parent, Role, Thread};
+use super::record::{KIND, PreparedRecords};
+use tickpath_lab_harness::samples::{preallocated_rows, save};
+use tickpath_lab_harness::{LabError, Parent, ProcessRole, ThreadConfig};
 
 /// Time between the `go` command and the first message's time.
-const RUN_UP_NS: u64 = 1_000_000;
+const START_DELAY_NS: u64 = 1_000_000;
 
 /// Max time that a queue may stay full.
-pub(super) const FULL_NS: i64 = 30_000_000_000;
+pub(super) const FULL_TIMEOUT_NS: i64 = 30_000_000_000;
 
 /// Role of the pusher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -39,12 +39,12 @@ pub struct QueuePusherRole {
     /// The seed of the made-up records.
     pub seed: u64,
     /// The process's CPU and priority.
-    pub thread: Thread,
+    pub thread: ThreadConfig,
     /// The file of its calls: the start and the return of each.
     pub out: PathBuf,
 }
 
-impl Role for QueuePusherRole {
+impl ProcessRole for QueuePusherRole {
     const NAME: &'static str = "pusher";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -53,26 +53,26 @@ impl Role for QueuePusherRole {
         let config = config(&self.delivery, self.size)?;
         let open = |queue: &String| connection.pusher(queue, &config);
         let mut queues = self.queues.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        self.thread.settle()?;
-        let mut pushing = Pushing {
+        self.thread.apply()?;
+        let mut pushing = PusherRun {
             role: self,
             clock,
             wait: self.thread.wait()?,
             stop: parent.stop_flag(),
-            calls: touched_rows(self.count.div_ceil(self.batch as u64) as usize),
+            calls: preallocated_rows(self.count.div_ceil(self.batch as u64) as usize),
             start: 0,
             sent: 0,
             full: 0,
             lateness: Lateness::default(),
         };
         parent.ready();
-        if parent.hear().is_none() {
+        if parent.receive().is_none() {
             return Ok(());
         }
-        pushing.start = clock.ticks() + clock.calibration().ticks_of_ns(RUN_UP_NS);
-        let failed = pushing.all(&mut queues).err().map(|error| error.to_string());
+        pushing.start = clock.ticks() + clock.calibration().ticks_of_ns(START_DELAY_NS);
+        let failed = pushing.push_all(&mut queues).err().map(|error| error.to_string());
         save(&self.out, &pushing.calls)?;
-        parent.result(&Pushed {
+        parent.result(&PusherResult {
             sent: pushing.sent,
             full: pushing.full,
             start: pushing.start,
@@ -82,7 +82,7 @@ impl Role for QueuePusherRole {
             server_version: None,
         });
         // Its queues stay open until the parent stops it.
-        while parent.hear().is_some() {}
+        while parent.receive().is_some() {}
         drop(queues);
         parent.result(&());
         Ok(())
@@ -91,7 +91,7 @@ impl Role for QueuePusherRole {
 
 /// The pusher's result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Pushed {
+pub(super) struct PusherResult {
     pub sent: u64,
     /// Pushes that found the queue full.
     pub full: u64,
@@ -106,11 +106,11 @@ pub(super) struct Pushed {
 }
 
 /// Returns a message's intended time in ticks.
-pub(super) fn intended(calibration: &Calibration, start: u64, number: u64, rate: f64) -> u64 {
+pub(super) fn intended_time(calibration: &Calibration, start: u64, number: u64, rate: f64) -> u64 {
     start + calibration.ticks_of_ns((number as f64 * 1e9 / rate) as u64)
 }
 
-struct Pushing<'a> {
+struct PusherRun<'a> {
     role: &'a QueuePusherRole,
     clock: HostClock,
     wait: Wait,
@@ -124,17 +124,17 @@ struct Pushing<'a> {
     lateness: Lateness,
 }
 
-impl Pushing<'_> {
-    fn all(&mut self, queues: &mut [Box<dyn Pusher>]) -> Result<(), LabError> {
+impl PusherRun<'_> {
+    fn push_all(&mut self, queues: &mut [Box<dyn Pusher>]) -> Result<(), LabError> {
         let role = self.role;
-        let mut records = Records::new(role.size, role.batch, role.seed);
+        let mut records = PreparedRecords::new(role.size, role.batch, role.seed);
         let mut pacer = Pacer::new(self.clock, self.wait);
         let mut turns = (0..queues.len()).cycle();
         while self.sent < role.count {
             let batch = (role.count - self.sent).min(role.batch as u64);
             let payloads = records.numbered(self.sent, batch as usize);
             if let Some(rate) = role.rate {
-                self.keep_time(&mut pacer, rate, batch);
+                self.wait_for_time(&mut pacer, rate, batch);
             }
             let turn = turns.next().expect("a pusher has a queue");
             let called = self.clock.ticks();
@@ -145,8 +145,8 @@ impl Pushing<'_> {
     }
 
     /// Waits for the intended time of the batch's last message: the batch is complete only then.
-    fn keep_time(&mut self, pacer: &mut Pacer<HostClock>, rate: f64, batch: u64) {
-        let due = intended(self.clock.calibration(), self.start, self.sent + batch - 1, rate);
+    fn wait_for_time(&mut self, pacer: &mut Pacer<HostClock>, rate: f64, batch: u64) {
+        let due = intended_time(self.clock.calibration(), self.start, self.sent + batch - 1, rate);
         let actual = pacer.until(due);
         let interval_ns = batch as f64 * 1e9 / rate;
         self.lateness.count(pacer.own_lateness_ns(due, actual), interval_ns.max(10_000.0) as u64);
@@ -158,7 +158,7 @@ impl Pushing<'_> {
         let mut full_since = None;
         loop {
             let pushed = match rest {
-                [one] => queue.push(stamp, KIND, one).map_err(|error| BatchError::at(0, error)),
+                [one] => queue.push(stamp, KIND, one).map_err(|error| BatchError::failed_at(0, error)),
                 several => queue.push_batch(stamp, KIND, several),
             };
             let done = pushed.as_ref().map_or_else(|error| error.done, |_| rest.len());
@@ -177,7 +177,7 @@ impl Pushing<'_> {
         if since.is_none() {
             self.full += 1;
         }
-        if self.clock.ns_between(*since.get_or_insert(now), now) > FULL_NS {
+        if self.clock.ns_between(*since.get_or_insert(now), now) > FULL_TIMEOUT_NS {
             let what = "the queue was full for 30 s; look whether its pullers still pull";
             return Err(LabError::Failed(what.to_owned()));
         }

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickpath_bus::{ConnectError, Connection, Delivery, QueueConfig};
+use tickpath_bus::{ConnectError, Connection, DeliveryGuarantee, QueueConfig};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 use super::settings::Settings;
-use tickpath_bus::url::without_login;
+use tickpath_bus::url::redact_logins;
 use tickpath_lab_harness::targets::is_log;
 use tickpath_lab_harness::{Lab, LabError};
 
@@ -15,7 +15,7 @@ const CAPACITY_BYTES: usize = 16 << 20;
 const CAPACITY_MESSAGES: usize = 64;
 
 /// Interval between two checks of the number of waiting messages.
-const LOOK_NS: u64 = 50_000_000;
+const CHECK_INTERVAL_NS: u64 = 50_000_000;
 
 /// The queues of a run, removed at its end, however it ends.
 pub(super) struct Queues {
@@ -25,7 +25,7 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Names a single queue, or a queue per puller; refuses queues that hold messages already.
-    pub fn fresh(lab: &Lab<'_>, connection: Box<dyn Connection>, settings: &Settings) -> Result<Self, LabError> {
+    pub fn create(lab: &Lab<'_>, connection: Box<dyn Connection>, settings: &Settings) -> Result<Self, LabError> {
         let names: Vec<String> = (0..settings.queues()).map(|_| name(lab, &settings.target)).collect();
         for name in &names {
             refuse_waiting(&*connection, &settings.target, name)?;
@@ -35,7 +35,7 @@ impl Queues {
 
     /// Waits until no message waits, as far as the transport reports that, and gives up once the number has not fallen
     /// for `patience_ns`. Returns the number of messages that still wait.
-    pub fn until_taken(&self, clock: &HostClock, patience_ns: i64) -> Result<u64, ConnectError> {
+    pub fn wait_until_pulled(&self, clock: &HostClock, patience_ns: i64) -> Result<u64, ConnectError> {
         let (mut least, mut since) = (u64::MAX, clock.ticks());
         loop {
             let waiting = self.waiting()?;
@@ -45,27 +45,27 @@ impl Queues {
             if waiting == 0 || clock.ns_between(since, clock.ticks()) > patience_ns {
                 return Ok(waiting);
             }
-            sleep_ns(LOOK_NS);
+            sleep_ns(CHECK_INTERVAL_NS);
         }
     }
 
     /// Returns the ways in which the server may lose messages of the queues by its own settings, as far as it reports
     /// them.
-    pub fn drops(&self) -> Vec<String> {
-        self.names.iter().filter_map(|name| drops(&*self.connection, name)).collect()
+    pub fn loss_settings(&self) -> Vec<String> {
+        self.names.iter().filter_map(|name| loss_setting(&*self.connection, name)).collect()
     }
 
     /// Returns the number of messages that no puller has taken; zero where the transport cannot report it.
     fn waiting(&self) -> Result<u64, ConnectError> {
         let mut waiting = 0;
         for name in &self.names {
-            waiting += self.connection.waiting(name)?.unwrap_or(0);
+            waiting += self.connection.count_waiting(name)?.unwrap_or(0);
         }
         Ok(waiting)
     }
 
     /// Returns whether the transport promises to keep messages without a puller.
-    pub fn keep(&self) -> bool {
+    pub fn is_durable(&self) -> bool {
         self.connection.queue_capabilities().keeps_without_puller
     }
 }
@@ -92,10 +92,10 @@ fn name(lab: &Lab<'_>, target: &str) -> String {
 
 /// Refuses a queue that holds messages already: they would count as this run's.
 pub(super) fn refuse_waiting(connection: &dyn Connection, target: &str, queue: &str) -> Result<(), LabError> {
-    match connection.waiting(queue)? {
+    match connection.count_waiting(queue)? {
         Some(waiting @ 1..) => Err(LabError::Failed(format!(
             "the queue {queue} of {} holds {waiting} messages already; pull or remove them, or use another queue",
-            without_login(target)
+            redact_logins(target)
         ))),
         _ => Ok(()),
     }
@@ -104,17 +104,17 @@ pub(super) fn refuse_waiting(connection: &dyn Connection, target: &str, queue: &
 /// Returns the configuration with which both ends open a queue for messages of `size` bytes.
 pub(super) fn config(delivery: &str, size: usize) -> Result<QueueConfig, LabError> {
     /// Max overhead of a message beside its payload, in bytes.
-    const AROUND: usize = 64;
-    let delivery = Delivery::ALL.into_iter().find(|one| one.name() == delivery).ok_or_else(|| {
-        let all = Delivery::ALL.map(Delivery::name).join(" or ");
+    const MAX_OVERHEAD: usize = 64;
+    let delivery = DeliveryGuarantee::ALL.into_iter().find(|one| one.name() == delivery).ok_or_else(|| {
+        let all = DeliveryGuarantee::ALL.map(DeliveryGuarantee::name).join(" or ");
         LabError::Setting(format!("'{delivery}' is no delivery; use {all}"))
     })?;
-    let capacity_bytes = CAPACITY_BYTES.max(CAPACITY_MESSAGES * (size + AROUND));
+    let capacity_bytes = CAPACITY_BYTES.max(CAPACITY_MESSAGES * (size + MAX_OVERHEAD));
     Ok(QueueConfig { capacity_bytes, ..QueueConfig::new(delivery) })
 }
 
 /// Returns the way in which the server may lose messages of a queue by its own settings, if it reports any.
-pub(super) fn drops(connection: &dyn Connection, queue: &str) -> Option<String> {
-    let why = connection.may_drop(queue).ok().flatten()?;
+pub(super) fn loss_setting(connection: &dyn Connection, queue: &str) -> Option<String> {
+    let why = connection.loss_risk(queue).ok().flatten()?;
     Some(format!("the server may lose messages of the queue {queue}, and tells nobody: {why}"))
 }

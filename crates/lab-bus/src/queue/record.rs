@@ -5,13 +5,13 @@
 //!           └ 10 digits               └ microseconds
 //! ```
 
-use tickpath_lab_harness::random::Random;
+use tickpath_lab_harness::random::SeededRandom;
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;
 
 /// Bytes of a record without padding.
-pub const LEAST_BYTES: usize = 108;
+pub const MIN_RECORD_BYTES: usize = 108;
 
 /// Number of a record that is not ours.
 pub(super) const FOREIGN: u64 = u64::MAX;
@@ -27,16 +27,17 @@ const DAY_US: u64 = 86_400_000_000;
 const SYMBOLS: [&str; 4] = ["BTC-USD", "ETH-USD", "SOL-USD", "XRP-USD"];
 
 /// Prepared records that need only their numbers.
-pub(super) struct Records {
+pub(super) struct PreparedRecords {
     bytes: Vec<u8>,
     size: usize,
 }
 
-impl Records {
+impl PreparedRecords {
     /// Makes `count` records of `size` bytes from a seed.
     pub fn new(size: usize, count: usize, seed: u64) -> Self {
-        let bytes =
-            (0..count as u64).flat_map(|index| record(size, Random::new(seed.wrapping_add(index)).draw())).collect();
+        let bytes = (0..count as u64)
+            .flat_map(|index| record(size, SeededRandom::new(seed.wrapping_add(index)).draw()))
+            .collect();
         Self { bytes, size }
     }
 
@@ -72,7 +73,7 @@ fn record(size: usize, dice: u64) -> Vec<u8> {
     let symbol = SYMBOLS[(dice % SYMBOLS.len() as u64) as usize];
     let time_us = FIRST_US + dice % DAY_US;
     let (whole, cents) = (10_000 + (dice >> 8) % 90_000, (dice >> 32) % 100);
-    let padding = "x".repeat(size.saturating_sub(LEAST_BYTES));
+    let padding = "x".repeat(size.saturating_sub(MIN_RECORD_BYTES));
     let text = format!(
         "{{\"id\": \"0000000000\", \"timestamp\": {time_us}, \"symbol\": \"{symbol}\", \
          \"price\": \"{whole}.{cents:02}\", \"padding\": \"{padding}\"}}"
@@ -89,9 +90,9 @@ mod tests {
     #[test]
     fn records_are_json_of_their_size_and_keep_their_number() {
         for (size, count, first) in
-            [(LEAST_BYTES, 1, 0), (LEAST_BYTES + 1, 3, 9), (200, 100, 123_456), (4_096, 2, 9_999_999_998)]
+            [(MIN_RECORD_BYTES, 1, 0), (MIN_RECORD_BYTES + 1, 3, 9), (200, 100, 123_456), (4_096, 2, 9_999_999_998)]
         {
-            let mut records = Records::new(size, count, 7);
+            let mut records = PreparedRecords::new(size, count, 7);
             for (expected, record) in (first..).zip(records.numbered(first, count)) {
                 assert_eq!((record.len(), number(record)), (size, expected));
                 let json: Value = serde_json::from_slice(record).expect("a record is JSON");

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::ends::Ends;
-use super::puller::{PATIENCE_NS, QUIET_NS};
+use super::processes::QueueProcesses;
+use super::puller::{PULL_TIMEOUT_NS, QUIET_TIMEOUT_NS};
 use super::rows::{numbers_file, puller_file, pusher_file};
 use super::settings::{RedisPy, Settings};
 use tickpath_lab_harness::{Lab, LabError};
@@ -54,7 +54,7 @@ pub(super) fn spawn(
     settings: &Settings,
     variants: RedisPy,
     queues: &[String],
-) -> Result<Ends, LabError> {
+) -> Result<QueueProcesses, LabError> {
     let python = Python::prepare(lab.progress)?;
     let url = url(&settings.target);
     let out = pusher_file(lab);
@@ -81,7 +81,7 @@ pub(super) fn spawn(
             limit: settings.pull,
             variant: variants.pull.name(),
             share,
-            patience_ns: if share.is_some() { PATIENCE_NS } else { QUIET_NS },
+            patience_ns: if share.is_some() { PULL_TIMEOUT_NS } else { QUIET_TIMEOUT_NS },
             cpu: settings.cpu_of(index),
             out: &out,
             numbers: &numbers,
@@ -97,7 +97,7 @@ pub(super) fn spawn(
     };
     let pusher = python.spawn(lab, "pusher", &[PUSHER, COMMON, RECONNECTS], &pusher)?;
     let pullers = (0..settings.pullers).map(puller).collect::<Result<Vec<_>, _>>()?;
-    Ok(Ends { pusher, pullers, software })
+    Ok(QueueProcesses { pusher, pullers, software })
 }
 
 /// Returns a target in redis-py's form.

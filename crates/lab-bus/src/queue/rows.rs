@@ -7,7 +7,7 @@ use tickpath_lab_harness::samples::load;
 use tickpath_lab_harness::{Lab, LabError};
 
 /// Recorded rows of all processes, in ticks of the same clock.
-pub(super) struct Rows {
+pub(super) struct RecordedRows {
     /// Each push: called, returned.
     pub pushes: Vec<[u64; 2]>,
     pub pullers: Vec<PullerRows>,
@@ -25,7 +25,7 @@ pub(super) struct PullerRows {
     pub numbers: Vec<[u64; 1]>,
 }
 
-impl Rows {
+impl RecordedRows {
     pub fn load(lab: &Lab<'_>, settings: &Settings, sent: u64) -> Result<Self, LabError> {
         let puller = |index: usize| -> Result<PullerRows, LabError> {
             let file = puller_file(lab, index);
@@ -40,7 +40,7 @@ impl Rows {
     }
 
     /// Returns the times of the first push's call and the last push's return; `None` if nothing was pushed.
-    pub fn pushing(&self) -> Option<(u64, u64)> {
+    pub fn push_interval(&self) -> Option<(u64, u64)> {
         Some((self.pushes.first()?[0], self.pushes.last()?[1]))
     }
 
@@ -55,7 +55,7 @@ impl Rows {
     }
 
     /// Returns each push's return time and number of messages.
-    pub fn pushed(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub fn push_counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let messages = move |first: u64| self.batch.min(self.sent.saturating_sub(first));
         (0..).zip(&self.pushes).map(move |(index, push)| (push[1], messages(index * self.batch)))
     }
@@ -69,7 +69,7 @@ impl Rows {
 
 impl PullerRows {
     /// Returns each pull's return time and number of messages.
-    pub fn pulled(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub fn pull_counts(&self) -> impl Iterator<Item = (u64, u64)> {
         self.pulls.iter().map(|pull| (pull[1], pull[2]))
     }
 }

@@ -2,20 +2,20 @@
 
 use tickpath_clock::Calibration;
 
-use super::rows::Rows;
+use super::rows::RecordedRows;
 use tickpath_lab_result::Series;
 
 /// Interval between two values.
-const STEP_NS: u64 = 100_000_000;
+const INTERVAL_NS: u64 = 100_000_000;
 
 /// Returns a value for each tenth of a second from the first push to the last pop: each process's rate within that
 /// step, and the messages in the queues at its end.
-pub(super) fn series(rows: &Rows, calibration: &Calibration) -> Vec<Series> {
-    let Some((first, last_push)) = rows.pushing() else { return Vec::new() };
+pub(super) fn series(rows: &RecordedRows, calibration: &Calibration) -> Vec<Series> {
+    let Some((first, last_push)) = rows.push_interval() else { return Vec::new() };
     let end = rows.last_pop().map_or(last_push, |pop| pop.max(last_push));
-    let Some(steps) = Steps::new(first, end, calibration) else { return Vec::new() };
-    let pushed = steps.counts(rows.pushed());
-    let pulled: Vec<Vec<u64>> = rows.pullers.iter().map(|puller| steps.counts(puller.pulled())).collect();
+    let Some(steps) = TimeSteps::new(first, end, calibration) else { return Vec::new() };
+    let pushed = steps.counts(rows.push_counts());
+    let pulled: Vec<Vec<u64>> = rows.pullers.iter().map(|puller| steps.counts(puller.pull_counts())).collect();
     let mut series = vec![steps.series("pusher_rate_per_s".to_owned(), steps.rates(&pushed))];
     for (number, pulled) in (1..).zip(&pulled) {
         series.push(steps.series(format!("puller{number}_rate_per_s"), steps.rates(pulled)));
@@ -26,7 +26,7 @@ pub(super) fn series(rows: &Rows, calibration: &Calibration) -> Vec<Series> {
 
 /// The run cut into steps. The last step takes the rest, so that it lasts between half a step and one and a half,
 /// unless the whole run is shorter.
-struct Steps<'a> {
+struct TimeSteps<'a> {
     calibration: &'a Calibration,
     /// In ticks.
     first: u64,
@@ -34,12 +34,12 @@ struct Steps<'a> {
     ends_ns: Vec<u64>,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> TimeSteps<'a> {
     /// Returns `None` if the run took no time.
     fn new(first: u64, end: u64, calibration: &'a Calibration) -> Option<Self> {
         let elapsed_ns = u64::try_from(calibration.ns_between(first, end)).ok().filter(|ns| *ns > 0)?;
-        let count = ((elapsed_ns + STEP_NS / 2) / STEP_NS).max(1);
-        let mut ends_ns: Vec<u64> = (1..=count).map(|step| step * STEP_NS).collect();
+        let count = ((elapsed_ns + INTERVAL_NS / 2) / INTERVAL_NS).max(1);
+        let mut ends_ns: Vec<u64> = (1..=count).map(|step| step * INTERVAL_NS).collect();
         ends_ns[count as usize - 1] = elapsed_ns;
         Some(Self { calibration, first, ends_ns })
     }
@@ -49,7 +49,7 @@ impl<'a> Steps<'a> {
         let mut counts = vec![0; self.ends_ns.len()];
         let last = counts.len() - 1;
         for (moment, count) in messages {
-            let step = self.calibration.ns_between(self.first, moment).max(0) as u64 / STEP_NS;
+            let step = self.calibration.ns_between(self.first, moment).max(0) as u64 / INTERVAL_NS;
             counts[(step as usize).min(last)] += count;
         }
         counts
@@ -84,11 +84,11 @@ mod tests {
     use crate::queue::rows::PullerRows;
 
     /// Builds `count` messages pushed a millisecond apart, each pulled `after_ns` later; a tick is a nanosecond.
-    fn rows(count: u64, after_ns: u64) -> Rows {
+    fn rows(count: u64, after_ns: u64) -> RecordedRows {
         let pushes: Vec<[u64; 2]> = (0..count).map(|n| [n * 1_000_000, n * 1_000_000 + 500]).collect();
         let pulls = pushes.iter().map(|push| [push[1], push[1] + after_ns, 1]).collect();
         let numbers = (0..count).map(|number| [number]).collect();
-        Rows { pushes, pullers: vec![PullerRows { pulls, numbers }], batch: 1, sent: count }
+        RecordedRows { pushes, pullers: vec![PullerRows { pulls, numbers }], batch: 1, sent: count }
     }
 
     /// Checks that each message is counted in exactly one step for runs of any length, and that no backlog remains.

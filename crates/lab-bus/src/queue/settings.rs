@@ -1,20 +1,20 @@
 //! Settings of `queue`, and the rules that refuse impossible ones.
 
-use tickpath_bus::{Connection, Delivery};
+use tickpath_bus::{Connection, DeliveryGuarantee};
 use tickpath_clock::Wait;
 
-use super::record::LEAST_BYTES;
-use tickpath_bus::url::without_login;
+use super::record::MIN_RECORD_BYTES;
+use tickpath_bus::url::redact_logins;
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::targets::is_log;
 use tickpath_lab_result::Params;
 use tickpath_lab_result::short_name;
 
 /// Default time for a slow target, in seconds.
-pub const USUAL_S: f64 = 4.0;
+pub const DEFAULT_S: f64 = 4.0;
 
 /// Max memory of the messages of a push.
-const MOST_BATCH_BYTES: usize = 256 << 20;
+const MAX_BATCH_BYTES: usize = 256 << 20;
 
 /// Settings of `queue`.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct Settings {
     /// The transport's URL.
     pub target: String,
     /// The client that pushes and pulls.
-    pub client: Client,
+    pub client: QueueClient,
     /// The number of messages.
     pub count: u64,
     /// Bytes of a message.
@@ -34,9 +34,9 @@ pub struct Settings {
     /// Max messages per pull.
     pub pull: usize,
     /// Whether the pullers share a queue.
-    pub keys: Keys,
+    pub keys: QueueSharing,
     /// Fate of a message whose puller dies; the transport's usual delivery if there is none.
-    pub delivery: Option<Delivery>,
+    pub delivery: Option<DeliveryGuarantee>,
     /// Messages a second; full speed if there is none.
     pub rate: Option<f64>,
     /// The pullers' wait mode for messages, and the pusher's for a message's time or for room.
@@ -51,7 +51,7 @@ pub struct Settings {
 
 /// Whether pullers share a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
+pub enum QueueSharing {
     /// A queue per puller; the pusher rotates over them.
     Each,
     /// A single queue for all pullers.
@@ -60,7 +60,7 @@ pub enum Keys {
 
 /// The client that pushes and pulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
+pub enum QueueClient {
     /// Our own, over the bus.
     Rust,
     /// Python's redis-py, over Redis lists.
@@ -98,7 +98,7 @@ pub enum PullVariant {
     Count,
 }
 
-impl Keys {
+impl QueueSharing {
     /// Both variants.
     pub const ALL: [Self; 2] = [Self::Each, Self::Shared];
 
@@ -111,7 +111,7 @@ impl Keys {
     }
 }
 
-impl Client {
+impl QueueClient {
     /// Returns the name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
@@ -148,7 +148,7 @@ impl PullVariant {
     }
 
     /// Returns whether the variant can pull `limit` messages at once.
-    pub const fn takes(self, limit: usize) -> bool {
+    pub const fn supports_limit(self, limit: usize) -> bool {
         limit == 1 || matches!(self, Self::Count)
     }
 }
@@ -164,12 +164,12 @@ impl Settings {
         let capabilities = connection.queue_capabilities();
         self.check_numbers(capabilities.max_payload)?;
         self.check_cpus()?;
-        let possible: &[Delivery] = match self.client {
-            Client::Rust => capabilities.deliveries,
-            Client::RedisPy(variants) => {
+        let possible: &[DeliveryGuarantee] = match self.client {
+            QueueClient::Rust => capabilities.deliveries,
+            QueueClient::RedisPy(variants) => {
                 self.check_python(variants)?;
                 // Pops of redis-py take a message out of the list.
-                &[Delivery::AtMostOnce]
+                &[DeliveryGuarantee::AtMostOnce]
             }
         };
         let delivery = self.delivery.unwrap_or(possible[0]);
@@ -177,7 +177,7 @@ impl Settings {
             return Err(LabError::Setting(format!(
                 "{} over {} cannot deliver {delivery}; use --delivery {}, or leave it out",
                 self.client.name(),
-                without_login(&self.target),
+                redact_logins(&self.target),
                 possible[0]
             )));
         }
@@ -185,15 +185,15 @@ impl Settings {
     }
 
     /// Returns the delivery of resolved settings.
-    pub(super) fn usual_delivery(&self) -> Delivery {
+    pub(super) fn usual_delivery(&self) -> DeliveryGuarantee {
         self.delivery.expect("resolved")
     }
 
     /// Returns the number of queues.
     pub(super) fn queues(&self) -> usize {
         match self.keys {
-            Keys::Each => self.pullers,
-            Keys::Shared => 1,
+            QueueSharing::Each => self.pullers,
+            QueueSharing::Shared => 1,
         }
     }
 
@@ -212,13 +212,13 @@ impl Settings {
         if self.pullers == 1 {
             return Some(self.count);
         }
-        if self.keys == Keys::Shared {
+        if self.keys == QueueSharing::Shared {
             return None;
         }
         // Our pusher rotates over the queues with each batch, redis-py's with each message of a pipeline.
         let together = match self.client {
-            Client::Rust => self.pipeline as u64,
-            Client::RedisPy(_) => 1,
+            QueueClient::Rust => self.pipeline as u64,
+            QueueClient::RedisPy(_) => 1,
         };
         let (puller, pullers) = (puller as u64, self.pullers as u64);
         let (batches, rest) = (self.count / together, self.count % together);
@@ -232,20 +232,22 @@ impl Settings {
     }
 
     /// Estimates the duration of a run for the progress display, if a slow target gets `slow` seconds.
-    pub fn guess_seconds(&self, slow: f64) -> f64 {
+    pub fn estimated_seconds(&self, slow: f64) -> f64 {
         /// Messages a second of a Python process that takes them one at a time, and of one that takes many.
-        const ONE_BY_ONE: f64 = 4_000.0;
-        const BY_MANY: f64 = 20_000.0;
+        const SINGLE_PULL_RATE: f64 = 4_000.0;
+        const BATCH_PULL_RATE: f64 = 20_000.0;
         match (self.rate, self.client) {
             (Some(rate), _) => self.count as f64 / rate,
-            (None, Client::RedisPy(_)) => self.count as f64 / if self.pull == 1 { ONE_BY_ONE } else { BY_MANY },
-            (None, Client::Rust) if is_log(&self.target) => 1.0,
-            (None, Client::Rust) => slow,
+            (None, QueueClient::RedisPy(_)) => {
+                self.count as f64 / if self.pull == 1 { SINGLE_PULL_RATE } else { BATCH_PULL_RATE }
+            }
+            (None, QueueClient::Rust) if is_log(&self.target) => 1.0,
+            (None, QueueClient::Rust) => slow,
         }
     }
 
     /// Returns the time after which a process is considered hung: it should have given up by itself.
-    pub(super) fn bound_seconds(&self) -> f64 {
+    pub(super) fn hang_timeout_s(&self) -> f64 {
         let message = if is_log(&self.target) { 1e-5 } else { 1e-2 };
         let paced = self.rate.map_or(0.0, |rate| self.count as f64 / rate);
         2.0 * paced + self.count as f64 * (message + self.size as f64 * 1e-8)
@@ -267,11 +269,11 @@ impl Settings {
             None => params.set("rate_per_s", "max"),
         }
         match self.client {
-            Client::Rust => {
+            QueueClient::Rust => {
                 params.set("wait", self.wait.name());
                 params.set("encoding", "JSON, made before; the number is put in before the push begins");
             }
-            Client::RedisPy(variants) => {
+            QueueClient::RedisPy(variants) => {
                 params.set("push_variant", variants.push.name());
                 params.set("pull_variant", variants.pull.name());
                 params.set("transaction", variants.transaction);
@@ -282,11 +284,11 @@ impl Settings {
 
     fn check_numbers(&self, max_payload: usize) -> Result<(), LabError> {
         let wrong = |what: String| Err(LabError::Setting(what));
-        if !(LEAST_BYTES..=max_payload).contains(&self.size) {
+        if !(MIN_RECORD_BYTES..=max_payload).contains(&self.size) {
             return wrong(format!(
-                "a size of {} bytes is not possible over {}; use {LEAST_BYTES} to {max_payload}",
+                "a size of {} bytes is not possible over {}; use {MIN_RECORD_BYTES} to {max_payload}",
                 self.size,
-                without_login(&self.target)
+                redact_logins(&self.target)
             ));
         }
         let counts = [self.count, self.pullers as u64, self.pipeline as u64, self.pull as u64];
@@ -320,10 +322,10 @@ impl Settings {
         if !is_list(&self.target) {
             return Err(LabError::Setting(format!(
                 "{} has no Redis lists, which redis-py needs here; use --target redis://HOST:PORT, or --client rust",
-                without_login(&self.target)
+                redact_logins(&self.target)
             )));
         }
-        if !variants.pull.takes(self.pull) {
+        if !variants.pull.supports_limit(self.pull) {
             return Err(LabError::Setting(format!(
                 "--pull-variant {} pulls one at a time; use --pull 1, or --pull-variant count",
                 variants.pull.name()
@@ -336,10 +338,10 @@ impl Settings {
 /// Refuses batches that would fill the memory.
 pub(super) fn check_batch(messages: usize, size: usize) -> Result<(), LabError> {
     match messages.checked_mul(size) {
-        Some(bytes) if bytes <= MOST_BATCH_BYTES => Ok(()),
+        Some(bytes) if bytes <= MAX_BATCH_BYTES => Ok(()),
         _ => Err(LabError::Setting(format!(
             "{messages} messages of {size} bytes at a time are too many; use at most {} of this size",
-            MOST_BATCH_BYTES / size
+            MAX_BATCH_BYTES / size
         ))),
     }
 }
@@ -349,17 +351,17 @@ mod tests {
     use super::*;
 
     /// Distributes messages as the pushers do, and checks each puller's share against that.
-    fn check(client: Client, together: u64) {
+    fn check(client: QueueClient, together: u64) {
         for (count, pullers, pipeline) in [(1, 2, 1), (7, 3, 1), (100, 5, 7), (1_000, 5, 100), (999, 4, 1_000)] {
             let settings = Settings {
                 target: String::new(),
                 client,
                 count,
-                size: LEAST_BYTES,
+                size: MIN_RECORD_BYTES,
                 pullers,
                 pipeline,
                 pull: 1,
-                keys: Keys::Each,
+                keys: QueueSharing::Each,
                 delivery: None,
                 rate: None,
                 wait: Wait::Block,
@@ -377,8 +379,8 @@ mod tests {
 
     #[test]
     fn each_puller_knows_its_share() {
-        check(Client::Rust, 0);
+        check(QueueClient::Rust, 0);
         let variants = RedisPy { push: PushVariant::Push, pull: PullVariant::Brpop, transaction: false };
-        check(Client::RedisPy(variants), 1);
+        check(QueueClient::RedisPy(variants), 1);
     }
 }

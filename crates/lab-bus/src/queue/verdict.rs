@@ -1,26 +1,26 @@
 //! The rules of a run, and whether its pullers kept up.
 
-use tickpath_bus::Delivery;
+use tickpath_bus::DeliveryGuarantee;
 use tickpath_clock::Calibration;
 
-use super::ends::Outcome;
-use super::settings::{Client, PullVariant, Settings};
-use tickpath_lab_harness::rules::{refuse_loss, tell_reconnects};
+use super::processes::QueueReports;
+use super::settings::{PullVariant, QueueClient, Settings};
+use tickpath_lab_harness::rules::{note_reconnects, refuse_loss};
 use tickpath_lab_report::{count, figure};
 use tickpath_lab_result::Run;
 
 /// Min share of the messages that pullers have to have pulled by the last push in order to keep up.
-const KEPT_UP: f64 = 0.95;
+const MIN_PULLED_SHARE: f64 = 0.95;
 
 /// Suggested size of a pull of many messages.
-const MANY: u64 = 100;
+const SUGGESTED_PULL: u64 = 100;
 
 /// Min duration of a run for a verdict on whether the pullers keep up.
-const LEAST_NS: u64 = 50_000_000;
+const MIN_RUN_NS: u64 = 50_000_000;
 
 /// Returns whether the pullers of a run kept up with the pusher, as a sentence with the remedy; `None` for other runs.
-fn keeps_up(run: &Run) -> Option<String> {
-    if run.elapsed_ns.is_some_and(|ns| ns < LEAST_NS) {
+fn keep_up_verdict(run: &Run) -> Option<String> {
+    if run.elapsed_ns.is_some_and(|ns| ns < MIN_RUN_NS) {
         return None;
     }
     let pushed = *run.figures.get("push_rate_per_s")?;
@@ -31,7 +31,7 @@ fn keeps_up(run: &Run) -> Option<String> {
         1 => ("one puller".to_owned(), "keeps", "falls", "it"),
         many => (format!("{many} pullers"), "keep", "fall", "they"),
     };
-    if share >= KEPT_UP {
+    if share >= MIN_PULLED_SHARE {
         let held_up = run.figures.get("full_pushes").map(|pushes| {
             format!(", and the pusher was held up: {} pushes found the queue full", count(*pushes as u64))
         });
@@ -39,8 +39,8 @@ fn keeps_up(run: &Run) -> Option<String> {
     }
     let rate = |value: f64| figure("rate_per_s", value);
     let by_count = if run.params.0.contains_key("pull_variant") { "--pull-variant count " } else { "" };
-    let remedy = match pull < MANY {
-        true => format!("pull {MANY} at a time: {by_count}--pull {MANY}"),
+    let remedy = match pull < SUGGESTED_PULL {
+        true => format!("pull {SUGGESTED_PULL} at a time: {by_count}--pull {SUGGESTED_PULL}"),
         false => format!("use more pullers: --pullers {}", pullers + 1),
     };
     Some(format!(
@@ -54,14 +54,14 @@ fn keeps_up(run: &Run) -> Option<String> {
 pub(super) fn judge(
     run: &mut Run,
     settings: &Settings,
-    outcome: &Outcome,
+    outcome: &QueueReports,
     last_call: Option<u64>,
     calibration: &Calibration,
 ) {
     let (counts, delivery) = (run.counts, settings.usual_delivery());
     let mut wrong = Vec::new();
     wrong.extend(outcome.failed.as_ref().map(|what| format!("the run broke off: {what}")));
-    if counts.lost > 0 && outcome.keeps {
+    if counts.lost > 0 && outcome.is_durable {
         wrong.push(format!("{} messages were lost in a queue that promises to keep them", counts.lost));
     }
     if counts.left > 0 {
@@ -70,36 +70,36 @@ pub(super) fn judge(
             counts.left
         ));
     }
-    if counts.duplicated > 0 && delivery == Delivery::AtMostOnce {
+    if counts.duplicated > 0 && delivery == DeliveryGuarantee::AtMostOnce {
         wrong.push(format!("{} messages came more than once, where once is promised", counts.duplicated));
     }
     if counts.errors > 0 {
         wrong.push(format!("{} messages were not of this run; does somebody else use its queue?", counts.errors));
     }
     if let (Some(rate), Some(last), None) = (settings.rate, last_call, &outcome.failed) {
-        wrong.extend(unpunctual(settings, outcome, rate, last, calibration));
+        wrong.extend(generator_fault(settings, outcome, rate, last, calibration));
     }
-    if !outcome.keeps {
+    if !outcome.is_durable {
         // Overwrites like a topic that loses what its reader has not taken.
         run.params.set("policy", "overwrite");
     }
     run.valid = wrong.is_empty();
     run.notes.extend(wrong);
-    if !outcome.keeps && settings.rate.is_some() {
+    if !outcome.is_durable && settings.rate.is_some() {
         // At full speed a queue may lose messages that its puller has not taken; at a sustained rate none may be lost.
         refuse_loss(run);
     }
-    run.notes.extend(outcome.drops.iter().cloned());
-    run.notes.extend(remarks(settings, outcome));
-    tell_reconnects(run, "sender", outcome.pushed.reconnects);
-    tell_reconnects(run, "receiver", outcome.pulled.iter().map(|pulled| pulled.reconnects).sum());
-    run.finding = keeps_up(run);
+    run.notes.extend(outcome.loss_settings.iter().cloned());
+    run.notes.extend(special_conditions(settings, outcome));
+    note_reconnects(run, "sender", outcome.pushed.reconnects);
+    note_reconnects(run, "receiver", outcome.pulled.iter().map(|pulled| pulled.reconnects).sum());
+    run.finding = keep_up_verdict(run);
 }
 
 /// Returns how the generator failed its own plan, if it did.
-fn unpunctual(
+fn generator_fault(
     settings: &Settings,
-    outcome: &Outcome,
+    outcome: &QueueReports,
     rate: f64,
     last_call: u64,
     calibration: &Calibration,
@@ -115,12 +115,12 @@ fn unpunctual(
 }
 
 /// Returns notes on the run's special conditions.
-fn remarks(settings: &Settings, outcome: &Outcome) -> Vec<String> {
+fn special_conditions(settings: &Settings, outcome: &QueueReports) -> Vec<String> {
     let mut remarks = Vec::new();
     if settings.rate.is_none() {
         remarks.push("closed loop: each push begins when the one before is confirmed".to_owned());
     }
-    if let Client::RedisPy(variants) = settings.client {
+    if let QueueClient::RedisPy(variants) = settings.client {
         let what = match variants.pull {
             PullVariant::Published => "pop is a BRPOP, with its wait for a message, and a GET",
             PullVariant::Brpop => "pop is a BRPOP, with its wait for a message",
@@ -128,7 +128,7 @@ fn remarks(settings: &Settings, outcome: &Outcome) -> Vec<String> {
         };
         remarks.push(what.to_owned());
     }
-    if !outcome.keeps {
+    if !outcome.is_durable {
         remarks.push("this transport keeps nothing for a puller that is too slow".to_owned());
     }
     if outcome.pushed.full > 0 {
@@ -148,30 +148,30 @@ mod tests {
     use tickpath_lab_result::Software;
 
     use super::*;
-    use crate::queue::puller::Pulled;
-    use crate::queue::pusher::Pushed;
-    use crate::queue::settings::Keys;
+    use crate::queue::puller::PullerResult;
+    use crate::queue::pusher::PusherResult;
+    use crate::queue::settings::QueueSharing;
 
     /// Judges a run of a hundred messages, `lost` of which were lost, with the given reconnects of its pusher and its
     /// puller.
     fn judged(rate: Option<f64>, keeps: bool, lost: u64, reconnects: [u64; 2]) -> Run {
         let settings = Settings {
             target: "nats://host".to_owned(),
-            client: Client::Rust,
+            client: QueueClient::Rust,
             count: 100,
             size: 64,
             pullers: 1,
             pipeline: 1,
             pull: 1,
-            keys: Keys::Each,
-            delivery: Some(Delivery::AtMostOnce),
+            keys: QueueSharing::Each,
+            delivery: Some(DeliveryGuarantee::AtMostOnce),
             rate,
             wait: Wait::Block,
             seed: 1,
             cpus: vec![0, 1],
             repeat: 1,
         };
-        let pushed = Pushed {
+        let pushed = PusherResult {
             sent: 100,
             full: 0,
             start: 0,
@@ -180,9 +180,17 @@ mod tests {
             failed: None,
             server_version: None,
         };
-        let pulled = vec![Pulled { redelivered: 0, reconnects: Some(reconnects[1]), failed: None }];
+        let pulled = vec![PullerResult { redelivered: 0, reconnects: Some(reconnects[1]), failed: None }];
         let (software, drops) = (Software::default(), Vec::new());
-        let outcome = Outcome { pushed, pulled, software, left: 0, keeps, drops, failed: None };
+        let outcome = QueueReports {
+            pushed,
+            pulled,
+            software,
+            remaining: 0,
+            is_durable: keeps,
+            loss_settings: drops,
+            failed: None,
+        };
         let mut run = Run { valid: true, ..Run::default() };
         (run.counts.sent, run.counts.lost) = (100, lost);
         judge(&mut run, &settings, &outcome, None, &Calibration::nanoseconds());

@@ -5,14 +5,14 @@ use std::process::Command;
 use std::rc::Rc;
 
 use tickpath_clock::{HostClock, Wait};
-use tickpath_lab_bus::pubsub::{ForeignClient, PublisherRole, Settings, SubscriberRole, cold, pairs, run};
-use tickpath_lab_harness::{Child, Lab, LabError, Progress};
+use tickpath_lab_bus::pubsub::{ForeignClient, PublisherRole, Settings, SubscriberRole, measure_cold, pairs, run};
+use tickpath_lab_harness::{Child, Lab, LabError, ProgressSink};
 use tickpath_lab_result::Run;
-use tickpath_lab_tools::redis::{Server, ServerSettings};
+use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 struct Silent;
 
-impl Progress for Silent {
+impl ProgressSink for Silent {
     fn step(&self, _what: &str, _seconds: f64) {}
 }
 
@@ -22,7 +22,7 @@ fn messages_between_two_go_processes_are_counted_and_stamped() {
     let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
     let clock = HostClock::get().expect("the host has a clock");
     let server =
-        Server::start(lab.folder(), &ServerSettings { unix_socket: true, ..ServerSettings::default() }, &clock);
+        ScratchServer::start(lab.folder(), &ServerSettings { unix_socket: true, ..ServerSettings::default() }, &clock);
     let server = server.expect("it starts").expect("redis-server is installed");
     let unix = server.unix_url().expect("it has a socket");
     let go = go_redis(&lab, &[server.url(), unix.clone()]).expect("Go is installed, and the proxy answers");
@@ -54,7 +54,7 @@ fn what_go_does_not_do_is_refused() {
         go_redis(&lab, &[streams]).map(|_| ()),
         run(&lab, &Settings { readers: 2, ..base.clone() }).map(|_| ()),
         run(&lab, &Settings { wait: Wait::Yield, ..base.clone() }).map(|_| ()),
-        cold(&lab, &base, 1).map(|_| ()),
+        measure_cold(&lab, &base, 1).map(|_| ()),
     ];
     for refused in refused {
         assert!(matches!(&refused, Err(LabError::Setting(what)) if what.contains("--client go-redis")), "{refused:?}");
@@ -91,7 +91,7 @@ impl ForeignClient for Planted {
         shell("subscriber", &role.out, &format!(r#""received": 4, "last": 3000, {faults}"#))
     }
 
-    fn tell(&self, run: &mut Run) {
+    fn describe_client(&self, run: &mut Run) {
         run.software.client_version = Some("1.2.3".to_owned());
     }
 }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use tickpath_clock::{HostClock, Wait};
-use tickpath_lab_bus::pubsub::{Pair, Settings, cold, pairs, run};
-use tickpath_lab_harness::arrivals::Arrivals;
-use tickpath_lab_harness::{Lab, LabError, Progress};
-use tickpath_lab_tools::redis::{Server, ServerSettings};
+use tickpath_lab_bus::pubsub::{ClientTarget, Settings, measure_cold, pairs, run};
+use tickpath_lab_harness::arrivals::ArrivalProcess;
+use tickpath_lab_harness::{Lab, LabError, ProgressSink};
+use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 struct Silent;
 
-impl Progress for Silent {
+impl ProgressSink for Silent {
     fn step(&self, _what: &str, _seconds: f64) {}
 }
 
@@ -19,7 +19,7 @@ fn messages_between_two_python_processes_are_counted_and_stamped() {
     let lab = lab();
     let clock = HostClock::get().expect("the host has a clock");
     let server =
-        Server::start(lab.folder(), &ServerSettings { unix_socket: true, ..ServerSettings::default() }, &clock);
+        ScratchServer::start(lab.folder(), &ServerSettings { unix_socket: true, ..ServerSettings::default() }, &clock);
     let server = server.expect("it starts").expect("redis-server is installed");
     let unix = server.unix_url().expect("it has a socket");
     let ready = asked(&lab, "redis-py", &[&server.url(), &unix]).expect("there is Python, and the index answers");
@@ -52,8 +52,8 @@ fn what_redis_py_does_not_do_is_refused() {
         asked(&lab, "redis-py", &["redis://127.0.0.1:1?streams"]).map(|_| ()),
         run(&lab, &Settings { readers: 2, ..base.clone() }).map(|_| ()),
         run(&lab, &Settings { wait: Wait::Yield, ..base.clone() }).map(|_| ()),
-        run(&lab, &Settings { arrivals: Arrivals::Poisson { seed: 1 }, ..base.clone() }).map(|_| ()),
-        cold(&lab, &base, 1).map(|_| ()),
+        run(&lab, &Settings { arrivals: ArrivalProcess::Poisson { seed: 1 }, ..base.clone() }).map(|_| ()),
+        measure_cold(&lab, &base, 1).map(|_| ()),
     ];
     for refused in refused {
         assert!(matches!(&refused, Err(LabError::Setting(what)) if what.contains("--client redis-py")), "{refused:?}");
@@ -64,7 +64,8 @@ fn what_redis_py_does_not_do_is_refused() {
 fn a_client_beside_others_takes_the_targets_that_it_has() {
     let (lab, redis, log) = (lab(), "redis://127.0.0.1:1", "shm://");
     let found = asked(&lab, "rust,redis-py", &[log, redis]).expect("there is Python, and the index answers");
-    let names = |(client, target): &Pair| (client.as_ref().map_or("rust", |client| client.name()), target.clone());
+    let names =
+        |(client, target): &ClientTarget| (client.as_ref().map_or("rust", |client| client.name()), target.clone());
     let expected = [("rust", log), ("rust", redis), ("redis-py", redis)].map(|(name, url)| (name, url.to_owned()));
     assert_eq!(found.iter().map(names).collect::<Vec<_>>(), expected);
     // A single client may not leave a target out, and a client among others needs at least one; the error names the
@@ -85,11 +86,11 @@ fn lab() -> Lab<'static> {
 }
 
 /// Returns the pairs that a command line requests.
-fn asked(lab: &Lab<'_>, clients: &str, targets: &[&str]) -> Result<Vec<Pair>, LabError> {
+fn asked(lab: &Lab<'_>, clients: &str, targets: &[&str]) -> Result<Vec<ClientTarget>, LabError> {
     let clients: Vec<String> = clients.split(',').map(str::to_owned).collect();
     pairs(lab, &clients, &targets.iter().map(|target| (*target).to_owned()).collect::<Vec<_>>())
 }
 
-fn settings((client, target): &Pair) -> Settings {
+fn settings((client, target): &ClientTarget) -> Settings {
     Settings { foreign: client.clone(), rate: Some(1_000.0), count: 10, batch: 16, ..Settings::new(target, [0, 0]) }
 }

@@ -4,13 +4,13 @@ mod promise;
 
 use serde_json::Value;
 use tickpath_lab_compare::{
-    Change, CompareError, Design, Ending, FalsePositives, Judgement, LEVEL, Limit, Measured, Pair, Ruled, Ruling,
-    Verdict, ending, judge, markdown, result_file, text,
+    CompareError, ComparedResults, ComparisonOutcome, Design, FalsePositives, Judgement, LEVEL, LimitStatus,
+    MetricChange, MetricLimit, ResultPair, Ruling, Verdict, judge, markdown, overall_outcome, result_file, text,
 };
-use tickpath_lab_result::{Counts, Hop, ResultFile, Run};
+use tickpath_lab_result::{Hop, MessageCounts, ResultFile, Run};
 
-mod lies;
-mod own;
+mod own_hops;
+mod planted_faults;
 mod ratios;
 
 /// A text that would steer a terminal or break a table if it were not escaped.
@@ -41,7 +41,7 @@ fn identical_builds_are_rarely_called_different() {
         (Design::Apart, 4),
         (Design::Apart, 5),
     ] {
-        let called = worlds(design, repeats, 1.0, |judgement| judgement.changes.iter().any(Change::is_real));
+        let called = worlds(design, repeats, 1.0, |judgement| judgement.changes.iter().any(MetricChange::is_real));
         let most = LEVEL * WORLDS as f64;
         assert!(called as f64 <= most, "{design:?}, {repeats} repeats: {called} of {WORLDS} seeds, {most} at most");
     }
@@ -76,9 +76,9 @@ fn intervals_hold_the_true_ratio() {
 
 #[test]
 fn a_limit_is_exceeded_by_what_is_wholly_beyond_it() {
-    let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
+    let limit: MetricLimit = "t0_t2.p50 > +10%".parse().expect("it is one");
     let exceeded = |judgement: &Judgement| {
-        limit.judge(judgement).expect("it was measured").iter().any(|one| one.ruled == Ruled::Exceeded)
+        limit.judge(judgement).expect("it was measured").iter().any(|one| one.status == LimitStatus::Exceeded)
     };
     let alarms = worlds(Design::InTurn, 7, 1.0, exceeded);
     assert!(alarms <= WORLDS / 100, "{alarms} of {WORLDS} seeds");
@@ -114,12 +114,12 @@ fn verdicts_follow_the_samples() {
 #[test]
 fn what_the_host_drifted_by_is_no_change() {
     let mut files = steady(Design::Apart, &[1.3, 1.301, 1.302, 1.303, 1.304]);
-    let Measured::Apart(pair) = &mut files else { panic!("these are files") };
+    let ComparedResults::Apart(pair) = &mut files else { panic!("these are files") };
     pair.old.host.cache_line_transfer_ns = Some(100.0);
     pair.new.host.cache_line_transfer_ns = Some(150.0);
     pair.new.host.kernel = "Linux 9".to_owned();
     let judgement = judge(&files).expect("both sides measured the same");
-    assert!(!judgement.changes.iter().any(Change::is_real), "{:?}", judgement.changes);
+    assert!(!judgement.changes.iter().any(MetricChange::is_real), "{:?}", judgement.changes);
     for word in ["moved by 50 %", "another kernel"] {
         assert!(judgement.notes.iter().any(|note| note.contains(word)), "{word}: {:?}", judgement.notes);
     }
@@ -156,9 +156,9 @@ fn runs_are_paired_by_what_was_run() {
             run.params.set("count", 100);
             run
         };
-        let mut pair = Pair { old: file(vec![run("6379")]), new: file(vec![run("6379")]) };
+        let mut pair = ResultPair { old: file(vec![run("6379")]), new: file(vec![run("6379")]) };
         alter(&mut pair.new);
-        match (judge(&Measured::Apart(Box::new(pair))), wanted) {
+        match (judge(&ComparedResults::Apart(Box::new(pair))), wanted) {
             (Ok(judgement), Ok(note)) => {
                 assert!(judgement.notes.iter().any(|told| told.contains(note)), "{name}: {:?}", judgement.notes);
                 assert!(judgement.changes.iter().any(|change| change.name() == "t0_t2.p50"), "{name}");
@@ -179,7 +179,8 @@ fn two_servers_of_one_host_are_two_and_one_that_moved_is_one() {
         ([(1, 1), (1, 2), (2, 1), (2, 2)], 4, 1),
     ] {
         let side = || file(order.map(run).to_vec());
-        let judgement = judge(&Measured::Apart(Box::new(Pair { old: side(), new: side() }))).expect("the same twice");
+        let judgement =
+            judge(&ComparedResults::Apart(Box::new(ResultPair { old: side(), new: side() }))).expect("the same twice");
         let told = judgement.changes.iter().filter(|change| change.name() == "t0_t2.p50");
         assert_eq!((judgement.samples, told.count()), ([units, units], servers), "{order:?}");
     }
@@ -188,7 +189,7 @@ fn two_servers_of_one_host_are_two_and_one_that_moved_is_one() {
 #[test]
 fn invalid_runs_are_left_out_and_told() {
     let mut measured = steady(Design::InTurn, &[1.3, 1.3, 1.3, 1.3, 1.3, 1.3, 9.0, 1.3]);
-    let Measured::InTurn(pairs) = &mut measured else { panic!("these are calls in turn") };
+    let ComparedResults::InTurn(pairs) = &mut measured else { panic!("these are calls in turn") };
     pairs[6].new.runs[0].valid = false;
     pairs[6].new.runs[0].notes = vec!["The achieved rate was below 99 %.".to_owned()];
     let judgement = judge(&measured).expect("the others are valid");
@@ -225,7 +226,7 @@ fn limits_are_read_or_refused_with_the_form() {
         ("speed > 1%", "no bench measures"),
     ] {
         let judgement = judge(&steady(Design::InTurn, &[1.3; 7])).expect("both sides measured the same");
-        let told = match written.parse::<Limit>() {
+        let told = match written.parse::<MetricLimit>() {
             Err(error) => error.to_string(),
             Ok(limit) => match limit.judge(&judgement) {
                 Err(error) => error.to_string(),
@@ -296,7 +297,7 @@ fn the_result_file_keeps_the_contract_and_holds_both_sides() {
 
 #[test]
 fn false_positives_are_counted_with_their_interval() {
-    let limits: Vec<Limit> = vec!["t0_t2.p50 > +10%".parse().expect("it is one")];
+    let limits: Vec<MetricLimit> = vec!["t0_t2.p50 > +10%".parse().expect("it is one")];
     let mut found = FalsePositives::new("tickpath compare a a", "2026-01-02T03:04:05Z", 7, &limits);
     for number in 0..40 {
         let ratio = if number < 3 { 1.3 } else { 1.0 };
@@ -315,9 +316,9 @@ fn false_positives_are_counted_with_their_interval() {
 
 #[test]
 fn results_of_two_benches_are_refused_by_name() {
-    let mut pair = Pair { old: file(vec![steady_run(1, 1.0)]), new: file(vec![steady_run(1, 1.0)]) };
+    let mut pair = ResultPair { old: file(vec![steady_run(1, 1.0)]), new: file(vec![steady_run(1, 1.0)]) };
     pair.new.workload = "queue".to_owned();
-    let error = judge(&Measured::InTurn(vec![pair])).expect_err("they have nothing to do with each other");
+    let error = judge(&ComparedResults::InTurn(vec![pair])).expect_err("they have nothing to do with each other");
     assert_eq!(error, CompareError::Workloads { old: "path".to_owned(), new: "queue".to_owned() });
 }
 
@@ -329,7 +330,7 @@ fn worlds(design: Design, repeats: u32, factor: f64, holds: impl Fn(&Judgement) 
 }
 
 /// Simulates repeats of two builds. Calls in turn drift together; files do not drift.
-fn world(design: Design, repeats: u32, factor: f64, seed: u64) -> Measured {
+fn world(design: Design, repeats: u32, factor: f64, seed: u64) -> ComparedResults {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut drift = 1.0;
     let mut pairs = Vec::new();
@@ -362,7 +363,7 @@ fn simulated_run(dice: &mut Dice, repeat: u32, drift: f64, factor: f64) -> Run {
 }
 
 /// Builds repeats without noise, except for the given ratios of the new build to the old one.
-fn steady(design: Design, ratios: &[f64]) -> Measured {
+fn steady(design: Design, ratios: &[f64]) -> ComparedResults {
     let pairs = (1..).zip(ratios).map(|(repeat, ratio)| (steady_run(repeat, 1.0), steady_run(repeat, *ratio)));
     put_together(design, pairs.collect())
 }
@@ -377,14 +378,14 @@ fn steady_run(repeat: u32, slower: f64) -> Run {
 }
 
 /// Combines runs of the old and of the new build in pairs.
-fn put_together(design: Design, pairs: Vec<(Run, Run)>) -> Measured {
+fn put_together(design: Design, pairs: Vec<(Run, Run)>) -> ComparedResults {
     match design {
         Design::Apart => {
             let (old, new) = pairs.into_iter().unzip();
-            Measured::Apart(Box::new(Pair { old: file(old), new: file(new) }))
+            ComparedResults::Apart(Box::new(ResultPair { old: file(old), new: file(new) }))
         }
-        Design::InTurn => Measured::InTurn(
-            pairs.into_iter().map(|(old, new)| Pair { old: file(vec![old]), new: file(vec![new]) }).collect(),
+        Design::InTurn => ComparedResults::InTurn(
+            pairs.into_iter().map(|(old, new)| ResultPair { old: file(vec![old]), new: file(vec![new]) }).collect(),
         ),
     }
 }
@@ -393,14 +394,14 @@ fn file(runs: Vec<Run>) -> ResultFile {
     ResultFile { runs, ..ResultFile::new("path", "tickpath bench path", "2026-01-02T03:04:05Z") }
 }
 
-fn pairs_of(measured: &mut Measured) -> &mut [Pair] {
+fn pairs_of(measured: &mut ComparedResults) -> &mut [ResultPair] {
     match measured {
-        Measured::Apart(pair) => std::slice::from_mut(pair.as_mut()),
-        Measured::InTurn(pairs) => pairs,
+        ComparedResults::Apart(pair) => std::slice::from_mut(pair.as_mut()),
+        ComparedResults::InTurn(pairs) => pairs,
     }
 }
 
-fn change<'a>(judgement: &'a Judgement, name: &str) -> &'a Change {
+fn change<'a>(judgement: &'a Judgement, name: &str) -> &'a MetricChange {
     let found = judgement.changes.iter().find(|change| change.name() == name);
     found.unwrap_or_else(|| panic!("{name} is not among {:?}", judgement.changes))
 }

@@ -1,6 +1,6 @@
 //! Ratios: the coverage of intervals, and the cases without a ratio.
 
-use tickpath_lab_compare::{CONFIDENCE, Line, in_turn, pairs_needed, table};
+use tickpath_lab_compare::{CONFIDENCE, RatioLine, in_turn, pairs_needed, ratio_table};
 
 use super::*;
 
@@ -30,8 +30,8 @@ fn all_intervals_of_a_table_hold_as_often_as_they_say() {
         let mut level: f64 = 100.0;
         let held = (1..=TABLES).filter(|seed| {
             let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-            let of_line = |line| Line::new(&format!("a_to_b {line}"), "one_way.p50_ns", pairs(&mut dice, count));
-            let found = table((0..lines).map(of_line).collect::<Vec<_>>());
+            let of_line = |line| RatioLine::new(&format!("a_to_b {line}"), "one_way.p50_ns", pairs(&mut dice, count));
+            let found = ratio_table((0..lines).map(of_line).collect::<Vec<_>>());
             assert_eq!(found.len(), lines);
             level = found.iter().filter_map(|one| one.level_percent).fold(level, f64::min);
             found.iter().all(|one| one.low <= Some(TRUE) && Some(TRUE) <= one.high)
@@ -54,8 +54,8 @@ fn the_level_of_few_pairs_is_that_of_the_sign_test() {
         (20, 5, Some(0.0)),
         (1, 1, None),
     ] {
-        let line = |line| Line::new(&format!("a_to_b {line}"), "x_ns", pairs(&mut Dice(7), count));
-        let found = table((0..lines).map(line).collect::<Vec<_>>());
+        let line = |line| RatioLine::new(&format!("a_to_b {line}"), "x_ns", pairs(&mut Dice(7), count));
+        let found = ratio_table((0..lines).map(line).collect::<Vec<_>>());
         assert_eq!((found[0].level_percent, found[0].pairs), (level, Some(count)), "{lines} lines of {count} pairs");
         assert_eq!(found[0].low.is_some(), count > 1);
     }
@@ -66,7 +66,7 @@ fn turning_the_sides_round_turns_the_ratio_round() {
     for count in 1..=12 {
         let there = pairs(&mut Dice(u64::from(count)), count);
         let back = there.iter().map(|[a, b]| [*b, *a]).collect();
-        let [there, back] = [there, back].map(|pairs| table([Line::new("", "", pairs)]).remove(0));
+        let [there, back] = [there, back].map(|pairs| ratio_table([RatioLine::new("", "", pairs)]).remove(0));
         let near = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => (a * b - 1.0).abs() < 1e-9,
             (a, b) => a == b,
@@ -102,7 +102,7 @@ fn runs_are_paired_and_what_cannot_be_compared_is_told() {
         }
         run
     };
-    let compared = |a: &[Run], b: &[Run], figure: &str| table([Line::of_runs("a_to_b", figure, a, b)]);
+    let compared = |a: &[Run], b: &[Run], figure: &str| ratio_table([RatioLine::of_runs("a_to_b", figure, a, b)]);
     let fast: Vec<Run> = (1..=6).map(|repeat| run(repeat, 100, Some(1e4))).collect();
     let mut slow: Vec<Run> = (1..=6).map(|repeat| run(repeat, 300, Some(1e4))).collect();
     let found = compared(&slow, &fast, "one_way.p50_ns");

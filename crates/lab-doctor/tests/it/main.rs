@@ -6,14 +6,17 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use tempfile::tempdir;
-use tickpath_clock::{HostClock, WakeUp, cpus};
-use tickpath_lab_doctor::{Finding, Host, Neighbour, State, broker, host, judged, neighbours, script, wake_up, woken};
+use tickpath_clock::{HostClock, WakeUpCost, cpus};
+use tickpath_lab_doctor::{
+    CpuNeighbour, Finding, FindingState, HostFiles, broker, check_host, check_neighbours, check_wake_up,
+    judge_neighbours, judge_wake_up, script,
+};
 
 const CPU0: &str = "sys/devices/system/cpu/cpu0";
 
 #[test]
 fn each_finding_follows_from_what_the_host_tells() {
-    use State::{CostsLatency, Good, RisksSafety, Unknown};
+    use FindingState::{CostsLatency, Good, RisksSafety, Unknown};
     let governor = &format!("{CPU0}/cpufreq/scaling_governor");
     let siblings = &format!("{CPU0}/topology/thread_siblings_list");
     let isolated = "sys/devices/system/cpu/isolated";
@@ -79,23 +82,23 @@ fn files_that_a_logout_removes_are_at_risk() {
         fs::write(file, text).expect("written");
     }
     let finding = || {
-        let found = host(&Host::under(root.path()));
+        let found = check_host(&HostFiles::under(root.path()));
         found.into_iter().find(|finding| finding.name == "/dev/shm at logout").expect("it is looked at")
     };
-    assert_eq!(finding().state, State::RisksSafety);
+    assert_eq!(finding().state, FindingState::RisksSafety);
     assert!(finding().remedy.contains("RemoveIPC=no"));
     fs::write(root.path().join("etc/systemd/logind.conf"), "[Login]\nRemoveIPC=no\n").expect("written");
-    assert_eq!(finding().state, State::Good);
+    assert_eq!(finding().state, FindingState::Good);
 }
 
 #[test]
 fn a_running_oms_with_a_low_limit_of_open_files_is_found() {
     for (name, limit, room, state) in [
-        ("tickpath", "40 4096", "64", State::RisksSafety),
-        ("tickpath", "2048 4096", "2048", State::RisksSafety),
-        ("tickpath", "65536 65536", "256", State::Good),
-        ("tickpath", "unlimited unlimited", "256", State::Good),
-        ("another", "40 4096", "64", State::Good),
+        ("tickpath", "40 4096", "64", FindingState::RisksSafety),
+        ("tickpath", "2048 4096", "2048", FindingState::RisksSafety),
+        ("tickpath", "65536 65536", "256", FindingState::Good),
+        ("tickpath", "unlimited unlimited", "256", FindingState::Good),
+        ("another", "40 4096", "64", FindingState::Good),
     ] {
         let root = tempdir().unwrap();
         let folder = root.path().join("proc/17");
@@ -103,62 +106,70 @@ fn a_running_oms_with_a_low_limit_of_open_files_is_found() {
         fs::write(folder.join("comm"), format!("{name}\n")).unwrap();
         fs::write(folder.join("limits"), format!("Max open files  {limit} files\n")).unwrap();
         fs::write(folder.join("status"), format!("Name:\t{name}\nFDSize:\t{room}\n")).unwrap();
-        let all = host(&Host::under(root.path()));
+        let all = check_host(&HostFiles::under(root.path()));
         let is_meant = |finding: &&Finding| finding.name == "open files of running processes";
         let found = all.iter().find(is_meant).expect("it is looked at");
         assert_eq!(found.state, state, "{limit}, {room}: {found:?}");
-        assert_eq!(found.value.contains("17"), state == State::RisksSafety, "{found:?}");
+        assert_eq!(found.value.contains("17"), state == FindingState::RisksSafety, "{found:?}");
     }
 }
 
 /// Checks that a single file leads to this state.
-fn check(name: &str, file: &str, text: &str, state: State) {
+fn check(name: &str, file: &str, text: &str, state: FindingState) {
     let root = tempdir().unwrap();
     let path = root.path().join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();
-    let all = host(&Host::under(root.path()));
+    let all = check_host(&HostFiles::under(root.path()));
     let found = all.iter().find(|finding| finding.name == name).unwrap_or_else(|| panic!("no finding '{name}'"));
     assert_eq!(found.state, state, "{file} {text:?}: {found:?}");
-    assert_eq!(found.remedy.is_empty(), matches!(state, State::Good | State::Unknown), "{found:?}");
+    assert_eq!(found.remedy.is_empty(), matches!(state, FindingState::Good | FindingState::Unknown), "{found:?}");
 }
 
 #[test]
 fn an_empty_host_is_told_about_without_a_panic() {
     let root = tempdir().unwrap();
-    for finding in host(&Host::under(root.path())) {
+    for finding in check_host(&HostFiles::under(root.path())) {
         assert!(!finding.value.is_empty(), "{finding:?}");
     }
 }
 
 #[test]
 fn processors_are_what_they_do_to_each_other() {
-    let one = |cpu, transfer_ns, slowdown| Neighbour { cpu, transfer_ns, slowdown };
+    let one = |cpu, transfer_ns, slowdown| CpuNeighbour { cpu, transfer_ns, slowdown };
     for (others, state, words) in [
-        (vec![], State::Unknown, "not told here"),
-        (vec![one(1, 27.0, 1.9)], State::CostsLatency, "a thread of the same core: CPU 1 (27 ns, busy together 1.9"),
+        (vec![], FindingState::Unknown, "not told here"),
+        (
+            vec![one(1, 27.0, 1.9)],
+            FindingState::CostsLatency,
+            "a thread of the same core: CPU 1 (27 ns, busy together 1.9",
+        ),
         // Some cores are as close to each other as the threads of one core are on other hosts.
-        (vec![one(1, 27.0, 1.02)], State::Good, "near: CPU 1 (27 ns)"),
-        (vec![one(1, 52.0, 1.0), one(2, 205.0, 1.0)], State::Good, "near: CPU 1 (52 ns); far: CPU 2 (205 ns)"),
+        (vec![one(1, 27.0, 1.02)], FindingState::Good, "near: CPU 1 (27 ns)"),
+        (vec![one(1, 52.0, 1.0), one(2, 205.0, 1.0)], FindingState::Good, "near: CPU 1 (52 ns); far: CPU 2 (205 ns)"),
         (
             (1..=9).map(|cpu| one(cpu, 50.0 + cpu as f64, 1.0)).collect(),
-            State::Good,
+            FindingState::Good,
             "near: CPU 1, 2, 3, 4, 5, 6, 7, 8, 9 (51 to 59 ns)",
         ),
-        (vec![one(8, 205.0, 1.1)], State::CostsLatency, "far: CPU 8 (205 ns)"),
-        (vec![one(1, 30.0, 1.0), one(2, 9.0, 1.5)], State::CostsLatency, "a thread of the same core: CPU 2 (9 ns"),
+        (vec![one(8, 205.0, 1.1)], FindingState::CostsLatency, "far: CPU 8 (205 ns)"),
+        (
+            vec![one(1, 30.0, 1.0), one(2, 9.0, 1.5)],
+            FindingState::CostsLatency,
+            "a thread of the same core: CPU 2 (9 ns",
+        ),
     ] {
-        let found = judged(0, &others);
+        let found = judge_neighbours(0, &others);
         assert_eq!(found.state, state, "{found:?}");
         assert!(found.value.contains(words), "'{words}' is not in {found:?}");
-        assert_eq!(found.remedy.is_empty(), matches!(state, State::Good | State::Unknown), "{found:?}");
+        assert_eq!(found.remedy.is_empty(), matches!(state, FindingState::Good | FindingState::Unknown), "{found:?}");
     }
 }
 
 #[test]
 fn this_machine_s_processors_are_measured() {
-    let found = neighbours(&HostClock::get().expect("a host has a clock"));
-    assert_eq!(found.state == State::Unknown, cpus().len() < 2, "{found:?}");
+    let found = check_neighbours(&HostClock::get().expect("a host has a clock"));
+    assert_eq!(found.state == FindingState::Unknown, cpus().len() < 2, "{found:?}");
     for cpu in cpus().iter().skip(1).take(3) {
         let named = found.value.split(|c: char| !c.is_ascii_digit()).any(|word| word == cpu.to_string());
         assert!(named, "CPU {cpu} is not in {found:?}");
@@ -167,7 +178,7 @@ fn this_machine_s_processors_are_measured() {
 
 #[test]
 fn a_wake_up_that_is_mostly_idle_state_has_the_remedy_of_its_host() {
-    use State::{CostsLatency, Good, Unknown};
+    use FindingState::{CostsLatency, Good, Unknown};
     const GUEST: (&str, &str) = ("proc/cpuinfo", "flags : fpu hypervisor\n");
     const HALTPOLL: (&str, &str) = ("sys/devices/system/cpu/cpuidle/current_governor", "haltpoll\n");
     const POLL_NS: (&str, &str) = ("sys/module/haltpoll/parameters/guest_halt_poll_ns", "0\n");
@@ -184,7 +195,7 @@ fn a_wake_up_that_is_mostly_idle_state_has_the_remedy_of_its_host() {
             fs::create_dir_all(root.path().join(file).parent().unwrap()).unwrap();
             fs::write(root.path().join(file), text).unwrap();
         }
-        let found = woken(&Host::under(root.path()), &WakeUp { call_ns: 1_000, asleep_ns, awake_ns });
+        let found = judge_wake_up(&HostFiles::under(root.path()), &WakeUpCost { call_ns: 1_000, asleep_ns, awake_ns });
         assert_eq!(found.state, state, "{found:?}");
         assert!(format!("{found:?}").contains(words), "'{words}' is not in {found:?}");
         assert_eq!(found.remedy.contains("--wait adaptive"), state == CostsLatency, "{found:?}");
@@ -193,7 +204,7 @@ fn a_wake_up_that_is_mostly_idle_state_has_the_remedy_of_its_host() {
 
 #[test]
 fn this_machine_s_wake_up_is_measured() {
-    let found = wake_up(&Host::here());
+    let found = check_wake_up(&HostFiles::here());
     assert_eq!(format!("{found:?}").contains("in the call that wakes"), cpus().len() > 1, "{found:?}");
 }
 
@@ -204,7 +215,7 @@ fn the_script_is_one_that_a_shell_can_read() {
         for cpu in 0..processors {
             fs::create_dir_all(root.path().join(format!("sys/devices/system/cpu/cpu{cpu}"))).unwrap();
         }
-        let text = script(&Host::under(root.path()));
+        let text = script(&HostFiles::under(root.path()));
         let file = root.path().join("script");
         fs::write(&file, &text).unwrap();
         let read = Command::new("sh").arg("-n").arg(&file).output().expect("every host has a shell");
@@ -244,6 +255,6 @@ fn answering(bytes: &'static [u8]) -> String {
 }
 
 fn unknown(found: &[Finding], word: &str) {
-    assert!(found.len() == 1 && found[0].state == State::Unknown, "{found:?}");
+    assert!(found.len() == 1 && found[0].state == FindingState::Unknown, "{found:?}");
     assert!(found[0].why.contains(word), "'{word}' is not in: {}", found[0].why);
 }

@@ -1,15 +1,15 @@
 //! Due times of messages.
 
-use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::arrivals::ArrivalProcess;
 
-fn times(arrivals: Arrivals, rate: f64, count: usize) -> Vec<u64> {
+fn times(arrivals: ArrivalProcess, rate: f64, count: usize) -> Vec<u64> {
     arrivals.times_ns(rate).take(count).collect()
 }
 
 #[test]
 fn steady_messages_are_due_at_equal_distances() {
-    assert_eq!(times(Arrivals::Steady, 1_000.0, 4), [0, 1_000_000, 2_000_000, 3_000_000]);
-    let far = Arrivals::Steady.times_ns(3.0).nth(3_000_000);
+    assert_eq!(times(ArrivalProcess::Steady, 1_000.0, 4), [0, 1_000_000, 2_000_000, 3_000_000]);
+    let far = ArrivalProcess::Steady.times_ns(3.0).nth(3_000_000);
     assert_eq!(far, Some(1_000_000_000_000_000), "nothing drifts");
 }
 
@@ -17,8 +17,8 @@ fn steady_messages_are_due_at_equal_distances() {
 fn independent_senders_have_exponential_distances_of_the_same_rate() {
     const COUNT: usize = 100_000;
     for seed in 1..=5 {
-        let due = times(Arrivals::Poisson { seed }, 10_000.0, COUNT + 1);
-        assert_eq!(due, times(Arrivals::Poisson { seed }, 10_000.0, COUNT + 1), "one seed, one schedule");
+        let due = times(ArrivalProcess::Poisson { seed }, 10_000.0, COUNT + 1);
+        assert_eq!(due, times(ArrivalProcess::Poisson { seed }, 10_000.0, COUNT + 1), "one seed, one schedule");
         assert_eq!(due[0], 0);
         let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 100_000.0).collect();
         let mean = gaps.iter().sum::<f64>() / COUNT as f64;
@@ -29,5 +29,5 @@ fn independent_senders_have_exponential_distances_of_the_same_rate() {
             assert!((longer - share).abs() < 0.01, "seed {seed}: {longer} are longer than {times}");
         }
     }
-    assert_ne!(times(Arrivals::Poisson { seed: 1 }, 1.0, 9), times(Arrivals::Poisson { seed: 2 }, 1.0, 9));
+    assert_ne!(times(ArrivalProcess::Poisson { seed: 1 }, 1.0, 9), times(ArrivalProcess::Poisson { seed: 2 }, 1.0, 9));
 }

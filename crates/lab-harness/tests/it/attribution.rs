@@ -5,41 +5,42 @@ use std::process::{Child, Command, Stdio};
 
 use proptest::prelude::*;
 use tickpath_clock::{
-    Calibration, Cause, Clock, Gap, Gaps, HostClock, Pacer, Wait, notice_stops, pin_to_cpu, sleep_ns,
+    Calibration, Clock, GapCause, GapDetector, HostClock, Pacer, SchedulingGap, Wait, pin_to_cpu, sleep_ns, track_stops,
 };
-use tickpath_lab_harness::attribution::{stood_still_ns, tell_standstills, with_whole_stops};
+use tickpath_lab_harness::attribution::{attribute_common_stops, note_stalls, stalled_ns};
 use tickpath_lab_harness::memory;
 use tickpath_lab_harness::rules::refuse_starved;
 use tickpath_lab_harness::samples::{Samples, load_gaps, save_gaps};
 use tickpath_lab_result::Run;
 
-const fn gap(from: u64, to: u64, cause: Cause) -> Gap {
-    Gap { from, to, cause }
+const fn gap(from: u64, to: u64, cause: GapCause) -> SchedulingGap {
+    SchedulingGap { from, to, cause }
 }
 
 /// Returns the number of samples that these gaps do not explain.
-fn left(samples: &[(u64, u64)], gaps: &[Gap]) -> Option<u64> {
+fn left(samples: &[(u64, u64)], gaps: &[SchedulingGap]) -> Option<u64> {
     Samples(samples.to_vec()).hop(&Calibration::nanoseconds(), gaps).unstalled.map(|rest| rest.count)
 }
 
 #[test]
 fn a_stall_of_the_server_stays_in_whatever_ticks_fall_into_it() {
-    let ticks: Vec<Gap> = (0..5).map(|ms| gap(ms * 1_000_000, ms * 1_000_000 + 4_000, Cause::Host)).collect();
+    let ticks: Vec<SchedulingGap> =
+        (0..5).map(|ms| gap(ms * 1_000_000, ms * 1_000_000 + 4_000, GapCause::Host)).collect();
     assert_eq!(left(&[(1_000, 5_001_000)], &ticks), Some(1), "5 ms are not explained by 5 times 4 µs");
-    assert_eq!(left(&[(1_000, 5_001_000)], &[gap(0, 4_900_000, Cause::Host)]), Some(0), "they are by 4.9 ms");
+    assert_eq!(left(&[(1_000, 5_001_000)], &[gap(0, 4_900_000, GapCause::Host)]), Some(0), "they are by 4.9 ms");
 }
 
 #[test]
 fn only_what_the_kernel_shows_to_be_the_hosts_explains_a_sample() {
-    for cause in Cause::ALL {
-        let is_host = cause == Cause::Host;
+    for cause in GapCause::ALL {
+        let is_host = cause == GapCause::Host;
         assert_eq!(left(&[(10, 110)], &[gap(0, 200, cause)]), Some(u64::from(!is_host)), "{cause:?}");
     }
 }
 
 /// The rule as a naive model: it looks at each tick.
-fn is_explained(from: u64, to: u64, gaps: &[Gap]) -> bool {
-    let in_a_gap = |tick: u64| gaps.iter().any(|gap| gap.cause == Cause::Host && gap.from <= tick && tick < gap.to);
+fn is_explained(from: u64, to: u64, gaps: &[SchedulingGap]) -> bool {
+    let in_a_gap = |tick: u64| gaps.iter().any(|gap| gap.cause == GapCause::Host && gap.from <= tick && tick < gap.to);
     let inside = (from..to).filter(|&tick| in_a_gap(tick)).count() as u64;
     to > from && inside * 10 >= (to - from) * 9
 }
@@ -50,7 +51,7 @@ proptest! {
         gaps in prop::collection::vec((0u64..400, 0u64..60, 0usize..5), 0..12),
         samples in prop::collection::vec((0u64..400, 0u64..80), 1..40),
     ) {
-        let gaps: Vec<Gap> = gaps.iter().map(|&(from, ticks, code)| gap(from, from + ticks, Cause::ALL[code])).collect();
+        let gaps: Vec<SchedulingGap> = gaps.iter().map(|&(from, ticks, code)| gap(from, from + ticks, GapCause::ALL[code])).collect();
         let samples: Vec<(u64, u64)> = samples.iter().map(|&(from, ticks)| (from, from + ticks)).collect();
         let stay = samples.iter().filter(|&&(from, to)| !is_explained(from, to, &gaps)).count() as u64;
         prop_assert_eq!(left(&samples, &gaps), Some(stay));
@@ -66,16 +67,16 @@ fn negative_differences_are_counted_and_the_worst_is_kept() {
 #[test]
 fn gaps_come_back_from_their_file_with_their_causes() {
     let folder = tempfile::tempdir().expect("a folder");
-    let gaps: Vec<Gap> = (0..).zip(Cause::ALL).map(|(at, cause)| gap(at, at + 3, cause)).collect();
+    let gaps: Vec<SchedulingGap> = (0..).zip(GapCause::ALL).map(|(at, cause)| gap(at, at + 3, cause)).collect();
     save_gaps(&folder.path().join("gaps"), &gaps).expect("it can be written");
     assert_eq!(load_gaps(&folder.path().join("gaps")).expect("it can be read"), gaps);
 }
 
 #[test]
 fn a_stop_is_the_hosts_as_far_as_all_were_stopped() {
-    let [stop, tick] = [gap(100, 200, Cause::Stopped), gap(300, 310, Cause::Host)];
-    let stopped = |from, to| gap(from, to, Cause::Stopped);
-    let whole = |from, to| gap(from, to, Cause::Host);
+    let [stop, tick] = [gap(100, 200, GapCause::Stopped), gap(300, 310, GapCause::Host)];
+    let stopped = |from, to| gap(from, to, GapCause::Stopped);
+    let whole = |from, to| gap(from, to, GapCause::Host);
     for (others, parts) in [
         (vec![vec![stopped(90, 210)]], vec![whole(100, 200)]),
         (vec![vec![stopped(120, 210)]], vec![stopped(100, 120), whole(120, 200)]),
@@ -87,8 +88,8 @@ fn a_stop_is_the_hosts_as_far_as_all_were_stopped() {
         (vec![vec![stopped(200, 300)]], vec![stop]),
         (vec![], vec![stop]),
     ] {
-        let lists: Vec<&[Gap]> = others.iter().map(Vec::as_slice).collect();
-        assert_eq!(with_whole_stops(&[stop, tick], &lists), [parts, vec![tick]].concat(), "{others:?}");
+        let lists: Vec<&[SchedulingGap]> = others.iter().map(Vec::as_slice).collect();
+        assert_eq!(attribute_common_stops(&[stop, tick], &lists), [parts, vec![tick]].concat(), "{others:?}");
     }
 }
 
@@ -96,10 +97,10 @@ fn a_stop_is_the_hosts_as_far_as_all_were_stopped() {
 fn who_is_starved_is_told_and_its_run_is_not_valid() {
     let calibration = Calibration::nanoseconds();
     for (preempted_ns, told, valid) in [(500, 0, true), (5_000, 1, true), (20_000, 2, false)] {
-        let gaps = [gap(0, preempted_ns, Cause::Preempted), gap(60_000, 90_000, Cause::Host)];
+        let gaps = [gap(0, preempted_ns, GapCause::Preempted), gap(60_000, 90_000, GapCause::Host)];
         let mut run = Run { valid: true, ..Run::default() };
-        tell_standstills(&mut run, "subscriber", &gaps, 1_000_000, &calibration);
-        refuse_starved(&mut run, "subscriber", stood_still_ns(&gaps, Cause::Preempted, &calibration), 1_000_000);
+        note_stalls(&mut run, "subscriber", &gaps, 1_000_000, &calibration);
+        refuse_starved(&mut run, "subscriber", stalled_ns(&gaps, GapCause::Preempted, &calibration), 1_000_000);
         assert_eq!((run.notes.len(), run.valid), (told, valid), "{:?}", run.notes);
     }
 }
@@ -116,7 +117,7 @@ fn spinner() {
     let cpu = tickpath_clock::cpus()[0];
     let ended = std::thread::spawn(|| std::io::stdin().lines().count());
     pin_to_cpu(cpu).expect("the first CPU is there");
-    let mut gaps = Gaps::new(clock);
+    let mut gaps = GapDetector::new(clock);
     let mut pacer = Pacer::new(clock, Wait::Busy);
     let mut looks = || match role.as_str() {
         "reader" => (0..100).for_each(|_| gaps.empty_turn()),
@@ -129,7 +130,7 @@ fn spinner() {
         looks();
     }
     looks();
-    for gap in [gaps.into_found(), pacer.into_found()].concat() {
+    for gap in [gaps.into_gaps(), pacer.into_gaps()].concat() {
         println!("gap {} {} {:?}", gap.from, gap.to, gap.cause);
     }
 }
@@ -142,7 +143,7 @@ struct Spinner {
 impl Spinner {
     fn start(role: &str) -> Self {
         // Child processes inherit the blocked signal, so they can detect stops.
-        notice_stops();
+        track_stops();
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["--exact", "attribution::spinner", "--nocapture"]).env(ROLE, role);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -193,17 +194,18 @@ impl Spinner {
     }
 
     /// Ends the child and returns its gaps, longest first.
-    fn gaps(mut self) -> Vec<Gap> {
+    fn gaps(mut self) -> Vec<SchedulingGap> {
         drop(self.process.stdin.take());
         let lines = self.until("test result");
         self.process.wait().expect("it ends");
         let parse = |line: &String| {
             let mut words = line.strip_prefix("gap ")?.split(' ');
             let [from, to] = [words.next()?, words.next()?].map(|word| word.parse().expect("ticks"));
-            let cause = Cause::ALL.into_iter().find(|cause| format!("{cause:?}") == words.clone().next().unwrap_or(""));
+            let cause =
+                GapCause::ALL.into_iter().find(|cause| format!("{cause:?}") == words.clone().next().unwrap_or(""));
             Some(gap(from, to, cause?))
         };
-        let mut gaps: Vec<Gap> = lines.iter().filter_map(parse).collect();
+        let mut gaps: Vec<SchedulingGap> = lines.iter().filter_map(parse).collect();
         gaps.sort_by_key(|gap| std::cmp::Reverse(gap.to - gap.from));
         gaps
     }
@@ -228,12 +230,12 @@ fn a_run_that_is_stopped_whole_is_told_from_one_of_its_processes() {
     let both = stop(&[&reader, &sender]);
     let alone = stop(&[&reader]);
     let (reader, sender) = (reader.gaps(), sender.gaps());
-    let counted = with_whole_stops(&reader, &[&sender]);
-    let sample = |gaps: &[Gap], (from, to)| left(&[(from, to)], gaps);
+    let counted = attribute_common_stops(&reader, &[&sender]);
+    let sample = |gaps: &[SchedulingGap], (from, to)| left(&[(from, to)], gaps);
     assert_eq!(sample(&counted, both), Some(0), "all stood still: the host's\n{counted:?}");
     assert_eq!(sample(&counted, alone), Some(1), "one stood still: whoever stopped it\n{counted:?}");
-    let of = |cause| stood_still_ns(&counted, cause, clock.calibration());
-    assert!(of(Cause::Stopped) >= STOP_NS, "it is told as a stop\n{counted:?}");
+    let of = |cause| stalled_ns(&counted, cause, clock.calibration());
+    assert!(of(GapCause::Stopped) >= STOP_NS, "it is told as a stop\n{counted:?}");
 }
 
 #[test]
@@ -248,7 +250,7 @@ fn a_neighbour_on_the_cpu_is_no_host() {
     }
     let [victim, _] = [victim, hog].map(Spinner::gaps);
     let [preempted, host] =
-        [Cause::Preempted, Cause::Host].map(|cause| stood_still_ns(&victim, cause, clock.calibration()));
+        [GapCause::Preempted, GapCause::Host].map(|cause| stalled_ns(&victim, cause, clock.calibration()));
     assert!(
         preempted > host,
         "{preempted} ns were the neighbour's, {host} ns the host's: {:?}",

@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use tickpath_lab_harness::{Lab, Progress};
+use tickpath_lab_harness::{Lab, ProgressSink};
 use tickpath_log::SharedWords;
 
 struct Silent;
 
-impl Progress for Silent {
+impl ProgressSink for Silent {
     fn step(&self, _what: &str, _seconds: f64) {}
 }
 

@@ -1,9 +1,9 @@
 //! Integration tests of the parts that every workload measures with, through their public interface.
 
-mod around;
 mod arrivals;
 mod attribution;
+mod busy_processes;
 mod leftovers;
-mod others;
 mod proxy;
 mod rules;
+mod stability;

@@ -1,6 +1,6 @@
 //! Rules for every workload, on invented runs.
 
-use tickpath_lab_harness::rules::tell_reconnects;
+use tickpath_lab_harness::rules::note_reconnects;
 use tickpath_lab_result::Run;
 
 #[test]
@@ -21,8 +21,8 @@ fn a_connection_that_was_made_again_is_counted_and_told_of_either_end_and_so_is_
         (None, Some(0), None, &["the sender's client does not tell when it connects anew"]),
     ] {
         let mut run = Run { valid: true, ..Run::default() };
-        tell_reconnects(&mut run, "sender", sender);
-        tell_reconnects(&mut run, "receiver", receiver);
+        note_reconnects(&mut run, "sender", sender);
+        note_reconnects(&mut run, "receiver", receiver);
         assert_eq!((run.figures.get("reconnects").copied(), run.valid), (count, true), "{run:?}");
         assert_eq!(run.notes, notes, "{sender:?}, {receiver:?}");
     }

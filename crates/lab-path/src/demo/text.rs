@@ -2,47 +2,47 @@
 
 use std::collections::BTreeSet;
 
-use tickpath_lab_harness::others::in_words;
+use tickpath_lab_harness::busy_processes::describe_busy;
 use tickpath_lab_report::{duration, path_picture, wrapped};
-use tickpath_lab_result::{Comparison, Phase, ResultFile, Run};
+use tickpath_lab_result::{Comparison, ResultFile, Run, RunPhase};
 
-use super::found::{COMPARED_RATE, Change, Found};
+use super::findings::{COMPARED_RATE, DemoChange, DemoFindings};
 
 /// Time from tick to order that the trade asks for, in nanoseconds.
-const TRADE_ASKS_NS: f64 = 5_000.0;
+const INDUSTRY_LIMIT_NS: f64 = 5_000.0;
 
 /// Columns of the text.
 const WIDTH: usize = 80;
 
 /// Renders what the demo found, in lines of up to 80 columns.
-pub fn text(result: &ResultFile, found: &Found) -> String {
-    fitted(&whole(result, found))
+pub fn text(result: &ResultFile, found: &DemoFindings) -> String {
+    wrap_lines(&full_text(result, found))
 }
 
 /// Returns the most important sentences for the reader of the page: the trade's demand and the path's answer, the
 /// cost of a broker in the path, and the cause of the tail.
-pub fn findings(result: &ResultFile, found: &Found) -> Vec<String> {
+pub fn findings(result: &ResultFile, found: &DemoFindings) -> Vec<String> {
     let path = path_alone(result);
-    let mut told: Vec<String> = path.and_then(against_the_trade).into_iter().collect();
+    let mut told: Vec<String> = path.and_then(industry_verdict).into_iter().collect();
     let (first, others) = found.changes.split_at(found.changes.len().min(1));
-    told.extend(first.iter().map(|change| answered(result, change)));
-    told.extend(path.into_iter().flat_map(about_tail));
+    told.extend(first.iter().map(|change| change_sentence(result, change)));
+    told.extend(path.into_iter().flat_map(tail_sentences));
     // A change with a pair is reported by its comparison.
     let without_pair = others.iter().filter(|change| comparison(result, change).is_none());
-    told.extend(without_pair.map(|change| answered(result, change)));
+    told.extend(without_pair.map(|change| change_sentence(result, change)));
     told.extend(one_process(result));
     told.extend(venue(result));
     told
 }
 
 /// Returns whether each part has a valid figure: a comparison leaves out pairs that broke a rule.
-pub fn is_told(result: &ResultFile, found: &Found) -> bool {
+pub fn is_complete(result: &ResultFile, found: &DemoFindings) -> bool {
     let mut alone = path_alone(result).into_iter().chain(one_process_run(result));
     alone.all(|run| run.valid) && found.changes.iter().all(|change| comparison(result, change).is_some())
 }
 
 /// Wraps lines that are too long; continuation lines keep their line's indentation.
-fn fitted(text: &str) -> String {
+fn wrap_lines(text: &str) -> String {
     let fit = |line: &str| match line.chars().count() > WIDTH {
         true => wrapped(line, WIDTH, line.len() - line.trim_start().len()),
         false => vec![line.to_owned()],
@@ -51,7 +51,7 @@ fn fitted(text: &str) -> String {
 }
 
 /// Returns the text, with lines of any length.
-fn whole(result: &ResultFile, found: &Found) -> String {
+fn full_text(result: &ResultFile, found: &DemoFindings) -> String {
     let mut out = String::new();
     if let Some(run) = path_alone(result) {
         if !run.valid {
@@ -65,7 +65,7 @@ fn whole(result: &ResultFile, found: &Found) -> String {
         out.push_str(LEGEND);
         out.push_str(&hops(run));
         out.push('\n');
-        let told = against_the_trade(run).into_iter().chain(about_tail(run));
+        let told = industry_verdict(run).into_iter().chain(tail_sentences(run));
         told.for_each(|said| out.push_str(&format!("{said}\n")));
     }
     out.push_str(&changes(result, found));
@@ -85,8 +85,8 @@ fn path_alone(result: &ResultFile) -> Option<&Run> {
 }
 
 /// Returns the sentences on the cause of the tail.
-fn about_tail(run: &Run) -> impl Iterator<Item = String> {
-    whose_tail(run).into_iter().chain(standstills(run)).chain(host_share(run))
+fn tail_sentences(run: &Run) -> impl Iterator<Item = String> {
+    tail_cause(run).into_iter().chain(stall_notes(run)).chain(host_share(run))
 }
 
 /// Explanation of the terms.
@@ -98,8 +98,8 @@ adaptive sleeps until shortly before it has to be there.
 ";
 
 /// Returns what disturbed the demo, and the remedy.
-fn disturbed(found: &Found) -> String {
-    match in_words(&found.others) {
+fn disturbed(found: &DemoFindings) -> String {
+    match describe_busy(&found.others) {
         Some(others) => {
             format!("{others}. End what is busy, or leave it other CPUs with --cpus, and run the demo again.")
         }
@@ -111,7 +111,7 @@ fn disturbed(found: &Found) -> String {
 
 /// Returns the number of runs that broke a rule of honest measuring, with the reason if the path's own run has not
 /// given it above.
-fn invalid(result: &ResultFile, found: &Found) -> String {
+fn invalid(result: &ResultFile, found: &DemoFindings) -> String {
     let (all, invalid) = (result.runs.len(), result.runs.iter().filter(|run| !run.valid).count());
     let why = match path_alone(result) {
         Some(run) if !run.valid => ".".to_owned(),
@@ -153,12 +153,12 @@ fn hops(run: &Run) -> String {
 }
 
 /// Returns whether the path is within the time that the trade asks for.
-fn against_the_trade(run: &Run) -> Option<String> {
+fn industry_verdict(run: &Run) -> Option<String> {
     let [Some(p50), _, _, Some(p99), ..] = run.hops.get("tick_to_order")?.percentiles() else { return None };
-    let verdict = |ns: u64| if (ns as f64) <= TRADE_ASKS_NS { "within" } else { "above" };
+    let verdict = |ns: u64| if (ns as f64) <= INDUSTRY_LIMIT_NS { "within" } else { "above" };
     Some(format!(
         "The trade asks for {} from tick to order. Here: {} at the median ({}), {} at 99 % ({}).",
-        duration(TRADE_ASKS_NS),
+        duration(INDUSTRY_LIMIT_NS),
         duration(p50 as f64),
         verdict(p50),
         duration(p99 as f64),
@@ -168,7 +168,7 @@ fn against_the_trade(run: &Run) -> Option<String> {
 
 /// Returns the part that causes the tail: each part's time beyond its median, on average, because averages add up and
 /// percentiles do not.
-fn whose_tail(run: &Run) -> Option<String> {
+fn tail_cause(run: &Run) -> Option<String> {
     const PARTS: [(&str, &str, &str); 3] = [
         ("lateness", "before the feed sent", "the feed's, which was late"),
         ("service", "from there until the strategy had the tick", "the way's to the strategy, or its thread's"),
@@ -194,7 +194,7 @@ fn whose_tail(run: &Run) -> Option<String> {
 }
 
 /// Returns the stalls that the run's notes report.
-fn standstills(run: &Run) -> impl Iterator<Item = String> {
+fn stall_notes(run: &Run) -> impl Iterator<Item = String> {
     run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}."))
 }
 
@@ -223,7 +223,7 @@ fn host_share(run: &Run) -> Option<String> {
 
 /// Returns the path with a single change at a time, and in Python: each change in its own words, with its ratio or the
 /// reason for having none.
-fn changes(result: &ResultFile, found: &Found) -> String {
+fn changes(result: &ResultFile, found: &DemoFindings) -> String {
     if found.changes.is_empty() {
         return String::new();
     }
@@ -239,12 +239,12 @@ fn changes(result: &ResultFile, found: &Found) -> String {
 }
 
 /// Returns a change and its effect as a sentence.
-fn answered(result: &ResultFile, change: &Change) -> String {
+fn change_sentence(result: &ResultFile, change: &DemoChange) -> String {
     format!("{}: {}.", change.what, figures(result, change))
 }
 
 /// Returns both sides of a change, and its ratio or the reason for having none.
-fn figures(result: &ResultFile, change: &Change) -> String {
+fn figures(result: &ResultFile, change: &DemoChange) -> String {
     let told = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
     let [a, b] = change.sides;
     let Some(of) = comparison(result, change) else {
@@ -262,7 +262,7 @@ fn figures(result: &ResultFile, change: &Change) -> String {
 }
 
 /// Returns the comparison of a change's valid pairs, if there is any.
-fn comparison<'a>(result: &'a ResultFile, change: &Change) -> Option<&'a Comparison> {
+fn comparison<'a>(result: &'a ResultFile, change: &DemoChange) -> Option<&'a Comparison> {
     result.comparisons.iter().find(|comparison| comparison.name == change.name)
 }
 
@@ -279,7 +279,7 @@ fn interval(of: &Comparison) -> String {
 
 /// Returns the run of single publishes per process.
 fn one_process_run(result: &ResultFile) -> Option<&Run> {
-    result.runs.iter().find(|run| run.phase == Phase::Cold)
+    result.runs.iter().find(|run| run.phase == RunPhase::Cold)
 }
 
 fn one_process(result: &ResultFile) -> Option<String> {
@@ -318,14 +318,14 @@ fn venue(result: &ResultFile) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_lab_harness::others::Busy;
+    use tickpath_lab_harness::busy_processes::BusyProcess;
     use tickpath_lab_result::Hop;
 
     use super::*;
 
     /// Builds a path with a median of 789 ns, and three changes: with a ratio, without a ratio by design, and without a
     /// valid pair.
-    fn planted(valid: bool, others: &[Busy]) -> (ResultFile, Found) {
+    fn planted(valid: bool, others: &[BusyProcess]) -> (ResultFile, DemoFindings) {
         let hop = Hop { count: 100, p50_ns: Some(789), ..Hop::default() };
         let hops = [("tick_to_order".to_owned(), hop)].into();
         let mut result = ResultFile::new("path", "", "");
@@ -335,7 +335,7 @@ mod tests {
         result.comparisons.push(Comparison { level_percent: Some(87.5), note, ..known });
         let (a, b, note) = (Some(900.0), Some(300.0), Some("no ratio: two things differ".to_owned()));
         result.comparisons.push(Comparison { name: "beside".to_owned(), a, b, note, ..Comparison::default() });
-        let change = |name, what: &str| Change {
+        let change = |name, what: &str| DemoChange {
             name,
             what: what.to_owned(),
             sides: ["over A", "over B"],
@@ -346,13 +346,13 @@ mod tests {
         let words = [("known", "B in place of A"), ("beside", "B and A"), ("unknown", "C in place of A")];
         let mut changes = words.map(|(name, what)| change(name, what)).to_vec();
         changes[0].cpu_ns = [Some(45_000.0), Some(1e6)];
-        (result, Found { changes, others: others.to_vec(), ..Found::default() })
+        (result, DemoFindings { changes, others: others.to_vec(), ..DemoFindings::default() })
     }
 
-    fn told(valid: bool, others: &[Busy]) -> String {
+    fn told(valid: bool, others: &[BusyProcess]) -> String {
         let (result, found) = planted(valid, others);
-        let told = whole(&result, &found);
-        let fitted = fitted(&told);
+        let told = full_text(&result, &found);
+        let fitted = wrap_lines(&told);
         assert!(fitted.lines().all(|line| line.chars().count() <= WIDTH), "{fitted}");
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(&fitted), words(&told));
@@ -396,7 +396,7 @@ mod tests {
             let hops = all.map(|(name, p50_ns, mean_ns)| (name.to_owned(), hop(p50_ns, mean_ns))).collect();
             let notes = vec!["the feed stood still for 50.00 ms".to_owned(), "another note".to_owned()];
             let run = Run { hops, notes, ..Run::default() };
-            let tail: Vec<String> = whose_tail(&run).into_iter().chain(standstills(&run)).collect();
+            let tail: Vec<String> = tail_cause(&run).into_iter().chain(stall_notes(&run)).collect();
             tail.join("\n")
         };
         for (means, words) in [
@@ -415,22 +415,22 @@ mod tests {
     #[test]
     fn a_part_with_nothing_valid_to_tell_is_no_good_end() {
         let (mut result, mut found) = planted(true, &[]);
-        assert!(!is_told(&result, &found), "a change has no valid pair");
+        assert!(!is_complete(&result, &found), "a change has no valid pair");
         found.changes.pop();
         // Single runs of a change with valid pairs may break a rule.
         result.runs.push(Run::default());
-        assert!(is_told(&result, &found));
-        result.runs.push(Run { phase: Phase::Cold, ..Run::default() });
-        assert!(!is_told(&result, &found), "too few messages of one publish a process");
-        let (mut result, found) = (planted(false, &[]).0, Found::default());
-        assert!(!is_told(&result, &found), "the path alone");
+        assert!(is_complete(&result, &found));
+        result.runs.push(Run { phase: RunPhase::Cold, ..Run::default() });
+        assert!(!is_complete(&result, &found), "too few messages of one publish a process");
+        let (mut result, found) = (planted(false, &[]).0, DemoFindings::default());
+        assert!(!is_complete(&result, &found), "the path alone");
         result.runs[0].valid = true;
-        assert!(is_told(&result, &found));
+        assert!(is_complete(&result, &found));
     }
 
     #[test]
     fn a_disturbed_demo_names_who_disturbed_it_and_shows_what_it_measured() {
-        let told_of = told(false, &[Busy { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
+        let told_of = told(false, &[BusyProcess { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
         assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{told_of}");
         assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");
         assert!(told(false, &[]).contains("NOT VALID: no other process was seen busy"));

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::clients::Client;
-use tickpath_lab_compare::{Against, Line, against_first, place, table, value as figure};
+use crate::clients::TradingClient;
+use tickpath_lab_compare::{PairedRuns, RatioLine, entry_or_default, pair_with_first, ratio_table, value as figure};
 use tickpath_lab_result::{Comparison, Run};
 
 /// Settings that took turns, each with the hops that are compared.
-const TURNS: [(&str, &[&str]); 5] = [
+const COMPARED_SETTINGS: [(&str, &[&str]); 5] = [
     ("client", &["tick_to_order", "order_ack", "order_round_trip"]),
     ("target", &["t0_t2", "t1_t2", "order_round_trip"]),
     ("sessions", &["t0_t2", "t1_t2", "order_round_trip"]),
@@ -18,38 +18,38 @@ const TURNS: [(&str, &[&str]); 5] = [
 /// Returns the ratios of runs that differ only in their client, target, sessions, ack level or the client beside them,
 /// each to the first; and the ratios of an OMS's time with an order to one `send`.
 pub fn comparisons(runs: &[Run]) -> Vec<Comparison> {
-    let hops = TURNS.into_iter().flat_map(|(param, hops)| hops.iter().map(move |hop| (param, hop)));
-    table(hops.flat_map(|(param, hop)| turns(runs, param, hop)).chain(over_send(runs)))
+    let hops = COMPARED_SETTINGS.into_iter().flat_map(|(param, hops)| hops.iter().map(move |hop| (param, hop)));
+    ratio_table(hops.flat_map(|(param, hop)| compare_setting(runs, param, hop)).chain(compare_with_send(runs)))
 }
 
-fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Line> {
+fn compare_setting(runs: &[Run], param: &str, hop: &str) -> Vec<RatioLine> {
     let median = format!("{hop}.p50_ns");
     let has = |run: &&Run| figure(run, &median).is_some();
-    let found = against_first(runs.iter().filter(has), |run| way(run, Some(param)), |run| value(run, param));
-    let several = found.iter().any(|one| one.way != found[0].way);
-    let line = |one: &Against<'_>| {
+    let found = pair_with_first(runs.iter().filter(has), |run| setup(run, Some(param)), |run| value(run, param));
+    let several = found.iter().any(|one| one.setup != found[0].setup);
+    let line = |one: &PairedRuns<'_>| {
         let (first, other) = (&one.first, &one.other);
         let name = match param {
             "client" | "target" | "beside" | "ack" => format!("{other}_to_{first}_{hop}"),
             _ => format!("{other}_to_{first}_{param}_{hop}"),
         };
-        one.line(&if several { format!("{name} {}", one.way) } else { name }, &median)
+        one.line(&if several { format!("{name} {}", one.setup) } else { name }, &median)
     };
     found.iter().map(line).collect()
 }
 
-fn over_send(runs: &[Run]) -> Vec<Line> {
+fn compare_with_send(runs: &[Run]) -> Vec<RatioLine> {
     const T1_T2: &str = "t1_t2.p50_ns";
     let mut ways: Vec<(String, Vec<[Option<f64>; 2]>)> = Vec::new();
     // In a burst most of that time is the wait for earlier orders.
     for run in runs.iter().filter(|run| run.params.0.contains_key("interval_ns")) {
         if let Some((ours, send)) = figure(run, T1_T2).zip(figure(run, "send_ns")) {
-            place(&mut ways, way(run, None)).push([ours, send].map(|ns| run.valid.then_some(ns)));
+            entry_or_default(&mut ways, setup(run, None)).push([ours, send].map(|ns| run.valid.then_some(ns)));
         }
     }
     let several = ways.len() > 1;
     let name = |way: &str| if several { format!("t1_t2_to_send {way}") } else { "t1_t2_to_send".to_owned() };
-    ways.into_iter().map(|(way, pairs)| Line::new(&name(&way), T1_T2, pairs)).collect()
+    ways.into_iter().map(|(way, pairs)| RatioLine::new(&name(&way), T1_T2, pairs)).collect()
 }
 
 fn value(run: &Run, param: &str) -> String {
@@ -57,13 +57,13 @@ fn value(run: &Run, param: &str) -> String {
         "client" => run.client.clone(),
         "target" => run.target.split("://").next().unwrap_or_default().to_owned(),
         "ack" => run.params.text("ack").unwrap_or_else(|| "os".to_owned()),
-        _ => run.params.0.get(param).map_or_else(String::new, word),
+        _ => run.params.0.get(param).map_or_else(String::new, value_text),
     }
 }
 
 /// Returns a run's setup, without its repetition and the given setting.
-fn way(run: &Run, except: Option<&str>) -> String {
-    let is_ours = run.client.is_empty() || run.client == Client::OURS;
+fn setup(run: &Run, except: Option<&str>) -> String {
+    let is_ours = run.client.is_empty() || run.client == TradingClient::RUST_NAME;
     let client = (except != Some("client") && !is_ours).then(|| run.client.clone());
     let target = (except != Some("target")).then(|| value(run, "target"));
     // The number of active sessions follows from the number of sessions.
@@ -71,13 +71,13 @@ fn way(run: &Run, except: Option<&str>) -> String {
     let told = ["wait", "sessions", "active", "ack", "in_flight", "beside", "rate_per_s"];
     let params = told.into_iter().filter(|name| !skipped(name)).filter_map(|name| {
         let value = run.params.0.get(name)?;
-        Some(if value.is_string() { word(value) } else { format!("{name}={}", word(value)) })
+        Some(if value.is_string() { value_text(value) } else { format!("{name}={}", value_text(value)) })
     });
     let own = [client, target, run.layout.clone(), run.batch_text()];
     own.into_iter().flatten().chain(params).collect::<Vec<_>>().join(" ")
 }
 
-fn word(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

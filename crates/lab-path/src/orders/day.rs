@@ -3,62 +3,62 @@
 use tickpath_clock::{Clock, HostClock};
 use tickpath_oms_client::Since;
 
-use super::evaluation::bare_run;
+use super::evaluation::run_of_settings;
 use super::group::{RESTART_GROUP, RESUME_GROUP};
-use super::login::{Login, PATIENCE_NS, day_of, hear, log_in};
-use super::plan::Batch;
+use super::login::{BenchLogin, REPORT_TIMEOUT_NS, log_in, receive_reports, replayed_reports};
+use super::plan::OrderBatch;
 use super::settings::{Settings, check};
-use super::system::{Load, System};
+use super::system::{OrdersSystem, SystemLoad};
 use crate::analyse;
 use tickpath_lab_harness::host::on_cpu;
 use tickpath_lab_harness::rules::refuse_loss;
-use tickpath_lab_harness::{Around, Lab, LabError};
-use tickpath_lab_result::{Counts, Run};
+use tickpath_lab_harness::{Lab, LabError, StabilityCheck};
+use tickpath_lab_result::{MessageCounts, Run};
 
 /// Measures the time until a client that lacks a day of `reports` reports is live again.
 pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, LabError> {
     check(settings)?;
     // Each order has a report from the OMS and a report from the venue.
-    let batch = Batch::burst(RESUME_GROUP, reports.div_ceil(2));
-    let around = Around::begin(lab, settings.cpus)?;
-    let mut system = day(lab, settings, &batch, 0)?;
+    let batch = OrderBatch::burst(RESUME_GROUP, reports.div_ceil(2));
+    let around = StabilityCheck::begin(lab, settings.cpus)?;
+    let mut system = run_day(lab, settings, &batch, 0)?;
     system.stop_client()?;
     let login = system.login.clone().expect("checked: it has a socket");
-    let (clock, session) = (lab.clock, Login { session: Some(0), ..login });
-    let resumed = on_cpu(settings.cpus[0], move || come_back(&clock, &session))??;
+    let (clock, session) = (lab.clock, BenchLogin { session: Some(0), ..login });
+    let resumed = on_cpu(settings.cpus[0], move || reconnect(&clock, &session))??;
     let (told, _) = system.stop()?;
-    let mut run = bare_run(settings, &batch);
+    let mut run = run_of_settings(settings, &batch);
     run.params.set("reports", resumed.live);
-    run.counts = Counts {
+    run.counts = MessageCounts {
         sent: resumed.live,
-        received: resumed.heard,
-        lost: resumed.live.saturating_sub(resumed.heard),
-        ..Counts::default()
+        received: resumed.received,
+        lost: resumed.live.saturating_sub(resumed.received),
+        ..MessageCounts::default()
     };
     run.elapsed_ns = Some(resumed.ns as u64);
-    run.throughput_per_s = Some(resumed.heard as f64 * 1e9 / resumed.ns);
-    let figures = [("resume_ns", resumed.ns), ("resume_reports_per_s", resumed.heard as f64 * 1e9 / resumed.ns)];
+    run.throughput_per_s = Some(resumed.received as f64 * 1e9 / resumed.ns);
+    let figures = [("resume_ns", resumed.ns), ("resume_reports_per_s", resumed.received as f64 * 1e9 / resumed.ns)];
     run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
     run.notes.extend(told);
-    end(lab, settings, around, run)
+    finish(lab, settings, around, run)
 }
 
-struct Resumed {
+struct ResumeTiming {
     /// The number of the first live report; all before it are the day.
     live: u64,
-    heard: u64,
+    received: u64,
     /// Time from before the connect until the last report of the day.
     ns: f64,
 }
 
-fn come_back(clock: &HostClock, login: &Login) -> Result<Resumed, LabError> {
+fn reconnect(clock: &HostClock, login: &BenchLogin) -> Result<ResumeTiming, LabError> {
     let from = clock.ticks();
     let mut client = log_in(login, Since::Start)?;
-    let (live, day) = (client.welcome().live_report, day_of(&client));
+    let (live, day) = (client.welcome().live_report, replayed_reports(&client));
     let (mut heard, mut last) = (0, clock.ticks());
     while heard < day {
-        match hear(&mut client)? {
-            0 if clock.ns_between(last, clock.ticks()) > PATIENCE_NS => {
+        match receive_reports(&mut client)? {
+            0 if clock.ns_between(last, clock.ticks()) > REPORT_TIMEOUT_NS => {
                 return Err(LabError::Failed(format!("of {day} reports only {heard} came")));
             }
             0 => client.wait(1_000_000),
@@ -67,7 +67,7 @@ fn come_back(clock: &HostClock, login: &Login) -> Result<Resumed, LabError> {
     }
     let ns = clock.ns_between(from, clock.ticks()) as f64;
     client.close();
-    Ok(Resumed { live, heard, ns })
+    Ok(ResumeTiming { live, received: heard, ns })
 }
 
 /// Measures the time that a killed OMS with `orders` orders in its journal takes from its start until it is ready.
@@ -75,9 +75,9 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     /// The default of an OMS's settings.
     const SNAPSHOT_EVERY: u64 = 1_000_000;
     check(settings)?;
-    let batch = Batch::burst(RESTART_GROUP, orders);
-    let around = Around::begin(lab, settings.cpus)?;
-    let mut system = day(lab, settings, &batch, SNAPSHOT_EVERY)?;
+    let batch = OrderBatch::burst(RESTART_GROUP, orders);
+    let around = StabilityCheck::begin(lab, settings.cpus)?;
+    let mut system = run_day(lab, settings, &batch, SNAPSHOT_EVERY)?;
     system.stop_client()?;
     let from = lab.clock.ticks();
     system.restart_oms(lab)?;
@@ -85,17 +85,18 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     let (told, _) = system.stop()?;
     let read = analyse::read(&settings.journal_in(lab))?;
     let known = read.groups.get(&RESTART_GROUP).map_or(0, |group| group.len() as u64);
-    let mut run = bare_run(settings, &batch);
-    run.counts = Counts { sent: orders, received: known, lost: orders.saturating_sub(known), ..Counts::default() };
+    let mut run = run_of_settings(settings, &batch);
+    run.counts =
+        MessageCounts { sent: orders, received: known, lost: orders.saturating_sub(known), ..MessageCounts::default() };
     run.params.set("snapshot_every", SNAPSHOT_EVERY);
     run.elapsed_ns = Some(ns as u64);
     run.figures.insert("restart_to_ready_ns".to_owned(), ns);
     run.notes.extend(told);
-    end(lab, settings, around, run)
+    finish(lab, settings, around, run)
 }
 
 /// Finishes a run: checks for losses, and adds the machine's activity during it.
-fn end(lab: &Lab<'_>, settings: &Settings, around: Around, mut run: Run) -> Result<Run, LabError> {
+fn finish(lab: &Lab<'_>, settings: &Settings, around: StabilityCheck, mut run: Run) -> Result<Run, LabError> {
     refuse_loss(&mut run);
     if settings.journal.is_none() {
         let _ = std::fs::remove_dir_all(settings.journal_in(lab));
@@ -106,15 +107,20 @@ fn end(lab: &Lab<'_>, settings: &Settings, around: Around, mut run: Run) -> Resu
 
 /// Estimates the duration of a day of `orders` orders and the measurement after it.
 pub fn day_seconds(orders: u64) -> f64 {
-    Batch::burst(RESTART_GROUP, orders).seconds() * 3.0 + 5.0
+    OrderBatch::burst(RESTART_GROUP, orders).seconds() * 3.0 + 5.0
 }
 
 /// Starts a system and runs a whole day through it.
-fn day(lab: &Lab<'_>, settings: &Settings, batch: &Batch, snapshot_every: u64) -> Result<System, LabError> {
+fn run_day(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    batch: &OrderBatch,
+    snapshot_every: u64,
+) -> Result<OrdersSystem, LabError> {
     lab.step(&settings.title(), day_seconds(batch.count))?;
-    let load = Load { expected: batch.count as usize, evicts: false, snapshot_every };
-    let mut system = System::start(lab, settings, load)?;
-    let answered = system.batch(batch)?;
+    let load = SystemLoad { expected: batch.count as usize, evicts_caches: false, snapshot_every };
+    let mut system = OrdersSystem::start(lab, settings, load)?;
+    let answered = system.run_batch(batch)?;
     if let Some((_, why)) = answered.broke_off {
         return Err(LabError::Failed(why));
     }

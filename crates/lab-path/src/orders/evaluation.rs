@@ -2,32 +2,32 @@
 
 use std::path::Path;
 
-use tickpath_clock::{Clock, Gap, Wait};
+use tickpath_clock::{Clock, SchedulingGap, Wait};
 use tickpath_oms_runtime::AckLevel;
 
-use super::client::{Answered, DENIED};
-use super::plan::Batch;
-use super::settings::{Settings, Target, VenueRoute};
+use super::client::{BatchAnswers, DENIED};
+use super::plan::OrderBatch;
+use super::settings::{OrdersTarget, Settings, VenueRoute};
 use super::system::gaps_file;
-use crate::analyse::{self, Departed, Group, Journal};
-use crate::clients::Client;
-use crate::sends::Sends;
-use tickpath_lab_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
-use tickpath_lab_harness::memory::{self, Resident};
-use tickpath_lab_harness::rules::{refuse_loss, refuse_starved, tell_receiver_cpu};
+use crate::analyse::{self, DepartureStamps, JournalContents, RequestGroup};
+use crate::clients::TradingClient;
+use crate::send_log::SendLog;
+use tickpath_lab_harness::attribution::{clip_gaps, drop_attribution, note_stalls, void_attribution};
+use tickpath_lab_harness::memory::{self, ResidentMemory};
+use tickpath_lab_harness::rules::{add_receiver_cpu, refuse_loss, refuse_starved};
 use tickpath_lab_harness::samples::{Samples, load, load_gaps};
 use tickpath_lab_harness::{Lab, LabError};
-use tickpath_lab_result::{Counts, Run};
+use tickpath_lab_result::{MessageCounts, Run};
 
 /// Min orders of a burst for a rate.
-const LEAST_RATED: u64 = 100;
+const MIN_RATED_ORDERS: u64 = 100;
 
 /// A group that has run.
-pub(super) struct Measured {
-    pub batch: Batch,
-    pub answered: Answered,
-    pub before: Resident,
-    pub after: Resident,
+pub(super) struct MeasuredGroup {
+    pub batch: OrderBatch,
+    pub answers: BatchAnswers,
+    pub before: ResidentMemory,
+    pub after: ResidentMemory,
     /// The wait of the core's thread for its CPU, the OMS's CPU time, and the duration.
     pub waited_ns: u64,
     pub cpu_ns: u64,
@@ -38,17 +38,17 @@ pub(super) struct Measured {
 pub(super) fn evaluate(
     lab: &Lab<'_>,
     settings: &Settings,
-    measured: &[Measured],
-    idle: &[Gap],
+    measured: &[MeasuredGroup],
+    idle: &[SchedulingGap],
 ) -> Result<Vec<Run>, LabError> {
-    let is_ours = !matches!(settings.target, Target::Running(_));
+    let is_ours = !matches!(settings.target, OrdersTarget::Running(_));
     let gaps = if is_ours { load_gaps(&gaps_file(lab))? } else { Vec::new() };
     let journal = settings.journal_in(lab);
     // An OMS that is not ours does not stamp its sends.
     let read = if is_ours { Ok(read(lab, &journal)?) } else { analyse::read(&journal) };
     let mut runs = Vec::new();
     for one in measured {
-        let Measured { batch, answered, before, after, waited_ns, cpu_ns, took_ns } = one;
+        let MeasuredGroup { batch, answers: answered, before, after, waited_ns, cpu_ns, took_ns } = one;
         let group = read.as_ref().ok().and_then(|read| read.groups.get(&batch.number));
         let Some(group) = group else {
             let why =
@@ -56,14 +56,14 @@ pub(super) fn evaluate(
             if is_ours {
                 return Err(LabError::Failed(format!("the journal holds nothing of {}", batch.name())));
             }
-            let mut run = bare_run(settings, batch);
+            let mut run = run_of_settings(settings, batch);
             run.notes.push(format!("T1 and T2 are not known: the OMS's journal cannot be read here ({why})"));
             client_hops(&mut run, lab, settings, one, None, &[])?;
             runs.push(run);
             continue;
         };
         let window = (group.first_sent(), answered.last_report.max(group.last_done()));
-        let own = within(&gaps, window.0, window.1);
+        let own = clip_gaps(&gaps, window.0, window.1);
         let mut run = group.run(lab.clock.calibration(), &own);
         describe(&mut run, settings, batch);
         run.figures.insert("journal_bytes_per_order".to_owned(), group.bytes as f64 / group.len() as f64);
@@ -76,7 +76,7 @@ pub(super) fn evaluate(
         }
         // A burst is too short for waiting.
         if batch.interval_ns.is_some() {
-            tell_receiver_cpu(&mut run, *cpu_ns);
+            add_receiver_cpu(&mut run, *cpu_ns);
         }
         let lasted_ns = lab.clock.ns_between(window.0, window.1);
         // The evictor's walks would pass for the host's gaps; the gaps of another's OMS are unknown, as are those of an
@@ -86,7 +86,7 @@ pub(super) fn evaluate(
             true => void_attribution(&mut run, idle, &own, lasted_ns as f64 / 1e9),
             false => drop_attribution(&mut run),
         }
-        tell_standstills(&mut run, "OMS", &own, lasted_ns.unsigned_abs(), lab.clock.calibration());
+        note_stalls(&mut run, "OMS", &own, lasted_ns.unsigned_abs(), lab.clock.calibration());
         // A thread that finds orders right after its wait shows no gap, but the kernel counts that wait. The kernel's
         // own work for a disk, or during the moment of a burst, is no neighbour's.
         if has_own_cpu && batch.interval_ns.is_some() && settings.level == AckLevel::Os {
@@ -105,15 +105,15 @@ pub(super) fn evaluate(
 }
 
 /// Returns the stamps of each request in the journal of a run that has ended in this lab.
-pub fn departed(lab: &Lab<'_>, journal: &Path) -> Result<Vec<Departed>, LabError> {
-    Ok(read(lab, journal)?.groups.into_values().flat_map(Group::into_departed).collect())
+pub fn departures(lab: &Lab<'_>, journal: &Path) -> Result<Vec<DepartureStamps>, LabError> {
+    Ok(read(lab, journal)?.groups.into_values().flat_map(RequestGroup::into_departures).collect())
 }
 
 /// Reads the journal of a run of this lab, with the sends that its line has stamped.
-fn read(lab: &Lab<'_>, journal: &Path) -> Result<Journal, LabError> {
+fn read(lab: &Lab<'_>, journal: &Path) -> Result<JournalContents, LabError> {
     let mut read = analyse::read(journal)?;
-    let sends = Sends::load(&Sends::file(&gaps_file(lab)))?;
-    read.groups.values_mut().for_each(|group| group.take_sends(&sends));
+    let sends = SendLog::load(&SendLog::file(&gaps_file(lab)))?;
+    read.groups.values_mut().for_each(|group| group.apply_sends(&sends));
     Ok(read)
 }
 
@@ -139,8 +139,8 @@ fn without_release(run: &mut Run) {
     }
 }
 
-fn memory_of(run: &mut Run, batch: &Batch, before: Resident, after: Resident) {
-    run.memory = Some(memory::between(before, after));
+fn memory_of(run: &mut Run, batch: &OrderBatch, before: ResidentMemory, after: ResidentMemory) {
+    run.memory = Some(memory::memory_use(before, after));
     let growth = after.orders_bytes.saturating_sub(before.orders_bytes) as f64;
     // Memory comes in pages: a few orders would be charged with a whole page.
     if batch.cancels.is_none() && batch.count >= 100_000 {
@@ -149,22 +149,22 @@ fn memory_of(run: &mut Run, batch: &Batch, before: Resident, after: Resident) {
 }
 
 /// Returns a run without the journal's figures.
-pub(super) fn bare_run(settings: &Settings, batch: &Batch) -> Run {
+pub(super) fn run_of_settings(settings: &Settings, batch: &OrderBatch) -> Run {
     let mut run = Run { valid: true, ..Run::default() };
     describe(&mut run, settings, batch);
     run
 }
 
-fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
+fn describe(run: &mut Run, settings: &Settings, batch: &OrderBatch) {
     run.target = settings.target.url().to_owned();
-    settings.client.tell(run);
+    settings.client.describe_client(run);
     run.repeat = settings.repeat;
     run.batch = Some(group_name(&settings.target, batch).into());
     run.phase = batch.phase();
     run.params.set("orders", batch.count);
     run.params.set("cpus", settings.cpus.to_vec());
     run.params.set("order", settings.order.to_string());
-    if let Target::Running(running) = &settings.target {
+    if let OrdersTarget::Running(running) = &settings.target {
         // Only that OMS knows its own settings.
         run.params.set("oms", running.name.as_str());
     } else {
@@ -186,7 +186,7 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
     if let Some(most) = batch.in_flight {
         run.params.set("in_flight", u64::from(most));
     }
-    if let Some(beside) = settings.beside {
+    if let Some(beside) = settings.side_client {
         run.params.set("beside", beside.name());
         run.params.set("day_orders", settings.day);
     }
@@ -200,19 +200,24 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
 }
 
 /// Returns a group's name; groups of a user's own OMS have numbers made from the time of day.
-fn group_name(target: &Target, batch: &Batch) -> String {
+fn group_name(target: &OrdersTarget, batch: &OrderBatch) -> String {
     match (target, batch.cancels) {
-        (Target::Running(_), Some(_)) => "cancels".to_owned(),
-        (Target::Running(_), None) => "orders".to_owned(),
+        (OrdersTarget::Running(_), Some(_)) => "cancels".to_owned(),
+        (OrdersTarget::Running(_), None) => "orders".to_owned(),
         _ => batch.name(),
     }
 }
 
 /// Returns T0, first report and first report of the venue of each request. The T0 of a client in another language is in
 /// the journal.
-fn rows(lab: &Lab<'_>, client: &Client, batch: &Batch, group: Option<&Group>) -> Result<Vec<[u64; 3]>, LabError> {
+fn rows(
+    lab: &Lab<'_>,
+    client: &TradingClient,
+    batch: &OrderBatch,
+    group: Option<&RequestGroup>,
+) -> Result<Vec<[u64; 3]>, LabError> {
     let file = lab.folder().join(format!("client.{}", batch.number));
-    if matches!(client, Client::Rust) {
+    if matches!(client, TradingClient::Rust) {
         return load::<3>(&file);
     }
     let told = load::<2>(&file)?;
@@ -230,9 +235,9 @@ fn client_hops(
     run: &mut Run,
     lab: &Lab<'_>,
     settings: &Settings,
-    Measured { batch, answered, .. }: &Measured,
-    group: Option<&Group>,
-    gaps: &[Gap],
+    MeasuredGroup { batch, answers: answered, .. }: &MeasuredGroup,
+    group: Option<&RequestGroup>,
+    gaps: &[SchedulingGap],
 ) -> Result<(), LabError> {
     let calibration = lab.clock.calibration();
     let rows = rows(lab, &settings.client, batch, group)?;
@@ -249,7 +254,7 @@ fn client_hops(
         None => acked.clone().count() as u64,
     };
     let sent = answered.broke_off.as_ref().map_or(batch.count, |(sent, _)| *sent);
-    run.counts = Counts { sent, received, lost: sent.saturating_sub(received), ..run.counts };
+    run.counts = MessageCounts { sent, received, lost: sent.saturating_sub(received), ..run.counts };
     if let Some(group) = group.filter(|group| group.last_released() != 0) {
         let after = calibration.ns_between(group.last_released(), answered.last_report).max(0);
         run.figures.insert("last_t2_to_last_report_ns".to_owned(), after as f64);
@@ -262,17 +267,17 @@ fn client_hops(
     }
     let sent = rows.iter().map(|row| row[0]).filter(|sent| *sent != 0);
     let (first, last) = (sent.min(), acked.map(|row| row[1]).max());
-    let is_burst = batch.interval_ns.is_none() && batch.count >= LEAST_RATED;
+    let is_burst = batch.interval_ns.is_none() && batch.count >= MIN_RATED_ORDERS;
     if let (true, Some((first, last))) = (is_burst, first.zip(last)) {
         let ns = calibration.ns_between(first, last).max(1) as f64;
         run.figures.insert("acked_per_s".to_owned(), received as f64 * 1e9 / ns);
     }
-    told_of(run, batch, answered);
+    note_irregularities(run, batch, answered);
     Ok(())
 }
 
 /// Notes irregularities.
-fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
+fn note_irregularities(run: &mut Run, batch: &OrderBatch, answered: &BatchAnswers) {
     refuse_loss(run);
     if answered.missed > 0 {
         run.valid = false;
@@ -300,7 +305,7 @@ fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
 
 /// Measures the rate at which a restart replays this journal.
 fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
-    let place = tickpath_log::Place::folder(journal);
+    let place = tickpath_log::LogPath::folder(journal);
     let mut core = tickpath_oms_core::Core::new(tickpath_oms_core::Config { expected_orders: expected, key: 0 });
     let from = lab.clock.ticks();
     let replayed = tickpath_oms_runtime::journal::replay(&place, &mut core, |_, _| {}).map_err(LabError::other)?;
@@ -312,24 +317,28 @@ fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Res
 mod tests {
     use super::*;
 
-    fn told(lost: u64, answered: &Answered) -> Run {
+    fn told(lost: u64, answered: &BatchAnswers) -> Run {
         let mut run = Run { valid: true, ..Run::default() };
         (run.counts.sent, run.counts.lost) = (100, lost);
-        told_of(&mut run, &Batch { interval_ns: Some(1_000_000), ..Batch::burst(40, 100) }, answered);
+        note_irregularities(
+            &mut run,
+            &OrderBatch { interval_ns: Some(1_000_000), ..OrderBatch::burst(40, 100) },
+            answered,
+        );
         run
     }
 
     #[test]
     fn a_run_says_what_was_not_as_it_should_be_and_is_not_valid() {
-        let good = Answered::default;
+        let good = BatchAnswers::default;
         for (lost, answered, words) in [
             (0, good(), None),
-            (0, Answered { late: 1, ..good() }, None),
-            (0, Answered { late: 2, ..good() }, Some("2 of 100 orders went out more than 1000 µs late")),
+            (0, BatchAnswers { late: 1, ..good() }, None),
+            (0, BatchAnswers { late: 2, ..good() }, Some("2 of 100 orders went out more than 1000 µs late")),
             (3, good(), Some("3 of 100 messages were lost")),
-            (0, Answered { unanswered: 3, ..good() }, Some("3 orders had no answer")),
-            (0, Answered { missed: 7, ..good() }, Some("missed 7 reports")),
-            (0, Answered { restamped: 2, ..good() }, Some("full 2 times")),
+            (0, BatchAnswers { unanswered: 3, ..good() }, Some("3 orders had no answer")),
+            (0, BatchAnswers { missed: 7, ..good() }, Some("missed 7 reports")),
+            (0, BatchAnswers { restamped: 2, ..good() }, Some("full 2 times")),
         ] {
             let run = told(lost, &answered);
             assert_eq!((run.valid, run.notes.len()), (words.is_none(), usize::from(words.is_some())), "{run:?}");

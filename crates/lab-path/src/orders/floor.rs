@@ -13,14 +13,14 @@ use zerocopy::IntoBytes;
 
 use super::settings::Settings;
 use tickpath_lab_harness::samples::{Samples, load, save};
-use tickpath_lab_harness::{Lab, LabError, Parent, Role, Thread};
+use tickpath_lab_harness::{Lab, LabError, Parent, ProcessRole, ThreadConfig};
 
 /// Interval between two sends where the orders have no pace.
 const INTERVAL_NS: u64 = 20_000;
 
 /// Duration of each half of the measurement, and its min and max number of sends.
-const HALF_NS: u64 = 1_000_000_000;
-const SENDS: (u64, u64) = (200, 5_000);
+const HALF_DURATION_NS: u64 = 1_000_000_000;
+const SEND_COUNT_BOUNDS: (u64, u64) = (200, 5_000);
 
 /// Role of a process that sends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct SenderRole {
     /// Its CPU.
     pub cpu: usize,
     /// The CPU and wait mode of the reading thread.
-    pub peer: Thread,
+    pub peer: ThreadConfig,
     /// The number of frames to send.
     pub count: u64,
     /// Nanoseconds between two sends.
@@ -37,7 +37,7 @@ pub struct SenderRole {
     pub out: PathBuf,
 }
 
-impl Role for SenderRole {
+impl ProcessRole for SenderRole {
     const NAME: &'static str = "sender";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -47,7 +47,7 @@ impl Role for SenderRole {
         let stream = TcpStream::connect(listener.local_addr().map_err(failed)?).map_err(failed)?;
         let (peer, _) = listener.accept().map_err(failed)?;
         let thread = self.peer.clone();
-        let reader = std::thread::spawn(move || thread.settle().and_then(|()| read_all(peer, thread.wait()?)));
+        let reader = std::thread::spawn(move || thread.apply().and_then(|()| read_all(peer, thread.wait()?)));
         pin_to_cpu(self.cpu)?;
         parent.ready();
         let rows = send_all(&clock, stream, self).map_err(failed)?;
@@ -59,12 +59,12 @@ impl Role for SenderRole {
 }
 
 /// Measures a half, before the OMS has its CPU or after it has left it.
-pub(super) fn sends(lab: &Lab<'_>, settings: &Settings, shared: Wait) -> Result<Samples, LabError> {
+pub(super) fn measure_sends(lab: &Lab<'_>, settings: &Settings, shared: Wait) -> Result<Samples, LabError> {
     let interval_ns = settings.rate.map_or(INTERVAL_NS, |rate| (1e9 / rate) as u64).max(1);
-    let count = (HALF_NS / interval_ns).clamp(SENDS.0, SENDS.1);
+    let count = (HALF_DURATION_NS / interval_ns).clamp(SEND_COUNT_BOUNDS.0, SEND_COUNT_BOUNDS.1);
     let out = lab.folder().join("sender");
     let [peer, cpu] = settings.cpus;
-    let peer = Thread::new(peer, shared, tickpath_clock::Priority::Normal);
+    let peer = ThreadConfig::new(peer, shared, tickpath_clock::Priority::Normal);
     let role = SenderRole { cpu, peer, count, interval_ns, out: out.clone() };
     let mut child = lab.spawn(&role)?;
     child.result::<()>((count * interval_ns) as f64 / 1e9)?;

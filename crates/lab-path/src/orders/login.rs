@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tickpath_oms_client::{Client, Config, Since};
 
-use super::route::hear_socket;
+use super::route::receive_socket;
 use tickpath_lab_harness::LabError;
 
 /// Max time without reports; after it none will arrive.
-pub(super) const PATIENCE_NS: i64 = 30_000_000_000;
+pub(super) const REPORT_TIMEOUT_NS: i64 = 30_000_000_000;
 
 /// The OMS to log in to, and the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Login {
+pub struct BenchLogin {
     /// `unix:///PATH` or `tcp://HOST:PORT`.
     pub url: String,
     /// The user.
@@ -25,8 +25,8 @@ pub struct Login {
 }
 
 /// Logs in once, without reconnecting: a reconnect would hide the loss of a connection.
-pub(crate) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabError> {
-    let Login { url, user, password_file, session } = login;
+pub(crate) fn log_in(login: &BenchLogin, since: Since) -> Result<Box<Client>, LabError> {
+    let BenchLogin { url, user, password_file, session } = login;
     let text = std::fs::read_to_string(password_file).map_err(|e| LabError::file(password_file, e))?;
     let password = text.lines().next().unwrap_or_default();
     let config =
@@ -35,11 +35,11 @@ pub(crate) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabErro
 }
 
 /// Reads once; returns the number of reports.
-pub(super) fn hear(client: &mut Client) -> Result<u64, LabError> {
-    hear_socket(client, |_, _| {}).map(|(heard, _)| heard as u64)
+pub(super) fn receive_reports(client: &mut Client) -> Result<u64, LabError> {
+    receive_socket(client, |_, _| {}).map(|(heard, _)| heard as u64)
 }
 
 /// Returns the number of reports that a client gets before it is live.
-pub(super) fn day_of(client: &Client) -> u64 {
+pub(super) fn replayed_reports(client: &Client) -> u64 {
     client.welcome().live_report.saturating_sub(client.welcome().next_report)
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::group::group_name;
-use super::settings::{Settings, Target};
-use tickpath_lab_result::Phase;
+use super::settings::{OrdersTarget, Settings};
+use tickpath_lab_result::RunPhase;
 
 /// Sizes of the groups g1 … g6 and d1 … d6.
 const SIZES: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
@@ -23,7 +23,7 @@ const LATE_NS: u64 = 10_000;
 
 /// One group of requests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Batch {
+pub(crate) struct OrderBatch {
     /// The group's number: the high half of its client order ids.
     pub number: u32,
     pub count: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Batch {
     pub in_flight: Option<u32>,
 }
 
-impl Batch {
+impl OrderBatch {
     pub fn burst(number: u32, count: u64) -> Self {
         Self { number, count, stride: STRIDE, ..Self::default() }
     }
@@ -56,11 +56,11 @@ impl Batch {
     }
 
     /// Returns the phase: the first order of a new system, single orders, or a stream of orders.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> RunPhase {
         match self.number {
-            1 => Phase::Cold,
-            21..=33 => Phase::Idle,
-            _ => Phase::Steady,
+            1 => RunPhase::Cold,
+            21..=33 => RunPhase::Idle,
+            _ => RunPhase::Steady,
         }
     }
 
@@ -70,37 +70,41 @@ impl Batch {
 }
 
 /// Returns the groups that these settings request.
-pub(super) fn plan(settings: &Settings) -> Vec<Batch> {
-    let Some(count) = settings.count else { return whole_plan(settings.full) };
+pub(super) fn plan(settings: &Settings) -> Vec<OrderBatch> {
+    let Some(count) = settings.count else { return full_plan(settings.full) };
     let burst = SIZES.iter().position(|&size| size == count).map_or(41, |i| i as u32 + 1);
     let number = match (&settings.target, settings.rate) {
         // An OMS of a user accepts an id once a day.
-        (Target::Running(_), _) => (tickpath_clock::utc_ns() / 1_000_000_000) as u32,
+        (OrdersTarget::Running(_), _) => (tickpath_clock::utc_ns() / 1_000_000_000) as u32,
         (_, Some(_)) => 40,
         (_, None) => burst,
     };
     let interval_ns = settings.rate.map(|rate| (1e9 / rate) as u64);
-    let mut alone = Batch { interval_ns, in_flight: settings.in_flight, ..Batch::burst(number, count) };
+    let mut alone = OrderBatch { interval_ns, in_flight: settings.in_flight, ..OrderBatch::burst(number, count) };
     if interval_ns.is_some() || settings.in_flight.is_some() {
         alone.stride = 1;
     }
     match settings.target {
         // Orders that were sent there and are still open are cancelled.
-        Target::Running(_) => vec![alone, Batch { number: number + 1, cancels: Some(number), ..alone }],
+        OrdersTarget::Running(_) => vec![alone, OrderBatch { number: number + 1, cancels: Some(number), ..alone }],
         _ => vec![alone],
     }
 }
 
-fn whole_plan(full: bool) -> Vec<Batch> {
-    let mut plan: Vec<Batch> = (1..).zip(SIZES).map(|(number, count)| Batch::burst(number, count)).collect();
-    plan.extend((1..).zip(SIZES).map(|(g, count)| Batch { cancels: Some(g), ..Batch::burst(10 + g, count) }));
+fn full_plan(full: bool) -> Vec<OrderBatch> {
+    let mut plan: Vec<OrderBatch> = (1..).zip(SIZES).map(|(number, count)| OrderBatch::burst(number, count)).collect();
+    plan.extend((1..).zip(SIZES).map(|(g, count)| OrderBatch { cancels: Some(g), ..OrderBatch::burst(10 + g, count) }));
     let slow = if full { 60 } else { 10 };
     for (base, evict) in [(20u32, false), (30, true)] {
-        let run =
-            |(i, ns): (u32, u64)| Batch { interval_ns: Some(ns), evict, stride: 1, ..Batch::burst(base + i, slow) };
+        let run = |(i, ns): (u32, u64)| OrderBatch {
+            interval_ns: Some(ns),
+            evict,
+            stride: 1,
+            ..OrderBatch::burst(base + i, slow)
+        };
         plan.extend((1..).zip(PAUSES).map(run));
     }
-    plan.extend((1..=if full { 5 } else { 1 }).map(|step| Batch::burst(50 + step, STEP)));
+    plan.extend((1..=if full { 5 } else { 1 }).map(|step| OrderBatch::burst(50 + step, STEP)));
     plan
 }
 
@@ -115,21 +119,21 @@ mod tests {
     #[test]
     fn a_paced_request_may_be_late_by_its_interval_and_by_ten_microseconds_at_least() {
         for (interval_ns, late_ns) in [(Some(1_000_000), 1_000_000), (Some(2_000), 10_000), (None, 10_000)] {
-            assert_eq!(Batch { interval_ns, ..Batch::burst(40, 1) }.late_ns(), late_ns, "{interval_ns:?}");
+            assert_eq!(OrderBatch { interval_ns, ..OrderBatch::burst(40, 1) }.late_ns(), late_ns, "{interval_ns:?}");
         }
     }
 
     #[test]
     fn every_planned_group_has_a_name_of_its_own() {
         let settings = Settings {
-            target: Target::Lanes,
-            client: crate::Client::Rust,
+            target: OrdersTarget::Lanes,
+            client: crate::TradingClient::Rust,
             venue: crate::orders::VenueRoute::Lanes,
             sessions: 1,
             active: 1,
             in_flight: None,
             level: AckLevel::Os,
-            beside: None,
+            side_client: None,
             day: 1,
             layout: Layout::Inline,
             wait: Wait::Busy,

@@ -1,9 +1,9 @@
 //! The route of a session's requests to the OMS and of its reports back: a pair of lanes, or a socket.
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Next, PublishError};
+use tickpath_log::{LogPublishError, Next};
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, Kind, OrderDenied, Request};
-use tickpath_oms_client::{Client, Event, SendError};
+use tickpath_oms_client::{Client, ClientEvent, ClientSendError};
 use tickpath_oms_runtime::SessionLanes;
 use zerocopy::FromBytes;
 
@@ -11,20 +11,20 @@ use crate::trade::lanes;
 use tickpath_lab_harness::LabError;
 
 /// The route of a session.
-pub(super) enum Route {
+pub(super) enum SessionRoute {
     Lanes(Box<SessionLanes>),
     Socket(Box<Client>),
 }
 
 /// The kind of a report, for its client.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReportKind {
+pub(crate) enum ClientReportKind {
     Pending,
-    OfVenue,
+    Venue,
     Denied,
 }
 
-impl Route {
+impl SessionRoute {
     /// Joins the lanes of session 0, which the OMS has made.
     pub fn lanes(
         name: &str,
@@ -47,15 +47,15 @@ impl Route {
         match self {
             Self::Lanes(lanes) => match lanes.requests.publish(sent, request.kind().code(), request.as_bytes()) {
                 Ok(_) => Ok(true),
-                Err(PublishError::Full) => Ok(false),
+                Err(LogPublishError::Full) => Ok(false),
                 Err(e) => Err(LabError::Failed(format!("the OMS's lane: {e}"))),
             },
             Self::Socket(client) => {
-                let given = if may_wait { client.gather(request, sent) } else { client.send_at(request, sent) };
+                let given = if may_wait { client.enqueue(request, sent) } else { client.send_at(request, sent) };
                 match given {
                     Ok(_) => Ok(true),
                     // The next poll of the reports returns the reason of a lost connection.
-                    Err(SendError::Full(_) | SendError::Disconnected(_)) => Ok(false),
+                    Err(ClientSendError::Full(_) | ClientSendError::Disconnected(_)) => Ok(false),
                     Err(e) => Err(LabError::Failed(e.to_string())),
                 }
             }
@@ -71,10 +71,10 @@ impl Route {
 
     /// Takes reports: from a lane up to `limit`, from a socket those of a single read. Returns the number of reports,
     /// and the number that will never arrive.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         limit: usize,
-        mut take: impl FnMut(ClientOrderId, ReportKind),
+        mut take: impl FnMut(ClientOrderId, ClientReportKind),
     ) -> Result<(usize, u64), LabError> {
         match self {
             Self::Lanes(lanes) => {
@@ -82,7 +82,7 @@ impl Route {
                 let heard = lanes.reports.drain(limit, |next| match next {
                     Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
                         if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
-                            take(report.client_order_id, ReportKind::Denied);
+                            take(report.client_order_id, ClientReportKind::Denied);
                         }
                     }
                     Next::Message(message) => {
@@ -95,7 +95,7 @@ impl Route {
                 });
                 heard.map(|heard| (heard, missed)).map_err(|e| LabError::Failed(format!("the report log: {e}")))
             }
-            Self::Socket(client) => hear_socket(client, take),
+            Self::Socket(client) => receive_socket(client, take),
         }
     }
 
@@ -115,24 +115,24 @@ impl Route {
     }
 }
 
-/// Takes and counts the reports of a single read, like [`Route::hear`].
-pub(crate) fn hear_socket(
+/// Takes and counts the reports of a single read, like [`SessionRoute::receive`].
+pub(crate) fn receive_socket(
     client: &mut Client,
-    mut take: impl FnMut(ClientOrderId, ReportKind),
+    mut take: impl FnMut(ClientOrderId, ClientReportKind),
 ) -> Result<(usize, u64), LabError> {
     let (mut heard, mut missed, mut lost) = (0, 0, None);
     let session = client.welcome().session;
     let polled = client.poll(|event| match event {
-        Event::Report { report, .. } => {
+        ClientEvent::Report { report, .. } => {
             heard += 1;
             take(report.client_order_id, kind_of(&report));
         }
-        Event::Denied { denial, .. } => {
+        ClientEvent::Denied { denial, .. } => {
             heard += 1;
-            take(denial.client_order_id, ReportKind::Denied);
+            take(denial.client_order_id, ClientReportKind::Denied);
         }
-        Event::Gap { from, to } => missed += to - from,
-        Event::Disconnected { why } => lost = Some(why),
+        ClientEvent::Gap { from, to } => missed += to - from,
+        ClientEvent::Disconnected { why } => lost = Some(why),
         _ => {}
     });
     match lost.or(polled.err()) {
@@ -141,12 +141,12 @@ pub(crate) fn hear_socket(
     }
 }
 
-fn kind_of(report: &ExecutionReport) -> ReportKind {
-    if is_of_venue(report) { ReportKind::OfVenue } else { ReportKind::Pending }
+fn kind_of(report: &ExecutionReport) -> ClientReportKind {
+    if is_from_venue(report) { ClientReportKind::Venue } else { ClientReportKind::Pending }
 }
 
 /// Returns whether a report is the venue's; the OMS's own reports are pending states.
-pub(crate) fn is_of_venue(report: &ExecutionReport) -> bool {
+pub(crate) fn is_from_venue(report: &ExecutionReport) -> bool {
     match ExecType::from_code(report.exec_type) {
         Some(ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace) | None => false,
         Some(_) => true,

@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use tickpath_clock::{Priority, Wait};
 use tickpath_oms_runtime::{AckLevel, Layout};
 
-use super::login::Login;
-use crate::clients::Client;
+use super::login::BenchLogin;
+use crate::clients::TradingClient;
 use crate::trade::OrderSpec;
 use tickpath_lab_harness::{Lab, LabError};
 
 /// Max sessions of a client.
-pub const MOST_SESSIONS: u16 = 10_000;
+pub const MAX_SESSIONS: u16 = 10_000;
 
 /// The orders' entry to an OMS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum OrdersTarget {
     /// An OMS of the run without sessions, by lanes that exist from the start.
     Lanes,
     /// An OMS of the run, by lanes handed out in a logon over a Unix socket.
@@ -26,16 +26,16 @@ pub enum Target {
     /// An OMS of the run, by TCP on this host.
     Tcp,
     /// A user's own OMS, which is running.
-    Running(Running),
+    Running(RunningOms),
 }
 
 /// An OMS that is running.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningOms {
     /// The OMS's name.
     pub name: String,
     /// The login of the client.
-    pub login: Login,
+    pub login: BenchLogin,
     /// The OMS's number of the order's instrument.
     pub symbol: u32,
     /// Its journal, if it is on this host.
@@ -55,7 +55,7 @@ pub enum VenueRoute {
 /// Behaviour of a client beside the measured ones, once it has made a day of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Beside {
+pub enum SideClient {
     /// Connected only.
     Idle,
     /// Requests its day, and never reads.
@@ -70,9 +70,9 @@ pub enum Beside {
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The orders' entry to the OMS.
-    pub target: Target,
+    pub target: OrdersTarget,
     /// The client that sends the orders.
-    pub client: Client,
+    pub client: TradingClient,
     /// The route from the OMS to its venue.
     pub venue: VenueRoute,
     /// The number of logged-in sessions.
@@ -84,7 +84,7 @@ pub struct Settings {
     /// The durability that a request needs before it is forwarded or acknowledged.
     pub level: AckLevel,
     /// A client beside those that are measured.
-    pub beside: Option<Beside>,
+    pub side_client: Option<SideClient>,
     /// The number of orders in that client's day.
     pub day: u64,
     /// The assignment of work to threads.
@@ -111,7 +111,7 @@ pub struct Settings {
     pub repeat: u32,
 }
 
-impl Beside {
+impl SideClient {
     /// All behaviours.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Stuck, Self::Slow, Self::Day];
 
@@ -126,7 +126,7 @@ impl Beside {
     }
 }
 
-impl Target {
+impl OrdersTarget {
     /// Returns the name of its runs.
     pub fn url(&self) -> &str {
         match self {
@@ -156,29 +156,29 @@ impl Settings {
     /// Returns the wait mode of client and venue, which share a CPU. With an adaptive core they wait as with a spinning
     /// core, because the core would have to wake a sleeping venue.
     pub(super) fn shared_wait(&self) -> Wait {
-        if self.wait == Wait::Block || self.beside.is_some() { Wait::Block } else { Wait::Yield }
+        if self.wait == Wait::Block || self.side_client.is_some() { Wait::Block } else { Wait::Yield }
     }
 
     /// Returns the journal's folder.
     pub(super) fn journal_in(&self, lab: &Lab<'_>) -> PathBuf {
         match (&self.target, &self.journal) {
-            (Target::Running(running), _) => running.journal.clone(),
+            (OrdersTarget::Running(running), _) => running.journal.clone(),
             (_, Some(journal)) => journal.clone(),
             (_, None) => lab.folder().join("journal"),
         }
     }
 
     /// Adds a warning to the error of a run that breaks off at a user's own OMS, where orders may stay open.
-    pub(super) fn may_be_open(&self, error: LabError) -> LabError {
-        match self.open_orders() {
+    pub(super) fn with_open_orders(&self, error: LabError) -> LabError {
+        match self.open_orders_warning() {
             Some(sentence) => LabError::Failed(format!("{error}; {sentence}")),
             None => error,
         }
     }
 
     /// Returns a warning for a run that ends early, or `None` where the OMS was started for the run.
-    pub(super) fn open_orders(&self) -> Option<&'static str> {
-        let is_real = matches!(self.target, Target::Running(_));
+    pub(super) fn open_orders_warning(&self) -> Option<&'static str> {
+        let is_real = matches!(self.target, OrdersTarget::Running(_));
         is_real.then_some("orders of this run may still be open at the venue, `tickpath orders` tells")
     }
 
@@ -207,23 +207,23 @@ pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
     if target.has_socket() && *layout == Layout::Inline && wait.sleeps() {
         return wrong("one thread cannot sleep for sockets and for lanes at once; use --layout split, or --wait busy");
     }
-    if !target.has_socket() && (*sessions != 1 || settings.beside.is_some()) {
+    if !target.has_socket() && (*sessions != 1 || settings.side_client.is_some()) {
         return wrong("--sessions and --beside are of clients over sockets; use --target unix:// or tcp://");
     }
-    if *sessions == 0 || *sessions > MOST_SESSIONS || *active == 0 || active > sessions {
+    if *sessions == 0 || *sessions > MAX_SESSIONS || *active == 0 || active > sessions {
         return wrong("--sessions takes 1 to 10000, and --active 1 to as many");
     }
-    if !matches!(settings.client, Client::Rust) {
-        check_other(settings.client.name(), settings)?;
+    if !matches!(settings.client, TradingClient::Rust) {
+        check_client(settings.client.name(), settings)?;
     }
     settings.order.order().map(|_| ()).map_err(LabError::Setting)
 }
 
 /// Refuses settings that the client of this name does not support.
-pub fn check_other(name: &str, settings: &Settings) -> Result<(), LabError> {
+pub fn check_client(name: &str, settings: &Settings) -> Result<(), LabError> {
     let wrong = |what: &str| Err(LabError::Setting(format!("--client {name} {what}")));
-    let Settings { target, count, full, sessions, in_flight, beside, order, .. } = settings;
-    if matches!(target, Target::Lanes | Target::Running(_)) {
+    let Settings { target, count, full, sessions, in_flight, side_client: beside, order, .. } = settings;
+    if matches!(target, OrdersTarget::Lanes | OrdersTarget::Running(_)) {
         return wrong("logs on to an OMS of the bench; use --target shm+unix://, unix:// or tcp://");
     }
     if count.is_none() || *full {

@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tickpath_clock::{Clock, Priority};
 use tickpath_log::Writer;
 use tickpath_oms_runtime::AckLevel;
-use tickpath_oms_runtime::meter::Meters;
+use tickpath_oms_runtime::meter::MeterReader;
 
-use super::beside::BesideRole;
-use super::client::{Answered, ClientRole, Entry, publish_reference};
-use super::login::Login;
-use super::others;
-use super::plan::Batch;
-use super::settings::{Settings, Target, VenueRoute};
+use super::client::{BatchAnswers, ClientRole, OmsAccess, publish_reference};
+use super::foreign_client;
+use super::login::BenchLogin;
+use super::plan::OrderBatch;
+use super::settings::{OrdersTarget, Settings, VenueRoute};
+use super::side_client::SideClientRole;
 use super::users::{LANES_SCHEME, USER, login_at, write_users};
-use crate::clients::Client;
-use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
+use crate::clients::TradingClient;
+use crate::trade::{ExchangeRole, OmsRole, SIDE_USER, ServerRole};
 use tickpath_lab_harness::evict::EvictorRole;
 use tickpath_lab_harness::samples::{load, save};
-use tickpath_lab_harness::{Child, Lab, LabError, Thread, memory, remove_topics};
+use tickpath_lab_harness::{Child, Lab, LabError, ThreadConfig, memory, remove_topics};
 
 /// Max bytes of an order in the journal, for reserving.
 const JOURNAL_BYTES: u64 = 256;
@@ -29,25 +29,25 @@ const REQUEST_BYTES: usize = 16 << 20;
 const REPORT_BYTES: usize = 64 << 20;
 
 /// Time for which an OMS is observed while its clients are connected and idle.
-const WATCH_NS: u64 = 1_000_000_000;
+const OBSERVATION_NS: u64 = 1_000_000_000;
 
 /// Max time until a line is up.
-const PATIENCE_NS: i64 = 10_000_000_000;
+const VENUE_TIMEOUT_NS: i64 = 10_000_000_000;
 
 /// Workload of the processes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
+pub(super) struct SystemLoad {
     /// The number of requests of all groups.
     pub expected: usize,
     /// Whether caches are evicted.
-    pub evicts: bool,
+    pub evicts_caches: bool,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
 }
 
 /// Names and processes of a run, right before its first order; the process ids of a user's own OMS are unknown: zero.
 #[derive(Debug, Clone)]
-pub struct Ends {
+pub struct OrdersProcesses {
     /// The prefix of the lanes' names.
     pub lanes: String,
     /// The OMS's process id.
@@ -57,34 +57,34 @@ pub struct Ends {
 }
 
 /// The processes of a run; with a user's own OMS, the client alone.
-pub(super) struct System {
+pub(super) struct OrdersSystem {
     oms: Option<Child>,
-    target: Target,
+    target: OrdersTarget,
     oms_role: OmsRole,
     exchange: Option<Child>,
     client: Option<Child>,
     /// Whether the client is in another language: its settings hold the group, and it needs only the command `go`.
-    is_other: bool,
+    is_foreign: bool,
     /// The reference price for a client that publishes none.
     reference: Option<Writer>,
     evictor: Option<Child>,
-    beside: Option<Child>,
+    side_client: Option<Child>,
     /// The login of the clients; `None` with lanes.
-    pub login: Option<Login>,
+    pub login: Option<BenchLogin>,
     /// The OMS's cost of connecting the sessions, by figure.
-    pub connected: Vec<(&'static str, f64)>,
+    pub connect_costs: Vec<(&'static str, f64)>,
     folder: PathBuf,
 }
 
-impl System {
-    pub fn start(lab: &Lab<'_>, settings: &Settings, load: Load) -> Result<Self, LabError> {
+impl OrdersSystem {
+    pub fn start(lab: &Lab<'_>, settings: &Settings, load: SystemLoad) -> Result<Self, LabError> {
         let Settings { layout, wait, cpus, order, target, .. } = settings;
         // A new name for each system: an OMS would report another OMS's leftover lane to its operator.
         static SYSTEMS: AtomicU64 = AtomicU64::new(0);
         let number = SYSTEMS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}.{layout}.{wait}.{number}", lab.name);
         let market = format!("{name}.market");
-        let is_running = matches!(target, Target::Running(_));
+        let is_running = matches!(target, OrdersTarget::Running(_));
         let mut oms_role = oms_role(lab, settings, load, &name, &market)?;
         let exchange = ExchangeRole {
             lanes: name.clone(),
@@ -94,10 +94,10 @@ impl System {
             expected_orders: load.expected,
             // A venue refuses the ids of a second journal within a minute, so each system has its own.
             sockets: (settings.venue == VenueRoute::Tcp).then(|| lab.folder().join(format!("venue.{number}"))),
-            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
+            thread: ThreadConfig::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
         };
         let (oms, login, exchange) = match (target, settings.venue) {
-            (Target::Running(running), _) => (None, Some(running.login.clone()), None),
+            (OrdersTarget::Running(running), _) => (None, Some(running.login.clone()), None),
             // The OMS makes the lanes that the venue joins.
             (_, VenueRoute::Lanes) => {
                 let (oms, login) = start_oms(lab, target, &oms_role)?;
@@ -112,79 +112,79 @@ impl System {
             }
         };
         let entry = match login.clone() {
-            Some(login) => Entry::Sockets { login, sessions: settings.sessions, active: settings.active },
-            None => Entry::Lanes { name, request_bytes: REQUEST_BYTES, report_bytes: REPORT_BYTES },
+            Some(login) => OmsAccess::Sockets { login, sessions: settings.sessions, active: settings.active },
+            None => OmsAccess::Lanes { name, request_bytes: REQUEST_BYTES, report_bytes: REPORT_BYTES },
         };
         let client = ClientRole {
             entry,
             market: (!is_running).then_some(market),
             order: order.clone(),
             symbol: target.symbol(),
-            thread: Thread::new(cpus[0], settings.shared_wait(), Priority::Normal),
-            sleeps: settings.beside.is_some(),
+            thread: ThreadConfig::new(cpus[0], settings.shared_wait(), Priority::Normal),
+            sleeps: settings.side_client.is_some(),
             out: lab.folder().join("client"),
         };
-        let before = oms.as_ref().map(|oms| memory::of(oms.id()));
+        let before = oms.as_ref().map(|oms| memory::resident(oms.id()));
         let (client, reference) = match (&settings.client, &login) {
-            (Client::Python(python), Some(login)) => {
+            (TradingClient::Python(python), Some(login)) => {
                 let price = order.order().map_err(LabError::Setting)?.price;
                 let reference = client.market.as_ref().map(|name| publish_reference(name, &lab.clock, price));
                 let reference = reference.transpose()?;
-                (others::spawn(python, lab, settings, login, &client.thread)?, reference)
+                (foreign_client::spawn(python, lab, settings, login, &client.thread)?, reference)
             }
             _ => (lab.spawn(&client)?, None),
         };
         let connected = match (&oms, before, &login) {
-            (Some(oms), Some(before), Some(_)) => connected(lab, oms.id(), before.orders_bytes, settings.sessions),
+            (Some(oms), Some(before), Some(_)) => connect_costs(lab, oms.id(), before.orders_bytes, settings.sessions),
             _ => Vec::new(),
         };
-        let beside = match (settings.beside, &login) {
+        let beside = match (settings.side_client, &login) {
             (Some(kind), Some(login)) => {
-                let role = BesideRole::new(kind, login, settings);
+                let role = SideClientRole::new(kind, login, settings);
                 Some(lab.spawn(&role)?)
             }
             _ => None,
         };
-        let evictor = load.evicts.then(|| lab.spawn(&EvictorRole { cpu: cpus[1] })).transpose()?;
+        let evictor = load.evicts_caches.then(|| lab.spawn(&EvictorRole { cpu: cpus[1] })).transpose()?;
         Ok(Self {
             oms,
             target: target.clone(),
             oms_role,
             exchange,
             client: Some(client),
-            is_other: !matches!(settings.client, Client::Rust),
+            is_foreign: !matches!(settings.client, TradingClient::Rust),
             reference,
             evictor,
-            beside,
+            side_client: beside,
             login,
-            connected,
+            connect_costs: connected,
             folder: lab.folder().to_owned(),
         })
     }
 
     /// Returns the names and process ids, for tests that observe or disturb the run.
-    pub fn ends(&self) -> Ends {
+    pub fn processes(&self) -> OrdersProcesses {
         let [oms, venue] = [&self.oms, &self.exchange].map(|process| process.as_ref().map_or(0, Child::id));
-        Ends { lanes: self.oms_role.lanes.clone(), oms, venue }
+        OrdersProcesses { lanes: self.oms_role.lanes.clone(), oms, venue }
     }
 
     /// Runs a group.
-    pub fn batch(&mut self, batch: &Batch) -> Result<Answered, LabError> {
-        if self.is_other {
-            return tell(self.client.as_mut(), "go", batch);
+    pub fn run_batch(&mut self, batch: &OrderBatch) -> Result<BatchAnswers, LabError> {
+        if self.is_foreign {
+            return run_client_batch(self.client.as_mut(), "go", batch);
         }
-        let words = |batch: &Batch| serde_json::to_string(batch).expect("plain data");
+        let words = |batch: &OrderBatch| serde_json::to_string(batch).expect("plain data");
         let Some(evictor) = self.evictor.as_mut().filter(|_| batch.evict) else {
-            return tell(self.client.as_mut(), &words(batch), batch);
+            return run_client_batch(self.client.as_mut(), &words(batch), batch);
         };
         // A single request at a time: evict the caches, then wait out the rest of the pause in the client.
-        let (mut all, mut rows) = (Answered::default(), Vec::new());
+        let (mut all, mut rows) = (BatchAnswers::default(), Vec::new());
         let file = self.folder.join(format!("client.{}", batch.number));
         for first in 0..batch.count {
-            evictor.tell("evict")?;
+            evictor.send("evict")?;
             evictor.result::<()>(5.0)?;
-            let one = Batch { first, count: 1, ..*batch };
-            let answered = tell(self.client.as_mut(), &words(&one), &one)?;
+            let one = OrderBatch { first, count: 1, ..*batch };
+            let answered = run_client_batch(self.client.as_mut(), &words(&one), &one)?;
             all.denied += answered.denied;
             all.missed += answered.missed;
             all.unanswered += answered.unanswered;
@@ -219,7 +219,7 @@ impl System {
     /// client beside received.
     pub fn stop(mut self) -> Result<(Vec<String>, Option<u64>), LabError> {
         self.stop_client()?;
-        let heard = self.beside.take().map(Child::stop::<u64>).transpose()?;
+        let heard = self.side_client.take().map(Child::stop::<u64>).transpose()?;
         let told = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
         drop(self.reference.take());
         self.exchange.take().map_or(Ok(()), Child::stop::<()>)?;
@@ -230,9 +230,9 @@ impl System {
 }
 
 /// Sends the client the command to run a group, and returns its result.
-fn tell(client: Option<&mut Child>, words: &str, batch: &Batch) -> Result<Answered, LabError> {
+fn run_client_batch(client: Option<&mut Child>, words: &str, batch: &OrderBatch) -> Result<BatchAnswers, LabError> {
     let client = client.ok_or_else(|| LabError::Failed("the client has gone already".to_owned()))?;
-    client.tell(words)?;
+    client.send(words)?;
     client.result(batch.seconds() * 3.0 + 30.0)
 }
 
@@ -241,13 +241,19 @@ pub(super) fn gaps_file(lab: &Lab<'_>) -> PathBuf {
     lab.folder().join("oms.gaps")
 }
 
-fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: &str) -> Result<OmsRole, LabError> {
+fn oms_role(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    load: SystemLoad,
+    name: &str,
+    market: &str,
+) -> Result<OmsRole, LabError> {
     let Settings { layout, wait, cpus, priority, order, .. } = settings;
     let server = match settings.target {
-        Target::Lanes | Target::Running(_) => None,
-        Target::LogonLanes | Target::Unix | Target::Tcp => Some(ServerRole {
-            unix: (settings.target != Target::Tcp).then(|| lab.folder().join("oms.sock")),
-            tcp: (settings.target == Target::Tcp).then(|| ([127, 0, 0, 1], 0).into()),
+        OrdersTarget::Lanes | OrdersTarget::Running(_) => None,
+        OrdersTarget::LogonLanes | OrdersTarget::Unix | OrdersTarget::Tcp => Some(ServerRole {
+            unix: (settings.target != OrdersTarget::Tcp).then(|| lab.folder().join("oms.sock")),
+            tcp: (settings.target == OrdersTarget::Tcp).then(|| ([127, 0, 0, 1], 0).into()),
             users: users(lab, settings)?,
         }),
     };
@@ -261,7 +267,7 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
         account: order.account,
         expected_orders: load.expected,
         layout: layout.to_string(),
-        thread: Thread::new(cpus[1], *wait, *priority).warm(lab.warm),
+        thread: ThreadConfig::new(cpus[1], *wait, *priority).with_warm_up(lab.runs_warm_up),
         other_cpu: Some(cpus[0]),
         market: Some(market.to_owned()),
         level: if settings.level == AckLevel::Disk { "disk" } else { "os" }.to_owned(),
@@ -273,19 +279,23 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
 }
 
 /// Starts the OMS, and returns its login.
-fn start_oms(lab: &Lab<'_>, target: &Target, role: &OmsRole) -> Result<(Option<Child>, Option<Login>), LabError> {
+fn start_oms(
+    lab: &Lab<'_>,
+    target: &OrdersTarget,
+    role: &OmsRole,
+) -> Result<(Option<Child>, Option<BenchLogin>), LabError> {
     let mut oms = lab.spawn(role)?;
     let url: Option<String> = oms.result(1.0)?;
-    let url = url.map(|url| if *target == Target::LogonLanes { format!("{LANES_SCHEME}{url}") } else { url });
+    let url = url.map(|url| if *target == OrdersTarget::LogonLanes { format!("{LANES_SCHEME}{url}") } else { url });
     Ok((Some(oms), url.map(|url| login_at(lab.folder(), url))))
 }
 
 /// Waits until the line is up: until then a venue's orders would wait in the core.
 fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
-    let mut meters = Meters::of(oms)?;
+    let mut meters = MeterReader::for_oms(oms)?;
     let from = lab.clock.ticks();
     while !meters.read()?.venues.iter().any(|venue| venue.is_up) {
-        if lab.clock.ns_between(from, lab.clock.ticks()) > PATIENCE_NS {
+        if lab.clock.ns_between(from, lab.clock.ticks()) > VENUE_TIMEOUT_NS {
             return Err(LabError::Failed("the OMS's line to its venue is not up".to_owned()));
         }
         tickpath_clock::sleep_ns(1_000_000);
@@ -296,16 +306,16 @@ fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
 /// Writes the file of users: the measured client, and the client beside it.
 fn users(lab: &Lab<'_>, settings: &Settings) -> Result<PathBuf, LabError> {
     let most = settings.sessions;
-    let beside = settings.beside.map(|_| (BESIDE_USER, most..most + 1));
+    let beside = settings.side_client.map(|_| (SIDE_USER, most..most + 1));
     let users: Vec<_> = std::iter::once((USER, 0..most)).chain(beside).collect();
     write_users(lab.folder(), settings.order.account, &users)
 }
 
 /// Measures an OMS's cost of `sessions` idle sessions.
-fn connected(lab: &Lab<'_>, oms: u32, before_bytes: u64, sessions: u16) -> Vec<(&'static str, f64)> {
-    let grown = memory::of(oms).orders_bytes.saturating_sub(before_bytes) as f64;
+fn connect_costs(lab: &Lab<'_>, oms: u32, before_bytes: u64, sessions: u16) -> Vec<(&'static str, f64)> {
+    let grown = memory::resident(oms).orders_bytes.saturating_sub(before_bytes) as f64;
     let (from, cpu_ns) = (lab.clock.ticks(), tickpath_clock::cpu_ns(oms));
-    tickpath_clock::sleep_ns(WATCH_NS);
+    tickpath_clock::sleep_ns(OBSERVATION_NS);
     let used = tickpath_clock::cpu_ns(oms).saturating_sub(cpu_ns) as f64;
     let lasted = lab.clock.ns_between(from, lab.clock.ticks()) as f64;
     vec![("memory_per_session_bytes", grown / f64::from(sessions)), ("connected_cpu_percent", 100.0 * used / lasted)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tickpath_oms_protocol::Secret;
 
-use super::login::Login;
+use super::login::BenchLogin;
 use tickpath_lab_harness::LabError;
 
 /// Prefix of the URL of a Unix socket that hands out lanes.
@@ -21,7 +21,7 @@ pub(crate) fn write_users(folder: &Path, account: u32, users: &[(&str, Range<u16
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the operating system has random bytes for everybody");
     let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let secret = Secret::of(&password);
+    let secret = Secret::from_password(&password);
     let user = |(name, sessions): &(&str, Range<u16>)| {
         let sessions: Vec<u16> = sessions.clone().collect();
         format!(
@@ -37,8 +37,8 @@ pub(crate) fn write_users(folder: &Path, account: u32, users: &[(&str, Range<u16
 }
 
 /// Returns the measured client's login at that URL.
-pub(crate) fn login_at(folder: &Path, url: String) -> Login {
-    Login { url, user: USER.to_owned(), password_file: password_file(folder), session: None }
+pub(crate) fn login_at(folder: &Path, url: String) -> BenchLogin {
+    BenchLogin { url, user: USER.to_owned(), password_file: password_file(folder), session: None }
 }
 
 fn password_file(folder: &Path) -> PathBuf {

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, Publisher, TopicConfig, connect};
-use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Rest, Wait};
-use tickpath_market::replay::{Event, Pace, Recording, Tally};
+use tickpath_clock::{Clock, HostClock, IdleAction, Lateness, Pacer, Wait};
+use tickpath_market::replay::{MarketTick, Recording, RecordingCounts, ReplaySpeed};
 
-use crate::trade::{Exchange, ExchangeRole};
-use tickpath_lab_harness::arrivals::Arrivals;
-use tickpath_lab_harness::samples::{save, save_gaps, touched_rows};
-use tickpath_lab_harness::{LabError, Parent, Role, Thread};
+use crate::trade::{BenchVenue, ExchangeRole};
+use tickpath_lab_harness::arrivals::ArrivalProcess;
+use tickpath_lab_harness::samples::{preallocated_rows, save, save_gaps};
+use tickpath_lab_harness::{LabError, Parent, ProcessRole, ThreadConfig};
 
 /// Role of the feed: publishes ticks of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,16 +24,16 @@ pub struct FeedRole {
     /// A topic in shared memory for processes that need the ticks but are not measured; `None` if `topic` serves them.
     pub mirror: Option<String>,
     /// The ticks that it publishes.
-    pub ticks: Ticks,
+    pub ticks: TickSource,
     /// The venue that this thread runs too.
     pub venue: Option<ExchangeRole>,
     /// The process's CPU and priority.
-    pub thread: Thread,
+    pub thread: ThreadConfig,
     /// The file of its samples.
     pub out: PathBuf,
 }
 
-impl Role for FeedRole {
+impl ProcessRole for FeedRole {
     const NAME: &'static str = "feed";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
@@ -43,7 +43,7 @@ impl Role for FeedRole {
 
 /// Source and pace of the ticks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Ticks {
+pub struct TickSource {
     /// A recording; ticks made from the seed if there is none.
     pub file: Option<PathBuf>,
     /// The seed of made-up ticks.
@@ -51,7 +51,7 @@ pub struct Ticks {
     /// Ticks a second; the recording's own times if there is none.
     pub rate: Option<f64>,
     /// The distribution of their intended times at that rate.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalProcess,
     /// The factor by which its own times are sped up.
     pub speed: f64,
     /// The number of ticks to publish; the recording is looped to reach it.
@@ -59,7 +59,7 @@ pub struct Ticks {
 }
 
 /// The number of made-up ticks where no recording is given.
-const SYNTHETIC: usize = 20_000;
+const SYNTHETIC_TICKS: usize = 20_000;
 
 /// Ticks between two turns of the venue, where ticks are so dense that the feed never waits for the next.
 const VENUE_EVERY: usize = 16;
@@ -69,7 +69,7 @@ const LAST_ANSWERS_NS: u64 = 300_000_000;
 
 /// The feed's result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Fed {
+pub(crate) struct FeedResult {
     pub first: u64,
     pub last: u64,
     pub planned_ns: u64,
@@ -90,26 +90,26 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let recording = match &role.ticks.file {
         Some(file) => Recording::open(file)?,
-        None => Recording::synthetic(role.ticks.seed, SYNTHETIC),
+        None => Recording::synthetic(role.ticks.seed, SYNTHETIC_TICKS),
     };
     let plan = plan(&recording, &role.ticks)?;
     let config = TopicConfig::new(Policy::Overwrite);
     let open = |url: &str, topic: &str| Ok::<_, LabError>(connect(url)?.publisher(topic, &config)?);
     let mut topic = open(&role.target, &role.topic)?;
     let mut mirror = role.mirror.as_ref().map(|mirror| open("shm://", mirror)).transpose()?;
-    let mut venue = role.venue.as_ref().map(|venue| Exchange::open(venue, clock)).transpose()?;
-    role.thread.settle()?;
+    let mut venue = role.venue.as_ref().map(|venue| BenchVenue::open(venue, clock)).transpose()?;
+    role.thread.apply()?;
     parent.ready();
     let planned_ns = plan.last().map_or(0, |(offset, _)| *offset);
     parent.result(&planned_ns);
-    if parent.hear().is_none() {
+    if parent.receive().is_none() {
         return Ok(());
     }
     let stop = parent.stop_flag();
     let wait = role.thread.wait()?;
     let mut pacer = Pacer::new(clock, wait);
     let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
-    let mut rows = touched_rows(plan.len());
+    let mut rows = preallocated_rows(plan.len());
     let mut lateness = Lateness::default();
     let (mut before, mut broke_off) = (0, None);
     let is_warm = role.thread.warm && wait == Wait::Busy;
@@ -120,15 +120,15 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
             break;
         }
         let intended = start + clock.calibration().ticks_of_ns(offset_ns);
-        let actual = pacer.until_beside(intended, |rest| {
+        let actual = pacer.until_with_work(intended, |rest| {
             if is_warm {
                 topic.idle();
             }
             let Some(venue) = &mut venue else {
-                rest.take();
+                rest.perform();
                 return Ok(false);
             };
-            venue.turn(rest)
+            venue.poll(rest)
         })?;
         if let Err(why) = publish(topic.as_mut(), intended, &event) {
             broke_off = Some(why.to_string());
@@ -139,7 +139,7 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         }
         rows.push([intended, actual]);
         if let Some(venue) = venue.as_mut().filter(|_| rows.len().is_multiple_of(VENUE_EVERY)) {
-            venue.turn(Rest::Spin)?;
+            venue.poll(IdleAction::Spin)?;
         }
         let allowance_ns = (offset_ns - before).max(10_000);
         before = offset_ns;
@@ -151,16 +151,16 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         Some(venue) if stop.load(Ordering::Relaxed) => {
             let end = clock.ticks() + clock.calibration().ticks_of_ns(LAST_ANSWERS_NS);
             while clock.ticks() < end {
-                venue.turn(Rest::Yield)?;
+                venue.poll(IdleAction::Yield)?;
             }
         }
         Some(venue) => venue.serve(wait, &stop)?,
-        None => while parent.hear().is_some() {},
+        None => while parent.receive().is_some() {},
     }
     save(&role.out, &rows)?;
-    save_gaps(&role.out.with_extension("gaps"), &pacer.into_found())?;
-    let Tally { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.tally;
-    parent.result(&Fed {
+    save_gaps(&role.out.with_extension("gaps"), &pacer.into_gaps())?;
+    let RecordingCounts { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.counts;
+    parent.result(&FeedResult {
         first: start,
         last: rows.last().map_or(start, |row| row[1]),
         planned_ns: if broke_off.is_some() { before } else { planned_ns },
@@ -176,21 +176,21 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
 }
 
 /// Returns each event with its time offset from the start.
-fn plan(recording: &Recording, ticks: &Ticks) -> Result<Vec<(u64, Event)>, LabError> {
+fn plan(recording: &Recording, ticks: &TickSource) -> Result<Vec<(u64, MarketTick)>, LabError> {
     let pace = match ticks.rate {
-        Some(per_second) => Pace::Fixed { per_second },
-        None => Pace::Scaled(ticks.speed),
+        Some(per_second) => ReplaySpeed::Fixed { per_second },
+        None => ReplaySpeed::Scaled(ticks.speed),
     };
     let scheduled = recording.schedule(pace, true)?.map(|(offset, event)| (offset, *event)).take(ticks.count as usize);
     Ok(match (ticks.rate, ticks.arrivals) {
-        (Some(rate), chance @ Arrivals::Poisson { .. }) => {
+        (Some(rate), chance @ ArrivalProcess::Poisson { .. }) => {
             chance.times_ns(rate).zip(scheduled).map(|(offset, (_, event))| (offset, event)).collect()
         }
         _ => scheduled.collect(),
     })
 }
 
-fn publish(topic: &mut dyn Publisher, stamp: u64, event: &Event) -> Result<(), LabError> {
+fn publish(topic: &mut dyn Publisher, stamp: u64, event: &MarketTick) -> Result<(), LabError> {
     let published = topic.publish(stamp, event.kind().code(), event.as_bytes());
     published.map_err(|e| LabError::Failed(format!("publishing a tick failed: {e}")))
 }
@@ -203,14 +203,15 @@ mod tests {
     fn chance_moves_the_times_of_ticks_and_not_the_ticks() {
         let recording = Recording::synthetic(1, 50);
         let of = |arrivals| {
-            let ticks = Ticks { file: None, seed: 1, rate: Some(1_000.0), arrivals, speed: 1.0, count: 120 };
+            let ticks = TickSource { file: None, seed: 1, rate: Some(1_000.0), arrivals, speed: 1.0, count: 120 };
             plan(&recording, &ticks).expect("a rate is a schedule")
         };
-        let bytes = |plan: &[(u64, Event)]| plan.iter().map(|(_, event)| event.as_bytes().to_vec()).collect::<Vec<_>>();
-        let (steady, chance) = (of(Arrivals::Steady), of(Arrivals::Poisson { seed: 3 }));
+        let bytes =
+            |plan: &[(u64, MarketTick)]| plan.iter().map(|(_, event)| event.as_bytes().to_vec()).collect::<Vec<_>>();
+        let (steady, chance) = (of(ArrivalProcess::Steady), of(ArrivalProcess::Poisson { seed: 3 }));
         assert_eq!(bytes(&steady), bytes(&chance));
         let times: Vec<u64> = chance.iter().map(|(offset, _)| *offset).collect();
-        assert_eq!(times, Arrivals::Poisson { seed: 3 }.times_ns(1_000.0).take(120).collect::<Vec<_>>());
+        assert_eq!(times, ArrivalProcess::Poisson { seed: 3 }.times_ns(1_000.0).take(120).collect::<Vec<_>>());
         assert_ne!(times, steady.iter().map(|(offset, _)| *offset).collect::<Vec<_>>());
     }
 }

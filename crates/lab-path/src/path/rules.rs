@@ -1,15 +1,15 @@
 //! Rules that make a run of `path` invalid: its feed did not keep its times, or its latencies miss requested ticks or
 //! orders.
 
-use tickpath_lab_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
+use tickpath_lab_harness::rules::{note_reconnects, refuse_loss, refuse_reordered};
 use tickpath_lab_result::Run;
 
-use super::feed::Fed;
-use crate::strategy::Traded;
+use super::feed::FeedResult;
+use crate::strategy::StrategyResult;
 
 /// Counts the seen ticks, in order of arrival, against the published ones. A tick's stamp is its intended time;
 /// ticks of the same time are interchangeable.
-pub(super) fn count(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1]]) {
+pub(super) fn count_ticks(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1]]) {
     let alike = published.chunk_by(|[a, _], [b, _]| a == b);
     let mut due: Vec<(u64, u64)> = alike.map(|ticks| (ticks[0][0], ticks.len() as u64)).collect();
     let counts = &mut run.counts;
@@ -30,7 +30,7 @@ pub(super) fn count(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1]]) {
 
 /// Checks the processes' results against the rules. `took_ns` is the duration of publishing, `journaled` the number of
 /// orders that the OMS received; the run's counts already have the ticks and the unanswered orders.
-pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, took_ns: f64) {
+pub(super) fn apply_rules(run: &mut Run, fed: &FeedResult, traded: &StrategyResult, journaled: u64, took_ns: f64) {
     let lost_orders = traded.orders.saturating_sub(journaled);
     run.counts.lost += lost_orders;
     if took_ns > 0.0 && (fed.planned_ns as f64) < 0.99 * took_ns {
@@ -70,9 +70,9 @@ pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, to
     run.counts.duplicated += traded.duplicates;
     run.counts.reordered += traded.late;
     run.counts.lost = run.counts.lost.saturating_sub(traded.late);
-    tell_reconnects(run, "feed", fed.reconnects);
-    tell_reconnects(run, "strategy", traded.reconnects);
-    refuse_disorder(run);
+    note_reconnects(run, "feed", fed.reconnects);
+    note_reconnects(run, "strategy", traded.reconnects);
+    refuse_reordered(run);
     refuse_loss(run);
 }
 
@@ -89,15 +89,15 @@ mod tests {
     const PLANNED_NS: u64 = 1_000_000_000;
 
     /// Builds results of a run in which everything arrived in time.
-    fn good() -> (Fed, Traded) {
-        let fed = Fed { planned_ns: PLANNED_NS, reconnects: Some(0), ..Fed::default() };
-        (fed, Traded { orders: TICKS, reconnects: Some(0), ..Traded::default() })
+    fn good() -> (FeedResult, StrategyResult) {
+        let fed = FeedResult { planned_ns: PLANNED_NS, reconnects: Some(0), ..FeedResult::default() };
+        (fed, StrategyResult { orders: TICKS, reconnects: Some(0), ..StrategyResult::default() })
     }
 
-    fn held(fed: &Fed, traded: &Traded, journaled: u64, left: u64, took_ns: u64) -> Run {
+    fn held(fed: &FeedResult, traded: &StrategyResult, journaled: u64, left: u64, took_ns: u64) -> Run {
         let mut run = Run { valid: true, ..Run::default() };
         (run.counts.sent, run.counts.received, run.counts.left) = (TICKS, TICKS, left);
-        hold(&mut run, fed, traded, journaled, took_ns as f64);
+        apply_rules(&mut run, fed, traded, journaled, took_ns as f64);
         run
     }
 
@@ -133,8 +133,8 @@ mod tests {
         let mut run = Run { valid: true, ..Run::default() };
         let published: Vec<[u64; 2]> = published.iter().map(|stamp| [*stamp, 0]).collect();
         let seen: Vec<[u64; 1]> = seen.iter().map(|stamp| [*stamp]).collect();
-        count(&mut run, &published, &seen);
-        hold(&mut run, &fed, &traded, TICKS, PLANNED_NS as f64);
+        count_ticks(&mut run, &published, &seen);
+        apply_rules(&mut run, &fed, &traded, TICKS, PLANNED_NS as f64);
         let found = (run.counts.lost, run.counts.duplicated, run.counts.reordered);
         (run, found)
     }
@@ -162,7 +162,7 @@ mod tests {
     fn a_run_whose_ticks_were_late_is_not_valid() {
         let (fed, traded) = good();
         for (share, valid) in [(0.01, true), (0.011, false)] {
-            let run = held(&Fed { late_share: share, ..fed.clone() }, &traded, TICKS, 0, PLANNED_NS);
+            let run = held(&FeedResult { late_share: share, ..fed.clone() }, &traded, TICKS, 0, PLANNED_NS);
             assert_eq!(run.valid, valid, "{share}");
         }
         for (took_ns, valid) in [(1_010_000_000, true), (1_011_000_000, false)] {
@@ -175,14 +175,15 @@ mod tests {
     fn an_order_without_an_answer_or_a_report_that_was_missed_is_no_latency_and_makes_the_run_invalid() {
         let (fed, traded) = good();
         refused(&held(&fed, &traded, TICKS, 2, PLANNED_NS), "2 orders had no answer");
-        refused(&held(&fed, &Traded { lapped: 7, ..traded.clone() }, TICKS, 0, PLANNED_NS), "missed 7 reports");
-        refused(&held(&fed, &Traded { restamped: 3, ..traded }, TICKS, 0, PLANNED_NS), "full 3 times");
+        refused(&held(&fed, &StrategyResult { lapped: 7, ..traded.clone() }, TICKS, 0, PLANNED_NS), "missed 7 reports");
+        refused(&held(&fed, &StrategyResult { restamped: 3, ..traded }, TICKS, 0, PLANNED_NS), "full 3 times");
     }
 
     #[test]
     fn a_connection_that_was_made_again_is_told() {
         let (fed, traded) = good();
-        let (fed, traded) = (Fed { reconnects: Some(2), ..fed }, Traded { reconnects: Some(1), ..traded });
+        let (fed, traded) =
+            (FeedResult { reconnects: Some(2), ..fed }, StrategyResult { reconnects: Some(1), ..traded });
         let run = held(&fed, &traded, TICKS, 0, PLANNED_NS);
         assert!(run.valid && run.figures.get("reconnects") == Some(&3.0), "{run:?}");
         for told in ["the feed's connection was lost", "the strategy's connection was lost"] {

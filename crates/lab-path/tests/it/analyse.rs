@@ -5,11 +5,13 @@ use std::path::Path;
 use tickpath_clock::Calibration;
 use tickpath_lab_path::analyse;
 use tickpath_lab_result::Run;
-use tickpath_log::{Config, Place};
+use tickpath_log::{Config, LogPath};
 use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce, VenueId,
 };
-use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Boot, Departure, Envelope, Grant, Input, Instrument, Line};
+use tickpath_oms_core::{
+    ALL_ACCOUNTS, AccountLimits, Boot, Departure, Envelope, Grant, Input, Instrument, VenueConnection,
+};
 use tickpath_oms_runtime::journal::Journal;
 
 const VENUE: VenueId = VenueId(1);
@@ -41,7 +43,7 @@ fn run(orders: &[(Fate, u64)]) -> Run {
 }
 
 fn plant(folder: &Path, orders: &[(Fate, u64)]) {
-    let config = Config::journal(Place::folder(folder));
+    let config = Config::journal(LogPath::folder(folder));
     let mut journal = Journal::open(&config, &Calibration::nanoseconds(), 1).expect("the folder is empty");
     let mut say = |stamp, input: &Input| {
         journal.append(stamp, input).expect("the disk has room");
@@ -69,7 +71,7 @@ fn plant(folder: &Path, orders: &[(Fate, u64)]) {
     for (number, (fate, takes_ns)) in (1..).zip(orders) {
         let sent = 10_000 + 1_000 * number;
         let up = u8::from(*fate != Fate::VenueIsDown);
-        say(sent, &Input::Line(Line { venue: VENUE, up, reserved: [0; 5] }));
+        say(sent, &Input::VenueConnection(VenueConnection { venue: VENUE, up, reserved: [0; 5] }));
         let envelope = Envelope {
             sent,
             released_before: left.at,

@@ -34,7 +34,7 @@ impl SetGetRole {
 
 /// The result of a client's process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Outcome {
+pub(super) struct SetGetResult {
     /// Time until each connection has answered a PING.
     pub connect_ns: u64,
     /// Time from then until the last pair ended.

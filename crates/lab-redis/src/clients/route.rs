@@ -1,16 +1,16 @@
 //! Routes to the server: directly over TCP, directly over a Unix socket, or over TCP at a distance; and their round
 //! trips.
 
-use super::server::{Target, moved};
+use super::server::{SetGetServer, url_at};
 use super::settings::Settings;
 use tickpath_lab_harness::proxy::{self, Proxy};
 use tickpath_lab_harness::{Lab, LabError};
 
 /// The added round trips where the settings name none.
-const NEAR: &[f64] = &[0.0];
+const NO_ADDED_RTT: &[f64] = &[0.0];
 
 /// A route to the server.
-pub(super) struct Route {
+pub(super) struct ServerRoute {
     /// `tcp` or `unix`.
     pub transport: &'static str,
     /// The URL that clients connect to.
@@ -27,9 +27,9 @@ pub(super) struct Route {
     _proxy: Option<Proxy>,
 }
 
-impl Route {
+impl ServerRoute {
     /// Returns all routes of the settings: TCP first, a Unix socket last.
-    pub fn all(lab: &Lab<'_>, settings: &Settings, target: &Target) -> Result<Vec<Self>, LabError> {
+    pub fn all(lab: &Lab<'_>, settings: &Settings, target: &SetGetServer) -> Result<Vec<Self>, LabError> {
         lab.step("clients: measuring the round trip", 2.0 + 2.0 * settings.rtts_ms.len() as f64)?;
         let mut routes = Vec::new();
         if let Some((url, address)) = target.tcp() {
@@ -46,11 +46,11 @@ impl Route {
     fn over_tcp(
         lab: &Lab<'_>,
         settings: &Settings,
-        target: &Target,
+        target: &SetGetServer,
         url: &str,
         address: &str,
     ) -> Result<Vec<Self>, LabError> {
-        let wanted: &[f64] = if settings.rtts_ms.is_empty() { NEAR } else { &settings.rtts_ms };
+        let wanted: &[f64] = if settings.rtts_ms.is_empty() { NO_ADDED_RTT } else { &settings.rtts_ms };
         let direct_ns = proxy::round_trip_ns(lab, address, settings.cpus[0])?;
         let far_ns = if target.is_scratch() { 0.0 } else { direct_ns };
         let direct = wanted.contains(&0.0).then(|| Self::direct("tcp", url, direct_ns, far_ns));
@@ -61,11 +61,11 @@ impl Route {
         let cpu = settings.proxy_cpu.unwrap_or(settings.cpus[1]);
         let start = |rtt_ms: f64| Proxy::start_on(lab, address, rtt_ms, Some(cpu));
         let proxies = delays.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
-        let cost = proxy::cost(lab, address, &start(0.0)?, &proxies, settings.cpus[0])?;
+        let cost = proxy::measure_ping_times(lab, address, &start(0.0)?, &proxies, settings.cpus[0])?;
         let proxy_cost_ns = Some(cost.proxy_cost_ns());
         let delayed = proxies.into_iter().zip(cost.through_ns).map(|(proxy, measured_rtt_ns)| Self {
             transport: "tcp",
-            url: moved(url, proxy.address()),
+            url: url_at(url, proxy.address()),
             rtt_ms: proxy.rtt_ms(),
             measured_rtt_ns,
             network_ns: far_ns + proxy.rtt_ms() * 1e6,

@@ -8,7 +8,7 @@ use tickpath_lab_result::Software;
 use tickpath_lab_tools::go::{Go, GoError};
 use tickpath_lab_tools::python::Python;
 
-use super::client::{Client, Runs};
+use super::client::{ClientRuntime, SetGetClient};
 use super::role::SetGetRole;
 use super::rust;
 
@@ -21,11 +21,11 @@ pub(super) struct Runtimes {
 
 impl Runtimes {
     /// Prepares missing runtimes. Without Go there are no Go clients; the second value then holds the error.
-    pub fn prepare(lab: &Lab<'_>, clients: &[Client]) -> Result<(Self, Option<GoError>), LabError> {
-        let has_python = clients.iter().any(|client| matches!(client.runs, Runs::Python { .. }));
+    pub fn prepare(lab: &Lab<'_>, clients: &[SetGetClient]) -> Result<(Self, Option<GoError>), LabError> {
+        let has_python = clients.iter().any(|client| matches!(client.runtime, ClientRuntime::Python { .. }));
         let python = has_python.then(|| Python::prepare(lab.progress)).transpose()?;
-        let sources = clients.iter().filter_map(|client| match client.runs {
-            Runs::Go(source) => Some((source.0, source)),
+        let sources = clients.iter().filter_map(|client| match client.runtime {
+            ClientRuntime::Go(source) => Some((source.0, source)),
             _ => None,
         });
         let built = |(name, source)| Go::prepare(lab.progress, source).map(|go| (name, go));
@@ -38,34 +38,34 @@ impl Runtimes {
     }
 
     /// Starts a client's process.
-    pub fn spawn(&self, lab: &Lab<'_>, client: Client, role: &SetGetRole) -> Result<Child, LabError> {
-        match client.runs {
-            Runs::Python { source, .. } => {
+    pub fn spawn(&self, lab: &Lab<'_>, client: SetGetClient, role: &SetGetRole) -> Result<Child, LabError> {
+        match client.runtime {
+            ClientRuntime::Python { source, .. } => {
                 self.python.as_ref().map(|python| python.spawn(lab, client.name, &[source], role))
             }
-            Runs::Go((source, _)) => self.go.get(source).map(|go| go.spawn(client.name, role.cpu, role)),
-            Runs::Rust { .. } => None,
+            ClientRuntime::Go((source, _)) => self.go.get(source).map(|go| go.spawn(client.name, role.cpu, role)),
+            ClientRuntime::Rust { .. } => None,
         }
         .unwrap_or_else(|| lab.spawn(role))
     }
 
     /// Returns the calibration of a client's stamps.
-    pub fn calibration(client: Client, lab: &Lab<'_>) -> Calibration {
-        match client.runs {
-            Runs::Rust { .. } => *lab.clock.calibration(),
-            Runs::Python { .. } | Runs::Go(_) => Calibration::nanoseconds(),
+    pub fn calibration(client: SetGetClient, lab: &Lab<'_>) -> Calibration {
+        match client.runtime {
+            ClientRuntime::Rust { .. } => *lab.clock.calibration(),
+            ClientRuntime::Python { .. } | ClientRuntime::Go(_) => Calibration::nanoseconds(),
         }
     }
 
     /// Adds the client's library and runtime to `software`.
-    pub fn name(&self, client: Client, software: &mut Software) {
+    pub fn add_software(&self, client: SetGetClient, software: &mut Software) {
         software.client = Some(client.library.to_owned());
-        let (version, runtime) = match client.runs {
-            Runs::Rust { runtime, .. } => (rust::VERSION.to_owned(), runtime.map(str::to_owned)),
-            Runs::Go((source, _)) => {
+        let (version, runtime) = match client.runtime {
+            ClientRuntime::Rust { runtime, .. } => (rust::VERSION.to_owned(), runtime.map(str::to_owned)),
+            ClientRuntime::Go((source, _)) => {
                 (Go::library_version().to_owned(), self.go.get(source).map(|go| go.runtime.clone()))
             }
-            Runs::Python { hiredis, event_loop, .. } => {
+            ClientRuntime::Python { hiredis, event_loop, .. } => {
                 let version =
                     |package| self.python.as_ref().and_then(|python| python.version_of(package)).unwrap_or("?");
                 let library = version("redis");

@@ -9,56 +9,66 @@ use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, Connection, IntoConnectionInfo, RedisError, RedisResult};
 use tickpath_clock::{Clock, HostClock, pin_to_cpu};
 
-use super::client::{Client, Runs, Work};
-use super::role::{Outcome, SetGetRole};
+use super::client::{ClientRuntime, SetGetClient, SetGetWork};
+use super::role::{SetGetResult, SetGetRole};
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::Parent;
-use tickpath_lab_harness::samples::{save, touched_rows};
+use tickpath_lab_harness::samples::{preallocated_rows, save};
 
 /// All clients of the crate redis: a command at a time; both commands of a pair in a pipeline; and on tokio with a
 /// single thread, whose workers share a connection.
-pub(super) const CLIENTS: &[Client] = &[
+pub(super) const CLIENTS: &[SetGetClient] = &[
     client(
         "rust-blocking",
         &[(1, 60)],
-        Runs::Rust { work: |role, client, clock| in_turn(role, client, clock, two_commands), runtime: None },
+        ClientRuntime::Rust {
+            work: |role, client, clock| sequential(role, client, clock, two_commands),
+            runtime: None,
+        },
     ),
-    Client {
+    SetGetClient {
         is_pipeline: true,
         ..client(
             "rust-pipeline",
             &[(1, 40)],
-            Runs::Rust { work: |role, client, clock| in_turn(role, client, clock, one_pipeline), runtime: None },
+            ClientRuntime::Rust {
+                work: |role, client, clock| sequential(role, client, clock, one_pipeline),
+                runtime: None,
+            },
         )
     },
-    client("rust-async", &[(1, 80), (100, 15)], Runs::Rust { work: side_by_side, runtime: Some("tokio, one thread") }),
+    client(
+        "rust-async",
+        &[(1, 80), (100, 15)],
+        ClientRuntime::Rust { work: concurrent, runtime: Some("tokio, one thread") },
+    ),
 ];
 
-const fn client(name: &'static str, processes: &'static [(u64, u64)], runs: Runs) -> Client {
-    Client { name, library: "redis-rs", is_pipeline: false, processes, runs }
+const fn client(name: &'static str, processes: &'static [(u64, u64)], runs: ClientRuntime) -> SetGetClient {
+    SetGetClient { name, library: "redis-rs", is_pipeline: false, processes, runtime: runs }
 }
 
 /// The version of the crate redis, as in Cargo.lock.
 pub(super) const VERSION: &str = "1.8.1";
 
 /// Max time to connect.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The start and the end of a pair, in ticks.
-type Row = [u64; 2];
+type PairStamps = [u64; 2];
 
 /// A pair: sets a key, and returns its value afterwards.
-type Pair = fn(&mut Connection, &str, &str) -> RedisResult<Option<String>>;
+type SetGetCall = fn(&mut Connection, &str, &str) -> RedisResult<Option<String>>;
 
 /// Runs the client's process.
-pub(super) fn set_get(role: &SetGetRole, work: Work, parent: &Parent) -> Result<(), LabError> {
+pub(super) fn set_get(role: &SetGetRole, work: SetGetWork, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if let Some(cpu) = role.cpu {
         pin_to_cpu(cpu)?;
     }
     let client = open(&role.url).map_err(|e| failed(&e))?;
     parent.ready();
-    if parent.hear().is_none() {
+    if parent.receive().is_none() {
         return Ok(());
     }
     let (outcome, rows) = work(role, &client, &clock).map_err(|e| failed(&e))?;
@@ -68,17 +78,17 @@ pub(super) fn set_get(role: &SetGetRole, work: Work, parent: &Parent) -> Result<
 }
 
 /// Runs pair after pair over a single connection.
-fn in_turn(
+fn sequential(
     role: &SetGetRole,
     client: &redis::Client,
     clock: &HostClock,
-    pair: Pair,
-) -> RedisResult<(Outcome, Vec<Row>)> {
-    let mut rows: Vec<Row> = touched_rows(role.count as usize);
+    pair: SetGetCall,
+) -> RedisResult<(SetGetResult, Vec<PairStamps>)> {
+    let mut rows: Vec<PairStamps> = preallocated_rows(role.count as usize);
     let from = clock.ticks();
-    let mut connection = client.get_connection_with_timeout(PATIENCE)?;
-    connection.set_read_timeout(Some(silence(role)))?;
-    connection.set_write_timeout(Some(silence(role)))?;
+    let mut connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
+    connection.set_read_timeout(Some(answer_timeout(role)))?;
+    connection.set_write_timeout(Some(answer_timeout(role)))?;
     redis::cmd("PING").exec(&mut connection)?;
     let connected = clock.ticks();
     let (mut began, mut mismatched) = (connected, 0);
@@ -108,7 +118,11 @@ fn one_pipeline(connection: &mut Connection, key: &str, value: &str) -> RedisRes
 }
 
 /// Runs workers that take turns on a single thread and share a connection.
-fn side_by_side(role: &SetGetRole, client: &redis::Client, clock: &HostClock) -> RedisResult<(Outcome, Vec<Row>)> {
+fn concurrent(
+    role: &SetGetRole,
+    client: &redis::Client,
+    clock: &HostClock,
+) -> RedisResult<(SetGetResult, Vec<PairStamps>)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(all_workers(Arc::new(role.clone()), client, clock))
 }
@@ -117,10 +131,10 @@ async fn all_workers(
     role: Arc<SetGetRole>,
     client: &redis::Client,
     clock: &HostClock,
-) -> RedisResult<(Outcome, Vec<Row>)> {
+) -> RedisResult<(SetGetResult, Vec<PairStamps>)> {
     // The library's own limit of half a second would count a far server as a failure.
-    let limits = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
-    let limits = limits.set_response_timeout(Some(silence(&role)));
+    let limits = AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT));
+    let limits = limits.set_response_timeout(Some(answer_timeout(&role)));
     let from = clock.ticks();
     let mut connection = client.get_multiplexed_async_connection_with_config(&limits).await?;
     redis::cmd("PING").exec_async(&mut connection).await?;
@@ -137,8 +151,8 @@ async fn all_workers(
 }
 
 /// The part of the work that a worker did.
-struct Share {
-    rows: Vec<Row>,
+struct WorkerResult {
+    rows: Vec<PairStamps>,
     mismatched: u64,
 }
 
@@ -149,8 +163,8 @@ async fn worker(
     role: Arc<SetGetRole>,
     first: u64,
     clock: HostClock,
-) -> RedisResult<Share> {
-    let mut share = Share { rows: Vec::new(), mismatched: 0 };
+) -> RedisResult<WorkerResult> {
+    let mut share = WorkerResult { rows: Vec::new(), mismatched: 0 };
     let mut began = clock.ticks();
     for number in (first..role.count).step_by(role.workers as usize) {
         let (key, value) = role.pair(number);
@@ -170,14 +184,19 @@ fn open(url: &str) -> RedisResult<redis::Client> {
     redis::Client::open(url.into_connection_info()?.set_tcp_settings(settings))
 }
 
-fn silence(role: &SetGetRole) -> Duration {
+fn answer_timeout(role: &SetGetRole) -> Duration {
     Duration::from_secs_f64(role.silence_s)
 }
 
-fn outcome(clock: &HostClock, from: u64, connected: u64, rows: &[Row], mismatched: u64) -> Outcome {
+fn outcome(clock: &HostClock, from: u64, connected: u64, rows: &[PairStamps], mismatched: u64) -> SetGetResult {
     let ended = rows.iter().map(|[_, ended]| *ended).max().unwrap_or(connected);
     let ns = |from, to| clock.ns_between(from, to).max(0) as u64;
-    Outcome { connect_ns: ns(from, connected), elapsed_ns: ns(connected, ended), pairs: rows.len() as u64, mismatched }
+    SetGetResult {
+        connect_ns: ns(from, connected),
+        elapsed_ns: ns(connected, ended),
+        pairs: rows.len() as u64,
+        mismatched,
+    }
 }
 
 fn failed(error: &RedisError) -> LabError {

@@ -7,22 +7,22 @@ use std::os::unix::net::UnixStream;
 use redis::{Connection, RedisResult};
 
 use super::settings::Settings;
-use crate::address::Address;
+use crate::address::BenchAddress;
 use tickpath_lab_harness::{Lab, LabError, host, proxy};
 use tickpath_lab_result::{Software, median};
-use tickpath_lab_tools::about::{PATIENCE, dial, no_answer, others};
-use tickpath_lab_tools::redis::{Server, ServerSettings};
+use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
+use tickpath_lab_tools::redis_stats::{ANSWER_TIMEOUT, connect, no_answer, other_clients};
 
 /// Keys per command.
 const BATCH: u64 = 1_000;
 
 /// A server, and a connection to it that is not measured.
-pub(super) struct Target {
+pub(super) struct SetGetServer {
     connection: Connection,
     /// The prefix of the keys.
     pub keys: String,
     /// The number of keys that may exist.
-    claimed: u64,
+    claimed_keys: u64,
     /// Its URL over TCP.
     tcp: Option<String>,
     /// Its Unix socket's URL, in the form that every client knows.
@@ -32,28 +32,28 @@ pub(super) struct Target {
     /// Notes for a reader of the figures.
     pub notes: Vec<String>,
     /// The scratch server, which ends with this value; `None` for a user's server.
-    scratch: Option<Server>,
+    scratch: Option<ScratchServer>,
 }
 
-impl Target {
+impl SetGetServer {
     /// Opens the server of the settings, or a scratch server.
     pub fn open(lab: &Lab<'_>, settings: &Settings) -> Result<Self, LabError> {
         let (scratch, tcp, unix) = match &settings.target {
-            Some(url) => (None, is_tcp(url).then(|| url.clone()), unix_form(url)),
+            Some(url) => (None, is_tcp(url).then(|| url.clone()), unix_socket_url(url)),
             None => {
                 let server = scratch(lab, settings)?;
-                let (tcp, unix) = (server.url(), server.unix_url().as_deref().and_then(unix_form));
+                let (tcp, unix) = (server.url(), server.unix_url().as_deref().and_then(unix_socket_url));
                 (Some(server), Some(tcp), unix)
             }
         };
         let url = settings.target.as_ref().or(tcp.as_ref()).expect("a scratch server listens on TCP");
-        let (software, others) = (lab.software(url), others(lab, url));
+        let (software, others) = (lab.software(url), other_clients(lab, url));
         let url = tcp.as_ref().or(unix.as_ref()).expect("it was checked");
-        let mut connection = dial(url.as_str()).map_err(|e| no_answer(&name(url), &e))?;
+        let mut connection = connect(url.as_str()).map_err(|e| no_answer(&name(url), &e))?;
         redis::cmd("PING").exec(&mut connection).map_err(|e| no_answer(&name(url), &e))?;
         let notes = others.filter(|_| scratch.is_none()).into_iter().collect();
         let keys = format!("tickpath:{}:k", lab.name);
-        Ok(Self { connection, keys, claimed: 0, tcp, unix, software, notes, scratch })
+        Ok(Self { connection, keys, claimed_keys: 0, tcp, unix, software, notes, scratch })
     }
 
     /// Returns the server's name in results, without the address of a scratch server, which has no meaning.
@@ -73,7 +73,7 @@ impl Target {
 
     /// Returns its URL over TCP, and its `HOST:PORT`.
     pub fn tcp(&self) -> Option<(&str, String)> {
-        self.tcp.as_deref().and_then(|url| Some((url, Address::parse(url).ok()?.endpoint())))
+        self.tcp.as_deref().and_then(|url| Some((url, BenchAddress::parse(url).ok()?.endpoint())))
     }
 
     /// Returns its Unix socket's URL.
@@ -87,7 +87,7 @@ impl Target {
         let clock = lab.clock;
         let measure = move || -> io::Result<Vec<f64>> {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
             proxy::ping(&stream, &clock)
         };
         let times = host::on_cpu(cpu, measure)?.map_err(|e| no_answer(path, &e.into()))?;
@@ -95,7 +95,7 @@ impl Target {
     }
 
     /// Checks that the first `count` keys do not exist; from then on they are ours, and deleted at the end.
-    pub fn claim(&mut self, count: u64) -> Result<(), LabError> {
+    pub fn claim_keys(&mut self, count: u64) -> Result<(), LabError> {
         for numbers in batches(count) {
             let there = self.on_keys("EXISTS", numbers).map_err(|e| no_answer("the server", &e))?;
             if there > 0 {
@@ -106,12 +106,12 @@ impl Target {
                 )));
             }
         }
-        self.claimed = count;
+        self.claimed_keys = count;
         Ok(())
     }
 
     /// Deletes the first `count` keys, so that every repetition creates them again.
-    pub fn delete(&mut self, count: u64) -> Result<(), LabError> {
+    pub fn delete_keys(&mut self, count: u64) -> Result<(), LabError> {
         batches(count)
             .try_for_each(|numbers| self.on_keys("DEL", numbers).map(|_| ()))
             .map_err(|e| no_answer("the server", &e))
@@ -126,31 +126,31 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for SetGetServer {
     fn drop(&mut self) {
         if self.scratch.is_none() {
             // A server that is gone took its keys with it, or keeps them out of reach.
-            let _ = self.delete(self.claimed);
+            let _ = self.delete_keys(self.claimed_keys);
         }
     }
 }
 
 /// Returns whether a URL names a TCP address.
 fn is_tcp(url: &str) -> bool {
-    Address::parse(url).is_ok_and(|address| address.socket().is_none())
+    BenchAddress::parse(url).is_ok_and(|address| address.socket().is_none())
 }
 
 /// Returns a URL's login and database at another address.
-pub(super) fn moved(url: &str, address: &str) -> String {
+pub(super) fn url_at(url: &str, address: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
     let end = rest.find('/').unwrap_or(rest.len());
     let login = rest[..end].rfind('@').map_or("", |at| &rest[..=at]);
     format!("{scheme}://{login}{address}{}", &rest[end..])
 }
 
-fn scratch(lab: &Lab<'_>, settings: &Settings) -> Result<Server, LabError> {
+fn scratch(lab: &Lab<'_>, settings: &Settings) -> Result<ScratchServer, LabError> {
     let wanted = ServerSettings { cpu: Some(settings.cpus[1]), unix_socket: true, ..ServerSettings::default() };
-    Server::start(lab.folder(), &wanted, &lab.clock)?.ok_or_else(|| {
+    ScratchServer::start(lab.folder(), &wanted, &lab.clock)?.ok_or_else(|| {
         LabError::Failed(
             "redis-server is not installed; install it with: apt-get install redis-server   (or name a server with \
              --target redis://HOST:PORT)"
@@ -160,13 +160,13 @@ fn scratch(lab: &Lab<'_>, settings: &Settings) -> Result<Server, LabError> {
 }
 
 /// Returns a socket's URL in the form that redis-py, go-redis and the crate redis share.
-fn unix_form(url: &str) -> Option<String> {
-    Address::parse(url).ok()?.socket().map(|path| format!("unix://{}", path.display()))
+fn unix_socket_url(url: &str) -> Option<String> {
+    BenchAddress::parse(url).ok()?.socket().map(|path| format!("unix://{}", path.display()))
 }
 
 /// Returns the display name of a URL, without a password.
 fn name(url: &str) -> String {
-    Address::parse(url).map(|address| address.name()).unwrap_or_default()
+    BenchAddress::parse(url).map(|address| address.name()).unwrap_or_default()
 }
 
 fn batches(count: u64) -> impl Iterator<Item = Range<u64>> {
@@ -189,8 +189,8 @@ mod tests {
             ("nats://host:1", false, None),
             ("host:1", false, None),
         ] {
-            assert_eq!((is_tcp(url), unix_form(url).as_deref()), (tcp, unix), "{url}");
-            assert_eq!(Address::parse(url).is_ok(), tcp || unix.is_some(), "{url}");
+            assert_eq!((is_tcp(url), unix_socket_url(url).as_deref()), (tcp, unix), "{url}");
+            assert_eq!(BenchAddress::parse(url).is_ok(), tcp || unix.is_some(), "{url}");
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
             ("redis://[::1]:7000", "redis://[::1]:7000", "redis://127.0.0.1:9"),
         ] {
             assert_eq!(name(url), shown, "{url}");
-            assert_eq!(moved(url, "127.0.0.1:9"), elsewhere, "{url}");
+            assert_eq!(url_at(url, "127.0.0.1:9"), elsewhere, "{url}");
         }
     }
 

@@ -6,14 +6,14 @@ use tickpath_clock::{Calibration, Clock};
 
 use super::command::VALUE;
 use super::load::LoadReport;
-use super::usage::Usage;
-use super::{Client, Settings};
+use super::usage::ResourceUsage;
+use super::{PipelineClient, Settings};
 use tickpath_lab_harness::attribution::drop_attribution;
 use tickpath_lab_harness::samples::{Samples, load};
 use tickpath_lab_harness::{Lab, LabError};
-use tickpath_lab_result::{Counts, Run};
+use tickpath_lab_result::{MessageCounts, Run};
 
-/// Costs of a command for the server and for the client, in the order of [`Usage`].
+/// Costs of a command for the server and for the client, in the order of [`ResourceUsage`].
 pub(super) const OF_SERVER: [&str; 3] =
     ["server_cpu_per_command_ns", "context_switches_per_command", "syscalls_per_command"];
 pub(super) const OF_CLIENT: [&str; 3] =
@@ -24,20 +24,20 @@ pub(super) fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
     report: &LoadReport,
-    served: Usage,
+    served: ResourceUsage,
     out: &Path,
 ) -> Result<Run, LabError> {
     let mut run = Run {
         client: settings.client.name().to_owned(),
         repeat: settings.repeat,
         valid: true,
-        counts: Counts {
+        counts: MessageCounts {
             sent: report.sent,
             received: report.received,
             lost: report.sent.saturating_sub(report.received),
             reordered: report.disordered,
             errors: report.errors,
-            ..Counts::default()
+            ..MessageCounts::default()
         },
         elapsed_ns: Some(report.elapsed_ns),
         throughput_per_s: (report.elapsed_ns > 0).then(|| report.received as f64 * 1e9 / report.elapsed_ns as f64),
@@ -46,7 +46,7 @@ pub(super) fn assemble(
     describe(&mut run, settings);
     // A script's stamps are nanoseconds of a different clock.
     let scripts = Calibration::nanoseconds();
-    let calibration = if settings.client == Client::RedisPy { &scripts } else { lab.clock.calibration() };
+    let calibration = if settings.client == PipelineClient::RedisPy { &scripts } else { lab.clock.calibration() };
     let rows = load::<3>(out)?;
     times(&mut run, settings, calibration, &rows);
     per_command(&mut run, served, OF_SERVER);
@@ -93,7 +93,7 @@ pub(super) fn describe(run: &mut Run, settings: &Settings) {
         }
     }
     let (client, version) = match (settings.client, &settings.python) {
-        (Client::RedisPy, Some(python)) => {
+        (PipelineClient::RedisPy, Some(python)) => {
             run.software.runtime = Some(python.runtime.clone());
             ("redis-py", python.version_of("redis"))
         }
@@ -104,7 +104,7 @@ pub(super) fn describe(run: &mut Run, settings: &Settings) {
 }
 
 /// Adds the usage per command.
-pub(super) fn per_command(run: &mut Run, used: Usage, names: [&str; 3]) {
+pub(super) fn per_command(run: &mut Run, used: ResourceUsage, names: [&str; 3]) {
     let commands = run.counts.received;
     if commands == 0 {
         return;
@@ -164,7 +164,7 @@ fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     }
     run.valid = broken.is_empty();
     run.notes.extend(broken);
-    let until = settings.until();
+    let until = settings.run_limit();
     let meant = until.count.unwrap_or(until.least);
     if report.failed.is_none() && report.sent < meant {
         run.notes.push(format!("{} commands instead of {meant}: more would have taken too long", report.sent));

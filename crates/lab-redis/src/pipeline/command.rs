@@ -14,7 +14,7 @@ const SCRIPT: &str =
 
 /// The command that is sent again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Command {
+pub enum RedisCommand {
     /// Only requests an answer.
     #[serde(rename = "PING")]
     Ping,
@@ -46,12 +46,12 @@ pub enum Command {
 #[error("'{0}' is no command that is measured; use PING, SET, GET or INCR")]
 pub struct ParseCommandError(String);
 
-impl Command {
+impl RedisCommand {
     /// Commands that are sent in pipelines of every depth.
     pub const PLAIN: [Self; 4] = [Self::Ping, Self::Set, Self::Get, Self::Incr];
 
     /// The ways to read, compute and write.
-    pub const COMPUTING: [Self; 4] = [Self::GetSet, Self::Eval, Self::EvalSha, Self::EvalShaPipeline];
+    pub const READ_MODIFY_WRITE: [Self; 4] = [Self::GetSet, Self::Eval, Self::EvalSha, Self::EvalShaPipeline];
 
     /// Returns the name in results and on the command line.
     pub const fn name(self) -> &'static str {
@@ -78,7 +78,7 @@ impl Command {
     }
 
     /// Returns the initial value of the key, if it needs any.
-    pub(super) const fn before(self) -> Option<&'static str> {
+    pub(super) const fn initial_value(self) -> Option<&'static str> {
         match self {
             Self::Get => Some(VALUE),
             Self::GetSet => Some("0"),
@@ -99,13 +99,13 @@ impl Command {
     }
 }
 
-impl fmt::Display for Command {
+impl fmt::Display for RedisCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Command {
+impl FromStr for RedisCommand {
     type Err = ParseCommandError;
 
     fn from_str(text: &str) -> Result<Self, ParseCommandError> {
@@ -128,17 +128,17 @@ mod tests {
 
     #[test]
     fn names_are_the_same_everywhere() {
-        for command in Command::PLAIN.into_iter().chain(Command::COMPUTING) {
+        for command in RedisCommand::PLAIN.into_iter().chain(RedisCommand::READ_MODIFY_WRITE) {
             assert_eq!(serde_json::to_string(&command).unwrap(), format!("\"{command}\""));
         }
-        for command in Command::PLAIN {
+        for command in RedisCommand::PLAIN {
             assert_eq!(command.name().to_lowercase().parse(), Ok(command));
         }
-        assert!("FLUSHALL".parse::<Command>().unwrap_err().to_string().contains("FLUSHALL"));
+        assert!("FLUSHALL".parse::<RedisCommand>().unwrap_err().to_string().contains("FLUSHALL"));
     }
 
     #[test]
     fn a_command_is_an_array_of_its_words() {
-        assert_eq!(encode(&Command::Set.words("k:1", "")), b"*3\r\n$3\r\nSET\r\n$3\r\nk:1\r\n$3\r\nxxx\r\n");
+        assert_eq!(encode(&RedisCommand::Set.words("k:1", "")), b"*3\r\n$3\r\nSET\r\n$3\r\nk:1\r\n$3\r\nxxx\r\n");
     }
 }

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use super::command::encode;
-use crate::address::{Address, Stream};
+use crate::address::{BenchAddress, BenchSocket};
 use tickpath_lab_harness::LabError;
 
 /// Max accepted length of a line and of a payload, in bytes.
-const MOST_LINE_BYTES: u64 = 8 << 10;
-const MOST_PAYLOAD_BYTES: usize = 64 << 20;
+const MAX_LINE_BYTES: u64 = 8 << 10;
+const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
 /// A reply of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(super) enum ServerReply {
     /// A status or a payload.
     Text(String),
     Number(i64),
@@ -23,50 +23,50 @@ pub(super) enum Reply {
 
 /// A logged-in connection.
 #[derive(Debug)]
-pub(super) struct Control {
-    address: Address,
-    stream: BufReader<Stream>,
+pub(super) struct ControlConnection {
+    address: BenchAddress,
+    stream: BufReader<BenchSocket>,
 }
 
-impl Control {
+impl ControlConnection {
     /// Connects, logs in, and sends a PING.
-    pub fn open(address: &Address) -> Result<Self, LabError> {
-        let stream = address.connect().map_err(|e| LabError::Failed(address.sentence(&e)))?;
+    pub fn open(address: &BenchAddress) -> Result<Self, LabError> {
+        let stream = address.connect().map_err(|e| LabError::Failed(address.error_sentence(&e)))?;
         let mut control = Self { address: address.clone(), stream: BufReader::new(stream) };
         for command in address.login() {
             let words: Vec<&str> = command.iter().map(String::as_str).collect();
-            control.ask(&words)?;
+            control.execute(&words)?;
         }
-        control.ask(&["PING"])?;
+        control.execute(&["PING"])?;
         Ok(control)
     }
 
     /// Returns its socket. No partial reply is buffered: each reply is read completely.
-    pub fn stream(&mut self) -> &mut Stream {
+    pub fn stream(&mut self) -> &mut BenchSocket {
         self.stream.get_mut()
     }
 
     /// Sends a command and returns its reply; an error reply becomes an error.
-    pub fn ask(&mut self, words: &[&str]) -> Result<Reply, LabError> {
+    pub fn execute(&mut self, words: &[&str]) -> Result<ServerReply, LabError> {
         match self.exchange(words) {
-            Ok(Reply::Error(line)) => {
+            Ok(ServerReply::Error(line)) => {
                 let (name, remedy) = (self.address.name(), remedy(&line));
                 Err(LabError::Failed(format!("{name} refused {}: {line}; {remedy}", words[0])))
             }
             Ok(reply) => Ok(reply),
-            Err(e) => Err(LabError::Failed(self.address.sentence(&e))),
+            Err(e) => Err(LabError::Failed(self.address.error_sentence(&e))),
         }
     }
 
     /// Sends a command and returns its reply, of any kind.
-    pub fn exchange(&mut self, words: &[&str]) -> io::Result<Reply> {
+    pub fn exchange(&mut self, words: &[&str]) -> io::Result<ServerReply> {
         self.stream.get_mut().write_all(&encode(words))?;
         let line = self.line()?;
         let (mark, rest) = line.split_at_checked(1).ok_or_else(not_redis)?;
         match mark {
-            "+" => Ok(Reply::Text(rest.to_owned())),
-            "-" => Ok(Reply::Error(rest.to_owned())),
-            ":" => rest.parse().map(Reply::Number).map_err(|_| not_redis()),
+            "+" => Ok(ServerReply::Text(rest.to_owned())),
+            "-" => Ok(ServerReply::Error(rest.to_owned())),
+            ":" => rest.parse().map(ServerReply::Number).map_err(|_| not_redis()),
             "$" => self.payload(rest),
             _ => Err(not_redis()),
         }
@@ -74,34 +74,34 @@ impl Control {
 
     /// Returns a section of the server's INFO.
     pub fn info(&mut self, section: &str) -> Result<BTreeMap<String, String>, LabError> {
-        let Reply::Text(text) = self.ask(&["INFO", section])? else { return Ok(BTreeMap::new()) };
+        let ServerReply::Text(text) = self.execute(&["INFO", section])? else { return Ok(BTreeMap::new()) };
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
         Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
     fn line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
-        self.stream.by_ref().take(MOST_LINE_BYTES).read_until(b'\n', &mut line)?;
+        self.stream.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
         match line.strip_suffix(b"\r\n") {
             Some(line) => Ok(String::from_utf8_lossy(line).into_owned()),
-            None if line.len() as u64 == MOST_LINE_BYTES => Err(not_redis()),
+            None if line.len() as u64 == MAX_LINE_BYTES => Err(not_redis()),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
-    fn payload(&mut self, length: &str) -> io::Result<Reply> {
+    fn payload(&mut self, length: &str) -> io::Result<ServerReply> {
         let length: i64 = length.parse().map_err(|_| not_redis())?;
-        let Ok(length) = usize::try_from(length) else { return Ok(Reply::Null) };
-        if length > MOST_PAYLOAD_BYTES {
+        let Ok(length) = usize::try_from(length) else { return Ok(ServerReply::Null) };
+        if length > MAX_PAYLOAD_BYTES {
             return Err(not_redis());
         }
         let mut payload = vec![0; length + 2];
         self.stream.read_exact(&mut payload)?;
-        Ok(Reply::Text(String::from_utf8_lossy(&payload[..length]).into_owned()))
+        Ok(ServerReply::Text(String::from_utf8_lossy(&payload[..length]).into_owned()))
     }
 }
 
-impl Reply {
+impl ServerReply {
     /// Returns the reply's number, whether an integer or text.
     pub fn number(&self) -> Option<i64> {
         match self {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{BATCH, Command, LONG, Part};
-use tickpath_lab_compare::{Line, table};
+use super::{BATCH, BenchPart, LONG_PIPELINE, RedisCommand};
+use tickpath_lab_compare::{RatioLine, ratio_table};
 use tickpath_lab_report::duration;
 use tickpath_lab_result::{Comparison, Run, median};
 
 /// The share of the best throughput from which a deeper pipeline's gain is not worth its memory.
-const KNEE: f64 = 0.9;
+const KNEE_SHARE: f64 = 0.9;
 
 /// The figure that the ratios compare.
 const THROUGHPUT: &str = "throughput_per_s";
@@ -19,29 +19,31 @@ pub fn compare(runs: &[Run]) -> Vec<Comparison> {
     let mut lines = Vec::new();
     let mut add = |name: String, figure, runs: &[&Run], a: &dyn Fn(&Run) -> bool, b: &dyn Fn(&Run) -> bool| {
         let of = |is: &dyn Fn(&Run) -> bool| runs.iter().copied().filter(|run| is(run)).collect::<Vec<_>>();
-        lines.push(Line::of_runs(name.trim_end(), figure, of(a), of(b)));
+        lines.push(RatioLine::of_runs(name.trim_end(), figure, of(a), of(b)));
     };
     let is_deep = |depth| move |run: &Run| depth_of(run) == Some(depth);
-    for (variant, runs) in variants(runs, Part::Sweep) {
+    for (variant, runs) in variants(runs, BenchPart::Sweep) {
         for depth in depths(&runs).into_iter().filter(|depth| *depth > 1) {
             let name = format!("pipeline_to_one {}", variant.title(Some(depth)));
             add(name, THROUGHPUT, &runs, &is_deep(depth), &is_deep(1));
         }
     }
-    for (variant, runs) in variants(runs, Part::Long) {
+    for (variant, runs) in variants(runs, BenchPart::Long) {
         for figure in [THROUGHPUT, "reply_memory_bytes"] {
             let name = format!("long_to_batches {}", variant.title(None));
-            add(name, figure, &runs, &is_deep(LONG), &is_deep(BATCH));
+            add(name, figure, &runs, &is_deep(LONG_PIPELINE), &is_deep(BATCH));
         }
     }
-    let [by_round_trips, others @ ..] = Command::COMPUTING;
-    for (variant, runs) in grouped(runs, Part::Scripts, |run| Variant { command: String::new(), ..Variant::of(run) }) {
+    let [by_round_trips, others @ ..] = RedisCommand::READ_MODIFY_WRITE;
+    for (variant, runs) in
+        grouped(runs, BenchPart::Scripts, |run| RunVariant { command: String::new(), ..RunVariant::of(run) })
+    {
         for command in others {
             let name = format!("{}_to_get_set {}", command.name().replace('-', "_"), variant.title(None));
             add(name, THROUGHPUT, &runs, &|run| is_with(run, command), &|run| is_with(run, by_round_trips));
         }
     }
-    table(lines)
+    ratio_table(lines)
 }
 
 /// Returns the smallest depth that reaches nine tenths of the best throughput, by medians over the repeats; `None` for
@@ -56,16 +58,16 @@ fn knee(runs: &[&Run]) -> Option<u64> {
     let medians: Vec<(u64, f64)> =
         reached.into_iter().filter_map(|(depth, throughputs)| Some((depth, median(throughputs)?))).collect();
     let best = medians.iter().map(|(_, throughput)| *throughput).fold(0.0, f64::max);
-    let first = medians.iter().find(|(_, throughput)| *throughput >= KNEE * best);
+    let first = medians.iter().find(|(_, throughput)| *throughput >= KNEE_SHARE * best);
     first.filter(|_| medians.len() > 1).map(|(depth, _)| *depth)
 }
 
 /// Adds the knee of its command to each run of a sweep.
-pub fn place_knees(runs: &mut [Run]) {
-    let knees: Vec<(Variant, Option<u64>)> =
-        variants(runs, Part::Sweep).into_iter().map(|(variant, runs)| (variant, knee(&runs))).collect();
-    for run in runs.iter_mut().filter(|run| is_of(run, Part::Sweep)) {
-        let variant = Variant::of(run);
+pub fn add_knees(runs: &mut [Run]) {
+    let knees: Vec<(RunVariant, Option<u64>)> =
+        variants(runs, BenchPart::Sweep).into_iter().map(|(variant, runs)| (variant, knee(&runs))).collect();
+    for run in runs.iter_mut().filter(|run| is_of(run, BenchPart::Sweep)) {
+        let variant = RunVariant::of(run);
         let found = knees.iter().find(|(known, _)| *known == variant).and_then(|(_, knee)| *knee);
         run.figures.extend(found.map(|depth| ("knee_depth".to_owned(), depth as f64)));
     }
@@ -93,7 +95,7 @@ pub fn why_depth_one_is_slow(run: &Run) -> Option<String> {
 
 /// The key of a group of runs, beside depth and repetition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Variant {
+struct RunVariant {
     command: String,
     client: String,
     target: String,
@@ -101,7 +103,7 @@ struct Variant {
     rtt_ms: Option<String>,
 }
 
-impl Variant {
+impl RunVariant {
     fn of(run: &Run) -> Self {
         Self {
             command: run.params.text("command").unwrap_or_default(),
@@ -126,12 +128,12 @@ impl Variant {
 }
 
 /// Returns the runs of a part, grouped by variant.
-fn variants(runs: &[Run], part: Part) -> BTreeMap<Variant, Vec<&Run>> {
-    grouped(runs, part, Variant::of)
+fn variants(runs: &[Run], part: BenchPart) -> BTreeMap<RunVariant, Vec<&Run>> {
+    grouped(runs, part, RunVariant::of)
 }
 
-fn grouped(runs: &[Run], part: Part, variant: impl Fn(&Run) -> Variant) -> BTreeMap<Variant, Vec<&Run>> {
-    let mut found: BTreeMap<Variant, Vec<&Run>> = BTreeMap::new();
+fn grouped(runs: &[Run], part: BenchPart, variant: impl Fn(&Run) -> RunVariant) -> BTreeMap<RunVariant, Vec<&Run>> {
+    let mut found: BTreeMap<RunVariant, Vec<&Run>> = BTreeMap::new();
     for run in runs.iter().filter(|run| is_of(run, part)) {
         found.entry(variant(run)).or_default().push(run);
     }
@@ -145,11 +147,11 @@ fn depths(runs: &[&Run]) -> Vec<u64> {
     depths
 }
 
-fn is_of(run: &Run, part: Part) -> bool {
+fn is_of(run: &Run, part: BenchPart) -> bool {
     run.params.text("part").as_deref() == Some(part.name())
 }
 
-fn is_with(run: &Run, command: Command) -> bool {
+fn is_with(run: &Run, command: RedisCommand) -> bool {
     run.params.text("command").as_deref() == Some(command.name())
 }
 
@@ -198,7 +200,7 @@ mod tests {
     fn each_command_has_a_knee_of_its_own() {
         let mut runs = runs_of("PING", &[(1, 10.0), (10, 100.0)]);
         runs.extend(runs_of("SET", &[(1, 10.0), (10, 10.0)]));
-        place_knees(&mut runs);
+        add_knees(&mut runs);
         let knees: Vec<f64> = runs.iter().map(|run| run.figures["knee_depth"]).collect();
         assert_eq!(knees, [10.0, 10.0, 1.0, 1.0]);
     }

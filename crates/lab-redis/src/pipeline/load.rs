@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, Lateness};
 use tickpath_lab_harness::LabError;
-use tickpath_lab_harness::samples::touched_rows;
+use tickpath_lab_harness::samples::preallocated_rows;
 
-use super::command::{Command, encode};
-use super::control::Control;
-use super::replies::{Intake, Replies};
-use super::usage::Usage;
-use crate::address::{Address, Stream};
+use super::command::{RedisCommand, encode};
+use super::control::ControlConnection;
+use super::replies::{Replies, ReplyReceiver};
+use super::usage::ResourceUsage;
+use crate::address::{BenchAddress, BenchSocket};
 
 /// Max commands that are written before any reply is read. The server holds the replies meanwhile; a client that writes
 /// more has to read while writing.
-pub(super) const MOST_AT_ONCE: u64 = 10_000;
+pub(super) const MAX_UNREAD_COMMANDS: u64 = 10_000;
 
 /// Bytes of a read.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
@@ -27,18 +27,18 @@ const PONG_BYTES: u64 = 7;
 
 /// Batches a second for which rows are preallocated; more batches only cost a moment of growing.
 const BATCHES_PER_S: u64 = 300_000;
-const MOST_ROWS: u64 = 4 << 20;
+const MAX_ROWS: u64 = 4 << 20;
 
 /// Role of the generator, which sends commands to a Redis server and counts the replies. The script for redis-py
 /// receives the same settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PipelineRole {
     /// The server's address.
-    pub(super) address: Address,
+    pub(super) address: BenchAddress,
     /// The key of its commands.
     pub(super) key: String,
     /// The command that it sends.
-    pub(super) command: Command,
+    pub(super) command: RedisCommand,
     /// The digest of the script, for a command that needs it.
     pub(super) digest: String,
     /// Whether replies are only counted by their bytes.
@@ -52,7 +52,7 @@ pub struct PipelineRole {
     /// Whether it reads replies while it is still writing.
     pub(super) while_writing: bool,
     /// The end of the run.
-    pub(super) until: Until,
+    pub(super) until: RunLimit,
     /// The process's CPU.
     pub(super) cpu: usize,
     /// The file of its stamps: intended, sent and answered, for each batch.
@@ -61,7 +61,7 @@ pub struct PipelineRole {
 
 /// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Until {
+pub(super) struct RunLimit {
     /// The number of commands; if there is none, the run ends when the duration is over and `least` commands are sent.
     pub count: Option<u64>,
     /// The duration, in nanoseconds.
@@ -90,7 +90,7 @@ pub(super) struct LoadReport {
     /// The share of batches that were sent late, 0 to 1.
     pub late_share: f64,
     /// The generator's resource usage meanwhile.
-    pub used: Usage,
+    pub used: ResourceUsage,
     /// The reason for an early end.
     pub failed: Option<String>,
 }
@@ -111,37 +111,37 @@ impl PipelineRole {
 }
 
 /// A connection of the generator, and the state of its replies.
-pub(super) struct Link {
-    pub control: Control,
-    pub intake: Intake,
+pub(super) struct GeneratorConnection {
+    pub control: ControlConnection,
+    pub replies: ReplyReceiver,
 }
 
-impl Link {
+impl GeneratorConnection {
     pub fn open(role: &PipelineRole) -> Result<Self, LabError> {
         // A connection that shares a number with others cannot know the next value.
         let counts = role.command.is_counting() && role.connections == 1;
         let intake = match role.raw {
-            true => Intake::Bytes { of_reply: PONG_BYTES, seen: 0 },
-            false => Intake::Replies(Replies::new(counts.then_some(1))),
+            true => ReplyReceiver::Bytes { of_reply: PONG_BYTES, seen: 0 },
+            false => ReplyReceiver::Replies(Replies::new(counts.then_some(1))),
         };
-        Ok(Self { control: Control::open(&role.address)?, intake })
+        Ok(Self { control: ControlConnection::open(&role.address)?, replies: intake })
     }
 
-    pub fn stream(&mut self) -> &mut Stream {
+    pub fn stream(&mut self) -> &mut BenchSocket {
         self.control.stream()
     }
 }
 
 /// The bytes of a batch's commands, made once; for a longer batch the part that is sent repeatedly.
-pub(super) struct Block {
+pub(super) struct CommandBlock {
     pub bytes: Vec<u8>,
     command_bytes: usize,
 }
 
-impl Block {
+impl CommandBlock {
     pub fn new(role: &PipelineRole) -> Self {
         let command = role.bytes();
-        let commands = role.depth.min(MOST_AT_ONCE) as usize;
+        let commands = role.depth.min(MAX_UNREAD_COMMANDS) as usize;
         Self { bytes: command.repeat(commands), command_bytes: command.len() }
     }
 
@@ -157,7 +157,7 @@ impl Block {
 }
 
 /// The progress of the run.
-pub(super) struct Tally {
+pub(super) struct LoadProgress {
     pub clock: HostClock,
     /// The intended, send and answer time of each batch, in ticks.
     pub rows: Vec<[u64; 3]>,
@@ -170,16 +170,16 @@ pub(super) struct Tally {
     pub first: u64,
     last: u64,
     depth: u64,
-    until: Until,
+    until: RunLimit,
 }
 
-impl Tally {
+impl LoadProgress {
     pub fn new(role: &PipelineRole, clock: HostClock) -> Self {
         let commands = role.until.count.unwrap_or(role.until.duration_ns / 1_000 * BATCHES_PER_S / 1_000_000);
-        let batches = (commands / role.depth + 1).min(MOST_ROWS);
+        let batches = (commands / role.depth + 1).min(MAX_ROWS);
         Self {
             clock,
-            rows: touched_rows(batches as usize),
+            rows: preallocated_rows(batches as usize),
             sent: 0,
             calls: 0,
             lateness: Lateness::default(),
@@ -197,7 +197,7 @@ impl Tally {
 
     /// Returns the number of commands of the next batch; `None` if the run is over.
     #[inline]
-    pub fn next(&self, now: u64) -> Option<u64> {
+    pub fn next_batch(&self, now: u64) -> Option<u64> {
         let elapsed_ns = self.clock.ns_between(self.first, now) as u64;
         if elapsed_ns >= self.until.most_ns {
             return None;
@@ -210,19 +210,19 @@ impl Tally {
 
     /// Records an answered batch.
     #[inline]
-    pub fn row(&mut self, intended: u64, sent: u64, answered: u64) {
+    pub fn record_batch(&mut self, intended: u64, sent: u64, answered: u64) {
         self.rows.push([intended, sent, answered]);
         self.last = answered;
     }
 
-    pub fn report(&self, links: &[Link], used: Usage, failed: Option<String>) -> LoadReport {
-        let sum = |of: fn(&Intake) -> u64| links.iter().map(|link| of(&link.intake)).sum();
+    pub fn report(&self, links: &[GeneratorConnection], used: ResourceUsage, failed: Option<String>) -> LoadReport {
+        let sum = |of: fn(&ReplyReceiver) -> u64| links.iter().map(|link| of(&link.replies)).sum();
         LoadReport {
             sent: self.sent,
-            received: sum(Intake::received),
-            errors: sum(Intake::errors),
-            first_error: links.iter().find_map(|link| link.intake.first_error()),
-            disordered: sum(Intake::disordered),
+            received: sum(ReplyReceiver::received),
+            errors: sum(ReplyReceiver::errors),
+            first_error: links.iter().find_map(|link| link.replies.first_error()),
+            disordered: sum(ReplyReceiver::disordered),
             elapsed_ns: self.clock.ns_between(self.first, self.last).max(0) as u64,
             late_share: self.lateness.share(),
             used,

@@ -13,53 +13,53 @@ use std::io::{self, Read, Write};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 use super::command::encode;
-use super::control::{Control, Reply};
-use super::replies::{Intake, Replies};
-use super::target::Key;
-use super::{Client, Part, Settings, run};
+use super::control::{ControlConnection, ServerReply};
+use super::replies::{Replies, ReplyReceiver};
+use super::target::ClaimedKey;
+use super::{BenchPart, PipelineClient, Settings, run};
 use tickpath_lab_compare::in_turn;
 use tickpath_lab_harness::{Lab, LabError, memory};
-use tickpath_lab_result::{Memory, Run, Series};
+use tickpath_lab_result::{MemoryUse, Run, Series};
 
 /// The commands of the long pipeline.
-pub const LONG: u64 = 1_000_000;
+pub const LONG_PIPELINE: u64 = 1_000_000;
 
 /// The commands of each shorter pipeline.
 pub const BATCH: u64 = 10_000;
 
 /// Commands per write.
-const AT_ONCE: usize = 1_000;
+const COMMANDS_PER_WRITE: usize = 1_000;
 
 /// Time without progress after which a socket counts as full.
-const FULL_NS: i64 = 300_000_000;
+const FULL_TIMEOUT_NS: i64 = 300_000_000;
 
 /// Time without bytes after which a server counts as gone.
-const PATIENCE_NS: i64 = 5_000_000_000;
+const SERVER_TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// Polls of a server that has received everything, and the pause between two polls: several rounds of its housekeeping,
 /// which counts its clients' memory ten times a second.
-const LOOKS: usize = 25;
-const PAUSE_NS: u64 = 10_000_000;
+const MEMORY_POLLS: usize = 25;
+const POLL_PAUSE_NS: u64 = 10_000_000;
 
 /// Pause before a socket that neither accepts nor delivers bytes is tried again.
-const REST_NS: u64 = 100_000;
+const RETRY_PAUSE_NS: u64 = 100_000;
 
 /// Runs both in turn. Only the server, the CPUs and the repeat of `settings` count.
-pub fn long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
-    for depth in in_turn(settings.repeat, [LONG, BATCH]) {
+pub fn compare_long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
+    for depth in in_turn(settings.repeat, [LONG_PIPELINE, BATCH]) {
         let settings = Settings {
-            client: Client::Rust,
+            client: PipelineClient::Rust,
             depth,
-            count: Some(LONG),
+            count: Some(LONG_PIPELINE),
             connections: 1,
             rate: None,
             seconds: 3.0,
-            part: Part::Long,
+            part: BenchPart::Long,
             ..settings.clone()
         };
         run(lab, &settings, runs)?;
         let Some(run) = runs.last_mut() else { continue };
-        match hold(lab, &settings) {
+        match measure_reply_memory(lab, &settings) {
             Ok(held) => held.describe(run),
             Err(e) => run.notes.push(format!("what the server holds for replies is not known: {e}")),
         }
@@ -68,16 +68,16 @@ pub fn long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(
 }
 
 /// Memory that a server held for a client that had not read yet.
-struct Held {
-    looks: Vec<Look>,
+struct HeldReplyMemory {
+    samples: Vec<MemorySample>,
     /// Bytes of the pipeline, and the number that the socket accepted.
     bytes: u64,
-    taken: u64,
+    accepted: u64,
 }
 
 /// A poll of the server.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct MemorySample {
     /// Time since the first poll, in nanoseconds.
     at_ns: u64,
     /// Bytes of replies that the server cannot send to the client yet, if it reports them (Redis 6.2 and later).
@@ -88,10 +88,10 @@ struct Look {
     resident_bytes: Option<u64>,
 }
 
-impl Held {
+impl HeldReplyMemory {
     fn describe(&self, run: &mut Run) {
-        let (Some(first), Some(last)) = (self.looks.first(), self.looks.last()) else { return };
-        let most = |of: fn(&Look) -> Option<u64>| self.looks.iter().filter_map(of).max();
+        let (Some(first), Some(last)) = (self.samples.first(), self.samples.last()) else { return };
+        let most = |of: fn(&MemorySample) -> Option<u64>| self.samples.iter().filter_map(of).max();
         let clients = most(|look| look.clients_bytes).zip(first.clients_bytes);
         let known = [
             ("reply_memory_bytes", most(|look| look.replies_bytes)),
@@ -102,88 +102,88 @@ impl Held {
         run.series.push(self.series("clients_memory_bytes", |look| look.clients_bytes));
         let resident = [first.resident_bytes, last.resident_bytes, most(|look| look.resident_bytes)];
         if let [Some(before_bytes), Some(after_bytes), Some(peak_bytes)] = resident {
-            run.memory = Some(Memory { before_bytes, after_bytes, peak_bytes });
+            run.memory = Some(MemoryUse { before_bytes, after_bytes, peak_bytes });
         }
         run.notes
             .push("the server's memory was looked at while a client wrote one pipeline and read nothing".to_owned());
-        if self.taken < self.bytes {
+        if self.accepted < self.bytes {
             run.notes.push(format!(
                 "the socket took {} of the {} bytes of the pipeline before it was full",
-                self.taken, self.bytes
+                self.accepted, self.bytes
             ));
         }
     }
 
-    fn series(&self, name: &str, of: fn(&Look) -> Option<u64>) -> Series {
-        let points = self.looks.iter().filter_map(|look| Some((look.at_ns, of(look)? as f64)));
+    fn series(&self, name: &str, of: fn(&MemorySample) -> Option<u64>) -> Series {
+        let points = self.samples.iter().filter_map(|look| Some((look.at_ns, of(look)? as f64)));
         let (t_ns, value) = points.unzip();
         Series { name: name.to_owned(), t_ns, value }
     }
 }
 
 /// Writes a pipeline as far as the socket accepts it, polls the server, then reads the replies and writes the rest.
-fn hold(lab: &Lab<'_>, settings: &Settings) -> Result<Held, LabError> {
+fn measure_reply_memory(lab: &Lab<'_>, settings: &Settings) -> Result<HeldReplyMemory, LabError> {
     lab.step("pipeline: what the server holds for replies", 1.0)?;
-    let mut key = Key::claim(lab, &settings.target, settings.command)?;
+    let mut key = ClaimedKey::claim(lab, &settings.target, settings.command)?;
     let command = encode(&settings.command.words(key.name(), ""));
-    let address = settings.target.way();
-    let mut control = Control::open(address)?;
-    let id = control.ask(&["CLIENT", "ID"])?.number().unwrap_or(0).to_string();
-    let failed = |e: io::Error| LabError::Failed(address.sentence(&e));
+    let address = settings.target.generator_address();
+    let mut control = ControlConnection::open(address)?;
+    let id = control.execute(&["CLIENT", "ID"])?.number().unwrap_or(0).to_string();
+    let failed = |e: io::Error| LabError::Failed(address.error_sentence(&e));
     control.stream().set_nonblocking(true).map_err(failed)?;
-    let mut pipeline = Pipeline {
+    let mut pipeline = LongPipeline {
         control,
         clock: lab.clock,
-        block: command.repeat(AT_ONCE),
+        block: command.repeat(COMMANDS_PER_WRITE),
         bytes: command.len() as u64 * settings.depth,
         written: 0,
         commands: settings.depth,
-        intake: Intake::Replies(Replies::new(None)),
+        replies: ReplyReceiver::Replies(Replies::new(None)),
     };
     let pid = settings.target.pid();
-    let mut watch = Watch { key: &mut key, id, pid, clock: lab.clock, looks: Vec::new(), begun: 0 };
-    watch.look()?;
+    let mut watch = MemoryMonitor { key: &mut key, id, pid, clock: lab.clock, samples: Vec::new(), begun: 0 };
+    watch.sample()?;
     pipeline.fill(&mut watch)?.map_err(failed)?;
     let taken = pipeline.written;
-    for _ in 0..LOOKS {
-        watch.look()?;
-        sleep_ns(PAUSE_NS);
+    for _ in 0..MEMORY_POLLS {
+        watch.sample()?;
+        sleep_ns(POLL_PAUSE_NS);
     }
-    let looks = watch.looks;
+    let looks = watch.samples;
     pipeline.finish().map_err(failed)?;
-    Ok(Held { looks, bytes: pipeline.bytes, taken })
+    Ok(HeldReplyMemory { samples: looks, bytes: pipeline.bytes, accepted: taken })
 }
 
 /// Polls the server over a connection of its own.
-struct Watch<'a> {
-    key: &'a mut Key,
+struct MemoryMonitor<'a> {
+    key: &'a mut ClaimedKey,
     /// The server's id of the watched connection.
     id: String,
     pid: Option<u32>,
     clock: HostClock,
-    looks: Vec<Look>,
+    samples: Vec<MemorySample>,
     /// The time of the first poll, in ticks.
     begun: u64,
 }
 
-impl Watch<'_> {
-    fn look(&mut self) -> Result<(), LabError> {
+impl MemoryMonitor<'_> {
+    fn sample(&mut self) -> Result<(), LabError> {
         let control = self.key.control();
         // An older server refuses the command; a dead server does not report its memory either.
-        let client = match control.ask(&["CLIENT", "LIST", "ID", &self.id]) {
-            Ok(Reply::Text(line)) => line,
+        let client = match control.execute(&["CLIENT", "LIST", "ID", &self.id]) {
+            Ok(ServerReply::Text(line)) => line,
             _ => String::new(),
         };
         let about = control.info("memory")?;
         let now = self.clock.ticks();
-        if self.looks.is_empty() {
+        if self.samples.is_empty() {
             self.begun = now;
         }
-        self.looks.push(Look {
+        self.samples.push(MemorySample {
             at_ns: self.clock.ns_between(self.begun, now).max(0) as u64,
             replies_bytes: field(&client, "omem"),
             clients_bytes: about.get("mem_clients_normal").and_then(|bytes| bytes.parse().ok()),
-            resident_bytes: self.pid.map(|pid| memory::of(pid).orders_bytes),
+            resident_bytes: self.pid.map(|pid| memory::resident(pid).orders_bytes),
         });
         Ok(())
     }
@@ -196,8 +196,8 @@ fn field(line: &str, name: &str) -> Option<u64> {
 }
 
 /// A pipeline that is written and read over a non-blocking socket.
-struct Pipeline {
-    control: Control,
+struct LongPipeline {
+    control: ControlConnection,
     clock: HostClock,
     /// The commands that are written repeatedly.
     block: Vec<u8>,
@@ -205,18 +205,18 @@ struct Pipeline {
     bytes: u64,
     written: u64,
     commands: u64,
-    intake: Intake,
+    replies: ReplyReceiver,
 }
 
-impl Pipeline {
+impl LongPipeline {
     /// Writes until everything is written or the socket is full, and polls the server while it waits for room.
-    fn fill(&mut self, watch: &mut Watch<'_>) -> Result<io::Result<()>, LabError> {
+    fn fill(&mut self, watch: &mut MemoryMonitor<'_>) -> Result<io::Result<()>, LabError> {
         let mut news = self.clock.ticks();
-        while self.written < self.bytes && self.clock.ns_between(news, self.clock.ticks()) < FULL_NS {
+        while self.written < self.bytes && self.clock.ns_between(news, self.clock.ticks()) < FULL_TIMEOUT_NS {
             match self.write() {
                 Ok(0) => {
-                    watch.look()?;
-                    sleep_ns(PAUSE_NS / 2);
+                    watch.sample()?;
+                    sleep_ns(POLL_PAUSE_NS / 2);
                 }
                 Ok(_) => news = self.clock.ticks(),
                 Err(e) => return Ok(Err(e)),
@@ -229,15 +229,15 @@ impl Pipeline {
     fn finish(&mut self) -> io::Result<()> {
         let mut news = self.clock.ticks();
         let mut buffer = vec![0; 64 << 10];
-        while self.intake.received() < self.commands {
+        while self.replies.received() < self.commands {
             let moved = self.write()? + self.read(&mut buffer)?;
             let now = self.clock.ticks();
             if moved > 0 {
                 news = now;
-            } else if self.clock.ns_between(news, now) > PATIENCE_NS {
+            } else if self.clock.ns_between(news, now) > SERVER_TIMEOUT_NS {
                 return Err(io::ErrorKind::TimedOut.into());
             } else {
-                sleep_ns(REST_NS);
+                sleep_ns(RETRY_PAUSE_NS);
             }
         }
         Ok(())
@@ -251,7 +251,7 @@ impl Pipeline {
         if left == 0 {
             return Ok(0);
         }
-        let written = or_nothing(self.control.stream().write(&rest[..rest.len().min(left)]))?;
+        let written = or_zero(self.control.stream().write(&rest[..rest.len().min(left)]))?;
         self.written += written as u64;
         Ok(written)
     }
@@ -261,15 +261,15 @@ impl Pipeline {
         match self.control.stream().read(buffer) {
             Ok(0) => Err(super::load::closed()),
             read => {
-                let bytes = or_nothing(read)?;
-                self.intake.take(&buffer[..bytes])?;
+                let bytes = or_zero(read)?;
+                self.replies.receive(&buffer[..bytes])?;
                 Ok(bytes)
             }
         }
     }
 }
 
-fn or_nothing(moved: io::Result<usize>) -> io::Result<usize> {
+fn or_zero(moved: io::Result<usize>) -> io::Result<usize> {
     match moved {
         Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
         other => other,

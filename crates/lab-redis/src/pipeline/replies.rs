@@ -3,14 +3,14 @@
 use std::io;
 
 /// Max accepted payload in bytes: the server's limit for a value.
-const MOST_PAYLOAD_BYTES: i64 = 512 << 20;
+const MAX_PAYLOAD_BYTES: i64 = 512 << 20;
 
 /// Max stored bytes of the first error.
 const ERROR_BYTES: usize = 200;
 
 /// The receiver of replies.
 #[derive(Debug)]
-pub(super) enum Intake {
+pub(super) enum ReplyReceiver {
     /// Parses the replies.
     Replies(Replies),
     /// Counts replies of a fixed length, without parsing them.
@@ -20,7 +20,7 @@ pub(super) enum Intake {
 /// Parser of replies that arrive in pieces of any size. It scans each piece once, byte by byte, and allocates nothing.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
-    state: State,
+    state: ParserState,
     /// The number of the current line.
     digits: i64,
     is_negative: bool,
@@ -34,10 +34,10 @@ pub(super) struct Replies {
 
 /// The parser's position at the end of the last piece.
 #[derive(Debug, Clone, Copy, Default)]
-enum State {
+enum ParserState {
     /// Before the first byte of a reply.
     #[default]
-    Mark,
+    Start,
     /// In the line that begins with this byte.
     Line(u8),
     /// This many bytes before the end of a payload.
@@ -47,20 +47,20 @@ enum State {
 /// The error for bytes that are not a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an unexpected reply")]
-pub(super) struct NotRedis;
+pub(super) struct InvalidReply;
 
-impl From<NotRedis> for io::Error {
-    fn from(error: NotRedis) -> Self {
+impl From<InvalidReply> for io::Error {
+    fn from(error: InvalidReply) -> Self {
         Self::new(io::ErrorKind::InvalidData, error)
     }
 }
 
-impl Intake {
+impl ReplyReceiver {
     /// Takes received bytes.
     #[inline]
-    pub fn take(&mut self, bytes: &[u8]) -> Result<(), NotRedis> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<(), InvalidReply> {
         match self {
-            Self::Replies(replies) => replies.take(bytes),
+            Self::Replies(replies) => replies.parse(bytes),
             Self::Bytes { seen, .. } => {
                 *seen += bytes.len() as u64;
                 Ok(())
@@ -119,17 +119,17 @@ impl Replies {
         Self { next: first, ..Self::default() }
     }
 
-    fn take(&mut self, mut bytes: &[u8]) -> Result<(), NotRedis> {
+    fn parse(&mut self, mut bytes: &[u8]) -> Result<(), InvalidReply> {
         while let Some((&first, rest)) = bytes.split_first() {
             bytes = match self.state {
-                State::Mark => {
+                ParserState::Start => {
                     self.begin(first)?;
                     rest
                 }
-                State::Line(mark) => self.line(mark, bytes)?,
-                State::Payload(left) => {
+                ParserState::Line(mark) => self.line(mark, bytes)?,
+                ParserState::Payload(left) => {
                     let passed = left.min(bytes.len());
-                    self.state = State::Payload(left - passed);
+                    self.state = ParserState::Payload(left - passed);
                     if passed == left {
                         self.end();
                     }
@@ -140,17 +140,17 @@ impl Replies {
         Ok(())
     }
 
-    fn begin(&mut self, mark: u8) -> Result<(), NotRedis> {
+    fn begin(&mut self, mark: u8) -> Result<(), InvalidReply> {
         if !b"+-:$".contains(&mark) {
-            return Err(NotRedis);
+            return Err(InvalidReply);
         }
         (self.digits, self.is_negative) = (0, false);
-        self.state = State::Line(mark);
+        self.state = ParserState::Line(mark);
         Ok(())
     }
 
     /// Parses more of a line, and returns the bytes behind it.
-    fn line<'a>(&mut self, mark: u8, bytes: &'a [u8]) -> Result<&'a [u8], NotRedis> {
+    fn line<'a>(&mut self, mark: u8, bytes: &'a [u8]) -> Result<&'a [u8], InvalidReply> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let (text, rest) = match end {
             Some(end) => (&bytes[..end], &bytes[end + 1..]),
@@ -170,7 +170,7 @@ impl Replies {
         Ok(rest)
     }
 
-    fn number(&mut self, text: &[u8]) -> Result<(), NotRedis> {
+    fn number(&mut self, text: &[u8]) -> Result<(), InvalidReply> {
         for byte in text {
             match byte {
                 b'0'..=b'9' => {
@@ -178,19 +178,19 @@ impl Replies {
                 }
                 b'-' => self.is_negative = true,
                 b'\r' => {}
-                _ => return Err(NotRedis),
+                _ => return Err(InvalidReply),
             }
         }
         Ok(())
     }
 
-    fn end_of_line(&mut self, mark: u8) -> Result<(), NotRedis> {
+    fn end_of_line(&mut self, mark: u8) -> Result<(), InvalidReply> {
         match mark {
             b'$' if !self.is_negative => {
-                if !(0..=MOST_PAYLOAD_BYTES).contains(&self.digits) {
-                    return Err(NotRedis);
+                if !(0..=MAX_PAYLOAD_BYTES).contains(&self.digits) {
+                    return Err(InvalidReply);
                 }
-                self.state = State::Payload(self.digits as usize + 2);
+                self.state = ParserState::Payload(self.digits as usize + 2);
                 return Ok(());
             }
             b':' => {
@@ -210,7 +210,7 @@ impl Replies {
 
     fn end(&mut self) {
         self.received += 1;
-        self.state = State::Mark;
+        self.state = ParserState::Start;
     }
 }
 
@@ -237,15 +237,15 @@ mod tests {
     #[test]
     fn what_no_server_says_is_an_error() {
         for stream in ["PONG\r\n", "*1\r\n", ":x\r\n", "$99999999999\r\n", "$x\r\n", "+OK\r\n\r\n"] {
-            assert_eq!(Replies::new(None).take(stream.as_bytes()), Err(NotRedis), "{stream:?}");
+            assert_eq!(Replies::new(None).parse(stream.as_bytes()), Err(InvalidReply), "{stream:?}");
         }
     }
 
     #[test]
     fn the_first_error_is_told() {
-        let mut intake = Intake::Replies(Replies::new(None));
+        let mut intake = ReplyReceiver::Replies(Replies::new(None));
         for piece in ["+OK\r\n-NOPE", "RM no\r", "\n-ERR other\r\n"] {
-            assert_eq!(intake.take(piece.as_bytes()), Ok(()));
+            assert_eq!(intake.receive(piece.as_bytes()), Ok(()));
         }
         assert_eq!((intake.errors(), intake.first_error()), (2, Some("NOPERM no".to_owned())));
     }
@@ -253,9 +253,9 @@ mod tests {
     /// Feeds a stream in pieces of each size.
     fn check(stream: &str, received: u64, errors: u64, disordered: u64) {
         for size in 1..=stream.len().max(1) {
-            let mut intake = Intake::Replies(Replies::new(Some(7)));
+            let mut intake = ReplyReceiver::Replies(Replies::new(Some(7)));
             for piece in stream.as_bytes().chunks(size) {
-                intake.take(piece).unwrap();
+                intake.receive(piece).unwrap();
             }
             let found = (intake.received(), intake.errors(), intake.disordered());
             assert_eq!(found, (received, errors, disordered), "{stream:?} in pieces of {size}");

@@ -3,36 +3,36 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::command::Command;
-use super::load::{MOST_AT_ONCE, Until};
-use super::target::Target;
+use super::command::RedisCommand;
+use super::load::{MAX_UNREAD_COMMANDS, RunLimit};
+use super::target::PipelineTarget;
 use tickpath_lab_harness::LabError;
 use tickpath_lab_tools::python::Python;
 
 /// Min commands of a run without a given number of commands.
-const LEAST_COMMANDS: u64 = 10_000;
+const MIN_COMMANDS: u64 = 10_000;
 
 /// Max duration of a run for these commands: a multiple of its duration, and at least this number of seconds.
-const MOST_TIMES: f64 = 6.0;
-const MOST_SECONDS: f64 = 3.0;
+const MAX_DURATION_RATIO: f64 = 6.0;
+const MIN_MAX_SECONDS: f64 = 3.0;
 
 /// Max duration of a run with a given number of commands, in seconds.
-const MOST_COUNTED_SECONDS: f64 = 600.0;
+const MAX_COUNTED_SECONDS: f64 = 600.0;
 
 /// Max depth of a pipeline.
-const MOST_DEPTH: u64 = 10_000_000;
+const MAX_DEPTH: u64 = 10_000_000;
 /// Max connections of a run: a process may open this many without raising its limit.
-const MOST_CONNECTIONS: usize = 900;
+const MAX_CONNECTIONS: usize = 900;
 
 /// Settings of `pipeline`.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The server.
-    pub target: Target,
+    pub target: PipelineTarget,
     /// The client that sends the commands.
-    pub client: Client,
+    pub client: PipelineClient,
     /// The command.
-    pub command: Command,
+    pub command: RedisCommand,
     /// Commands per batch.
     pub depth: u64,
     /// The number of connections.
@@ -48,14 +48,14 @@ pub struct Settings {
     /// The number of this repetition.
     pub repeat: u32,
     /// The part of the bench that the run belongs to.
-    pub part: Part,
+    pub part: BenchPart,
     /// The interpreter for redis-py.
     pub python: Option<Python>,
 }
 
 /// The client that sends the commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
+pub enum PipelineClient {
     /// Our own generator.
     Rust,
     /// The floor of any client: PING as text, and the bytes of the answers counted without parsing.
@@ -67,11 +67,11 @@ pub enum Client {
 /// The error for an unknown client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no client of this bench; use rust, raw or redis-py")]
-pub struct ParseClientError(String);
+pub struct PipelineClientError(String);
 
 /// The part of the bench that a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum BenchPart {
     /// A single command at pipelines of every depth.
     Sweep,
     /// A pipeline of a million commands, and a hundred pipelines of ten thousand.
@@ -79,10 +79,10 @@ pub enum Part {
     /// Ways to read, compute and write.
     Scripts,
     /// Comparison with redis-benchmark.
-    Against,
+    Comparison,
 }
 
-impl Client {
+impl PipelineClient {
     /// All clients.
     pub const ALL: [Self; 3] = [Self::Rust, Self::Raw, Self::RedisPy];
 
@@ -96,31 +96,31 @@ impl Client {
     }
 
     /// Returns whether it can send a command over this number of connections, at a rate or not.
-    pub fn can(self, command: Command, connections: usize, rate: Option<f64>) -> bool {
+    pub fn supports(self, command: RedisCommand, connections: usize, rate: Option<f64>) -> bool {
         match self {
-            Self::Rust => command != Command::GetSet || (connections == 1 && rate.is_none()),
-            Self::Raw => command == Command::Ping,
-            Self::RedisPy => Command::PLAIN.contains(&command) && connections == 1 && rate.is_none(),
+            Self::Rust => command != RedisCommand::GetSet || (connections == 1 && rate.is_none()),
+            Self::Raw => command == RedisCommand::Ping,
+            Self::RedisPy => RedisCommand::PLAIN.contains(&command) && connections == 1 && rate.is_none(),
         }
     }
 }
 
-impl FromStr for Client {
-    type Err = ParseClientError;
+impl FromStr for PipelineClient {
+    type Err = PipelineClientError;
 
-    fn from_str(text: &str) -> Result<Self, ParseClientError> {
-        Self::ALL.into_iter().find(|client| client.name() == text).ok_or_else(|| ParseClientError(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, PipelineClientError> {
+        Self::ALL.into_iter().find(|client| client.name() == text).ok_or_else(|| PipelineClientError(text.to_owned()))
     }
 }
 
-impl Part {
+impl BenchPart {
     /// Returns the name in results and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sweep => "sweep",
             Self::Long => "long",
             Self::Scripts => "scripts",
-            Self::Against => "against",
+            Self::Comparison => "against",
         }
     }
 }
@@ -137,16 +137,16 @@ impl Settings {
     pub(super) fn check(&self) -> Result<(), LabError> {
         let wrong = |what: String| Err(LabError::Setting(what));
         let Self { client, command, depth, connections, rate, .. } = self;
-        if !(1..=MOST_DEPTH).contains(depth) {
-            return wrong(format!("a depth of {depth} is not possible; use 1 to {MOST_DEPTH}"));
+        if !(1..=MAX_DEPTH).contains(depth) {
+            return wrong(format!("a depth of {depth} is not possible; use 1 to {MAX_DEPTH}"));
         }
-        if !(1..=MOST_CONNECTIONS).contains(connections) {
-            return wrong(format!("{connections} connections are not possible; use 1 to {MOST_CONNECTIONS}"));
+        if !(1..=MAX_CONNECTIONS).contains(connections) {
+            return wrong(format!("{connections} connections are not possible; use 1 to {MAX_CONNECTIONS}"));
         }
         if rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e8)) {
             return wrong("--rate takes a number above 0, up to 100000000".to_owned());
         }
-        if !client.can(*command, *connections, *rate) {
+        if !client.supports(*command, *connections, *rate) {
             return wrong(format!(
                 "the client {} does not send {command} over {connections} connections{}; raw sends PING alone, \
                  redis-py plain commands over one connection without a rate, and rust all",
@@ -154,27 +154,29 @@ impl Settings {
                 if rate.is_some() { " at a rate" } else { "" }
             ));
         }
-        if *client == Client::RedisPy && *depth > MOST_AT_ONCE {
-            return wrong(format!("redis-py writes a pipeline before it reads; use a depth of at most {MOST_AT_ONCE}"));
+        if *client == PipelineClient::RedisPy && *depth > MAX_UNREAD_COMMANDS {
+            return wrong(format!(
+                "redis-py writes a pipeline before it reads; use a depth of at most {MAX_UNREAD_COMMANDS}"
+            ));
         }
         Ok(())
     }
 
     /// Returns the end of a run.
-    pub(super) fn until(&self) -> Until {
+    pub(super) fn run_limit(&self) -> RunLimit {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let timed = self.rate.map(|rate| ((rate * self.seconds) as u64).max(self.depth));
         let most = match (self.count, self.rate) {
-            (None, None) => (self.seconds * MOST_TIMES).max(MOST_SECONDS),
+            (None, None) => (self.seconds * MAX_DURATION_RATIO).max(MIN_MAX_SECONDS),
             (Some(count), Some(rate)) => count as f64 / rate * 2.0 + 1.0,
             (None, Some(_)) => self.seconds * 2.0 + 1.0,
-            (Some(_), None) => MOST_COUNTED_SECONDS,
+            (Some(_), None) => MAX_COUNTED_SECONDS,
         };
-        Until {
+        RunLimit {
             count: self.count.or(timed),
             duration_ns: ns(self.seconds),
-            least: LEAST_COMMANDS,
-            most_ns: ns(most.min(MOST_COUNTED_SECONDS.max(self.seconds))),
+            least: MIN_COMMANDS,
+            most_ns: ns(most.min(MAX_COUNTED_SECONDS.max(self.seconds))),
         }
     }
 
@@ -182,6 +184,6 @@ impl Settings {
     pub(super) fn reads_while_writing(&self) -> bool {
         // A client that writes a long pipeline first makes the server hold all its replies. Redis does so; a proxy, or
         // a server with a limit, stops reading when its replies are not taken, and then both ends deadlock.
-        self.part == Part::Long || self.depth > MOST_AT_ONCE
+        self.part == BenchPart::Long || self.depth > MAX_UNREAD_COMMANDS
     }
 }

@@ -2,50 +2,50 @@
 
 use std::fs;
 
-use super::command::{Command, LOAD_SCRIPT};
-use super::control::{Control, Reply};
-use super::usage::Usage;
-use crate::address::Address;
+use super::command::{LOAD_SCRIPT, RedisCommand};
+use super::control::{ControlConnection, ServerReply};
+use super::usage::ResourceUsage;
+use crate::address::BenchAddress;
 use tickpath_lab_harness::proxy::Proxy;
 use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_result::Run;
-use tickpath_lab_tools::redis::Server;
+use tickpath_lab_tools::redis::ScratchServer;
 
 /// A server, inspected once.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct PipelineTarget {
     name: String,
     /// The direct address of the server.
-    direct: Address,
+    direct: BenchAddress,
     /// The address that the generator uses; a proxy's if the server is to seem far away.
-    way: Address,
+    generator_address: BenchAddress,
     rtt_ms: Option<f64>,
     version: String,
     /// The server's process id, if the process is on this machine.
     pid: Option<u32>,
     /// The number of other clients' connections to it.
-    others: u64,
+    other_clients: u64,
 }
 
-impl Target {
+impl PipelineTarget {
     /// Inspects a user's server.
-    pub fn at(url: &str) -> Result<Self, LabError> {
-        let address = Address::parse(url)?;
-        Self::look(address.name(), address)
+    pub fn inspect_url(url: &str) -> Result<Self, LabError> {
+        let address = BenchAddress::parse(url)?;
+        Self::inspect(address.name(), address)
     }
 
     /// Inspects a scratch server, by its Unix socket if it has one.
-    pub fn scratch(server: &Server) -> Result<Self, LabError> {
+    pub fn inspect_scratch(server: &ScratchServer) -> Result<Self, LabError> {
         let (name, url) = match server.unix_url() {
             Some(url) => ("redis+unix://", url),
             None => ("redis://", server.url()),
         };
-        Self::look(name.to_owned(), Address::parse(&url)?)
+        Self::inspect(name.to_owned(), BenchAddress::parse(&url)?)
     }
 
     /// Returns the same server behind a proxy.
-    pub fn through(&self, proxy: &Proxy) -> Self {
-        Self { way: self.direct.through(proxy.address()), rtt_ms: Some(proxy.rtt_ms()), ..self.clone() }
+    pub fn via_proxy(&self, proxy: &Proxy) -> Self {
+        Self { generator_address: self.direct.via_proxy(proxy.address()), rtt_ms: Some(proxy.rtt_ms()), ..self.clone() }
     }
 
     /// Returns `HOST:PORT`; `None` for a server that is reached by a Unix socket.
@@ -54,8 +54,8 @@ impl Target {
     }
 
     /// Returns the address that the generator uses.
-    pub(super) fn way(&self) -> &Address {
-        &self.way
+    pub(super) fn generator_address(&self) -> &BenchAddress {
+        &self.generator_address
     }
 
     /// Returns the server's process id, if the process is on this machine.
@@ -64,8 +64,8 @@ impl Target {
     }
 
     /// Returns the server's resource usage so far.
-    pub(super) fn usage(&self) -> Usage {
-        self.pid.map(Usage::of).unwrap_or_default()
+    pub(super) fn usage(&self) -> ResourceUsage {
+        self.pid.map(ResourceUsage::of).unwrap_or_default()
     }
 
     /// Adds the server's description to a run.
@@ -73,21 +73,21 @@ impl Target {
         run.target = self.name.clone();
         run.software.server = Some("redis-server".to_owned());
         run.software.server_version = Some(self.version.clone());
-        run.params.set("transport", if self.way.socket().is_some() { "unix" } else { "tcp" });
+        run.params.set("transport", if self.generator_address.socket().is_some() { "unix" } else { "tcp" });
         if let Some(rtt_ms) = self.rtt_ms {
             run.params.set("rtt_ms", rtt_ms);
         }
-        if self.others > 0 {
+        if self.other_clients > 0 {
             run.notes.push(format!(
                 "the server has {} other connections, which take turns with this bench on its one thread; use a server \
                  that serves nobody for figures of its own",
-                self.others
+                self.other_clients
             ));
         }
     }
 
-    fn look(name: String, address: Address) -> Result<Self, LabError> {
-        let mut control = Control::open(&address)?;
+    fn inspect(name: String, address: BenchAddress) -> Result<Self, LabError> {
+        let mut control = ControlConnection::open(&address)?;
         let about = control.info("server")?;
         let clients = control.info("clients")?;
         let connected = clients.get("connected_clients").and_then(|number| number.parse::<u64>().ok());
@@ -95,12 +95,12 @@ impl Target {
         Ok(Self {
             name,
             direct: address.clone(),
-            way: address,
+            generator_address: address,
             rtt_ms: None,
             version: about.get("redis_version").cloned().unwrap_or_else(|| "unknown".to_owned()),
             pid: pid.filter(|pid| is_a_server(*pid)),
             // This inspection's own connection does not count.
-            others: connected.unwrap_or(1).saturating_sub(1),
+            other_clients: connected.unwrap_or(1).saturating_sub(1),
         })
     }
 }
@@ -113,25 +113,25 @@ fn is_a_server(pid: u32) -> bool {
 }
 
 /// A key of ours, which exists on the server only as long as this value.
-pub(super) struct Key {
+pub(super) struct ClaimedKey {
     name: String,
-    control: Control,
+    control: ControlConnection,
 }
 
-impl Key {
+impl ClaimedKey {
     /// Refuses an existing key, and sets the initial value that a command needs.
-    pub fn claim(lab: &Lab<'_>, target: &Target, command: Command) -> Result<Self, LabError> {
+    pub fn claim(lab: &Lab<'_>, target: &PipelineTarget, command: RedisCommand) -> Result<Self, LabError> {
         let name = format!("tickpath:{}:pipeline", lab.name);
-        let mut control = Control::open(&target.direct)?;
-        if control.ask(&["EXISTS", &name])? != Reply::Number(0) {
+        let mut control = ControlConnection::open(&target.direct)?;
+        if control.execute(&["EXISTS", &name])? != ServerReply::Number(0) {
             return Err(LabError::Failed(format!(
                 "{} has the key {name} already, left by a bench that was killed; remove it with: redis-cli DEL {name}",
                 target.direct.name()
             )));
         }
         let mut key = Self { name, control };
-        if let Some(value) = command.before() {
-            key.control.ask(&["SET", &key.name, value])?;
+        if let Some(value) = command.initial_value() {
+            key.control.execute(&["SET", &key.name, value])?;
         }
         Ok(key)
     }
@@ -142,19 +142,19 @@ impl Key {
     }
 
     /// Returns the connection beside the generator's.
-    pub fn control(&mut self) -> &mut Control {
+    pub fn control(&mut self) -> &mut ControlConnection {
         &mut self.control
     }
 
     /// Returns the number that the key holds; `None` without a number, or if the server is gone.
     pub fn number(&mut self) -> Option<i64> {
-        self.control.ask(&["GET", &self.name]).ok()?.number()
+        self.control.execute(&["GET", &self.name]).ok()?.number()
     }
 
     /// Loads the script into the server, and returns its digest.
     pub fn load_script(&mut self) -> Result<String, LabError> {
-        match self.control.ask(&LOAD_SCRIPT)? {
-            Reply::Text(digest) => Ok(digest),
+        match self.control.execute(&LOAD_SCRIPT)? {
+            ServerReply::Text(digest) => Ok(digest),
             other => Err(LabError::Failed(format!(
                 "the server answered SCRIPT LOAD with {other:?}, and not with a digest; measure a Redis server"
             ))),
@@ -162,9 +162,9 @@ impl Key {
     }
 }
 
-impl Drop for Key {
+impl Drop for ClaimedKey {
     fn drop(&mut self) {
         // A server that is gone keeps its key; the run's own error reports that.
-        let _ = self.control.ask(&["DEL", &self.name]);
+        let _ = self.control.execute(&["DEL", &self.name]);
     }
 }

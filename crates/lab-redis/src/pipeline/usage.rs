@@ -8,7 +8,7 @@ use tickpath_clock::sleep_ns;
 
 /// Usage of a process with all its threads so far; `None` where the kernel does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Usage {
+pub(super) struct ResourceUsage {
     /// CPU time, in nanoseconds.
     pub cpu_ns: Option<u64>,
     /// Context switches, voluntary or not.
@@ -17,7 +17,7 @@ pub(super) struct Usage {
     pub calls: Option<u64>,
 }
 
-impl Usage {
+impl ResourceUsage {
     /// Returns the usage of another process.
     pub fn of(pid: u32) -> Self {
         Self { cpu_ns: of_threads(pid, cpu_ns), switches: of_threads(pid, switches), calls: reads_and_writes(pid) }

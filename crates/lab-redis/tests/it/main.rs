@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use tickpath_lab_harness::{Lab, Progress};
-use tickpath_lab_redis::clients::{Client, Settings, run};
+use tickpath_lab_harness::{Lab, ProgressSink};
+use tickpath_lab_redis::clients::{SetGetClient, Settings, run};
 use tickpath_lab_result::ResultFile;
 
 struct Silent;
 
-impl Progress for Silent {
+impl ProgressSink for Silent {
     fn step(&self, _what: &str, _seconds: f64) {}
 }
 
@@ -19,7 +19,7 @@ fn clients_in_go_get_what_they_set() {
     let mut result = ResultFile::new("clients", "", "");
     let settings = Settings {
         target: None,
-        clients: Client::all().filter(|client| client.library == "go-redis").collect(),
+        clients: SetGetClient::all().filter(|client| client.library == "go-redis").collect(),
         all_needed: true,
         rtts_ms: Vec::new(),
         count: 50,

@@ -4,8 +4,8 @@
 use hdrhistogram::Histogram;
 use serde_json::Value;
 use tickpath_lab_result::{
-    Actor, Comparison, Counts, Floor, Hop, Host, Memory, Phase, Published, ResultFile, Run, Series, Software, Stage,
-    StageKind,
+    Actor, Comparison, Floor, Hop, Host, MemoryUse, MessageCounts, PublishedFigure, ResultFile, Run, RunPhase, Series,
+    Software, Stage, StageKind,
 };
 
 /// A text that would run, steer a terminal or break a table if a rendering did not escape it.
@@ -69,8 +69,10 @@ pub fn minimal() -> ResultFile {
     result.runs = vec![Run { repeat: 1, ..Run::default() }, hostile, empty];
     result.host.cpu = HOSTILE.to_owned();
     let unknown = Comparison { name: HOSTILE.to_owned(), figure: HOSTILE.to_owned(), ..Comparison::default() };
-    let published = Published { experiment: HOSTILE.to_owned(), what: HOSTILE.to_owned(), ..Published::default() };
-    result.published = vec![Published { machine: HOSTILE.to_owned(), remark: Some(HOSTILE.to_owned()), ..published }];
+    let published =
+        PublishedFigure { experiment: HOSTILE.to_owned(), what: HOSTILE.to_owned(), ..PublishedFigure::default() };
+    result.published =
+        vec![PublishedFigure { machine: HOSTILE.to_owned(), remark: Some(HOSTILE.to_owned()), ..published }];
     result.comparisons = vec![Comparison { ratio: Some(2.0), ..unknown.clone() }, unknown];
     result
 }
@@ -122,7 +124,7 @@ fn path_run(repeat: u32) -> Run {
     let mut run = Run { target: "shm://demo".to_owned(), repeat, valid: true, ..Run::default() };
     run.client = "rust".to_owned();
     run.layout = Some("inline".to_owned());
-    run.counts = Counts { sent: 120_000, received: 119_999, lost: 1, ..Counts::default() };
+    run.counts = MessageCounts { sent: 120_000, received: 119_999, lost: 1, ..MessageCounts::default() };
     run.throughput_per_s = Some(9_999.5);
     run.elapsed_ns = Some(12_000_000_000);
     run.params.set("size_bytes", 48);
@@ -154,7 +156,7 @@ fn path_run(repeat: u32) -> Run {
 fn redis_run() -> Run {
     let mut run = Run { target: "redis://127.0.0.1:6379".to_owned(), client: "redis-py".to_owned(), ..Run::default() };
     run.repeat = 1;
-    run.phase = Phase::Cold;
+    run.phase = RunPhase::Cold;
     run.notes = vec!["The achieved rate was below 99 %.".to_owned()];
     run.software = Software {
         server: Some("redis".to_owned()),
@@ -166,7 +168,7 @@ fn redis_run() -> Run {
     };
     run.software.server_settings.set("appendonly", "no");
     run.batch = Some(5.into());
-    run.counts = Counts { sent: 19, received: 19, ..Counts::default() };
+    run.counts = MessageCounts { sent: 19, received: 19, ..MessageCounts::default() };
     run.params.set("size_bytes", 1_024);
     run.hops.insert("one_way".to_owned(), Hop { negative: 2, negative_max_ns: Some(40), ..hop(19, 6_000_000, 7) });
     run.hops.insert("publish".to_owned(), hop(5_000, 80_000, 8));
@@ -179,8 +181,8 @@ fn group_run(group: &str, orders: u64) -> Run {
     run.layout = Some("split".to_owned());
     run.batch = Some(group.into());
     run.params.set("wait", "busy");
-    run.counts = Counts { sent: orders, received: orders, ..Counts::default() };
-    run.memory = Some(Memory { before_bytes: 5_000_000, after_bytes: 25_000_000, peak_bytes: 26_000_000 });
+    run.counts = MessageCounts { sent: orders, received: orders, ..MessageCounts::default() };
+    run.memory = Some(MemoryUse { before_bytes: 5_000_000, after_bytes: 25_000_000, peak_bytes: 26_000_000 });
     for name in ["t0_t1", "t1_t2", "t0_t2", "t0_gap", "t1_gap", "t2_gap", "order_ack"] {
         run.hops.insert(name.to_owned(), hop(orders, 1_000, orders));
     }
@@ -204,7 +206,7 @@ fn group_run(group: &str, orders: u64) -> Run {
 fn run(target: &str, client: &str, repeat: u32, params: &[(&str, Value)]) -> Run {
     let mut run = Run { target: target.to_owned(), repeat, valid: true, ..Run::default() };
     run.client = client.to_owned();
-    run.counts = Counts { sent: 20_000, received: 20_000, ..Counts::default() };
+    run.counts = MessageCounts { sent: 20_000, received: 20_000, ..MessageCounts::default() };
     params.iter().for_each(|(name, value)| run.params.set(name, value.clone()));
     run
 }
@@ -214,10 +216,10 @@ fn pubsub_runs(repeat: u32) -> Vec<Run> {
     let mut runs = Vec::new();
     for (target, middle) in [("shm://", 400), ("redis://127.0.0.1:6379", 50_000)] {
         let phases = [
-            (Phase::Cold, None, 20),
-            (Phase::Idle, Some(1_000_000), 100),
-            (Phase::Idle, Some(1_000_000_000), 4),
-            (Phase::Steady, None, 20_000),
+            (RunPhase::Cold, None, 20),
+            (RunPhase::Idle, Some(1_000_000), 100),
+            (RunPhase::Idle, Some(1_000_000_000), 4),
+            (RunPhase::Steady, None, 20_000),
         ];
         let base = |phase| Run { phase, ..run(target, "rust", repeat, &pubsub_params()) };
         for (phase, idle_ns, samples) in phases {
@@ -227,7 +229,7 @@ fn pubsub_runs(repeat: u32) -> Vec<Run> {
             run.hops.insert("publish".to_owned(), hop(samples, middle / 2, u64::from(repeat)));
             runs.push(run);
         }
-        let mut round_trip = base(Phase::Steady);
+        let mut round_trip = base(RunPhase::Steady);
         round_trip.hops.insert("round_trip".to_owned(), hop(2_000, 2 * middle, u64::from(repeat)));
         runs.push(round_trip);
     }
@@ -321,8 +323,8 @@ fn explain_runs(repeat: u32) -> Vec<Run> {
     let cold = [("import_redis", 6e7, Measured), ("connect_tcp", 4.7e6, Measured), ("send", 1.8e5, Measured)];
     let steady =
         [("encode", 1.1e4, Measured), ("kernel_and_wake_up", 9.1e4, Bounded), ("unexplained", 5e3, Unexplained)];
-    let phases = [(Phase::Cold, 19, 5_900_000, cold), (Phase::Steady, 5_000, 110_000, steady)];
-    let explained = |(phase, samples, middle, stages): (Phase, u64, u64, [(&str, f64, StageKind); 3])| {
+    let phases = [(RunPhase::Cold, 19, 5_900_000, cold), (RunPhase::Steady, 5_000, 110_000, steady)];
+    let explained = |(phase, samples, middle, stages): (RunPhase, u64, u64, [(&str, f64, StageKind); 3])| {
         let base = run("redis://127.0.0.1:6379", "redis-py", repeat, &[("size_bytes", 17.into())]);
         let mut run = Run { phase, ..base };
         run.hops.insert("one_way".to_owned(), hop(samples, middle, u64::from(repeat)));

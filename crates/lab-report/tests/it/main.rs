@@ -1,6 +1,6 @@
 //! The result file and its renderings.
 
 mod example;
-mod own;
+mod own_hops;
 mod report;
 mod screen;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
-use tickpath_lab_report::{self as report, Screen};
+use tickpath_lab_report::{self as report, TerminalOptions};
 use tickpath_lab_result::{
     COUNTS, CheckError, Comparison, FIGURES, HOPS, Hop, PERCENTILES, Percentile, ResultFile, Run, Series, UNITS,
 };
@@ -17,8 +17,8 @@ const SCHEMA: &str = include_str!("../../../../docs/result.schema.json");
 type Rendering = fn(&ResultFile) -> String;
 
 const RENDERINGS: [(&str, Rendering); 7] = [
-    ("terminal", |result| report::terminal(result, &Screen { width: 120, colour: false, all: true })),
-    ("coloured", |result| report::terminal(result, &Screen { width: 80, colour: true, all: true })),
+    ("terminal", |result| report::terminal(result, &TerminalOptions { width: 120, colour: false, all: true })),
+    ("coloured", |result| report::terminal(result, &TerminalOptions { width: 80, colour: true, all: true })),
     ("markdown", report::markdown),
     ("csv", report::csv),
     ("json", report::json),
@@ -264,7 +264,8 @@ fn tables_for_programs_have_a_row_a_run_and_hop() {
 
 #[test]
 fn order_groups_print_in_the_known_form() {
-    let text = report::terminal(&example(), &Screen { width: 120, colour: false, all: true }).replace('\u{202f}', " ");
+    let text = report::terminal(&example(), &TerminalOptions { width: 120, colour: false, all: true })
+        .replace('\u{202f}', " ");
     for piece in [
         "g6  100 000 orders  split  busy",
         "50%",
@@ -593,7 +594,7 @@ fn a_ratio_is_a_sentence_with_its_level_and_what_bounds_it() {
     ] {
         let mut result = ResultFile::new("pubsub", "tickpath bench pubsub", "2026-01-02T03:04:05Z");
         result.comparisons.push(comparison);
-        let told = report::terminal(&result, &report::Screen { width: 400, colour: false, all: true });
+        let told = report::terminal(&result, &report::TerminalOptions { width: 400, colour: false, all: true });
         assert!(told.contains(sentence), "'{sentence}' is missing in:\n{told}");
     }
 }

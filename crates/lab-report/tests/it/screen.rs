@@ -1,7 +1,7 @@
 //! Output for a terminal: a screen of headlines, and every run on demand.
 
-use tickpath_lab_report::{Screen, html, terminal};
-use tickpath_lab_result::{Counts, ResultFile, Run};
+use tickpath_lab_report::{TerminalOptions, html, terminal};
+use tickpath_lab_result::{MessageCounts, ResultFile, Run};
 
 use crate::example::{example, hop, minimal, workloads};
 
@@ -9,7 +9,7 @@ use crate::example::{example, hop, minimal, workloads};
 const LINES: usize = 40;
 
 fn shown(result: &ResultFile, width: usize, all: bool) -> String {
-    terminal(result, &Screen { width, colour: false, all })
+    terminal(result, &TerminalOptions { width, colour: false, all })
 }
 
 /// Builds a bench with many phases and repeats.
@@ -62,7 +62,7 @@ fn lines_fit_and_colours_come_only_if_asked() {
             for line in bare.lines() {
                 assert!(line.chars().count() <= width, "{name} at {width}: {line}");
             }
-            let coloured = terminal(&result, &Screen { width, colour: true, all });
+            let coloured = terminal(&result, &TerminalOptions { width, colour: true, all });
             assert_eq!(uncoloured(&coloured), bare, "{name}");
             assert_ne!(coloured, bare, "{name}");
         }
@@ -84,7 +84,7 @@ fn targets_stand_side_by_side_and_a_mark_is_explained_where_it_stands() {
 #[test]
 fn a_loss_names_its_run_and_an_invalid_run_its_reason() {
     let mut result = many();
-    result.runs[7].counts = Counts { sent: 100, received: 36, lost: 64, ..Counts::default() };
+    result.runs[7].counts = MessageCounts { sent: 100, received: 36, lost: 64, ..MessageCounts::default() };
     result.runs[7].valid = false;
     result.runs[7].notes.push("64 messages were lost on a topic that promises to keep them".to_owned());
     for findings in [vec![], vec!["Redis takes longer.".to_owned()]] {

@@ -2,19 +2,19 @@
 
 use tickpath_clock::relax;
 
-use super::slot::Slot;
-use super::{Reader, Registration, Start, held, tries};
+use super::slot::CursorSlot;
+use super::{Reader, ReaderStart, Registration, present_segments, tries};
 use crate::control::{MANDATORY, MAX_READERS};
-use crate::follow::Step;
-use crate::guard::Others;
+use crate::follow::CursorStep;
+use crate::guard::ProcessTrust;
 use crate::lock::{self, TryLock};
-use crate::place::READER_LOCKS;
+use crate::log_path::READER_LOCKS;
 use crate::sync::{Ordering, fence};
-use crate::{OpenError, Policy, ReadError, files};
+use crate::{LogOpenError, LogReadError, OverflowPolicy, files};
 
 impl Reader {
     /// Freezes the published cursor, which gates the writer: from here on it moves only by [`Self::confirm`].
-    pub fn hold_cursor(&mut self) {
+    pub fn freeze_cursor(&mut self) {
         if let Some(slot) = &mut self.slot {
             slot.follows = false;
         }
@@ -23,7 +23,7 @@ impl Reader {
     /// Confirms all messages before this sequence number as safe elsewhere: they need not be kept for this reader.
     /// Never moves the cursor back, nor beyond the messages read.
     pub fn confirm(&self, sequence: u64) {
-        if let Some(slot) = self.slot.as_ref().filter(|slot| !slot.born.is_elsewhere()) {
+        if let Some(slot) = self.slot.as_ref().filter(|slot| !slot.fork_generation.is_forked()) {
             let sequence = sequence.min(self.follower.sequence());
             if sequence > slot.cursor() {
                 slot.move_to(sequence);
@@ -33,7 +33,7 @@ impl Reader {
 
     /// Publishes the cursor, if it follows the reads.
     #[inline(always)]
-    pub(super) fn publish_cursor(&self) -> Result<(), ReadError> {
+    pub(super) fn publish_cursor(&self) -> Result<(), LogReadError> {
         self.refuse_fork()?;
         if let Some(slot) = self.slot.as_ref().filter(|slot| slot.follows) {
             slot.move_to(self.follower.sequence());
@@ -43,14 +43,14 @@ impl Reader {
 
     /// Rejects a forked child: moving the shared cursor would let messages be recycled that the other process still reads.
     #[inline(always)]
-    pub(super) fn refuse_fork(&self) -> Result<(), ReadError> {
+    pub(super) fn refuse_fork(&self) -> Result<(), LogReadError> {
         match &self.slot {
-            Some(slot) if slot.born.is_elsewhere() => Err(ReadError::Forked),
+            Some(slot) if slot.fork_generation.is_forked() => Err(LogReadError::Forked),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn register(&mut self, registration: Registration) -> Result<(), OpenError> {
+    pub(super) fn register(&mut self, registration: Registration) -> Result<(), LogOpenError> {
         match registration {
             Registration::Unregistered => Ok(()),
             Registration::Registered => self.take_any_slot(),
@@ -58,54 +58,54 @@ impl Reader {
         }
     }
 
-    fn take_any_slot(&mut self) -> Result<(), OpenError> {
-        let control = files::open_control(&self.place, self.others)?;
+    fn take_any_slot(&mut self) -> Result<(), LogOpenError> {
+        let control = files::open_control(&self.path, self.trust)?;
         for number in usize::from(self.shape.mandatory)..MAX_READERS {
-            if let TryLock::Ours(lock) = self.try_lock(number)? {
+            if let TryLock::Acquired(lock) = self.try_lock(number)? {
                 control.activate(number, self.follower.sequence(), std::process::id());
-                self.take(Slot::new(number, control, lock));
+                self.set_slot(CursorSlot::new(number, control, lock));
                 return Ok(());
             }
         }
-        Err(OpenError::TooManyReaders(self.place.clone()))
+        Err(LogOpenError::TooManyReaders(self.path.clone()))
     }
 
-    fn take_mandatory_slot(&mut self) -> Result<(), OpenError> {
-        let place = &self.place;
-        let control = files::open_control(place, self.others)?;
-        if !self.shape.mandatory || !control.names_mandatory() {
-            return Err(OpenError::NoMandatory(place.clone()));
+    fn take_mandatory_slot(&mut self) -> Result<(), LogOpenError> {
+        let place = &self.path;
+        let control = files::open_control(place, self.trust)?;
+        if !self.shape.mandatory || !control.has_mandatory() {
+            return Err(LogOpenError::NoMandatory(place.clone()));
         }
         match self.try_lock(MANDATORY)? {
-            TryLock::Taken(pid) => Err(OpenError::HasReader { place: place.clone(), pid }),
-            TryLock::Ours(lock) => {
-                control.welcome_mandatory(std::process::id());
-                self.take(Slot::new(MANDATORY, control, lock));
+            TryLock::HeldBy(pid) => Err(LogOpenError::HasReader { place: place.clone(), pid }),
+            TryLock::Acquired(lock) => {
+                control.set_mandatory_present(std::process::id());
+                self.set_slot(CursorSlot::new(MANDATORY, control, lock));
                 Ok(())
             }
         }
     }
 
-    fn try_lock(&self, slot: usize) -> Result<TryLock, OpenError> {
-        let tried = lock::try_lock(&self.place, READER_LOCKS, slot as u32, 0o600);
-        tried.map_err(|e| OpenError::from_io(&self.place, 0, e))
+    fn try_lock(&self, slot: usize) -> Result<TryLock, LogOpenError> {
+        let tried = lock::try_lock(&self.path, READER_LOCKS, slot as u32, 0o600);
+        tried.map_err(|e| LogOpenError::from_io(&self.path, 0, e))
     }
 
-    fn take(&mut self, slot: Slot) {
+    fn set_slot(&mut self, slot: CursorSlot) {
         self.control = Some(slot.control.clone());
         self.slot = Some(slot);
     }
 
     /// Moves to the requested start; on a gated log publishes the cursor first, so that the segment is pinned.
-    pub(super) fn go_to(&mut self, start: Start) -> Result<(), OpenError> {
+    pub(super) fn go_to(&mut self, start: ReaderStart) -> Result<(), LogOpenError> {
         let start = self.resolve(start);
-        for _ in 0..tries(self.others) {
-            let io = |e| OpenError::from_io(&self.place, 0, e);
-            let mut there = held(&self.segments, &self.shape).map_err(io)?;
+        for _ in 0..tries(self.trust) {
+            let io = |e| LogOpenError::from_io(&self.path, 0, e);
+            let mut there = present_segments(&self.segments, &self.shape).map_err(io)?;
             let found = match start {
-                Start::Oldest | Start::Cursor => 0,
-                Start::Now => there.len().saturating_sub(1),
-                Start::Sequence(wanted) => there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1),
+                ReaderStart::Oldest | ReaderStart::Cursor => 0,
+                ReaderStart::Now => there.len().saturating_sub(1),
+                ReaderStart::Sequence(wanted) => there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1),
             };
             if there.is_empty() {
                 relax();
@@ -116,7 +116,7 @@ impl Reader {
             if self.follower.is_lapped() {
                 continue;
             }
-            self.follower.set_lending(self.pins() && self.others == Others::Trusted);
+            self.follower.set_lending(self.pins() && self.trust == ProcessTrust::Trusted);
             if self.skip_to(start)? {
                 if let Some(slot) = &self.slot {
                     slot.move_to(self.follower.sequence());
@@ -124,24 +124,27 @@ impl Reader {
                 return Ok(());
             }
         }
-        Err(OpenError::Damaged { place: self.place.clone(), what: "no segment stays long enough to enter".to_owned() })
+        Err(LogOpenError::Damaged {
+            place: self.path.clone(),
+            what: "no segment stays long enough to enter".to_owned(),
+        })
     }
 
-    /// Replaces [`Start::Cursor`] by the mandatory reader's cursor; other readers have none from before.
-    fn resolve(&self, start: Start) -> Start {
+    /// Replaces [`ReaderStart::Cursor`] by the mandatory reader's cursor; other readers have none from before.
+    fn resolve(&self, start: ReaderStart) -> ReaderStart {
         match (&self.slot, start) {
-            (Some(slot), Start::Cursor) if slot.is_mandatory() => Start::Sequence(slot.cursor()),
-            (_, Start::Cursor) => Start::Oldest,
+            (Some(slot), ReaderStart::Cursor) if slot.is_mandatory() => ReaderStart::Sequence(slot.cursor()),
+            (_, ReaderStart::Cursor) => ReaderStart::Oldest,
             (_, start) => start,
         }
     }
 
     /// Publishes the cursor so that a gated writer must see it, before the generation is checked again.
-    fn pin(&self, start: Start) {
+    fn pin(&self, start: ReaderStart) {
         let Some(slot) = &self.slot else { return };
         let first = self.follower.sequence();
         let at = match start {
-            Start::Sequence(wanted) if slot.is_mandatory() => wanted.max(first),
+            ReaderStart::Sequence(wanted) if slot.is_mandatory() => wanted.max(first),
             _ => first,
         };
         // The mandatory reader's cursor has gated the writer all the time: a kill here must not lose messages.
@@ -149,7 +152,7 @@ impl Reader {
             slot.move_to(at);
         } else if at < slot.cursor() {
             slot.move_to(at);
-            slot.control.ask_for_a_look();
+            slot.control.request_cursor_check();
         }
         fence(Ordering::SeqCst);
     }
@@ -157,30 +160,30 @@ impl Reader {
     /// Returns true if frames stay until this cursor moves.
     pub(super) fn pins(&self) -> bool {
         match self.shape.policy {
-            Policy::Keep => true,
-            Policy::Fail => self.slot.is_some(),
-            Policy::Overwrite => false,
+            OverflowPolicy::Keep => true,
+            OverflowPolicy::Fail => self.slot.is_some(),
+            OverflowPolicy::Overwrite => false,
         }
     }
 
     /// Steps over messages before the start. Returns false if the reader was lapped meanwhile.
-    fn skip_to(&mut self, start: Start) -> Result<bool, OpenError> {
+    fn skip_to(&mut self, start: ReaderStart) -> Result<bool, LogOpenError> {
         let wanted = match start {
-            Start::Oldest | Start::Cursor => return Ok(true),
-            Start::Now => u64::MAX,
-            Start::Sequence(wanted) => wanted,
+            ReaderStart::Oldest | ReaderStart::Cursor => return Ok(true),
+            ReaderStart::Now => u64::MAX,
+            ReaderStart::Sequence(wanted) => wanted,
         };
         self.missed = self.follower.sequence().saturating_sub(wanted);
         while self.follower.sequence() < wanted {
-            let damaged = |e: ReadError| OpenError::Damaged { place: self.place.clone(), what: e.to_string() };
+            let damaged = |e: LogReadError| LogOpenError::Damaged { place: self.path.clone(), what: e.to_string() };
             match self.follower.step(&mut self.buffer).map_err(damaged)? {
-                Step::Frame(_) => {}
-                Step::Lapped => return Ok(false),
+                CursorStep::Frame(_) => {}
+                CursorStep::Lapped => return Ok(false),
                 // The newest segment ends here only if a writer is just opening the next one.
-                Step::Empty | Step::End if start == Start::Now => return Ok(true),
-                Step::Empty | Step::End => {
+                CursorStep::Empty | CursorStep::End if start == ReaderStart::Now => return Ok(true),
+                CursorStep::Empty | CursorStep::End => {
                     let tail = self.follower.sequence();
-                    return Err(OpenError::Future { place: self.place.clone(), asked: wanted, tail });
+                    return Err(LogOpenError::BeyondTail { place: self.path.clone(), asked: wanted, tail });
                 }
             }
         }

@@ -10,7 +10,7 @@
 //! * Its writer writes behind the tail only, including the lines that it takes and the zeros that it puts there.
 //! * A writer that resumes the log after a kill cuts what is behind the last whole frame, or behind an unfinished
 //!   batch: no reader returns that. In a later boot it may also cut data never known to be on the disk, behind a
-//!   missing piece; a reader that began behind the piece has returned it. Such a message is copied ([`Lent::is_copy`]).
+//!   missing piece; a reader that began behind the piece has returned it. Such a message is copied ([`LentFrame::is_copy`]).
 //! * Removing or moving the log leaves the mapped file as it is. A fork has the same pages.
 //!
 //! In a `fail` log a frame stays while a cursor holds it, and a cursor belongs to a process: a fork would read a frame
@@ -22,16 +22,16 @@
 
 use std::fmt;
 
-use super::{Found, Message, Reader};
+use super::{FrameOrGap, LogMessage, Reader};
 use crate::follow::FrameAt;
 use crate::region::Region;
-use crate::{Policy, ReadError};
+use crate::{LogReadError, OverflowPolicy};
 
 /// Result of a read that lends its message.
 #[derive(Debug)]
 pub enum NextLent {
     /// A message.
-    Message(Lent),
+    Message(LentFrame),
     /// Number of messages lost.
     Gap(u64),
     /// No new message.
@@ -40,17 +40,17 @@ pub enum NextLent {
 
 /// A message that stays unchanged until this is dropped, independent of its reader, its writer and the log's name.
 /// Keeps its segment mapped.
-pub struct Lent {
+pub struct LentFrame {
     /// Sequence number: from 0, without gaps.
     pub sequence: u64,
     /// Stamp, in ticks of the log's clock.
     pub stamp: u64,
     /// Kind of the message.
     pub kind: u8,
-    bytes: Bytes,
+    bytes: LentPayload,
 }
 
-enum Bytes {
+enum LentPayload {
     InPlace { segment: Region, offset: usize, length: usize },
     Copied(Box<[u8]>),
 }
@@ -59,79 +59,79 @@ impl Reader {
     /// Returns true if messages can be lent: those of a `keep` log that no other user may write to.
     #[inline]
     pub fn lends(&self) -> bool {
-        self.shape.policy == Policy::Keep && self.is_ours && self.follower.lends()
+        self.shape.policy == OverflowPolicy::Keep && self.is_ours && self.follower.lends()
     }
 
     /// As [`Self::next`], but a message stays for as long as it is held. Returns none where [`Self::lends`] is false;
     /// then no message was read.
-    pub fn lend(&mut self) -> Result<Option<NextLent>, ReadError> {
+    pub fn lend(&mut self) -> Result<Option<NextLent>, LogReadError> {
         if !self.lends() {
             return Ok(None);
         }
         self.publish_cursor()?;
         let found = match self.frame() {
-            Some(at) => Found::Frame(at),
+            Some(at) => FrameOrGap::Frame(at),
             None => self.advance()?,
         };
         Ok(Some(match found {
-            Found::Frame(at) => NextLent::Message(self.lent(at)),
-            Found::Gap(missed) => NextLent::Gap(missed),
-            Found::Nothing => NextLent::Empty,
+            FrameOrGap::Frame(at) => NextLent::Message(self.lent(at)),
+            FrameOrGap::Gap(missed) => NextLent::Gap(missed),
+            FrameOrGap::Nothing => NextLent::Empty,
         }))
     }
 
     /// Lends a frame of this segment that was just found; copies it if a later boot could cut it.
-    fn lent(&self, at: FrameAt) -> Lent {
+    fn lent(&self, at: FrameAt) -> LentFrame {
         if at.sequence >= self.settled {
-            return Lent::copied(self.message(at));
+            return LentFrame::copied(self.message(at));
         }
         // SAFETY: the frame was found, so it is committed; the log grows, so its writer never writes there again; and
         // resuming the log cuts no frame before `settled`.
-        unsafe { Lent::in_place(self.follower.region().clone(), at) }
+        unsafe { LentFrame::in_place(self.follower.region().clone(), at) }
     }
 }
 
-impl Lent {
+impl LentFrame {
     /// Lends a frame in place.
     ///
     /// # Safety
     /// The frame must be committed, lie in this segment, and never be written to again.
     pub(crate) unsafe fn in_place(segment: Region, at: FrameAt) -> Self {
         let FrameAt { sequence, stamp, kind, length, offset } = at;
-        Self { sequence, stamp, kind, bytes: Bytes::InPlace { segment, offset, length } }
+        Self { sequence, stamp, kind, bytes: LentPayload::InPlace { segment, offset, length } }
     }
 
-    fn copied(message: Message<'_>) -> Self {
-        let Message { sequence, stamp, kind, payload } = message;
-        Self { sequence, stamp, kind, bytes: Bytes::Copied(payload.into()) }
+    fn copied(message: LogMessage<'_>) -> Self {
+        let LogMessage { sequence, stamp, kind, payload } = message;
+        Self { sequence, stamp, kind, bytes: LentPayload::Copied(payload.into()) }
     }
 
     /// Returns the payload bytes.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::InPlace { segment, offset, length } => {
+            LentPayload::InPlace { segment, offset, length } => {
                 // SAFETY: the frame is committed and never written to again, as the caller of `in_place` promised, and
                 // the segment keeps its memory mapped.
                 unsafe { segment.view(*offset, *length) }
             }
-            Bytes::Copied(copy) => copy,
+            LentPayload::Copied(copy) => copy,
         }
     }
 
     /// Returns true if the message is a copy outside the log: it comes from another boot, and could be cut there.
     pub fn is_copy(&self) -> bool {
-        matches!(self.bytes, Bytes::Copied(_))
+        matches!(self.bytes, LentPayload::Copied(_))
     }
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for LentFrame {
     fn as_ref(&self) -> &[u8] {
         self.payload()
     }
 }
 
-impl fmt::Debug for Lent {
+impl fmt::Debug for LentFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sequence, stamp, kind, .. } = self;
         f.debug_struct("Lent")

@@ -1,29 +1,29 @@
 //! A reader's cursor in the control file.
 
-use tickpath_clock::Birthplace;
+use tickpath_clock::ForkGeneration;
 
-use crate::control::{Control, MANDATORY};
+use crate::control::{ControlFile, MANDATORY};
 use crate::lock::ByteLock;
 use crate::sync::Ordering;
 
 /// A cursor owned by this reader.
-pub(super) struct Slot {
+pub(super) struct CursorSlot {
     pub number: usize,
-    pub control: Control,
+    pub control: ControlFile,
     /// Set if the cursor moves with reads, and not by confirmations.
     pub follows: bool,
     /// Process that opened the reader: detects a forked child, whose copy is not the reader.
-    pub born: Birthplace,
+    pub fork_generation: ForkGeneration,
     _lock: ByteLock,
 }
 
-impl Slot {
-    pub fn new(number: usize, control: Control, lock: ByteLock) -> Self {
-        Self { number, control, follows: true, born: Birthplace::here(), _lock: lock }
+impl CursorSlot {
+    pub fn new(number: usize, control: ControlFile, lock: ByteLock) -> Self {
+        Self { number, control, follows: true, fork_generation: ForkGeneration::current(), _lock: lock }
     }
 
     pub fn is_mandatory(&self) -> bool {
-        self.number == MANDATORY && self.control.names_mandatory()
+        self.number == MANDATORY && self.control.has_mandatory()
     }
 
     pub fn cursor(&self) -> u64 {
@@ -36,9 +36,9 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for CursorSlot {
     fn drop(&mut self) {
-        if !self.born.is_elsewhere() {
+        if !self.fork_generation.is_forked() {
             self.control.release(self.number);
         }
     }

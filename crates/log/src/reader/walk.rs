@@ -3,13 +3,13 @@
 
 use tickpath_clock::relax;
 
-use super::{Message, Reader, Registration, Start, TRIES, enter, held};
-use crate::follow::{FrameAt, Step};
-use crate::guard::Others;
-use crate::{OpenError, Place, ReadError, files};
+use super::{LogMessage, Reader, ReaderStart, Registration, TRIES, enter, present_segments};
+use crate::follow::{CursorStep, FrameAt};
+use crate::guard::ProcessTrust;
+use crate::{LogOpenError, LogPath, LogReadError, files};
 
 /// Content at a puller's position.
-pub(crate) enum Walked {
+pub(crate) enum WalkStep {
     /// A frame; the puller is behind it now. It is pinned only once it is claimed.
     Frame(FrameAt),
     /// No frame yet.
@@ -20,47 +20,48 @@ pub(crate) enum Walked {
 
 impl Reader {
     /// Opens a reader that gates no writer, and may sleep all the same.
-    pub(crate) fn walking(place: &Place) -> Result<Self, OpenError> {
-        let mut reader = Self::open(place, Start::Oldest, Registration::Unregistered)?;
-        reader.control = Some(files::open_control(place, Others::Trusted)?);
+    pub(crate) fn open_for_puller(place: &LogPath) -> Result<Self, LogOpenError> {
+        let mut reader = Self::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+        reader.control = Some(files::open_control(place, ProcessTrust::Trusted)?);
         Ok(reader)
     }
 
     /// Steps over the next frame, claimed or not.
     #[inline(always)]
-    pub(crate) fn walk(&mut self) -> Result<Walked, ReadError> {
+    pub(crate) fn walk(&mut self) -> Result<WalkStep, LogReadError> {
         // Goes round the ring at most once, however fast the writer ends its segments.
         let mut segments = self.segments.ring_len().unwrap_or(u64::MAX);
         loop {
-            match self.follower.pass()? {
-                Step::Frame(at) => return Ok(Walked::Frame(at)),
-                Step::Empty => return Ok(Walked::Nothing),
-                Step::Lapped => return Ok(Walked::Lapped),
-                Step::End => {}
+            match self.follower.skip_frame()? {
+                CursorStep::Frame(at) => return Ok(WalkStep::Frame(at)),
+                CursorStep::Empty => return Ok(WalkStep::Nothing),
+                CursorStep::Lapped => return Ok(WalkStep::Lapped),
+                CursorStep::End => {}
             }
             if let Some(found) = self.walk_on()? {
                 return Ok(found);
             }
             segments -= 1;
             if segments == 0 {
-                return Ok(Walked::Nothing);
+                return Ok(WalkStep::Nothing);
             }
         }
     }
 
     /// Returns a frame of this segment that the caller has walked over and then claimed.
     #[inline(always)]
-    pub(crate) fn claimed(&self, at: FrameAt) -> Result<Message<'_>, ReadError> {
+    pub(crate) fn claimed(&self, at: FrameAt) -> Result<LogMessage<'_>, LogReadError> {
         let payload = self.follower.claimed(at)?;
-        Ok(Message { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload })
+        Ok(LogMessage { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload })
     }
 
     /// Moves to this sequence number, or to the oldest message if it was recycled.
     #[cold]
-    pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), ReadError> {
+    pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), LogReadError> {
         let segment = self.follower.index();
         for _ in 0..TRIES {
-            let there = held(&self.segments, &self.shape).map_err(|reason| ReadError::Io { segment, reason })?;
+            let there =
+                present_segments(&self.segments, &self.shape).map_err(|reason| LogReadError::Io { segment, reason })?;
             let found = there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1);
             let Some(follower) = there.into_iter().nth(found) else {
                 relax();
@@ -72,17 +73,17 @@ impl Reader {
             }
         }
         let what = "no segment stays long enough to enter";
-        Err(ReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset(), what })
+        Err(LogReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset(), what })
     }
 
     /// Steps over the frames of this segment before the wanted one. Returns false if the reader was lapped meanwhile.
-    fn walk_to(&mut self, wanted: u64) -> Result<bool, ReadError> {
+    fn walk_to(&mut self, wanted: u64) -> Result<bool, LogReadError> {
         while self.follower.sequence() < wanted {
-            match self.follower.pass()? {
-                Step::Frame(_) => {}
-                Step::Lapped => return Ok(false),
+            match self.follower.skip_frame()? {
+                CursorStep::Frame(_) => {}
+                CursorStep::Lapped => return Ok(false),
                 // The wanted message begins the next segment, or is still to be pushed.
-                Step::Empty | Step::End => break,
+                CursorStep::Empty | CursorStep::End => break,
             }
         }
         Ok(true)
@@ -90,17 +91,17 @@ impl Reader {
 
     /// Enters the next segment, or returns what prevents it.
     #[cold]
-    fn walk_on(&mut self) -> Result<Option<Walked>, ReadError> {
+    fn walk_on(&mut self) -> Result<Option<WalkStep>, LogReadError> {
         let segment = self.follower.index() + 1;
-        let region = self.segments.get(segment).map_err(|reason| ReadError::Io { segment, reason })?;
+        let region = self.segments.get(segment).map_err(|reason| LogReadError::Io { segment, reason })?;
         match region.and_then(|region| enter(region, &self.shape, segment)) {
             Some(follower) => {
                 self.follower = follower;
                 Ok(None)
             }
             // Not opened yet, or recycled already: then it holds a later index.
-            None if self.is_past(segment) => Ok(Some(Walked::Lapped)),
-            None => Ok(Some(Walked::Nothing)),
+            None if self.is_past(segment) => Ok(Some(WalkStep::Lapped)),
+            None => Ok(Some(WalkStep::Nothing)),
         }
     }
 }

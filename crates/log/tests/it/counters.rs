@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use tickpath_log::{Counters, CountersReader, OpenError, Place};
+use tickpath_log::{Counters, CountersReader, LogOpenError, LogPath};
 
-fn place(test: &str) -> Place {
-    Place::shared_memory(&format!("log-counters-{test}-{}", std::process::id())).expect("a name")
+fn place(test: &str) -> LogPath {
+    LogPath::shared_memory(&format!("log-counters-{test}-{}", std::process::id())).expect("a name")
 }
 
 fn runs() -> Vec<(String, usize)> {
@@ -27,11 +27,11 @@ fn what_is_counted_is_read_by_its_name() {
     counters.set(3, 9);
     let [(first, _), (second, _)] = &runs()[..] else { panic!("two") };
     assert_eq!(read(&reader), [(first.clone(), vec![5]), (second.clone(), vec![0, 0, 9])]);
-    assert!(matches!(Counters::open(&place, 8, &runs()), Err(OpenError::HasWriter { .. })), "there is one writer");
+    assert!(matches!(Counters::open(&place, 8, &runs()), Err(LogOpenError::HasWriter { .. })), "there is one writer");
     drop(counters);
     assert_eq!((reader.writer(), reader.is_current()), (None, false));
     assert_eq!(read(&reader)[0].1, [5], "who has them mapped keeps what it has");
-    assert!(matches!(CountersReader::open(&place), Err(OpenError::NotFound(_))));
+    assert!(matches!(CountersReader::open(&place), Err(LogOpenError::NotFound(_))));
     assert!(!place.dir().exists(), "nothing is left behind");
 }
 

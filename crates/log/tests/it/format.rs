@@ -5,17 +5,17 @@ use std::fs;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    Delivery, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, MAX_PULLERS, MAX_READERS, Owner,
-    Policy, Reader, Registration, SEGMENT_HEADER_BYTES, Start,
+    FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, LogOwner, MAX_PAYLOAD_BYTES, MAX_PULLERS, MAX_READERS,
+    OverflowPolicy, QueueDelivery, Reader, ReaderStart, Registration, SEGMENT_HEADER_BYTES,
 };
 use zerocopy::IntoBytes;
 
-use crate::{Scratch, payload, pull};
+use crate::{ScratchLog, payload, pull};
 
 const PAGE: &str = include_str!("../../../../docs/log-format.md");
 
 /// Offset and length of each field.
-type Fields = BTreeMap<&'static str, (usize, usize)>;
+type PageFields = BTreeMap<&'static str, (usize, usize)>;
 
 #[test]
 fn the_page_names_every_byte_of_the_header() {
@@ -34,30 +34,30 @@ fn the_page_names_every_byte_of_the_header() {
 fn files_are_as_the_page_says() {
     let fields = fields();
     for (policy, code, align, segments) in
-        [(Policy::Overwrite, 1, 64, 3), (Policy::Fail, 2, 64, 3), (Policy::Keep, 3, 16, 0_u32)]
+        [(OverflowPolicy::Overwrite, 1, 64, 3), (OverflowPolicy::Fail, 2, 64, 3), (OverflowPolicy::Keep, 3, 16, 0_u32)]
     {
-        for (scratch, crc) in [(Scratch::on_disk(policy, 3), 1), (Scratch::shared(policy, 3), 0)] {
+        for (scratch, crc) in [(ScratchLog::on_disk(policy, 3), 1), (ScratchLog::shared(policy, 3), 0)] {
             let scratch = owned(scratch);
             let mut writer = scratch.writer();
-            let mut reader = scratch.reader(Start::Now);
+            let mut reader = scratch.reader(ReaderStart::Now);
             for (sequence, length) in [(0, 5), (1, 48)] {
                 writer.publish(77 + sequence, 33, &payload(sequence, length)).expect("there is room");
                 reader.next().expect("the log is sound");
             }
             writer.sync().expect("the disk is there");
             let data = fs::read(scratch.data()).expect("it can be read");
-            let file = File { bytes: &data, fields: &fields };
+            let file = FileBytes { bytes: &data, fields: &fields };
             file.header(code, segments, align, crc);
-            file.marks(policy == Policy::Keep);
+            file.marks(policy == OverflowPolicy::Keep);
             file.segment(align as usize, crc == 1);
             let control = fs::read(scratch.place().dir().join("control")).expect("it can be read");
-            File { bytes: &control, fields: &fields }.control();
+            FileBytes { bytes: &control, fields: &fields }.control();
         }
     }
 }
 
-fn owned(mut scratch: Scratch) -> Scratch {
-    scratch.config.owner = Owner { journal: 71, incarnation: 72, base: 73 };
+fn owned(mut scratch: ScratchLog) -> ScratchLog {
+    scratch.config.owner = LogOwner { journal: 71, incarnation: 72, base: 73 };
     scratch
 }
 
@@ -65,20 +65,20 @@ fn owned(mut scratch: Scratch) -> Scratch {
 #[test]
 fn a_mandatory_reader_is_as_the_page_says() {
     let fields = fields();
-    let mut scratch = Scratch::shared(Policy::Fail, 3);
+    let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 3);
     (scratch.config.mandatory, scratch.config.first_sequence) = (true, 5);
     let read = |file: &str| fs::read(scratch.place().dir().join(file)).expect("it can be read");
     let mut writer = scratch.writer();
-    let data = File { bytes: &read("data"), fields: &fields };
+    let data = FileBytes { bytes: &read("data"), fields: &fields };
     assert_eq!(data.field(0, "header.mandatory"), [1, 0, 0, 0]);
     assert_eq!(data.word(0, "header.first_sequence"), 5);
     for (state, readers) in [(2, 0), (1, 1), (2, 0)] {
         let _reader = (state == 1).then(|| {
-            let reader = Reader::open(scratch.place(), Start::Cursor, Registration::Mandatory);
+            let reader = Reader::open(scratch.place(), ReaderStart::Cursor, Registration::Mandatory);
             writer.publish(0, 16, b"x").expect("it is read");
             reader.expect("it is there")
         });
-        let control = File { bytes: &read("control"), fields: &fields };
+        let control = FileBytes { bytes: &read("control"), fields: &fields };
         let cursor = control.fields["control.cursors"].0;
         let words = ["control.mandatory", "control.readers"].map(|name| control.word(0, name));
         assert_eq!((words, control.word(cursor, "cursor.state")), ([1, readers], state));
@@ -91,27 +91,27 @@ fn a_mandatory_reader_is_as_the_page_says() {
 #[test]
 fn the_files_of_a_queue_are_as_the_page_says() {
     let fields = fields();
-    let scratch = Scratch::shared(Policy::Fail, 3);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 3);
     let read = |file: &str| fs::read(scratch.place().dir().join(file)).expect("it can be read");
-    let group = || File { bytes: &read("control"), fields: &fields }.word(0, "control.group");
+    let group = || FileBytes { bytes: &read("control"), fields: &fields }.word(0, "control.group");
     drop(scratch.writer());
     assert_eq!(group(), 0, "it is no queue yet");
     let mut writer = scratch.queue();
     assert_eq!(group(), 1);
     (0..4).for_each(|sequence| assert_eq!(writer.publish(0, 16, &payload(sequence, 9)).expect("room"), sequence));
-    let [mut first, mut second] = [Delivery::AtLeastOnce, Delivery::AtMostOnce].map(|d| scratch.puller(d));
+    let [mut first, mut second] = [QueueDelivery::AtLeastOnce, QueueDelivery::AtMostOnce].map(|d| scratch.puller(d));
     assert_eq!(pull(&mut first, 1), [(0, false)]);
     let (claimed, taken) = (1 | 1 << 24, 2 | 1 << 2 | 1 << 24);
     let pulled = second.pull(1, |_| {
         let (file, fields) = (read("queue"), &fields);
-        File { bytes: &file, fields }.queue([claimed, taken, 0, 0], [5, 5, 0], 0);
+        FileBytes { bytes: &file, fields }.queue([claimed, taken, 0, 0], [5, 5, 0], 0);
     });
     assert_eq!(pulled.expect("the queue is sound"), 1);
     assert_eq!(group(), 1, "number 0 is not done");
     first.acknowledge();
     assert_eq!(group(), 3);
     drop(second);
-    File { bytes: &read("queue"), fields: &fields }.queue([4, 4, 0, 0], [5, 4, 0], 1);
+    FileBytes { bytes: &read("queue"), fields: &fields }.queue([4, 4, 0, 0], [5, 4, 0], 1);
 }
 
 #[test]
@@ -125,12 +125,12 @@ fn public_constants_are_as_the_page_says() {
     assert_eq!(MAX_PAYLOAD_BYTES, (1 << 24) - 1);
 }
 
-struct File<'a> {
+struct FileBytes<'a> {
     bytes: &'a [u8],
-    fields: &'a Fields,
+    fields: &'a PageFields,
 }
 
-impl File<'_> {
+impl FileBytes<'_> {
     fn header(&self, policy: u32, segments: u32, align: u32, crc: u32) {
         assert_eq!(self.field(0, "header.magic"), b"TICKLOG\0");
         for (name, expected) in [
@@ -230,7 +230,7 @@ impl File<'_> {
 }
 
 /// Returns the rows between the marks of the page.
-fn fields() -> Fields {
+fn fields() -> PageFields {
     let (_, table) = PAGE.split_once("<!-- offsets -->").expect("the table has a start");
     let (table, _) = table.split_once("<!-- /offsets -->").expect("the table has an end");
     let rows = table.trim().lines().skip(2).map(|row| {

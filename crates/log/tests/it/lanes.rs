@@ -7,18 +7,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rustix::mm::{MapFlags, ProtFlags};
-use tickpath_log::Lanes;
+use tickpath_log::LanePair;
 
 /// Bytes of the memory of a lane, and where its ring begins.
 const BYTES: usize = 4096 + RING;
 const RING: usize = 256 << 10;
 
-fn pair() -> (Lanes, Lanes) {
-    let (oms, fds) = Lanes::make().expect("memory");
-    (oms, Lanes::join(fds).expect("they are sound"))
+fn pair() -> (LanePair, LanePair) {
+    let (oms, fds) = LanePair::create().expect("memory");
+    (oms, LanePair::join(fds).expect("they are sound"))
 }
 
-fn all(lanes: &mut Lanes) -> Vec<u8> {
+fn all(lanes: &mut LanePair) -> Vec<u8> {
     let (mut heard, mut room) = (Vec::new(), [0; 5000]);
     loop {
         match lanes.read(&mut room).expect("a sound lane") {
@@ -57,7 +57,7 @@ proptest! {
         words in vec((0usize..20, prop_oneof![0u64..600_000, any::<u64>()]), 1..60),
         bytes in vec(any::<u8>(), 0..40_000),
     ) {
-        let (mut oms, [theirs, _ours]) = Lanes::make().expect("memory");
+        let (mut oms, [theirs, _ours]) = LanePair::create().expect("memory");
         let file = File::from(theirs);
         let mut room = [0; 4120];
         for (word, value) in words {
@@ -78,17 +78,17 @@ fn a_full_lane_takes_no_more_and_rings_when_there_is_room() {
         said += bytes;
     }
     assert!(said > RING * 9 / 10 && said < RING, "{said}");
-    assert!(!oms.has_room() && client.must_ring_for_room());
+    assert!(!oms.has_room() && client.must_wake_sender());
     assert_eq!(all(&mut client).len(), said);
     assert!(oms.has_room());
     assert_eq!(oms.write(b"more"), Ok(4));
-    assert!(!client.must_ring_for_room());
+    assert!(!client.must_wake_sender());
     assert_eq!(all(&mut client), b"more");
 }
 
 #[test]
 fn one_read_of_a_ring_that_never_ends_does() {
-    let (mut oms, [theirs, _ours]) = Lanes::make().expect("memory");
+    let (mut oms, [theirs, _ours]) = LanePair::create().expect("memory");
     let mut ring = vec![0u8; RING];
     ring.chunks_mut(64).for_each(|record| record[0] = 1);
     rustix::io::pwrite(File::from(theirs), &ring, 4096).expect("it is the client's");
@@ -101,17 +101,17 @@ fn one_read_of_a_ring_that_never_ends_does() {
 #[test]
 fn who_sleeps_is_rung_for() {
     let (oms, mut client) = pair();
-    assert!(!client.must_ring_for_news());
-    assert!(oms.sleeps() && client.must_ring_for_news());
+    assert!(!client.must_wake_receiver());
+    assert!(oms.announce_sleep() && client.must_wake_receiver());
     client.write(b"a").expect("there is room");
-    assert!(!oms.sleeps(), "there is news");
-    oms.wakes();
-    assert!(!client.must_ring_for_news());
+    assert!(!oms.announce_sleep(), "there is news");
+    oms.withdraw_sleep();
+    assert!(!client.must_wake_receiver());
 }
 
 #[test]
 fn nobody_cuts_a_lane_or_writes_into_the_others() {
-    let (_oms, [theirs, ours]) = Lanes::make().expect("memory");
+    let (_oms, [theirs, ours]) = LanePair::create().expect("memory");
     for memory in [&theirs, &ours] {
         for bytes in [0, BYTES as u64 - 1, BYTES as u64 + 4096] {
             assert!(rustix::fs::ftruncate(memory, bytes).is_err());
@@ -122,14 +122,14 @@ fn nobody_cuts_a_lane_or_writes_into_the_others() {
     assert!((&reports).write_all(b"x").is_err());
     assert!(map(&ours, ProtFlags::READ | ProtFlags::WRITE).is_err());
     assert!(map(&ours, ProtFlags::READ).is_ok());
-    let swapped = Lanes::join([ours, theirs]);
+    let swapped = LanePair::join([ours, theirs]);
     assert!(swapped.is_err(), "the lane of reports cannot be written");
 }
 
 #[test]
 fn memory_that_could_be_cut_is_not_joined() {
     let open = || -> OwnedFd { tempfile::tempfile().expect("a file").into() };
-    assert!(Lanes::join([open(), open()]).is_err());
+    assert!(LanePair::join([open(), open()]).is_err());
 }
 
 #[expect(unsafe_code, reason = "whether the kernel allows it is what is asked")]

@@ -3,18 +3,19 @@
 use std::thread;
 
 use tickpath_clock::Wait;
-use tickpath_log::{Next, Policy, Reader, Start, Writer};
+use tickpath_log::{Next, OverflowPolicy, Reader, ReaderStart, Writer};
 
-use crate::{Scratch, payload};
+use crate::{ScratchLog, payload};
 
 const MESSAGES: u64 = 200_000;
 
 #[test]
 fn a_lapped_reader_misses_whole_messages_and_counts_them() {
     for segments in [2, 3] {
-        let scratch = Scratch::shared(Policy::Overwrite, segments);
+        let scratch = ScratchLog::shared(OverflowPolicy::Overwrite, segments);
         let writer = scratch.writer();
-        let readers = [scratch.reader(Start::Now), scratch.reader(Start::Oldest), scratch.looker(Start::Now)];
+        let readers =
+            [scratch.reader(ReaderStart::Now), scratch.reader(ReaderStart::Oldest), scratch.observer(ReaderStart::Now)];
         thread::scope(|scope| {
             for reader in readers {
                 scope.spawn(move || follow(reader));

@@ -4,11 +4,13 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{HEADER_BYTES, Lent, NextLent, Policy, ReadError, Reader, SEGMENT_HEADER_BYTES, Start, Writer};
+use tickpath_log::{
+    HEADER_BYTES, LentFrame, LogReadError, NextLent, OverflowPolicy, Reader, ReaderStart, SEGMENT_HEADER_BYTES, Writer,
+};
 
 use crate::fork::in_a_fork;
-use crate::pieces::{boot, this_boot};
-use crate::{Scratch, payload, read_on};
+use crate::lost_pieces::{boot, this_boot};
+use crate::{ScratchLog, payload, read_on};
 
 /// On a disk a frame with this payload takes 528 bytes: 16 in front, 504, the checksum. Seven of them fill a segment.
 const LENGTH: usize = 500;
@@ -17,9 +19,9 @@ const FRAMES: u64 = 7;
 
 #[test]
 fn what_is_lent_stays_when_all_others_have_gone() {
-    for scratch in [Scratch::shared(Policy::Keep, 0), Scratch::on_disk(Policy::Keep, 0)] {
+    for scratch in [ScratchLog::shared(OverflowPolicy::Keep, 0), ScratchLog::on_disk(OverflowPolicy::Keep, 0)] {
         let mut writer = writer(&scratch, &this_boot());
-        let mut reader = scratch.reader(Start::Oldest);
+        let mut reader = scratch.reader(ReaderStart::Oldest);
         let mut lent = Vec::new();
         for sequence in 0..200 {
             publish(&mut writer, sequence..sequence + 1);
@@ -37,9 +39,9 @@ fn what_is_lent_stays_when_all_others_have_gone() {
 
 #[test]
 fn who_is_lent_messages_may_read_others() {
-    let scratch = Scratch::shared(Policy::Keep, 0);
+    let scratch = ScratchLog::shared(OverflowPolicy::Keep, 0);
     let mut writer = writer(&scratch, &this_boot());
-    let mut reader = scratch.reader(Start::Oldest);
+    let mut reader = scratch.reader(ReaderStart::Oldest);
     for sequence in (0..60).step_by(3) {
         publish(&mut writer, sequence..sequence + 3);
         let lent = lend(&mut reader);
@@ -50,28 +52,28 @@ fn who_is_lent_messages_may_read_others() {
 
 #[test]
 fn what_is_gone_is_told() {
-    let mut scratch = Scratch::shared(Policy::Keep, 0);
+    let mut scratch = ScratchLog::shared(OverflowPolicy::Keep, 0);
     scratch.config.first_sequence = 10;
     let mut writer = writer(&scratch, &this_boot());
     publish(&mut writer, 10..11);
-    let mut reader = scratch.reader(Start::Sequence(4));
+    let mut reader = scratch.reader(ReaderStart::Sequence(4));
     assert!(matches!(reader.lend(), Ok(Some(NextLent::Gap(6)))));
     check(&[lend(&mut reader)], 10);
 }
 
 #[test]
 fn only_what_is_kept_is_lent() {
-    for policy in [Policy::Overwrite, Policy::Fail] {
-        let scratch = Scratch::shared(policy, 2);
+    for policy in [OverflowPolicy::Overwrite, OverflowPolicy::Fail] {
+        let scratch = ScratchLog::shared(policy, 2);
         let mut writer = writer(&scratch, &this_boot());
-        let mut reader = scratch.reader(Start::Now);
+        let mut reader = scratch.reader(ReaderStart::Now);
         publish(&mut writer, 0..1);
         assert!(matches!(reader.lend(), Ok(None)), "{policy}");
         assert_eq!(read_on(&mut reader, 0), 1, "nothing was taken");
     }
-    let scratch = Scratch::on_disk(Policy::Keep, 0);
+    let scratch = ScratchLog::on_disk(OverflowPolicy::Keep, 0);
     publish(&mut writer(&scratch, &this_boot()), 0..1);
-    let mut of_strangers = Reader::open_untrusted(scratch.place(), Start::Oldest).expect("it is there");
+    let mut of_strangers = Reader::open_untrusted(scratch.place(), ReaderStart::Oldest).expect("it is there");
     assert!(matches!(of_strangers.lend(), Ok(None)), "they could change it");
 }
 
@@ -79,23 +81,23 @@ fn only_what_is_kept_is_lent() {
 /// written again.
 #[test]
 fn what_may_still_be_cut_is_copied() {
-    const FIRM: u64 = 50;
+    const DURABLE: u64 = 50;
     const MISSING: u64 = 60;
-    let scratch = Scratch::on_disk(Policy::Keep, 0);
+    let scratch = ScratchLog::on_disk(OverflowPolicy::Keep, 0);
     let mut writer = writer(&scratch, &boot([1; 16]));
-    publish(&mut writer, 0..FIRM);
+    publish(&mut writer, 0..DURABLE);
     writer.sync().expect("the disk is there");
-    publish(&mut writer, FIRM..100);
+    publish(&mut writer, DURABLE..100);
     drop(writer);
-    let mut reader = scratch.reader(Start::Oldest);
-    let lent: Vec<Lent> = (0..100).map(|_| lend(&mut reader)).collect();
-    assert!(lent.iter().all(|lent| lent.is_copy() == (lent.sequence >= FIRM)));
+    let mut reader = scratch.reader(ReaderStart::Oldest);
+    let lent: Vec<LentFrame> = (0..100).map(|_| lend(&mut reader)).collect();
+    assert!(lent.iter().all(|lent| lent.is_copy() == (lent.sequence >= DURABLE)));
     let data = OpenOptions::new().write(true).open(scratch.data()).expect("it is ours");
     let at =
         HEADER_BYTES as u64 + MISSING / FRAMES * 4096 + SEGMENT_HEADER_BYTES as u64 + MISSING % FRAMES * FRAME_BYTES;
     data.write_all_at(&[0; FRAME_BYTES as usize], at).expect("a frame");
     let mut writer = self::writer(&scratch, &boot([2; 16]));
-    assert_eq!(writer.cut().map(|cut| cut.sequence), Some(MISSING));
+    assert_eq!(writer.dropped_data().map(|cut| cut.sequence), Some(MISSING));
     for sequence in MISSING..100 {
         writer.publish(0, 17, &payload(!sequence, LENGTH)).expect("a log that grows takes all");
     }
@@ -104,19 +106,19 @@ fn what_may_still_be_cut_is_copied() {
 
 #[test]
 fn a_fork_reads_what_was_lent_and_is_lent_nothing() {
-    let scratch = Scratch::shared(Policy::Keep, 0);
+    let scratch = ScratchLog::shared(OverflowPolicy::Keep, 0);
     let mut writer = writer(&scratch, &this_boot());
-    let mut reader = scratch.reader(Start::Oldest);
+    let mut reader = scratch.reader(ReaderStart::Oldest);
     publish(&mut writer, 0..2);
     let lent = lend(&mut reader);
     assert!(in_a_fork(|| {
         let is_there = lent.payload() == payload(0, LENGTH);
-        is_there && matches!(reader.lend(), Err(ReadError::Forked))
+        is_there && matches!(reader.lend(), Err(LogReadError::Forked))
     }));
     check(&[lent, lend(&mut reader)], 0);
 }
 
-fn writer(scratch: &Scratch, calibration: &Calibration) -> Writer {
+fn writer(scratch: &ScratchLog, calibration: &Calibration) -> Writer {
     Writer::open(&scratch.config, calibration).expect("nobody else writes")
 }
 
@@ -126,7 +128,7 @@ fn publish(writer: &mut Writer, numbers: std::ops::Range<u64>) {
     }
 }
 
-fn lend(reader: &mut Reader) -> Lent {
+fn lend(reader: &mut Reader) -> LentFrame {
     match reader.lend().expect("the log is sound") {
         Some(NextLent::Message(lent)) => lent,
         other => panic!("expected a message, got {other:?}"),
@@ -134,7 +136,7 @@ fn lend(reader: &mut Reader) -> Lent {
 }
 
 /// Checks the messages from this number on.
-fn check(lent: &[Lent], first: u64) {
+fn check(lent: &[LentFrame], first: u64) {
     for (sequence, lent) in (first..).zip(lent) {
         assert_eq!((lent.sequence, lent.stamp, lent.kind), (sequence, sequence * 3, 16));
         assert_eq!(lent.payload(), payload(sequence, LENGTH), "message {sequence}");

@@ -8,19 +8,20 @@ use std::thread;
 
 use tickpath_clock::{Calibration, sleep_ns};
 use tickpath_log::{
-    Config, Delivery, OpenError, Place, Policy, Puller, Reader, Registration, Start, Writer, mandatory_reader, writer,
+    Config, LogOpenError, LogPath, OverflowPolicy, QueueDelivery, QueuePuller, Reader, ReaderStart, Registration,
+    Writer, mandatory_reader, writer,
 };
 
 use crate::fork::in_a_fork;
-use crate::process::{Process, ROLE, say};
-use crate::{Scratch, tiny};
+use crate::process::{ChildProcess, ROLE, print_number};
+use crate::{ScratchLog, tiny};
 
 /// Forks of a test run, and of a long one (`TICKPATH_SOAK`).
 const FORKS: usize = 200;
 const SOAK_FORKS: usize = 10_000;
 
 /// Longest life of a child in seconds, if no parent ends it.
-const MOST_SECONDS: u64 = 100;
+const MAX_SECONDS: u64 = 100;
 
 /// A fork inherits and keeps all open files of the killed process.
 #[test]
@@ -28,20 +29,21 @@ fn who_is_killed_is_dead_though_a_fork_lives() {
     let scratch = lane();
     let mut us = scratch.writer();
     for _ in 0..5 {
-        let mut child = Process::start("reading parent", scratch.place(), Policy::Fail);
-        let (pid, fork) = (number(&mut child), Fork::told(&mut child));
+        let mut child = ChildProcess::start("reading parent", scratch.place(), OverflowPolicy::Fail);
+        let (pid, fork) = (number(&mut child), ForkedChild::read_from(&mut child));
         assert_eq!(mandatory_reader(scratch.place()).map(u64::from), Some(pid));
         assert_eq!(us.readers(), 2);
         child.kill();
         assert_eq!(mandatory_reader(scratch.place()), None);
-        let reader = Reader::open(scratch.place(), Start::Cursor, Registration::Mandatory).expect("that one is dead");
+        let reader =
+            Reader::open(scratch.place(), ReaderStart::Cursor, Registration::Mandatory).expect("that one is dead");
         drop((us, reader));
         us = scratch.writer();
         assert_eq!(us.readers(), 0, "those of the killed one are buried");
         drop(us);
 
-        let mut child = Process::start("writing parent", scratch.place(), Policy::Fail);
-        let (pid, other) = (number(&mut child), Fork::told(&mut child));
+        let mut child = ChildProcess::start("writing parent", scratch.place(), OverflowPolicy::Fail);
+        let (pid, other) = (number(&mut child), ForkedChild::read_from(&mut child));
         assert_eq!(refused(&scratch), Some(pid));
         child.kill();
         us = scratch.writer();
@@ -52,9 +54,9 @@ fn who_is_killed_is_dead_though_a_fork_lives() {
 /// The same process id, but the new program has released everything.
 #[test]
 fn who_becomes_another_program_is_dead_though_a_fork_lives() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
-    let mut child = Process::start("changing parent", scratch.place(), Policy::Fail);
-    let (pid, fork) = (number(&mut child), Fork::told(&mut child));
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
+    let mut child = ChildProcess::start("changing parent", scratch.place(), OverflowPolicy::Fail);
+    let (pid, fork) = (number(&mut child), ForkedChild::read_from(&mut child));
     assert_eq!(number(&mut child), pid, "it is another program now");
     assert_eq!(writer(scratch.place()), None);
     assert_eq!(refused(&scratch), None);
@@ -66,7 +68,7 @@ fn who_becomes_another_program_is_dead_though_a_fork_lives() {
 fn who_closes_a_lock_file_frees_nothing() {
     let scratch = lane();
     let us = scratch.writer();
-    let reader = Reader::open(scratch.place(), Start::Now, Registration::Mandatory).expect("it is there");
+    let reader = Reader::open(scratch.place(), ReaderStart::Now, Registration::Mandatory).expect("it is there");
     let close = || {
         for name in ["writer.lock", "readers.lock"] {
             drop(File::open(scratch.place().dir().join(name)).expect("it is there"));
@@ -74,29 +76,29 @@ fn who_closes_a_lock_file_frees_nothing() {
     };
     close();
     let pid = u64::from(std::process::id());
-    let mut other = Process::start("asker", scratch.place(), Policy::Fail);
+    let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
     assert_eq!([(); 3].map(|()| number(&mut other)), [pid; 3], "the writer, the reader, and who refuses");
     drop(us);
-    let recorder = scratch.reader(Start::Now);
+    let recorder = scratch.reader(ReaderStart::Now);
     close();
-    let mut other = Process::start("asker", scratch.place(), Policy::Fail);
+    let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
     assert_eq!([(); 4].map(|()| number(&mut other)), [0, pid, 0, 2], "nobody buries who lives");
     drop((reader, recorder));
-    let mut other = Process::start("asker", scratch.place(), Policy::Fail);
+    let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
     assert_eq!([(); 4].map(|()| number(&mut other)), [0; 4]);
 }
 
 #[test]
 fn a_fork_lets_go_of_nothing_that_is_its_parents() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
-    let (mut us, mut reader) = (Some(scratch.writer()), Some(scratch.reader(Start::Now)));
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
+    let (mut us, mut reader) = (Some(scratch.writer()), Some(scratch.reader(ReaderStart::Now)));
     let pid = Some(std::process::id());
     assert!(in_a_fork(|| {
         let is_known = writer(scratch.place()) == pid;
         drop((us.take(), reader.take()));
         is_known && writer(scratch.place()) == pid && refused(&scratch) == pid.map(u64::from)
     }));
-    let mut other = Process::start("asker", scratch.place(), Policy::Fail);
+    let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
     assert_eq!(Some(number(&mut other)), pid.map(u64::from));
     // Without another writer, the query succeeds as a writer of its own.
     drop(other);
@@ -109,14 +111,14 @@ fn a_fork_lets_go_of_nothing_that_is_its_parents() {
 fn a_fork_opens_its_own_whatever_its_parents_threads_were_at() {
     let forks = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_FORKS } else { FORKS };
     let is_over = AtomicBool::new(false);
-    let open = |scratch: &Scratch| {
+    let open = |scratch: &ScratchLog| {
         let mut writer = Writer::open_queue(&scratch.config, &Calibration::nanoseconds()).ok()?;
-        let puller = Puller::open(scratch.place(), Delivery::AtLeastOnce).ok()?;
-        let reader = Reader::open(scratch.place(), Start::Now, Registration::Registered).ok()?;
+        let puller = QueuePuller::open(scratch.place(), QueueDelivery::AtLeastOnce).ok()?;
+        let reader = Reader::open(scratch.place(), ReaderStart::Now, Registration::Registered).ok()?;
         writer.publish(0, 16, b"x").ok().map(|_| drop((puller, reader)))
     };
-    let theirs = [(); 3].map(|()| Scratch::shared(Policy::Fail, 2));
-    let own = Scratch::shared(Policy::Fail, 2);
+    let theirs = [(); 3].map(|()| ScratchLog::shared(OverflowPolicy::Fail, 2));
+    let own = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let bad = thread::scope(|scope| {
         let (open, is_over) = (&open, &is_over);
         for scratch in &theirs {
@@ -138,21 +140,21 @@ fn a_fork_opens_its_own_whatever_its_parents_threads_were_at() {
 }
 
 /// Runs the role of a child.
-pub fn child(role: &str, place: &Place) {
+pub fn child(role: &str, place: &LogPath) {
     let pid = u64::from(std::process::id());
     match role {
         "reading parent" => {
             let ours = [Registration::Mandatory, Registration::Registered]
-                .map(|registration| Reader::open(place, Start::Now, registration).expect("the parent writes"));
-            say(pid);
-            say(fork_one());
+                .map(|registration| Reader::open(place, ReaderStart::Now, registration).expect("the parent writes"));
+            print_number(pid);
+            print_number(fork_one());
             linger();
             drop(ours);
         }
         "writing parent" | "changing parent" => {
             let ours = Writer::open(&config(place), &Calibration::nanoseconds()).expect("nobody writes");
-            say(pid);
-            say(fork_one());
+            print_number(pid);
+            print_number(fork_one());
             if role == "changing parent" {
                 let program = std::env::current_exe().expect("this program has a path");
                 let arguments = ["child_main", "--exact", "--nocapture"];
@@ -163,18 +165,18 @@ pub fn child(role: &str, place: &Place) {
             drop(ours);
         }
         "changed" => {
-            say(pid);
+            print_number(pid);
             linger();
         }
         "asker" => {
-            say(writer(place).map_or(0, u64::from));
-            say(mandatory_reader(place).map_or(0, u64::from));
+            print_number(writer(place).map_or(0, u64::from));
+            print_number(mandatory_reader(place).map_or(0, u64::from));
             match Writer::open(&config(place), &Calibration::nanoseconds()) {
                 Ok(ours) => {
-                    say(0);
-                    say(ours.readers() as u64);
+                    print_number(0);
+                    print_number(ours.readers() as u64);
                 }
-                Err(OpenError::HasWriter { pid, .. }) => say(pid.into()),
+                Err(LogOpenError::HasWriter { pid, .. }) => print_number(pid.into()),
                 Err(e) => panic!("{e}"),
             }
         }
@@ -183,33 +185,33 @@ pub fn child(role: &str, place: &Place) {
 }
 
 /// Makes a log with a mandatory reader.
-fn lane() -> Scratch {
-    let mut scratch = Scratch::shared(Policy::Fail, 2);
+fn lane() -> ScratchLog {
+    let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     scratch.config.mandatory = true;
     scratch
 }
 
 /// Returns a child's configuration: without a mandatory reader the log is taken as it is.
-fn config(place: &Place) -> Config {
-    tiny(place.clone(), Policy::Fail, 2)
+fn config(place: &LogPath) -> Config {
+    tiny(place.clone(), OverflowPolicy::Fail, 2)
 }
 
-fn number(child: &mut Process) -> u64 {
+fn number(child: &mut ChildProcess) -> u64 {
     child.lines.next_number().expect("it has something to say")
 }
 
 /// Returns the process that holds the writer; none if a writer can be opened.
-fn refused(scratch: &Scratch) -> Option<u64> {
+fn refused(scratch: &ScratchLog) -> Option<u64> {
     match Writer::open(&scratch.config, &Calibration::nanoseconds()) {
         Ok(_) => None,
-        Err(OpenError::HasWriter { pid, .. }) => Some(pid.into()),
+        Err(LogOpenError::HasWriter { pid, .. }) => Some(pid.into()),
         Err(e) => panic!("{e}"),
     }
 }
 
 /// Sleeps until it is killed.
 fn linger() {
-    sleep_ns(MOST_SECONDS * 1_000_000_000);
+    sleep_ns(MAX_SECONDS * 1_000_000_000);
 }
 
 /// Forks a process that does nothing; returns its id.
@@ -219,7 +221,7 @@ fn fork_one() -> u64 {
     if fork == 0 {
         // SAFETY: as above.
         unsafe {
-            libc::alarm(MOST_SECONDS as u32);
+            libc::alarm(MAX_SECONDS as u32);
             loop {
                 libc::pause();
             }
@@ -229,10 +231,10 @@ fn fork_one() -> u64 {
 }
 
 /// A child's fork, killed when it is dropped.
-struct Fork(libc::pid_t);
+struct ForkedChild(libc::pid_t);
 
-impl Fork {
-    fn told(child: &mut Process) -> Self {
+impl ForkedChild {
+    fn read_from(child: &mut ChildProcess) -> Self {
         Self(number(child) as libc::pid_t)
     }
 
@@ -242,7 +244,7 @@ impl Fork {
     }
 }
 
-impl Drop for Fork {
+impl Drop for ForkedChild {
     fn drop(&mut self) {
         // SAFETY: the signal goes to a process of this test, which no thread waits for.
         unsafe { libc::kill(self.0, libc::SIGKILL) };

@@ -4,10 +4,12 @@
 use std::fs;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Next, OpenError, Place, Policy, PublishError, Reader, Registration, Start, Writer};
+use tickpath_log::{
+    Config, LogOpenError, LogPath, LogPublishError, Next, OverflowPolicy, Reader, ReaderStart, Registration, Writer,
+};
 
-use crate::process::Process;
-use crate::{Scratch, payload, read_on};
+use crate::process::ChildProcess;
+use crate::{ScratchLog, payload, read_on};
 
 const LENGTH: usize = 100;
 
@@ -16,8 +18,8 @@ const LENGTH: usize = 100;
 fn nothing_unread_is_recycled_while_the_reader_is_dead() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
-    let mut recorder = scratch.reader(Start::Now);
-    let mut child = Process::start("mandatory", scratch.place(), Policy::Fail);
+    let mut recorder = scratch.reader(ReaderStart::Now);
+    let mut child = ChildProcess::start("mandatory", scratch.place(), OverflowPolicy::Fail);
     assert_eq!(child.lines.next_number(), Some(0));
     for number in 0..10 {
         publish(&mut writer).expect("the reader is there");
@@ -31,12 +33,12 @@ fn nothing_unread_is_recycled_while_the_reader_is_dead() {
         at = read_on(&mut recorder, at);
         refused
     });
-    assert!(matches!(refused, Some(PublishError::NoReader)), "{refused:?}");
+    assert!(matches!(refused, Some(LogPublishError::NoReader)), "{refused:?}");
     let end = writer.sequence();
     // Frames of 128 bytes, 31 a segment: the child has confirmed what lies before the last that it read.
     assert!((31..=62).contains(&end), "{end} messages fit into two segments");
-    assert!(matches!(writer.room_for(LENGTH), Err(PublishError::NoReader)));
-    let mut reader = mandatory(&scratch, Start::Cursor);
+    assert!(matches!(writer.check_room(LENGTH), Err(LogPublishError::NoReader)));
+    let mut reader = mandatory(&scratch, ReaderStart::Cursor);
     let from = reader.sequence();
     assert!((9..=10).contains(&from), "it goes on where it was killed, not at {from}");
     assert_eq!(read_on(&mut reader, from), end);
@@ -47,16 +49,17 @@ fn nothing_unread_is_recycled_while_the_reader_is_dead() {
 fn a_recorder_alone_does_not_make_it_read() {
     let scratch = lane(3);
     let mut writer = scratch.writer();
-    let _recorder = scratch.reader(Start::Oldest);
-    assert!(matches!(publish(&mut writer), Err(PublishError::NoReader)));
-    let reader = mandatory(&scratch, Start::Now);
+    let _recorder = scratch.reader(ReaderStart::Oldest);
+    assert!(matches!(publish(&mut writer), Err(LogPublishError::NoReader)));
+    let reader = mandatory(&scratch, ReaderStart::Now);
     publish(&mut writer).expect("the one that it names is there");
     assert_eq!(writer.readers(), 2);
     drop(reader);
-    assert!(matches!(publish(&mut writer), Err(PublishError::NoReader)), "at once after a clean end");
-    assert!(matches!(writer.room_for(0), Err(PublishError::NoReader)));
+    assert!(matches!(publish(&mut writer), Err(LogPublishError::NoReader)), "at once after a clean end");
+    assert!(matches!(writer.check_room(0), Err(LogPublishError::NoReader)));
     assert_eq!(writer.readers(), 1, "who is away is not there");
-    let away: Vec<_> = scratch.looker(Start::Oldest).readers().into_iter().filter(|reader| reader.away).collect();
+    let away: Vec<_> =
+        scratch.observer(ReaderStart::Oldest).readers().into_iter().filter(|reader| reader.away).collect();
     assert_eq!(away.iter().map(|reader| (reader.slot, reader.cursor, reader.pid)).collect::<Vec<_>>(), [(0, 0, 0)]);
 }
 
@@ -65,8 +68,8 @@ fn a_recorder_alone_does_not_make_it_read() {
 fn a_recorder_holds_the_writer_too() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
-    let mut reader = mandatory(&scratch, Start::Now);
-    let mut recorder = Process::start("reader", scratch.place(), Policy::Fail);
+    let mut reader = mandatory(&scratch, ReaderStart::Now);
+    let mut recorder = ChildProcess::start("reader", scratch.place(), OverflowPolicy::Fail);
     assert_eq!(recorder.lines.next_number(), Some(0));
     let mut at = 0;
     while publish(&mut writer).is_ok() {
@@ -74,7 +77,7 @@ fn a_recorder_holds_the_writer_too() {
         assert!(at < 1000, "the recorder must hold the writer");
     }
     reader.next().expect("the log is sound");
-    assert!(matches!(publish(&mut writer), Err(PublishError::Full)), "the recorder still lives");
+    assert!(matches!(publish(&mut writer), Err(LogPublishError::Full)), "the recorder still lives");
     recorder.kill();
     for _ in 0..200 {
         publish(&mut writer).expect("the dead are buried");
@@ -86,8 +89,8 @@ fn a_recorder_holds_the_writer_too() {
 fn the_cursor_moves_by_what_is_confirmed() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
-    let mut reader = mandatory(&scratch, Start::Cursor);
-    reader.hold_cursor();
+    let mut reader = mandatory(&scratch, ReaderStart::Cursor);
+    reader.freeze_cursor();
     let cursor = |reader: &Reader| reader.readers()[0].cursor;
     let mut at = 0;
     while publish(&mut writer).is_ok() {
@@ -99,12 +102,12 @@ fn the_cursor_moves_by_what_is_confirmed() {
     assert_eq!(cursor(&reader), 20);
     reader.confirm(7);
     assert_eq!(cursor(&reader), 20, "never back");
-    assert!(matches!(writer.room_for(LENGTH), Err(PublishError::Full)), "message 20 lies in the first segment");
+    assert!(matches!(writer.check_room(LENGTH), Err(LogPublishError::Full)), "message 20 lies in the first segment");
     reader.confirm(u64::MAX);
     assert_eq!(cursor(&reader), at, "never beyond what was read");
     publish(&mut writer).expect("all of the first segment is confirmed");
     drop(reader);
-    let reader = mandatory(&scratch, Start::Cursor);
+    let reader = mandatory(&scratch, ReaderStart::Cursor);
     assert_eq!((reader.sequence(), cursor(&reader)), (at, at));
 }
 
@@ -113,7 +116,7 @@ fn the_cursor_moves_by_what_is_confirmed() {
 fn it_begins_where_it_is_told_to() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
-    let mut reader = mandatory(&scratch, Start::Now);
+    let mut reader = mandatory(&scratch, ReaderStart::Now);
     let mut at = 0;
     for _ in 0..200 {
         publish(&mut writer).expect("it is read");
@@ -121,65 +124,65 @@ fn it_begins_where_it_is_told_to() {
     }
     drop(reader);
     for back in [3, 30, 200, 0] {
-        let mut reader = mandatory(&scratch, Start::Sequence(at - back));
+        let mut reader = mandatory(&scratch, ReaderStart::Sequence(at - back));
         let from = reader.sequence();
         assert!(from == at - back || back == 200 && from > 0, "{from} instead of {}", at - back);
         if from > at - back {
             assert_eq!(reader.next().expect("the log is sound"), Next::Gap(from - (at - back)));
         }
         assert_eq!(reader.readers()[0].cursor, from);
-        reader.hold_cursor();
+        reader.freeze_cursor();
         fill(&mut writer);
         assert_eq!(read_on(&mut reader, from), writer.sequence(), "nothing is recycled in front of it");
         at = writer.sequence();
         reader.confirm(at);
     }
-    let refused = Reader::open(scratch.place(), Start::Sequence(at + 1), Registration::Mandatory).err();
-    assert!(matches!(refused, Some(OpenError::Future { .. })), "{refused:?}");
-    assert_eq!(mandatory(&scratch, Start::Cursor).sequence(), at, "a start that is refused moves nothing");
+    let refused = Reader::open(scratch.place(), ReaderStart::Sequence(at + 1), Registration::Mandatory).err();
+    assert!(matches!(refused, Some(LogOpenError::BeyondTail { .. })), "{refused:?}");
+    assert_eq!(mandatory(&scratch, ReaderStart::Cursor).sequence(), at, "a start that is refused moves nothing");
 }
 
 #[test]
 fn there_is_one_of_them_where_the_log_names_it() {
-    let open = |place: &Place| Reader::open(place, Start::Cursor, Registration::Mandatory).err();
+    let open = |place: &LogPath| Reader::open(place, ReaderStart::Cursor, Registration::Mandatory).err();
     let scratch = lane(2);
     let writer = scratch.writer();
-    let reader = mandatory(&scratch, Start::Cursor);
+    let reader = mandatory(&scratch, ReaderStart::Cursor);
     let ours = std::process::id();
-    assert!(matches!(open(scratch.place()), Some(OpenError::HasReader { pid, .. }) if pid == ours));
+    assert!(matches!(open(scratch.place()), Some(LogOpenError::HasReader { pid, .. }) if pid == ours));
     drop((reader, writer));
     assert!(open(scratch.place()).is_none());
 
-    let plain = Scratch::shared(Policy::Fail, 2);
+    let plain = ScratchLog::shared(OverflowPolicy::Fail, 2);
     drop(plain.writer());
-    assert!(matches!(open(plain.place()), Some(OpenError::NoMandatory(_))));
-    assert_eq!(plain.reader(Start::Cursor).sequence(), 0, "others have no cursor from before");
+    assert!(matches!(open(plain.place()), Some(LogOpenError::NoMandatory(_))));
+    assert_eq!(plain.reader(ReaderStart::Cursor).sequence(), 0, "others have no cursor from before");
     let wanted = Config { mandatory: true, ..plain.config.clone() };
     let refused = Writer::open(&wanted, &Calibration::nanoseconds()).err();
-    assert!(matches!(refused, Some(OpenError::Differs { .. })), "{refused:?}");
+    assert!(matches!(refused, Some(LogOpenError::ConfigMismatch { .. })), "{refused:?}");
 
-    for policy in [Policy::Overwrite, Policy::Keep] {
-        let config = Config { mandatory: true, ..Scratch::shared(policy, 2).config.clone() };
+    for policy in [OverflowPolicy::Overwrite, OverflowPolicy::Keep] {
+        let config = Config { mandatory: true, ..ScratchLog::shared(policy, 2).config.clone() };
         let refused =
             Writer::open(&config, &Calibration::nanoseconds()).err().expect("nobody waits for a reader there");
         assert!(refused.to_string().contains("use 'fail'"), "{refused}");
     }
-    let queue = Config { mandatory: true, ..Scratch::shared(Policy::Fail, 2).config.clone() };
-    assert!(matches!(Writer::open_queue(&queue, &Calibration::nanoseconds()), Err(OpenError::Config(_))));
+    let queue = Config { mandatory: true, ..ScratchLog::shared(OverflowPolicy::Fail, 2).config.clone() };
+    assert!(matches!(Writer::open_queue(&queue, &Calibration::nanoseconds()), Err(LogOpenError::Config(_))));
 }
 
 #[test]
 fn a_lost_control_file_still_names_it() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
-    let mut reader = mandatory(&scratch, Start::Now);
+    let mut reader = mandatory(&scratch, ReaderStart::Now);
     (0..20).for_each(|_| assert!(publish(&mut writer).is_ok()));
     read_on(&mut reader, 0);
     drop((writer, reader));
     fs::remove_file(scratch.place().dir().join("control")).expect("it is there");
     let mut writer = scratch.writer();
-    assert!(matches!(publish(&mut writer), Err(PublishError::NoReader)));
-    let mut reader = mandatory(&scratch, Start::Cursor);
+    assert!(matches!(publish(&mut writer), Err(LogPublishError::NoReader)));
+    let mut reader = mandatory(&scratch, ReaderStart::Cursor);
     assert_eq!(read_on(&mut reader, 0), 20, "nothing counts as read");
     fill(&mut writer);
     assert_eq!(read_on(&mut reader, 20), writer.sequence());
@@ -188,15 +191,15 @@ fn a_lost_control_file_still_names_it() {
 /// There is room exactly when the next message fits, also where it begins a segment.
 #[test]
 fn room_is_what_the_next_message_finds() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.writer();
-    assert!(matches!(writer.room_for(0), Err(PublishError::NoReader)));
-    let mut reader = scratch.reader(Start::Now);
+    assert!(matches!(writer.check_room(0), Err(LogPublishError::NoReader)));
+    let mut reader = scratch.reader(ReaderStart::Now);
     let mut at = 0;
     for turn in 0..200 {
         let length = [0, 100, 700, 1500][turn % 4];
         for _ in 0..50 {
-            let room = writer.room_for(length);
+            let room = writer.check_room(length);
             let published = writer.publish(0, 16, &payload(at, length));
             assert_eq!(room.is_ok(), published.is_ok(), "{room:?}, {published:?} for {length} bytes");
             at += u64::from(published.is_ok());
@@ -205,17 +208,17 @@ fn room_is_what_the_next_message_finds() {
         assert_eq!(read_on(&mut reader, from), at);
     }
     let too_long = writer.max_payload() + 1;
-    assert!(matches!(writer.room_for(too_long), Err(PublishError::TooLarge { bytes, .. }) if bytes == too_long));
+    assert!(matches!(writer.check_room(too_long), Err(LogPublishError::TooLarge { bytes, .. }) if bytes == too_long));
 }
 
 /// Makes a lane like an OMS's, in shared memory.
-fn lane(segments: usize) -> Scratch {
-    let mut scratch = Scratch::shared(Policy::Fail, segments);
+fn lane(segments: usize) -> ScratchLog {
+    let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, segments);
     scratch.config.mandatory = true;
     scratch
 }
 
-fn mandatory(scratch: &Scratch, start: Start) -> Reader {
+fn mandatory(scratch: &ScratchLog, start: ReaderStart) -> Reader {
     Reader::open(scratch.place(), start, Registration::Mandatory).expect("nobody else is the reader")
 }
 
@@ -224,7 +227,7 @@ fn fill(writer: &mut Writer) {
     assert!((0..1000).any(|_| publish(writer).is_err()), "a ring of some pages is never full");
 }
 
-fn publish(writer: &mut Writer) -> Result<u64, PublishError> {
+fn publish(writer: &mut Writer) -> Result<u64, LogPublishError> {
     let number = writer.sequence();
     writer.publish(0, 16, &payload(number, LENGTH))
 }

@@ -1,8 +1,8 @@
 //! A log against a naive model: a list of what was published, and the arithmetic of a ring.
 
-use tickpath_log::{Next, OpenError, Policy, PublishError, Reader, Registration, Start, Writer};
+use tickpath_log::{LogOpenError, LogPublishError, Next, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
 
-use crate::{ALL_POLICIES, Dice, Scratch, payload, seed};
+use crate::{ALL_POLICIES, Dice, ScratchLog, payload, seed};
 
 const SCRIPTS: u64 = 40;
 const TURNS: u64 = 500;
@@ -11,15 +11,15 @@ const SEGMENT_HEADER_BYTES: u64 = 128;
 
 #[test]
 fn scripts_in_shared_memory() {
-    check(Scratch::shared);
+    check(ScratchLog::shared);
 }
 
 #[test]
 fn scripts_on_a_disk() {
-    check(Scratch::on_disk);
+    check(ScratchLog::on_disk);
 }
 
-fn check(scratch: fn(Policy, usize) -> Scratch) {
+fn check(scratch: fn(OverflowPolicy, usize) -> ScratchLog) {
     let seed = seed();
     for script in 0..SCRIPTS {
         for policy in ALL_POLICIES {
@@ -27,7 +27,7 @@ fn check(scratch: fn(Policy, usize) -> Scratch) {
             let segments = 2 + dice.below(4);
             eprintln!("script {script}, {policy}, {segments} segments");
             let scratch = scratch(policy, segments as usize);
-            let mut scene = Scene::new(&scratch, policy, segments);
+            let mut scene = ModelledLog::new(&scratch, policy, segments);
             for _ in 0..TURNS {
                 scene.turn(&mut dice);
             }
@@ -37,24 +37,24 @@ fn check(scratch: fn(Policy, usize) -> Scratch) {
 }
 
 /// A log, and its model.
-struct Scene<'a> {
-    scratch: &'a Scratch,
-    policy: Policy,
+struct ModelledLog<'a> {
+    scratch: &'a ScratchLog,
+    policy: OverflowPolicy,
     writer: Writer,
-    ring: Ring,
+    ring: ModelledRing,
     lengths: Vec<usize>,
-    readers: Vec<Watched>,
+    readers: Vec<ModelledReader>,
 }
 
 /// A reader, and the message expected next.
-struct Watched {
+struct ModelledReader {
     reader: Reader,
     registered: bool,
     at: u64,
 }
 
 /// Model of the positions of frames in a ring.
-struct Ring {
+struct ModelledRing {
     align: u64,
     crc_bytes: u64,
     segments: u64,
@@ -63,10 +63,10 @@ struct Ring {
     offset: u64,
 }
 
-impl<'a> Scene<'a> {
-    fn new(scratch: &'a Scratch, policy: Policy, segments: u64) -> Self {
-        let keeps = policy == Policy::Keep;
-        let ring = Ring {
+impl<'a> ModelledLog<'a> {
+    fn new(scratch: &'a ScratchLog, policy: OverflowPolicy, segments: u64) -> Self {
+        let keeps = policy == OverflowPolicy::Keep;
+        let ring = ModelledRing {
             align: if keeps { 16 } else { 64 },
             crc_bytes: if scratch.place().is_shared_memory() { 0 } else { 8 },
             segments: if keeps { u64::MAX } else { segments },
@@ -112,19 +112,19 @@ impl<'a> Scene<'a> {
             Ok(published) => {
                 assert_eq!(published, sequence);
                 assert!(length <= longest, "{length} bytes fit, though {longest} should be the limit");
-                assert!(self.policy != Policy::Fail || slowest.is_some(), "nobody is registered");
-                let recycles = self.policy == Policy::Fail && rolls && self.ring.is_full();
+                assert!(self.policy != OverflowPolicy::Fail || slowest.is_some(), "nobody is registered");
+                let recycles = self.policy == OverflowPolicy::Fail && rolls && self.ring.is_full();
                 assert!(!recycles || slowest >= Some(still_needed), "recycled under {slowest:?}");
                 self.ring.put(sequence, length);
                 self.lengths.push(length);
             }
-            Err(PublishError::TooLarge { bytes, limit }) => {
+            Err(LogPublishError::TooLarge { bytes, limit }) => {
                 assert_eq!((bytes, limit), (length, longest));
                 assert!(length > longest, "{length} bytes should fit");
             }
-            Err(PublishError::NoReader) => assert_eq!((self.policy, slowest), (Policy::Fail, None)),
-            Err(PublishError::Full) => {
-                assert_eq!(self.policy, Policy::Fail);
+            Err(LogPublishError::NoReader) => assert_eq!((self.policy, slowest), (OverflowPolicy::Fail, None)),
+            Err(LogPublishError::Full) => {
+                assert_eq!(self.policy, OverflowPolicy::Fail);
                 // A message that `next` has lent is given back only by the call after it.
                 assert!(rolls && self.ring.is_full() && slowest <= Some(still_needed + 1), "not full for {slowest:?}");
                 (0..self.readers.len()).for_each(|reader| self.read(reader, usize::MAX));
@@ -142,9 +142,9 @@ impl<'a> Scene<'a> {
         let tail = self.lengths.len() as u64;
         let asked = dice.below(tail + 3);
         let (start, at) = match dice.below(3) {
-            0 => (Start::Now, tail),
-            1 => (Start::Oldest, self.ring.oldest()),
-            _ => (Start::Sequence(asked), asked),
+            0 => (ReaderStart::Now, tail),
+            1 => (ReaderStart::Oldest, self.ring.oldest()),
+            _ => (ReaderStart::Sequence(asked), asked),
         };
         let registered = dice.below(2) == 0;
         let registration = if registered { Registration::Registered } else { Registration::Unregistered };
@@ -152,9 +152,11 @@ impl<'a> Scene<'a> {
             Ok(reader) => {
                 assert!(at <= tail, "{at} lies in the future");
                 assert_eq!(reader.sequence(), at.max(self.ring.oldest()));
-                self.readers.push(Watched { reader, registered, at });
+                self.readers.push(ModelledReader { reader, registered, at });
             }
-            Err(OpenError::Future { asked, tail: told, .. }) => assert!(asked == at && told == tail && asked > tail),
+            Err(LogOpenError::BeyondTail { asked, tail: told, .. }) => {
+                assert!(asked == at && told == tail && asked > tail)
+            }
             Err(e) => panic!("{e}"),
         }
         assert_eq!(self.writer.readers(), self.registered().count());
@@ -162,8 +164,8 @@ impl<'a> Scene<'a> {
 
     /// Reads up to `limit` messages and gaps, one by one or in one call.
     fn read(&mut self, reading: usize, limit: usize) {
-        let Watched { reader, registered, at } = &mut self.readers[reading];
-        let pinned = *registered && self.policy == Policy::Fail && *at >= self.ring.oldest();
+        let ModelledReader { reader, registered, at } = &mut self.readers[reading];
+        let pinned = *registered && self.policy == OverflowPolicy::Fail && *at >= self.ring.oldest();
         let mut hear = |next: Next<'_>| match next {
             Next::Message(message) => {
                 let length = self.lengths[*at as usize];
@@ -197,12 +199,12 @@ impl<'a> Scene<'a> {
         }
     }
 
-    fn registered(&self) -> impl Iterator<Item = &Watched> {
+    fn registered(&self) -> impl Iterator<Item = &ModelledReader> {
         self.readers.iter().filter(|watched| watched.registered)
     }
 }
 
-impl Ring {
+impl ModelledRing {
     fn frame_bytes(&self, length: usize) -> u64 {
         (16 + (length as u64).next_multiple_of(8) + self.crc_bytes).next_multiple_of(self.align)
     }

@@ -4,63 +4,63 @@ use std::fs;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    Config, HEADER_BYTES, OpenError, Owner, Policy, PublishError, Reader, Registration, Start, Writer, evict,
-    mandatory_reader, owner, retire, writer,
+    Config, HEADER_BYTES, LogOpenError, LogOwner, LogPublishError, OverflowPolicy, Reader, ReaderStart, Registration,
+    Writer, force_remove, mandatory_reader, owner, remove_stale, writer,
 };
 
-use crate::process::Process;
-use crate::{ALL_POLICIES, Scratch, payload, read_on};
+use crate::process::ChildProcess;
+use crate::{ALL_POLICIES, ScratchLog, payload, read_on};
 
-const OURS: Owner = Owner { journal: 7, incarnation: 3, base: 41 };
+const OURS: LogOwner = LogOwner { journal: 7, incarnation: 3, base: 41 };
 
 #[test]
 fn a_log_says_whose_it_is() {
     for policy in ALL_POLICIES {
-        let mut scratch = Scratch::shared(policy, 2);
-        assert!(matches!(owner(scratch.place()), Err(OpenError::NotFound(_))));
+        let mut scratch = ScratchLog::shared(policy, 2);
+        assert!(matches!(owner(scratch.place()), Err(LogOpenError::NotFound(_))));
         scratch.config.owner = OURS;
         let writer = scratch.writer();
-        let reader = scratch.reader(Start::Now);
+        let reader = scratch.reader(ReaderStart::Now);
         let owners = [writer.owner(), reader.owner(), owner(scratch.place()).expect("it is there")];
         assert_eq!(owners, [OURS; 3]);
         drop(writer);
-        scratch.config.owner = Owner::default();
+        scratch.config.owner = LogOwner::default();
         assert_eq!(scratch.writer().owner(), OURS, "who opens it changes nothing");
     }
-    let nobodys = Scratch::shared(Policy::Overwrite, 2);
-    assert_eq!(nobodys.writer().owner(), Owner { journal: 0, incarnation: 0, base: 0 });
+    let nobodys = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
+    assert_eq!(nobodys.writer().owner(), LogOwner { journal: 0, incarnation: 0, base: 0 });
 }
 
 #[test]
 fn who_joins_makes_nothing() {
-    let join = |scratch: &Scratch| Writer::join(&scratch.config, &Calibration::nanoseconds());
+    let join = |scratch: &ScratchLog| Writer::open_existing(&scratch.config, &Calibration::nanoseconds());
     for policy in ALL_POLICIES {
-        let scratch = Scratch::shared(policy, 2);
-        assert!(matches!(join(&scratch), Err(OpenError::NotFound(_))));
+        let scratch = ScratchLog::shared(policy, 2);
+        assert!(matches!(join(&scratch), Err(LogOpenError::NotFound(_))));
         assert!(!scratch.place().dir().exists(), "not even its folder");
         let writer = scratch.writer();
-        assert!(matches!(join(&scratch), Err(OpenError::HasWriter { .. })));
+        assert!(matches!(join(&scratch), Err(LogOpenError::HasWriter { .. })));
         drop(writer);
         let mut writer = join(&scratch).expect("it is there");
-        let mut reader = scratch.reader(Start::Now);
+        let mut reader = scratch.reader(ReaderStart::Now);
         writer.publish(0, 16, &payload(0, 9)).expect("there is room");
         assert_eq!(read_on(&mut reader, 0), 1);
         drop(writer);
         unmake(&scratch);
-        assert!(matches!(join(&scratch), Err(OpenError::NotFound(_))), "{policy}: half made is not there");
+        assert!(matches!(join(&scratch), Err(LogOpenError::NotFound(_))), "{policy}: half made is not there");
     }
 }
 
 /// A kill between the file and its first segment: other processes know its first number already.
 #[test]
 fn an_empty_log_begins_with_the_number_that_it_was_made_for() {
-    for scratch in ALL_POLICIES.iter().flat_map(|&p| [Scratch::shared(p, 2), Scratch::on_disk(p, 2)]) {
+    for scratch in ALL_POLICIES.iter().flat_map(|&p| [ScratchLog::shared(p, 2), ScratchLog::on_disk(p, 2)]) {
         let made = Config { first_sequence: 90, ..scratch.config.clone() };
         drop(Writer::open(&made, &Calibration::nanoseconds()).expect("it can be made"));
         unmake(&scratch);
         let mut writer = scratch.writer();
         assert_eq!(writer.sequence(), 90);
-        let mut reader = scratch.reader(Start::Oldest);
+        let mut reader = scratch.reader(ReaderStart::Oldest);
         writer.publish(0, 16, &payload(90, 9)).expect("there is room");
         assert_eq!(read_on(&mut reader, 90), 91);
     }
@@ -69,25 +69,25 @@ fn an_empty_log_begins_with_the_number_that_it_was_made_for() {
 #[test]
 fn who_writes_to_a_retired_log_is_told() {
     for mandatory in [true, false] {
-        let mut scratch = Scratch::shared(Policy::Fail, 2);
+        let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
         scratch.config.mandatory = mandatory;
         let mut writer = scratch.writer();
         let registration = if mandatory { Registration::Mandatory } else { Registration::Registered };
-        let reader = Reader::open(scratch.place(), Start::Now, registration).expect("it is there");
-        let recorder = scratch.reader(Start::Now);
+        let reader = Reader::open(scratch.place(), ReaderStart::Now, registration).expect("it is there");
+        let recorder = scratch.reader(ReaderStart::Now);
         writer.publish(0, 16, b"before").expect("it is read");
         if mandatory {
-            let refused = retire(scratch.place()).expect_err("its reader lives");
-            assert!(matches!(refused, OpenError::HasReader { pid, .. } if pid == std::process::id()), "{refused}");
+            let refused = remove_stale(scratch.place()).expect_err("its reader lives");
+            assert!(matches!(refused, LogOpenError::HasReader { pid, .. } if pid == std::process::id()), "{refused}");
             writer.publish(0, 16, b"still").expect("a refusal changes nothing");
             drop(reader);
         }
-        retire(scratch.place()).expect("it is stale");
+        remove_stale(scratch.place()).expect("it is stale");
         assert!(!scratch.place().dir().exists());
-        assert!(matches!(writer.publish(0, 16, b"after"), Err(PublishError::NoReader)), "mandatory: {mandatory}");
-        assert!(matches!(owner(scratch.place()), Err(OpenError::NotFound(_))));
+        assert!(matches!(writer.publish(0, 16, b"after"), Err(LogPublishError::NoReader)), "mandatory: {mandatory}");
+        assert!(matches!(owner(scratch.place()), Err(LogOpenError::NotFound(_))));
         drop((recorder, writer));
-        retire(scratch.place()).expect("twice is no error");
+        remove_stale(scratch.place()).expect("twice is no error");
         drop(scratch.writer());
     }
 }
@@ -95,29 +95,29 @@ fn who_writes_to_a_retired_log_is_told() {
 /// As an OMS finds a lane of a killed OMS: the reader's cursor says that a reader exists.
 #[test]
 fn the_lane_of_a_killed_reader_is_retired() {
-    let mut scratch = Scratch::shared(Policy::Fail, 2);
+    let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     scratch.config.mandatory = true;
     let mut writer = scratch.writer();
-    let mut child = Process::start("mandatory", scratch.place(), Policy::Fail);
+    let mut child = ChildProcess::start("mandatory", scratch.place(), OverflowPolicy::Fail);
     assert_eq!(child.lines.next_number(), Some(0));
-    assert!(matches!(retire(scratch.place()), Err(OpenError::HasReader { .. })));
+    assert!(matches!(remove_stale(scratch.place()), Err(LogOpenError::HasReader { .. })));
     child.kill();
-    retire(scratch.place()).expect("its reader is dead");
-    assert!(matches!(writer.publish(0, 16, b"after"), Err(PublishError::NoReader)));
+    remove_stale(scratch.place()).expect("its reader is dead");
+    assert!(matches!(writer.publish(0, 16, b"after"), Err(LogPublishError::NoReader)));
 }
 
 /// The holder of a lock on a file with shared write access is not trusted.
 #[test]
 fn who_reads_is_known_and_can_be_left_behind() {
-    let mut scratch = Scratch::shared(Policy::Fail, 2);
+    let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     scratch.config.mandatory = true;
     let ours = Some(std::process::id());
     let mut old = scratch.writer();
-    let reader = Reader::open(scratch.place(), Start::Now, Registration::Mandatory).expect("it is there");
+    let reader = Reader::open(scratch.place(), ReaderStart::Now, Registration::Mandatory).expect("it is there");
     assert_eq!((writer(scratch.place()), mandatory_reader(scratch.place())), (ours, ours));
-    evict(scratch.place()).expect("nobody is asked");
+    force_remove(scratch.place()).expect("nobody is asked");
     assert_eq!((writer(scratch.place()), mandatory_reader(scratch.place())), (None, None));
-    assert!(matches!(old.publish(0, 16, b"after"), Err(PublishError::NoReader)));
+    assert!(matches!(old.publish(0, 16, b"after"), Err(LogPublishError::NoReader)));
     drop(scratch.writer());
     drop(reader);
 }
@@ -125,18 +125,18 @@ fn who_reads_is_known_and_can_be_left_behind() {
 #[test]
 fn garbage_is_retired_too() {
     for (file, bytes) in [("data", &b"no log"[..]), ("data", b""), ("control", b"none"), ("control", &[7; 30_000])] {
-        let scratch = Scratch::shared(Policy::Fail, 2);
+        let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
         drop(scratch.writer());
         fs::write(scratch.place().dir().join(file), bytes).expect("the file can be written");
-        retire(scratch.place()).unwrap_or_else(|e| panic!("{file} of {} bytes: {e}", bytes.len()));
+        remove_stale(scratch.place()).unwrap_or_else(|e| panic!("{file} of {} bytes: {e}", bytes.len()));
         assert!(!scratch.place().dir().exists());
     }
 }
 
 /// Leaves the log like a writer killed between its file and its first segment.
-fn unmake(scratch: &Scratch) {
+fn unmake(scratch: &ScratchLog) {
     let mut data = fs::read(scratch.data()).expect("the file can be read");
-    if scratch.config.policy == Policy::Keep {
+    if scratch.config.policy == OverflowPolicy::Keep {
         data.truncate(HEADER_BYTES);
     }
     // The marks of opened segments in the header page are cleared, too.

@@ -3,34 +3,34 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use tickpath_log::{Place, Policy};
+use tickpath_log::{LogPath, OverflowPolicy};
 
 pub const ROLE: &str = "TICKPATH_TEST_ROLE";
 pub const PLACE: &str = "TICKPATH_TEST_PLACE";
 pub const POLICY: &str = "TICKPATH_TEST_POLICY";
 
 /// Sends a number to the parent, on a line of its own whatever the test harness has written before.
-pub fn say(number: u64) {
+pub fn print_number(number: u64) {
     let mut out = std::io::stdout().lock();
     let told = write!(out, "\nack {number}\n").and_then(|()| out.flush());
     told.expect("the parent listens");
 }
 
 /// A child that can be killed.
-pub struct Process {
+pub struct ChildProcess {
     child: Child,
     /// Output of the child.
-    pub lines: Lines,
+    pub lines: ChildOutput,
 }
 
-impl Process {
+impl ChildProcess {
     /// Starts this program anew, for one role on one log.
-    pub fn start(role: &str, place: &Place, policy: Policy) -> Self {
+    pub fn start(role: &str, place: &LogPath, policy: OverflowPolicy) -> Self {
         Self::start_with(role, place, policy, &[])
     }
 
     /// Starts the child with more variables in its environment.
-    pub fn start_with(role: &str, place: &Place, policy: Policy, environment: &[(&str, &str)]) -> Self {
+    pub fn start_with(role: &str, place: &LogPath, policy: OverflowPolicy, environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
             .args(["child_main", "--exact", "--nocapture"])
             .env(ROLE, role)
@@ -40,7 +40,7 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .expect("this program can be started again");
-        let lines = Lines(BufReader::new(child.stdout.take().expect("it is a pipe")));
+        let lines = ChildOutput(BufReader::new(child.stdout.take().expect("it is a pipe")));
         Self { child, lines }
     }
 
@@ -56,7 +56,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         // The child may be dead already; after a failed test it is not.
         let _ = self.child.kill();
@@ -65,9 +65,9 @@ impl Drop for Process {
 }
 
 /// The numbers that a child sends.
-pub struct Lines(BufReader<ChildStdout>);
+pub struct ChildOutput(BufReader<ChildStdout>);
 
-impl Lines {
+impl ChildOutput {
     /// Returns the next number; none at the end. A line that was cut off by the kill does not count.
     pub fn next_number(&mut self) -> Option<u64> {
         loop {
@@ -87,7 +87,7 @@ impl Lines {
     }
 
     /// Reads to the end; returns the last number.
-    pub fn rest(&mut self) -> Option<u64> {
+    pub fn last_number(&mut self) -> Option<u64> {
         std::iter::from_fn(|| self.next_number()).last()
     }
 }

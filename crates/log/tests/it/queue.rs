@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use tickpath_clock::{Calibration, Wait, sleep_ns, yield_now};
 use tickpath_log::{
-    Config, Delivery, MAX_PULLERS, OpenError, Policy, PublishError, Pulled, Puller, ReadError, Writer, waiting,
+    ClaimedMessage, Config, LogOpenError, LogPublishError, LogReadError, MAX_PULLERS, OverflowPolicy, QueueDelivery,
+    QueuePuller, Writer, queue_backlog,
 };
 
-use crate::{ALL_POLICIES, Dice, Scratch, payload, pull, seed};
+use crate::{ALL_POLICIES, Dice, ScratchLog, payload, pull, seed};
 
 /// Attempts at an operation that other threads must make possible.
 const TRIES: u64 = 20_000_000;
@@ -22,22 +23,24 @@ const TRIES: u64 = 20_000_000;
 const ASLEEP_NS: u64 = 3_600_000_000_000;
 
 /// How long a test may hang before it fails.
-const PATIENCE: Duration = Duration::from_secs(300);
+const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
 #[test]
 fn it_keeps_without_a_puller_until_it_is_full() {
     for segments in [2, 3, 8] {
-        for scratch in [Scratch::shared(Policy::Fail, segments), Scratch::on_disk(Policy::Fail, segments)] {
+        for scratch in
+            [ScratchLog::shared(OverflowPolicy::Fail, segments), ScratchLog::on_disk(OverflowPolicy::Fail, segments)]
+        {
             let mut writer = scratch.queue();
             for lap in 0..3 {
                 let (first, end) = fill(&mut writer);
                 // Frames of 128 bytes: 31 a segment.
                 let room = 31 * (segments as u64 - 1)..=31 * segments as u64;
                 assert!(room.contains(&(end - first)), "lap {lap}: {} messages fit {segments} segments", end - first);
-                assert_eq!(waiting(scratch.place()).expect("the queue is there"), end - first);
-                let mut puller = scratch.puller(Delivery::AtLeastOnce);
+                assert_eq!(queue_backlog(scratch.place()).expect("the queue is there"), end - first);
+                let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
                 assert_eq!(pull(&mut puller, usize::MAX), fresh(first..end));
-                assert!(matches!(publish(&mut writer), Err(PublishError::Full)), "nothing is acknowledged yet");
+                assert!(matches!(publish(&mut writer), Err(LogPublishError::Full)), "nothing is acknowledged yet");
                 puller.acknowledge();
             }
         }
@@ -48,13 +51,13 @@ fn it_keeps_without_a_puller_until_it_is_full() {
 /// meanwhile.
 #[test]
 fn a_message_stays_while_it_is_handed_over() {
-    for delivery in [Delivery::AtMostOnce, Delivery::AtLeastOnce] {
-        let scratch = Scratch::shared(Policy::Fail, 2);
+    for delivery in [QueueDelivery::AtMostOnce, QueueDelivery::AtLeastOnce] {
+        let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
         let mut writer = scratch.queue();
         let mut puller = scratch.puller(delivery);
         for _ in 0..200 {
             fill(&mut writer);
-            let pulled = puller.pull(20, |Pulled { message, .. }| {
+            let pulled = puller.pull(20, |ClaimedMessage { message, .. }| {
                 fill(&mut writer);
                 assert_eq!(message.payload, payload(message.sequence, 100), "message {}", message.sequence);
             });
@@ -67,9 +70,9 @@ fn a_message_stays_while_it_is_handed_over() {
 /// Other pullers run for laps; a puller that slept meanwhile resumes with them, and receives no gap.
 #[test]
 fn a_puller_that_was_lapped_goes_on() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
-    let [mut quick, mut slow] = [(); 2].map(|()| scratch.puller(Delivery::AtLeastOnce));
+    let [mut quick, mut slow] = [(); 2].map(|()| scratch.puller(QueueDelivery::AtLeastOnce));
     for round in 0..50 {
         for _ in 0..round * 7 {
             let number = publish(&mut writer).expect("all before it are done");
@@ -86,10 +89,10 @@ fn a_puller_that_was_lapped_goes_on() {
 #[test]
 fn pullers_come_and_go_while_the_writer_recycles() {
     const MESSAGES: u64 = 50_000;
-    let scratch = Scratch::shared(Policy::Fail, 3);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 3);
     let mut writer = scratch.queue();
     let (done, seed) = (AtomicU64::new(0), seed());
-    let shares: Vec<Share> = thread::scope(|scope| {
+    let shares: Vec<PullerTally> = thread::scope(|scope| {
         let (scratch, done) = (&scratch, &done);
         scope.spawn(move || (0..MESSAGES).for_each(|_| publish_patiently(&mut writer)));
         let pullers = [1, 2, 3].map(|n| scope.spawn(move || share(scratch, done, MESSAGES, Dice::new(seed + n))));
@@ -101,15 +104,15 @@ fn pullers_come_and_go_while_the_writer_recycles() {
     let mut first: Vec<u64> = shares.iter().flat_map(|share| share.first.clone()).collect();
     first.sort_unstable();
     assert!(first.into_iter().eq(0..MESSAGES), "each comes once without a mark");
-    assert_eq!(waiting(scratch.place()).expect("the queue is there"), 0);
+    assert_eq!(queue_backlog(scratch.place()).expect("the queue is there"), 0);
 }
 
 #[test]
 fn each_message_wakes_a_sleeper() {
     const MESSAGES: u64 = 5_000;
-    let scratch = Scratch::shared(Policy::Fail, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
-    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
     let (done, ended) = channel();
     thread::spawn(move || {
         for number in 0..MESSAGES {
@@ -122,15 +125,15 @@ fn each_message_wakes_a_sleeper() {
     });
     for number in 0..MESSAGES {
         publish(&mut writer).expect("all before it are done");
-        assert_eq!(ended.recv_timeout(PATIENCE), Ok(number), "it sleeps for ever, or has failed");
+        assert_eq!(ended.recv_timeout(WAIT_LIMIT), Ok(number), "it sleeps for ever, or has failed");
     }
 }
 
 #[test]
 fn a_sleeper_gets_what_another_gives_back() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
-    let [mut leaving, mut puller] = [(); 2].map(|()| scratch.puller(Delivery::AtLeastOnce));
+    let [mut leaving, mut puller] = [(); 2].map(|()| scratch.puller(QueueDelivery::AtLeastOnce));
     publish(&mut writer).expect("there is room");
     assert_eq!(pull(&mut leaving, 1), [(0, false)]);
     let (done, ended) = channel();
@@ -143,7 +146,7 @@ fn a_sleeper_gets_what_another_gives_back() {
     // Time to fall asleep; if it has not, the test sees less.
     sleep_ns(20_000_000);
     drop(leaving);
-    ended.recv_timeout(PATIENCE).expect("it sleeps for ever, or has failed");
+    ended.recv_timeout(WAIT_LIMIT).expect("it sleeps for ever, or has failed");
 }
 
 /// Files as a loss of power during a flush may leave them: of three files one is as it was before, or gone.
@@ -158,9 +161,9 @@ fn what_is_not_acknowledged_outlives_its_files() {
 /// A damaged byte on the disk costs one message, and not the queue.
 #[test]
 fn a_damaged_message_is_set_aside_and_told_once() {
-    for delivery in [Delivery::AtMostOnce, Delivery::AtLeastOnce] {
+    for delivery in [QueueDelivery::AtMostOnce, QueueDelivery::AtLeastOnce] {
         for (bad, limit, is_reopened) in [(0, 10, false), (0, 1, true), (4, 10, true), (4, 1, false), (9, 10, false)] {
-            let scratch = Scratch::on_disk(Policy::Fail, 2);
+            let scratch = ScratchLog::on_disk(OverflowPolicy::Fail, 2);
             let mut writer = scratch.queue();
             (0..10).for_each(|_| assert!(publish(&mut writer).is_ok()));
             let file = fs::OpenOptions::new().write(true).open(scratch.data()).expect("the file can be opened");
@@ -180,9 +183,9 @@ fn a_damaged_message_is_set_aside_and_told_once() {
                 }
             }
             assert!(came.into_iter().eq((0..10).filter(|number| *number != bad)), "{delivery:?}, {bad}, {limit}");
-            let [ReadError::SetAside { sequence, segment: 0, .. }] = told[..] else { panic!("{told:?}") };
+            let [LogReadError::SetAside { sequence, segment: 0, .. }] = told[..] else { panic!("{told:?}") };
             assert_eq!((sequence, puller.set_aside()), (bad, 1));
-            assert_eq!(waiting(scratch.place()).expect("the queue is there"), 0);
+            assert_eq!(queue_backlog(scratch.place()).expect("the queue is there"), 0);
             pass_through(&mut writer, &mut puller, 200);
         }
     }
@@ -193,11 +196,11 @@ fn a_damaged_message_is_set_aside_and_told_once() {
 fn a_full_queue_of_another_boot_is_emptied_first() {
     let mut later = Calibration::nanoseconds();
     (later.boot_id, later.ticks) = ([7; 16], 5);
-    let scratch = Scratch::on_disk(Policy::Fail, 2);
+    let scratch = ScratchLog::on_disk(OverflowPolicy::Fail, 2);
     let (first, end) = fill(&mut scratch.queue());
     let refused = Writer::open_queue(&scratch.config, &later).err().expect("there is no room for another segment");
-    assert!(matches!(refused, OpenError::OtherBoot(_)), "{refused}");
-    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    assert!(matches!(refused, LogOpenError::OtherBoot(_)), "{refused}");
+    let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
     assert_eq!(pull(&mut puller, usize::MAX), fresh(first..end));
     puller.acknowledge();
     let mut writer = Writer::open_queue(&scratch.config, &later).expect("there is room");
@@ -207,37 +210,37 @@ fn a_full_queue_of_another_boot_is_emptied_first() {
 
 #[test]
 fn who_cannot_push_or_pull_is_told_why() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
-    let open = || Puller::open(scratch.place(), Delivery::AtLeastOnce).err();
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
+    let open = || QueuePuller::open(scratch.place(), QueueDelivery::AtLeastOnce).err();
     let pushes = |config: &Config| Writer::open_queue(config, &Calibration::nanoseconds()).err();
-    assert!(matches!(open(), Some(OpenError::NotFound(_))));
-    assert!(matches!(waiting(scratch.place()), Err(OpenError::NotFound(_))));
+    assert!(matches!(open(), Some(LogOpenError::NotFound(_))));
+    assert!(matches!(queue_backlog(scratch.place()), Err(LogOpenError::NotFound(_))));
     drop(scratch.writer());
-    assert!(matches!(open(), Some(OpenError::NoQueue(_))), "it is a topic");
-    assert!(matches!(waiting(scratch.place()), Err(OpenError::NoQueue(_))));
-    for policy in ALL_POLICIES.into_iter().filter(|policy| *policy != Policy::Fail) {
+    assert!(matches!(open(), Some(LogOpenError::NoQueue(_))), "it is a topic");
+    assert!(matches!(queue_backlog(scratch.place()), Err(LogOpenError::NoQueue(_))));
+    for policy in ALL_POLICIES.into_iter().filter(|policy| *policy != OverflowPolicy::Fail) {
         let refused = pushes(&Config { policy, ..scratch.config.clone() }).expect("a queue has one policy");
         assert!(refused.to_string().contains("use 'fail'"), "{refused}");
     }
     let writer = scratch.queue();
-    assert!(matches!(pushes(&scratch.config), Some(OpenError::HasWriter { .. })));
+    assert!(matches!(pushes(&scratch.config), Some(LogOpenError::HasWriter { .. })));
     drop(writer);
-    let pullers: Vec<_> = (0..MAX_PULLERS).map(|_| scratch.puller(Delivery::AtLeastOnce)).collect();
-    assert!(matches!(open(), Some(OpenError::TooManyPullers(_))));
+    let pullers: Vec<_> = (0..MAX_PULLERS).map(|_| scratch.puller(QueueDelivery::AtLeastOnce)).collect();
+    assert!(matches!(open(), Some(LogOpenError::TooManyPullers(_))));
     drop(pullers);
     assert!(open().is_none());
 }
 
 /// Messages of one puller: those received without a redelivery mark, and those acknowledged.
-struct Share {
+struct PullerTally {
     first: Vec<u64>,
     acknowledged: Vec<u64>,
 }
 
 /// Pulls until so many messages are acknowledged in total; now and then the puller leaves without notice, and rejoins.
-fn share(scratch: &Scratch, done: &AtomicU64, messages: u64, mut dice: Dice) -> Share {
-    let mut puller = scratch.puller(Delivery::AtLeastOnce);
-    let (mut share, mut held) = (Share { first: Vec::new(), acknowledged: Vec::new() }, Vec::new());
+fn share(scratch: &ScratchLog, done: &AtomicU64, messages: u64, mut dice: Dice) -> PullerTally {
+    let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
+    let (mut share, mut held) = (PullerTally { first: Vec::new(), acknowledged: Vec::new() }, Vec::new());
     for _ in 0..TRIES {
         if done.load(Ordering::Acquire) == messages {
             break;
@@ -248,7 +251,7 @@ fn share(scratch: &Scratch, done: &AtomicU64, messages: u64, mut dice: Dice) -> 
         match dice.below(20) {
             0 => {
                 held.clear();
-                puller = scratch.puller(Delivery::AtLeastOnce);
+                puller = scratch.puller(QueueDelivery::AtLeastOnce);
             }
             1..12 => {
                 puller.acknowledge();
@@ -265,10 +268,10 @@ fn share(scratch: &Scratch, done: &AtomicU64, messages: u64, mut dice: Dice) -> 
 }
 
 fn check_loss(file: &str, is_gone: bool) {
-    let scratch = Scratch::on_disk(Policy::Fail, 3);
+    let scratch = ScratchLog::on_disk(OverflowPolicy::Fail, 3);
     let path = scratch.place().dir().join(file);
     let mut writer = scratch.queue();
-    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
     pass_through(&mut writer, &mut puller, 300);
     let before = fs::read(&path).expect("the file can be read");
     pass_through(&mut writer, &mut puller, 100);
@@ -286,7 +289,7 @@ fn check_loss(file: &str, is_gone: bool) {
     let mut writer = scratch.queue();
     let tail = writer.sequence();
     assert_eq!(tail, if file == "data" { 300 } else { 420 });
-    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
     let came: BTreeSet<u64> = pull(&mut puller, usize::MAX).into_iter().map(|(number, _)| number).collect();
     let lost: Vec<_> = left.iter().filter(|number| **number < tail && !came.contains(number)).collect();
     assert!(lost.is_empty(), "{lost:?} are in the log and never come");
@@ -295,7 +298,7 @@ fn check_loss(file: &str, is_gone: bool) {
 }
 
 /// Checks that each message arrives at once, and for the first time.
-fn pass_through(writer: &mut Writer, puller: &mut Puller, messages: u64) {
+fn pass_through(writer: &mut Writer, puller: &mut QueuePuller, messages: u64) {
     for _ in 0..messages {
         let number = publish(writer).expect("all before it are done");
         assert_eq!(pull(puller, 2), [(number, false)]);
@@ -309,7 +312,7 @@ fn fill(writer: &mut Writer) -> (u64, u64) {
     for _ in 0..10_000 {
         match publish(writer) {
             Ok(_) => {}
-            Err(PublishError::Full) => return (first, writer.sequence()),
+            Err(LogPublishError::Full) => return (first, writer.sequence()),
             Err(e) => panic!("{e}"),
         }
     }
@@ -319,7 +322,7 @@ fn fill(writer: &mut Writer) -> (u64, u64) {
 fn publish_patiently(writer: &mut Writer) {
     let published = (0..TRIES).any(|_| match publish(writer) {
         Ok(_) => true,
-        Err(PublishError::Full) => {
+        Err(LogPublishError::Full) => {
             yield_now();
             false
         }
@@ -329,7 +332,7 @@ fn publish_patiently(writer: &mut Writer) {
 }
 
 /// Publishes a message of 100 bytes.
-fn publish(writer: &mut Writer) -> Result<u64, PublishError> {
+fn publish(writer: &mut Writer) -> Result<u64, LogPublishError> {
     let number = writer.sequence();
     writer.publish(0, 16, &payload(number, 100))
 }

@@ -7,10 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use tickpath_clock::{Calibration, Wait, sleep_ns, yield_now};
-use tickpath_log::{Delivery, Place, Policy, PublishError, Pulled, Puller, Writer, waiting};
+use tickpath_log::{
+    ClaimedMessage, LogPath, LogPublishError, OverflowPolicy, QueueDelivery, QueuePuller, Writer, queue_backlog,
+};
 
-use crate::process::{Process, say};
-use crate::{Dice, Scratch, payload, pull, seed, tiny};
+use crate::process::{ChildProcess, print_number};
+use crate::{Dice, ScratchLog, payload, pull, seed, tiny};
 
 const SEGMENTS: usize = 8;
 
@@ -28,26 +30,26 @@ const TRIES: u64 = 20_000_000;
 const ASLEEP_NS: u64 = 3_600_000_000_000;
 
 /// How long a test may hang before it fails.
-const PATIENCE: Duration = Duration::from_secs(300);
+const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
 /// Reports of a child: that it is at work; then a message's number times four, plus one of these events.
 const READY: u64 = u64::MAX;
 const FIRST: u64 = 0;
-const AGAIN: u64 = 1;
+const REDELIVERED: u64 = 1;
 const ACKNOWLEDGED: u64 = 2;
 
 #[test]
 fn killed_pullers_lose_nothing() {
     let mut dice = Dice::new(seed());
-    let scratch = Scratch::shared(Policy::Fail, SEGMENTS);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, SEGMENTS);
     let mut writer = scratch.queue();
-    let mut story = Story::default();
+    let mut story = DeliveryTally::default();
     for _ in 0..12 {
         let mut children = ["puller"; 2].map(|role| start(role, &scratch));
         for _ in 0..dice.below(400) {
             let number = writer.sequence();
             match writer.publish(0, 16, &payload(number, LENGTH)) {
-                Ok(_) | Err(PublishError::Full) => {}
+                Ok(_) | Err(LogPublishError::Full) => {}
                 Err(e) => panic!("{e}"),
             }
         }
@@ -55,32 +57,32 @@ fn killed_pullers_lose_nothing() {
         for child in &mut children {
             child.kill();
             while let Some(said) = child.lines.next_number() {
-                story.hear(said);
+                story.record_report(said);
             }
         }
     }
-    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
     let rest = pull(&mut puller, usize::MAX);
-    rest.iter().for_each(|&(number, again)| story.hear(number * 4 + u64::from(again)));
+    rest.iter().for_each(|&(number, again)| story.record_report(number * 4 + u64::from(again)));
     puller.acknowledge();
-    rest.iter().for_each(|&(number, _)| story.hear(number * 4 + ACKNOWLEDGED));
-    assert_eq!(waiting(scratch.place()).expect("the queue is there"), 0);
+    rest.iter().for_each(|&(number, _)| story.record_report(number * 4 + ACKNOWLEDGED));
+    assert_eq!(queue_backlog(scratch.place()).expect("the queue is there"), 0);
     story.end(writer.sequence());
 }
 
 #[test]
 fn a_killed_pusher_is_followed_by_the_next() {
     let mut dice = Dice::new(seed());
-    let scratch = Scratch::shared(Policy::Fail, SEGMENTS);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, SEGMENTS);
     drop(scratch.queue());
-    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
     let mut next = 0;
     for _ in 0..12 {
         let mut child = start("pusher", &scratch);
         // There is room for as many messages: all earlier ones are acknowledged.
         let said = child.lines.skip(dice.below(300));
         child.kill();
-        let last = child.lines.rest().or(said);
+        let last = child.lines.last_number().or(said);
         let pulled = pull(&mut puller, usize::MAX);
         let expected: Vec<_> = (next..next + pulled.len() as u64).map(|number| (number, false)).collect();
         assert_eq!(pulled, expected, "each message once, in order");
@@ -95,12 +97,12 @@ fn a_killed_pusher_is_followed_by_the_next() {
 /// than it lives.
 #[test]
 fn what_was_taken_is_gone_with_its_puller() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
     publish(&mut writer, 10);
     let mut child = start("taker", &scratch);
     assert_eq!(child.lines.next_number(), Some(FIRST), "the child takes message 0");
-    let mut puller = scratch.puller(Delivery::AtMostOnce);
+    let mut puller = scratch.puller(QueueDelivery::AtMostOnce);
     assert_eq!(pull(&mut puller, 100), (1..10).map(|number| (number, false)).collect::<Vec<_>>());
     let full = (0..1000).any(|_| {
         let number = writer.sequence();
@@ -125,7 +127,7 @@ fn what_was_taken_is_gone_with_its_puller() {
 
 #[test]
 fn a_sleeper_gets_what_a_killed_puller_held() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
     publish(&mut writer, 10);
     let mut child = start("holder", &scratch);
@@ -133,7 +135,7 @@ fn a_sleeper_gets_what_a_killed_puller_held() {
         assert_eq!(child.lines.next_number(), Some(number * 4 + FIRST));
     }
     let (done, ended) = channel();
-    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let mut puller = scratch.puller(QueueDelivery::AtLeastOnce);
     thread::spawn(move || {
         let mut all = Vec::new();
         while all.len() < 10 {
@@ -148,13 +150,13 @@ fn a_sleeper_gets_what_a_killed_puller_held() {
     // Time to fall asleep; if it has not, the test sees less.
     sleep_ns(20_000_000);
     child.kill();
-    let all = ended.recv_timeout(PATIENCE).expect("the sleeper ends; it sleeps for ever or has failed");
+    let all = ended.recv_timeout(WAIT_LIMIT).expect("the sleeper ends; it sleeps for ever or has failed");
     let expected = (5..10).map(|number| (number, false)).chain((0..5).map(|number| (number, true)));
     assert_eq!(all, expected.collect::<Vec<_>>());
 }
 
 /// Runs the role of a child.
-pub fn child(role: &str, place: &Place) {
+pub fn child(role: &str, place: &LogPath) {
     match role {
         "puller" => pull_for_ever(place),
         "taker" => take_one_and_stop(place),
@@ -164,63 +166,63 @@ pub fn child(role: &str, place: &Place) {
     }
 }
 
-fn pull_for_ever(place: &Place) {
-    let mut puller = open(place, Delivery::AtLeastOnce);
+fn pull_for_ever(place: &LogPath) {
+    let mut puller = open(place, QueueDelivery::AtLeastOnce);
     for _ in 0..TURNS {
         let mut numbers = Vec::new();
         let pulled = puller.pull(5, |pulled| {
-            tell(&pulled);
+            report_pulled(&pulled);
             numbers.push(pulled.message.sequence);
         });
         pulled.expect("the queue is sound");
         puller.acknowledge();
-        numbers.iter().for_each(|number| say(number * 4 + ACKNOWLEDGED));
+        numbers.iter().for_each(|number| print_number(number * 4 + ACKNOWLEDGED));
         puller.wait(Wait::Block, TURN_NS);
     }
 }
 
-fn take_one_and_stop(place: &Place) {
-    let pulled = open(place, Delivery::AtMostOnce).pull(1, |pulled| {
-        tell(&pulled);
+fn take_one_and_stop(place: &LogPath) {
+    let pulled = open(place, QueueDelivery::AtMostOnce).pull(1, |pulled| {
+        report_pulled(&pulled);
         (0..TURNS).for_each(|_| sleep_ns(TURN_NS));
     });
     pulled.expect("the queue is sound");
 }
 
-fn hold_five(place: &Place) {
-    let mut puller = open(place, Delivery::AtLeastOnce);
-    puller.pull(5, |pulled| tell(&pulled)).expect("the queue is sound");
+fn hold_five(place: &LogPath) {
+    let mut puller = open(place, QueueDelivery::AtLeastOnce);
+    puller.pull(5, |pulled| report_pulled(&pulled)).expect("the queue is sound");
     (0..TURNS).for_each(|_| sleep_ns(TURN_NS));
 }
 
-fn push_for_ever(place: &Place) {
-    let config = tiny(place.clone(), Policy::Fail, SEGMENTS);
+fn push_for_ever(place: &LogPath) {
+    let config = tiny(place.clone(), OverflowPolicy::Fail, SEGMENTS);
     let mut writer = Writer::open_queue(&config, &Calibration::nanoseconds()).expect("the last pusher is dead");
-    say(READY);
+    print_number(READY);
     for _ in 0..TURNS {
         let number = writer.sequence();
         match writer.publish(0, 16, &payload(number, LENGTH)) {
-            Ok(_) => say(number),
-            Err(PublishError::Full) => sleep_ns(TURN_NS),
+            Ok(_) => print_number(number),
+            Err(LogPublishError::Full) => sleep_ns(TURN_NS),
             Err(e) => panic!("{e}"),
         }
     }
 }
 
-fn open(place: &Place, delivery: Delivery) -> Puller {
-    let puller = Puller::open(place, delivery).expect("the parent has made the queue");
-    say(READY);
+fn open(place: &LogPath, delivery: QueueDelivery) -> QueuePuller {
+    let puller = QueuePuller::open(place, delivery).expect("the parent has made the queue");
+    print_number(READY);
     puller
 }
 
 /// Reports a message that was handed over to the parent.
-fn tell(pulled: &Pulled<'_>) {
-    say(pulled.message.sequence * 4 + if pulled.redelivered { AGAIN } else { FIRST });
+fn report_pulled(pulled: &ClaimedMessage<'_>) {
+    print_number(pulled.message.sequence * 4 + if pulled.redelivered { REDELIVERED } else { FIRST });
 }
 
 /// Starts a child, and waits until it is at work.
-fn start(role: &str, scratch: &Scratch) -> Process {
-    let mut child = Process::start(role, scratch.place(), Policy::Fail);
+fn start(role: &str, scratch: &ScratchLog) -> ChildProcess {
+    let mut child = ChildProcess::start(role, scratch.place(), OverflowPolicy::Fail);
     assert_eq!(child.lines.next_number(), Some(READY), "the {role} gets to work");
     child
 }
@@ -234,18 +236,18 @@ fn publish(writer: &mut Writer, count: u64) {
 
 /// Reports about all messages.
 #[derive(Default)]
-struct Story {
+struct DeliveryTally {
     first: BTreeSet<u64>,
     again: BTreeSet<u64>,
     acknowledged: BTreeSet<u64>,
 }
 
-impl Story {
-    fn hear(&mut self, said: u64) {
+impl DeliveryTally {
+    fn record_report(&mut self, said: u64) {
         let number = said / 4;
         match said % 4 {
             FIRST => assert!(self.first.insert(number), "message {number} comes again without a mark"),
-            AGAIN => {
+            REDELIVERED => {
                 self.again.insert(number);
             }
             ACKNOWLEDGED => assert!(self.acknowledged.insert(number), "message {number} is acknowledged twice"),

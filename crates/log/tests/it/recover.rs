@@ -4,11 +4,11 @@ use std::fs;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    Config, FRAME_HEADER_BYTES, HEADER_BYTES, Next, OpenError, Policy, PublishError, ReadError, Reader, Registration,
-    SEGMENT_HEADER_BYTES, Start, Writer,
+    Config, FRAME_HEADER_BYTES, HEADER_BYTES, LogOpenError, LogPublishError, LogReadError, Next, OverflowPolicy,
+    Reader, ReaderStart, Registration, SEGMENT_HEADER_BYTES, Writer,
 };
 
-use crate::{ALL_POLICIES, Scratch, payload, read_on};
+use crate::{ALL_POLICIES, ScratchLog, payload, read_on};
 
 /// A frame of a journal with this payload takes 112 bytes: 16 in front, 88, the checksum.
 const LENGTH: usize = 88;
@@ -17,9 +17,9 @@ const FIRST_FRAME: usize = HEADER_BYTES + SEGMENT_HEADER_BYTES;
 
 #[test]
 fn a_writer_goes_on_where_the_last_one_stopped() {
-    for scratch in ALL_POLICIES.iter().flat_map(|&p| [Scratch::shared(p, 3), Scratch::on_disk(p, 3)]) {
+    for scratch in ALL_POLICIES.iter().flat_map(|&p| [ScratchLog::shared(p, 3), ScratchLog::on_disk(p, 3)]) {
         let mut writer = scratch.writer();
-        let mut reader = scratch.reader(Start::Now);
+        let mut reader = scratch.reader(ReaderStart::Now);
         let mut at = 0;
         for turn in 0..200 {
             for _ in 0..turn % 37 {
@@ -30,7 +30,7 @@ fn a_writer_goes_on_where_the_last_one_stopped() {
             writer = scratch.writer();
             assert_eq!(writer.sequence(), at);
         }
-        let mut again = scratch.looker(Start::Oldest);
+        let mut again = scratch.observer(ReaderStart::Oldest);
         let from = again.sequence();
         assert_eq!(read_on(&mut again, from), at);
     }
@@ -39,9 +39,9 @@ fn a_writer_goes_on_where_the_last_one_stopped() {
 /// Reader and next writer pass any rest of a segment, even one shorter than a frame.
 #[test]
 fn every_rest_of_a_segment_is_passed() {
-    for scratch in [Scratch::on_disk, Scratch::shared] {
+    for scratch in [ScratchLog::on_disk, ScratchLog::shared] {
         for length in (0..600).step_by(8) {
-            let scratch = scratch(Policy::Keep, 0);
+            let scratch = scratch(OverflowPolicy::Keep, 0);
             for first in [0, 9, 24, 40] {
                 let mut writer = scratch.writer();
                 let from = writer.sequence();
@@ -50,7 +50,7 @@ fn every_rest_of_a_segment_is_passed() {
                     writer.publish(0, 16, &payload(sequence, length)).expect("a log that grows takes all");
                 }
             }
-            assert_eq!(read_on(&mut scratch.looker(Start::Oldest), 0), 360, "messages of {length} bytes");
+            assert_eq!(read_on(&mut scratch.observer(ReaderStart::Oldest), 0), 360, "messages of {length} bytes");
         }
     }
 }
@@ -66,7 +66,7 @@ fn a_torn_last_frame_is_cut() {
         let mut writer = scratch.writer();
         assert_eq!(writer.sequence(), 4, "byte {byte} of the frames");
         writer.publish(0, 16, &payload(4, 20)).expect("a log that grows takes all");
-        assert_eq!(read_on(&mut scratch.looker(Start::Oldest), 0), 5);
+        assert_eq!(read_on(&mut scratch.observer(ReaderStart::Oldest), 0), 5);
     }
 }
 
@@ -78,10 +78,13 @@ fn damage_in_the_middle_is_refused() {
         fs::write(scratch.data(), &whole).expect("the file can be written");
         flip(&scratch, FIRST_FRAME + 2 * FRAME_BYTES + bit / 8, 1 << (bit % 8));
         let error = open(&scratch).err().unwrap_or_else(|| panic!("bit {bit} is damaged, and nobody says so"));
-        assert!(matches!(error, OpenError::Damaged { .. }), "bit {bit}: {error}");
+        assert!(matches!(error, LogOpenError::Damaged { .. }), "bit {bit}: {error}");
         assert!(error.to_string().contains("sequence 2"), "bit {bit}: {error}");
         let (read, error) = read_to_damage(&scratch);
-        assert!(read == 2 && matches!(error, ReadError::Damaged { sequence: 2, segment: 0, .. }), "bit {bit}: {error}");
+        assert!(
+            read == 2 && matches!(error, LogReadError::Damaged { sequence: 2, segment: 0, .. }),
+            "bit {bit}: {error}"
+        );
     }
 }
 
@@ -100,20 +103,23 @@ fn a_batch_that_was_not_ended_is_cut() {
             bytes[at + behind * FRAME_BYTES - cleared..].fill(0);
             fs::write(scratch.data(), bytes).expect("the file can be written");
             let writer = scratch.writer();
-            assert_eq!((writer.sequence(), writer.cut().map(|cut| cut.sequence)), (first as u64, Some(first as u64)));
+            assert_eq!(
+                (writer.sequence(), writer.dropped_data().map(|cut| cut.sequence)),
+                (first as u64, Some(first as u64))
+            );
         }
         fs::write(scratch.data(), bytes).expect("the file can be written");
-        let mut reader = scratch.looker(Start::Oldest);
+        let mut reader = scratch.observer(ReaderStart::Oldest);
         assert_eq!(read_on(&mut reader, 0), first as u64);
         reader.check_end().expect("a batch may be on its way");
         let mut writer = scratch.writer();
-        let cut = writer.cut().expect("a part of a batch is dropped");
+        let cut = writer.dropped_data().expect("a part of a batch is dropped");
         assert_eq!((writer.sequence(), cut.sequence), (first as u64, first as u64));
         assert!(cut.bytes as usize > (behind - 1) * FRAME_BYTES, "{cut:?}");
         writer.publish(0, 16, &payload(first as u64, 20)).expect("a log that grows takes all");
         assert_eq!(read_on(&mut reader, first as u64), first as u64 + 1);
         drop(writer);
-        assert_eq!(scratch.writer().cut(), None, "nothing of the batch is left");
+        assert_eq!(scratch.writer().dropped_data(), None, "nothing of the batch is left");
     }
 }
 
@@ -126,14 +132,14 @@ fn a_hole_is_not_taken_for_the_end() {
         let hole = FIRST_FRAME + first * FRAME_BYTES;
         bytes[hole..hole + frames * FRAME_BYTES].fill(0);
         fs::write(scratch.data(), bytes).expect("the file can be written");
-        let mut reader = scratch.looker(Start::Oldest);
+        let mut reader = scratch.observer(ReaderStart::Oldest);
         assert_eq!(read_on(&mut reader, 0), first as u64);
         let error = reader.check_end().expect_err("frames lie behind the hole");
-        assert!(matches!(error, ReadError::Damaged { sequence, .. } if sequence == first as u64), "{error}");
-        assert!(matches!(open(&scratch), Err(OpenError::Damaged { .. })), "a writer would write over them");
+        assert!(matches!(error, LogReadError::Damaged { sequence, .. } if sequence == first as u64), "{error}");
+        assert!(matches!(open(&scratch), Err(LogOpenError::Damaged { .. })), "a writer would write over them");
     }
     let scratch = journal(9);
-    let mut whole = scratch.looker(Start::Oldest);
+    let mut whole = scratch.observer(ReaderStart::Oldest);
     assert_eq!(read_on(&mut whole, 0), 9);
     whole.check_end().expect("nothing is missing");
 }
@@ -145,7 +151,7 @@ fn damage_at_the_end_of_an_earlier_segment_is_refused() {
     let last_of_first = (4096 - SEGMENT_HEADER_BYTES) / FRAME_BYTES - 1;
     flip(&scratch, FIRST_FRAME + last_of_first * FRAME_BYTES + FRAME_HEADER_BYTES, 1);
     let error = open(&scratch).err().expect("a frame is damaged");
-    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    assert!(matches!(error, LogOpenError::Damaged { .. }), "{error}");
 }
 
 #[test]
@@ -153,13 +159,13 @@ fn a_damaged_header_is_refused() {
     let header_bytes = 136;
     for policy in ALL_POLICIES {
         for byte in 0..header_bytes {
-            let scratch = Scratch::shared(policy, 2);
+            let scratch = ScratchLog::shared(policy, 2);
             drop(scratch.writer());
             flip(&scratch, byte, 0x10);
             for error in refusals(&scratch) {
                 match error {
-                    OpenError::Version { expected: 2, .. } => assert!((8..12).contains(&byte), "byte {byte}"),
-                    OpenError::Damaged { .. } => assert!(!(8..12).contains(&byte), "byte {byte}"),
+                    LogOpenError::Version { expected: 2, .. } => assert!((8..12).contains(&byte), "byte {byte}"),
+                    LogOpenError::Damaged { .. } => assert!(!(8..12).contains(&byte), "byte {byte}"),
                     other => panic!("byte {byte}: {other}"),
                 }
             }
@@ -169,7 +175,7 @@ fn a_damaged_header_is_refused() {
 
 #[test]
 fn another_version_is_named() {
-    let scratch = Scratch::shared(Policy::Overwrite, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
     drop(scratch.writer());
     flip(&scratch, 8, 3);
     for error in refusals(&scratch) {
@@ -180,9 +186,11 @@ fn another_version_is_named() {
 #[test]
 fn a_file_that_was_cut_is_refused() {
     // A log that grows may end anywhere behind its header: a full disk leaves half a segment that nothing is in.
-    for (policy, lengths) in [(Policy::Overwrite, &[0, 50, 4096, 10_000][..]), (Policy::Keep, &[0, 50][..])] {
+    for (policy, lengths) in
+        [(OverflowPolicy::Overwrite, &[0, 50, 4096, 10_000][..]), (OverflowPolicy::Keep, &[0, 50][..])]
+    {
         for &length in lengths {
-            let scratch = Scratch::shared(policy, 3);
+            let scratch = ScratchLog::shared(policy, 3);
             let mut writer = scratch.writer();
             for sequence in 0..40 {
                 writer.publish(0, 16, &payload(sequence, 200)).expect("the log takes all");
@@ -201,31 +209,31 @@ fn a_file_that_was_cut_is_refused() {
 
 #[test]
 fn a_control_file_that_was_lost_is_made_anew() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     drop(scratch.writer());
     fs::remove_file(scratch.place().dir().join("control")).expect("it is there");
     let mut writer = scratch.writer();
-    let mut reader = scratch.reader(Start::Now);
+    let mut reader = scratch.reader(ReaderStart::Now);
     writer.publish(0, 16, &payload(0, 9)).expect("a reader is registered");
     assert_eq!(read_on(&mut reader, 0), 1);
 }
 
 #[test]
 fn a_second_writer_and_other_parameters_are_refused() {
-    let scratch = Scratch::shared(Policy::Overwrite, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
     let writer = scratch.writer();
     let pid = std::process::id();
-    assert!(matches!(open(&scratch), Err(OpenError::HasWriter { pid: holder, .. }) if holder == pid));
-    assert_eq!(scratch.looker(Start::Now).writer(), Some(pid));
+    assert!(matches!(open(&scratch), Err(LogOpenError::HasWriter { pid: holder, .. }) if holder == pid));
+    assert_eq!(scratch.observer(ReaderStart::Now).writer(), Some(pid));
     drop(writer);
-    assert_eq!(scratch.looker(Start::Now).writer(), None);
+    assert_eq!(scratch.observer(ReaderStart::Now).writer(), None);
     for other in [
-        Config { policy: Policy::Fail, ..scratch.config.clone() },
+        Config { policy: OverflowPolicy::Fail, ..scratch.config.clone() },
         Config { segments: 3, ..scratch.config.clone() },
         Config { segment_bytes: 8192, ..scratch.config.clone() },
     ] {
         let refused = Writer::open(&other, &Calibration::nanoseconds()).err();
-        assert!(matches!(refused, Some(OpenError::Differs { .. })), "{refused:?}");
+        assert!(matches!(refused, Some(LogOpenError::ConfigMismatch { .. })), "{refused:?}");
     }
 }
 
@@ -233,14 +241,14 @@ fn a_second_writer_and_other_parameters_are_refused() {
 fn another_clock_is_refused_in_shared_memory_and_told_on_a_disk() {
     let mut later = Calibration::nanoseconds();
     (later.boot_id, later.ticks) = ([7; 16], 5);
-    let shared = Scratch::shared(Policy::Overwrite, 2);
+    let shared = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
     drop(shared.writer());
-    assert!(matches!(Writer::open(&shared.config, &later), Err(OpenError::Clock { .. })));
+    assert!(matches!(Writer::open(&shared.config, &later), Err(LogOpenError::Clock { .. })));
 
     let journal = journal(3);
     let mut writer = Writer::open(&journal.config, &later).expect("a journal outlives a boot");
     assert_eq!(writer.publish(0, 16, &payload(3, LENGTH)).expect("a log that grows takes all"), 3);
-    let mut reader = journal.looker(Start::Oldest);
+    let mut reader = journal.observer(ReaderStart::Oldest);
     assert_eq!(reader.calibration(), Calibration::nanoseconds());
     assert_eq!(read_on(&mut reader, 0), 4);
     assert_eq!(reader.calibration(), later);
@@ -248,17 +256,17 @@ fn another_clock_is_refused_in_shared_memory_and_told_on_a_disk() {
 
 #[test]
 fn kinds_of_the_log_itself_are_refused() {
-    let scratch = Scratch::shared(Policy::Overwrite, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
     let mut writer = scratch.writer();
     for kind in 0..=u8::MAX {
         let published = writer.publish(0, kind, b"x");
-        assert_eq!(matches!(published, Err(PublishError::Kind(told)) if told == kind), kind < 16, "{published:?}");
+        assert_eq!(matches!(published, Err(LogPublishError::Kind(told)) if told == kind), kind < 16, "{published:?}");
     }
 }
 
 /// Returns a closed journal on a disk with so many messages.
-fn journal(messages: u64) -> Scratch {
-    let scratch = Scratch::on_disk(Policy::Keep, 0);
+fn journal(messages: u64) -> ScratchLog {
+    let scratch = ScratchLog::on_disk(OverflowPolicy::Keep, 0);
     let mut writer = scratch.writer();
     for sequence in 0..messages {
         writer.publish(0, 17, &payload(sequence, LENGTH)).expect("a log that grows takes all");
@@ -266,25 +274,25 @@ fn journal(messages: u64) -> Scratch {
     scratch
 }
 
-fn flip(scratch: &Scratch, at: usize, bits: u8) {
+fn flip(scratch: &ScratchLog, at: usize, bits: u8) {
     let mut bytes = fs::read(scratch.data()).expect("the file can be read");
     bytes[at] ^= bits;
     fs::write(scratch.data(), bytes).expect("the file can be written");
 }
 
-fn open(scratch: &Scratch) -> Result<Writer, OpenError> {
+fn open(scratch: &ScratchLog) -> Result<Writer, LogOpenError> {
     Writer::open(&scratch.config, &Calibration::nanoseconds())
 }
 
 /// Returns the errors of a writer and a reader that both cannot use the log.
-fn refusals(scratch: &Scratch) -> [OpenError; 2] {
-    let read = Reader::open(scratch.place(), Start::Oldest, Registration::Unregistered);
+fn refusals(scratch: &ScratchLog) -> [LogOpenError; 2] {
+    let read = Reader::open(scratch.place(), ReaderStart::Oldest, Registration::Unregistered);
     let (written, read) = (open(scratch).err(), read.err());
     [written.expect("a writer refuses it"), read.expect("a reader refuses it")]
 }
 
-fn read_to_damage(scratch: &Scratch) -> (u64, ReadError) {
-    let mut reader = scratch.looker(Start::Oldest);
+fn read_to_damage(scratch: &ScratchLog) -> (u64, LogReadError) {
+    let mut reader = scratch.observer(ReaderStart::Oldest);
     for read in 0..1000 {
         match reader.next() {
             Ok(Next::Message(message)) => assert_eq!(message.sequence, read),

@@ -4,34 +4,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Delivery, Next, Place, Policy, Pulled, Puller, Reader, Registration, Start, Writer};
+use tickpath_log::{
+    ClaimedMessage, Config, LogPath, Next, OverflowPolicy, QueueDelivery, QueuePuller, Reader, ReaderStart,
+    Registration, Writer,
+};
 
-pub const ALL_POLICIES: [Policy; 3] = [Policy::Overwrite, Policy::Fail, Policy::Keep];
+pub const ALL_POLICIES: [OverflowPolicy; 3] = [OverflowPolicy::Overwrite, OverflowPolicy::Fail, OverflowPolicy::Keep];
 
 /// A log for a single test, removed at its end.
-pub struct Scratch {
+pub struct ScratchLog {
     pub config: Config,
     _folder: Option<TempDir>,
 }
 
-impl Scratch {
+impl ScratchLog {
     /// Makes a log in shared memory; segments of a page.
-    pub fn shared(policy: Policy, segments: usize) -> Self {
+    pub fn shared(policy: OverflowPolicy, segments: usize) -> Self {
         static TOPICS: AtomicU64 = AtomicU64::new(0);
         let name = format!("test-{}-{}", std::process::id(), TOPICS.fetch_add(1, Ordering::Relaxed));
-        let place = Place::shared_memory(&name).expect("the name is good");
+        let place = LogPath::shared_memory(&name).expect("the name is good");
         Self { config: tiny(place, policy, segments), _folder: None }
     }
 
     /// Makes a log on a disk, with checksums; segments of a page.
-    pub fn on_disk(policy: Policy, segments: usize) -> Self {
+    pub fn on_disk(policy: OverflowPolicy, segments: usize) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let place = Place::folder(folder.path().join("log"));
+        let place = LogPath::folder(folder.path().join("log"));
         Self { config: tiny(place, policy, segments), _folder: Some(folder) }
     }
 
-    pub fn place(&self) -> &Place {
-        &self.config.place
+    pub fn place(&self) -> &LogPath {
+        &self.config.path
     }
 
     pub fn writer(&self) -> Writer {
@@ -42,15 +45,15 @@ impl Scratch {
         Writer::open_queue(&self.config, &Calibration::nanoseconds()).expect("the queue can be pushed to")
     }
 
-    pub fn puller(&self, delivery: Delivery) -> Puller {
-        Puller::open(self.place(), delivery).expect("the queue can be pulled from")
+    pub fn puller(&self, delivery: QueueDelivery) -> QueuePuller {
+        QueuePuller::open(self.place(), delivery).expect("the queue can be pulled from")
     }
 
-    pub fn reader(&self, start: Start) -> Reader {
+    pub fn reader(&self, start: ReaderStart) -> Reader {
         Reader::open(self.place(), start, Registration::Registered).expect("the log can be read")
     }
 
-    pub fn looker(&self, start: Start) -> Reader {
+    pub fn observer(&self, start: ReaderStart) -> Reader {
         Reader::open(self.place(), start, Registration::Unregistered).expect("the log can be read")
     }
 
@@ -59,14 +62,14 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchLog {
     fn drop(&mut self) {
         // A test that failed early may not have made it.
         let _ = self.place().remove();
     }
 }
 
-pub fn tiny(place: Place, policy: Policy, segments: usize) -> Config {
+pub fn tiny(place: LogPath, policy: OverflowPolicy, segments: usize) -> Config {
     Config { segment_bytes: 4096, segments, ..Config::topic(place, policy) }
 }
 
@@ -94,9 +97,9 @@ pub fn read_on(reader: &mut Reader, from: u64) -> u64 {
 
 /// Pulls messages: returns their numbers, and whether they are marked as redelivered. Each message must match
 /// `payload` for its length.
-pub fn pull(puller: &mut Puller, limit: usize) -> Vec<(u64, bool)> {
+pub fn pull(puller: &mut QueuePuller, limit: usize) -> Vec<(u64, bool)> {
     let mut pulled = Vec::new();
-    let count = puller.pull(limit, |Pulled { message, redelivered }| {
+    let count = puller.pull(limit, |ClaimedMessage { message, redelivered }| {
         assert_eq!(message.payload, payload(message.sequence, message.payload.len()), "message {}", message.sequence);
         pulled.push((message.sequence, redelivered));
     });

@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use tickpath_clock::Wait;
-use tickpath_log::{Next, Policy, PublishError, Reader, Start, Writer};
+use tickpath_log::{LogPublishError, Next, OverflowPolicy, Reader, ReaderStart, Writer};
 
-use crate::{Scratch, payload, read_on};
+use crate::{ScratchLog, payload, read_on};
 
 const ROUNDS: u64 = 10_000;
 
@@ -15,30 +15,30 @@ const ROUNDS: u64 = 10_000;
 const ASLEEP_NS: u64 = 3_600_000_000_000;
 
 /// How long the test may hang before it fails.
-const PATIENCE: Duration = Duration::from_secs(300);
+const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
 #[test]
 fn two_sleepers_play_ping_pong() {
-    for policy in [Policy::Overwrite, Policy::Fail] {
-        let (there, back) = (Scratch::shared(policy, 2), Scratch::shared(policy, 2));
+    for policy in [OverflowPolicy::Overwrite, OverflowPolicy::Fail] {
+        let (there, back) = (ScratchLog::shared(policy, 2), ScratchLog::shared(policy, 2));
         let (first, second) = (there.writer(), back.writer());
-        let (hears_first, hears_second) = (there.reader(Start::Now), back.reader(Start::Now));
+        let (hears_first, hears_second) = (there.reader(ReaderStart::Now), back.reader(ReaderStart::Now));
         let (done, ended) = channel();
         spawn(done.clone(), move || play(first, hears_second, true));
         spawn(done, move || play(second, hears_first, false));
         for _ in 0..2 {
-            ended.recv_timeout(PATIENCE).expect("both players end; one of them sleeps for ever or has failed");
+            ended.recv_timeout(WAIT_LIMIT).expect("both players end; one of them sleeps for ever or has failed");
         }
     }
 }
 
 #[test]
 fn one_publication_wakes_all_sleepers() {
-    let scratch = Scratch::shared(Policy::Fail, 2);
+    let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.writer();
     let (done, ended) = channel();
     for _ in 0..4 {
-        let mut reader = scratch.reader(Start::Now);
+        let mut reader = scratch.reader(ReaderStart::Now);
         spawn(done.clone(), move || {
             for sequence in 0..ROUNDS / 10 {
                 assert_eq!(receive(&mut reader), sequence);
@@ -49,20 +49,20 @@ fn one_publication_wakes_all_sleepers() {
     }
     for sequence in 0..ROUNDS / 10 {
         while let Err(e) = writer.publish(0, 16, &payload(sequence, 176)) {
-            assert!(matches!(e, PublishError::Full), "{e}");
+            assert!(matches!(e, LogPublishError::Full), "{e}");
             tickpath_clock::yield_now();
         }
     }
     for _ in 0..4 {
-        ended.recv_timeout(PATIENCE).expect("all sleepers end");
+        ended.recv_timeout(WAIT_LIMIT).expect("all sleepers end");
     }
 }
 
 #[test]
 fn a_batch_wakes_at_its_end() {
-    let scratch = Scratch::shared(Policy::Keep, 0);
+    let scratch = ScratchLog::shared(OverflowPolicy::Keep, 0);
     let mut writer = scratch.writer();
-    let mut reader = scratch.reader(Start::Now);
+    let mut reader = scratch.reader(ReaderStart::Now);
     let (done, ended) = channel();
     spawn(done, move || {
         let mut at = 0;
@@ -78,7 +78,7 @@ fn a_batch_wakes_at_its_end() {
         let batch: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
         writer.publish_batch(0, 16, &batch).expect("a log that grows takes all");
     }
-    ended.recv_timeout(PATIENCE).expect("the sleeper ends");
+    ended.recv_timeout(WAIT_LIMIT).expect("the sleeper ends");
 }
 
 /// Runs a player, which reports a good end. A player that fails drops its sender.

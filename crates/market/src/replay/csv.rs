@@ -12,13 +12,13 @@
 use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
 use serde::Deserialize;
 
-use super::event::Event;
-use super::feed::{Content, price, quantity, symbol};
+use super::json_line::{LineContent, price, quantity, symbol};
+use super::tick::MarketTick;
 use crate::{Side, TopOfBook, Trade};
 
 /// Columns that are read.
 #[derive(Deserialize)]
-struct Row {
+struct TickRow {
     utc_ns: u64,
     symbol: String,
     bid: Option<String>,
@@ -33,19 +33,19 @@ struct Row {
 }
 
 /// Names of the columns: the first line of a file.
-pub(super) struct Columns(StringRecord);
+pub(super) struct CsvColumns(StringRecord);
 
-impl Columns {
+impl CsvColumns {
     /// Reads the names of the columns.
     pub(super) fn read(line: &[u8]) -> Result<Self, String> {
         cells(line).map(|names| Self(names.unwrap_or_default()))
     }
 
     /// Reads a row. Each line is one row, so that an unclosed quote swallows no other rows.
-    pub(super) fn parse(&self, line: &[u8]) -> Result<Content, String> {
+    pub(super) fn parse(&self, line: &[u8]) -> Result<LineContent, String> {
         match cells(line)? {
-            Some(row) => row.deserialize::<Row>(Some(&self.0)).map_err(sentence)?.tick(),
-            None => Ok(Content::Other),
+            Some(row) => row.deserialize::<TickRow>(Some(&self.0)).map_err(error_text)?.tick(),
+            None => Ok(LineContent::Other),
         }
     }
 }
@@ -54,10 +54,10 @@ impl Columns {
 fn cells(line: &[u8]) -> Result<Option<StringRecord>, String> {
     let mut options = ReaderBuilder::new();
     options.has_headers(false).flexible(true).trim(Trim::All).buffer_capacity(line.len().max(1));
-    options.from_reader(line).into_records().next().transpose().map_err(sentence)
+    options.from_reader(line).into_records().next().transpose().map_err(error_text)
 }
 
-fn sentence(error: csv::Error) -> String {
+fn error_text(error: csv::Error) -> String {
     match error.into_kind() {
         ErrorKind::Deserialize { err, .. } => err.to_string(),
         ErrorKind::Utf8 { err, .. } => err.to_string(),
@@ -65,8 +65,8 @@ fn sentence(error: csv::Error) -> String {
     }
 }
 
-impl Row {
-    fn tick(&self) -> Result<Content, String> {
+impl TickRow {
+    fn tick(&self) -> Result<LineContent, String> {
         let needed = |name: &str, cell: &Option<String>| {
             cell.clone().ok_or_else(|| {
                 format!("'{name}' is empty: give the four of a best bid and offer, or the two of a trade")
@@ -77,7 +77,7 @@ impl Row {
             return Err("it is a best bid and offer and a trade: give each a row of its own".to_owned());
         }
         let event = if self.bid.is_some() || self.ask.is_some() {
-            Event::Top(TopOfBook {
+            MarketTick::Top(TopOfBook {
                 bid: price(&needed("bid", &self.bid)?)?,
                 bid_quantity: quantity(&needed("bid_quantity", &self.bid_quantity)?)?,
                 ask: price(&needed("ask", &self.ask)?)?,
@@ -92,7 +92,7 @@ impl Row {
                 Some("sell") => Side::Sell.code(),
                 Some(other) => return Err(format!("'{other}' is no aggressor: write buy or sell, or nothing")),
             };
-            Event::Trade(Trade {
+            MarketTick::Trade(Trade {
                 price: price(&needed("price", &self.price)?)?,
                 quantity: quantity(&needed("quantity", &self.quantity)?)?,
                 trade_id: self.trade_id.unwrap_or(0),
@@ -101,6 +101,6 @@ impl Row {
                 ..Trade::default()
             })
         };
-        Ok(Content::Tick(self.utc_ns, symbol(&self.symbol)?, event))
+        Ok(LineContent::Tick(self.utc_ns, symbol(&self.symbol)?, event))
     }
 }

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::csv::Columns;
-use super::event::Event;
-use super::feed::{self, Content};
+use super::csv::CsvColumns;
+use super::json_line::{self, LineContent};
+use super::tick::MarketTick;
 use crate::{Symbol, SymbolId};
 
 /// Max length of a line without its end. Longer lines are bad lines, so that memory stays bounded.
 const LINE_LIMIT_BYTES: u64 = 16 << 20;
 /// Max bad lines that are listed; all are counted.
-const NAMED_BAD_LINES: usize = 10;
+const MAX_LISTED_BAD_LINES: usize = 10;
 /// Max length of a bad line's reason: a parser may quote the line.
 const REASON_LIMIT_CHARS: usize = 160;
 /// Every gzip stream starts with these bytes, and no receive time does.
@@ -39,25 +39,25 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recording {
     /// Ticks in the order of the file; their times never decrease.
-    pub events: Vec<Recorded>,
+    pub events: Vec<RecordedTick>,
     /// Instruments in the order of their first tick; a [`crate::SymbolId`] in a tick is an index into this list.
     pub symbols: Vec<Symbol>,
     /// Counts of the lines that were read and left out.
-    pub tally: Tally,
+    pub counts: RecordingCounts,
 }
 
 /// A tick and its receive time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedTick {
     /// Local receive time, nanoseconds since the Unix epoch.
     pub at_ns: u64,
     /// The tick.
-    pub event: Event,
+    pub event: MarketTick,
 }
 
 /// Counts of a recording's lines by kind. Every line is counted in exactly one of tops, trades, skipped and bad.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct RecordingCounts {
     /// All lines.
     pub lines: u64,
     /// `bookTicker` messages.
@@ -73,7 +73,7 @@ pub struct Tally {
     /// The first ten bad lines: the line number, from 1, and the reason.
     pub bad_lines: Vec<(u64, String)>,
     /// Ticks with a receive time before that of an earlier tick; they keep their place and get the earlier tick's time.
-    pub backwards: u64,
+    pub out_of_order: u64,
     /// The input ended before its gzip stream did; the part before is kept.
     pub truncated: bool,
 }
@@ -108,11 +108,11 @@ pub enum RecordingError {
         /// The file, or `the input`.
         name: String,
         /// Counts of the lines found instead.
-        tally: Tally,
+        tally: RecordingCounts,
     },
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for RecordingCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lines, tops, trades, skipped_depth, skipped_other, bad, .. } = self;
         write!(f, "{lines} lines: {tops} tops of book, {trades} trades, ")?;
@@ -120,8 +120,8 @@ impl fmt::Display for Tally {
         for (number, why) in &self.bad_lines {
             write!(f, "; line {number}: {why}")?;
         }
-        if self.backwards > 0 {
-            write!(f, "; {} ticks with a time that went back", self.backwards)?;
+        if self.out_of_order > 0 {
+            write!(f, "; {} ticks with a time that went back", self.out_of_order)?;
         }
         if self.truncated {
             write!(f, "; cut off before the end of its gzip stream")?;
@@ -147,12 +147,12 @@ impl Recording {
     /// Exchange times are written in milliseconds, the exchange's own unit; finer digits are cut off.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
-        for Recorded { at_ns, event } in &self.events {
+        for RecordedTick { at_ns, event } in &self.events {
             let id = match event {
-                Event::Top(top) => top.symbol,
-                Event::Trade(trade) => trade.symbol,
+                MarketTick::Top(top) => top.symbol,
+                MarketTick::Trade(trade) => trade.symbol,
             };
-            feed::write(&mut out, *at_ns, self.name_of(id)?, event)?;
+            json_line::write(&mut out, *at_ns, self.name_of(id)?, event)?;
         }
         out.flush()
     }
@@ -171,13 +171,13 @@ fn read(mut input: impl Read, name: &str) -> Result<Recording, RecordingError> {
     let compressed = head == GZIP_MAGIC;
     let whole = io::Cursor::new(head).chain(input);
 
-    let mut collector = Collector::default();
+    let mut collector = RecordingBuilder::default();
     let collected = if compressed {
         collector.collect(BufReader::new(MultiGzDecoder::new(whole)))
     } else {
         collector.collect(BufReader::new(whole))
     };
-    let Recording { events, tally, .. } = &collector.recording;
+    let Recording { events, counts: tally, .. } = &collector.recording;
     collected.map_err(|source| failed(tally.lines + 1, source))?;
     if events.is_empty() {
         return Err(RecordingError::NoTick { name: name.to_owned(), tally: tally.clone() });
@@ -187,28 +187,28 @@ fn read(mut input: impl Read, name: &str) -> Result<Recording, RecordingError> {
 
 /// Assembles a recording from lines.
 #[derive(Default)]
-struct Collector {
+struct RecordingBuilder {
     recording: Recording,
     ids: HashMap<Symbol, SymbolId>,
 }
 
-impl Collector {
+impl RecordingBuilder {
     fn collect(&mut self, mut input: impl BufRead) -> io::Result<()> {
         let (mut line, mut columns) = (Vec::new(), None);
         loop {
             let read = next_line(&mut input, &mut line);
             // A file from Windows may begin with a byte order mark.
-            let line = match self.recording.tally.lines {
+            let line = match self.recording.counts.lines {
                 0 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line),
                 _ => &line,
             };
             let is_cut = match read {
-                Ok(Line::End) => return Ok(()),
-                Ok(Line::TooLong) => {
+                Ok(LineRead::End) => return Ok(()),
+                Ok(LineRead::TooLong) => {
                     self.add(Err(format!("longer than {} MiB", LINE_LIMIT_BYTES >> 20)));
                     continue;
                 }
-                Ok(Line::Whole) => false,
+                Ok(LineRead::Whole) => false,
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
                 Err(error) => return Err(error),
             };
@@ -216,78 +216,78 @@ impl Collector {
                 // A line of the JSON form begins with a time.
                 let names_columns = line.first().is_some_and(|&byte| byte.is_ascii_alphabetic() || byte == b'"');
                 match &columns {
-                    None if self.recording.tally.lines == 0 && names_columns => {
-                        columns = Columns::read(line).map_err(|why| self.add(Err(why))).ok();
-                        self.recording.tally.lines = 1;
+                    None if self.recording.counts.lines == 0 && names_columns => {
+                        columns = CsvColumns::read(line).map_err(|why| self.add(Err(why))).ok();
+                        self.recording.counts.lines = 1;
                     }
-                    None => self.add(feed::parse(line)),
+                    None => self.add(json_line::parse(line)),
                     Some(columns) => self.add(columns.parse(line)),
                 }
             }
             if is_cut {
-                self.recording.tally.truncated = true;
+                self.recording.counts.truncated = true;
                 return Ok(());
             }
         }
     }
 
-    fn add(&mut self, content: Result<Content, String>) {
-        let tally = &mut self.recording.tally;
+    fn add(&mut self, content: Result<LineContent, String>) {
+        let tally = &mut self.recording.counts;
         tally.lines += 1;
         match content {
-            Ok(Content::Tick(at_ns, symbol, event)) => self.add_tick(at_ns, symbol, event),
-            Ok(Content::Depth) => tally.skipped_depth += 1,
-            Ok(Content::Other) => tally.skipped_other += 1,
+            Ok(LineContent::Tick(at_ns, symbol, event)) => self.add_tick(at_ns, symbol, event),
+            Ok(LineContent::Depth) => tally.skipped_depth += 1,
+            Ok(LineContent::Other) => tally.skipped_other += 1,
             Err(why) => {
                 tally.bad += 1;
-                if tally.bad_lines.len() < NAMED_BAD_LINES {
+                if tally.bad_lines.len() < MAX_LISTED_BAD_LINES {
                     tally.bad_lines.push((tally.lines, why.chars().take(REASON_LIMIT_CHARS).collect()));
                 }
             }
         }
     }
 
-    fn add_tick(&mut self, at_ns: u64, symbol: Symbol, mut event: Event) {
-        let Recording { events, symbols, tally } = &mut self.recording;
+    fn add_tick(&mut self, at_ns: u64, symbol: Symbol, mut event: MarketTick) {
+        let Recording { events, symbols, counts: tally } = &mut self.recording;
         let id = *self.ids.entry(symbol).or_insert_with(|| {
             symbols.push(symbol);
             SymbolId(symbols.len() as u32 - 1)
         });
         match &mut event {
-            Event::Top(top) => {
+            MarketTick::Top(top) => {
                 top.symbol = id;
                 tally.tops += 1;
             }
-            Event::Trade(trade) => {
+            MarketTick::Trade(trade) => {
                 trade.symbol = id;
                 tally.trades += 1;
             }
         }
         let latest_ns = events.last().map_or(0, |recorded| recorded.at_ns);
-        tally.backwards += u64::from(at_ns < latest_ns);
-        events.push(Recorded { at_ns: at_ns.max(latest_ns), event });
+        tally.out_of_order += u64::from(at_ns < latest_ns);
+        events.push(RecordedTick { at_ns: at_ns.max(latest_ns), event });
     }
 }
 
 /// Result of reading a line.
-enum Line {
+enum LineRead {
     Whole,
     TooLong,
     End,
 }
 
 /// Reads the next line, without its end. On an error `line` holds the bytes before it.
-fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
+fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<LineRead> {
     line.clear();
     input.by_ref().take(LINE_LIMIT_BYTES + 1).read_until(b'\n', line)?;
     if line.is_empty() {
-        return Ok(Line::End);
+        return Ok(LineRead::End);
     }
     if line.ends_with(b"\n") {
         line.pop();
     } else if line.len() as u64 > LINE_LIMIT_BYTES {
         input.skip_until(b'\n')?;
-        return Ok(Line::TooLong);
+        return Ok(LineRead::TooLong);
     }
-    Ok(Line::Whole)
+    Ok(LineRead::Whole)
 }

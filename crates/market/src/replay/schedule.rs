@@ -1,12 +1,12 @@
 //! Publication times of a recording's ticks.
 
-use super::{Event, Recorded, Recording};
+use super::{MarketTick, RecordedTick, Recording};
 
 const NS_PER_S: f64 = 1e9;
 
 /// Speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pace {
+pub enum ReplaySpeed {
     /// The recorded times.
     Recorded,
     /// The recorded times, sped up by this factor: 2.0 is twice as fast.
@@ -20,7 +20,7 @@ pub enum Pace {
 
 /// Errors of a pace at which a recording cannot be replayed.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum PaceError {
+pub enum ReplaySpeedError {
     /// The factor or rate is zero, negative, infinite or not a number.
     #[error("a speed or rate of {0} cannot be kept; give a finite number above zero")]
     NotPositive(f64),
@@ -34,38 +34,38 @@ impl Recording {
     ///
     /// A looped schedule never ends. The mean interval lies between the last tick and the first tick of the next round.
     /// Each offset is computed from the start, not from the previous offset, so that rounding errors do not accumulate.
-    pub fn schedule(&self, pace: Pace, looped: bool) -> Result<Schedule<'_>, PaceError> {
-        if let Pace::Scaled(factor) | Pace::Fixed { per_second: factor } = pace
+    pub fn schedule(&self, pace: ReplaySpeed, looped: bool) -> Result<ReplaySchedule<'_>, ReplaySpeedError> {
+        if let ReplaySpeed::Scaled(factor) | ReplaySpeed::Fixed { per_second: factor } = pace
             && !(factor > 0.0 && factor.is_finite())
         {
-            return Err(PaceError::NotPositive(factor));
+            return Err(ReplaySpeedError::NotPositive(factor));
         }
         let round_ns = round_ns(&self.events);
-        if looped && round_ns == 0 && !self.events.is_empty() && !matches!(pace, Pace::Fixed { .. }) {
-            return Err(PaceError::NoSpan);
+        if looped && round_ns == 0 && !self.events.is_empty() && !matches!(pace, ReplaySpeed::Fixed { .. }) {
+            return Err(ReplaySpeedError::NoSpan);
         }
-        Ok(Schedule { events: &self.events, pace, looped, round_ns, next: 0, given: 0, rounds_ns: 0 })
+        Ok(ReplaySchedule { events: &self.events, pace, looped, round_ns, next: 0, returned: 0, rounds_ns: 0 })
     }
 }
 
 /// An iterator over ticks and their intended times; created by [`Recording::schedule`].
 #[derive(Debug, Clone)]
-pub struct Schedule<'a> {
-    events: &'a [Recorded],
-    pace: Pace,
+pub struct ReplaySchedule<'a> {
+    events: &'a [RecordedTick],
+    pace: ReplaySpeed,
     looped: bool,
     /// Duration of a round at the recorded times.
     round_ns: u64,
     /// Index of the next tick in this round.
     next: usize,
     /// Ticks returned in all rounds.
-    given: u64,
+    returned: u64,
     /// Duration of all earlier rounds at the recorded times.
     rounds_ns: u64,
 }
 
-impl<'a> Iterator for Schedule<'a> {
-    type Item = (u64, &'a Event);
+impl<'a> Iterator for ReplaySchedule<'a> {
+    type Item = (u64, &'a MarketTick);
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.next == self.events.len() && self.looped {
@@ -75,12 +75,12 @@ impl<'a> Iterator for Schedule<'a> {
         let recorded = self.events.get(self.next)?;
         let own_ns = self.rounds_ns.saturating_add(recorded.at_ns.saturating_sub(self.events[0].at_ns));
         let offset_ns = match self.pace {
-            Pace::Recorded => own_ns,
-            Pace::Scaled(speed) => (own_ns as f64 / speed) as u64,
-            Pace::Fixed { per_second } => (self.given as f64 * NS_PER_S / per_second) as u64,
+            ReplaySpeed::Recorded => own_ns,
+            ReplaySpeed::Scaled(speed) => (own_ns as f64 / speed) as u64,
+            ReplaySpeed::Fixed { per_second } => (self.returned as f64 * NS_PER_S / per_second) as u64,
         };
         self.next += 1;
-        self.given += 1;
+        self.returned += 1;
         Some((offset_ns, &recorded.event))
     }
 
@@ -95,7 +95,7 @@ impl<'a> Iterator for Schedule<'a> {
 
 /// Returns the time from the first tick of a round to that of the next: the span and one mean interval. Zero if there
 /// is no span.
-fn round_ns(events: &[Recorded]) -> u64 {
+fn round_ns(events: &[RecordedTick]) -> u64 {
     let [first, .., last] = events else { return 0 };
     let span_ns = last.at_ns.saturating_sub(first.at_ns);
     span_ns.saturating_add(span_ns.div_ceil(events.len() as u64 - 1))

@@ -1,6 +1,6 @@
 //! A synthetic market: a random walk that resembles the top of a futures book.
 
-use super::{Event, Recorded, Recording, Tally};
+use super::{MarketTick, RecordedTick, Recording, RecordingCounts};
 use crate::{Price, Quantity, SCALE, Side, Symbol, SymbolId, TopOfBook, Trade};
 
 /// Symbol of the synthetic market; no exchange lists it.
@@ -21,18 +21,19 @@ impl Recording {
     /// Creates a recording of a random walk with bursts, about 300 ticks a second. The same seed gives the same ticks
     /// on every machine.
     pub fn synthetic(seed: u64, ticks: usize) -> Self {
-        let mut walk = Walk::new(seed);
-        let events: Vec<Recorded> = (0..ticks).map(|_| walk.tick()).collect();
+        let mut walk = RandomWalk::new(seed);
+        let events: Vec<RecordedTick> = (0..ticks).map(|_| walk.tick()).collect();
         let trades = walk.trades;
-        let tally = Tally { lines: ticks as u64, tops: ticks as u64 - trades, trades, ..Tally::default() };
+        let tally =
+            RecordingCounts { lines: ticks as u64, tops: ticks as u64 - trades, trades, ..RecordingCounts::default() };
         let symbols = if ticks == 0 { Vec::new() } else { vec![SYMBOL] };
-        Self { events, symbols, tally }
+        Self { events, symbols, counts: tally }
     }
 }
 
 /// State of the market.
-struct Walk {
-    random: Random,
+struct RandomWalk {
+    random: SplitMix64,
     at_ns: u64,
     bid_steps: i64,
     spread_steps: i64,
@@ -40,21 +41,21 @@ struct Walk {
     opened: bool,
 }
 
-impl Walk {
+impl RandomWalk {
     fn new(seed: u64) -> Self {
-        let random = Random(seed);
+        let random = SplitMix64(seed);
         Self { random, at_ns: START_NS, bid_steps: FIRST_BID_STEPS, spread_steps: 1, trades: 0, opened: false }
     }
 
     /// Returns the next tick. The first is a top of book, so that a subscriber has a price from the start.
-    fn tick(&mut self) -> Recorded {
+    fn tick(&mut self) -> RecordedTick {
         let is_trade = self.opened && self.random.below(4) == 0;
         if self.opened {
             self.at_ns += self.gap_ns();
         }
         self.opened = true;
-        let event = if is_trade { Event::Trade(self.trade()) } else { Event::Top(self.top()) };
-        Recorded { at_ns: self.at_ns, event }
+        let event = if is_trade { MarketTick::Trade(self.trade()) } else { MarketTick::Top(self.top()) };
+        RecordedTick { at_ns: self.at_ns, event }
     }
 
     /// Returns the time to the next tick: two of three ticks follow in the same burst, within microseconds; bursts are
@@ -113,9 +114,9 @@ impl Walk {
 }
 
 /// The SplitMix64 generator: small, and the same on every machine.
-struct Random(u64);
+struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tickpath_market::replay::{Event, Pace, PaceError, Recorded, Recording, RecordingError, Tally};
+use tickpath_market::replay::{
+    MarketTick, RecordedTick, Recording, RecordingCounts, RecordingError, ReplaySpeed, ReplaySpeedError,
+};
 use tickpath_market::{Kind, Price, Side, TopOfBook};
 
 const TICKER: &str = concat!(
@@ -28,12 +30,12 @@ fn a_tick_holds_what_the_exchange_said() {
     assert_eq!(names, ["BTCUSDT", "ETHUSDT"]);
     assert_eq!(recording.events.iter().map(|recorded| recorded.at_ns).collect::<Vec<_>>(), [1000, 2000, 3000]);
 
-    let Event::Top(top) = recording.events[0].event else { panic!("the first line is a top of book") };
+    let MarketTick::Top(top) = recording.events[0].event else { panic!("the first line is a top of book") };
     assert_eq!([top.bid.to_string(), top.ask.to_string()], ["61800.2", "61800.3"]);
     assert_eq!([top.bid_quantity.to_string(), top.ask_quantity.to_string()], ["2.507", "0"]);
     assert_eq!((top.event_ns, top.symbol.0), (1_700_000_000_001_000_000, 0));
 
-    let Event::Trade(trade) = recording.events[1].event else { panic!("the second line is a trade") };
+    let MarketTick::Trade(trade) = recording.events[1].event else { panic!("the second line is a trade") };
     assert_eq!((trade.price.to_string(), trade.quantity.to_string()), ("2600.5".to_owned(), "0.006".to_owned()));
     assert_eq!((trade.trade_id, trade.event_ns, trade.symbol.0), (77, 1_700_000_000_002_000_000, 1));
     assert_eq!(Side::from_code(trade.aggressor), Some(Side::Sell), "the buyer is the maker, so the seller took");
@@ -49,7 +51,7 @@ fn every_line_is_counted() {
         (tally.skipped_depth, tally.skipped_other, tally.trades) = (2, 1, 1);
     });
     check(&format!("5 {TICKER}\n3 {TRADE}\n4 {TRADE}\n9 {TRADE}\n"), &[], |tally| {
-        (tally.trades, tally.backwards) = (3, 2);
+        (tally.trades, tally.out_of_order) = (3, 2);
     });
     let bare = r#"{"e":"trade","T":1,"s":"BTC\u0055SDT","t":1,"p":"1","q":"1","m":false}"#;
     check(&format!("5 {TICKER}\n6 {bare}\n"), &[], |tally| tally.trades = 1);
@@ -92,7 +94,7 @@ fn a_line_of_bytes_or_of_any_length_is_a_bad_line() {
     let tick = format!("1 {TICKER}\n").into_bytes();
     for middle in [b"2 \xff\xfe".to_vec(), vec![b'1'; (16 << 20) + 1]] {
         let input = [tick.clone(), middle, b"\n".to_vec(), tick.clone()].concat();
-        let tally = Recording::read(input.as_slice()).unwrap().tally;
+        let tally = Recording::read(input.as_slice()).unwrap().counts;
         assert_eq!((tally.lines, tally.tops, tally.bad, tally.bad_lines[0].0), (3, 2, 1, 2), "{tally}");
     }
 }
@@ -146,9 +148,9 @@ fn a_gzip_that_ends_early_keeps_what_came() {
     for cut in (2..whole.len()).step_by(whole.len() / 40).chain([whole.len() - 9, whole.len() - 8, whole.len() - 1]) {
         match Recording::read(&whole[..cut]) {
             Ok(read) => {
-                assert!(read.tally.truncated, "cut at {cut}");
+                assert!(read.counts.truncated, "cut at {cut}");
                 assert!(recording.events.starts_with(&read.events), "cut at {cut}");
-                assert!(read.tally.bad <= 1, "cut at {cut}: {}", read.tally);
+                assert!(read.counts.bad <= 1, "cut at {cut}: {}", read.counts);
                 kept = kept.max(read.events.len());
             }
             Err(RecordingError::NoTick { tally, .. }) => assert!(tally.truncated, "cut at {cut}"),
@@ -184,13 +186,13 @@ fn what_is_written_reads_the_same() {
 fn a_synthetic_market_is_a_market() {
     let recording = Recording::synthetic(6, 20_000);
     let mut top = TopOfBook::default();
-    for Recorded { event, .. } in &recording.events {
+    for RecordedTick { event, .. } in &recording.events {
         match event {
-            Event::Top(next) => {
+            MarketTick::Top(next) => {
                 assert!(Price::ZERO < next.bid && next.bid < next.ask, "{next:?}");
                 top = *next;
             }
-            Event::Trade(trade) => assert!([top.bid, top.ask].contains(&trade.price), "{trade:?} at {top:?}"),
+            MarketTick::Trade(trade) => assert!([top.bid, top.ask].contains(&trade.price), "{trade:?} at {top:?}"),
         }
     }
     let gaps_ns: Vec<_> = recording.events.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
@@ -203,11 +205,11 @@ fn a_schedule_keeps_the_recorded_times() {
     let recording = Recording::synthetic(7, 3_000);
     let first_ns = recording.events[0].at_ns;
     let own: Vec<_> = recording.events.iter().map(|recorded| (recorded.at_ns - first_ns, &recorded.event)).collect();
-    let plain = recording.schedule(Pace::Recorded, false).unwrap();
+    let plain = recording.schedule(ReplaySpeed::Recorded, false).unwrap();
     assert_eq!(plain.size_hint(), (3_000, Some(3_000)));
     assert_eq!(plain.collect::<Vec<_>>(), own);
     for (speed, slower, faster) in [(1.0, 1_u64, 1_u64), (2.0, 1, 2), (0.5, 2, 1), (3.0, 1, 3), (1_024.0, 1, 1_024)] {
-        let scaled = recording.schedule(Pace::Scaled(speed), false).unwrap();
+        let scaled = recording.schedule(ReplaySpeed::Scaled(speed), false).unwrap();
         for ((offset_ns, event), (own_ns, own_event)) in scaled.zip(&own) {
             assert_eq!((offset_ns, event), (own_ns * slower / faster, *own_event), "speed {speed}");
         }
@@ -218,7 +220,7 @@ fn a_schedule_keeps_the_recorded_times() {
 fn a_fixed_rate_does_not_drift() {
     let recording = Recording::synthetic(8, 1_000);
     for per_second in [1_u64, 3, 7, 1_000, 50_000, 999_983, 1_000_000] {
-        let schedule = recording.schedule(Pace::Fixed { per_second: per_second as f64 }, true).unwrap();
+        let schedule = recording.schedule(ReplaySpeed::Fixed { per_second: per_second as f64 }, true).unwrap();
         for (number, (offset_ns, _)) in (0..1_000_000_u64).zip(schedule) {
             assert_eq!(offset_ns, number * 1_000_000_000 / per_second, "tick {number} at {per_second} a second");
         }
@@ -227,18 +229,23 @@ fn a_fixed_rate_does_not_drift() {
 
 #[test]
 fn a_loop_has_no_seam() {
-    let top = Event::Top(TopOfBook::default());
-    let events = [100, 110, 140, 160].map(|at_ns| Recorded { at_ns, event: top }).to_vec();
+    let top = MarketTick::Top(TopOfBook::default());
+    let events = [100, 110, 140, 160].map(|at_ns| RecordedTick { at_ns, event: top }).to_vec();
     let recording = Recording { events, ..Recording::default() };
     let offsets_ns = |pace| -> Vec<u64> {
         recording.schedule(pace, true).unwrap().take(10).map(|(offset_ns, _)| offset_ns).collect()
     };
-    assert_eq!(offsets_ns(Pace::Recorded), [0, 10, 40, 60, 80, 90, 120, 140, 160, 170]);
-    assert_eq!(offsets_ns(Pace::Scaled(2.0)), [0, 5, 20, 30, 40, 45, 60, 70, 80, 85]);
-    assert_eq!(offsets_ns(Pace::Fixed { per_second: 1e9 }), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(offsets_ns(ReplaySpeed::Recorded), [0, 10, 40, 60, 80, 90, 120, 140, 160, 170]);
+    assert_eq!(offsets_ns(ReplaySpeed::Scaled(2.0)), [0, 5, 20, 30, 40, 45, 60, 70, 80, 85]);
+    assert_eq!(offsets_ns(ReplaySpeed::Fixed { per_second: 1e9 }), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 
     let market = Recording::synthetic(9, 500);
-    for pace in [Pace::Recorded, Pace::Scaled(3.7), Pace::Scaled(1e-300), Pace::Fixed { per_second: 0.1 }] {
+    for pace in [
+        ReplaySpeed::Recorded,
+        ReplaySpeed::Scaled(3.7),
+        ReplaySpeed::Scaled(1e-300),
+        ReplaySpeed::Fixed { per_second: 0.1 },
+    ] {
         let schedule = market.schedule(pace, true).unwrap();
         let offsets_ns: Vec<_> = schedule.take(2_000).map(|(offset_ns, _)| offset_ns).collect();
         assert_eq!((offsets_ns[0], offsets_ns.len()), (0, 2_000), "{pace:?}");
@@ -250,22 +257,23 @@ fn a_loop_has_no_seam() {
 fn a_pace_that_cannot_be_kept_is_refused() {
     let recording = Recording::synthetic(10, 10);
     for bad in [0.0, -0.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
-        for pace in [Pace::Scaled(bad), Pace::Fixed { per_second: bad }] {
-            assert!(matches!(recording.schedule(pace, false), Err(PaceError::NotPositive(_))), "{pace:?}");
+        for pace in [ReplaySpeed::Scaled(bad), ReplaySpeed::Fixed { per_second: bad }] {
+            assert!(matches!(recording.schedule(pace, false), Err(ReplaySpeedError::NotPositive(_))), "{pace:?}");
         }
     }
     let one = Recording::synthetic(10, 1);
-    assert_eq!(one.schedule(Pace::Recorded, true).err(), Some(PaceError::NoSpan));
-    assert_eq!(one.schedule(Pace::Recorded, false).unwrap().count(), 1);
-    assert_eq!(one.schedule(Pace::Fixed { per_second: 1.0 }, true).unwrap().take(3).count(), 3);
-    assert_eq!(Recording::default().schedule(Pace::Recorded, true).unwrap().count(), 0);
+    assert_eq!(one.schedule(ReplaySpeed::Recorded, true).err(), Some(ReplaySpeedError::NoSpan));
+    assert_eq!(one.schedule(ReplaySpeed::Recorded, false).unwrap().count(), 1);
+    assert_eq!(one.schedule(ReplaySpeed::Fixed { per_second: 1.0 }, true).unwrap().take(3).count(), 3);
+    assert_eq!(Recording::default().schedule(ReplaySpeed::Recorded, true).unwrap().count(), 0);
 }
 
 #[test]
 fn the_committed_recording_is_whole() {
     let recording = Recording::open(&in_repository("data/synthetic.txt")).unwrap();
-    let expected = Tally { lines: 1_000, tops: 738, trades: 242, skipped_depth: 20, ..Tally::default() };
-    assert_eq!(recording.tally, expected);
+    let expected =
+        RecordingCounts { lines: 1_000, tops: 738, trades: 242, skipped_depth: 20, ..RecordingCounts::default() };
+    assert_eq!(recording.counts, expected);
     assert_eq!(Recording::read(written(&recording).as_slice()).unwrap().events, recording.events);
 }
 
@@ -278,18 +286,24 @@ fn the_real_recording_is_whole_where_it_is() {
     }
     println!("read: {}", path.display());
     let recording = Recording::open(&path).unwrap();
-    let expected = Tally { lines: 93_954, tops: 66_089, trades: 21_313, skipped_depth: 6_552, ..Tally::default() };
-    assert_eq!(recording.tally, expected);
+    let expected = RecordingCounts {
+        lines: 93_954,
+        tops: 66_089,
+        trades: 21_313,
+        skipped_depth: 6_552,
+        ..RecordingCounts::default()
+    };
+    assert_eq!(recording.counts, expected);
 }
 
 /// Reads a text that starts with a ticker, and compares the tally with that of a lone ticker, changed by `change`.
-fn check(text: &str, bad_lines: &[u64], change: impl Fn(&mut Tally)) {
+fn check(text: &str, bad_lines: &[u64], change: impl Fn(&mut RecordingCounts)) {
     let read = Recording::read(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let mut expected = Tally { lines: text.lines().count() as u64, tops: 1, ..Tally::default() };
+    let mut expected = RecordingCounts { lines: text.lines().count() as u64, tops: 1, ..RecordingCounts::default() };
     change(&mut expected);
-    let named: Vec<_> = read.tally.bad_lines.iter().map(|(number, _)| *number).collect();
+    let named: Vec<_> = read.counts.bad_lines.iter().map(|(number, _)| *number).collect();
     assert_eq!(named, bad_lines, "{text}");
-    assert_eq!(Tally { bad_lines: Vec::new(), ..read.tally.clone() }, expected, "{text}{}", read.tally);
+    assert_eq!(RecordingCounts { bad_lines: Vec::new(), ..read.counts.clone() }, expected, "{text}{}", read.counts);
     assert!(read.events.is_sorted_by_key(|recorded| recorded.at_ns), "{text}");
 }
 
@@ -319,9 +333,9 @@ fn rows_are_ticks_with_their_times_and_what_is_wrong_is_named() {
                  BTCUSDT, 1704067200000000004, , , , , 1, 1, up,\n";
     let read = Recording::read(table.as_bytes()).unwrap();
     let names: Vec<&str> = read.symbols.iter().map(|symbol| symbol.as_str()).collect();
-    assert_eq!((names, read.events.len(), read.tally.bad), (vec!["BTCUSDT", "ETHUSDT"], 2, 3));
+    assert_eq!((names, read.events.len(), read.counts.bad), (vec!["BTCUSDT", "ETHUSDT"], 2, 3));
     assert_eq!([0, 1].map(|tick| read.events[tick].at_ns - 1_704_067_200_000_000_000), [1, 2]);
-    let (Event::Top(top), Event::Trade(trade)) = (read.events[0].event, read.events[1].event) else {
+    let (MarketTick::Top(top), MarketTick::Trade(trade)) = (read.events[0].event, read.events[1].event) else {
         panic!("{:?}", read.events);
     };
     assert_eq!(
@@ -329,7 +343,7 @@ fn rows_are_ticks_with_their_times_and_what_is_wrong_is_named() {
         ("61800.1".to_owned(), "3".to_owned(), 0)
     );
     assert_eq!((trade.price.to_string(), trade.aggressor, trade.symbol.0), ("2200.5".to_owned(), 2, 1));
-    let told = read.tally.to_string();
+    let told = read.counts.to_string();
     for word in ["line 4", "invalid digit", "'bid_quantity' is empty", "'up' is no aggressor"] {
         assert!(told.contains(word), "{word}: {told}");
     }
@@ -353,8 +367,8 @@ fn a_table_of_windows_is_read_and_a_quote_that_is_not_closed_takes_no_rows() {
         for file in [table.clone().into_bytes(), compressed(table.as_bytes())] {
             let read = Recording::read(&*file).unwrap();
             let last: Vec<u64> = read.events.iter().map(|tick| tick.at_ns % 10).collect();
-            assert_eq!((last, read.tally.bad, read.tally.lines), (vec![1, 2, 3, 4, 5, 7, 8], 1, 10));
-            let told = read.tally.to_string();
+            assert_eq!((last, read.counts.bad, read.counts.lines), (vec![1, 2, 3, 4, 5, 7, 8], 1, 10));
+            let told = read.counts.to_string();
             assert!(told.contains("line 8"), "{told}");
         }
     }

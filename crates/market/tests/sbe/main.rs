@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 mod messages;
 mod tool;
 
-use messages::Sent;
+use messages::ExpectedMessage;
 use tool::{Tool, bounded, said};
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sbe");
@@ -78,7 +78,7 @@ fn check(program: &mut Command, folder: &Path) {
     fs::write(&input, bytes).expect("the folder is ours");
     let said = said(program.stdin(Stdio::from(File::open(&input).expect("it was written"))));
     let mut lines = said.lines();
-    for Sent { line: expected, .. } in &sent {
+    for ExpectedMessage { line: expected, .. } in &sent {
         assert_eq!(lines.next(), Some(expected.as_str()), "left: what the codec read and wrote, right: what was sent");
     }
     assert_eq!(lines.next(), None, "it has read more than was sent");

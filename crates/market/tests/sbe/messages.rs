@@ -29,13 +29,13 @@ const SCHEMA_ID: u16 = 1;
 const SCHEMA_VERSION: u16 = 0;
 
 /// A message after SBE's header, and its expected line.
-pub struct Sent {
+pub struct ExpectedMessage {
     pub bytes: Vec<u8>,
     pub line: String,
 }
 
-pub fn of_every_kind() -> Vec<Sent> {
-    let mut dice = Dice { runner: TestRunner::default(), extreme: None };
+pub fn of_every_kind() -> Vec<ExpectedMessage> {
+    let mut dice = ValueSource { runner: TestRunner::default(), extreme: None };
     let mut all = Vec::with_capacity(ROUNDS * Kind::ALL.len());
     for round in 0..ROUNDS {
         dice.extreme = EXTREMES.get(round).copied();
@@ -45,13 +45,13 @@ pub fn of_every_kind() -> Vec<Sent> {
 }
 
 /// The match has no wildcard, so a new message does not compile until it is listed here.
-fn drawn(kind: Kind, dice: &mut Dice) -> Sent {
+fn drawn(kind: Kind, dice: &mut ValueSource) -> ExpectedMessage {
     match kind {
         Kind::TopOfBook => top_of_book(dice),
         Kind::Trade => trade(dice),
         Kind::NewOrder => {
             let m = dice.order();
-            order(Line::of(kind), &m).ends(m.as_bytes())
+            order(ExpectedText::of(kind), &m).ends(m.as_bytes())
         }
         Kind::CancelOrder => cancel_order(dice),
         Kind::ReplaceOrder => replace_order(dice),
@@ -59,7 +59,7 @@ fn drawn(kind: Kind, dice: &mut Dice) -> Sent {
         Kind::MassCancel => mass_cancel(dice),
         Kind::ConditionalOrder => {
             let m = ConditionalOrder { order: dice.order(), trigger: dice.trigger() };
-            trigger(order(Line::of(kind), &m.order), &m.trigger).ends(m.as_bytes())
+            trigger(order(ExpectedText::of(kind), &m.order), &m.trigger).ends(m.as_bytes())
         }
         Kind::ReplaceConditional => replace_conditional(dice),
         Kind::ExecutionReport => execution_report(dice),
@@ -67,9 +67,9 @@ fn drawn(kind: Kind, dice: &mut Dice) -> Sent {
     }
 }
 
-fn top_of_book(dice: &mut Dice) -> Sent {
+fn top_of_book(dice: &mut ValueSource) -> ExpectedMessage {
     let m: TopOfBook = dice.message();
-    Line::of(Kind::TopOfBook)
+    ExpectedText::of(Kind::TopOfBook)
         .price("bid", m.bid)
         .quantity("bid_quantity", m.bid_quantity)
         .price("ask", m.ask)
@@ -80,9 +80,9 @@ fn top_of_book(dice: &mut Dice) -> Sent {
         .ends(m.as_bytes())
 }
 
-fn trade(dice: &mut Dice) -> Sent {
+fn trade(dice: &mut ValueSource) -> ExpectedMessage {
     let m = Trade { aggressor: dice.code(Side::ALL, Side::code, ZERO), ..dice.message() };
-    Line::of(Kind::Trade)
+    ExpectedText::of(Kind::Trade)
         .price("price", m.price)
         .quantity("quantity", m.quantity)
         .number("trade_id", m.trade_id)
@@ -93,9 +93,9 @@ fn trade(dice: &mut Dice) -> Sent {
         .ends(m.as_bytes())
 }
 
-fn cancel_order(dice: &mut Dice) -> Sent {
+fn cancel_order(dice: &mut ValueSource) -> ExpectedMessage {
     let m: CancelOrder = dice.message();
-    Line::of(Kind::CancelOrder)
+    ExpectedText::of(Kind::CancelOrder)
         .number("client_order_id", m.client_order_id)
         .number("original", m.original)
         .number("cause", m.cause)
@@ -105,9 +105,9 @@ fn cancel_order(dice: &mut Dice) -> Sent {
         .ends(m.as_bytes())
 }
 
-fn replace_order(dice: &mut Dice) -> Sent {
+fn replace_order(dice: &mut ValueSource) -> ExpectedMessage {
     let m: ReplaceOrder = dice.message();
-    Line::of(Kind::ReplaceOrder)
+    ExpectedText::of(Kind::ReplaceOrder)
         .number("client_order_id", m.client_order_id)
         .number("original", m.original)
         .price("price", m.price)
@@ -119,9 +119,9 @@ fn replace_order(dice: &mut Dice) -> Sent {
         .ends(m.as_bytes())
 }
 
-fn status_request(dice: &mut Dice) -> Sent {
+fn status_request(dice: &mut ValueSource) -> ExpectedMessage {
     let m: StatusRequest = dice.message();
-    Line::of(Kind::StatusRequest)
+    ExpectedText::of(Kind::StatusRequest)
         .number("client_order_id", m.client_order_id)
         .number("original", m.original)
         .number("cause", m.cause)
@@ -132,10 +132,10 @@ fn status_request(dice: &mut Dice) -> Sent {
         .ends(m.as_bytes())
 }
 
-fn mass_cancel(dice: &mut Dice) -> Sent {
+fn mass_cancel(dice: &mut ValueSource) -> ExpectedMessage {
     let cancel_type = dice.code(MassCancelType::ALL, MassCancelType::code, NULL);
     let m = MassCancel { cancel_type, ..dice.message() };
-    Line::of(Kind::MassCancel)
+    ExpectedText::of(Kind::MassCancel)
         .number("client_order_id", m.client_order_id)
         .number("cause", m.cause)
         .number("symbol", m.symbol)
@@ -145,9 +145,9 @@ fn mass_cancel(dice: &mut Dice) -> Sent {
         .ends(m.as_bytes())
 }
 
-fn replace_conditional(dice: &mut Dice) -> Sent {
+fn replace_conditional(dice: &mut ValueSource) -> ExpectedMessage {
     let m = ReplaceConditional { trigger: dice.trigger(), ..dice.message() };
-    let line = Line::of(Kind::ReplaceConditional)
+    let line = ExpectedText::of(Kind::ReplaceConditional)
         .number("client_order_id", m.client_order_id)
         .number("original", m.original)
         .price("price", m.price)
@@ -158,7 +158,7 @@ fn replace_conditional(dice: &mut Dice) -> Sent {
     trigger(line, &m.trigger).ends(m.as_bytes())
 }
 
-fn execution_report(dice: &mut Dice) -> Sent {
+fn execution_report(dice: &mut ValueSource) -> ExpectedMessage {
     let m = ExecutionReport {
         exec_type: dice.code(ExecType::ALL, ExecType::code, NULL),
         status: dice.code(OrdStatus::ALL, OrdStatus::code, NULL),
@@ -166,7 +166,7 @@ fn execution_report(dice: &mut Dice) -> Sent {
         manual: dice.code(ManualOrderIndicator::ALL, ManualOrderIndicator::code, NULL),
         ..dice.message()
     };
-    Line::of(Kind::ExecutionReport)
+    ExpectedText::of(Kind::ExecutionReport)
         .number("order_id", m.order_id)
         .number("client_order_id", m.client_order_id)
         .number("venue_order_id", m.venue_order_id)
@@ -189,9 +189,9 @@ fn execution_report(dice: &mut Dice) -> Sent {
         .ends(m.as_bytes())
 }
 
-fn order_denied(dice: &mut Dice) -> Sent {
+fn order_denied(dice: &mut ValueSource) -> ExpectedMessage {
     let m: OrderDenied = dice.message();
-    Line::of(Kind::OrderDenied)
+    ExpectedText::of(Kind::OrderDenied)
         .number("order_id", m.order_id)
         .number("client_order_id", m.client_order_id)
         .int128("risk_limit", m.limit)
@@ -202,7 +202,7 @@ fn order_denied(dice: &mut Dice) -> Sent {
         .ends(m.as_bytes())
 }
 
-fn order(line: Line, m: &NewOrder) -> Line {
+fn order(line: ExpectedText, m: &NewOrder) -> ExpectedText {
     line.number("client_order_id", m.client_order_id)
         .price("price", m.price)
         .quantity("quantity", m.quantity)
@@ -216,13 +216,13 @@ fn order(line: Line, m: &NewOrder) -> Line {
         .bytes("reserved", &m.reserved)
 }
 
-fn trigger(line: Line, m: &Trigger) -> Line {
+fn trigger(line: ExpectedText, m: &Trigger) -> ExpectedText {
     condition(condition(line, "first", &m.first), "second", &m.second)
         .code("join", TriggerJoin::from_code(m.join))
         .bytes("trigger", &m.reserved)
 }
 
-fn condition(line: Line, name: &str, m: &Condition) -> Line {
+fn condition(line: ExpectedText, name: &str, m: &Condition) -> ExpectedText {
     line.price(&format!("{name}.price"), m.price)
         .number(&format!("{name}.symbol"), m.symbol)
         .code(&format!("{name}.price_type"), TriggerPriceType::from_code(m.price_type))
@@ -231,13 +231,13 @@ fn condition(line: Line, name: &str, m: &Condition) -> Line {
 }
 
 /// Source of the values.
-struct Dice {
+struct ValueSource {
     runner: TestRunner,
     /// Value of all numbers, if set.
     extreme: Option<u64>,
 }
 
-impl Dice {
+impl ValueSource {
     /// Draws a message: any bytes are valid, except for its codes.
     fn message<M: FromBytes + IntoBytes>(&mut self) -> M {
         let mut message = M::new_zeroed();
@@ -288,12 +288,12 @@ impl Dice {
 }
 
 /// Expected output of a codec for a message.
-struct Line {
+struct ExpectedText {
     kind: Kind,
     text: String,
 }
 
-impl Line {
+impl ExpectedText {
     fn of(kind: Kind) -> Self {
         Self { kind, text: format!("{kind:?}") }
     }
@@ -329,13 +329,13 @@ impl Line {
     }
 
     /// Ends the line with the bytes that the codec must write back.
-    fn ends(mut self, block: &[u8]) -> Sent {
+    fn ends(mut self, block: &[u8]) -> ExpectedMessage {
         let length = u16::try_from(block.len()).expect("a message is short");
         let header = [length, u16::from(self.kind.code()), SCHEMA_ID, SCHEMA_VERSION];
         let mut bytes: Vec<u8> = header.iter().flat_map(|number| number.to_le_bytes()).collect();
         bytes.extend_from_slice(block);
         let _ = write!(self.text, " {}", hex(&bytes));
-        Sent { bytes, line: self.text }
+        ExpectedMessage { bytes, line: self.text }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Profit by average cost: against cash flow to the last digit, and against a naive model in fractions.
 
 use proptest::prelude::*;
-use tickpath_oms_blotter::Cost;
+use tickpath_oms_blotter::PositionCost;
 
 /// Max trades of a case, so that the naive model's fractions fit 128 bits.
-const MOST_TRADES: usize = 12;
+const MAX_TRADES: usize = 12;
 
 /// A position whose cost is a fraction, so that nothing is rounded.
 struct Naive {
@@ -71,7 +71,7 @@ proptest! {
     ) {
         // 58 of the 64 bits, so that no sum of products leaves 128 bits.
         let less = |number: i64| number >> 6;
-        let mut cost = Cost::held(less(start).into(), Some(less(start_price)));
+        let mut cost = PositionCost::carried(less(start).into(), Some(less(start_price)));
         let (mut net, mut cash) = (i128::from(less(start)), -i128::from(less(start)) * i128::from(less(start_price)));
         for (quantity, price) in trades {
             let (quantity, price) = (i128::from(less(quantity)), less(price));
@@ -80,7 +80,7 @@ proptest! {
             cash -= quantity * i128::from(price);
         }
         prop_assert_eq!(cost.net, net);
-        prop_assert_eq!(cost.realised + cost.open(less(mark)), cash + net * i128::from(less(mark)));
+        prop_assert_eq!(cost.realised + cost.open_profit(less(mark)), cash + net * i128::from(less(mark)));
         prop_assert!(cost.is_known);
         prop_assert!(net != 0 || cost.paid == 0, "a flat position has no cost: {}", cost.paid);
     }
@@ -89,11 +89,11 @@ proptest! {
     /// position.
     #[test]
     fn realised_profit_is_the_naive_one_but_for_a_unit_a_close(
-        trades in prop::collection::vec((-9_i64..10, 1_i64..1_000), 0..MOST_TRADES),
+        trades in prop::collection::vec((-9_i64..10, 1_i64..1_000), 0..MAX_TRADES),
     ) {
         let none = Fraction::new(0, 1);
         let mut naive = Naive { net: 0, paid: none, realised: none, closes: 0 };
-        let mut cost = Cost::FLAT;
+        let mut cost = PositionCost::FLAT;
         for &(quantity, price) in &trades {
             naive.trade(quantity.into(), price.into());
             cost.trade(quantity.into(), Some(price));
@@ -106,12 +106,12 @@ proptest! {
 
 #[test]
 fn a_price_that_is_not_known_makes_profit_unknown_and_no_position() {
-    let mut cost = Cost::held(5, None);
+    let mut cost = PositionCost::carried(5, None);
     assert!(!cost.is_known && cost.net == 5);
-    assert!(Cost::held(0, None).is_known, "a flat position has no cost to know");
+    assert!(PositionCost::carried(0, None).is_known, "a flat position has no cost to know");
     cost.trade(-2, Some(100));
-    assert_eq!((cost.net, cost.is_known, cost.price()), (3, false, None));
-    let mut cost = Cost::FLAT;
+    assert_eq!((cost.net, cost.is_known, cost.average_price()), (3, false, None));
+    let mut cost = PositionCost::FLAT;
     cost.trade(2, None);
     assert!(!cost.is_known && cost.net == 2);
 }
@@ -120,7 +120,7 @@ fn a_price_that_is_not_known_makes_profit_unknown_and_no_position() {
 fn long_numbers_close_by_their_exact_share() {
     // Cost and quantities whose product needs more than 128 bits.
     let (many, price) = (i128::from(i64::MAX), i64::MAX / 3);
-    let mut cost = Cost::FLAT;
+    let mut cost = PositionCost::FLAT;
     cost.trade(many, Some(price));
     cost.trade(many, Some(price));
     cost.trade(-many, Some(price));

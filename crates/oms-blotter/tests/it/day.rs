@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tickpath_oms_blotter::{BlotterError, Day, Step, days};
+use tickpath_oms_blotter::{BlotterError, BlotterStep, TradingDay, days};
 use tickpath_oms_runtime::snapshot;
 
 use super::*;
@@ -38,93 +38,95 @@ fn a_day_that_ended_is_found_by_its_date_and_by_its_first_record() {
     let dates: Vec<_> = found.iter().map(|day| day.date).collect();
     assert_eq!(dates, [Some(FIRST), Some(SECOND_DAY), None]);
     let archived = scene.journal().dir().join("archive");
-    for Day { first, before, .. } in &found[..2] {
+    for TradingDay { first, end: before, .. } in &found[..2] {
         assert!(archived.join(format!("{first:020}")).is_dir(), "{first} is the name of a log of the archive");
         assert!(before.is_some_and(|before| before > *first));
     }
-    let reading = scene.read(Which::Date(FIRST));
-    let rows = orders(&reading, &View::default());
+    let reading = scene.read(DayChoice::Date(FIRST));
+    let rows = orders(&reading, &BlotterView::default());
     let told: Vec<_> = rows.iter().map(|row| (row.client_order_id.0, row.status.word())).collect();
     assert_eq!(told, [(1, "filled".to_owned()), (2, "new".to_owned())]);
-    assert_eq!(position(&reading, &View::default()).end_quantity, whole(4));
-    let by_record = scene.read(Which::FirstRecord(found[0].first));
-    assert_eq!(orders(&by_record, &View::default()), rows);
+    assert_eq!(position(&reading, &BlotterView::default()).end_quantity, whole(4));
+    let by_record = scene.read(DayChoice::FirstRecord(found[0].first));
+    assert_eq!(orders(&by_record, &BlotterView::default()), rows);
     assert_eq!(by_record.day(), reading.day());
 }
 
 #[test]
 fn the_next_day_begins_with_the_position_its_cost_and_the_open_orders() {
     let scene = three_days();
-    let reading = scene.read(Which::Date(SECOND_DAY));
-    let row = position(&reading, &View::default());
+    let reading = scene.read(DayChoice::Date(SECOND_DAY));
+    let row = position(&reading, &BlotterView::default());
     assert_eq!((row.start_quantity, row.start_price), (whole(4), Some(whole(101))));
     assert_eq!((row.sold_quantity, row.bought_quantity, row.end_quantity), (whole(1), whole(5), whole(8)));
     assert_eq!(row.realised, Some(2 * MONEY * i128::from(MULTIPLIER)));
-    let rows = orders(&reading, &View::default());
+    let rows = orders(&reading, &BlotterView::default());
     let carried = rows.iter().find(|row| row.client_order_id.0 == 2).expect("it was open");
     assert_eq!((carried.filled, carried.filled_on_day), (Quantity::from_whole(5), Quantity::from_whole(5)));
     assert_eq!(rows.len(), 2, "what ended the day before is not the day's: {rows:?}");
     // Valued at the settlement of the day before instead.
-    let view = View { starts: [("FIRST".to_owned(), Price::from_whole(102).0)].into(), ..View::default() };
+    let view =
+        BlotterView { starts: [("FIRST".to_owned(), Price::from_whole(102).0)].into(), ..BlotterView::default() };
     assert_eq!(position(&reading, &view).realised, Some(MONEY * i128::from(MULTIPLIER)));
-    let today = scene.read(Which::Today);
+    let today = scene.read(DayChoice::Today);
     assert_eq!(today.day().date, None);
-    let row = position(&today, &View::default());
+    let row = position(&today, &BlotterView::default());
     assert_eq!((row.start_quantity, row.end_quantity), (whole(8), whole(6)));
-    assert_eq!(orders(&today, &View::default()).len(), 1);
+    assert_eq!(orders(&today, &BlotterView::default()).len(), 1);
 }
 
 #[test]
 fn a_day_that_is_not_there_is_refused_with_those_that_are() {
     let scene = three_days();
-    let refused = |which| Reading::open(scene.journal(), which).err().expect("there is no such day");
-    let error = refused(Which::Date(20_261_231));
+    let refused = |which| DayBlotter::open(scene.journal(), which).err().expect("there is no such day");
+    let error = refused(DayChoice::Date(20_261_231));
     assert!(error.is_usage() && error.to_string().ends_with("these have: 20261126, 20261127"), "{error}");
-    let error = refused(Which::FirstRecord(7));
+    let error = refused(DayChoice::FirstRecord(7));
     assert!(error.is_usage() && error.to_string().contains("days begin with 0 (20261126), "), "{error}");
 }
 
 #[test]
 fn a_date_that_two_days_ended_with_is_refused_with_their_first_records() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (place, clock) = (Place::folder(folder.path().join("journal")), SimulatedClock::at(MORNING));
+    let (place, clock) = (LogPath::folder(folder.path().join("journal")), SimulatedClock::at(MORNING));
     let mut log = Writer::open(&LogConfig::journal(place.clone()), clock.calibration()).expect("the folder is ours");
     for day in [FIRST, FIRST, SECOND_DAY] {
         let end = DayEnd { day, ..DayEnd::default() };
         log.publish(clock.ticks(), RecordKind::DayEnd.code(), end.as_bytes()).expect("the disk has room");
     }
-    let error = Which::Date(FIRST).find(&place).expect_err("two days have this date");
+    let error = DayChoice::Date(FIRST).find(&place).expect_err("two days have this date");
     assert!(matches!(error, BlotterError::SeveralDays { .. }), "{error}");
     assert!(error.to_string().ends_with("name one by its first record: 0, 1"), "{error}");
-    let found = Which::FirstRecord(1).find(&place).expect("it is one of the two");
-    assert_eq!(found, Day { date: Some(FIRST), first: 1, before: Some(2) });
-    assert_eq!(Which::Today.find(&place).expect("it is the last"), Day { date: None, first: 3, before: None });
+    let found = DayChoice::FirstRecord(1).find(&place).expect("it is one of the two");
+    assert_eq!(found, TradingDay { date: Some(FIRST), first: 1, end: Some(2) });
+    assert_eq!(DayChoice::Today.find(&place).expect("it is the last"), TradingDay { date: None, first: 3, end: None });
 }
 
 #[test]
 fn without_its_archive_a_day_has_its_positions_from_a_snapshot_and_no_cost() {
     let mut scene = three_days();
-    let whole_day = orders(&scene.read(Which::Today), &View::default());
+    let whole_day = orders(&scene.read(DayChoice::Today), &BlotterView::default());
     scene.oms = None;
     let made = snapshot::make(scene.journal()).expect("the disk has room");
     fs::rename(scene.journal().dir().join("archive"), scene.journal().dir().join("away")).expect("it is there");
-    let reading = scene.read(Which::Today);
-    assert_eq!(reading.from(), Some(made.next), "the day began before its snapshot");
-    let row = position(&reading, &View::default());
+    let reading = scene.read(DayChoice::Today);
+    assert_eq!(reading.replayed_from(), Some(made.next), "the day began before its snapshot");
+    let row = position(&reading, &BlotterView::default());
     assert_eq!((row.start_quantity, row.start_price, row.realised, row.open), (whole(6), None, None, None));
-    let view = View { starts: [("FIRST".to_owned(), Price::from_whole(100).0)].into(), ..View::default() };
+    let view =
+        BlotterView { starts: [("FIRST".to_owned(), Price::from_whole(100).0)].into(), ..BlotterView::default() };
     assert_eq!(position(&reading, &view).realised, Some(0));
-    assert_eq!(orders(&reading, &View::default()), [], "what was done before the snapshot is gone");
+    assert_eq!(orders(&reading, &BlotterView::default()), [], "what was done before the snapshot is gone");
     assert_eq!(whole_day.len(), 1);
 }
 
 #[test]
 fn a_reading_follows_the_journal_into_the_next_day() {
     let mut scene = Scene::new();
-    let mut reading = scene.read(Which::Today);
+    let mut reading = scene.read(DayChoice::Today);
     scene.order(Side::Buy, 1, 101, 4);
-    let (view, mut told) = (View::default(), Vec::new());
-    while reading.step().expect("the journal is sound") != Step::Nothing {
+    let (view, mut told) = (BlotterView::default(), Vec::new());
+    while reading.step().expect("the journal is sound") != BlotterStep::Nothing {
         let changes = view.changes(&mut reading);
         told.push((changes.orders.rows.len(), changes.fills.rows.len(), changes.positions.rows.len()));
     }
@@ -135,16 +137,16 @@ fn a_reading_follows_the_journal_into_the_next_day() {
     let mut ended = Vec::new();
     loop {
         match reading.step().expect("the journal is sound") {
-            Step::Nothing => break,
-            Step::DayEnd(day) => ended.push(day),
-            Step::Input => {}
+            BlotterStep::Nothing => break,
+            BlotterStep::DayEnd(day) => ended.push(day),
+            BlotterStep::Input => {}
         }
     }
     assert_eq!(ended, [FIRST]);
     scene.order(Side::Sell, 1, 99, 1);
-    while reading.step().expect("the journal is sound") != Step::Nothing {}
+    while reading.step().expect("the journal is sound") != BlotterStep::Nothing {}
     let row = position(&reading, &view);
     assert_eq!((row.start_quantity, row.sold_quantity, row.bought_quantity), (whole(4), whole(1), 0));
-    assert_eq!(row, position(&scene.read(Which::Today), &view), "as one who begins now reads it");
-    assert_eq!(orders(&reading, &view), orders(&scene.read(Which::Today), &view));
+    assert_eq!(row, position(&scene.read(DayChoice::Today), &view), "as one who begins now reads it");
+    assert_eq!(orders(&reading, &view), orders(&scene.read(DayChoice::Today), &view));
 }

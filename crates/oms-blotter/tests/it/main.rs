@@ -9,18 +9,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_clock::{Clock, Priority, SimulatedClock, Wait};
-use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_log::{Config as LogConfig, LogPath, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
 use tickpath_market::{
     AccountId, ClientOrderId, Kind, NewOrder, Notional, OrderType, Price, Quantity, Request, Side, SymbolId,
     TimeInForce, TopOfBook, VenueId,
 };
-use tickpath_oms_blotter::{FillRow, OrderRow, PositionRow, Reading, View, Which};
+use tickpath_oms_blotter::{BlotterFill, BlotterOrder, BlotterPosition, BlotterView, DayBlotter, DayChoice};
 use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, DayEnd, EnterPosition, Instrument, RecordKind, VenueRules};
 use tickpath_oms_runtime::layout::Inline;
 use tickpath_oms_runtime::{
-    AckLevel, Agent, Config, Desk, LanesConfig, Layout, Rate, SessionConfig, SessionLanes, VenueLanes,
+    AckLevel, Agent, Config, LanesConfig, Layout, RequestRate, SessionConfig, SessionLanes, TradingDefinitions,
+    VenueLanes,
 };
-use tickpath_venue_sim::{Config as VenueConfig, Line, Venue};
+use tickpath_venue_sim::{Config as VenueConfig, SimVenue, VenueEngine};
 use zerocopy::IntoBytes;
 
 const ACCOUNT: AccountId = AccountId(1);
@@ -34,7 +35,7 @@ const MORNING: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
 
 /// Turns after which a path that still has work never becomes idle.
-const MOST_TURNS: usize = 100_000;
+const MAX_TURNS: usize = 100_000;
 
 /// One whole unit of money, in units of 10⁻¹⁶.
 const MONEY: i128 = 10_000_000_000_000_000;
@@ -42,7 +43,7 @@ const MONEY: i128 = 10_000_000_000_000_000;
 /// An OMS, its venue, and its client.
 struct Scene {
     oms: Option<Inline<SimulatedClock>>,
-    venue: Line<SimulatedClock>,
+    venue: VenueEngine<SimulatedClock>,
     requests: Writer,
     clock: SimulatedClock,
     config: Config,
@@ -57,17 +58,17 @@ impl Scene {
         let name = format!("blotter-test-{}-{}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let clock = SimulatedClock::at(MORNING);
-        let place = Place::shared_memory(&format!("{name}.market")).expect("the name is good");
-        let market = LogConfig::topic(place, Policy::Overwrite);
+        let place = LogPath::shared_memory(&format!("{name}.market")).expect("the name is good");
+        let market = LogConfig::topic(place, OverflowPolicy::Overwrite);
         let feed = Writer::open(&market, clock.calibration()).expect("the topic is new");
-        let config = config(&name, Place::folder(folder.path().join("journal")));
+        let config = config(&name, LogPath::folder(folder.path().join("journal")));
         let ticks =
-            || Reader::open(&market.place, Start::Oldest, Registration::Registered).expect("the topic is there");
+            || Reader::open(&market.path, ReaderStart::Oldest, Registration::Registered).expect("the topic is there");
         let oms = Inline::open(clock.clone(), &config, Some(ticks())).unwrap_or_else(|e| panic!("no OMS: {e}"));
         let lanes = config.lanes.join_venue(VENUE, clock.calibration()).expect("the OMS has made them");
         let VenueLanes { requests, reports } = lanes;
-        let venue = Venue::new(VenueConfig { venue: VENUE, symbols: 1, expected_orders: 4_096 });
-        let venue = Line::new(clock.clone(), venue, requests, reports, Some(ticks()));
+        let venue = SimVenue::new(VenueConfig { venue: VENUE, symbols: 1, expected_orders: 4_096 });
+        let venue = VenueEngine::new(clock.clone(), venue, requests, reports, Some(ticks()));
         let lanes = config.lanes.join_session(0, clock.calibration()).expect("the OMS has made them");
         let SessionLanes { requests, .. } = lanes;
         let mut scene = Self { oms: Some(oms), venue, requests, clock, config, market, feed, _folder: folder };
@@ -75,8 +76,8 @@ impl Scene {
         scene
     }
 
-    fn journal(&self) -> &Place {
-        &self.config.journal.place
+    fn journal(&self) -> &LogPath {
+        &self.config.journal.path
     }
 
     /// Moves the market, with a quantity of a thousand on each side.
@@ -106,7 +107,7 @@ impl Scene {
 
     /// Polls both until neither has work.
     fn settle(&mut self) {
-        for _ in 0..MOST_TURNS {
+        for _ in 0..MAX_TURNS {
             let oms = self.oms.as_mut().map_or(0, |oms| oms.poll().unwrap_or_else(|e| panic!("the OMS stopped: {e}")));
             if oms + self.venue.poll().expect("the venue's lanes are sound") == 0 {
                 return;
@@ -133,8 +134,8 @@ impl Scene {
         self.settle();
     }
 
-    fn read(&self, which: Which) -> Reading {
-        Reading::open(self.journal(), which).unwrap_or_else(|e| panic!("no blotter: {e}"))
+    fn read(&self, which: DayChoice) -> DayBlotter {
+        DayBlotter::open(self.journal(), which).unwrap_or_else(|e| panic!("no blotter: {e}"))
     }
 }
 
@@ -142,22 +143,22 @@ impl Drop for Scene {
     fn drop(&mut self) {
         // A failed test may have left only a part of it.
         let _ = self.config.lanes.remove();
-        let _ = self.market.place.remove();
+        let _ = self.market.path.remove();
     }
 }
 
 /// Returns the order rows of a reading.
-fn orders(reading: &Reading, view: &View) -> Vec<OrderRow> {
+fn orders(reading: &DayBlotter, view: &BlotterView) -> Vec<BlotterOrder> {
     reading.orders(view).cloned().collect()
 }
 
-fn fills(reading: &Reading) -> Vec<FillRow> {
-    reading.fills(&View::default()).cloned().collect()
+fn fills(reading: &DayBlotter) -> Vec<BlotterFill> {
+    reading.fills(&BlotterView::default()).cloned().collect()
 }
 
 /// Returns the only position of a reading, valued by a view.
-fn position(reading: &Reading, view: &View) -> PositionRow {
-    let rows: Vec<PositionRow> = reading.positions(view).collect();
+fn position(reading: &DayBlotter, view: &BlotterView) -> BlotterPosition {
+    let rows: Vec<BlotterPosition> = reading.positions(view).collect();
     let [row] = &rows[..] else { panic!("one position was expected: {rows:?}") };
     row.clone()
 }
@@ -176,11 +177,11 @@ fn limit(side: Side, id: u64, price: i64, quantity: i64) -> NewOrder {
     }
 }
 
-fn config(name: &str, journal: Place) -> Config {
+fn config(name: &str, journal: LogPath) -> Config {
     Config {
         lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 1, &[VENUE]) },
         journal: LogConfig { segment_bytes: 1 << 16, ..LogConfig::journal(journal) },
-        desk: desk(),
+        trading: desk(),
         expected_orders: 1_024,
         layout: Layout::Inline,
         wait: Wait::Yield,
@@ -188,13 +189,13 @@ fn config(name: &str, journal: Place) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        warm: false,
+        warm_up: false,
         history: false,
         seed: Some(0x5eed),
     }
 }
 
-fn desk() -> Desk {
+fn desk() -> TradingDefinitions {
     let instrument = Instrument {
         symbol: SYMBOL,
         venue: VENUE,
@@ -219,13 +220,13 @@ fn desk() -> Desk {
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
         limits: Default::default(),
-        rate: Rate::UNLIMITED,
+        rate: RequestRate::UNLIMITED,
     };
-    Desk {
+    TradingDefinitions {
         instruments: vec![instrument],
         accounts: vec![account],
         venues: vec![VenueRules::of(VENUE)],
         sessions: vec![session],
-        ..Desk::default()
+        ..TradingDefinitions::default()
     }
 }

@@ -58,17 +58,17 @@ fn run(seed: u64) {
                 }
             }
         }
-        check(&scene, Which::Today, seed);
+        check(&scene, DayChoice::Today, seed);
         scene.end_day(20_261_101 + day);
         // The core is beyond the ended day, so the day's own numbers must agree with each other.
-        balance(&scene.read(Which::Date(20_261_101 + day)), seed);
+        balance(&scene.read(DayChoice::Date(20_261_101 + day)), seed);
     }
     assert!(busts > 0 && corrections > 0, "seed {seed}: {busts} busts, {corrections} corrections");
 }
 
 /// Busts or corrects a fill of the day that holds; returns false if there is none.
 fn amend(scene: &mut Scene, dice: &mut Dice, bust: bool) -> bool {
-    let mut held = fills(&scene.read(Which::Today));
+    let mut held = fills(&scene.read(DayChoice::Today));
     held.retain(|fill| fill.state != FillState::Busted && fill.exec_id.0 != 0);
     if held.is_empty() {
         return false;
@@ -87,18 +87,18 @@ fn amend(scene: &mut Scene, dice: &mut Dice, bust: bool) -> bool {
 }
 
 /// Checks the current day against the core.
-fn check(scene: &Scene, which: Which, seed: u64) {
+fn check(scene: &Scene, which: DayChoice, seed: u64) {
     let mut core = Core::new(CoreConfig::default());
     journal::replay(scene.journal(), &mut core, |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
     let reading = scene.read(which);
-    for row in orders(&reading, &View::default()) {
+    for row in orders(&reading, &BlotterView::default()) {
         let Some(order) = core.order(row.id) else { continue };
         assert_eq!((row.filled, row.leaves), (order.cumulative, order.leaves), "seed {seed}: {row:?}");
-        let of_order = |fill: &&FillRow| fill.order_id == row.id;
-        let counted: i64 = reading.fills(&View::default()).filter(of_order).map(|fill| fill.counted.0).sum();
+        let of_order = |fill: &&BlotterFill| fill.order_id == row.id;
+        let counted: i64 = reading.fills(&BlotterView::default()).filter(of_order).map(|fill| fill.counted.0).sum();
         assert_eq!(counted, row.filled_on_day.0, "seed {seed}: {row:?}");
     }
-    for row in reading.positions(&View::default()) {
+    for row in reading.positions(&BlotterView::default()) {
         let position = core.position(row.account, row.symbol);
         assert_eq!(row.end_quantity, position.net, "seed {seed}: {row:?}");
     }
@@ -106,10 +106,11 @@ fn check(scene: &Scene, which: Which, seed: u64) {
 }
 
 /// Checks that realised plus open profit is the cash flow plus the change of the position's value, to the last digit.
-fn balance(reading: &Reading, seed: u64) {
+fn balance(reading: &DayBlotter, seed: u64) {
     let (start, mark) = (Price::from_whole(97).0, Price::from_whole(103).0);
     let name = || "FIRST".to_owned();
-    let view = View { starts: [(name(), start)].into(), marks: [(name(), mark)].into(), ..View::default() };
+    let view =
+        BlotterView { starts: [(name(), start)].into(), marks: [(name(), mark)].into(), ..BlotterView::default() };
     let mut cash = 0;
     for fill in fills(reading) {
         cash -= fill.signed() * i128::from(fill.price.expect("nobody has resolved anything").0);

@@ -4,10 +4,10 @@ use std::fs;
 use std::net::TcpListener;
 
 use tickpath_oms_client::{Client, ClientError, Config};
-use tickpath_oms_protocol::{Head, Kind, Logon, Refusal, ScramError, Secret, VERSION, Welcome};
+use tickpath_oms_protocol::{FrameHeader, FrameKind, Logon, LogonRejectReason, ScramError, Secret, VERSION, Welcome};
 use zerocopy::IntoBytes;
 
-use crate::oms::{Oms, PASSWORD, order, welcome};
+use crate::fake_oms::{FakeOms, PASSWORD, order, welcome};
 
 fn told(config: Config) -> String {
     Client::connect(config).map(drop).unwrap_err().to_string()
@@ -35,40 +35,40 @@ fn an_address_that_is_none_is_told_without_its_password() {
 
 #[test]
 fn a_wrong_password_is_refused_in_the_words_of_the_oms() {
-    let oms = Oms::unix();
+    let oms = FakeOms::unix();
     let (client, ()) = oms.beside(Config::new(oms.url(), "anna", "wrong"), |mut peer| peer.check_password());
     let Err(ClientError::Refused { refusal, sentence }) = client else { panic!("{client:?}") };
-    assert_eq!(refusal, Some(Refusal::Password));
+    assert_eq!(refusal, Some(LogonRejectReason::Password));
     assert!(sentence.contains("password is wrong"), "{sentence}");
 }
 
 #[test]
 fn a_user_who_cannot_be_is_refused_here() {
-    let oms = Oms::unix();
+    let oms = FakeOms::unix();
     let refused = Client::connect(Config::new(oms.url(), "anna,admin", "x"));
     assert!(matches!(refused, Err(ClientError::Logon(ScramError::User))), "{refused:?}");
 }
 
 #[test]
 fn an_oms_that_does_not_know_the_secret_is_not_believed() {
-    let oms = Oms::unix();
+    let oms = FakeOms::unix();
     let (client, ()) = oms.beside(oms.config(), |mut peer| {
-        let (_, server_final) = peer.prove(&Secret::of("another"));
+        let (_, server_final) = peer.prove(&Secret::from_password("another"));
         assert!(server_final.is_none());
         let made_up = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
-        peer.say_text(Kind::Welcome, welcome(0, 0).as_bytes(), made_up);
+        peer.say_text(FrameKind::Welcome, welcome(0, 0).as_bytes(), made_up);
     });
     assert!(matches!(client, Err(ClientError::Logon(ScramError::Server))), "{client:?}");
 }
 
 #[test]
 fn an_oms_that_asks_for_too_much_or_too_little_work_is_not_answered() {
-    let oms = Oms::unix();
+    let oms = FakeOms::unix();
     for iterations in [1, 2_000_000] {
         let (client, ()) = oms.beside(oms.config(), |mut peer| {
             let (_, first) = peer.logon();
             let nonce = String::from_utf8(first).unwrap().split_once(",r=").unwrap().1.to_owned();
-            peer.say_text(Kind::Challenge, &[], format!("r={nonce}more,s=c2FsdA==,i={iterations}").as_bytes());
+            peer.say_text(FrameKind::Challenge, &[], format!("r={nonce}more,s=c2FsdA==,i={iterations}").as_bytes());
             assert_eq!(peer.hear(), None, "no proof");
         });
         assert!(matches!(client, Err(ClientError::Logon(ScramError::Iterations(n))) if n == iterations), "{client:?}");
@@ -77,7 +77,7 @@ fn an_oms_that_asks_for_too_much_or_too_little_work_is_not_answered() {
 
 #[test]
 fn an_oms_of_a_version_that_was_not_offered_is_refused() {
-    let oms = Oms::unix();
+    let oms = FakeOms::unix();
     for version in [0, VERSION + 1] {
         let (client, _) = oms.beside(oms.config(), |mut peer| peer.let_in(Welcome { version, ..welcome(0, 0) }));
         assert!(matches!(client, Err(ClientError::Protocol(_))), "{client:?}");
@@ -86,17 +86,17 @@ fn an_oms_of_a_version_that_was_not_offered_is_refused() {
 
 #[test]
 fn a_logon_that_takes_too_long_is_given_up_however_slowly_it_goes_on() {
-    let oms = Oms::tcp();
+    let oms = FakeOms::tcp();
     let config = || Config { connect_timeout_ms: 200, ..oms.config() };
     let silent = oms.beside(config(), |mut peer| {
         peer.logon();
         assert_eq!(peer.hear(), None);
     });
-    assert!(matches!(silent.0, Err(ClientError::Late { ms: 200, .. })), "{:?}", silent.0);
+    assert!(matches!(silent.0, Err(ClientError::LogonTimeout { ms: 200, .. })), "{:?}", silent.0);
     let trickling = oms.beside(config(), |mut peer| {
         peer.logon();
         // A frame that never ends, whose bytes arrive often enough that no single read times out.
-        let head = Head { length: 4096, kind: Kind::Challenge.code(), ..Head::default() };
+        let head = FrameHeader { length: 4096, kind: FrameKind::Challenge.code(), ..FrameHeader::default() };
         for byte in [head.as_bytes(), &[0; 4096]].concat() {
             tickpath_clock::sleep_ns(1_000_000);
             if !peer.try_say(&[byte]) {
@@ -104,17 +104,17 @@ fn a_logon_that_takes_too_long_is_given_up_however_slowly_it_goes_on() {
             }
         }
     });
-    assert!(matches!(trickling.0, Err(ClientError::Late { .. })), "{:?}", trickling.0);
+    assert!(matches!(trickling.0, Err(ClientError::LogonTimeout { .. })), "{:?}", trickling.0);
 }
 
 #[test]
 fn an_oms_that_goes_in_the_middle_is_told() {
-    let oms = Oms::unix();
+    let oms = FakeOms::unix();
     let (client, ()) = oms.beside(oms.config(), |mut peer| drop(peer.logon()));
     assert!(matches!(client, Err(ClientError::Closed | ClientError::Lost(_))), "{client:?}");
     let (client, ()) = oms.beside(oms.config(), |mut peer| {
         peer.logon();
-        peer.refuse(Refusal::Stopping, "the OMS stops;\u{1b}[31m come back");
+        peer.refuse(LogonRejectReason::Stopping, "the OMS stops;\u{1b}[31m come back");
     });
     let told = client.unwrap_err().to_string();
     assert_eq!(told, "the OMS refused: the OMS stops; [31m come back", "and nothing of it steers a terminal");
@@ -122,7 +122,7 @@ fn an_oms_that_goes_in_the_middle_is_told() {
 
 #[test]
 fn the_password_is_not_printed() {
-    let oms = Oms::unix();
+    let oms = FakeOms::unix();
     let (client, peer) = oms.meet(oms.config(), welcome(0, 0));
     let printed = format!("{:?} {client:?}", oms.config());
     assert!(!printed.contains(PASSWORD) && printed.contains("anna"), "{printed}");
@@ -131,13 +131,13 @@ fn the_password_is_not_printed() {
 
 #[test]
 fn an_oms_that_opens_no_lanes_is_spoken_to_by_its_socket() {
-    let oms = Oms::unix();
+    let oms = FakeOms::unix();
     let config = Config { url: format!("shm+{}", oms.url()), ..oms.config() };
     let (client, (mut peer, logon)) = oms.beside(config.clone(), |mut peer| {
         let logon = peer.let_in(welcome(0, 0));
         (peer, logon)
     });
-    assert_eq!(logon.wishes, Logon::LANES);
+    assert_eq!(logon.features, Logon::LANES);
     let mut client = client.unwrap();
     assert_eq!(client.send(&order(1)), Ok(0));
     assert_eq!(peer.hear().expect("the request").number, 0);

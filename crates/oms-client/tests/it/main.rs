@@ -1,7 +1,7 @@
 //! The promises to a user's program, against an OMS whose frames each test writes.
 
+mod connection;
+mod fake_oms;
 mod hostile;
 mod logon;
-mod losses;
-mod oms;
-mod talk;
+mod reconnect;

@@ -2,11 +2,11 @@
 
 use tickpath_market::{AccountId, ExecType, NewOrder, OrdStatus, OrderId, Request, Side, SymbolId};
 use tickpath_oms_core::{
-    AccountLimits, Denial, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SYMBOL, Kill, LOST_REPORTS,
-    Login, SessionRules,
+    AccountLimits, Denial, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SYMBOL, KillSwitch, LOST_REPORTS,
+    SessionConnection, SessionRules,
 };
 
-use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, instrument, order, said, wide};
+use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, instrument, order, reported, wide};
 
 const OTHER_ACCOUNT: AccountId = AccountId(8);
 const OTHER_SYMBOL: SymbolId = SymbolId(4);
@@ -15,8 +15,8 @@ const OTHER_SYMBOL: SymbolId = SymbolId(4);
 /// venue but the last, which is in flight.
 fn eight() -> (Scene, Vec<u64>) {
     let mut scene = Scene::new();
-    scene.say(Input::Account(AccountLimits { account: OTHER_ACCOUNT, ..wide() }));
-    scene.say(Input::Instrument(Instrument { symbol: OTHER_SYMBOL, ..instrument(1) }));
+    scene.apply(Input::Account(AccountLimits { account: OTHER_ACCOUNT, ..wide() }));
+    scene.apply(Input::Instrument(Instrument { symbol: OTHER_SYMBOL, ..instrument(1) }));
     let mut ids = Vec::new();
     for bits in 0..8 {
         let account = if bits & 1 == 0 { ACCOUNT } else { OTHER_ACCOUNT };
@@ -24,7 +24,7 @@ fn eight() -> (Scene, Vec<u64>) {
         scene.session = if bits & 4 == 0 { 1 } else { 2 };
         let id = scene.request(Request::New(NewOrder { account, symbol, ..order(1 + bits, Side::Buy, 100, 10) }));
         if bits < 7 {
-            scene.hear(said(id, ExecType::New, id, 1, 0, 10));
+            scene.report(reported(id, ExecType::New, id, 1, 0, 10));
         }
         ids.push(id);
     }
@@ -42,7 +42,7 @@ fn check(name: &str, say: impl Fn(&mut Scene), is_meant: fn(usize) -> bool) {
     for (bits, &id) in ids.iter().enumerate() {
         assert_eq!(scene.state(id) == OrdStatus::PendingCancel, is_meant(bits), "{name}: order {bits}");
     }
-    let told: Vec<u64> = scene.told().iter().map(|told| told.order_id.0).collect();
+    let told: Vec<u64> = scene.client_reports().iter().map(|told| told.order_id.0).collect();
     assert_eq!(told, meant, "{name}: each client is told");
     say(&mut scene);
     assert_eq!(
@@ -56,7 +56,7 @@ fn check(name: &str, say: impl Fn(&mut Scene), is_meant: fn(usize) -> bool) {
 fn a_kill_with_cancel_cancels_all_of_its_scope_and_only_that() {
     let kill = |scope, target, on, cancel| {
         move |scene: &mut Scene| {
-            scene.say(Input::Kill(Kill { scope, target, on, cancel, ..Kill::default() }));
+            scene.apply(Input::Kill(KillSwitch { scope, target, on, cancel, ..KillSwitch::default() }));
         }
     };
     check("all", kill(KILL_ALL, 0, 1, 1), |_| true);
@@ -73,13 +73,13 @@ fn a_kill_with_cancel_cancels_all_of_its_scope_and_only_that() {
 fn a_session_that_is_lost_has_its_orders_canceled_if_it_asked_for_that() {
     let lost = |session, up| {
         move |scene: &mut Scene| {
-            scene.say(Input::Login(Login { session, up, reserved: [0; 5] }));
+            scene.apply(Input::SessionConnection(SessionConnection { session, up, reserved: [0; 5] }));
         }
     };
     let asks = |session, say: fn(&mut Scene)| {
         move |scene: &mut Scene| {
             let rules = SessionRules { session, cancel_on_disconnect: 1, ..SessionRules::default() };
-            scene.say(Input::Session(rules));
+            scene.apply(Input::Session(rules));
             say(scene);
         }
     };
@@ -87,21 +87,25 @@ fn a_session_that_is_lost_has_its_orders_canceled_if_it_asked_for_that() {
     check(
         "asked",
         asks(2, |scene| {
-            scene.say(Input::Login(Login { session: 2, ..Login::default() }));
+            scene.apply(Input::SessionConnection(SessionConnection { session: 2, ..SessionConnection::default() }));
         }),
         |b| b & 4 != 0,
     );
     check(
         "another asked",
         asks(1, |scene| {
-            scene.say(Input::Login(Login { session: 2, ..Login::default() }));
+            scene.apply(Input::SessionConnection(SessionConnection { session: 2, ..SessionConnection::default() }));
         }),
         |_| false,
     );
     check(
         "it came",
         asks(2, |scene| {
-            scene.say(Input::Login(Login { session: 2, up: 1, ..Login::default() }));
+            scene.apply(Input::SessionConnection(SessionConnection {
+                session: 2,
+                up: 1,
+                ..SessionConnection::default()
+            }));
         }),
         |_| false,
     );
@@ -123,11 +127,11 @@ fn a_mass_cancel_cancels_by_session_account_and_symbol() {
 fn a_mass_cancel_is_answered_under_its_own_id_which_it_uses_up() {
     let (mut scene, ids) = eight();
     let mass = scene.mass_cancel(50, ACCOUNT, None);
-    assert!(scene.told().iter().all(|told| told.client_order_id.0 == 50));
-    assert!(scene.sent_on().iter().all(|request| request.client_order_id().0 == mass));
-    assert_eq!(scene.hear(said(ids[0], ExecType::Canceled, mass, 2, 0, 0)), Some(OrdStatus::Canceled));
-    assert_eq!(scene.told()[0].client_order_id.0, 50);
-    assert_eq!(scene.hear(said(ids[2], ExecType::CancelRejected, mass, 2, 0, 10)), Some(OrdStatus::New));
+    assert!(scene.client_reports().iter().all(|told| told.client_order_id.0 == 50));
+    assert!(scene.venue_requests().iter().all(|request| request.client_order_id().0 == mass));
+    assert_eq!(scene.report(reported(ids[0], ExecType::Canceled, mass, 2, 0, 0)), Some(OrdStatus::Canceled));
+    assert_eq!(scene.client_reports()[0].client_order_id.0, 50);
+    assert_eq!(scene.report(reported(ids[2], ExecType::CancelRejected, mass, 2, 0, 10)), Some(OrdStatus::New));
     scene.mass_cancel(50, ACCOUNT, None);
     assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)));
     scene.mass_cancel(51, ACCOUNT, None);
@@ -167,11 +171,11 @@ fn a_mass_cancel_of_no_known_type_is_denied_and_uses_no_id() {
 fn what_waits_is_taken_back_and_what_is_unknown_or_partly_filled_is_canceled_too() {
     let mut scene = Scene::new();
     let partly = scene.order(1, Side::Buy, 100, 10);
-    scene.hear(said(partly, ExecType::New, partly, 1, 0, 10));
-    scene.hear(fill(partly, 2, 4, 4, 6));
+    scene.report(reported(partly, ExecType::New, partly, 1, 0, 10));
+    scene.report(fill(partly, 2, 4, 4, 6));
     let filled = scene.order(2, Side::Buy, 100, 10);
-    scene.hear(said(filled, ExecType::New, filled, 1, 0, 10));
-    scene.hear(fill(filled, 2, 10, 10, 0));
+    scene.report(reported(filled, ExecType::New, filled, 1, 0, 10));
+    scene.report(fill(filled, 2, 10, 10, 0));
     let unknown = scene.order(3, Side::Buy, 100, 10);
     scene.doubt(LOST_REPORTS);
     scene.line(false);
@@ -179,15 +183,15 @@ fn what_waits_is_taken_back_and_what_is_unknown_or_partly_filled_is_canceled_too
     scene.mass_cancel(9, ACCOUNT, None);
     let states = [partly, filled, unknown, queued].map(|id| scene.state(id));
     assert_eq!(states, [OrdStatus::Unknown, OrdStatus::Filled, OrdStatus::Unknown, OrdStatus::Canceled]);
-    assert_eq!((scene.told().len(), scene.core.waiting(VENUE)), (3, 2));
+    assert_eq!((scene.client_reports().len(), scene.core.waiting(VENUE)), (3, 2));
     assert!(scene.core.order(OrderId(queued)).is_some_and(|view| view.leaves.0 == 0));
 }
 
 mod by_order_id {
     use tickpath_market::{AccountId, CancelOrder, ClientOrderId, ExecType, OrdStatus, OrderId, Request, Side};
-    use tickpath_oms_core::{Denial, Ended, Grant, Input, MAY_CANCEL, Output, RecordKind, SessionRules};
+    use tickpath_oms_core::{DefinitionEnd, Denial, Grant, Input, MAY_CANCEL, Output, RecordKind, SessionRules};
 
-    use crate::scene::{ACCOUNT, Scene, fill, said};
+    use crate::scene::{ACCOUNT, Scene, fill, reported};
 
     fn cancel(scene: &mut Scene, client: u64, id: u64) -> u64 {
         let (client_order_id, order_id) = (ClientOrderId(client), OrderId(id));
@@ -214,13 +218,13 @@ mod by_order_id {
         let id = scene.order(11, Side::Buy, 100, 5);
         scene.session = 2;
         let asked = cancel(&mut scene, 77, id);
-        let Some(Request::Cancel(sent)) = scene.sent_on().first().copied() else { panic!("{:?}", scene.out) };
+        let Some(Request::Cancel(sent)) = scene.venue_requests().first().copied() else { panic!("{:?}", scene.out) };
         assert_eq!((sent.client_order_id.0, sent.original.0, sent.order_id.0), (asked, id, 0));
         let pending = (ExecType::PendingCancel, OrdStatus::PendingCancel);
         assert_eq!(heard(&scene), [(1, 11, pending.0, pending.1), (2, 77, pending.0, pending.1)]);
-        scene.hear(fill(id, 1, 2, 2, 3));
+        scene.report(fill(id, 1, 2, 2, 3));
         assert_eq!(heard(&scene), [(1, 11, ExecType::Trade, OrdStatus::PendingCancel)], "a fill is the owner's");
-        scene.hear(said(id, ExecType::Canceled, asked, 2, 2, 0));
+        scene.report(reported(id, ExecType::Canceled, asked, 2, 2, 0));
         let done = (ExecType::Canceled, OrdStatus::Canceled);
         assert_eq!(heard(&scene), [(1, 11, done.0, done.1), (2, 77, done.0, done.1)]);
     }
@@ -229,9 +233,13 @@ mod by_order_id {
     fn whoever_asked_hears_how_it_ends_whatever_ends_it() {
         let answers = |id, asked| {
             [
-                (said(id, ExecType::CancelRejected, asked, 1, 0, 5), ExecType::CancelRejected, OrdStatus::PendingNew),
-                (said(id, ExecType::Expired, 0, 1, 0, 0), ExecType::Expired, OrdStatus::Expired),
-                (said(id, ExecType::Rejected, 0, 1, 0, 0), ExecType::Rejected, OrdStatus::Rejected),
+                (
+                    reported(id, ExecType::CancelRejected, asked, 1, 0, 5),
+                    ExecType::CancelRejected,
+                    OrdStatus::PendingNew,
+                ),
+                (reported(id, ExecType::Expired, 0, 1, 0, 0), ExecType::Expired, OrdStatus::Expired),
+                (reported(id, ExecType::Rejected, 0, 1, 0, 0), ExecType::Rejected, OrdStatus::Rejected),
             ]
         };
         for place in 0..3 {
@@ -240,14 +248,14 @@ mod by_order_id {
             scene.session = 2;
             let asked = cancel(&mut scene, 77, id);
             let (report, exec_type, status) = answers(id, asked)[place];
-            scene.hear(report);
+            scene.report(report);
             assert_eq!(heard(&scene), [(1, 11, exec_type, status), (2, 77, exec_type, status)]);
         }
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
         scene.session = 2;
         cancel(&mut scene, 77, id);
-        scene.say(Input::DayEnd(Default::default()));
+        scene.apply(Input::DayEnd(Default::default()));
         let expired = (ExecType::Expired, OrdStatus::Expired);
         assert_eq!(heard(&scene), [(1, 11, expired.0, expired.1), (2, 77, expired.0, expired.1)]);
     }
@@ -261,14 +269,19 @@ mod by_order_id {
         cancel(&mut scene, 77, id);
         let done = (ExecType::Canceled, OrdStatus::Canceled);
         assert_eq!(heard(&scene), [(1, 11, done.0, done.1), (2, 77, done.0, done.1)]);
-        assert!(scene.sent_on().is_empty());
+        assert!(scene.venue_requests().is_empty());
     }
 
     #[test]
     fn an_own_order_can_be_named_so_and_is_told_of_once() {
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
-        scene.say(Input::Ended(Ended { id: u32::MAX, session: 1, kind: RecordKind::Grant.code(), reserved: 0 }));
+        scene.apply(Input::DefinitionEnd(DefinitionEnd {
+            id: u32::MAX,
+            session: 1,
+            kind: RecordKind::Grant.code(),
+            reserved: 0,
+        }));
         cancel(&mut scene, 12, id);
         assert_eq!(heard(&scene), [(1, 12, ExecType::PendingCancel, OrdStatus::PendingCancel)], "it is its own");
     }
@@ -281,16 +294,16 @@ mod by_order_id {
         scene.session = 5;
         cancel(&mut scene, 1, id);
         assert_eq!(scene.denial(), unknown, "no right at all");
-        scene.say(Input::Grant(Grant { account: AccountId(ACCOUNT.0 + 1), session: 5, reserved: 0 }));
+        scene.apply(Input::Grant(Grant { account: AccountId(ACCOUNT.0 + 1), session: 5, reserved: 0 }));
         cancel(&mut scene, 2, id);
         assert_eq!(scene.denial(), unknown, "for another account");
         cancel(&mut scene, 3, id + 1);
         assert_eq!(scene.denial(), unknown, "no such id");
-        scene.say(Input::Grant(Grant { account: ACCOUNT, session: 5, reserved: 0 }));
-        scene.say(Input::Session(SessionRules { session: 5, withheld: MAY_CANCEL, ..Default::default() }));
+        scene.apply(Input::Grant(Grant { account: ACCOUNT, session: 5, reserved: 0 }));
+        scene.apply(Input::Session(SessionRules { session: 5, withheld: MAY_CANCEL, ..Default::default() }));
         cancel(&mut scene, 4, id);
         assert_eq!(scene.denial(), Some((Denial::NotPermitted, 0, i128::from(MAY_CANCEL))));
-        scene.say(Input::Session(SessionRules { session: 5, ..Default::default() }));
+        scene.apply(Input::Session(SessionRules { session: 5, ..Default::default() }));
         cancel(&mut scene, 5, id);
         assert_eq!(scene.denial(), None);
     }

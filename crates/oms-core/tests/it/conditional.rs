@@ -6,11 +6,12 @@ use tickpath_market::{
     TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 use tickpath_oms_core::{
-    ALL_ACCOUNTS, AccountLimits, DayEnd, Denial, Ended, EnterFill, Envelope, Fired, Input, KILL_ALL, KILL_DISK, Kill,
-    LOST_REPORTS, LOST_REQUESTS, Login, RETRY, RecordKind, RejectRule, SessionRules, VenueRules, WordError,
+    ALL_ACCOUNTS, AccountLimits, AdminCommandError, DayEnd, DefinitionEnd, Denial, EnterFill, Envelope, Input,
+    KILL_ALL, KILL_DISK, KillSwitch, LOST_REPORTS, LOST_REQUESTS, RETRY, RecordKind, RejectRule, SessionConnection,
+    SessionRules, TriggerFired, VenueRules,
 };
 
-use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, order, said, wide};
+use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, order, reported, wide};
 
 fn last_reaches(price: i64) -> Condition {
     Condition {
@@ -45,7 +46,7 @@ impl Scene {
 
     fn fire(&mut self, id: u64) {
         let reference_price = self.reference;
-        self.say(Input::Fired(Fired {
+        self.apply(Input::TriggerFired(TriggerFired {
             order: id,
             tick: 77,
             price: Price(105),
@@ -59,7 +60,7 @@ impl Scene {
 
     #[track_caller]
     fn assert_told(&self, expected: &[(ExecType, OrdStatus)]) {
-        let told: Vec<_> = self.told().iter().map(|report| (report.exec_type, report.status)).collect();
+        let told: Vec<_> = self.client_reports().iter().map(|report| (report.exec_type, report.status)).collect();
         let expected: Vec<_> = expected.iter().map(|(what, status)| (what.code(), status.code())).collect();
         assert_eq!(told, expected, "{:?}", self.out);
     }
@@ -74,19 +75,19 @@ fn it_waits_without_exposure_and_fires_as_a_new_order() {
     let mut scene = Scene::new();
     let id = scene.arm_as(NewOrder { position_effect: 1, ..order(1, Side::Buy, 100, 10) });
     scene.assert_told(&[(ExecType::PendingNew, OrdStatus::Armed)]);
-    assert!(scene.sent_on().is_empty() && scene.is_armed(id));
+    assert!(scene.venue_requests().is_empty() && scene.is_armed(id));
     assert_eq!((scene.bought(), scene.counts().queued, scene.view(id).leaves.0), ((0, 0), 1, 10));
     scene.fire(id);
     scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
     let expected =
         NewOrder { client_order_id: ClientOrderId(id), cause: 77, position_effect: 1, ..order(1, Side::Buy, 100, 10) };
-    assert_eq!(scene.sent_on(), [Request::New(expected)]);
+    assert_eq!(scene.venue_requests(), [Request::New(expected)]);
     assert_eq!((scene.bought(), scene.counts().queued, scene.is_armed(id)), ((0, 10), 0, false));
     scene.fire(id);
     assert!(scene.out.is_empty(), "it fires once");
     assert_eq!(scene.counts().ignored, 1);
-    assert_eq!(scene.hear(said(id, ExecType::New, id, 1, 0, 10)), Some(OrdStatus::New));
-    assert_eq!(scene.hear(fill(id, 2, 10, 10, 0)), Some(OrdStatus::Filled));
+    assert_eq!(scene.report(reported(id, ExecType::New, id, 1, 0, 10)), Some(OrdStatus::New));
+    assert_eq!(scene.report(fill(id, 2, 10, 10, 0)), Some(OrdStatus::Filled));
     assert_eq!(scene.bought(), (10, 0));
 }
 
@@ -95,7 +96,7 @@ fn the_cause_that_its_client_gave_stays() {
     let mut scene = Scene::new();
     let id = scene.arm_as(NewOrder { cause: 5, ..order(1, Side::Buy, 100, 10) });
     scene.fire(id);
-    assert!(matches!(scene.sent_on()[..], [Request::New(new)] if new.cause == 5));
+    assert!(matches!(scene.venue_requests()[..], [Request::New(new)] if new.cause == 5));
 }
 
 #[test]
@@ -166,7 +167,7 @@ fn a_trigger_that_cannot_fire_is_refused() {
     assert_eq!(scene.denial(), Some((Denial::UnknownSymbol, 0, 9)));
     let new = ConditionalOrder { order: order(2, Side::Buy, 100, 1), trigger: Trigger::on(last_reaches(1)) };
     let envelope = Envelope { session: 1, sent: scene.stamp, no_ticks: 1, ..Envelope::default() };
-    scene.say(Input::Request { envelope, request: Request::Conditional(new) });
+    scene.apply(Input::Request { envelope, request: Request::Conditional(new) });
     assert_eq!(scene.denial(), Some((Denial::NoTicks, 0, 0)));
     let trigger = Trigger { join: 9, ..Trigger::on(last_reaches(1)) };
     scene.request(Request::Conditional(ConditionalOrder { order: order(3, Side::Buy, 100, 1), trigger }));
@@ -179,22 +180,32 @@ fn a_trigger_that_cannot_fire_is_refused() {
 fn rights_are_those_of_the_moment_it_fires() {
     for (what, why) in [
         (
-            Input::Ended(Ended { id: u32::MAX, session: 1, kind: RecordKind::Grant.code(), reserved: 0 }),
+            Input::DefinitionEnd(DefinitionEnd {
+                id: u32::MAX,
+                session: 1,
+                kind: RecordKind::Grant.code(),
+                reserved: 0,
+            }),
             Denial::NotEntitled,
         ),
         (
             Input::Session(SessionRules { session: 1, withheld: tickpath_oms_core::MAY_NEW, ..Default::default() }),
             Denial::NotPermitted,
         ),
-        (Input::Kill(Kill { scope: KILL_ALL, on: 1, ..Kill::default() }), Denial::KillSwitch),
+        (Input::Kill(KillSwitch { scope: KILL_ALL, on: 1, ..KillSwitch::default() }), Denial::KillSwitch),
         (
-            Input::Ended(Ended { id: ACCOUNT.0, session: 0, kind: RecordKind::Account.code(), reserved: 0 }),
+            Input::DefinitionEnd(DefinitionEnd {
+                id: ACCOUNT.0,
+                session: 0,
+                kind: RecordKind::Account.code(),
+                reserved: 0,
+            }),
             Denial::UnknownAccount,
         ),
     ] {
         let mut scene = Scene::new();
         let id = scene.arm(1, 100, 10);
-        scene.say(what);
+        scene.apply(what);
         assert!(scene.is_armed(id), "{why:?}");
         scene.fire(id);
         assert_eq!(scene.denial().map(|denial| denial.0), Some(why));
@@ -209,24 +220,24 @@ fn it_is_changed_at_once() {
     let id = scene.arm(1, 100, 10);
     scene.replace(2, 1, 102, 12);
     scene.assert_told(&[(ExecType::Replaced, OrdStatus::Armed)]);
-    assert_eq!(scene.told()[0].client_order_id.0, 2);
+    assert_eq!(scene.client_reports()[0].client_order_id.0, 2);
     assert_eq!((scene.view(id).price.0, scene.view(id).quantity.0), (102, 12));
     let before = scene.core.armed_order(OrderId(id)).unwrap();
     scene.rearm(3, 1, 103, 13, 200);
     scene.assert_told(&[(ExecType::Replaced, OrdStatus::Armed)]);
     let after = scene.core.armed_order(OrderId(id)).unwrap();
     assert_eq!(after.trigger, Trigger::on(last_reaches(200)));
-    assert!(after.by > before.by && after.since > before.since);
+    assert!(after.request_id > before.request_id && after.since > before.since);
     scene.replace(4, 1, 103, 21);
     assert_eq!(scene.denial(), Some((Denial::MaximumQuantity, 20, 21)));
     scene.replace(2, 1, 103, 1);
     assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)));
     scene.fire(id);
-    assert!(matches!(scene.sent_on()[..], [Request::New(new)] if (new.price.0, new.quantity.0) == (103, 13)));
+    assert!(matches!(scene.venue_requests()[..], [Request::New(new)] if (new.price.0, new.quantity.0) == (103, 13)));
     scene.rearm(5, 1, 103, 14, 300);
     assert_eq!(scene.denial(), Some((Denial::NotArmed, 0, 0)));
     scene.replace(6, 1, 103, 14);
-    assert!(matches!(scene.sent_on()[..], [Request::Replace(_)]), "it is an order like any");
+    assert!(matches!(scene.venue_requests()[..], [Request::Replace(_)]), "it is an order like any");
 }
 
 #[test]
@@ -242,11 +253,11 @@ fn it_is_canceled_like_any_order() {
         }),
         ("with all others", |scene, _| _ = scene.mass_cancel(9, ACCOUNT, Some(SYMBOL))),
         ("by a kill switch", |scene, _| {
-            _ = scene.say(Input::Kill(Kill { scope: KILL_ALL, on: 1, cancel: 1, ..Kill::default() }));
+            _ = scene.apply(Input::Kill(KillSwitch { scope: KILL_ALL, on: 1, cancel: 1, ..KillSwitch::default() }));
         }),
         ("with its session", |scene, _| {
-            scene.say(Input::Session(SessionRules { session: 1, cancel_on_disconnect: 1, ..Default::default() }));
-            scene.say(Input::Login(Login { session: 1, up: 0, reserved: [0; 5] }));
+            scene.apply(Input::Session(SessionRules { session: 1, cancel_on_disconnect: 1, ..Default::default() }));
+            scene.apply(Input::SessionConnection(SessionConnection { session: 1, up: 0, reserved: [0; 5] }));
         }),
     ];
     for (how, cancel) in ways {
@@ -255,12 +266,15 @@ fn it_is_canceled_like_any_order() {
         cancel(&mut scene, id);
         let canceled = (ExecType::Canceled.code(), OrdStatus::Canceled.code());
         assert!(
-            scene.told().iter().all(|report| (report.exec_type, report.status) == canceled),
+            scene.client_reports().iter().all(|report| (report.exec_type, report.status) == canceled),
             "{how}: {:?}",
             scene.out
         );
-        assert!(!scene.told().is_empty() && scene.sent_on().is_empty(), "{how}: {:?}", scene.out);
-        assert_eq!((scene.state(id), scene.is_armed(id), scene.core.armed_at_most()), (OrdStatus::Canceled, false, 0));
+        assert!(!scene.client_reports().is_empty() && scene.venue_requests().is_empty(), "{how}: {:?}", scene.out);
+        assert_eq!(
+            (scene.state(id), scene.is_armed(id), scene.core.armed_upper_bound()),
+            (OrdStatus::Canceled, false, 0)
+        );
         scene.fire(id);
         assert!(scene.out.is_empty(), "{how}: what is canceled never fires");
     }
@@ -272,10 +286,10 @@ fn the_day_ends_it_or_it_stays_armed() {
     let day = scene.arm(1, 100, 10);
     let kept =
         scene.arm_as(NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..order(2, Side::Buy, 100, 10) });
-    scene.say(Input::DayEnd(DayEnd::default()));
+    scene.apply(Input::DayEnd(DayEnd::default()));
     scene.assert_told(&[(ExecType::Expired, OrdStatus::Canceled)]);
     assert!(!scene.is_armed(day) && scene.is_armed(kept));
-    assert_eq!(scene.core.armed().count(), 1);
+    assert_eq!(scene.core.armed_orders().count(), 1);
     scene.arm(1, 100, 10);
     assert_eq!(scene.denial(), None, "ids begin anew");
     scene.fire(kept);
@@ -289,18 +303,18 @@ fn it_waits_for_a_venue_that_is_away() {
     scene.line(false);
     scene.fire(id);
     scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
-    assert!(scene.sent_on().is_empty());
+    assert!(scene.venue_requests().is_empty());
     assert_eq!(scene.bought(), (0, 10));
     scene.line(true);
     assert!(scene.release());
-    assert!(matches!(scene.sent_on()[..], [Request::New(_)]));
+    assert!(matches!(scene.venue_requests()[..], [Request::New(_)]));
 }
 
 #[test]
 fn a_failed_disk_refuses_what_is_armed() {
     let mut scene = Scene::new();
     let id = scene.arm(1, 100, 10);
-    scene.say(Input::Kill(Kill { scope: KILL_DISK, on: 1, ..Kill::default() }));
+    scene.apply(Input::Kill(KillSwitch { scope: KILL_DISK, on: 1, ..KillSwitch::default() }));
     assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)));
     assert!(!scene.is_armed(id));
     scene.arm(2, 100, 10);
@@ -310,7 +324,7 @@ fn a_failed_disk_refuses_what_is_armed() {
 /// Returns a core with an armed order after a restart of the OMS, with or without a reboot of the host.
 fn restarted(boot: u8, level: u8) -> (Scene, u64) {
     let mut scene = Scene::new();
-    scene.say(Input::Session(SessionRules { session: 1, level, ..Default::default() }));
+    scene.apply(Input::Session(SessionRules { session: 1, level, ..Default::default() }));
     scene.boot(1, 1);
     let id = scene.arm(1, 100, 10);
     scene.boot(2, boot);
@@ -320,7 +334,7 @@ fn restarted(boot: u8, level: u8) -> (Scene, u64) {
 #[test]
 fn it_is_armed_after_a_start() {
     let (mut scene, id) = restarted(1, 0);
-    assert!(scene.is_armed(id) && scene.core.armed().next().is_some_and(|armed| armed.since > 0));
+    assert!(scene.is_armed(id) && scene.core.armed_orders().next().is_some_and(|armed| armed.since > 0));
     scene.doubt(LOST_REQUESTS);
     scene.doubt(LOST_REPORTS);
     assert!(scene.is_armed(id) && scene.out.is_empty(), "no venue has heard of it");
@@ -334,19 +348,19 @@ fn after_a_boot_of_the_host_its_venue_is_asked_whether_it_has_fired() {
     assert!(!scene.is_armed(id));
     assert_eq!(scene.bought(), (0, 10), "it may be working");
     scene.doubt(LOST_REPORTS);
-    assert_eq!(scene.asked(), [id]);
+    assert_eq!(scene.status_requests(), [id]);
     scene.fire(id);
     assert!(scene.out.is_empty(), "what may have fired fires no more");
     // An answer from before the loss.
-    let record = scene.agreeing(crate::scene::stands(id, OrdStatus::Rejected, 1, 0, 0, 0));
+    let record = scene.agreeing(crate::scene::status_of(id, OrdStatus::Rejected, 1, 0, 0, 0));
     let report = tickpath_market::ExecutionReport { side: 0, ..record.report };
-    scene.hear_exactly(tickpath_oms_core::ReportRecord { report, ..record });
+    scene.report_exactly(tickpath_oms_core::ReportRecord { report, ..record });
     assert!(!scene.is_armed(id) && scene.out.is_empty());
     scene.doubt(LOST_REPORTS);
     let question = OrderId::new(scene.core.epoch(), scene.sequence).0;
-    let record = scene.agreeing(crate::scene::stands(id, OrdStatus::Rejected, question, 0, 0, 0));
+    let record = scene.agreeing(crate::scene::status_of(id, OrdStatus::Rejected, question, 0, 0, 0));
     let report = tickpath_market::ExecutionReport { side: 0, ..record.report };
-    scene.hear_exactly(tickpath_oms_core::ReportRecord { report, ..record });
+    scene.report_exactly(tickpath_oms_core::ReportRecord { report, ..record });
     scene.assert_told(&[(ExecType::OrderStatus, OrdStatus::Armed)]);
     assert_eq!((scene.bought(), scene.is_armed(id)), ((0, 0), true));
     assert_eq!(scene.core.armed_order(OrderId(id)).unwrap().since, 0, "the clock is another one");
@@ -359,11 +373,11 @@ fn what_has_fired_in_a_lost_tail_is_found_at_its_venue() {
     let (mut scene, id) = restarted(2, 0);
     scene.doubt(LOST_REPORTS);
     assert_eq!(scene.answer(id, OrdStatus::New, 1, 0, 10), Some(OrdStatus::New));
-    assert_eq!((scene.core.armed_at_most(), scene.bought()), (0, (0, 10)));
+    assert_eq!((scene.core.armed_upper_bound(), scene.bought()), (0, (0, 10)));
     let (mut scene, id) = restarted(2, 0);
     scene.doubt(LOST_REPORTS);
-    scene.hear(fill(id, 2, 10, 10, 0));
-    assert_eq!((scene.core.armed_at_most(), scene.bought().0), (0, 10));
+    scene.report(fill(id, 2, 10, 10, 0));
+    assert_eq!((scene.core.armed_upper_bound(), scene.bought().0), (0, 10));
 }
 
 #[test]
@@ -380,17 +394,17 @@ fn a_cancel_that_came_while_it_was_in_doubt_ends_it() {
     scene.cancel(2, 1);
     assert_eq!(scene.canceled(), [id]);
     let question = scene.status(3, 1);
-    let record = scene.agreeing(crate::scene::stands(id, OrdStatus::Rejected, question, 0, 0, 0));
+    let record = scene.agreeing(crate::scene::status_of(id, OrdStatus::Rejected, question, 0, 0, 0));
     let report = tickpath_market::ExecutionReport { side: 0, ..record.report };
-    scene.hear_exactly(tickpath_oms_core::ReportRecord { report, ..record });
-    assert_eq!((scene.state(id), scene.core.armed_at_most()), (OrdStatus::Rejected, 0));
+    scene.report_exactly(tickpath_oms_core::ReportRecord { report, ..record });
+    assert_eq!((scene.state(id), scene.core.armed_upper_bound()), (OrdStatus::Rejected, 0));
 }
 
 #[test]
 fn a_venue_that_speaks_of_an_armed_order_contradicts_it() {
     let mut scene = Scene::new();
     let id = scene.arm(1, 100, 10);
-    assert_eq!(scene.hear(said(id, ExecType::New, id, 1, 0, 10)), Some(OrdStatus::Unknown));
+    assert_eq!(scene.report(reported(id, ExecType::New, id, 1, 0, 10)), Some(OrdStatus::Unknown));
     assert_eq!((scene.bought(), scene.is_armed(id), scene.counts().contradictions), ((0, 10), false, 1));
     scene.fire(id);
     assert!(scene.out.is_empty(), "what may be working never fires");
@@ -401,14 +415,14 @@ fn a_venue_that_speaks_of_an_armed_order_contradicts_it() {
 fn what_its_venue_refuses_for_now_is_tried_again() {
     let mut scene = Scene::new();
     let venue = crate::scene::VENUE;
-    scene.say(Input::Reject(RejectRule { venue, code: 77, action: RETRY, times: 1, reserved: 0 }));
+    scene.apply(Input::Reject(RejectRule { venue, code: 77, action: RETRY, times: 1, reserved: 0 }));
     let id = scene.arm(1, 100, 10);
     scene.fire(id);
     let status = OrdStatus::Rejected.code();
-    scene.hear(ExecutionReport { reason: 77, status, ..said(id, ExecType::Rejected, id, 1, 0, 0) });
+    scene.report(ExecutionReport { reason: 77, status, ..reported(id, ExecType::Rejected, id, 1, 0, 0) });
     assert_eq!((scene.state(id), scene.core.waiting(venue)), (OrdStatus::PendingNew, 1));
     assert!(scene.release());
-    let [Request::New(new)] = scene.sent_on()[..] else { panic!("no new order left: {:?}", scene.out) };
+    let [Request::New(new)] = scene.venue_requests()[..] else { panic!("no new order left: {:?}", scene.out) };
     assert_ne!(new.client_order_id.0, id);
 }
 
@@ -418,18 +432,18 @@ fn a_refusal_of_what_may_have_fired_is_no_end_if_it_may_have_been_tried_again() 
     let check = |numbered: u8, status: Option<u64>, expected: OrdStatus| {
         let mut scene = Scene::new();
         let venue = crate::scene::VENUE;
-        scene.say(Input::Reject(RejectRule { venue, code: 77, action: RETRY, times: 1, reserved: 0 }));
-        scene.say(Input::Venue(VenueRules { numbered, ..VenueRules::of(venue) }));
+        scene.apply(Input::Reject(RejectRule { venue, code: 77, action: RETRY, times: 1, reserved: 0 }));
+        scene.apply(Input::Venue(VenueRules { numbered, ..VenueRules::of(venue) }));
         scene.boot(1, 1);
         let id = scene.arm(1, 100, 10);
         scene.boot(2, 2);
         scene.doubt(LOST_REPORTS);
         let question = OrderId::new(scene.core.epoch(), scene.sequence).0;
-        let answer = crate::scene::stands(id, OrdStatus::Rejected, question, status.unwrap_or(0), 0, 0);
+        let answer = crate::scene::status_of(id, OrdStatus::Rejected, question, status.unwrap_or(0), 0, 0);
         let record = scene.agreeing(answer);
         let side = if status.is_some() { record.report.side } else { 0 };
         let report = ExecutionReport { side, ..record.report };
-        scene.hear_exactly(tickpath_oms_core::ReportRecord { report, ..record });
+        scene.report_exactly(tickpath_oms_core::ReportRecord { report, ..record });
         assert_eq!(scene.state(id), expected, "numbered {numbered}, {status:?}");
         assert_eq!(scene.bought().1, if expected == OrdStatus::Armed { 0 } else { 10 });
     };
@@ -450,8 +464,8 @@ fn nobody_enters_a_fill_of_what_never_left() {
         reason: [b'?'; 32],
         ..EnterFill::default()
     };
-    assert_eq!(scene.core.judge(&Input::EnterFill(enter)), Err(WordError::NeverSent));
-    scene.say(Input::EnterFill(enter));
+    assert_eq!(scene.core.validate(&Input::EnterFill(enter)), Err(AdminCommandError::NotSent));
+    scene.apply(Input::EnterFill(enter));
     assert!(scene.is_armed(id) && scene.out.is_empty());
 }
 
@@ -461,12 +475,12 @@ fn nobody_enters_a_fill_of_what_never_left() {
 fn what_was_in_doubt_over_the_end_of_its_day_is_armed_no_more() {
     let (mut scene, id) = restarted(2, 0);
     scene.doubt(LOST_REPORTS);
-    assert_eq!((scene.state(id), scene.asked()), (OrdStatus::Unknown, vec![id]));
+    assert_eq!((scene.state(id), scene.status_requests()), (OrdStatus::Unknown, vec![id]));
     let question = OrderId::new(scene.core.epoch(), scene.sequence).0;
-    scene.say(Input::DayEnd(DayEnd::default()));
-    let record = scene.agreeing(crate::scene::stands(id, OrdStatus::Rejected, question, 0, 0, 0));
+    scene.apply(Input::DayEnd(DayEnd::default()));
+    let record = scene.agreeing(crate::scene::status_of(id, OrdStatus::Rejected, question, 0, 0, 0));
     let report = ExecutionReport { side: 0, ..record.report };
-    scene.hear_exactly(tickpath_oms_core::ReportRecord { report, ..record });
+    scene.report_exactly(tickpath_oms_core::ReportRecord { report, ..record });
     assert!(!scene.is_armed(id));
     assert_eq!(scene.state(id), OrdStatus::Rejected);
 }

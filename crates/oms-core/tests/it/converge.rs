@@ -5,7 +5,7 @@ use tickpath_market::{ExecId, ExecType, ExecutionReport, OrdStatus, Price, Side}
 use tickpath_oms_core::{OrderView, PositionView};
 
 use crate::dice::{Dice, seed};
-use crate::scene::{Scene, amended, fill, said};
+use crate::scene::{Scene, amended, fill, reported};
 
 /// Client ids of the order, the replace and the cancel.
 const ORDER: u64 = 1;
@@ -27,80 +27,80 @@ type Story = fn(Ids) -> Vec<ExecutionReport>;
 const STORIES: &[(&str, OrdStatus, Story)] = &[
     ("filled before both", OrdStatus::Filled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 10, 10, 0),
-            said(i.order, ExecType::CancelRejected, i.replace, 3, 10, 0),
-            said(i.order, ExecType::CancelRejected, i.cancel, 4, 10, 0),
+            reported(i.order, ExecType::CancelRejected, i.replace, 3, 10, 0),
+            reported(i.order, ExecType::CancelRejected, i.cancel, 4, 10, 0),
         ]
     }),
     ("replaced, filled in parts, cancel too late", OrdStatus::Filled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 3, 3, 7),
             replaced(i, 3, 3, 5),
             fill(i.order, 4, 4, 7, 1),
             fill(i.order, 5, 1, 8, 0),
-            said(i.order, ExecType::CancelRejected, i.cancel, 6, 8, 0),
+            reported(i.order, ExecType::CancelRejected, i.cancel, 6, 8, 0),
         ]
     }),
     ("replaced, then canceled with 3 filled", OrdStatus::Canceled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 3, 3, 7),
             replaced(i, 3, 3, 5),
-            said(i.order, ExecType::Canceled, i.cancel, 4, 3, 0),
+            reported(i.order, ExecType::Canceled, i.cancel, 4, 3, 0),
         ]
     }),
     ("fill after the cancel", OrdStatus::Canceled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
-            said(i.order, ExecType::CancelRejected, i.replace, 2, 0, 10),
-            said(i.order, ExecType::Canceled, i.cancel, 3, 0, 0),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::CancelRejected, i.replace, 2, 0, 10),
+            reported(i.order, ExecType::Canceled, i.cancel, 3, 0, 0),
             fill(i.order, 4, 2, 2, 0),
         ]
     }),
-    ("rejected", OrdStatus::Rejected, |i| vec![said(i.order, ExecType::Rejected, i.order, 1, 0, 0)]),
+    ("rejected", OrdStatus::Rejected, |i| vec![reported(i.order, ExecType::Rejected, i.order, 1, 0, 0)]),
     ("expired in parts", OrdStatus::Expired, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 1, 1, 9),
             fill(i.order, 3, 1, 2, 8),
             fill(i.order, 4, 1, 3, 7),
-            said(i.order, ExecType::Expired, 0, 5, 3, 0),
+            reported(i.order, ExecType::Expired, 0, 5, 3, 0),
         ]
     }),
     ("restated twice by the venue", OrdStatus::Filled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
-            said(i.order, ExecType::Replaced, 0, 2, 0, 9),
-            said(i.order, ExecType::CancelRejected, i.replace, 3, 0, 9),
-            said(i.order, ExecType::Replaced, 0, 4, 0, 6),
-            said(i.order, ExecType::CancelRejected, i.cancel, 5, 0, 6),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::Replaced, 0, 2, 0, 9),
+            reported(i.order, ExecType::CancelRejected, i.replace, 3, 0, 9),
+            reported(i.order, ExecType::Replaced, 0, 4, 0, 6),
+            reported(i.order, ExecType::CancelRejected, i.cancel, 5, 0, 6),
             fill(i.order, 6, 6, 6, 0),
         ]
     }),
     ("a bust of the first of two fills, what it took back works no more", OrdStatus::Canceled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 3, 3, 7),
             named(71, fill(i.order, 3, 4, 7, 3)),
             amended(i.order, ExecType::TradeCancel, 3, 4, 3, 4, 3),
-            said(i.order, ExecType::Canceled, i.cancel, 5, 4, 0),
+            reported(i.order, ExecType::Canceled, i.cancel, 5, 4, 0),
         ]
     }),
     ("a bust that comes to the book again and is filled", OrdStatus::Filled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 10, 10, 0),
             amended(i.order, ExecType::TradeCancel, 10, 3, 10, 0, 10),
             named(72, fill(i.order, 4, 10, 10, 0)),
-            said(i.order, ExecType::CancelRejected, i.replace, 5, 10, 0),
-            said(i.order, ExecType::CancelRejected, i.cancel, 6, 10, 0),
+            reported(i.order, ExecType::CancelRejected, i.replace, 5, 10, 0),
+            reported(i.order, ExecType::CancelRejected, i.cancel, 6, 10, 0),
         ]
     }),
     ("a fill corrected twice, the first way and back", OrdStatus::Filled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 4, 4, 6),
             amended(i.order, ExecType::TradeCorrect, 4, 3, 1, 1, 6),
             amended(i.order, ExecType::TradeCorrect, 4, 4, 4, 4, 6),
@@ -109,18 +109,18 @@ const STORIES: &[(&str, OrdStatus, Story)] = &[
     }),
     ("all taken back", OrdStatus::Filled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 10, 10, 0),
-            said(i.order, ExecType::CancelRejected, i.replace, 3, 10, 0),
-            said(i.order, ExecType::CancelRejected, i.cancel, 4, 10, 0),
+            reported(i.order, ExecType::CancelRejected, i.replace, 3, 10, 0),
+            reported(i.order, ExecType::CancelRejected, i.cancel, 4, 10, 0),
             amended(i.order, ExecType::TradeCancel, 10, 5, 10, 0, 0),
         ]
     }),
     ("corrected, then busted, after the end", OrdStatus::Canceled, |i| {
         vec![
-            said(i.order, ExecType::New, i.order, 1, 0, 10),
+            reported(i.order, ExecType::New, i.order, 1, 0, 10),
             fill(i.order, 2, 5, 5, 5),
-            said(i.order, ExecType::Canceled, i.cancel, 3, 5, 0),
+            reported(i.order, ExecType::Canceled, i.cancel, 3, 5, 0),
             canceled(amended(i.order, ExecType::TradeCorrect, 5, 4, 4, 4, 0)),
             canceled(amended(i.order, ExecType::TradeCancel, 5, 5, 4, 0, 0)),
         ]
@@ -186,7 +186,7 @@ fn told(story: Story, arrange: impl FnOnce(&mut Vec<ExecutionReport>)) -> Scene 
     let mut reports = story(ids(&scene));
     arrange(&mut reports);
     for report in reports {
-        scene.hear(report);
+        scene.report(report);
     }
     scene
 }
@@ -211,6 +211,6 @@ fn canceled(amendment: ExecutionReport) -> ExecutionReport {
 }
 
 fn replaced(ids: Ids, sequence: u64, cumulative: i64, leaves: i64) -> ExecutionReport {
-    let report = said(ids.order, ExecType::Replaced, ids.replace, sequence, cumulative, leaves);
+    let report = reported(ids.order, ExecType::Replaced, ids.replace, sequence, cumulative, leaves);
     ExecutionReport { price: Price(101), ..report }
 }

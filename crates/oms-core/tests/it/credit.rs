@@ -3,7 +3,7 @@
 use tickpath_market::{ExecType, NewOrder, OrdStatus, OrderType, Price, Request, Side};
 use tickpath_oms_core::{AccountLimits, DayEnd, Denial, Input};
 
-use crate::scene::{Scene, VENUE, amended, fill, instrument, order, said, wide};
+use crate::scene::{Scene, VENUE, amended, fill, instrument, order, reported, wide};
 
 fn credit(credit: i128) -> AccountLimits {
     AccountLimits { credit: credit.to_le_bytes(), ..wide() }
@@ -20,11 +20,11 @@ fn open_orders_below_at_and_above_the_limit() {
     assert_eq!(scene.denial(), Some((Denial::OpenOrders, 2, 3)));
     scene.replace(4, 2, 101, 12);
     assert_eq!(scene.denial(), None, "a replace opens no order");
-    scene.hear(said(first, ExecType::New, first, 1, 0, 10));
-    scene.hear(fill(first, 2, 10, 10, 0));
+    scene.report(reported(first, ExecType::New, first, 1, 0, 10));
+    scene.report(fill(first, 2, 10, 10, 0));
     scene.order(5, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), None, "one is filled");
-    scene.hear(amended(first, ExecType::TradeCancel, 10, 3, 10, 0, 10));
+    scene.report(amended(first, ExecType::TradeCancel, 10, 3, 10, 0, 10));
     scene.order(6, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), Some((Denial::OpenOrders, 2, 4)), "and is open again");
 }
@@ -51,15 +51,15 @@ fn credit_sums_both_sides_and_what_was_traded() {
     scene.order(2, Side::Sell, -50, 10);
     scene.order(3, Side::Buy, 100, 6);
     assert_eq!(scene.denial(), Some((Denial::Credit, 2000, 2100)), "a negative price is no credit");
-    scene.hear(said(buy, ExecType::New, buy, 1, 0, 10));
-    scene.hear(fill(buy, 2, 10, 10, 0));
+    scene.report(reported(buy, ExecType::New, buy, 1, 0, 10));
+    scene.report(fill(buy, 2, 10, 10, 0));
     scene.order(4, Side::Sell, 100, 6);
     assert_eq!(scene.denial(), Some((Denial::Credit, 2000, 2100)), "a fill moves value, it does not free it");
     scene.cancel(5, 2);
-    scene.hear(said(buy + 1, ExecType::Canceled, scene.sequence, 1, 0, 0));
+    scene.report(reported(buy + 1, ExecType::Canceled, scene.sequence, 1, 0, 0));
     scene.order(6, Side::Sell, 100, 6);
     assert_eq!(scene.denial(), None, "a cancel frees it");
-    scene.hear(amended(buy, ExecType::TradeCancel, 10, 3, 10, 0, 0));
+    scene.report(amended(buy, ExecType::TradeCancel, 10, 3, 10, 0, 0));
     scene.order(7, Side::Sell, 100, 14);
     assert_eq!(scene.denial(), None, "a bust too");
 }
@@ -68,7 +68,7 @@ fn credit_sums_both_sides_and_what_was_traded() {
 fn a_replace_is_valued_at_the_larger_of_both_until_it_is_answered() {
     let mut scene = Scene::with(credit(1500));
     let id = scene.order(1, Side::Buy, 100, 10);
-    scene.hear(said(id, ExecType::New, id, 1, 0, 10));
+    scene.report(reported(id, ExecType::New, id, 1, 0, 10));
     scene.replace(2, 1, 100, 16);
     assert_eq!(scene.denial(), Some((Denial::Credit, 1500, 1600)), "above");
     scene.replace(3, 1, 151, 10);
@@ -77,10 +77,10 @@ fn a_replace_is_valued_at_the_larger_of_both_until_it_is_answered() {
     assert_eq!(scene.denial(), None, "at the limit");
     scene.order(5, Side::Buy, 1, 1);
     assert_eq!(scene.denial(), Some((Denial::Credit, 1500, 1501)));
-    scene.hear(said(id, ExecType::CancelRejected, replace, 2, 0, 10));
+    scene.report(reported(id, ExecType::CancelRejected, replace, 2, 0, 10));
     scene.order(6, Side::Buy, 100, 5);
     assert_eq!(scene.denial(), None, "it was refused");
-    scene.say(Input::Account(credit(10)));
+    scene.apply(Input::Account(credit(10)));
     scene.replace(7, 1, 100, 9);
     assert_eq!(scene.denial(), None, "one that takes no more passes, however the account stands");
 }
@@ -103,18 +103,18 @@ fn market_orders_are_valued_at_the_reference_of_their_admission() {
 fn a_multiplier_that_changes_counts_what_is_open_anew() {
     let mut scene = Scene::with(credit(10_000));
     let traded = scene.order(1, Side::Buy, 100, 10);
-    scene.hear(said(traded, ExecType::New, traded, 1, 0, 10));
-    scene.hear(fill(traded, 2, 10, 10, 0));
+    scene.report(reported(traded, ExecType::New, traded, 1, 0, 10));
+    scene.report(fill(traded, 2, 10, 10, 0));
     let open = scene.order(2, Side::Buy, 100, 10);
-    scene.say(Input::Instrument(instrument(5)));
+    scene.apply(Input::Instrument(instrument(5)));
     scene.order(3, Side::Buy, 100, 9);
     assert_eq!(scene.denial(), Some((Denial::Credit, 10_000, 1000 + 5000 + 4500)), "traded at 1, open at 5");
     scene.order(4, Side::Buy, 100, 8);
     assert_eq!(scene.denial(), None, "at the limit");
-    scene.say(Input::Instrument(instrument(1)));
+    scene.apply(Input::Instrument(instrument(1)));
     scene.order(5, Side::Buy, 100, 72);
     assert_eq!(scene.denial(), None, "and back");
-    scene.hear(said(open, ExecType::Canceled, 0, 1, 0, 0));
+    scene.report(reported(open, ExecType::Canceled, 0, 1, 0, 0));
     scene.order(6, Side::Buy, 100, 10);
     assert_eq!(scene.denial(), None, "what leaves is counted as it was held");
     scene.order(7, Side::Buy, 1, 1);
@@ -125,11 +125,11 @@ fn a_multiplier_that_changes_counts_what_is_open_anew() {
 fn credit_and_open_orders_begin_anew_with_the_day() {
     let mut scene = Scene::with(AccountLimits { max_open_orders: 1, ..credit(1000) });
     let id = scene.order(1, Side::Buy, 100, 10);
-    scene.hear(said(id, ExecType::New, id, 1, 0, 10));
-    scene.hear(fill(id, 2, 10, 10, 0));
+    scene.report(reported(id, ExecType::New, id, 1, 0, 10));
+    scene.report(fill(id, 2, 10, 10, 0));
     scene.order(2, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), Some((Denial::Credit, 1000, 1100)));
-    scene.say(Input::DayEnd(DayEnd::default()));
+    scene.apply(Input::DayEnd(DayEnd::default()));
     let id = scene.order(2, Side::Buy, 100, 10);
     assert_eq!((scene.denial(), scene.state(id)), (None, OrdStatus::PendingNew));
     scene.order(3, Side::Buy, 100, 1);

@@ -3,7 +3,7 @@
 use tickpath_market::{ExecId, ExecType, ExecutionReport, OrdStatus, Price, Side};
 use tickpath_oms_core::LOST_REPORTS;
 
-use crate::scene::{Scene, amended, fill, said};
+use crate::scene::{Scene, amended, fill, reported};
 
 use ExecType::{TradeCancel, TradeCorrect};
 
@@ -22,7 +22,7 @@ fn check(
         for report in reports {
             let report = report(id);
             let venue_sequence = if numbered { report.venue_sequence } else { 0 };
-            scene.hear(ExecutionReport { venue_sequence, ..report });
+            scene.report(ExecutionReport { venue_sequence, ..report });
         }
         let view = scene.view(id);
         let shown = (view.status, view.cumulative.0, scene.bought());
@@ -32,12 +32,12 @@ fn check(
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     reports.iter().for_each(|report| {
-        scene.hear(report(id));
+        scene.report(report(id));
     });
     scene
 }
 
-const NEW: fn(u64) -> ExecutionReport = |i| said(i, ExecType::New, i, 1, 0, 10);
+const NEW: fn(u64) -> ExecutionReport = |i| reported(i, ExecType::New, i, 1, 0, 10);
 const FILL: fn(u64) -> ExecutionReport = |i| fill(i, 2, 4, 4, 6);
 /// The busted quantity returns to the book.
 const BUST: fn(u64) -> ExecutionReport = |i| amended(i, TradeCancel, 4, 3, 4, 0, 10);
@@ -46,7 +46,7 @@ const CORRECT: fn(u64) -> ExecutionReport = |i| amended(i, TradeCorrect, 4, 3, 1
 #[test]
 fn a_bust_takes_its_fill_back() {
     let scene = check("bust", &[NEW, FILL, BUST], OrdStatus::New, 0, 10);
-    let told = scene.told()[0];
+    let told = scene.client_reports()[0];
     assert_eq!((told.exec_type, told.exec_id, told.last_quantity.0), (TradeCancel.code(), ExecId(4), 4));
     check(
         "bust of the last fill",
@@ -96,7 +96,7 @@ fn of_two_amendments_the_one_with_the_higher_number_holds() {
         let mut scene = Scene::new();
         let id = scene.order(1, Side::Buy, 100, 10);
         reports.iter().for_each(|report| {
-            scene.hear(report(id));
+            scene.report(report(id));
         });
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::PartiallyFilled, (6, 4)));
     }
@@ -107,9 +107,9 @@ fn what_a_venue_takes_back_and_works_no_more_is_no_exposure() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     for report in [NEW(id), fill(id, 2, 10, 10, 0), amended(id, TradeCancel, 10, 3, 10, 0, 0)] {
-        scene.hear(report);
+        scene.report(report);
     }
-    assert_eq!((scene.bought(), scene.core.live().count(), scene.counts().done), ((0, 0), 0, 1));
+    assert_eq!((scene.bought(), scene.core.open_orders().count(), scene.counts().done), ((0, 0), 0, 1));
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn one_execution_id_names_a_fill_of_each_side_of_a_trade() {
     let mut scene = Scene::new();
     let (buy, sell) = (scene.order(1, Side::Buy, 100, 4), scene.order(2, Side::Sell, 100, 4));
     for id in [buy, sell] {
-        scene.hear(said(id, ExecType::New, id, 1, 0, 4));
-        assert_eq!(scene.hear(fill(id, 2, 4, 4, 0)), Some(OrdStatus::Filled));
+        scene.report(reported(id, ExecType::New, id, 1, 0, 4));
+        assert_eq!(scene.report(fill(id, 2, 4, 4, 0)), Some(OrdStatus::Filled));
     }
-    scene.hear(amended(sell, TradeCancel, 4, 3, 4, 0, 4));
+    scene.report(amended(sell, TradeCancel, 4, 3, 4, 0, 4));
     assert_eq!((scene.state(buy), scene.state(sell)), (OrdStatus::Filled, OrdStatus::New));
     assert_eq!((scene.position().net, scene.position().working_sell), (4, 4));
 }
@@ -131,7 +131,7 @@ fn an_amendment_without_an_id_or_a_quantity_is_malformed() {
     let id = scene.order(1, Side::Buy, 100, 10);
     for what in [TradeCancel, TradeCorrect] {
         for (exec, last) in [(0, 4), (4, 0), (4, -1)] {
-            assert_eq!(scene.hear(amended(id, what, exec, 1, last, 0, 10)), None);
+            assert_eq!(scene.report(amended(id, what, exec, 1, last, 0, 10)), None);
         }
     }
     assert_eq!((scene.counts().malformed, scene.bought()), (6, (0, 10)));
@@ -141,9 +141,9 @@ fn an_amendment_without_an_id_or_a_quantity_is_malformed() {
 fn resolved(heard: bool, status: OrdStatus, cumulative: i64) -> (Scene, u64) {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
-    scene.hear(NEW(id));
+    scene.report(NEW(id));
     if heard {
-        scene.hear(FILL(id));
+        scene.report(FILL(id));
     }
     scene.doubt(LOST_REPORTS);
     scene.resolve(id, status, cumulative, "the venue's desk");
@@ -161,21 +161,21 @@ fn an_amendment_of_a_fill_that_only_an_operator_told_of_changes_what_he_booked()
     ] {
         let (mut scene, id) = resolved(false, PartiallyFilled, 4);
         let report = amended(id, what, 4, 3, last, bought, 10 - bought);
-        assert_eq!(scene.hear(report), Some(after), "{name}");
+        assert_eq!(scene.report(report), Some(after), "{name}");
         assert_eq!((scene.view(id).cumulative.0, scene.bought()), (bought, (bought.into(), 10 - i128::from(bought))));
-        assert_eq!((scene.hear(report), scene.counts().contradictions), (None, 0), "{name}: it counts once");
+        assert_eq!((scene.report(report), scene.counts().contradictions), (None, 0), "{name}: it counts once");
     }
     let (mut scene, id) = resolved(false, Canceled, 4);
     let bust = amended(id, TradeCancel, 4, 3, 4, 0, 0);
     let bust = ExecutionReport { status: Canceled.code(), ..bust };
-    assert_eq!((scene.hear(bust), scene.bought()), (Some(Canceled), (0, 0)), "it is done, and stays so");
+    assert_eq!((scene.report(bust), scene.bought()), (Some(Canceled), (0, 0)), "it is done, and stays so");
 }
 
 #[test]
 fn a_fill_that_an_operator_took_back_is_not_taken_back_once_more() {
     let (mut scene, id) = resolved(true, OrdStatus::New, 0);
-    assert_eq!((scene.hear(BUST(id)), scene.bought()), (Some(OrdStatus::New), (0, 10)));
-    scene.hear(ExecutionReport { exec_id: ExecId(5), ..fill(id, 4, 3, 3, 7) });
+    assert_eq!((scene.report(BUST(id)), scene.bought()), (Some(OrdStatus::New), (0, 10)));
+    scene.report(ExecutionReport { exec_id: ExecId(5), ..fill(id, 4, 3, 3, 7) });
     assert_eq!((scene.state(id), scene.bought()), (OrdStatus::PartiallyFilled, (3, 7)));
 }
 
@@ -183,12 +183,12 @@ fn a_fill_that_an_operator_took_back_is_not_taken_back_once_more() {
 fn a_fill_from_before_an_operators_word_is_in_that_word() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
-    scene.hear(NEW(id));
-    scene.hear(fill(id, 3, 2, 6, 4));
+    scene.report(NEW(id));
+    scene.report(fill(id, 3, 2, 6, 4));
     scene.doubt(LOST_REPORTS);
     scene.resolve(id, OrdStatus::PartiallyFilled, 6, "the venue's desk");
-    assert_eq!((scene.hear(FILL(id)), scene.bought()), (Some(OrdStatus::PartiallyFilled), (6, 4)));
-    assert_eq!((scene.counts().contradictions, scene.hear(FILL(id))), (0, None));
-    scene.hear(fill(id, 4, 4, 10, 0));
+    assert_eq!((scene.report(FILL(id)), scene.bought()), (Some(OrdStatus::PartiallyFilled), (6, 4)));
+    assert_eq!((scene.counts().contradictions, scene.report(FILL(id))), (0, None));
+    scene.report(fill(id, 4, 4, 10, 0));
     assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Filled, (10, 0)), "what comes later is news");
 }

@@ -6,8 +6,8 @@ use tickpath_oms_core::{
 };
 
 use crate::dice::{Dice, seed};
-use crate::draw::World;
-use crate::scene::{Scene, VENUE, fill, instrument, order, said};
+use crate::random_inputs::World;
+use crate::scene::{Scene, VENUE, fill, instrument, order, reported};
 
 #[test]
 fn random_records_of_every_kind_are_read_or_refused() {
@@ -60,14 +60,14 @@ fn codes_that_nobody_knows_are_denied_or_counted() {
     assert_eq!(scene.denial(), Some((Denial::Malformed, 0, 0)));
     let id = scene.order(2, Side::Buy, 100, 1);
     for bad in [
-        ExecutionReport { exec_type: 99, ..said(id, ExecType::New, id, 1, 0, 1) },
-        ExecutionReport { status: 99, ..said(id, ExecType::New, id, 1, 0, 1) },
-        said(id, ExecType::New, id, 1, -1, 1),
-        said(id, ExecType::New, id, 1, 0, i64::MIN),
+        ExecutionReport { exec_type: 99, ..reported(id, ExecType::New, id, 1, 0, 1) },
+        ExecutionReport { status: 99, ..reported(id, ExecType::New, id, 1, 0, 1) },
+        reported(id, ExecType::New, id, 1, -1, 1),
+        reported(id, ExecType::New, id, 1, 0, i64::MIN),
         fill(id, 1, 0, 1, 0),
         fill(id, 1, 1, 0, 1),
     ] {
-        assert_eq!(scene.hear(bad), None, "{bad:?}");
+        assert_eq!(scene.report(bad), None, "{bad:?}");
     }
     assert_eq!(scene.counts().malformed, 6);
 }
@@ -79,7 +79,7 @@ fn sums_of_the_largest_quantities_hold() {
     assert_eq!(scene.denial(), None);
     for (sequence, exec) in [(1, 11), (2, 12), (3, 13)] {
         let report = fill(id, sequence, i64::MAX, i64::MAX, i64::MAX);
-        scene.hear(ExecutionReport { exec_id: ExecId(exec), ..report });
+        scene.report(ExecutionReport { exec_id: ExecId(exec), ..report });
     }
     assert_eq!(scene.bought(), (3 * i128::from(i64::MAX), 0));
     scene.order(2, Side::Buy, 100, i64::MAX);
@@ -89,27 +89,27 @@ fn sums_of_the_largest_quantities_hold() {
 #[test]
 fn the_largest_values_of_many_orders_add_up() {
     let mut scene = Scene::new();
-    scene.say(Input::Instrument(instrument(i64::MAX)));
+    scene.apply(Input::Instrument(instrument(i64::MAX)));
     scene.reference = Price(i64::MAX);
     for client in 1..=100 {
         scene.order(client, if client % 2 == 0 { Side::Buy } else { Side::Sell }, i64::MIN, i64::MAX / 200);
         assert_eq!(scene.denial(), None);
     }
     scene.doubt(LOST_REPORTS);
-    scene.say(Input::DayEnd(DayEnd::default()));
-    scene.say(Input::Instrument(instrument(1)));
+    scene.apply(Input::DayEnd(DayEnd::default()));
+    scene.apply(Input::Instrument(instrument(1)));
     assert_eq!(scene.counts().unknown, 100);
 }
 
 #[test]
 fn the_largest_stamps_rates_and_gaps_hold() {
     let mut scene = Scene::new();
-    scene.say(Input::Venue(VenueRules { max_gap_ns: u64::MAX, ..VenueRules::of(VENUE) }));
-    scene.say(Input::Boot(Boot { epoch: (1 << 24) - 1, ticks_per_second: 1, ..Default::default() }));
+    scene.apply(Input::Venue(VenueRules { max_gap_ns: u64::MAX, ..VenueRules::of(VENUE) }));
+    scene.apply(Input::Boot(Boot { epoch: (1 << 24) - 1, ticks_per_second: 1, ..Default::default() }));
     let id = scene.order(1, Side::Buy, 100, 1);
-    scene.hear(said(id, ExecType::New, id, u64::MAX, 0, 1));
+    scene.report(reported(id, ExecType::New, id, u64::MAX, 0, 1));
     scene.stamp = u64::MAX - 2;
-    assert!(scene.core.wants_timer(u64::MAX));
-    scene.say(Input::Timer(tickpath_oms_core::Timer::default()));
+    assert!(scene.core.needs_gap_timer(u64::MAX));
+    scene.apply(Input::GapTimer(tickpath_oms_core::GapTimer::default()));
     assert_eq!(scene.state(id), OrdStatus::Unknown);
 }

@@ -6,7 +6,7 @@ use tickpath_market::{AccountId, ExecType, ExecutionReport, OrdStatus, OrderId, 
 use tickpath_oms_core::{Denial, ReportRecord};
 
 use crate::dice::{Dice, seed};
-use crate::scene::{Scene, fill, said};
+use crate::scene::{Scene, fill, reported};
 
 /// Returns a core that has replayed the rest of the journal and was started again.
 fn started(epoch: u64, orders: u64) -> Scene {
@@ -53,9 +53,9 @@ fn fills_of_orders_that_the_journal_lost_are_strangers_to_those_that_took_their_
     assert_eq!(OrderId(fresh).sequence(), OrderId(lost).sequence(), "the same place in the journal");
     assert_ne!(fresh, lost);
     let agreeing = before.agreeing(fill(lost, 2, 4, 4, 6));
-    assert_eq!(after.hear_exactly(agreeing), None);
-    assert_eq!(after.hear_exactly(before.agreeing(said(lost, ExecType::New, lost, 1, 0, 10))), None);
-    assert_eq!((after.counts().strangers, after.bought()), (2, (0, 20)));
+    assert_eq!(after.report_exactly(agreeing), None);
+    assert_eq!(after.report_exactly(before.agreeing(reported(lost, ExecType::New, lost, 1, 0, 10))), None);
+    assert_eq!((after.counts().unknown_order_reports, after.bought()), (2, (0, 20)));
     assert_eq!(after.state(fresh), OrdStatus::PendingNew);
 }
 
@@ -94,7 +94,7 @@ fn a_report_that_does_not_agree_with_its_order_books_nothing_and_is_counted() {
             let mut record = scene.agreeing(ExecutionReport { exec_type: what.code(), ..fill(id, 1, 4, 4, 6) });
             let before = (scene.view(id), scene.position());
             spoil(&mut record);
-            assert_eq!(scene.hear_exactly(record), None, "{what:?}, {name}");
+            assert_eq!(scene.report_exactly(record), None, "{what:?}, {name}");
             assert_eq!((scene.view(id), scene.position()), before, "{what:?}, {name}");
             assert_eq!(scene.counts().mismatched, 1, "{what:?}, {name}");
         }
@@ -106,8 +106,8 @@ fn a_refused_cancel_and_an_answer_need_not_know_the_side() {
     for what in [ExecType::CancelRejected, ExecType::OrderStatus] {
         let mut scene = Scene::new();
         let id = scene.order(1, Side::Buy, 100, 10);
-        let record = scene.agreeing(said(id, what, 0, 0, 0, 0));
-        scene.hear_exactly(ReportRecord { report: ExecutionReport { side: 0, ..record.report }, ..record });
+        let record = scene.agreeing(reported(id, what, 0, 0, 0, 0));
+        scene.report_exactly(ReportRecord { report: ExecutionReport { side: 0, ..record.report }, ..record });
         assert_eq!(scene.counts().mismatched, 0, "{what:?}");
     }
 }
@@ -121,7 +121,7 @@ fn of_a_denied_request_only_its_clients_id_is_kept() {
     assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)), "the id is used up");
     scene.cancel(2, 1);
     assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)), "there is nothing to cancel");
-    assert_eq!(scene.hear(said(denied, ExecType::New, denied, 1, 0, 1)), None);
+    assert_eq!(scene.report(reported(denied, ExecType::New, denied, 1, 0, 1)), None);
     let counts = scene.counts();
-    assert_eq!((counts.denied_requests, counts.strangers, scene.core.live().count()), (3, 1, 0));
+    assert_eq!((counts.denied_requests, counts.unknown_order_reports, scene.core.open_orders().count()), (3, 1, 0));
 }

@@ -2,11 +2,11 @@
 
 use tickpath_market::{AccountId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, VenueId};
 use tickpath_oms_core::{
-    AccountLimits, Boot, Denial, Doubt, Ended, Grant, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
-    KILL_SYMBOL, Kill, Line, RecordKind, VenueRules,
+    AccountLimits, Boot, DefinitionEnd, Denial, Grant, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
+    KILL_SYMBOL, KillSwitch, MessageLoss, RecordKind, VenueConnection, VenueRules,
 };
 
-use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, instrument, order, said, wide};
+use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, instrument, order, reported, wide};
 
 /// Checks the denial, limit and value of an order of `quantity` at `price` under these limits.
 #[track_caller]
@@ -61,7 +61,7 @@ fn notional_counts_the_multiplier_and_values_market_orders_at_the_reference() {
         (i64::MAX, i64::MAX, Some((Denial::Notional, 1000, i128::MAX))),
     ] {
         let mut scene = Scene::with(AccountLimits { max_notional: 1000_i128.to_le_bytes(), ..wide() });
-        scene.say(Input::Instrument(instrument(multiplier)));
+        scene.apply(Input::Instrument(instrument(multiplier)));
         let market = NewOrder { order_type: OrderType::Market.code(), ..order(1, Side::Buy, 0, quantity) };
         scene.request(Request::New(market));
         assert_eq!(scene.denial(), expected, "{quantity} times {multiplier}");
@@ -135,7 +135,7 @@ fn position_with_working_orders() {
         assert_eq!(scene.denial(), Some((Denial::Position, 10, 11)), "working orders of the other side do not help");
         scene.order(5, side.opposite(), 100, 10);
         assert_eq!(scene.denial(), None);
-        scene.hear(fill(first, 1, 6, 6, 0));
+        scene.report(fill(first, 1, 6, 6, 0));
         scene.order(6, side, 100, 1);
         assert_eq!(scene.denial(), Some((Denial::Position, 10, 11)), "a fill moves exposure, it does not free it");
     }
@@ -147,15 +147,15 @@ fn a_replace_is_checked_on_what_it_adds() {
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.replace(2, 1, 100, 11);
     assert_eq!(scene.denial(), Some((Denial::Position, 10, 11)));
-    scene.say(Input::Account(AccountLimits { max_position: Quantity(5), ..wide() }));
+    scene.apply(Input::Account(AccountLimits { max_position: Quantity(5), ..wide() }));
     scene.replace(3, 1, 100, 10);
     assert_eq!(scene.denial(), None, "another price adds nothing");
     let replace = scene.sequence;
-    scene.hear(said(id, ExecType::CancelRejected, replace, 1, 0, 10));
+    scene.report(reported(id, ExecType::CancelRejected, replace, 1, 0, 10));
     scene.replace(4, 1, 100, 8);
     assert_eq!(scene.denial(), None, "less adds nothing");
     assert_eq!(scene.position().working_buy, 10, "the larger counts while it is on its way");
-    scene.hear(fill(id, 2, 3, 3, 7));
+    scene.report(fill(id, 2, 3, 3, 7));
     scene.replace(5, 1, 100, 3);
     assert_eq!(scene.denial(), Some((Denial::AlreadyPending, 0, 0)));
 }
@@ -164,7 +164,7 @@ fn a_replace_is_checked_on_what_it_adds() {
 fn a_replace_asks_for_more_than_is_filled() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
-    scene.hear(fill(id, 1, 3, 3, 7));
+    scene.report(fill(id, 1, 3, 3, 7));
     scene.replace(2, 1, 100, 3);
     assert_eq!(scene.denial(), Some((Denial::MinimumQuantity, 4, 3)));
     scene.replace(3, 1, 100, 4);
@@ -203,17 +203,17 @@ fn kill_switches() {
         (KILL_SYMBOL, SYMBOL.0 + 1, false),
     ] {
         let mut scene = Scene::new();
-        let kill = |on| Input::Kill(Kill { scope, on, target, ..Kill::default() });
+        let kill = |on| Input::Kill(KillSwitch { scope, on, target, ..KillSwitch::default() });
         let denied = covers.then_some((Denial::KillSwitch, 0, 1));
         scene.order(1, Side::Buy, 100, 1);
-        scene.say(kill(1));
+        scene.apply(kill(1));
         scene.order(2, Side::Buy, 100, 1);
         assert_eq!(scene.denial(), denied, "scope {scope}, target {target}");
         scene.replace(3, 1, 100, 2);
         assert_eq!(scene.denial(), denied, "a replace, scope {scope}, target {target}");
         scene.cancel(4, 1);
         assert_eq!(scene.denial(), None, "a cancel passes");
-        scene.say(kill(0));
+        scene.apply(kill(0));
         scene.order(5, Side::Buy, 100, 1);
         assert_eq!(scene.denial(), None, "off again");
     }
@@ -223,10 +223,10 @@ fn kill_switches() {
 fn a_disk_that_failed_denies_until_a_start() {
     let mut scene = Scene::new();
     scene.order(1, Side::Buy, 100, 1);
-    scene.say(Input::Kill(Kill { scope: KILL_DISK, on: 1, ..Kill::default() }));
+    scene.apply(Input::Kill(KillSwitch { scope: KILL_DISK, on: 1, ..KillSwitch::default() }));
     scene.order(2, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)));
-    scene.say(Input::Kill(Kill { scope: KILL_DISK, on: 0, ..Kill::default() }));
+    scene.apply(Input::Kill(KillSwitch { scope: KILL_DISK, on: 0, ..KillSwitch::default() }));
     scene.replace(3, 1, 100, 2);
     assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)), "nobody's word makes a disk sound");
     scene.cancel(4, 1);
@@ -240,8 +240,8 @@ fn a_disk_that_failed_denies_until_a_start() {
 fn a_kill_switch_holds_for_what_is_defined_later() {
     let mut scene = Scene::new();
     let account = AccountId(40);
-    scene.say(Input::Kill(Kill { scope: KILL_ACCOUNT, on: 1, target: 40, ..Kill::default() }));
-    scene.say(Input::Account(AccountLimits { account, ..wide() }));
+    scene.apply(Input::Kill(KillSwitch { scope: KILL_ACCOUNT, on: 1, target: 40, ..KillSwitch::default() }));
+    scene.apply(Input::Account(AccountLimits { account, ..wide() }));
     scene.request(Request::New(NewOrder { account, ..order(1, Side::Buy, 100, 1) }));
     assert_eq!(scene.denial(), Some((Denial::KillSwitch, 0, 1)));
 }
@@ -300,22 +300,26 @@ fn definitions_that_cannot_be_taken_are_counted() {
         Input::Instrument(Instrument { venue: VenueId(4096), ..instrument }),
         Input::Venue(VenueRules::of(VenueId(4096))),
         Input::Grant(Grant { account: AccountId(65_536), session: 1, reserved: 0 }),
-        Input::Ended(Ended { kind: RecordKind::New.code(), ..Ended::default() }),
-        Input::Ended(Ended { kind: RecordKind::Account.code(), id: 40, ..Ended::default() }),
-        Input::Ended(Ended { kind: RecordKind::Session.code(), session: 40, ..Ended::default() }),
-        Input::Line(Line { venue: VenueId(4096), ..Line::default() }),
-        Input::Doubt(Doubt { lost: 3, ..Doubt::default() }),
+        Input::DefinitionEnd(DefinitionEnd { kind: RecordKind::New.code(), ..DefinitionEnd::default() }),
+        Input::DefinitionEnd(DefinitionEnd { kind: RecordKind::Account.code(), id: 40, ..DefinitionEnd::default() }),
+        Input::DefinitionEnd(DefinitionEnd {
+            kind: RecordKind::Session.code(),
+            session: 40,
+            ..DefinitionEnd::default()
+        }),
+        Input::VenueConnection(VenueConnection { venue: VenueId(4096), ..VenueConnection::default() }),
+        Input::MessageLoss(MessageLoss { lost: 3, ..MessageLoss::default() }),
         Input::Boot(Boot { epoch: 0, ticks_per_second: 1, ..Boot::default() }),
         Input::Boot(Boot { epoch: 1 << 24, ticks_per_second: 1, ..Boot::default() }),
         Input::Boot(Boot { epoch: 1, ..Boot::default() }),
-        Input::Kill(Kill { scope: KILL_DISK, ..Kill::default() }),
+        Input::Kill(KillSwitch { scope: KILL_DISK, ..KillSwitch::default() }),
         Input::Account(AccountLimits { account: AccountId(65_536), ..wide() }),
-        Input::Kill(Kill { scope: 0, on: 1, ..Kill::default() }),
-        Input::Kill(Kill { scope: KILL_SYMBOL, on: 1, target: 65_536, ..Kill::default() }),
+        Input::Kill(KillSwitch { scope: 0, on: 1, ..KillSwitch::default() }),
+        Input::Kill(KillSwitch { scope: KILL_SYMBOL, on: 1, target: 65_536, ..KillSwitch::default() }),
     ];
     for input in bad {
         let before = scene.counts().ignored;
-        scene.say(input);
+        scene.apply(input);
         assert_eq!((scene.counts().ignored, scene.out.len()), (before + 1, 0), "{input:?}");
     }
     scene.order(1, Side::Buy, 100, 1);

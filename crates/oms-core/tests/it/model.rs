@@ -6,8 +6,8 @@ use tickpath_market::{AccountId, OrderId, SymbolId, VenueId};
 use tickpath_oms_core::{Denial, Input, Output};
 
 use crate::dice::seed;
-use crate::draw::World;
 use crate::naive::Naive;
+use crate::random_inputs::World;
 
 /// Rounds of a test run, and of a long run (`TICKPATH_SOAK`).
 const ROUNDS: u64 = 300;
@@ -78,12 +78,12 @@ fn check_sums(world: &World, naive: &Naive, is_all: bool, context: &str) {
     for &id in naive.lives.keys() {
         assert_eq!(world.core.order(OrderId(id)), naive.view(id), "{context}: order {id}");
     }
-    let mut live: Vec<_> = world.core.live().map(|view| view.id.0).collect();
+    let mut live: Vec<_> = world.core.open_orders().map(|view| view.id.0).collect();
     live.sort_unstable();
     let open = naive.lives.values().filter(|life| life.is_open()).map(|life| life.id);
     assert_eq!(live, open.collect::<Vec<_>>(), "{context}");
     check_pages(world, naive, context);
-    let armed = world.core.armed().map(|armed| (armed.order.0, (armed.trigger, armed.by, armed.since)));
+    let armed = world.core.armed_orders().map(|armed| (armed.order.0, (armed.trigger, armed.request_id, armed.since)));
     let waits = naive.armed().into_iter().map(|(id, waits)| (id, (waits.trigger, waits.by, waits.since)));
     assert_eq!(armed.collect::<BTreeMap<_, _>>(), waits.collect(), "{context}");
     for venue in [1, 2, 3].map(VenueId) {

@@ -3,11 +3,11 @@
 
 mod conditional;
 mod fills;
-mod heard;
-mod life;
 mod operate;
+mod order_log;
 mod requests;
 mod risk;
+mod venue_reports;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,12 +15,12 @@ use tickpath_market::{
     ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderDenied, OrderId, OrderType, Request, Trigger, VenueId,
 };
 use tickpath_oms_core::{
-    AccountLimits, At, Counts, Denial, FirmLimits, Input, Instrument, OrderView, Output, SessionRules, SymbolLimits,
-    VenueRules,
+    AccountLimits, At, CoreCounts, Denial, FirmLimits, Input, Instrument, OrderView, Output, SessionRules,
+    SymbolLimits, VenueRules,
 };
 
 use fills::is_fill;
-use life::{Asked, Life, Stand, Word};
+use order_log::{LogEvent, LogRequest, OrderLog, Stand};
 
 /// The naive model.
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub struct Naive {
     /// Stamp of this boot's begin, and the time of day then.
     booted: (u64, u64),
     used: BTreeSet<(u16, u64)>,
-    waiting: BTreeMap<u16, VecDeque<Waiting>>,
+    waiting: BTreeMap<u16, VecDeque<NaiveQueued>>,
     /// Id of each venue's last doubt.
     doubts: BTreeMap<u16, u64>,
     /// Orders with a missing venue sequence, and the stamp since when it is missing.
@@ -63,7 +63,7 @@ pub struct Naive {
     /// Value traded by each account today.
     traded: BTreeMap<u32, i128>,
     /// Trigger of each conditional order, kept for orders that may have fired, too.
-    waits: BTreeMap<u64, Waits>,
+    waits: BTreeMap<u64, NaiveTrigger>,
     /// Net quantity of the orders of earlier days.
     past: BTreeMap<(u32, u32), i128>,
     last: u64,
@@ -71,13 +71,13 @@ pub struct Naive {
     boot_id: [u8; 16],
     /// Nanoseconds in two ticks; a tick is 0.5, 1 or 2 ns.
     half_ns: u64,
-    alarms: Counts,
-    pub lives: BTreeMap<u64, Life>,
+    alarms: CoreCounts,
+    pub lives: BTreeMap<u64, OrderLog>,
     /// Orders that the last input has removed.
-    gone: BTreeMap<u64, Life>,
+    gone: BTreeMap<u64, OrderLog>,
 }
 
-struct Waiting {
+struct NaiveQueued {
     order: u64,
     request: Request,
     sent: u64,
@@ -85,7 +85,7 @@ struct Waiting {
 
 /// Trigger of a conditional order, and its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waits {
+pub struct NaiveTrigger {
     pub trigger: Trigger,
     pub by: u64,
     pub since: u64,
@@ -94,7 +94,7 @@ pub struct Waits {
 }
 
 /// Cap on the value of an order, a fill or a position.
-const MOST: i128 = 1 << 94;
+const MAX_VALUE: i128 = 1 << 94;
 
 /// Symbol, side, type, price and quantity of an order.
 type Like = (u32, u8, u8, i64, i64);
@@ -107,7 +107,7 @@ impl Naive {
     }
 
     pub fn apply(&mut self, at: At, input: &Input) -> Vec<Output> {
-        let asked: Vec<(u64, Asked)> = self.lives.values().filter_map(asked_by_another).collect();
+        let asked: Vec<(u64, LogRequest)> = self.lives.values().filter_map(asked_by_another).collect();
         let mut outputs = self.told_to_owners(at, input);
         for (id, before) in asked {
             self.tell_asker(id, before, &mut outputs);
@@ -117,7 +117,7 @@ impl Naive {
 
     /// Notifies another session that its cancel of an order is no longer outstanding, behind the outputs for the
     /// order's own session.
-    fn tell_asker(&self, id: u64, asked: Asked, outputs: &mut Vec<Output>) {
+    fn tell_asker(&self, id: u64, asked: LogRequest, outputs: &mut Vec<Output>) {
         let Some((life, last)) = self.lives.get(&id).or(self.gone.get(&id)).and_then(|life| {
             let is_of = |output: &Output| match output {
                 Output::Report { report, .. } => report.order_id.0 == id,
@@ -156,10 +156,10 @@ impl Naive {
     }
 
     pub fn view(&self, id: u64) -> Option<OrderView> {
-        self.lives.get(&id).map(Life::view)
+        self.lives.get(&id).map(OrderLog::view)
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CoreCounts {
         let mut counts = self.alarms;
         for life in self.lives.values() {
             *match life.sum.stand {
@@ -227,16 +227,16 @@ impl Naive {
     }
 
     /// Returns the order that a request names, if it belongs to the session and the account.
-    fn named(&self, session: u16, original: ClientOrderId, account: u32) -> Checked<&Life> {
-        let is_it = |life: &&Life| life.session == session && life.new.client_order_id == original;
+    fn named(&self, session: u16, original: ClientOrderId, account: u32) -> Checked<&OrderLog> {
+        let is_it = |life: &&OrderLog| life.session == session && life.new.client_order_id == original;
         let found = self.lives.values().find(|life| is_it(life) && life.has_its_name());
         found.filter(|life| life.new.account.0 == account).ok_or((Denial::UnknownOrder, 0, 0))
     }
 
-    fn ask(&mut self, order: u64, asked: Asked) {
+    fn ask(&mut self, order: u64, asked: LogRequest) {
         let life = self.lives.get_mut(&order).unwrap();
         let waits = self.down.contains(&life.venue) || self.waiting.get(&life.venue).is_some_and(|w| !w.is_empty());
-        life.tell(Word::Asked(Asked { waits, ..asked }));
+        life.tell(LogEvent::Asked(LogRequest { waits, ..asked }));
     }
 
     /// Sends a cancel to the venue, or ends an order that was never sent.
@@ -257,7 +257,7 @@ impl Naive {
             account: life.new.account,
             ..Default::default()
         };
-        self.ask(id, Asked { id: self.id(at), client, by, replace: None, waits: false });
+        self.ask(id, LogRequest { id: self.id(at), client, by, replace: None, waits: false });
         let mut outputs = self.send(id, Request::Cancel(cancel), sent);
         outputs.push(self.answer(id, ExecType::PendingCancel, own));
         twice(outputs, session, by, client)
@@ -265,16 +265,16 @@ impl Naive {
 
     fn take_back(&mut self, id: u64, client: u64, exec_type: ExecType) -> Output {
         let life = self.lives.get_mut(&id).unwrap();
-        life.tell(Word::TakenBack);
+        life.tell(LogEvent::TakenBack);
         self.waits.remove(&id);
         self.waiting.entry(life.venue).or_default().retain(|waiting| waiting.order != id);
         self.answer(id, exec_type, client)
     }
 
     /// Cancels all open orders that `is_meant` selects and that have no cancel outstanding.
-    fn cancel_all(&mut self, at: At, asked: Option<(u16, u64)>, is_meant: impl Fn(&Life) -> bool) -> Vec<Output> {
+    fn cancel_all(&mut self, at: At, asked: Option<(u16, u64)>, is_meant: impl Fn(&OrderLog) -> bool) -> Vec<Output> {
         let lives = self.lives.values().filter(|life| life.sum.is_open() && life.sum.cancel.is_none());
-        let own = |life: &Life| (life.session, life.new.client_order_id.0);
+        let own = |life: &OrderLog| (life.session, life.new.client_order_id.0);
         let meant: Vec<(u64, (u16, u64))> =
             lives.filter(|life| is_meant(life)).map(|life| (life.id, own(life))).collect();
         meant.into_iter().flat_map(|(id, own)| self.cancel(at, id, asked.unwrap_or(own), 0, at.stamp)).collect()
@@ -285,7 +285,7 @@ impl Naive {
         if self.is_clear(life.venue) {
             return vec![Output::Venue { venue: VenueId(life.venue), session: life.session, request }];
         }
-        let waiting = Waiting { order, request, sent };
+        let waiting = NaiveQueued { order, request, sent };
         self.waiting.entry(life.venue).or_default().push_back(waiting);
         Vec::new()
     }
@@ -311,7 +311,7 @@ fn like(new: &NewOrder) -> Like {
 }
 
 /// Returns the outstanding cancel of an order, if another session sent it.
-fn asked_by_another(life: &Life) -> Option<(u64, Asked)> {
+fn asked_by_another(life: &OrderLog) -> Option<(u64, LogRequest)> {
     life.sum.cancel.filter(|asked| asked.by != life.session).map(|asked| (life.id, asked))
 }
 

@@ -1,10 +1,10 @@
 //! Positions that an admin enters by hand: they count in limits and in the day's profit, and outlive a snapshot and a day.
 
 use tickpath_market::{AccountId, ExecutionReport, Price, Quantity, Side, SymbolId};
-use tickpath_oms_core::{AccountLimits, Denial, EnterPosition, Input, WordError};
+use tickpath_oms_core::{AccountLimits, AdminCommandError, Denial, EnterPosition, Input};
 
+use crate::admin_command::loaded;
 use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, wide};
-use crate::words::loaded;
 
 const REASON: [u8; 32] = *b"anna: from the clearing report..";
 
@@ -25,16 +25,16 @@ fn adjusted(quantity: i64, price: i64) -> EnterPosition {
 
 impl Scene {
     fn enter(&mut self, enter: EnterPosition) {
-        assert_eq!(self.core.judge(&Input::EnterPosition(enter)), Ok(()));
+        assert_eq!(self.core.validate(&Input::EnterPosition(enter)), Ok(()));
         let ignored = self.counts().ignored;
-        self.say(Input::EnterPosition(enter));
+        self.apply(Input::EnterPosition(enter));
         assert_eq!((self.out.len(), self.counts().ignored), (0, ignored), "it is no report to anybody");
     }
 
-    fn refuses(&mut self, enter: EnterPosition, why: WordError) {
-        assert_eq!(self.core.judge(&Input::EnterPosition(enter)), Err(why));
+    fn refuses(&mut self, enter: EnterPosition, why: AdminCommandError) {
+        assert_eq!(self.core.validate(&Input::EnterPosition(enter)), Err(why));
         let (net, ignored) = (self.position().net, self.counts().ignored);
-        self.say(Input::EnterPosition(enter));
+        self.apply(Input::EnterPosition(enter));
         assert_eq!((self.position().net, self.counts().ignored), (net, ignored + 1), "{why}");
     }
 }
@@ -78,31 +78,34 @@ fn the_start_of_a_day_is_entered_before_its_first_fill_and_changes_at_any_time()
     let mut scene = Scene::new();
     let unknown = AccountId(8);
     for (enter, why) in [
-        (EnterPosition { reason: [0; 32], ..entered(5, 100) }, WordError::Reason),
-        (EnterPosition { account: unknown, ..entered(5, 100) }, WordError::Undefined { account: 8, symbol: SYMBOL.0 }),
+        (EnterPosition { reason: [0; 32], ..entered(5, 100) }, AdminCommandError::Reason),
+        (
+            EnterPosition { account: unknown, ..entered(5, 100) },
+            AdminCommandError::Undefined { account: 8, symbol: SYMBOL.0 },
+        ),
         (
             EnterPosition { symbol: SymbolId(9), ..entered(5, 100) },
-            WordError::Undefined { account: ACCOUNT.0, symbol: 9 },
+            AdminCommandError::Undefined { account: ACCOUNT.0, symbol: 9 },
         ),
-        (entered(5, 0), WordError::Unpriced(SYMBOL.0)),
-        (entered(0, 100), WordError::NoChange(Quantity(0))),
-        (adjusted(0, 100), WordError::NoChange(Quantity(0))),
+        (entered(5, 0), AdminCommandError::Unpriced(SYMBOL.0)),
+        (entered(0, 100), AdminCommandError::NoChange(Quantity(0))),
+        (adjusted(0, 100), AdminCommandError::NoChange(Quantity(0))),
     ] {
         scene.refuses(enter, why);
     }
     scene.enter(entered(5, 100));
-    scene.refuses(entered(5, 101), WordError::NoChange(Quantity(5)));
+    scene.refuses(entered(5, 101), AdminCommandError::NoChange(Quantity(5)));
     scene.enter(entered(-7, 0));
     assert_eq!(scene.position().net, -7, "it is the position, and no change of it");
     let buy = scene.order(1, Side::Buy, 100, 10);
     scene.enter(entered(-8, 100));
-    scene.hear(ExecutionReport { last_price: Price(100), ..fill(buy, 1, 10, 10, 0) });
+    scene.report(ExecutionReport { last_price: Price(100), ..fill(buy, 1, 10, 10, 0) });
     assert_eq!(scene.position().net, 2);
-    scene.refuses(entered(3, 100), WordError::Traded(ACCOUNT.0));
+    scene.refuses(entered(3, 100), AdminCommandError::Traded(ACCOUNT.0));
     scene.enter(adjusted(-3, 100));
     assert_eq!(scene.position().net, -1);
     // The next day begins with this position, and its start can be entered again.
-    scene.say(Input::DayEnd(Default::default()));
+    scene.apply(Input::DayEnd(Default::default()));
     assert_eq!(scene.position().net, -1);
     scene.enter(entered(4, 0));
     assert_eq!(scene.position().net, 4);

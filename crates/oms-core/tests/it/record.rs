@@ -1,24 +1,25 @@
 //! The journal's structs keep their sizes, and inputs their bytes.
 
 use tickpath_oms_core::{
-    AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, Digest, Doubt, Ended, EnterFill,
-    EnterOrder, EnterPosition, Envelope, Fired, FirmLimits, Grant, Input, Inquire, Instrument, Kill, Lane, Line, Login,
-    MassCancelRecord, Name, NewRecord, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release,
-    ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, Returned, Rolled, SessionRules, Start,
-    StatusRecord, Stop, SymbolLimits, Timer, VenueRules,
+    AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, DefinitionEnd, Digest, EnterFill,
+    EnterOrder, EnterPosition, Envelope, FirmLimits, GapTimer, Grant, Input, Instrument, JournalRollover, JournalStart,
+    JournalStop, KillSwitch, LaneRecord, MassCancelRecord, MessageLoss, NameRecord, NewRecord, QueryStatus,
+    RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release, ReplaceConditionalRecord, ReplaceRecord,
+    ReportRecord, Resolve, SessionConnection, SessionRules, StatusRecord, SymbolLimits, TriggerFired, UnsentRequest,
+    VenueConnection, VenueRules,
 };
 
 use crate::dice::seed;
-use crate::draw::World;
+use crate::random_inputs::World;
 
 /// Kinds, and the bytes of their records.
 const SIZES: &[(RecordKind, usize, usize)] = &[
-    (RecordKind::Start, size_of::<Start>(), 24),
+    (RecordKind::JournalStart, size_of::<JournalStart>(), 24),
     (RecordKind::Instrument, size_of::<Instrument>(), 104),
     (RecordKind::Account, size_of::<AccountLimits>(), 144),
-    (RecordKind::Kill, size_of::<Kill>(), 16),
+    (RecordKind::Kill, size_of::<KillSwitch>(), 16),
     (RecordKind::Digest, size_of::<Digest>(), 24),
-    (RecordKind::Stop, size_of::<Stop>(), 16),
+    (RecordKind::JournalStop, size_of::<JournalStop>(), 16),
     (RecordKind::New, size_of::<NewRecord>(), 88),
     (RecordKind::Cancel, size_of::<CancelRecord>(), 80),
     (RecordKind::Replace, size_of::<ReplaceRecord>(), 96),
@@ -27,30 +28,30 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::Venue, size_of::<VenueRules>(), 16),
     (RecordKind::Session, size_of::<SessionRules>(), 48),
     (RecordKind::Grant, size_of::<Grant>(), 8),
-    (RecordKind::Ended, size_of::<Ended>(), 8),
-    (RecordKind::Line, size_of::<Line>(), 8),
-    (RecordKind::Login, size_of::<Login>(), 8),
-    (RecordKind::Returned, size_of::<Returned>(), 72),
+    (RecordKind::DefinitionEnd, size_of::<DefinitionEnd>(), 8),
+    (RecordKind::VenueConnection, size_of::<VenueConnection>(), 8),
+    (RecordKind::SessionConnection, size_of::<SessionConnection>(), 8),
+    (RecordKind::UnsentRequest, size_of::<UnsentRequest>(), 72),
     (RecordKind::Release, size_of::<Release>(), 40),
-    (RecordKind::Doubt, size_of::<Doubt>(), 16),
+    (RecordKind::MessageLoss, size_of::<MessageLoss>(), 16),
     (RecordKind::Resolve, size_of::<Resolve>(), 56),
-    (RecordKind::Inquire, size_of::<Inquire>(), 16),
-    (RecordKind::Timer, size_of::<Timer>(), 8),
+    (RecordKind::QueryStatus, size_of::<QueryStatus>(), 16),
+    (RecordKind::GapTimer, size_of::<GapTimer>(), 8),
     (RecordKind::DayEnd, size_of::<DayEnd>(), 8),
     (RecordKind::Status, size_of::<StatusRecord>(), 80),
     (RecordKind::MassCancel, size_of::<MassCancelRecord>(), 72),
-    (RecordKind::Lane, size_of::<Lane>(), 24),
-    (RecordKind::Rolled, size_of::<Rolled>(), 8),
+    (RecordKind::Lane, size_of::<LaneRecord>(), 24),
+    (RecordKind::JournalRollover, size_of::<JournalRollover>(), 8),
     (RecordKind::SymbolLimits, size_of::<SymbolLimits>(), 32),
     (RecordKind::Firm, size_of::<FirmLimits>(), 56),
     (RecordKind::Conditional, size_of::<ConditionalRecord>(), 128),
     (RecordKind::ReplaceConditional, size_of::<ReplaceConditionalRecord>(), 128),
-    (RecordKind::Fired, size_of::<Fired>(), 48),
+    (RecordKind::TriggerFired, size_of::<TriggerFired>(), 48),
     (RecordKind::CancelScope, size_of::<CancelScope>(), 16),
     (RecordKind::EnterOrder, size_of::<EnterOrder>(), 96),
     (RecordKind::EnterFill, size_of::<EnterFill>(), 80),
     (RecordKind::Reject, size_of::<RejectRule>(), 8),
-    (RecordKind::Name, size_of::<Name>(), 72),
+    (RecordKind::Name, size_of::<NameRecord>(), 72),
     (RecordKind::Reconcile, size_of::<Reconcile>(), 40),
     (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
 ];
@@ -60,8 +61,14 @@ const OLDER: &[(RecordKind, usize)] =
     &[(RecordKind::Instrument, 32), (RecordKind::Account, 88), (RecordKind::Session, 8)];
 
 /// Records that are not inputs.
-const NOTES: &[RecordKind] =
-    &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane, RecordKind::Rolled, RecordKind::Name];
+const NOTES: &[RecordKind] = &[
+    RecordKind::JournalStart,
+    RecordKind::Digest,
+    RecordKind::JournalStop,
+    RecordKind::Lane,
+    RecordKind::JournalRollover,
+    RecordKind::Name,
+];
 
 #[test]
 fn sizes_are_those_of_the_journal() {

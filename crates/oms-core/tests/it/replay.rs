@@ -1,9 +1,9 @@
 //! The same inputs give the same bytes and the same digest, with or without preallocated pages and with any hash seed.
 
-use tickpath_oms_core::{At, Config, Core, Digest, Input, Output, Outputs, Page, RECORD_BYTES};
+use tickpath_oms_core::{At, Config, Core, Digest, Input, Output, Outputs, RECORD_BYTES, SparePage};
 
 use crate::dice::seed;
-use crate::draw::World;
+use crate::random_inputs::World;
 
 #[test]
 fn a_replay_says_the_same() {
@@ -50,8 +50,8 @@ fn run(journal: &[(At, Input)], config: Config, pages: bool) -> Run {
     let (mut core, mut out) = (Core::new(config), Outputs::new());
     let mut run = Run { outputs: Vec::new(), digests: Vec::new() };
     for (place, (at, input)) in (1..).zip(journal) {
-        if pages && core.wants_page() {
-            core.give_page(Page::new());
+        if pages && core.needs_page() {
+            core.add_page(SparePage::new());
         }
         // The inputs pass through their journal bytes, as in a real replay.
         let mut buffer = [0; RECORD_BYTES];

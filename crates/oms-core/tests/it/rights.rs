@@ -2,8 +2,8 @@
 
 use tickpath_market::{AccountId, NewOrder, Request, Side};
 use tickpath_oms_core::{
-    ALL_ACCOUNTS, AccountLimits, Denial, Ended, Grant, Input, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE,
-    MAY_STATUS, RecordKind, SessionRules, VenueRules,
+    ALL_ACCOUNTS, AccountLimits, DefinitionEnd, Denial, Grant, Input, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW,
+    MAY_REPLACE, MAY_STATUS, RecordKind, SessionRules, VenueRules,
 };
 
 use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, instrument, order, wide};
@@ -13,7 +13,7 @@ fn grant(account: AccountId, session: u16) -> Input {
 }
 
 fn ended(kind: RecordKind, id: u32, session: u16) -> Input {
-    Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 })
+    Input::DefinitionEnd(DefinitionEnd { id, session, kind: kind.code(), reserved: 0 })
 }
 
 const NOT_ENTITLED: Option<(Denial, i128, i128)> = Some((Denial::NotEntitled, 0, ACCOUNT.0 as i128));
@@ -21,13 +21,13 @@ const NOT_ENTITLED: Option<(Denial, i128, i128)> = Some((Denial::NotEntitled, 0,
 #[test]
 fn a_session_trades_the_accounts_that_it_was_granted_and_no_other() {
     let mut scene = Scene::empty();
-    scene.say(Input::Instrument(instrument(1)));
+    scene.apply(Input::Instrument(instrument(1)));
     for account in [ACCOUNT, AccountId(8), AccountId(70)] {
-        scene.say(Input::Account(AccountLimits { account, ..wide() }));
+        scene.apply(Input::Account(AccountLimits { account, ..wide() }));
     }
-    scene.say(grant(ACCOUNT, 1));
-    scene.say(grant(AccountId(70), 1));
-    scene.say(grant(ALL_ACCOUNTS, 2));
+    scene.apply(grant(ACCOUNT, 1));
+    scene.apply(grant(AccountId(70), 1));
+    scene.apply(grant(ALL_ACCOUNTS, 2));
     let entitled = [(1, 7, true), (1, 8, false), (1, 70, true), (2, 7, true), (2, 8, true), (3, 7, false)];
     for (client, (session, account, may)) in (1..).zip(entitled) {
         scene.session = session;
@@ -73,7 +73,7 @@ fn a_definition_that_ended_denies_the_next_order_and_lets_cancels_through() {
     ] {
         let mut scene = Scene::new();
         let id = scene.order(1, Side::Buy, 100, 10);
-        scene.say(what);
+        scene.apply(what);
         assert_eq!(scene.counts().ignored, 0, "{what:?}");
         scene.order(2, Side::Buy, 100, 1);
         assert_eq!(scene.denial(), expected, "{what:?}");
@@ -95,7 +95,7 @@ fn what_ended_twice_or_never_was_is_ignored() {
         ended(RecordKind::Grant, ALL_ACCOUNTS.0, 1),
         ended(RecordKind::Session, 0, 2),
     ] {
-        scene.say(what);
+        scene.apply(what);
         assert_eq!(scene.counts().ignored, grants, "{what:?}");
     }
     for (count, what) in (grants + 1..).zip([
@@ -106,7 +106,7 @@ fn what_ended_twice_or_never_was_is_ignored() {
         ended(RecordKind::Session, 0, 1),
         ended(RecordKind::Grant, 12, 1),
     ]) {
-        scene.say(what);
+        scene.apply(what);
         assert_eq!(scene.counts().ignored, count, "{what:?}");
     }
 }
@@ -114,12 +114,12 @@ fn what_ended_twice_or_never_was_is_ignored() {
 #[test]
 fn a_definition_that_comes_again_holds_again() {
     let mut scene = Scene::new();
-    scene.say(ended(RecordKind::Account, ACCOUNT.0, 0));
-    scene.say(ended(RecordKind::Instrument, SYMBOL.0, 0));
-    scene.say(ended(RecordKind::Session, 0, 1));
-    scene.say(Input::Account(wide()));
-    scene.say(Input::Instrument(instrument(1)));
-    scene.say(grant(ACCOUNT, 1));
+    scene.apply(ended(RecordKind::Account, ACCOUNT.0, 0));
+    scene.apply(ended(RecordKind::Instrument, SYMBOL.0, 0));
+    scene.apply(ended(RecordKind::Session, 0, 1));
+    scene.apply(Input::Account(wide()));
+    scene.apply(Input::Instrument(instrument(1)));
+    scene.apply(grant(ACCOUNT, 1));
     scene.order(1, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), None);
 }
@@ -127,20 +127,20 @@ fn a_definition_that_comes_again_holds_again() {
 #[test]
 fn a_session_asks_for_a_level_until_its_definition_ends() {
     let mut scene = Scene::new();
-    scene.say(Input::Session(SessionRules { session: 5, level: 2, ..SessionRules::default() }));
-    assert_eq!([4, 5, 6].map(|session| scene.core.level(session)), [0, 2, 0]);
-    scene.say(ended(RecordKind::Session, 0, 5));
-    assert_eq!(scene.core.level(5), 0);
+    scene.apply(Input::Session(SessionRules { session: 5, level: 2, ..SessionRules::default() }));
+    assert_eq!([4, 5, 6].map(|session| scene.core.durability_level(session)), [0, 2, 0]);
+    scene.apply(ended(RecordKind::Session, 0, 5));
+    assert_eq!(scene.core.durability_level(5), 0);
 }
 
 #[test]
 fn a_venue_that_nobody_defines_any_more_behaves_as_one_that_nobody_defined() {
     let mut scene = Scene::numbered(false);
-    scene.say(Input::Venue(VenueRules { max_queued: 0, ..VenueRules::of(VENUE) }));
+    scene.apply(Input::Venue(VenueRules { max_queued: 0, ..VenueRules::of(VENUE) }));
     scene.line(false);
     scene.order(1, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), Some((Denial::VenueQueue, 0, 0)));
-    scene.say(ended(RecordKind::Venue, VENUE.0.into(), 0));
+    scene.apply(ended(RecordKind::Venue, VENUE.0.into(), 0));
     scene.order(2, Side::Buy, 100, 1);
     assert_eq!((scene.denial(), scene.core.is_up(VENUE)), (None, false));
 }
@@ -164,7 +164,7 @@ fn windows_and_ages_are_nanoseconds_whatever_a_tick_is() {
     for (ticks_per_second, ticks) in [(1_000_000_000, 1000), (3_000_000_000, 3000), (1_000_000, 1)] {
         let limits = AccountLimits { rate_limit: 1, rate_window_ns: 1000, max_request_age_ns: 1000, ..wide() };
         let mut scene = Scene::with(limits);
-        scene.say(Input::Boot(tickpath_oms_core::Boot { epoch: 1, ticks_per_second, ..Default::default() }));
+        scene.apply(Input::Boot(tickpath_oms_core::Boot { epoch: 1, ticks_per_second, ..Default::default() }));
         scene.stamp = 1_000_000;
         scene.order(1, Side::Buy, 100, 1);
         scene.stamp += ticks;
@@ -185,7 +185,7 @@ fn a_kind_of_request_that_is_withheld_is_denied_and_nothing_else() {
     for withheld in kinds {
         let mut scene = Scene::new();
         scene.order(1, Side::Buy, 100, 5);
-        scene.say(Input::Session(SessionRules { session: 1, withheld, ..SessionRules::default() }));
+        scene.apply(Input::Session(SessionRules { session: 1, withheld, ..SessionRules::default() }));
         for (client, kind) in (2..).zip(kinds) {
             match kind {
                 MAY_NEW => scene.order(client, Side::Buy, 100, 1),
@@ -212,7 +212,7 @@ fn a_kind_that_is_withheld_meanwhile_stops_what_waits() {
     let mut scene = Scene::new();
     scene.line(false);
     let id = scene.order(1, Side::Buy, 100, 5);
-    scene.say(Input::Session(SessionRules { session: 1, withheld: MAY_NEW, ..SessionRules::default() }));
+    scene.apply(Input::Session(SessionRules { session: 1, withheld: MAY_NEW, ..SessionRules::default() }));
     scene.line(true);
     assert!(scene.release());
     assert_eq!(scene.denial(), Some((Denial::NotPermitted, 0, i128::from(MAY_NEW))));

@@ -5,8 +5,9 @@ use tickpath_market::{
     OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceOrder, Request, Side, StatusRequest, SymbolId, VenueId,
 };
 use tickpath_oms_core::{
-    ALL_ACCOUNTS, AccountLimits, At, Boot, Config, Core, Counts, Denial, Doubt, Envelope, Grant, Input, Inquire,
-    Instrument, Line, OrderView, Output, Outputs, PositionView, Release, ReportRecord, Resolve, Returned, VenueRules,
+    ALL_ACCOUNTS, AccountLimits, At, Boot, Config, Core, CoreCounts, Denial, Envelope, Grant, Input, Instrument,
+    MessageLoss, OrderView, Output, Outputs, PositionView, QueryStatus, Release, ReportRecord, Resolve, UnsentRequest,
+    VenueConnection, VenueRules,
 };
 
 pub const ACCOUNT: AccountId = AccountId(7);
@@ -34,10 +35,10 @@ impl Scene {
 
     pub fn with(limits: AccountLimits) -> Self {
         let mut scene = Self::empty();
-        scene.say(Input::Instrument(instrument(1)));
-        scene.say(Input::Account(limits));
+        scene.apply(Input::Instrument(instrument(1)));
+        scene.apply(Input::Account(limits));
         for session in [1, 2] {
-            scene.say(Input::Grant(Grant { account: ALL_ACCOUNTS, session, reserved: 0 }));
+            scene.apply(Input::Grant(Grant { account: ALL_ACCOUNTS, session, reserved: 0 }));
         }
         scene
     }
@@ -59,12 +60,12 @@ impl Scene {
     /// Creates a scene whose venue numbers its events, or does not.
     pub fn numbered(numbered: bool) -> Self {
         let mut scene = Self::new();
-        scene.say(Input::Venue(VenueRules { numbered: u8::from(numbered), ..VenueRules::of(VENUE) }));
+        scene.apply(Input::Venue(VenueRules { numbered: u8::from(numbered), ..VenueRules::of(VENUE) }));
         scene
     }
 
     /// Applies an input and returns its id.
-    pub fn say(&mut self, input: Input) -> u64 {
+    pub fn apply(&mut self, input: Input) -> u64 {
         self.sequence += 1;
         self.stamp += 1;
         self.core.apply(At { sequence: self.sequence, stamp: self.stamp }, &input, &mut self.out);
@@ -79,7 +80,7 @@ impl Scene {
             session: self.session,
             ..Default::default()
         };
-        self.say(Input::Request { envelope, request })
+        self.apply(Input::Request { envelope, request })
     }
 
     pub fn order(&mut self, client: u64, side: Side, price: i64, quantity: i64) -> u64 {
@@ -135,15 +136,15 @@ impl Scene {
 
     /// Applies a venue's report and returns the status reported to the client, if any. Symbol, account and side default
     /// to those of the order.
-    pub fn hear(&mut self, report: ExecutionReport) -> Option<OrdStatus> {
+    pub fn report(&mut self, report: ExecutionReport) -> Option<OrdStatus> {
         let record = self.agreeing(report);
-        self.hear_exactly(record)
+        self.report_exactly(record)
     }
 
     /// Returns the report with unset fields filled in from its order.
     pub fn agreeing(&self, report: ExecutionReport) -> ReportRecord {
         let record = |report| ReportRecord { report, source: VENUE, line: 0, lane_sequence: 0 };
-        let Some(order) = self.core.order_said(VENUE, report.order_id.0) else { return record(report) };
+        let Some(order) = self.core.order_by_venue_id(VENUE, report.order_id.0) else { return record(report) };
         record(ExecutionReport {
             symbol: if report.symbol.0 == 0 { order.symbol } else { report.symbol },
             account: if report.account.0 == 0 { order.account } else { report.account },
@@ -153,9 +154,9 @@ impl Scene {
     }
 
     /// Applies a venue's report unchanged.
-    pub fn hear_exactly(&mut self, record: ReportRecord) -> Option<OrdStatus> {
-        self.say(Input::Report(record));
-        self.told().first().map(|told| OrdStatus::from_code(told.status).expect("the status is known"))
+    pub fn report_exactly(&mut self, record: ReportRecord) -> Option<OrdStatus> {
+        self.apply(Input::Report(record));
+        self.client_reports().first().map(|told| OrdStatus::from_code(told.status).expect("the status is known"))
     }
 
     /// Answers a status request with the state of an order.
@@ -168,18 +169,18 @@ impl Scene {
         leaves: i64,
     ) -> Option<OrdStatus> {
         let question = OrderId::new(self.core.epoch(), self.sequence).0;
-        self.hear(stands(id, status, question, number, cumulative, leaves))
+        self.report(status_of(id, status, question, number, cumulative, leaves))
     }
 
     /// Answers a status request: the venue has no such order.
-    pub fn answer_never_heard(&mut self, id: u64) -> Option<OrdStatus> {
-        let record = self.agreeing(stands(id, OrdStatus::Rejected, self.sequence, 0, 0, 0));
+    pub fn answer_unknown(&mut self, id: u64) -> Option<OrdStatus> {
+        let record = self.agreeing(status_of(id, OrdStatus::Rejected, self.sequence, 0, 0, 0));
         let report = ExecutionReport { side: 0, ..record.report };
-        self.hear_exactly(ReportRecord { report, ..record })
+        self.report_exactly(ReportRecord { report, ..record })
     }
 
     /// Returns the reports that the last input sent to clients.
-    pub fn told(&self) -> Vec<ExecutionReport> {
+    pub fn client_reports(&self) -> Vec<ExecutionReport> {
         self.out
             .iter()
             .filter_map(|out| if let Output::Report { report, .. } = out { Some(*report) } else { None })
@@ -187,7 +188,7 @@ impl Scene {
     }
 
     /// Returns the requests that the last input sent to venues.
-    pub fn sent_on(&self) -> Vec<Request> {
+    pub fn venue_requests(&self) -> Vec<Request> {
         self.out
             .iter()
             .filter_map(|out| if let Output::Venue { request, .. } = out { Some(*request) } else { None })
@@ -195,38 +196,38 @@ impl Scene {
     }
 
     /// Returns the orders for which the last input sent a status request.
-    pub fn asked(&self) -> Vec<u64> {
+    pub fn status_requests(&self) -> Vec<u64> {
         let original = |request| if let Request::Status(status) = request { Some(status.original.0) } else { None };
-        self.sent_on().into_iter().filter_map(original).collect()
+        self.venue_requests().into_iter().filter_map(original).collect()
     }
 
     /// Returns the orders for which the last input sent a cancel.
     pub fn canceled(&self) -> Vec<u64> {
         let original = |request| if let Request::Cancel(cancel) = request { Some(cancel.original.0) } else { None };
-        self.sent_on().into_iter().filter_map(original).collect()
+        self.venue_requests().into_iter().filter_map(original).collect()
     }
 
     pub fn boot(&mut self, epoch: u64, boot: u8) {
-        self.say(Input::Boot(Boot { epoch, boot_id: [boot; 16], ticks_per_second: 1_000_000_000, utc_ns: 0 }));
+        self.apply(Input::Boot(Boot { epoch, boot_id: [boot; 16], ticks_per_second: 1_000_000_000, utc_ns: 0 }));
     }
 
     pub fn line(&mut self, up: bool) {
-        self.say(Input::Line(Line { venue: VENUE, up: u8::from(up), reserved: [0; 5] }));
+        self.apply(Input::VenueConnection(VenueConnection { venue: VENUE, up: u8::from(up), reserved: [0; 5] }));
     }
 
     pub fn doubt(&mut self, lost: u8) {
-        self.say(Input::Doubt(Doubt { messages: 1, venue: VENUE, lost, reserved: [0; 5] }));
+        self.apply(Input::MessageLoss(MessageLoss { messages: 1, venue: VENUE, lost, reserved: [0; 5] }));
     }
 
     /// Returns a request that the venue's line did not take.
     pub fn returned(&mut self, request: &Request) {
-        self.say(Input::Returned(Returned::new(VENUE, self.stamp, request)));
+        self.apply(Input::UnsentRequest(UnsentRequest::new(VENUE, self.stamp, request)));
     }
 
     /// Releases the request that waits longest; returns false if none waits.
     pub fn release(&mut self) -> bool {
         let Some((order, request)) = self.core.next_waiting(VENUE) else { return false };
-        self.say(Input::Release(Release {
+        self.apply(Input::Release(Release {
             order: order.0,
             request: request.client_order_id().0,
             reference_price: self.reference,
@@ -238,14 +239,14 @@ impl Scene {
     }
 
     pub fn inquire(&mut self, id: u64) {
-        self.say(Input::Inquire(Inquire { order: id, ..Default::default() }));
+        self.apply(Input::QueryStatus(QueryStatus { order: id, ..Default::default() }));
     }
 
     pub fn resolve(&mut self, id: u64, status: OrdStatus, cumulative: i64, reason: &str) {
         let mut text = [0; 32];
         text[..reason.len()].copy_from_slice(reason.as_bytes());
         let (status, cumulative_quantity) = (status.code(), Quantity(cumulative));
-        self.say(Input::Resolve(Resolve {
+        self.apply(Input::Resolve(Resolve {
             order: id,
             cumulative_quantity,
             status,
@@ -271,7 +272,7 @@ impl Scene {
         (self.position().net, self.position().working_buy)
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CoreCounts {
         self.core.counts()
     }
 
@@ -319,7 +320,7 @@ pub fn order(client: u64, side: Side, price: i64, quantity: i64) -> NewOrder {
 }
 
 /// Returns a report on an order without a fill.
-pub fn said(id: u64, what: ExecType, answers: u64, sequence: u64, cumulative: i64, leaves: i64) -> ExecutionReport {
+pub fn reported(id: u64, what: ExecType, answers: u64, sequence: u64, cumulative: i64, leaves: i64) -> ExecutionReport {
     ExecutionReport {
         order_id: OrderId(id),
         client_order_id: ClientOrderId(answers),
@@ -339,7 +340,7 @@ pub fn fill(id: u64, sequence: u64, last: i64, cumulative: i64, leaves: i64) -> 
         exec_id: ExecId(cumulative as u64),
         last_price: Price(100),
         last_quantity: Quantity(last),
-        ..said(id, ExecType::Trade, 0, sequence, cumulative, leaves)
+        ..reported(id, ExecType::Trade, 0, sequence, cumulative, leaves)
     }
 }
 
@@ -357,12 +358,12 @@ pub fn amended(
         exec_id: ExecId(exec),
         last_price: Price(100),
         last_quantity: Quantity(last),
-        ..said(id, what, 0, sequence, cumulative, leaves)
+        ..reported(id, what, 0, sequence, cumulative, leaves)
     }
 }
 
 /// Returns a venue's answer to a status request.
-pub fn stands(
+pub fn status_of(
     id: u64,
     status: OrdStatus,
     question: u64,
@@ -370,5 +371,8 @@ pub fn stands(
     cumulative: i64,
     leaves: i64,
 ) -> ExecutionReport {
-    ExecutionReport { status: status.code(), ..said(id, ExecType::OrderStatus, question, sequence, cumulative, leaves) }
+    ExecutionReport {
+        status: status.code(),
+        ..reported(id, ExecType::OrderStatus, question, sequence, cumulative, leaves)
+    }
 }

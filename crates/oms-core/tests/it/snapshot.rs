@@ -3,8 +3,8 @@
 use tickpath_oms_core::{Config, Core, SnapshotError};
 
 use crate::dice::{Dice, seed};
-use crate::draw::World;
 use crate::naive::Naive;
+use crate::random_inputs::World;
 
 pub(crate) fn saved(core: &Core) -> Vec<u8> {
     let mut bytes = Vec::new();

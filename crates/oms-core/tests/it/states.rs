@@ -4,7 +4,7 @@
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, OrdStatus, OrderId, Price, Request, Side};
 use tickpath_oms_core::{Denial, Output};
 
-use crate::scene::{Scene, VENUE, fill, order, said};
+use crate::scene::{Scene, VENUE, fill, order, reported};
 
 /// An event of an order of 10 at 100, and the status after it. `None` marks a report that changes nothing.
 enum Step {
@@ -28,7 +28,7 @@ fn check(name: &str, steps: &[Step]) -> Scene {
                 let last = ClientOrderId(scene.sequence);
                 let answers = if answered.client_order_id.0 == 1 { last } else { answered.client_order_id };
                 let report = ExecutionReport { client_order_id: answers, ..answered };
-                assert_eq!(scene.hear(report), *expected, "{name}, step {place}");
+                assert_eq!(scene.report(report), *expected, "{name}, step {place}");
             }
             Cancel(expected) => {
                 scene.cancel(client, 1);
@@ -64,11 +64,11 @@ fn replace_again() -> Request {
 }
 
 fn accepted(id: u64) -> ExecutionReport {
-    said(id, ExecType::New, id, 0, 0, 10)
+    reported(id, ExecType::New, id, 0, 0, 10)
 }
 
 fn lost(id: u64) -> ExecutionReport {
-    ExecutionReport { status: OrdStatus::Unknown.code(), ..said(id, ExecType::New, 0, 0, 0, 0) }
+    ExecutionReport { status: OrdStatus::Unknown.code(), ..reported(id, ExecType::New, 0, 0, 0, 0) }
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn canceled_on_request_and_unsolicited() {
             Denied(cancel_again(), Denial::AlreadyPending),
             Denied(replace_again(), Denial::AlreadyPending),
             Hear(|id| fill(id, 0, 4, 4, 6), Some(OrdStatus::PendingCancel)),
-            Hear(|id| said(id, ExecType::Canceled, 0, 0, 4, 0), Some(OrdStatus::Canceled)),
-            Hear(|id| said(id, ExecType::Canceled, 0, 0, 4, 0), None),
+            Hear(|id| reported(id, ExecType::Canceled, 0, 0, 4, 0), Some(OrdStatus::Canceled)),
+            Hear(|id| reported(id, ExecType::Canceled, 0, 0, 4, 0), None),
         ],
     );
     assert_eq!((scene.position().net, scene.position().working_buy), (4, 0));
@@ -118,8 +118,8 @@ fn a_refused_cancel_goes_back_to_the_state_below() {
         &[
             Hear(accepted, Some(OrdStatus::New)),
             Cancel(OrdStatus::PendingCancel),
-            Hear(|id| said(id, ExecType::CancelRejected, 1, 0, 0, 10), Some(OrdStatus::New)),
-            Hear(|id| said(id, ExecType::CancelRejected, 3, 0, 0, 10), None),
+            Hear(|id| reported(id, ExecType::CancelRejected, 1, 0, 0, 10), Some(OrdStatus::New)),
+            Hear(|id| reported(id, ExecType::CancelRejected, 3, 0, 0, 10), None),
         ],
     );
 }
@@ -131,7 +131,7 @@ fn a_replace_takes_its_terms_from_the_report() {
         &[
             Hear(accepted, Some(OrdStatus::New)),
             Replace(8, OrdStatus::PendingReplace),
-            Hear(|id| said(id, ExecType::Replaced, 1, 0, 0, 8), Some(OrdStatus::New)),
+            Hear(|id| reported(id, ExecType::Replaced, 1, 0, 0, 8), Some(OrdStatus::New)),
             Replace(12, OrdStatus::PendingReplace),
             Cancel(OrdStatus::PendingCancel),
         ],
@@ -145,14 +145,14 @@ fn fills_may_be_missing_when_an_order_ends() {
         "three missing",
         &[
             Hear(accepted, Some(OrdStatus::New)),
-            Hear(|id| said(id, ExecType::Canceled, 0, 0, 3, 0), Some(OrdStatus::Canceled)),
+            Hear(|id| reported(id, ExecType::Canceled, 0, 0, 3, 0), Some(OrdStatus::Canceled)),
         ],
     );
     assert_eq!((scene.position().net, scene.position().working_buy), (0, 3), "what is missing stays exposure");
     let scene = check(
         "three missing, then told",
         &[
-            Hear(|id| said(id, ExecType::Canceled, 0, 0, 3, 0), Some(OrdStatus::Canceled)),
+            Hear(|id| reported(id, ExecType::Canceled, 0, 0, 3, 0), Some(OrdStatus::Canceled)),
             Hear(|id| fill(id, 0, 3, 3, 7), Some(OrdStatus::Canceled)),
         ],
     );
@@ -166,7 +166,7 @@ fn contradictions_without_a_sequence_end_in_unknown() {
         (
             "fill after a cancel that knew none",
             [
-                Hear(|id| said(id, ExecType::Canceled, 0, 0, 0, 0), Some(OrdStatus::Canceled)),
+                Hear(|id| reported(id, ExecType::Canceled, 0, 0, 0, 0), Some(OrdStatus::Canceled)),
                 Hear(|id| fill(id, 0, 3, 3, 7), unknown),
             ],
         ),
@@ -174,13 +174,13 @@ fn contradictions_without_a_sequence_end_in_unknown() {
             "cancel that knows less than is filled",
             [
                 Hear(|id| fill(id, 0, 3, 3, 7), Some(OrdStatus::PartiallyFilled)),
-                Hear(|id| said(id, ExecType::Canceled, 0, 0, 0, 0), unknown),
+                Hear(|id| reported(id, ExecType::Canceled, 0, 0, 0, 0), unknown),
             ],
         ),
         (
             "fill after a rejection",
             [
-                Hear(|id| said(id, ExecType::Rejected, id, 0, 0, 0), Some(OrdStatus::Rejected)),
+                Hear(|id| reported(id, ExecType::Rejected, id, 0, 0, 0), Some(OrdStatus::Rejected)),
                 Hear(|id| fill(id, 0, 3, 3, 7), unknown),
             ],
         ),
@@ -193,7 +193,7 @@ fn contradictions_without_a_sequence_end_in_unknown() {
         ),
         (
             "replaced without a request",
-            [Hear(accepted, Some(OrdStatus::New)), Hear(|id| said(id, ExecType::Replaced, 0, 0, 0, 7), unknown)],
+            [Hear(accepted, Some(OrdStatus::New)), Hear(|id| reported(id, ExecType::Replaced, 0, 0, 0, 7), unknown)],
         ),
     ] {
         let scene = check(name, &steps);
@@ -210,7 +210,7 @@ fn a_lost_order_keeps_its_exposure_and_may_be_canceled() {
             Denied(replace_again(), Denial::StateUnknown),
             Cancel(OrdStatus::Unknown),
             Cancel(OrdStatus::Unknown),
-            Hear(|id| said(id, ExecType::CancelRejected, 1, 0, 0, 10), Some(OrdStatus::Unknown)),
+            Hear(|id| reported(id, ExecType::CancelRejected, 1, 0, 0, 10), Some(OrdStatus::Unknown)),
             Hear(accepted, Some(OrdStatus::New)),
         ],
     );
@@ -221,7 +221,7 @@ fn a_lost_order_keeps_its_exposure_and_may_be_canceled() {
             Hear(accepted, Some(OrdStatus::New)),
             Hear(lost, Some(OrdStatus::Unknown)),
             Hear(accepted, None),
-            Hear(|id| said(id, ExecType::New, id, 5, 0, 10), Some(OrdStatus::New)),
+            Hear(|id| reported(id, ExecType::New, id, 5, 0, 10), Some(OrdStatus::New)),
         ],
     );
 }
@@ -255,7 +255,7 @@ fn clients_and_venues_get_their_own_ids() {
         let mut scene = Scene::new();
         scene.order(77, Side::Sell, 100, 10);
         scene.cancel(78, 77);
-        scene.hear(said(id, ExecType::Canceled, answers, 1, 0, 0));
+        scene.report(reported(id, ExecType::Canceled, answers, 1, 0, 0));
         let [Output::Report { report, .. }] = scene.out.as_slice() else { panic!("{:?}", scene.out) };
         assert_eq!((report.order_id, report.client_order_id), (OrderId(id), ClientOrderId(client)));
     }
@@ -265,8 +265,8 @@ fn clients_and_venues_get_their_own_ids() {
 fn reports_for_strangers_are_counted() {
     let mut scene = Scene::new();
     let denied = scene.order(1, Side::Buy, 100, 0);
-    assert_eq!(scene.hear(accepted(denied)), None);
-    assert_eq!(scene.hear(accepted(4711)), None);
-    assert_eq!(scene.counts().strangers, 2);
+    assert_eq!(scene.report(accepted(denied)), None);
+    assert_eq!(scene.report(accepted(4711)), None);
+    assert_eq!(scene.counts().unknown_order_reports, 2);
     assert_eq!(scene.core.order(OrderId(denied)), None, "of a denied request only its id is kept");
 }

@@ -5,7 +5,8 @@ use tickpath_market::{
     VenueId,
 };
 use tickpath_oms_core::{
-    At, Core, DayEnd, Digest, Doubt, Envelope, Input, Inquire, KILL_ALL, Kill, LOST_REPORTS, Line, OrderView, Outputs,
+    At, Core, DayEnd, Digest, Envelope, Input, KILL_ALL, KillSwitch, LOST_REPORTS, MessageLoss, OrderView, Outputs,
+    QueryStatus, VenueConnection,
 };
 
 /// Inputs that use every part of a snapshot: limits, rights, windows, positions, orders, waiting requests.
@@ -50,20 +51,20 @@ fn inputs(live: &[OrderView]) -> Vec<Input> {
         inputs.push(request(order.session, &|client_order_id| {
             Request::Cancel(CancelOrder { client_order_id, original, account, ..Default::default() })
         }));
-        inputs.push(Input::Inquire(Inquire { order: order.id.0, ..Default::default() }));
+        inputs.push(Input::QueryStatus(QueryStatus { order: order.id.0, ..Default::default() }));
     }
     for venue in [1, 2, 3].map(VenueId) {
-        inputs.push(Input::Line(Line { venue, up: 1, reserved: [0; 5] }));
-        inputs.push(Input::Doubt(Doubt { messages: 1, venue, lost: LOST_REPORTS, reserved: [0; 5] }));
+        inputs.push(Input::VenueConnection(VenueConnection { venue, up: 1, reserved: [0; 5] }));
+        inputs.push(Input::MessageLoss(MessageLoss { messages: 1, venue, lost: LOST_REPORTS, reserved: [0; 5] }));
     }
-    inputs.push(Input::Kill(Kill { scope: KILL_ALL, on: 1, cancel: 1, ..Kill::default() }));
+    inputs.push(Input::Kill(KillSwitch { scope: KILL_ALL, on: 1, cancel: 1, ..KillSwitch::default() }));
     inputs.push(Input::DayEnd(DayEnd::default()));
     inputs
 }
 
 /// Applies the inputs and returns the digest after them.
 fn go_on(core: &mut Core) -> Digest {
-    let mut live: Vec<OrderView> = core.live().collect();
+    let mut live: Vec<OrderView> = core.open_orders().collect();
     live.sort_by_key(|order| order.id);
     let mut out = Outputs::new();
     for (sequence, input) in (100_000..).zip(inputs(&live)) {
@@ -88,7 +89,7 @@ fn a_snapshot_of_core_version_3_goes_on_as_that_version_would() {
     })
     .unwrap();
     assert!(bytes.is_empty(), "{} bytes are left", bytes.len());
-    assert_eq!(core.live().count(), 32);
+    assert_eq!(core.open_orders().count(), 32);
     // Digest of version 3 after the same inputs.
     let expected = Digest { inputs: 1076, outputs: 834, digest: 11_876_682_523_812_191_131 };
     assert_eq!(go_on(&mut core), expected);

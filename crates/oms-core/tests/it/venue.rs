@@ -9,7 +9,7 @@ use crate::scene::VENUE;
 
 /// An order in the venue's book.
 #[derive(Debug, Clone)]
-pub struct Rest {
+pub struct VenueSideOrder {
     pub new: NewOrder,
     pub price: Price,
     pub quantity: i64,
@@ -19,14 +19,14 @@ pub struct Rest {
     fills: Vec<(u64, i64)>,
 }
 
-pub struct Venue {
-    pub orders: BTreeMap<u64, Rest>,
+pub struct HonestVenue {
+    pub orders: BTreeMap<u64, VenueSideOrder>,
     pub numbered: bool,
     requests: BTreeSet<u64>,
     executions: u64,
 }
 
-impl Rest {
+impl VenueSideOrder {
     pub fn open(&self) -> i64 {
         if self.is_working() { self.quantity - self.filled } else { 0 }
     }
@@ -48,7 +48,7 @@ impl Rest {
     }
 }
 
-impl Venue {
+impl HonestVenue {
     pub fn new(numbered: bool) -> Self {
         Self { orders: BTreeMap::new(), numbered, requests: BTreeSet::new(), executions: 0 }
     }
@@ -129,7 +129,7 @@ impl Venue {
     }
 
     fn enter(&mut self, id: u64, new: &NewOrder, is_refused: bool) -> ExecutionReport {
-        let mut order = Rest {
+        let mut order = VenueSideOrder {
             new: *new,
             price: new.price,
             quantity: new.quantity.0,
@@ -143,7 +143,7 @@ impl Venue {
         self.say(id, if is_refused { ExecType::Rejected } else { ExecType::New }, id)
     }
 
-    fn working(&mut self, id: u64) -> Option<&mut Rest> {
+    fn working(&mut self, id: u64) -> Option<&mut VenueSideOrder> {
         self.orders.get_mut(&id).filter(|order| order.is_working())
     }
 

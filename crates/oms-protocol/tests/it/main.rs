@@ -2,4 +2,4 @@
 
 mod frames;
 mod scram;
-mod wiped;
+mod zeroized;

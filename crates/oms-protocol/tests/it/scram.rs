@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tickpath_oms_protocol::{Binding, ClientLogon, Decoys, ScramError, Secret, SecretError, ServerLogon};
 
-static ANNA: LazyLock<Secret> = LazyLock::new(|| Secret::of("correct horse"));
+static ANNA: LazyLock<Secret> = LazyLock::new(|| Secret::from_password("correct horse"));
 
 /// Runs a whole logon against a secret and returns the results of both sides.
 fn log_on(user: &str, password: &str, secret: &Secret) -> (Result<(), ScramError>, Result<(), ScramError>) {
@@ -32,8 +32,8 @@ fn the_password_lets_in_and_another_does_not() {
 #[test]
 fn any_password_has_a_secret() {
     for password in ["", "a,b=c", "p\u{e4}ssw\u{f6}rd", &"long ".repeat(100)] {
-        let secret = Secret::of(password);
-        assert_ne!(secret, Secret::of(password), "each has a salt of its own");
+        let secret = Secret::from_password(password);
+        assert_ne!(secret, Secret::from_password(password), "each has a salt of its own");
         assert_eq!(secret.to_string().parse(), Ok(secret.clone()));
         assert_eq!(log_on("anna", password, &secret), (Ok(()), Ok(())));
     }
@@ -102,15 +102,15 @@ fn decoys_have_the_forms_of_the_real_secrets_as_often_as_these() {
     assert_eq!(log_on("nobody1", "x", &before[1]).0, Err(ScramError::Proof));
 
     // A new form applies to some names, and leaves the others unchanged.
-    decoys.follow(&secrets);
+    decoys.update(&secrets);
     assert!(all(&decoys) == before);
     let new = imported(20_000, "abcd");
-    decoys.follow(secrets.iter().chain([&new]));
+    decoys.update(secrets.iter().chain([&new]));
     let after = all(&decoys);
     let changed: Vec<&Secret> = before.iter().zip(&after).filter(|(old, new)| old != new).map(|(_, new)| new).collect();
     assert!((20..=160).contains(&changed.len()), "{} of 400 have the form of one in five", changed.len());
     assert!(changed.iter().all(|changed| form(changed) == form(&new)));
-    // Another server draws other decoys; without users they have the form of `Secret::of`.
+    // Another server draws other decoys; without users they have the form of `Secret::from_password`.
     assert!(all(&Decoys::new(&secrets)) != before);
     assert_eq!(form(&Decoys::new(&[]).of("nobody")), form(&ANNA));
 }

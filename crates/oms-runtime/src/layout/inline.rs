@@ -3,88 +3,93 @@
 use tickpath_clock::Clock;
 use tickpath_log::{Reader, sleep_until_any};
 
-use super::source::{Source, open_ticks, poll_ticks};
+use super::source::{LaneSource, catch_up_ticks, poll_ticks};
 use crate::OmsError;
 use crate::agent::Agent;
 use crate::config::Config;
-use crate::front::{Front, NoFront, Opening};
-use crate::rehearsal::{Client, Turns};
+use crate::front_end::{FrontEndState, NoFrontEnd, SessionFrontEnd};
 use crate::sequencer::Sequencer;
+use crate::warm_up::{IdleTurns, WarmUpClient};
 
 /// The OMS on one thread, which polls it.
-pub struct Inline<C, F = NoFront> {
+pub struct Inline<C, F = NoFrontEnd> {
     clock: C,
     sequencer: Sequencer<C>,
-    sources: Vec<Source>,
+    sources: Vec<LaneSource>,
     ticks: Option<Reader>,
     front: Option<F>,
-    rehearsal: Option<Rehearsal<C, F>>,
-    turns: Turns,
+    warm_up: Option<InlineWarmUp<C, F>>,
+    idle_turns: IdleTurns,
 }
 
 /// Warm-up: a second OMS, and the client that sends it orders.
-struct Rehearsal<C, F> {
+struct InlineWarmUp<C, F> {
     oms: Box<Inline<C, F>>,
-    client: Client,
+    client: WarmUpClient,
 }
 
 impl<C: Clock> Inline<C> {
     /// Opens lanes and journal, and replays the journal. `ticks` brings reference prices.
     pub fn open(clock: C, config: &Config, ticks: Option<Reader>) -> Result<Self, OmsError> {
-        Self::with_front(clock, config, None::<fn(&mut Sequencer<C>, Opening) -> Result<NoFront, OmsError>>, ticks)
+        Self::with_front_end(
+            clock,
+            config,
+            None::<fn(&mut Sequencer<C>, FrontEndState) -> Result<NoFrontEnd, OmsError>>,
+            ticks,
+        )
     }
 }
 
-impl<C: Clock, F: Front> Inline<C, F> {
+impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
     /// Opens an OMS with a front end, which is opened after lanes and journal.
-    pub fn with_front(
+    pub fn with_front_end(
         clock: C,
         config: &Config,
-        front: Option<impl FnOnce(&mut Sequencer<C>, Opening) -> Result<F, OmsError>>,
+        front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<F, OmsError>>,
         ticks: Option<Reader>,
     ) -> Result<Self, OmsError> {
         let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
-        let opening = Opening::inline(inbound.next_request);
+        let opening = FrontEndState::inline(inbound.next_request);
         let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
         let mut ticks = ticks;
-        open_ticks(&mut ticks, &mut sequencer)?;
-        let rehearsal = sequencer.rehearsal_of(config);
+        catch_up_ticks(&mut ticks, &mut sequencer)?;
+        let rehearsal = sequencer.warm_up_for(config);
         let mut inline = Self::of(sequencer, inbound.sources);
         (inline.ticks, inline.front) = (ticks, front);
-        inline.rehearsal = rehearsal.map(|(second, source, client)| {
+        inline.warm_up = rehearsal.map(|(second, source, client)| {
             let oms = Box::new(Self::of(second, vec![source]));
-            Rehearsal { oms, client }
+            InlineWarmUp { oms, client }
         });
-        (0..Client::REHEARSALS).for_each(|_| _ = inline.rehearse());
+        (0..WarmUpClient::WARM_UPS).for_each(|_| _ = inline.run_warm_up());
         Ok(inline)
     }
 
-    fn of(sequencer: Sequencer<C>, sources: Vec<Source>) -> Self {
+    fn of(sequencer: Sequencer<C>, sources: Vec<LaneSource>) -> Self {
         let clock = sequencer.clock().clone();
-        Self { clock, sequencer, sources, ticks: None, front: None, rehearsal: None, turns: Turns::default() }
+        Self { clock, sequencer, sources, ticks: None, front: None, warm_up: None, idle_turns: IdleTurns::default() }
     }
 
     /// Takes a warm-up order through the OMS's own code, on private lanes and a private journal. Returns false without
     /// a warm-up.
     #[inline(never)]
-    fn rehearse(&mut self) -> bool {
-        let Some(Rehearsal { oms, client }) = &mut self.rehearsal else { return false };
-        if client.send(&self.sequencer, &mut oms.sequencer).and_then(|()| oms.poll()).is_err() {
+    fn run_warm_up(&mut self) -> bool {
+        let Some(InlineWarmUp { oms, client }) = &mut self.warm_up else { return false };
+        if client.send_order(&self.sequencer, &mut oms.sequencer).and_then(|()| oms.poll()).is_err() {
             // A failed warm-up costs latency only.
-            self.rehearsal = None;
+            self.warm_up = None;
         }
         true
     }
 
     /// Returns the number of warm-up orders, and of their outputs: two for each order, unless it was denied.
-    pub fn rehearsed(&self) -> (u64, u64) {
-        let Some(Rehearsal { oms, client }) = &self.rehearsal else { return (0, 0) };
+    pub fn warm_up_counts(&self) -> (u64, u64) {
+        let Some(InlineWarmUp { oms, client }) = &self.warm_up else { return (0, 0) };
         (client.sent(), oms.sequencer.core.digest().outputs)
     }
 
     /// Notes that the thread has slept: the next idle turn is for a warm-up.
-    pub fn is_cold(&mut self) {
-        self.turns.are_cold();
+    pub fn note_sleep(&mut self) {
+        self.idle_turns.note_sleep();
     }
 
     /// Returns the sequencer.
@@ -93,28 +98,28 @@ impl<C: Clock, F: Front> Inline<C, F> {
     }
 }
 
-impl<C: Clock, F: Front> Agent for Inline<C, F> {
+impl<C: Clock, F: SessionFrontEnd> Agent for Inline<C, F> {
     // Never inlined: a copy of the function for the warm-up would keep the OMS's own code cold.
     #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, sequencer, sources, ticks, front, turns, .. } = self;
+        let Self { clock, sequencer, sources, ticks, front, idle_turns: turns, .. } = self;
         // Prices first: the first orders after a start must not be checked without a price.
         let mut done = poll_ticks(ticks, sequencer)?;
         for source in sources {
-            done += source.turn(clock, |lane, event| sequencer.event(lane, clock.ticks(), event))?;
+            done += source.poll(clock, |lane, event| sequencer.handle_event(lane, clock.ticks(), event))?;
         }
         if let Some(front) = front {
-            done += front.poll(&mut |lane, received, event| sequencer.event(lane, received, event))?;
+            done += front.poll(&mut |lane, received, event| sequencer.handle_event(lane, received, event))?;
         }
         done += sequencer.poll_lines()?;
-        done += sequencer.chores(done == 0)?;
-        turns.have_done(done);
+        done += sequencer.do_housekeeping(done == 0)?;
+        turns.note_work(done);
         Ok(done)
     }
 
     #[inline]
     fn idle(&mut self) -> bool {
-        self.turns.is_due() && self.rehearse()
+        self.idle_turns.is_due() && self.run_warm_up()
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
@@ -122,9 +127,9 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
         if self.sequencer.held() > 0 || self.front.is_some() || self.sequencer.has_lines() {
             return tickpath_clock::yield_now();
         }
-        let mut sources: Vec<&Reader> = self.sources.iter().filter_map(Source::reader).collect();
+        let mut sources: Vec<&Reader> = self.sources.iter().filter_map(LaneSource::reader).collect();
         sources.extend(&self.ticks);
         sleep_until_any(&sources, timeout_ns);
-        self.is_cold();
+        self.note_sleep();
     }
 }

@@ -4,64 +4,64 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
-use tickpath_clock::{Clock, Gap, Gaps, settle};
+use tickpath_clock::{Clock, GapDetector, SchedulingGap, apply_schedule};
 use tickpath_log::{Reader, sleep_until_any};
 
-use super::source::{Source, open_ticks, split_sources, take_tick, turn};
+use super::source::{LaneSource, apply_tick, catch_up_ticks, poll_log, split_sources};
 use crate::OmsError;
 use crate::agent::{self, Agent};
 use crate::config::Config;
 use crate::sequencer::Sequencer;
 
 /// A thread that takes the core's lock for each message.
-struct Sharer<'a, C> {
+struct LockedAgent<'a, C> {
     clock: C,
     core: &'a Mutex<Sequencer<C>>,
-    from: Vec<Source>,
+    sources: Vec<LaneSource>,
     ticks: Option<Reader>,
     /// Whether this thread does the core's work beside messages.
-    does_chores: bool,
+    does_housekeeping: bool,
 }
 
-impl<C: Clock> Agent for Sharer<'_, C> {
+impl<C: Clock> Agent for LockedAgent<'_, C> {
     #[inline]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, core, from, ticks, does_chores } = self;
+        let Self { clock, core, sources: from, ticks, does_housekeeping: does_chores } = self;
         let mut done = 0;
         if let Some(lane) = ticks {
-            done += turn(lane, |message| take_tick(message, || lock(core)))?;
+            done += poll_log(lane, |message| apply_tick(message, || lock(core)))?;
         }
         for source in from {
-            done += source.turn(clock, |lane, event| {
+            done += source.poll(clock, |lane, event| {
                 let received = clock.ticks();
-                lock(core).event(lane, received, event)
+                lock(core).handle_event(lane, received, event)
             })?;
         }
         if *does_chores {
             let mut core = lock(core);
             done += core.poll_lines()?;
-            done += core.chores(done == 0)?;
+            done += core.do_housekeeping(done == 0)?;
         }
         Ok(done)
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        if self.does_chores && is_watched(&lock(self.core)) {
+        if self.does_housekeeping && needs_polling(&lock(self.core)) {
             return tickpath_clock::yield_now();
         }
-        let mut sources: Vec<&Reader> = self.from.iter().filter_map(Source::reader).collect();
+        let mut sources: Vec<&Reader> = self.sources.iter().filter_map(LaneSource::reader).collect();
         sources.extend(&self.ticks);
         // Messages of the other thread may leave chores for this thread, and do not wake it.
-        let timeout_ns = if self.does_chores { timeout_ns.min(CHORES_NS) } else { timeout_ns };
+        let timeout_ns = if self.does_housekeeping { timeout_ns.min(HOUSEKEEPING_NS) } else { timeout_ns };
         sleep_until_any(&sources, timeout_ns);
     }
 }
 
 /// Max nanoseconds that a sleeping venue line goes without its chores.
-const CHORES_NS: u64 = 200_000;
+const HOUSEKEEPING_NS: u64 = 200_000;
 
 /// Returns whether the core may have work for which nothing wakes the thread.
-fn is_watched<C: Clock>(core: &Sequencer<C>) -> bool {
+fn needs_polling<C: Clock>(core: &Sequencer<C>) -> bool {
     core.held() > 0 || core.has_lines()
 }
 
@@ -76,23 +76,24 @@ pub(super) fn run<C: Clock + Sync>(
     ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
-) -> Result<Vec<Gap>, OmsError> {
+) -> Result<Vec<SchedulingGap>, OmsError> {
     let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
     let mut ticks = ticks;
     // Prices first: the venue line releases waiting requests before the receiver has had its first turn.
-    open_ticks(&mut ticks, &mut sequencer)?;
+    catch_up_ticks(&mut ticks, &mut sequencer)?;
     let core = Mutex::new(sequencer);
-    let (clients, venues) = split_sources(inbound.sources, Source::lane);
-    let mut receiver = Sharer { clock: clock.clone(), core: &core, from: clients, ticks, does_chores: false };
-    let line = Sharer { clock: clock.clone(), core: &core, from: venues, ticks: None, does_chores: true };
+    let (clients, venues) = split_sources(inbound.sources, LaneSource::lane);
+    let mut receiver =
+        LockedAgent { clock: clock.clone(), core: &core, sources: clients, ticks, does_housekeeping: false };
+    let line = LockedAgent { clock: clock.clone(), core: &core, sources: venues, ticks: None, does_housekeeping: true };
     let gaps = thread::scope(|scope| {
         let line = agent::spawn(scope, "oms-line", config, &clock, line, stop);
-        let mut gaps = Gaps::new(receiver.clock.clone());
-        let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
+        let mut gaps = GapDetector::new(receiver.clock.clone());
+        let settled = apply_schedule(config.cpu, config.priority).map_err(OmsError::from);
         ready();
         let result = settled.and_then(|()| agent::run(&mut receiver, config.wait, stop, &mut gaps));
         stop.store(true, Ordering::Release);
-        result.and(agent::join(line)).map(|()| gaps.into_found())
+        result.and(agent::join(line)).map(|()| gaps.into_gaps())
     })?;
     lock(&core).stop()?;
     Ok(gaps)

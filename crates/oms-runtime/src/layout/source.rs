@@ -2,45 +2,45 @@
 
 use std::ops::DerefMut;
 
-use tickpath_clock::{Bucket, Clock};
-use tickpath_log::{Message, Next, ReadError, Reader, Registration, Start};
+use tickpath_clock::{Clock, TokenBucket};
+use tickpath_log::{LogMessage, LogReadError, Next, Reader, ReaderStart, Registration};
 use tickpath_market::{Kind, TopOfBook, Trade};
 use tickpath_oms_journal::LaneKind;
 use zerocopy::FromBytes;
 
 use crate::OmsError;
-use crate::lanes::Event;
+use crate::lanes::InputEvent;
 use crate::sequencer::Sequencer;
 
 /// Max messages that a turn takes from a lane before it moves to the others.
-const TURN: usize = 16;
+const MAX_TURN_MESSAGES: usize = 16;
 
 /// Nanoseconds between two checks that a client is still connected.
-const WATCH_NS: u64 = 10_000_000;
+const CLIENT_CHECK_NS: u64 = 10_000_000;
 
 /// A lane that others write. A writer that damages its lane loses that lane only.
-pub(crate) struct Source {
+pub(crate) struct LaneSource {
     lane: LaneKind,
     /// `None` once the lane is set aside.
     reader: Option<Reader>,
     /// Reader of the operator's lane once that lane is set aside: it still marks a running OMS.
-    mark: Option<Reader>,
-    bucket: Bucket,
-    watch: Option<Watch>,
+    control_mark: Option<Reader>,
+    bucket: TokenBucket,
+    watch: Option<ClientWatch>,
 }
 
 /// Watch over the client of a session.
-struct Watch {
+struct ClientWatch {
     /// `None` before the first check, so that a client that left while no OMS ran is also reported.
     is_up: Option<bool>,
-    looked: u64,
+    checked: u64,
 }
 
-impl Source {
+impl LaneSource {
     /// Returns a lane that is read through a token bucket; `watches` reports when its writer connects and disconnects.
-    pub fn new(lane: LaneKind, reader: Option<Reader>, bucket: Bucket, watches: bool) -> Self {
-        let watch = watches.then_some(Watch { is_up: None, looked: 0 });
-        Self { lane, reader, mark: None, bucket, watch }
+    pub fn new(lane: LaneKind, reader: Option<Reader>, bucket: TokenBucket, watches: bool) -> Self {
+        let watch = watches.then_some(ClientWatch { is_up: None, checked: 0 });
+        Self { lane, reader, control_mark: None, bucket, watch }
     }
 
     pub fn lane(&self) -> LaneKind {
@@ -55,7 +55,7 @@ impl Source {
     /// Stops the automatic cursor: from here on only `confirm` moves it.
     pub fn hold_cursor(&mut self) {
         if let Some(reader) = &mut self.reader {
-            reader.hold_cursor();
+            reader.freeze_cursor();
         }
     }
 
@@ -69,59 +69,59 @@ impl Source {
 
     /// Does one turn: takes messages until the lane or the token bucket is empty, or the turn is full.
     #[inline]
-    pub fn turn<C: Clock>(
+    pub fn poll<C: Clock>(
         &mut self,
         clock: &C,
-        mut take: impl FnMut(LaneKind, Event<'_>) -> Result<(), OmsError>,
+        mut take: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
     ) -> Result<usize, OmsError> {
         let Some(reader) = &mut self.reader else { return Ok(0) };
-        for done in 0..TURN {
-            if !self.bucket.take(|| clock.ticks()) {
+        for done in 0..MAX_TURN_MESSAGES {
+            if !self.bucket.try_take(|| clock.ticks()) {
                 return Ok(done);
             }
             match reader.next() {
-                Ok(Next::Message(message)) => take(self.lane, Event::Message(&message))?,
-                Ok(Next::Gap(missed)) => take(self.lane, Event::Missed(missed))?,
+                Ok(Next::Message(message)) => take(self.lane, InputEvent::Message(&message))?,
+                Ok(Next::Gap(missed)) => take(self.lane, InputEvent::Missed(missed))?,
                 Ok(Next::Empty) => {
-                    self.bucket.give_back();
+                    self.bucket.refund();
                     if self.watch.is_some() {
-                        self.look_after_client(clock, take)?;
+                        self.check_client(clock, take)?;
                     }
                     return Ok(done);
                 }
-                Err(e) => return self.set_aside(&e, take).map(|()| done + 1),
+                Err(e) => return self.quarantine(&e, take).map(|()| done + 1),
             }
         }
-        Ok(TURN)
+        Ok(MAX_TURN_MESSAGES)
     }
 
     #[cold]
-    fn set_aside(
+    fn quarantine(
         &mut self,
-        why: &ReadError,
-        mut take: impl FnMut(LaneKind, Event<'_>) -> Result<(), OmsError>,
+        why: &LogReadError,
+        mut take: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
     ) -> Result<(), OmsError> {
         // A second OMS of the same name finds the first by the reader of its control lane.
-        self.mark = self.reader.take().filter(|_| self.lane == LaneKind::Control);
-        take(self.lane, Event::Damaged(why.to_string()))
+        self.control_mark = self.reader.take().filter(|_| self.lane == LaneKind::Control);
+        take(self.lane, InputEvent::Damaged(why.to_string()))
     }
 
     /// Reports when the lane's writer connects, and when it disconnects, once all its messages are taken.
     #[cold]
-    fn look_after_client<C: Clock>(
+    fn check_client<C: Clock>(
         &mut self,
         clock: &C,
-        mut take: impl FnMut(LaneKind, Event<'_>) -> Result<(), OmsError>,
+        mut take: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
     ) -> Result<(), OmsError> {
         let (Some(watch), Some(reader)) = (&mut self.watch, &self.reader) else { return Ok(()) };
         let now = clock.ticks();
-        if now.wrapping_sub(watch.looked) < clock.calibration().ticks_of_ns(WATCH_NS) && watch.looked != 0 {
+        if now.wrapping_sub(watch.checked) < clock.calibration().ticks_of_ns(CLIENT_CHECK_NS) && watch.checked != 0 {
             return Ok(());
         }
-        watch.looked = now;
+        watch.checked = now;
         let is_up = reader.writer().is_some();
         if watch.is_up.replace(is_up) != Some(is_up) {
-            take(self.lane, Event::Login(is_up))?;
+            take(self.lane, InputEvent::Login(is_up))?;
         }
         Ok(())
     }
@@ -137,28 +137,31 @@ pub(super) fn split_sources<S>(
 
 /// Takes up to a turn's messages from a log of the OMS's own.
 #[inline]
-pub(super) fn turn(
+pub(super) fn poll_log(
     log: &mut Reader,
-    mut take: impl FnMut(&Message<'_>) -> Result<(), OmsError>,
+    mut take: impl FnMut(&LogMessage<'_>) -> Result<(), OmsError>,
 ) -> Result<usize, OmsError> {
-    for done in 0..TURN {
+    for done in 0..MAX_TURN_MESSAGES {
         match log.next()? {
             Next::Message(message) => take(&message)?,
             Next::Gap(_) => {}
             Next::Empty => return Ok(done),
         }
     }
-    Ok(TURN)
+    Ok(MAX_TURN_MESSAGES)
 }
 
 /// Takes all pending ticks before the first request: no order is checked without a price, or armed on an old price.
-pub(super) fn open_ticks<C: Clock>(ticks: &mut Option<Reader>, sequencer: &mut Sequencer<C>) -> Result<(), OmsError> {
+pub(super) fn catch_up_ticks<C: Clock>(
+    ticks: &mut Option<Reader>,
+    sequencer: &mut Sequencer<C>,
+) -> Result<(), OmsError> {
     if ticks.is_some() {
         sequencer.expect_ticks();
     }
-    sequencer.read_again(true);
+    sequencer.set_catching_up(true);
     while poll_ticks(ticks, sequencer)? > 0 {}
-    sequencer.read_again(false);
+    sequencer.set_catching_up(false);
     Ok(())
 }
 
@@ -169,15 +172,15 @@ pub(super) fn poll_ticks<C: Clock>(
     sequencer: &mut Sequencer<C>,
 ) -> Result<usize, OmsError> {
     let Some(ticks) = ticks else { return Ok(0) };
-    let mut done = turn(ticks, |message| take_tick(message, || &mut *sequencer))?;
+    let mut done = poll_log(ticks, |message| apply_tick(message, || &mut *sequencer))?;
     if done == 0
-        && sequencer.is_time_to_look_at_ticks()
+        && sequencer.is_ticks_check_due()
         && ticks.is_removed()
-        && let Ok(made) = Reader::open(ticks.place(), Start::Oldest, Registration::Registered)
+        && let Ok(made) = Reader::open(ticks.path(), ReaderStart::Oldest, Registration::Registered)
     {
         // The publisher made the topic anew and writes to the old log no more: the rest of the old log comes first.
         loop {
-            match turn(ticks, |message| take_tick(message, || &mut *sequencer))? {
+            match poll_log(ticks, |message| apply_tick(message, || &mut *sequencer))? {
                 0 => break,
                 some => done += some,
             }
@@ -189,8 +192,8 @@ pub(super) fn poll_ticks<C: Clock>(
 
 /// Applies a message that is a top of book or a trade; other messages bring no price.
 #[inline]
-pub(super) fn take_tick<C: Clock, S: DerefMut<Target = Sequencer<C>>>(
-    message: &Message<'_>,
+pub(super) fn apply_tick<C: Clock, S: DerefMut<Target = Sequencer<C>>>(
+    message: &LogMessage<'_>,
     sequencer: impl FnOnce() -> S,
 ) -> Result<(), OmsError> {
     if message.kind == Kind::TopOfBook.code() {

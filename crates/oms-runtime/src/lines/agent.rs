@@ -16,69 +16,69 @@ use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tickpath_clock::Calibration;
-use tickpath_log::{Message, Next, Place, ReadError, Reader, Registration, Start};
+use tickpath_log::{LogMessage, LogPath, LogReadError, Next, Reader, ReaderStart, Registration};
 use tickpath_market::{Kind, Request};
 use tickpath_oms_core::{LOST_REPORTS, LOST_REQUESTS};
-use tickpath_oms_journal::{LaneKind, Ledger, LineId};
-use tickpath_venue::{Event as Said, Line, Resume, SendError};
+use tickpath_oms_journal::{LaneKind, LaneLedger, LineId};
+use tickpath_venue::{Line, LineEvent as Said, LineSendError, ResumeState};
 use zerocopy::IntoBytes;
 
-use super::flow::{Bell, Flow, Shared};
-use super::validity::Validity;
+use super::flow::{LineFlow, LineWaker, LinesContext};
+use super::validity::RequestValidity;
 use crate::OmsError;
-use crate::lanes::{Event, LanesConfig};
+use crate::lanes::{InputEvent, LanesConfig};
 
 /// Pause between two attempts to connect: the first, and the longest.
-const FIRST_PAUSE_NS: u64 = 10_000_000;
-const MOST_PAUSE_NS: u64 = 1_000_000_000;
+const MIN_PAUSE_NS: u64 = 10_000_000;
+const MAX_PAUSE_NS: u64 = 1_000_000_000;
 
 /// Input sink for an agent's events: lane, time of receipt in ticks, event.
-pub(crate) type Take<'a> = dyn FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError> + 'a;
+pub(crate) type LineEventSink<'a> = dyn FnMut(LaneKind, u64, InputEvent<'_>) -> Result<(), OmsError> + 'a;
 
 /// Clock of the inputs' stamps, in ticks.
-pub(crate) type Now = Box<dyn Fn() -> u64 + Send>;
+pub(crate) type TickClock = Box<dyn Fn() -> u64 + Send>;
 
 /// Connection state of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum LineState {
     /// Not connected; the next attempt is at this time, in ticks.
     Down(u64),
     Connecting,
     /// Connected, and the requests below this number are settled. The core has yet to acknowledge that.
-    GivenBack(u64),
+    Returned(u64),
     Up,
     /// Up, but the request with this number is too old to leave. The lane from there on is given back once the venue is
     /// known to have all requests before it.
-    Late(u64),
+    Expired(u64),
 }
 
 /// Agent of one line.
 pub(crate) struct LineAgent {
     id: LineId,
-    now: Now,
+    now: TickClock,
     calibration: Calibration,
     line: Box<dyn Line>,
-    place: Place,
+    place: LogPath,
     requests: Reader,
-    flow: Arc<Flow>,
-    bell: Arc<Bell>,
-    validity: Arc<Validity>,
-    state: State,
+    flow: Arc<LineFlow>,
+    waker: Arc<LineWaker>,
+    validity: Arc<RequestValidity>,
+    state: LineState,
     pause_ns: u64,
     /// Requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
     /// holds that.
     settled: u64,
     /// Highest number below which the venue has ever confirmed all requests.
-    proof: u64,
+    confirmed: u64,
     next_report: u64,
     /// Number behind the last request that was sent.
     sent: u64,
     /// Request that was read, but not yet taken by the line: number, stamp, request.
     pending: Option<(u64, u64, Request)>,
     /// Reason why the line is down, as last reported.
-    told: Option<String>,
+    reported_reason: Option<String>,
     /// Error that makes the lane unreadable.
-    failed: Option<ReadError>,
+    failed: Option<LogReadError>,
 }
 
 impl LineAgent {
@@ -87,20 +87,20 @@ impl LineAgent {
         id: LineId,
         line: Box<dyn Line>,
         lanes: &LanesConfig,
-        ledger: &Ledger,
-        (flow, shared): (Arc<Flow>, Shared),
-        (now, calibration): (Now, Calibration),
+        ledger: &LaneLedger,
+        (flow, shared): (Arc<LineFlow>, LinesContext),
+        (now, calibration): (TickClock, Calibration),
     ) -> Result<Self, OmsError> {
-        let Shared { bell, validity } = shared;
-        let place = lanes.lane(LaneKind::Line(id))?.place;
-        let mut requests = Reader::open(&place, Start::Cursor, Registration::Mandatory)?;
-        requests.hold_cursor();
+        let LinesContext { waker: bell, validity } = shared;
+        let place = lanes.lane(LaneKind::Line(id))?.path;
+        let mut requests = Reader::open(&place, ReaderStart::Cursor, Registration::Mandatory)?;
+        requests.freeze_cursor();
         // The journal holds the returned requests before the cursor moves.
-        let (cursor, given_back) = (requests.sequence(), ledger.given_back(id));
+        let (cursor, given_back) = (requests.sequence(), ledger.first_unreturned(id));
         let settled = cursor.max(given_back);
         let proof = if cursor > given_back { cursor } else { 0 };
         let next_report = ledger.next_report(id);
-        flow.prove(settled);
+        flow.set_proven(settled);
         flow.set_journaled(next_report);
         Ok(Self {
             id,
@@ -110,29 +110,29 @@ impl LineAgent {
             place,
             requests,
             flow,
-            bell,
+            waker: bell,
             validity,
-            state: State::Down(0),
-            pause_ns: FIRST_PAUSE_NS,
+            state: LineState::Down(0),
+            pause_ns: MIN_PAUSE_NS,
             settled,
-            proof,
+            confirmed: proof,
             next_report,
             sent: 0,
             pending: None,
-            told: None,
+            reported_reason: None,
             failed: None,
         })
     }
 
     /// Returns the place of the lane.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &LogPath {
         &self.place
     }
 
     /// Returns the requests in the lane that are not settled: number, and the order that the request names.
     pub fn unproven(&mut self) -> Result<VecDeque<(u64, u64)>, OmsError> {
         let mut list = VecDeque::new();
-        each(&self.place, self.settled, &mut |message| {
+        for_each_message(&self.place, self.settled, &mut |message| {
             if let Ok(request) = Request::read(message.kind, message.payload) {
                 list.push_back((message.sequence, order_of(&request)));
             }
@@ -143,9 +143,9 @@ impl LineAgent {
 
     /// Sends the requests in the lane, and returns their number. The next turn returns an error of the lane.
     #[inline]
-    pub fn carry(&mut self) -> usize {
+    pub fn send_pending(&mut self) -> usize {
         let mut done = 0;
-        while self.state == State::Up && self.failed.is_none() {
+        while self.state == LineState::Up && self.failed.is_none() {
             let (number, stamp, request) = match self.pending.take() {
                 Some(pending) => pending,
                 None => match self.requests.next() {
@@ -163,7 +163,7 @@ impl LineAgent {
                 },
             };
             if self.validity.is_over(&request, stamp, &self.now) {
-                self.state = State::Late(number);
+                self.state = LineState::Expired(number);
                 break;
             }
             match self.line.send(number, stamp, &request) {
@@ -171,12 +171,12 @@ impl LineAgent {
                     self.sent = number + 1;
                     done += 1;
                 }
-                Err(SendError::Full) => {
+                Err(LineSendError::Full) => {
                     self.pending = Some((number, stamp, request));
                     break;
                 }
                 // The venue reports at the next connect which requests it has.
-                Err(SendError::Down) => break,
+                Err(LineSendError::Down) => break,
             }
         }
         done
@@ -189,20 +189,20 @@ impl LineAgent {
     }
 
     /// Does one turn: connects, sends, receives. Returns the amount of work done.
-    pub fn poll(&mut self, take: &mut Take<'_>) -> Result<usize, OmsError> {
+    pub fn poll(&mut self, take: &mut LineEventSink<'_>) -> Result<usize, OmsError> {
         let lane = LaneKind::Line(self.id);
         if let Some(e) = self.failed.take() {
             return Err(e.into());
         }
         match self.state {
-            State::Down(again) => return self.connect(again),
-            State::GivenBack(upto) if self.flow.is_up_from(upto) => self.begin(upto)?,
-            State::Late(from) if self.settled >= from => self.give_back(from, take)?,
-            State::GivenBack(upto) if self.flow.is_again_from(upto) => self.give_back(upto, take)?,
+            LineState::Down(again) => return self.connect(again),
+            LineState::Returned(upto) if self.flow.is_up_from(upto) => self.begin_sending(upto)?,
+            LineState::Expired(from) if self.settled >= from => self.return_requests(from, take)?,
+            LineState::Returned(upto) if self.flow.is_return_again_from(upto) => self.return_requests(upto, take)?,
             _ => {}
         }
-        let sent = self.carry();
-        let Self { line, now, flow, requests, next_report, settled, proof, .. } = self;
+        let sent = self.send_pending();
+        let Self { line, now, flow, requests, next_report, settled, confirmed: proof, .. } = self;
         // A line without any message so far has lost nothing.
         let is_used = *next_report > 0 || requests.sequence() > requests.owner().base;
         let (mut up, mut ended) = (None, Ok(()));
@@ -215,14 +215,14 @@ impl LineAgent {
                     match next {
                         Some(_) if lost == 0 => Ok(()),
                         None if !is_used => Ok(()),
-                        _ => take(lane, now(), Event::Lost { what: LOST_REPORTS, messages: lost }),
+                        _ => take(lane, now(), InputEvent::Lost { what: LOST_REPORTS, messages: lost }),
                     }
                 }
-                Said::Received(next) => {
+                Said::Acknowledged(next) => {
                     let next = next.min(requests.sequence());
                     if next > *settled {
                         (*settled, *proof) = (next, next);
-                        flow.prove(next);
+                        flow.set_proven(next);
                         requests.confirm(next);
                     }
                     Ok(())
@@ -230,8 +230,8 @@ impl LineAgent {
                 Said::Report { number, stamp, report } => {
                     let kind = Kind::ExecutionReport.code();
                     *next_report = number + 1;
-                    let message = Message { sequence: number, stamp, kind, payload: report.as_bytes() };
-                    take(lane, now(), Event::Message(&message))
+                    let message = LogMessage { sequence: number, stamp, kind, payload: report.as_bytes() };
+                    take(lane, now(), InputEvent::Message(&message))
                 }
             };
             if ended.is_ok() {
@@ -241,16 +241,16 @@ impl LineAgent {
         ended?;
         self.line.confirm(self.flow.journaled());
         match (polled, up) {
-            (Err(lost), _) => self.lose(lost.0, take).map(|()| 1),
-            (Ok(done), None) => Ok(done + sent + self.carry()),
-            (Ok(done), Some(next_request)) => self.find_out(next_request, take).map(|()| done + 1),
+            (Err(lost), _) => self.disconnect(lost.0, take).map(|()| 1),
+            (Ok(done), None) => Ok(done + sent + self.send_pending()),
+            (Ok(done), Some(next_request)) => self.compare_with_venue(next_request, take).map(|()| done + 1),
         }
     }
 
     /// Sleeps until one of these agents has work, the waker is called, or the time is over.
     pub fn sleep(agents: &[(usize, Box<Self>)], timeout_ns: u64) {
-        let Some(bell) = agents.first().map(|(_, agent)| agent.bell.clone()) else { return };
-        bell.sleeps();
+        let Some(bell) = agents.first().map(|(_, agent)| agent.waker.clone()) else { return };
+        bell.arm();
         let sockets: Vec<BorrowedFd<'_>> = agents.iter().filter_map(|(_, agent)| agent.line.socket()).collect();
         let mut looks: Vec<PollFd<'_>> = sockets
             .into_iter()
@@ -264,15 +264,15 @@ impl LineAgent {
             // An interrupted sleep ends like any other.
             let _ = poll(&mut looks, Some(&timeout));
         }
-        bell.wakes();
+        bell.disarm();
     }
 
     fn has_work(&self) -> bool {
         match self.state {
-            State::Up => self.requests.sequence() < self.flow.published(),
-            State::GivenBack(_) => !self.flow.is_down(),
-            State::Late(from) => self.settled >= from,
-            State::Connecting | State::Down(_) => false,
+            LineState::Up => self.requests.sequence() < self.flow.published(),
+            LineState::Returned(_) => !self.flow.is_down(),
+            LineState::Expired(from) => self.settled >= from,
+            LineState::Connecting | LineState::Down(_) => false,
         }
     }
 
@@ -288,15 +288,15 @@ impl LineAgent {
         let next_report = self.flow.journaled();
         self.next_report = next_report;
         let (journal, incarnation, next_request) = (owner.journal, owner.incarnation, self.requests.sequence());
-        let oms = LaneKind::Line(self.id).unmark(journal);
-        self.line.connect(&Resume { journal, oms, incarnation, next_request, next_report });
-        self.state = State::Connecting;
+        let oms = LaneKind::Line(self.id).journal_of_mark(journal);
+        self.line.connect(&ResumeState { journal, oms, incarnation, next_request, next_report });
+        self.state = LineState::Connecting;
         Ok(1)
     }
 
     /// Compares the venue's next request number with the lane, and gives back the requests that the venue does not
     /// have.
-    fn find_out(&mut self, next_request: Option<u64>, take: &mut Take<'_>) -> Result<(), OmsError> {
+    fn compare_with_venue(&mut self, next_request: Option<u64>, take: &mut LineEventSink<'_>) -> Result<(), OmsError> {
         let lane = LaneKind::Line(self.id);
         while self.requests.next()? != Next::Empty {}
         let tail = self.requests.sequence();
@@ -307,70 +307,72 @@ impl LineAgent {
                      one. Give each line of each OMS its own login there",
                     self.line.address()
                 );
-                return self.lose(why, take);
+                return self.disconnect(why, take);
             }
-            Some(next) if next >= self.proof => {
-                self.proof = next;
+            Some(next) if next >= self.confirmed => {
+                self.confirmed = next;
                 next
             }
             // The venue had more requests than it knows of now, or cannot tell.
             forgotten => {
                 if tail > self.settled || forgotten.is_some() {
-                    take(lane, (self.now)(), Event::Lost { what: LOST_REQUESTS, messages: 0 })?;
+                    take(lane, (self.now)(), InputEvent::Lost { what: LOST_REQUESTS, messages: 0 })?;
                 }
-                self.proof = 0;
+                self.confirmed = 0;
                 forgotten.unwrap_or(tail)
             }
         };
         // Requests that were given back before are not given back again, whatever became of that connection.
-        self.give_back(from.max(self.settled), take)
+        self.return_requests(from.max(self.settled), take)
     }
 
     /// Gives back the requests from this number on: they never left, or the venue does not have them.
-    fn give_back(&mut self, from: u64, take: &mut Take<'_>) -> Result<(), OmsError> {
+    fn return_requests(&mut self, from: u64, take: &mut LineEventSink<'_>) -> Result<(), OmsError> {
         let lane = LaneKind::Line(self.id);
         let mut upto = from;
         let now = &self.now;
-        each(&self.place, from, &mut |message| {
+        for_each_message(&self.place, from, &mut |message| {
             upto = message.sequence + 1;
-            take(lane, now(), Event::Returned(message))
+            take(lane, now(), InputEvent::Returned(message))
         })?;
         self.settled = upto;
-        self.state = State::GivenBack(upto);
-        take(lane, (self.now)(), Event::LineUp(upto))
+        self.state = LineState::Returned(upto);
+        take(lane, (self.now)(), InputEvent::LineUp(upto))
     }
 
     /// Begins to send: the core has the requests that were given back.
-    fn begin(&mut self, upto: u64) -> Result<(), OmsError> {
+    fn begin_sending(&mut self, upto: u64) -> Result<(), OmsError> {
         while self.requests.sequence() < upto && self.requests.next()? != Next::Empty {}
-        self.flow.prove(upto);
+        self.flow.set_proven(upto);
         self.requests.confirm(upto);
-        (self.state, self.pause_ns, self.told) = (State::Up, FIRST_PAUSE_NS, None);
+        (self.state, self.pause_ns, self.reported_reason) = (LineState::Up, MIN_PAUSE_NS, None);
         Ok(())
     }
 
-    fn lose(&mut self, why: String, take: &mut Take<'_>) -> Result<(), OmsError> {
+    fn disconnect(&mut self, why: String, take: &mut LineEventSink<'_>) -> Result<(), OmsError> {
         let now = (self.now)();
-        let again = State::Down(now + self.calibration.ticks_of_ns(self.pause_ns));
-        self.pause_ns = (self.pause_ns * 2).min(MOST_PAUSE_NS);
+        let again = LineState::Down(now + self.calibration.ticks_of_ns(self.pause_ns));
+        self.pause_ns = (self.pause_ns * 2).min(MAX_PAUSE_NS);
         // Reports a reason once for all attempts, but always reports the end of a connection whose start was reported.
-        let was_up =
-            matches!(std::mem::replace(&mut self.state, again), State::Up | State::GivenBack(_) | State::Late(_));
-        if was_up || self.told.as_deref() != Some(&why) {
-            take(LaneKind::Line(self.id), now, Event::LineDown(&why))?;
-            self.told = Some(why);
+        let was_up = matches!(
+            std::mem::replace(&mut self.state, again),
+            LineState::Up | LineState::Returned(_) | LineState::Expired(_)
+        );
+        if was_up || self.reported_reason.as_deref() != Some(&why) {
+            take(LaneKind::Line(self.id), now, InputEvent::LineDown(&why))?;
+            self.reported_reason = Some(why);
         }
         Ok(())
     }
 }
 
 /// Passes each message in a lane from this number on to `take`.
-pub(super) fn each(
-    place: &Place,
+pub(super) fn for_each_message(
+    place: &LogPath,
     from: u64,
-    take: &mut dyn FnMut(&Message<'_>) -> Result<(), OmsError>,
+    take: &mut dyn FnMut(&LogMessage<'_>) -> Result<(), OmsError>,
 ) -> Result<(), OmsError> {
-    let mut look = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+    let mut look = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
     loop {
         match look.next()? {
             Next::Message(message) if message.sequence >= from => take(&message)?,

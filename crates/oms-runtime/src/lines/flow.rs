@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::validity::Validity;
+use super::validity::RequestValidity;
 use crate::OmsError;
 
 const DOWN: u8 = 0;
-const AGAIN: u8 = 1;
+const RETURN_AGAIN: u8 = 1;
 const UP: u8 = 2;
 
 /// Shared state of a line. Each word has one writer.
 #[derive(Debug, Default)]
-pub(crate) struct Flow {
+pub(crate) struct LineFlow {
     /// Written by the core: whether it gives requests to the line. Its Release pairs with the Acquire of the agent,
     /// which then sees that the journal holds all requests that it has given back.
     state: AtomicU8,
@@ -29,7 +29,7 @@ pub(crate) struct Flow {
     journaled: AtomicU64,
 }
 
-impl Flow {
+impl LineFlow {
     #[inline]
     pub fn is_up(&self) -> bool {
         self.state.load(Ordering::Acquire) == UP
@@ -45,16 +45,16 @@ impl Flow {
     }
 
     /// Returns whether the core added requests to the lane while the agent gave back those below this number.
-    pub fn is_again_from(&self, upto: u64) -> bool {
-        self.state.load(Ordering::Acquire) == AGAIN && self.answered.load(Ordering::Relaxed) == upto
+    pub fn is_return_again_from(&self, upto: u64) -> bool {
+        self.state.load(Ordering::Acquire) == RETURN_AGAIN && self.answered.load(Ordering::Relaxed) == upto
     }
 
     pub fn answer(&self, upto: u64, is_up: bool) {
         self.answered.store(upto, Ordering::Relaxed);
-        self.state.store(if is_up { UP } else { AGAIN }, Ordering::Release);
+        self.state.store(if is_up { UP } else { RETURN_AGAIN }, Ordering::Release);
     }
 
-    pub fn down(&self) {
+    pub fn set_down(&self) {
         self.state.store(DOWN, Ordering::Release);
     }
 
@@ -63,7 +63,7 @@ impl Flow {
         self.proven.load(Ordering::Relaxed)
     }
 
-    pub fn prove(&self, next: u64) {
+    pub fn set_proven(&self, next: u64) {
         self.proven.store(next, Ordering::Relaxed);
     }
 
@@ -90,49 +90,49 @@ impl Flow {
 
 /// Waker of a thread that sleeps on its lines' sockets.
 #[derive(Debug)]
-pub(crate) struct Bell {
-    sleeps: AtomicBool,
-    wakes: OwnedFd,
+pub(crate) struct LineWaker {
+    is_armed: AtomicBool,
+    event: OwnedFd,
 }
 
-impl Bell {
+impl LineWaker {
     pub fn new() -> Result<Self, OmsError> {
         let wakes = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let wakes = wakes.map_err(|e| OmsError::Sockets(e.into()))?;
-        Ok(Self { sleeps: AtomicBool::new(false), wakes })
+        Ok(Self { is_armed: AtomicBool::new(false), event: wakes })
     }
 
     /// Arms the waker. The thread must check for earlier work once more before it sleeps.
-    pub fn sleeps(&self) {
-        self.sleeps.store(true, Ordering::SeqCst);
-        // Pairs with the fence of `ring`: either the waking thread sees the flag, or the check here sees its work.
+    pub fn arm(&self) {
+        self.is_armed.store(true, Ordering::SeqCst);
+        // Pairs with the fence of `wake`: either the waking thread sees the flag, or the check here sees its work.
         fence(Ordering::SeqCst);
     }
 
-    pub fn wakes(&self) {
-        self.sleeps.store(false, Ordering::Relaxed);
-        let _ = rustix::io::read(&self.wakes, &mut [0; 8]);
+    pub fn disarm(&self) {
+        self.is_armed.store(false, Ordering::Relaxed);
+        let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }
 
     /// Wakes the thread if it sleeps, because there is work.
     #[inline]
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         fence(Ordering::SeqCst);
-        if self.sleeps.load(Ordering::Relaxed) && self.sleeps.swap(false, Ordering::Relaxed) {
-            let _ = rustix::io::write(&self.wakes, &1_u64.to_ne_bytes());
+        if self.is_armed.load(Ordering::Relaxed) && self.is_armed.swap(false, Ordering::Relaxed) {
+            let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
         }
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for LineWaker {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wakes.as_fd()
+        self.event.as_fd()
     }
 }
 
 /// State that all lines of an OMS share.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared {
-    pub bell: Arc<Bell>,
-    pub validity: Arc<Validity>,
+pub(crate) struct LinesContext {
+    pub waker: Arc<LineWaker>,
+    pub validity: Arc<RequestValidity>,
 }

@@ -23,35 +23,35 @@
 //! Such a request keeps the line's rate limit, but needs no room in the window.
 
 mod agent;
+mod events;
 mod flow;
-mod hear;
-mod pace;
+mod rate_limit;
 mod validity;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tickpath_clock::Clock;
-use tickpath_log::{Place, PublishError, Reader, Registration, Start, Writer};
+use tickpath_log::{LogPath, LogPublishError, Reader, ReaderStart, Registration, Writer};
 use tickpath_market::Request;
-use tickpath_oms_journal::Ledger;
+use tickpath_oms_journal::LaneLedger;
 
-pub use crate::line::{LineConfig, OpenLine};
+pub use crate::line_config::{LineFactory, OmsLineConfig};
 pub(crate) use agent::LineAgent;
-use agent::{Now, each, order_of};
-pub(crate) use flow::{Bell, Flow, Shared};
-use pace::Pace;
-pub use tickpath_oms_journal::{LineId, MOST_LINES};
+use agent::{TickClock, for_each_message, order_of};
+pub(crate) use flow::{LineFlow, LineWaker, LinesContext};
+use rate_limit::LineRateLimit;
+pub use tickpath_oms_journal::{LineId, MAX_LINES};
 
 use crate::OmsError;
 use crate::lanes::LanesConfig;
 
 /// Max orders that are kept from a line at once.
-const MOST_AVOIDED: usize = 256;
+const MAX_AVOIDED: usize = 256;
 
 /// Progress of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passed {
+pub(crate) enum OutputProgress {
     /// The output is in its lane, or the send to its venue has returned.
     Sent,
     /// The output waits for a send: by the thread of its line, or behind a full socket.
@@ -59,77 +59,88 @@ pub(crate) enum Passed {
 }
 
 /// The lines of one venue, from the core's side.
-pub(crate) struct Lines {
-    now: Now,
-    list: Vec<OutLine>,
+pub(crate) struct VenueLines {
+    now: TickClock,
+    list: Vec<OutboundLine>,
     /// Place of the line that is tried first.
-    turn: usize,
-    shared: Shared,
+    next_line: usize,
+    shared: LinesContext,
     /// Orders that should avoid a line, because it has refused them.
     avoided: Vec<(u64, u8)>,
 }
 
 /// A line, from the core's side.
-struct OutLine {
+struct OutboundLine {
     id: LineId,
     lane: Writer,
-    place: Place,
-    flow: Arc<Flow>,
-    pace: Pace,
+    place: LogPath,
+    flow: Arc<LineFlow>,
+    rate_limit: LineRateLimit,
     window: u64,
     /// Agent of the line, where the core's thread runs it.
     agent: Option<Box<LineAgent>>,
     /// Requests in flight, without proof of receipt: number, and the order that the request names.
-    on_way: VecDeque<(u64, u64)>,
+    in_flight: VecDeque<(u64, u64)>,
     /// Time since when the line is down, in ticks; `None` while it is up, and once its requests were put in doubt.
     down_since: Option<u64>,
     lost_after: u64,
 }
 
 /// Requests of a line that is down for too long.
-pub(crate) enum Went {
+pub(crate) enum InDoubtOrders {
     /// Orders that the lane names, of which some may be over, and an epoch: if earlier requests used the line, all
     /// orders of epochs before it count as well.
-    Orders(BTreeSet<u64>, u64),
+    Named(BTreeSet<u64>, u64),
     /// More orders than are known.
-    More,
+    All,
 }
 
-impl OutLine {
+impl OutboundLine {
     /// Returns whether the window and the rate limit allow one more request.
     #[inline]
     fn has_room(&self, now: impl FnOnce() -> u64) -> bool {
-        (self.on_way.len() as u64) < self.window && self.pace.has_room(now)
+        (self.in_flight.len() as u64) < self.window && self.rate_limit.has_room(now)
     }
 }
 
-impl Lines {
+impl VenueLines {
     /// Returns the lines of a venue, which take their time from this clock.
-    pub fn new<C: Clock>(clock: &C, shared: Shared) -> Self {
-        Self { now: now(clock), list: Vec::new(), turn: 0, shared, avoided: Vec::new() }
+    pub fn new<C: Clock>(clock: &C, shared: LinesContext) -> Self {
+        Self { now: now(clock), list: Vec::new(), next_line: 0, shared, avoided: Vec::new() }
     }
 
     /// Adds a line on its lane. Requests in the lane without proof of receipt are compared with the venue once the line
     /// is up.
     pub fn add<C: Clock>(
         &mut self,
-        config: &LineConfig,
+        config: &OmsLineConfig,
         lanes: &LanesConfig,
         lane: Writer,
-        ledger: &Ledger,
+        ledger: &LaneLedger,
         clock: &C,
     ) -> Result<(), OmsError> {
-        let flow = Arc::new(Flow::default());
+        let flow = Arc::new(LineFlow::default());
         let line = (config.open.0)().map_err(|reason| OmsError::Line { line: config.id, reason })?;
         let calibration = clock.calibration();
         let (shared, time) = ((flow.clone(), self.shared.clone()), (now(clock), *calibration));
         let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared, time)?;
         let (on_way, place) = (agent.unproven()?, agent.place().clone());
-        let pace = Pace::new(config.rate_per_second, calibration);
+        let pace = LineRateLimit::new(config.rate_per_second, calibration);
         let lost_after = calibration.ticks_of_ns(config.lost_after_ns);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
         let down_since = Some((self.now)());
-        self.list.push(OutLine { id, lane, place, flow, pace, window, agent, on_way, down_since, lost_after });
+        self.list.push(OutboundLine {
+            id,
+            lane,
+            place,
+            flow,
+            rate_limit: pace,
+            window,
+            agent,
+            in_flight: on_way,
+            down_since,
+            lost_after,
+        });
         Ok(())
     }
 
@@ -139,19 +150,19 @@ impl Lines {
     }
 
     /// Checks that a line would take this request now.
-    pub fn room_for(&mut self, request: &Request) -> Result<(), PublishError> {
-        self.choose(request).map(|_| ())
+    pub fn room_for(&mut self, request: &Request) -> Result<(), LogPublishError> {
+        self.choose_line(request).map(|_| ())
     }
 
     /// Gives a request to a line, and returns whether it was sent: only the thread that runs the line's agent sends.
     #[inline]
-    pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<Passed, PublishError> {
-        let place = self.choose(request)?;
-        let Self { now, list, turn, shared, avoided } = self;
+    pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<OutputProgress, LogPublishError> {
+        let place = self.choose_line(request)?;
+        let Self { now, list, next_line: turn, shared, avoided } = self;
         let line = &mut list[place];
-        line.pace.take(&*now);
+        line.rate_limit.count_request(&*now);
         let number = line.lane.publish(stamp, request.kind().code(), request.as_bytes())?;
-        line.on_way.push_back((number, order_of(request)));
+        line.in_flight.push_back((number, order_of(request)));
         if !avoided.is_empty() {
             avoided.retain(|(order, _)| *order != order_of(request));
         }
@@ -159,46 +170,46 @@ impl Lines {
         let line = &mut list[place];
         line.flow.set_published(number + 1);
         let Some(agent) = &mut line.agent else {
-            shared.bell.ring();
-            return Ok(Passed::HandedOver);
+            shared.waker.wake();
+            return Ok(OutputProgress::HandedOver);
         };
-        agent.carry();
-        Ok(if agent.has_sent(number) { Passed::Sent } else { Passed::HandedOver })
+        agent.send_pending();
+        Ok(if agent.has_sent(number) { OutputProgress::Sent } else { OutputProgress::HandedOver })
     }
 
     #[inline]
-    fn choose(&mut self, request: &Request) -> Result<usize, PublishError> {
-        let Self { now, list, turn, avoided, .. } = self;
+    fn choose_line(&mut self, request: &Request) -> Result<usize, LogPublishError> {
+        let Self { now, list, next_line: turn, avoided, .. } = self;
         for line in list.iter_mut() {
             let proven = line.flow.proven();
-            while line.on_way.pop_front_if(|(number, _)| *number < proven).is_some() {}
+            while line.in_flight.pop_front_if(|(number, _)| *number < proven).is_some() {}
         }
         if list.len() > 1 && !matches!(request, Request::New(_)) {
             let order = order_of(request);
-            let follows = |line: &OutLine| line.on_way.iter().any(|(_, on_way)| *on_way == order);
+            let follows = |line: &OutboundLine| line.in_flight.iter().any(|(_, on_way)| *on_way == order);
             if let Some(place) = list.iter().position(follows) {
                 let line = &mut list[place];
                 // While the line is down it has no limits, because its lane returns to the core when it comes up. The
                 // window does not count, or a venue that proves nothing would block a cancel, with all requests behind
                 // it, for ever.
-                let may_go = !line.flow.is_up() || line.pace.has_room(&*now);
+                let may_go = !line.flow.is_up() || line.rate_limit.has_room(&*now);
                 return if may_go {
-                    line.lane.room_for(size_of::<Request>()).map(|()| place)
+                    line.lane.check_room(size_of::<Request>()).map(|()| place)
                 } else {
-                    Err(PublishError::Full)
+                    Err(LogPublishError::Full)
                 };
             }
         }
-        let shunned = if avoided.is_empty() { None } else { shunned(list, avoided, request) };
-        let mut refused = PublishError::NoReader;
+        let shunned = if avoided.is_empty() { None } else { avoided_line(list, avoided, request) };
+        let mut refused = LogPublishError::NoReader;
         for step in 0..list.len() {
             let place = (*turn + step) % list.len();
             let line = &mut list[place];
             if !line.flow.is_up() || shunned == Some(line.id) {
                 continue;
             }
-            refused = PublishError::Full;
-            if line.lane.room_for(size_of::<Request>()).is_ok() && line.has_room(&*now) {
+            refused = LogPublishError::Full;
+            if line.lane.check_room(size_of::<Request>()).is_ok() && line.has_room(&*now) {
                 return Ok(place);
             }
         }
@@ -207,34 +218,34 @@ impl Lines {
 
     /// Marks a line as up, if its agent has given back all requests below this number and none was added behind them.
     /// Returns whether it is up.
-    pub fn line_up(&mut self, id: LineId, upto: u64) -> bool {
+    pub fn mark_up(&mut self, id: LineId, upto: u64) -> bool {
         let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return false };
         let is_up = line.lane.sequence() == upto;
         if is_up {
-            line.on_way.clear();
+            line.in_flight.clear();
             line.down_since = None;
         }
         line.flow.answer(upto, is_up);
-        self.shared.bell.ring();
+        self.shared.waker.wake();
         is_up
     }
 
     /// Notes that a line has given a request back: the request is not in flight any more.
-    pub fn returned(&mut self, id: LineId, number: u64) {
+    pub fn note_returned(&mut self, id: LineId, number: u64) {
         let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return };
-        while line.on_way.pop_front_if(|(on_way, _)| *on_way <= number).is_some() {}
+        while line.in_flight.pop_front_if(|(on_way, _)| *on_way <= number).is_some() {}
     }
 
     /// Marks a line as down.
-    pub fn line_down(&mut self, id: LineId) {
+    pub fn mark_down(&mut self, id: LineId) {
         let now = (self.now)();
         if let Some(line) = self.list.iter_mut().find(|line| line.id == id) {
             // A failed attempt to connect does not restart the time.
             if line.flow.is_up() {
                 line.down_since = Some(now);
             }
-            line.flow.down();
-            self.shared.bell.ring();
+            line.flow.set_down();
+            self.shared.waker.wake();
         }
     }
 
@@ -246,18 +257,18 @@ impl Lines {
     /// Takes a line that has just been down for too long, with the orders that it may have lost. Requests in flight on
     /// it are waited for no more: later requests for their orders use another line.
     #[cold]
-    pub fn give_up_one(&mut self) -> Result<Option<(LineId, Went)>, OmsError> {
+    pub fn take_lost_line(&mut self) -> Result<Option<(LineId, InDoubtOrders)>, OmsError> {
         let now = (self.now)();
         let is_over =
-            |line: &&mut OutLine| line.down_since.is_some_and(|since| now.saturating_sub(since) > line.lost_after);
+            |line: &&mut OutboundLine| line.down_since.is_some_and(|since| now.saturating_sub(since) > line.lost_after);
         let Some(line) = self.list.iter_mut().find(is_over) else { return Ok(None) };
         line.down_since = None;
-        line.on_way.clear();
-        Ok(Some((line.id, went_by(&line.place, line.flow.journaled() > 0)?)))
+        line.in_flight.clear();
+        Ok(Some((line.id, orders_in_doubt(&line.place, line.flow.journaled() > 0)?)))
     }
 
     /// Returns whether any line is down, but not for too long yet.
-    pub fn waits_for_one(&self) -> bool {
+    pub fn awaits_line(&self) -> bool {
         self.list.iter().any(|line| line.down_since.is_some())
     }
 
@@ -265,7 +276,7 @@ impl Lines {
     pub fn avoid(&mut self, order: u64, line: u8) {
         if self.list.len() > 1 && !self.avoided.contains(&(order, line)) {
             // An entry is useless if its order never left again, because it was canceled here.
-            if self.avoided.len() >= MOST_AVOIDED {
+            if self.avoided.len() >= MAX_AVOIDED {
                 self.avoided.remove(0);
             }
             self.avoided.push((order, line));
@@ -274,7 +285,7 @@ impl Lines {
 
     /// Notes that a line's reports below this number are in the journal.
     #[inline]
-    pub fn journaled(&self, id: LineId, next: u64) {
+    pub fn note_journaled(&self, id: LineId, next: u64) {
         if let Some(line) = self.list.iter().find(|line| line.id == id) {
             line.flow.set_journaled(next);
         }
@@ -286,7 +297,7 @@ impl Lines {
     }
 
     /// Gives an agent back.
-    pub fn put_agent(&mut self, place: usize, agent: Box<LineAgent>) {
+    pub fn return_agent(&mut self, place: usize, agent: Box<LineAgent>) {
         self.list[place].agent = Some(agent);
     }
 
@@ -301,36 +312,36 @@ impl Lines {
     }
 }
 
-fn now<C: Clock>(clock: &C) -> Now {
+fn now<C: Clock>(clock: &C) -> TickClock {
     let clock = clock.clone();
     Box::new(move || clock.ticks())
 }
 
 /// Returns the line that a new order should avoid, if any other is up.
 #[cold]
-fn shunned(list: &[OutLine], avoided: &[(u64, u8)], request: &Request) -> Option<LineId> {
+fn avoided_line(list: &[OutboundLine], avoided: &[(u64, u8)], request: &Request) -> Option<LineId> {
     let Request::New(new) = request else { return None };
     let (_, line) = avoided.iter().find(|(order, _)| *order == new.client_order_id.0)?;
-    let (by, others): (Vec<&OutLine>, Vec<&OutLine>) = list.iter().partition(|other| other.id.line == *line);
+    let (by, others): (Vec<&OutboundLine>, Vec<&OutboundLine>) = list.iter().partition(|other| other.id.line == *line);
     others.iter().any(|other| other.flow.is_up()).then(|| by.first().map(|line| line.id)).flatten()
 }
 
 /// Returns the orders that the requests of a lane name, and the epoch before which orders may have used the line, if it
 /// was ever `used`: their reports come only by the line that they went by.
-fn went_by(place: &Place, used: bool) -> Result<Went, OmsError> {
-    let look = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+fn orders_in_doubt(place: &LogPath, used: bool) -> Result<InDoubtOrders, OmsError> {
+    let look = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
     let owner = look.owner();
     if look.sequence() > owner.base {
-        return Ok(Went::More);
+        return Ok(InDoubtOrders::All);
     }
     drop(look);
     let before = if used && owner.base > 0 { owner.incarnation } else { 0 };
     let mut orders = BTreeSet::new();
-    each(place, 0, &mut |message| {
+    for_each_message(place, 0, &mut |message| {
         if let Ok(request) = Request::read(message.kind, message.payload) {
             orders.insert(order_of(&request));
         }
         Ok(())
     })?;
-    Ok(Went::Orders(orders, before))
+    Ok(InDoubtOrders::Named(orders, before))
 }

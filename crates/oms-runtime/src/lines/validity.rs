@@ -10,27 +10,27 @@ use tickpath_oms_core::AccountLimits;
 
 /// Max ages of the accounts' requests, set by the core's thread and read by the lines' threads.
 #[derive(Debug)]
-pub(crate) struct Validity {
+pub(crate) struct RequestValidity {
     /// Lowest max age of all accounts, in ticks; no younger request is too old. `u64::MAX` without limits.
-    least: AtomicU64,
+    min_age: AtomicU64,
     /// Max ages in ticks, of the accounts that have a limit.
     ages: Mutex<Vec<(AccountId, u64)>>,
 }
 
-impl Default for Validity {
+impl Default for RequestValidity {
     fn default() -> Self {
-        Self { least: AtomicU64::new(u64::MAX), ages: Mutex::default() }
+        Self { min_age: AtomicU64::new(u64::MAX), ages: Mutex::default() }
     }
 }
 
-impl Validity {
+impl RequestValidity {
     /// Replaces the limits.
     pub fn set(&self, accounts: &[AccountLimits], calibration: &Calibration) {
         let has_limit = accounts.iter().filter(|limits| limits.max_request_age_ns > 0);
         let age = |limits: &AccountLimits| (limits.account, calibration.ticks_of_ns(limits.max_request_age_ns));
         let mut ages: Vec<(AccountId, u64)> = has_limit.map(age).collect();
         ages.sort_unstable();
-        self.least.store(ages.iter().map(|(_, age)| *age).min().unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.min_age.store(ages.iter().map(|(_, age)| *age).min().unwrap_or(u64::MAX), Ordering::Relaxed);
         *self.ages.lock().unwrap_or_else(|e| e.into_inner()) = ages;
     }
 
@@ -38,7 +38,7 @@ impl Validity {
     /// limit.
     #[inline]
     pub fn is_over(&self, request: &Request, stamp: u64, now: impl FnOnce() -> u64) -> bool {
-        let least = self.least.load(Ordering::Relaxed);
+        let least = self.min_age.load(Ordering::Relaxed);
         if least == u64::MAX || !matches!(request, Request::New(_) | Request::Replace(_)) {
             return false;
         }

@@ -2,9 +2,9 @@
 
 use tickpath_clock::Clock;
 use tickpath_market::{Condition, OrderId, Price, SymbolId, TopOfBook, Trade, TriggerPriceType};
-use tickpath_oms_core::{Fired, Input};
+use tickpath_oms_core::{Input, TriggerFired};
 
-use super::{Reached, Reference, latest};
+use super::{ReachedWatch, ReferencePrices, latest};
 use crate::OmsError;
 use crate::sequencer::Sequencer;
 
@@ -15,8 +15,8 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Sets whether the next ticks are those from before this start that the topic still holds.
-    pub(crate) fn read_again(&mut self, reads_again: bool) {
-        self.triggers.reads_again = reads_again;
+    pub(crate) fn set_catching_up(&mut self, reads_again: bool) {
+        self.triggers.is_catching_up = reads_again;
         if !reads_again {
             self.triggers.put_back(u64::MAX);
         }
@@ -32,7 +32,7 @@ impl<C: Clock> Sequencer<C> {
             (0, one) | (one, 0) => one,
             (bid, ask) => bid / 2 + ask / 2,
         };
-        *reference = Reference { price: Price(price), stamp, bid: tick.bid, ask: tick.ask, ..*reference };
+        *reference = ReferencePrices { price: Price(price), stamp, bid: tick.bid, ask: tick.ask, ..*reference };
         if self.triggers.is_empty() { Ok(()) } else { self.fire_reached(tick.symbol, stamp) }
     }
 
@@ -48,15 +48,15 @@ impl<C: Clock> Sequencer<C> {
     /// hold.
     pub(crate) fn watch_armed(&mut self) {
         let Self { triggers, core, .. } = self;
-        for armed in core.armed() {
+        for armed in core.armed_orders() {
             armed.trigger.conditions().for_each(|condition| triggers.watch(&armed, &condition));
         }
     }
 
     /// Watches the orders that were just armed, or fires them at once.
     #[cold]
-    pub(crate) fn watch_fresh(&mut self) -> Result<(), OmsError> {
-        while let Some(order) = self.triggers.fresh.pop() {
+    pub(crate) fn watch_newly_armed(&mut self) -> Result<(), OmsError> {
+        while let Some(order) = self.triggers.newly_armed.pop() {
             let Some(armed) = self.core.armed_order(order).filter(|armed| !self.triggers.is_watched(armed)) else {
                 continue;
             };
@@ -64,14 +64,14 @@ impl<C: Clock> Sequencer<C> {
                 let holds = |condition: &Condition| self.price_of(condition).is_some_and(|it| condition.holds(it));
                 let first = armed.trigger.conditions().find(holds).unwrap_or_default();
                 let is_trade = first.price_type == TriggerPriceType::Last.code();
-                let reference = self.references.get(first.symbol.0 as usize).copied().unwrap_or_default();
+                let reference = self.reference_prices.get(first.symbol.0 as usize).copied().unwrap_or_default();
                 let stamp = if is_trade { reference.traded } else { reference.stamp };
                 self.fire(order, stamp, &first)?;
                 continue;
             }
-            let Self { triggers, references, core, .. } = self;
+            let Self { triggers, reference_prices: references, core, .. } = self;
             triggers.add(&armed, references);
-            triggers.tidy(core);
+            triggers.drop_stale(core);
         }
         Ok(())
     }
@@ -79,10 +79,10 @@ impl<C: Clock> Sequencer<C> {
     /// Fires the orders whose watches the latest prices of an instrument have reached.
     #[inline]
     fn fire_reached(&mut self, symbol: SymbolId, stamp: u64) -> Result<(), OmsError> {
-        if self.triggers.reads_again {
+        if self.triggers.is_catching_up {
             self.triggers.put_back(stamp);
         }
-        let prices = self.references.get(symbol.0 as usize).copied().unwrap_or_default();
+        let prices = self.reference_prices.get(symbol.0 as usize).copied().unwrap_or_default();
         match self.triggers.next_reached(symbol, &prices) {
             None => Ok(()),
             Some(first) => self.fire_all(first, stamp, &prices),
@@ -90,10 +90,10 @@ impl<C: Clock> Sequencer<C> {
     }
 
     #[cold]
-    fn fire_all(&mut self, first: Reached, stamp: u64, prices: &Reference) -> Result<(), OmsError> {
+    fn fire_all(&mut self, first: ReachedWatch, stamp: u64, prices: &ReferencePrices) -> Result<(), OmsError> {
         let (symbol, mut next) = (first.condition.symbol, Some(first));
         while let Some(reached) = next {
-            let Self { triggers, references, core, .. } = self;
+            let Self { triggers, reference_prices: references, core, .. } = self;
             let order = reached.watch.order;
             if triggers.fires(&reached, core.armed_order(order), stamp, references) {
                 self.fire(order, stamp, &reached.condition)?;
@@ -108,7 +108,7 @@ impl<C: Clock> Sequencer<C> {
         let now = self.clock.ticks();
         let Some(symbol) = self.core.order(order).map(|view| view.symbol) else { return Ok(()) };
         let (reference_price, reference_age_ns) = self.reference(symbol, now);
-        let fired = Fired {
+        let fired = TriggerFired {
             order: order.0,
             tick,
             price: self.price_of(condition).unwrap_or_default(),
@@ -118,26 +118,26 @@ impl<C: Clock> Sequencer<C> {
             price_type: condition.price_type,
             reserved: [0; 3],
         };
-        let sequence = self.apply(now, &Input::Fired(fired))?;
-        self.let_venues(sequence, now)?;
+        let sequence = self.apply(now, &Input::TriggerFired(fired))?;
+        self.release_to_venues(sequence, now)?;
         // The client's report carries T2, as for any order.
-        self.let_sessions(sequence, self.clock.ticks())?;
+        self.release_to_sessions(sequence, self.clock.ticks())?;
         self.after_input()
     }
 
     /// Returns the latest price that a condition is compared with.
     fn price_of(&self, condition: &Condition) -> Option<Price> {
-        latest(&self.references, condition)
+        latest(&self.reference_prices, condition)
     }
 
     #[inline]
-    fn reference_mut(&mut self, symbol: SymbolId) -> Option<&mut Reference> {
+    fn reference_mut(&mut self, symbol: SymbolId) -> Option<&mut ReferencePrices> {
         /// Larger ids are unknown to the core.
-        const MOST: usize = 1 << 16;
+        const MAX_SYMBOLS: usize = 1 << 16;
         let index = symbol.0 as usize;
-        if index >= self.references.len() {
-            self.references.resize((index + 1).min(MOST), Reference::default());
+        if index >= self.reference_prices.len() {
+            self.reference_prices.resize((index + 1).min(MAX_SYMBOLS), ReferencePrices::default());
         }
-        self.references.get_mut(index)
+        self.reference_prices.get_mut(index)
     }
 }

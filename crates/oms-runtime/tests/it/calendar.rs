@@ -5,7 +5,7 @@ use std::fs;
 use jiff::Timestamp;
 use tickpath_oms_core::{DayEnd, RecordKind};
 use tickpath_oms_runtime::CommandError;
-use tickpath_oms_runtime::calendar::{Calendar, Close};
+use tickpath_oms_runtime::calendar::{Calendar, DayClose};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn ns(utc: &str) -> u64 {
 fn calendar(ends: &str, days: &str, holidays: &[&str]) -> Calendar {
     Calendar {
         zone: "America/Chicago".parse().expect("the system has a database of time zones"),
-        ends: ends.parse().expect("a time of a day"),
+        end_time: ends.parse().expect("a time of a day"),
         weekdays: days.parse().expect("weekdays"),
         holidays: holidays.iter().map(|date| date.parse().expect("a date")).collect(),
     }
@@ -49,13 +49,13 @@ fn an_end_is_a_local_time_on_a_weekday_that_trades() {
         ("and then not again", early, "2026-11-01T06:30:00Z", 20_261_107, "2026-11-07T07:30:00Z"),
         ("over a span of weekdays", sunday_to_thursday, "2026-03-05T23:00:00Z", 20_260_308, "2026-03-08T22:00:00Z"),
     ] {
-        let close = Close { day, utc_ns: ns(end) };
+        let close = DayClose { day, utc_ns: ns(end) };
         assert_eq!(calendar.next_close(ns(after)), Some(close), "{what}");
         assert_eq!(calendar.last_close(ns(end)), Some(close), "{what}");
         assert_ne!(calendar.last_close(ns(end) - 1), Some(close), "{what}");
     }
     assert_eq!(chicago().today(ns("2026-03-07T03:00:00Z")), 20_260_306);
-    let words = chicago().describe(&Close { day: 20_260_309, utc_ns: ns("2026-03-09T22:00:00Z") });
+    let words = chicago().describe(&DayClose { day: 20_260_309, utc_ns: ns("2026-03-09T22:00:00Z") });
     assert_eq!(words, "2026-03-09 17:00 America/Chicago (2026-03-09T22:00:00Z)");
 }
 
@@ -86,7 +86,7 @@ impl Scene {
     /// Opens an OMS whose days end by the calendar.
     fn by_calendar(&self) -> Inline<SimulatedClock> {
         let mut oms = self.oms();
-        oms.sequencer().keep_calendar(chicago()).expect("the disk is sound");
+        oms.sequencer().set_calendar(chicago()).expect("the disk is sound");
         oms
     }
 
@@ -110,7 +110,7 @@ impl Scene {
 }
 
 /// Returns the notices about ends of days: the day, and whether it ended late; none if it did not end.
-fn told(oms: &mut Inline<SimulatedClock>) -> Vec<(u32, Option<bool>)> {
+fn day_notices(oms: &mut Inline<SimulatedClock>) -> Vec<(u32, Option<bool>)> {
     let word = |notice: &Notice| match notice {
         Notice::DayEnded { day, is_late } => Some((*day, Some(*is_late))),
         Notice::DayNotEnded { day, .. } => Some((*day, None)),
@@ -134,7 +134,7 @@ fn each_day_ends_once_at_its_time_before_and_after_the_clocks_change() {
     scene.pass(&mut oms, "2026-03-09T22:00:00Z");
     scene.pass(&mut oms, "2026-03-10T12:00:00Z");
     assert_eq!(scene.ended(), [20_260_306, 20_260_309]);
-    assert_eq!(told(&mut oms), [(20_260_306, Some(false)), (20_260_309, Some(false))]);
+    assert_eq!(day_notices(&mut oms), [(20_260_306, Some(false)), (20_260_309, Some(false))]);
 }
 
 #[test]
@@ -145,14 +145,14 @@ fn a_start_ends_the_day_that_was_missed_once_and_says_so() {
     scene.clock.advance(ns("2026-12-26T12:00:00Z") - scene.clock.ticks());
     let mut oms = scene.by_calendar();
     assert_eq!(scene.ended(), [20_261_224], "at once");
-    assert_eq!(told(&mut oms), [(20_261_224, Some(true))]);
+    assert_eq!(day_notices(&mut oms), [(20_261_224, Some(true))]);
     drop(oms);
     // Twice more in the same minute.
     for second in ["2026-12-26T12:00:10Z", "2026-12-26T12:00:20Z"] {
         scene.clock.advance(ns(second) - scene.clock.ticks());
         let mut oms = scene.by_calendar();
         scene.pass(&mut oms, &second.replace("0Z", "5Z"));
-        assert_eq!((scene.ended(), told(&mut oms)), (vec![20_261_224], vec![]), "{second}");
+        assert_eq!((scene.ended(), day_notices(&mut oms)), (vec![20_261_224], vec![]), "{second}");
     }
     let mut oms = scene.by_calendar();
     scene.pass(&mut oms, "2026-12-28T23:00:00Z");
@@ -181,14 +181,14 @@ fn an_admin_names_days_of_the_calendar_and_a_day_that_ended_by_command_ends_no_m
     let mut oms = scene.by_calendar();
     let mut end = |day: u32| {
         let end = DayEnd { day, ..DayEnd::default() };
-        let ended = oms.sequencer().word(scene.clock.ticks(), RecordKind::DayEnd.code(), end.as_bytes());
+        let ended = oms.sequencer().accept_command(scene.clock.ticks(), RecordKind::DayEnd.code(), end.as_bytes());
         ended.expect("the disk is sound").map(drop)
     };
     // In UTC the next day has begun by then.
     scene.clock.advance(ns("2026-03-06T22:59:00Z") - scene.clock.ticks());
     end(20_260_306).expect("it is that day");
     scene.clock.advance(ns("2026-03-07T03:00:00Z") - scene.clock.ticks());
-    let Err(CommandError::Ahead { today: 20_260_306, zone, .. }) = end(20_260_307) else {
+    let Err(CommandError::DayAhead { today: 20_260_306, zone, .. }) = end(20_260_307) else {
         panic!("Saturday has not begun in Chicago");
     };
     assert_eq!(zone, "America/Chicago");
@@ -201,16 +201,16 @@ fn a_day_that_cannot_end_is_told_once_and_tried_again_every_minute() {
     let scene = scene_at("2026-03-06T22:00:00Z");
     let mut oms = scene.by_calendar();
     // The folder takes the place of a file that reserves space.
-    let obstacle = scene.config.journal.place.dir().join("ballast.reports");
+    let obstacle = scene.config.journal.path.dir().join("ballast.reports");
     fs::create_dir(&obstacle).expect("the folder is ours");
     for time in ["2026-03-06T23:00:00Z", "2026-03-06T23:00:30Z", "2026-03-06T23:01:00Z", "2026-03-06T23:03:00Z"] {
         scene.pass(&mut oms, time);
-        assert_eq!(told(&mut oms), [(20_260_306, None)], "{time}");
+        assert_eq!(day_notices(&mut oms), [(20_260_306, None)], "{time}");
     }
     fs::remove_dir(&obstacle).expect("it is empty");
     scene.pass(&mut oms, "2026-03-06T23:03:59Z");
     assert!(scene.ended().is_empty(), "within the minute");
     scene.pass(&mut oms, "2026-03-06T23:04:00Z");
     assert_eq!(scene.ended(), [20_260_306]);
-    assert_eq!(told(&mut oms), [(20_260_306, None), (20_260_306, Some(true))]);
+    assert_eq!(day_notices(&mut oms), [(20_260_306, None), (20_260_306, Some(true))]);
 }

@@ -13,7 +13,7 @@ use tickpath_oms_core::{Denial, Input};
 use tickpath_oms_runtime::layout::Inline;
 use zerocopy::IntoBytes;
 
-use crate::{Client, Dice, Heard, Scene, WIDE, cancel, limit, poll, replace, seed, top};
+use crate::{Client, Dice, LaneMessage, Scene, WIDE, cancel, limit, poll, replace, seed, top};
 
 const ROUNDS: u64 = 12;
 const ACTS: u64 = 300;
@@ -133,7 +133,7 @@ impl Scene {
         let (core, inputs, _) = self.replay();
         let mut fired = BTreeMap::new();
         for input in inputs {
-            let Input::Fired(it) = input else { continue };
+            let Input::TriggerFired(it) = input else { continue };
             let client = core.order(OrderId(it.order)).expect("it is known").client_order_id.0;
             assert!(fired.insert(client, it.tick).is_none(), "{client} has fired twice");
         }
@@ -189,7 +189,7 @@ fn live(seed: u64) {
         let armed: Vec<u64> = {
             let core = oms.sequencer().core();
             let client = |id| core.order(id).expect("it is known").client_order_id.0;
-            let mut armed: Vec<u64> = core.armed().map(|armed| client(armed.order)).collect();
+            let mut armed: Vec<u64> = core.armed_orders().map(|armed| client(armed.order)).collect();
             armed.sort_unstable();
             armed
         };
@@ -216,7 +216,7 @@ fn begin() -> (Scene, Inline<SimulatedClock>, Client) {
 }
 
 fn asks(client: &mut Client) -> Vec<(u64, ExecType, OrdStatus)> {
-    client.told()
+    client.receive_reports()
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn ticks_of_before_its_trigger_fire_nothing_after_a_start() {
         drop(oms);
         oms = scene.oms();
         while poll(&mut oms) > 0 {}
-        assert_eq!(oms.sequencer().core().armed().count(), 1, "the topic still holds a tick at 120");
+        assert_eq!(oms.sequencer().core().armed_orders().count(), 1, "the topic still holds a tick at 120");
     }
     // Ticks during the outage count.
     drop(oms);
@@ -262,7 +262,7 @@ fn ticks_of_before_its_trigger_fire_nothing_after_a_start() {
     scene.tick(99, 101);
     oms = scene.oms();
     while poll(&mut oms) > 0 {}
-    assert_eq!(oms.sequencer().core().armed().count(), 0);
+    assert_eq!(oms.sequencer().core().armed_orders().count(), 0);
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn an_oms_without_ticks_says_so() {
     let mut client = scene.client(0);
     client.send(armed(1, on(TriggerPriceType::Last, TriggerDirection::Up, 99)));
     while poll(&mut oms) > 0 {}
-    let [Heard::Denied(denied)] = client.hear()[..] else { panic!("it is denied") };
+    let [LaneMessage::Denied(denied)] = client.receive()[..] else { panic!("it is denied") };
     assert_eq!(denied.code, Denial::NoTicks.code());
 }
 
@@ -287,13 +287,13 @@ fn thousands_of_triggers_that_come_and_go_leave_nothing_behind() {
             client.send(cancel(id + 1, id));
         }
         while poll(&mut oms) > 0 {}
-        client.hear();
-        assert_eq!(oms.sequencer().core().armed_at_most(), 0, "round {round}");
+        client.receive();
+        assert_eq!(oms.sequencer().core().armed_upper_bound(), 0, "round {round}");
     }
     id += 2;
     client.send(armed(id, on(TriggerPriceType::Bid, TriggerDirection::Up, 200)));
     while poll(&mut oms) > 0 {}
-    client.hear();
+    client.receive();
     scene.clock.advance(1);
     scene.tick(200, 201);
     while poll(&mut oms) > 0 {}

@@ -9,7 +9,7 @@ use tickpath_oms_runtime::{JournalError, snapshot};
 
 use super::*;
 
-fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>, venue: &mut Line<SimulatedClock>) {
+fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>, venue: &mut VenueEngine<SimulatedClock>) {
     venue.end_of_day().expect("the venue's lanes are sound");
     settle(oms, venue);
     let mut operator = scene.config.lanes.join_control(scene.clock.calibration()).expect("the OMS has made it");
@@ -32,7 +32,7 @@ fn trade(client: &mut Client, ids: std::ops::Range<u64>) {
 
 impl Scene {
     fn journal(&self) -> PathBuf {
-        self.config.journal.place.dir().to_owned()
+        self.config.journal.path.dir().to_owned()
     }
 
     /// Returns the names of the archived logs.
@@ -44,7 +44,7 @@ impl Scene {
     }
 
     /// Runs a day with orders to its end.
-    fn day(&mut self, ids: std::ops::Range<u64>) -> (Inline<SimulatedClock>, Line<SimulatedClock>, Client) {
+    fn day(&mut self, ids: std::ops::Range<u64>) -> (Inline<SimulatedClock>, VenueEngine<SimulatedClock>, Client) {
         let mut oms = self.oms();
         self.tick(99, 101);
         let (mut venue, mut client) = (self.venue(), self.client(0));
@@ -60,11 +60,11 @@ fn a_day_that_ends_goes_into_the_archive_and_the_journal_goes_on() {
     let (mut oms, mut venue, mut client) = scene.day(1..40);
     end_day(&scene, &mut oms, &mut venue);
     assert_eq!(scene.archived(), ["00000000000000000000"]);
-    client.hear();
+    client.receive();
     // Ids restart with the day, and so may the client's orders.
     trade(&mut client, 1..20);
     settle(&mut oms, &mut venue);
-    assert!(client.told().contains(&(1, ExecType::New, OrdStatus::New)));
+    assert!(client.receive_reports().contains(&(1, ExecType::New, OrdStatus::New)));
     end_day(&scene, &mut oms, &mut venue);
     assert_eq!(scene.archived().len(), 2);
     let digest = oms.sequencer().core().digest();
@@ -72,7 +72,7 @@ fn a_day_that_ends_goes_into_the_archive_and_the_journal_goes_on() {
     drop(oms);
     let mut oms = scene.oms();
     assert!(oms.sequencer().core().digest().inputs > digest.inputs);
-    assert_eq!(oms.sequencer().counts().strangers, 0);
+    assert_eq!(oms.sequencer().counts().unknown_order_reports, 0);
     assert_eq!(scene.replay().0.digest(), oms.sequencer().core().digest());
 }
 
@@ -88,10 +88,10 @@ fn memory_stays_flat_over_ten_days() {
             client.send(cancel(2_000_000 + order, order));
         }
         settle(&mut oms, &mut venue);
-        client.hear();
+        client.receive();
         end_day(&scene, &mut oms, &mut venue);
-        client.hear();
-        kept.push(oms.sequencer().core().kept());
+        client.receive();
+        kept.push(oms.sequencer().core().item_count());
     }
     assert!(kept.iter().all(|&kept| kept <= 80), "what is kept after each day: {kept:?}");
     assert_eq!(scene.archived().len(), 10);
@@ -130,23 +130,23 @@ fn a_roll_that_was_killed_anywhere_is_finished_by_the_next_start() {
     for (when, undo) in killed {
         let mut scene = Scene::new();
         let (mut oms, mut venue, mut client) = scene.day(1..40);
-        client.hear();
+        client.receive();
         end_day(&scene, &mut oms, &mut venue);
-        let (digest, live) = (oms.sequencer().core().digest(), oms.sequencer().core().live().count());
-        let told = client.told().len();
+        let (digest, live) = (oms.sequencer().core().digest(), oms.sequencer().core().open_orders().count());
+        let told = client.receive_reports().len();
         drop(oms);
         // The state after a kill there: only the start record follows the roll.
         assert!(archive(&scene).join("data").exists());
         undo(&scene);
         let mut oms = scene.oms();
-        assert_eq!(oms.sequencer().core().live().count(), live, "killed {when}");
+        assert_eq!(oms.sequencer().core().open_orders().count(), live, "killed {when}");
         assert_eq!(scene.replay().0.digest(), oms.sequencer().core().digest(), "killed {when}");
         assert!(oms.sequencer().core().digest().inputs >= digest.inputs, "killed {when}");
         assert_eq!(scene.archived(), ["00000000000000000000"], "killed {when}");
-        assert_eq!((told > 0, client.hear()), (true, vec![]), "killed {when}: nothing is told twice");
+        assert_eq!((told > 0, client.receive()), (true, vec![]), "killed {when}: nothing is told twice");
         trade(&mut client, 1..10);
         settle(&mut oms, &mut venue);
-        let told = client.told();
+        let told = client.receive_reports();
         assert!(told.contains(&(1, ExecType::New, OrdStatus::New)), "killed {when}: {told:?}");
         end_day(&scene, &mut oms, &mut venue);
         assert_eq!(scene.archived().len(), 2, "killed {when}");
@@ -160,15 +160,15 @@ fn a_start_from_a_snapshot_is_a_start_from_the_beginning() {
     end_day(&scene, &mut oms, &mut venue);
     trade(&mut client, 1..30);
     settle(&mut oms, &mut venue);
-    let made = snapshot::make(&scene.config.journal.place).unwrap();
+    let made = snapshot::make(&scene.config.journal.path).unwrap();
     // A tail after the snapshot.
     trade(&mut client, 40..50);
     settle(&mut oms, &mut venue);
-    let again = snapshot::make(&scene.config.journal.place).unwrap();
+    let again = snapshot::make(&scene.config.journal.path).unwrap();
     assert!(again.replayed > 0 && again.replayed < made.replayed, "only what came since: {again:?}, {made:?}");
     trade(&mut client, 50..60);
     settle(&mut oms, &mut venue);
-    client.hear();
+    client.receive();
     let (counts, digest) = (oms.sequencer().counts(), oms.sequencer().core().digest());
     drop(oms);
     let (whole, ..) = scene.replay();
@@ -180,7 +180,7 @@ fn a_start_from_a_snapshot_is_a_start_from_the_beginning() {
     assert_eq!(oms.sequencer().counts(), counts);
     assert_eq!(oms.sequencer().core().digest().outputs, digest.outputs, "nothing was said twice");
     settle(&mut oms, &mut venue);
-    assert_eq!(client.hear(), [], "nothing is told twice");
+    assert_eq!(client.receive(), [], "nothing is told twice");
     trade(&mut client, 60..70);
     settle(&mut oms, &mut venue);
     let digest = oms.sequencer().core().digest();
@@ -206,7 +206,7 @@ fn without_the_archive_and_without_a_snapshot_nothing_starts() {
 fn a_damaged_snapshot_is_no_snapshot() {
     let mut scene = Scene::new();
     let (oms, _venue, _client) = scene.day(1..30);
-    let place = &scene.config.journal.place;
+    let place = &scene.config.journal.path;
     let whole = snapshot::make(place).unwrap().replayed;
     assert_eq!((whole, snapshot::make(place).unwrap().replayed), (scene.replay().1.len() as u64, 0));
     let path = scene.journal().join("snapshot");
@@ -234,7 +234,7 @@ fn a_snapshot_of_records_that_were_lost_is_not_used() {
     let mut venue = scene.venue();
     trade(&mut client, 20..40);
     settle(&mut oms, &mut venue);
-    snapshot::make(&scene.config.journal.place).unwrap();
+    snapshot::make(&scene.config.journal.path).unwrap();
     drop((oms, venue));
     // A power loss takes the records that the snapshot was made from; the lanes go with the host.
     fs::write(scene.journal().join("data"), early).unwrap();
@@ -254,11 +254,11 @@ fn a_snapshot_of_records_that_were_lost_is_not_used() {
 fn another_version_of_the_core_starts_from_a_snapshot_and_from_nothing_else() {
     let mut scene = Scene::new();
     let (mut oms, venue, mut client) = scene.day(1..30);
-    client.hear();
+    client.receive();
     oms.sequencer().stop().unwrap();
     let digest = oms.sequencer().core().digest();
     drop((oms, venue));
-    snapshot::make(&scene.config.journal.place).unwrap();
+    snapshot::make(&scene.config.journal.path).unwrap();
     as_written_by(&scene, CORE_VERSION - 1);
     let snapshot = scene.journal().join("snapshot");
     fs::rename(&snapshot, scene.journal().join("aside")).unwrap();
@@ -273,7 +273,7 @@ fn another_version_of_the_core_starts_from_a_snapshot_and_from_nothing_else() {
     let mut venue = scene.venue();
     trade(&mut client, 30..40);
     settle(&mut oms, &mut venue);
-    assert!(client.told().contains(&(31, ExecType::New, OrdStatus::New)));
+    assert!(client.receive_reports().contains(&(31, ExecType::New, OrdStatus::New)));
     let digest = oms.sequencer().core().digest();
     drop(oms);
     assert!(scene.oms().sequencer().core().digest().inputs > digest.inputs, "and again");
@@ -281,14 +281,14 @@ fn another_version_of_the_core_starts_from_a_snapshot_and_from_nothing_else() {
 
 /// Rewrites the journal's log as if a core of this version had written it.
 pub fn as_written_by(scene: &Scene, version: u32) {
-    let place = &scene.config.journal.place;
-    let copy = Place::folder(scene.journal().join("copy"));
-    let config = LogConfig { place: copy.clone(), ..scene.config.journal.clone() };
+    let place = &scene.config.journal.path;
+    let copy = LogPath::folder(scene.journal().join("copy"));
+    let config = LogConfig { path: copy.clone(), ..scene.config.journal.clone() };
     let mut log = Writer::open(&config, scene.clock.calibration()).unwrap();
-    let mut records = Reader::open(place, Start::Oldest, Registration::Unregistered).unwrap();
+    let mut records = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered).unwrap();
     while let Next::Message(record) = records.next().unwrap() {
         let mut payload = record.payload.to_vec();
-        if record.kind == RecordKind::Start.code() {
+        if record.kind == RecordKind::JournalStart.code() {
             payload[..4].copy_from_slice(&version.to_le_bytes());
         }
         log.publish(record.stamp, record.kind, &payload).unwrap();
@@ -302,7 +302,7 @@ pub fn as_written_by(scene: &Scene, version: u32) {
 fn who_follows_a_journal_is_led_from_day_to_day() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
-    let mut replay = journal::Replay::open(&scene.config.journal.place).unwrap();
+    let mut replay = journal::Replay::open(&scene.config.journal.path).unwrap();
     let mut core = Core::new(tickpath_oms_core::Config { expected_orders: 0, key: 0 });
     for day in 0..3 {
         trade(&mut client, 10..30);
@@ -310,7 +310,7 @@ fn who_follows_a_journal_is_led_from_day_to_day() {
         while replay.step(&mut core, |_, _, _| {}).unwrap() {}
         assert_eq!(core.digest(), oms.sequencer().core().digest(), "day {day}");
         end_day(&scene, &mut oms, &mut venue);
-        client.hear();
+        client.receive();
     }
     while replay.step(&mut core, |_, _, _| {}).unwrap() {}
     assert_eq!(core.digest(), oms.sequencer().core().digest());
@@ -324,16 +324,16 @@ fn each_archived_day_is_replayed_with_the_days_before_it_and_no_further() {
         trade(&mut client, 10..30);
         settle(&mut oms, &mut venue);
         end_day(&scene, &mut oms, &mut venue);
-        client.hear();
+        client.receive();
     }
     drop(oms);
-    let (whole, days) = (&scene.config.journal.place, scene.archived());
-    let own = Reader::open(whole, tickpath_log::Start::Oldest, Registration::Unregistered).unwrap();
+    let (whole, days) = (&scene.config.journal.path, scene.archived());
+    let own = Reader::open(whole, tickpath_log::ReaderStart::Oldest, Registration::Unregistered).unwrap();
     let firsts = days.iter().map(|name| name.parse::<u64>().unwrap());
     let ends: Vec<u64> = firsts.skip(1).chain([own.first_sequence()]).collect();
     assert_eq!((days.len(), ends.len()), (3, 3));
     for (name, end) in days.iter().zip(ends) {
-        let day = Place::folder(scene.journal().join("archive").join(name));
+        let day = LogPath::folder(scene.journal().join("archive").join(name));
         let (mut replay, mut core) = journal::follow(&day).unwrap();
         while replay.step(&mut core, |at, _, _| assert!(at.sequence < end, "{name}: {}", at.sequence)).unwrap() {}
         replay.check_end().unwrap();
@@ -357,7 +357,7 @@ fn each_archived_day_is_replayed_with_the_days_before_it_and_no_further() {
 #[test]
 fn a_day_ends_where_sessions_wait_for_the_disk() {
     let mut scene = Scene::new();
-    scene.config.desk.sessions.iter_mut().for_each(|session| session.level = AckLevel::Disk);
+    scene.config.trading.sessions.iter_mut().for_each(|session| session.level = AckLevel::Disk);
     scene.config.snapshot_every = 10;
     let mut oms = scene.oms();
     scene.tick(99, 101);
@@ -368,13 +368,13 @@ fn a_day_ends_where_sessions_wait_for_the_disk() {
             settle(&mut oms, &mut venue);
             oms.sequencer().held() == 0
         });
-        assert!(client.told().contains(&(1, ExecType::New, OrdStatus::New)), "day {day}");
+        assert!(client.receive_reports().contains(&(1, ExecType::New, OrdStatus::New)), "day {day}");
         end_day(&scene, &mut oms, &mut venue);
         until(|| {
             settle(&mut oms, &mut venue);
             oms.sequencer().held() == 0
         });
-        client.hear();
+        client.receive();
     }
     until(|| scene.journal().join("snapshot").exists());
     assert_eq!(scene.archived().len(), 3);
@@ -398,7 +398,7 @@ fn a_second_oms_is_refused_after_a_day_as_before_it() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, _client) = scene.day(1..5);
     end_day(&scene, &mut oms, &mut venue);
-    let Err(OmsError::Open(tickpath_log::OpenError::HasWriter { .. })) = scene.try_oms() else {
+    let Err(OmsError::Open(tickpath_log::LogOpenError::HasWriter { .. })) = scene.try_oms() else {
         panic!("the journal has a writer")
     };
 }
@@ -416,7 +416,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 fn an_older_copy_of_a_lane_has_nothing_sent_again() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
-    let lane = scene.lane(LaneKind::VenueRequests(VENUE)).place.dir().to_owned();
+    let lane = scene.lane(LaneKind::VenueRequests(VENUE)).path.dir().to_owned();
     let aside = scene.journal().join("aside");
     copy(&lane, &aside);
     trade(&mut client, 10..30);
@@ -444,7 +444,7 @@ fn lanes_that_changed_names_pass_for_each_other_nowhere() {
     second.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
     drop((oms, first, second));
-    let [one, other] = [0, 1].map(|session| scene.lane(LaneKind::Reports(session)).place.dir().to_owned());
+    let [one, other] = [0, 1].map(|session| scene.lane(LaneKind::Reports(session)).path.dir().to_owned());
     let aside = one.with_extension("aside");
     fs::rename(&one, &aside).unwrap();
     fs::rename(&other, &one).unwrap();
@@ -458,13 +458,13 @@ fn lanes_that_changed_names_pass_for_each_other_nowhere() {
 fn a_lane_that_lacks_what_nobody_knows_any_more_is_lost_and_the_others_go_on() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
-    let reports = scene.lane(LaneKind::Reports(0)).place.dir().to_owned();
+    let reports = scene.lane(LaneKind::Reports(0)).path.dir().to_owned();
     let aside = scene.journal().join("aside");
     copy(&reports, &aside);
     trade(&mut client, 10..20);
     settle(&mut oms, &mut venue);
     end_day(&scene, &mut oms, &mut venue);
-    snapshot::make(&scene.config.journal.place).unwrap();
+    snapshot::make(&scene.config.journal.path).unwrap();
     drop((oms, client));
     copy(&aside, &reports);
     fs::remove_dir_all(scene.journal().join("archive")).unwrap();
@@ -474,7 +474,7 @@ fn a_lane_that_lacks_what_nobody_knows_any_more_is_lost_and_the_others_go_on() {
     let mut other = scene.client(1);
     other.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
-    assert!(other.told().contains(&(1, ExecType::New, OrdStatus::New)));
+    assert!(other.receive_reports().contains(&(1, ExecType::New, OrdStatus::New)));
 }
 
 #[test]
@@ -485,10 +485,10 @@ fn a_day_that_no_archive_takes_goes_on_where_it_is() {
     fs::write(&blocked, "a file in the way").unwrap();
     end_day(&scene, &mut oms, &mut venue);
     assert!(oms.sequencer().notices().any(|notice| matches!(notice, Notice::NotArchived(_))));
-    client.hear();
+    client.receive();
     trade(&mut client, 1..10);
     settle(&mut oms, &mut venue);
-    assert!(client.told().contains(&(1, ExecType::New, OrdStatus::New)), "the next day begins all the same");
+    assert!(client.receive_reports().contains(&(1, ExecType::New, OrdStatus::New)), "the next day begins all the same");
     drop(oms);
     drop(scene.oms());
     fs::remove_file(blocked).unwrap();
@@ -500,7 +500,7 @@ fn a_day_that_no_archive_takes_goes_on_where_it_is() {
 #[test]
 fn who_went_while_no_oms_was_there_is_gone() {
     let mut scene = Scene::new();
-    scene.config.desk.sessions[1].cancel_on_disconnect = true;
+    scene.config.trading.sessions[1].cancel_on_disconnect = true;
     let (oms, mut venue, stays) = scene.day(1..2);
     let mut oms = oms;
     let mut goes = scene.client(1);
@@ -510,7 +510,7 @@ fn who_went_while_no_oms_was_there_is_gone() {
     drop(goes);
     let mut oms = scene.oms();
     settle(&mut oms, &mut venue);
-    let open: Vec<u16> = oms.sequencer().core().live().map(|order| order.session).collect();
+    let open: Vec<u16> = oms.sequencer().core().open_orders().map(|order| order.session).collect();
     assert_eq!(open, [0], "of the one who is still there");
     drop(stays);
 }
@@ -519,7 +519,7 @@ fn who_went_while_no_oms_was_there_is_gone() {
 fn two_who_make_a_snapshot_at_once_make_good_ones() {
     let mut scene = Scene::new();
     let (oms, _venue, _client) = scene.day(1..30);
-    let place = &scene.config.journal.place;
+    let place = &scene.config.journal.path;
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| (0..20).for_each(|_| drop(snapshot::make(place).unwrap())));

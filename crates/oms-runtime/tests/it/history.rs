@@ -4,23 +4,23 @@ use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tickpath_log::Message;
+use tickpath_log::LogMessage;
 use tickpath_market::Side;
 use tickpath_oms_core::{CORE_VERSION, DayEnd, RecordKind};
-use tickpath_oms_runtime::copy::{Copy, CopyFrom};
+use tickpath_oms_runtime::drop_copy::{DropCopyReader, DropCopyStart};
 use tickpath_oms_runtime::snapshot;
 
 use super::*;
 
 /// A state that a kill leaves of an ended day's history. The history lies in this folder; beside it lies a copy, made
 /// before the day's last reports were written.
-type Kill = (&'static str, fn(&Path));
+type KillPoint = (&'static str, fn(&Path));
 
 /// The number of states, from the first, with a whole history; the next state lacks reports, and the others cannot be
 /// resumed.
 const WHOLE: usize = 3;
 
-const KILLS: [Kill; 9] = [
+const KILLS: [KillPoint; 9] = [
     ("before anything was made ready", |history| {
         bring_back(history, &["control", "data"]);
         fs::remove_dir_all(history.join("archive")).expect("it is there");
@@ -71,7 +71,7 @@ const KILLS: [Kill; 9] = [
 fn who_was_away_hears_the_end_of_a_day_that_was_killed_as_it_ended() {
     for (at, (when, kill)) in KILLS.into_iter().enumerate() {
         for has_snapshot in [false, true] {
-            let house = House::new();
+            let house = HistoryScene::new();
             let (mut oms, day) = house.a_day_that_ends();
             drop(oms);
             if has_snapshot {
@@ -79,7 +79,7 @@ fn who_was_away_hears_the_end_of_a_day_that_was_killed_as_it_ended() {
             }
             kill(&house.history());
             oms = house.start();
-            assert_eq!(is_told_as_lost(&mut oms), at > WHOLE, "{when}");
+            assert_eq!(is_reported_lost(&mut oms), at > WHOLE, "{when}");
             house.check(&mut oms, &day, when);
             drop(oms);
             oms = house.start();
@@ -87,26 +87,26 @@ fn who_was_away_hears_the_end_of_a_day_that_was_killed_as_it_ended() {
             house.order(&mut oms, 20);
             house.end_day(&mut oms);
             house.order(&mut oms, 21);
-            let said = house.said();
-            let yesterday = oms.sequencer().history().expect("it has one").oldest(0);
+            let said = house.reports();
+            let yesterday = oms.sequencer().history_index().expect("it has one").oldest(0);
             assert!(yesterday > 0, "{when}: the day before is another one now");
-            assert_eq!(heard(&mut oms, yesterday), said[yesterday as usize..], "{when}: and another day");
+            assert_eq!(replayed_reports(&mut oms, yesterday), said[yesterday as usize..], "{when}: and another day");
         }
     }
 }
 
 #[test]
 fn what_no_record_tells_any_more_is_missed_and_the_operator_hears_of_it() {
-    let house = House::new();
+    let house = HistoryScene::new();
     let mut oms = house.start();
     house.order(&mut oms, 1);
     house.end_day(&mut oms);
-    let first_day = house.said();
+    let first_day = house.reports();
     house.order(&mut oms, 2);
     house.keep_early();
-    let lost = house.places(CopyFrom::Day);
+    let lost = house.places(DropCopyStart::Day);
     house.end_day(&mut oms);
-    let said = house.said().len() as u64;
+    let said = house.reports().len() as u64;
     drop(oms);
     snapshot::make(house.journal()).expect("the journal is sound");
     let second = second_day(&house.history());
@@ -114,27 +114,27 @@ fn what_no_record_tells_any_more_is_missed_and_the_operator_hears_of_it() {
     fs::remove_dir_all(second).expect("it is there");
     bring_early(&house.history());
     oms = house.start();
-    assert!(is_told_as_lost(&mut oms));
+    assert!(is_reported_lost(&mut oms));
     house.order(&mut oms, 3);
-    let (before, since) = (heard(&mut oms, 0), heard(&mut oms, said));
+    let (before, since) = (replayed_reports(&mut oms, 0), replayed_reports(&mut oms, said));
     assert_eq!(before, [&first_day[..], &since].concat(), "the day before that, and this one");
     assert_eq!((since[0].0, since.len()), (said, 2), "each report has its own number");
-    let today = house.places(CopyFrom::Day);
+    let today = house.places(DropCopyStart::Day);
     assert_eq!((today[0].0 > lost[1].0, today.len()), (true, 2), "no place is given out again: {today:?}, {lost:?}");
     for (place, _) in lost {
-        assert_eq!(house.places(CopyFrom::Place { place, last_sum: 0 }), today, "place {place} is nowhere");
+        assert_eq!(house.places(DropCopyStart::Place { place, last_sum: 0 }), today, "place {place} is nowhere");
     }
 }
 
 #[test]
 fn a_day_that_another_version_wrote_is_no_reason_not_to_start() {
     for (at, (when, kill)) in KILLS.into_iter().enumerate() {
-        let house = House::new();
+        let house = HistoryScene::new();
         let mut oms = house.start();
         house.order(&mut oms, 1);
         house.keep_early();
         house.order(&mut oms, 2);
-        let said = house.said();
+        let said = house.reports();
         oms.sequencer().stop().expect("the disk is sound");
         drop(oms);
         snapshot::make(house.journal()).expect("the journal is sound");
@@ -142,38 +142,38 @@ fn a_day_that_another_version_wrote_is_no_reason_not_to_start() {
         drop(house.start());
         kill(&house.history());
         let mut oms = house.start();
-        let is_lost = is_told_as_lost(&mut oms);
+        let is_lost = is_reported_lost(&mut oms);
         assert_eq!(is_lost, at >= WHOLE, "killed {when}: what is not there is told");
-        assert!(is_lost || heard(&mut oms, 0) == said, "killed {when}");
+        assert!(is_lost || replayed_reports(&mut oms, 0) == said, "killed {when}");
         house.order(&mut oms, 3);
-        assert_eq!(heard(&mut oms, said.len() as u64).len(), 2, "killed {when}: and it goes on");
+        assert_eq!(replayed_reports(&mut oms, said.len() as u64).len(), 2, "killed {when}: and it goes on");
     }
 }
 
 /// A report: its number, its kind and the checksum of its bytes.
-type Report = (u64, u8, u32);
+type ReportSum = (u64, u8, u32);
 
 /// An OMS whose session has no lanes.
-struct House(Scene, Cell<u64>);
+struct HistoryScene(Scene, Cell<u64>);
 
 /// All reports of a day.
-struct Day {
-    reports: Vec<Report>,
+struct DayReports {
+    reports: Vec<ReportSum>,
     /// Place and number of each report.
     places: Vec<(u64, u64)>,
     /// Reports before the last ones.
     early: usize,
 }
 
-impl House {
+impl HistoryScene {
     fn new() -> Self {
         let mut scene = Scene::new();
         (scene.config.history, scene.config.lanes.sessions) = (true, 0);
         Self(scene, Cell::new(0))
     }
 
-    fn journal(&self) -> &Place {
-        &self.0.config.journal.place
+    fn journal(&self) -> &LogPath {
+        &self.0.config.journal.path
     }
 
     fn history(&self) -> PathBuf {
@@ -191,28 +191,28 @@ impl House {
         for (id, quantity) in [(id, 1), (1_000 + id, 10_000_000)] {
             let (now, number) = (self.0.clock.ticks(), self.1.replace(self.1.get() + 1));
             let order = Request::New(limit(Side::Buy, id, 90, quantity));
-            oms.sequencer().accept(0, number, now, now, order).expect("the disk is sound");
+            oms.sequencer().accept_request(0, number, now, now, order).expect("the disk is sound");
         }
     }
 
     fn end_day(&self, oms: &mut Inline<SimulatedClock>) {
         let (kind, end) = (RecordKind::DayEnd.code(), DayEnd::default());
-        let word = Message { sequence: 0, stamp: 0, kind, payload: end.as_bytes() };
-        oms.sequencer().control(self.0.clock.ticks(), &word).expect("the disk is sound");
+        let word = LogMessage { sequence: 0, stamp: 0, kind, payload: end.as_bytes() };
+        oms.sequencer().accept_control_frame(self.0.clock.ticks(), &word).expect("the disk is sound");
     }
 
     /// Runs a day to its end, at which its orders expire.
-    fn a_day_that_ends(&self) -> (Inline<SimulatedClock>, Day) {
+    fn a_day_that_ends(&self) -> (Inline<SimulatedClock>, DayReports) {
         let mut oms = self.start();
         (1..=5).for_each(|id| self.order(&mut oms, id));
-        let early = self.said().len();
+        let early = self.reports().len();
         self.keep_early();
         self.end_day(&mut oms);
-        let reports = self.said();
+        let reports = self.reports();
         assert!(reports.len() > early && early > 4, "{early} reports, {} with the last ones", reports.len());
-        let places = self.places(CopyFrom::Place { place: 1, last_sum: 0 });
+        let places = self.places(DropCopyStart::Place { place: 1, last_sum: 0 });
         assert_eq!(places.len(), reports.len());
-        (oms, Day { reports, places, early })
+        (oms, DayReports { reports, places, early })
     }
 
     /// Copies the history as it is.
@@ -225,19 +225,19 @@ impl House {
     }
 
     /// Returns all reports in the journal.
-    fn said(&self) -> Vec<Report> {
+    fn reports(&self) -> Vec<ReportSum> {
         let frames = client_frames(&self.0.replay().2, 0);
         (0..).zip(frames).map(|(number, (kind, bytes))| (number, kind, crc32c::crc32c(&bytes))).collect()
     }
 
     /// Returns the place and number of each report that a drop copy reads.
-    fn places(&self, from: CopyFrom) -> Vec<(u64, u64)> {
-        let mut copy = Copy::open(self.journal(), from).expect("there is a history").expect("no day ends");
+    fn places(&self, from: DropCopyStart) -> Vec<(u64, u64)> {
+        let mut copy = DropCopyReader::open(self.journal(), from).expect("there is a history").expect("no day ends");
         let (mut places, mut quiet) = (Vec::new(), 0);
         // The reader checks only now and then whether another day has begun.
         while quiet < 100 {
             let before = places.len();
-            let read = copy.turn(64, |place, report| {
+            let read = copy.read_frames(64, |place, report| {
                 places.push((place, report.number));
                 true
             });
@@ -248,17 +248,17 @@ impl House {
     }
 
     /// Checks that a session that resumes within the day receives the rest of it once, and the later reports.
-    fn check(&self, oms: &mut Inline<SimulatedClock>, day: &Day, when: &str) {
-        self.order(oms, 10 + self.said().len() as u64);
-        let said = self.said();
+    fn check(&self, oms: &mut Inline<SimulatedClock>, day: &DayReports, when: &str) {
+        self.order(oms, 10 + self.reports().len() as u64);
+        let said = self.reports();
         assert_eq!(said[..day.reports.len()], day.reports, "{when}: the journal has not changed");
         for from in [0, 2, day.early - 1, day.early, day.reports.len()] {
-            assert_eq!(heard(oms, from as u64), said[from..], "{when}: from report {from}");
+            assert_eq!(replayed_reports(oms, from as u64), said[from..], "{when}: from report {from}");
         }
         let from = day.early / 2;
         let (place, _) = day.places[from];
         let (.., last_sum) = day.reports[from - 1];
-        let places = self.places(CopyFrom::Place { place, last_sum });
+        let places = self.places(DropCopyStart::Place { place, last_sum });
         let (old, new) = places.split_at(day.places.len() - from);
         assert_eq!(old, &day.places[from..], "{when}: each report keeps its place");
         let next = |list: &[(u64, u64)]| list.last().map(|&(place, number)| (place + 2, number + 1));
@@ -267,18 +267,18 @@ impl House {
     }
 }
 
-fn is_told_as_lost(oms: &mut Inline<SimulatedClock>) -> bool {
+fn is_reported_lost(oms: &mut Inline<SimulatedClock>) -> bool {
     oms.sequencer().notices().any(|notice| matches!(notice, Notice::HistoryLost(_)))
 }
 
 /// Returns the reports that a session receives if it resumes with this number.
-fn heard(oms: &mut Inline<SimulatedClock>, from: u64) -> Vec<Report> {
-    let marks = oms.sequencer().history().expect("it has one");
+fn replayed_reports(oms: &mut Inline<SimulatedClock>, from: u64) -> Vec<ReportSum> {
+    let marks = oms.sequencer().history_index().expect("it has one");
     let (mut heard, mut next) = (Vec::new(), from);
     loop {
         let mut reading = marks.read(0, next).expect("the history is sound");
-        let mut take = |reading: &mut tickpath_oms_runtime::history::Reading| {
-            reading.turn(64, |report| {
+        let mut take = |reading: &mut tickpath_oms_runtime::history::SessionReader| {
+            reading.read_frames(64, |report| {
                 heard.push((report.number, report.kind, crc32c::crc32c(report.message)));
                 next = report.number + 1;
                 true

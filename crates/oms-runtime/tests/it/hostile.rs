@@ -12,8 +12,8 @@ use tickpath_oms_runtime::VenueLanes;
 use tickpath_oms_runtime::layout::Inline;
 use zerocopy::IntoBytes;
 
-use crate::layouts::{Beside, each_layout, hear};
-use crate::{Clock, Dice, Heard, SLOW, Scene, cancel, limit, poll, replace, seed, settle};
+use crate::layouts::{ThreadedOms, await_messages, each_layout};
+use crate::{Clock, Dice, LaneMessage, SLOW, Scene, cancel, limit, poll, replace, seed, settle};
 
 /// Frames of random bytes that a neighbour writes.
 const FRAMES: u64 = 3_000;
@@ -43,11 +43,11 @@ fn garbage_of_a_client_is_counted_and_never_journaled() {
             sent += 1;
             honest.send(limit(Side::Buy, sent, 90, 1));
             settle(&mut oms, &mut venue);
-            hostile.hear();
+            hostile.receive();
         }
     }
     assert_eq!(oms.sequencer().refused(), garbage);
-    let accepted = honest.told().into_iter().filter(|word| word.1 == ExecType::New).map(|word| word.0);
+    let accepted = honest.receive_reports().into_iter().filter(|word| word.1 == ExecType::New).map(|word| word.0);
     assert!(accepted.eq(1..=sent), "the other session goes on");
     assert!(garbage > FRAMES / 4 && requests > FRAMES / 20, "{garbage} and {requests}: the dice know both");
     assert_eq!(journaled(&scene, |input| matches!(input, Input::Request { .. })), requests + sent);
@@ -69,7 +69,7 @@ fn garbage_of_a_venue_is_counted_and_never_journaled() {
             Ok(_) => reports += 1,
             Err(_) => garbage += 1,
         }
-        venue.say(kind, &bytes);
+        venue.publish(kind, &bytes);
         if frame % ROUND == 0 {
             client.send(limit(Side::Buy, frame, 90, 1));
             drain(&mut oms);
@@ -100,11 +100,11 @@ fn hostile_values_of_a_client_are_answered() {
         client.send(Request::Replace(ReplaceOrder { price, quantity, ..change }));
         settle(&mut oms, &mut venue);
     }
-    let answers = client.hear().iter().filter(|heard| is_first_answer(heard)).count() as u64;
+    let answers = client.receive().iter().filter(|heard| is_first_answer(heard)).count() as u64;
     assert_eq!(answers, 5 * asked, "each request is denied or acknowledged");
     honest.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
-    assert_eq!(honest.told().len(), 2, "the other session goes on");
+    assert_eq!(honest.receive_reports().len(), 2, "the other session goes on");
     assert_eq!(oms.sequencer().refused(), 0);
     let digest = oms.sequencer().core().digest();
     drop(oms);
@@ -140,18 +140,18 @@ fn hostile_values_of_a_venue_end_nobody() {
                     symbol: SymbolId(u32::MAX),
                     ..ExecutionReport::default()
                 };
-                venue.say(Kind::ExecutionReport.code(), report.as_bytes());
+                venue.publish(Kind::ExecutionReport.code(), report.as_bytes());
             }
             drain(&mut oms);
         }
     }
-    assert!(oms.sequencer().counts().strangers > 0 && oms.sequencer().counts().malformed > 0);
-    client.hear();
+    assert!(oms.sequencer().counts().unknown_order_reports > 0 && oms.sequencer().counts().malformed > 0);
+    client.receive();
     // An order of another account: a fill that a venue claims counts against the account of the order that the venue
     // received.
     client.send(NewOrder { account: SLOW, ..limit(Side::Buy, 2, 90, 5) });
     poll(&mut oms);
-    assert_eq!(client.told().len(), 1, "the next order goes on");
+    assert_eq!(client.receive_reports().len(), 1, "the next order goes on");
     let digest = oms.sequencer().core().digest();
     drop(oms);
     assert_eq!(scene.replay().0.digest(), digest);
@@ -160,7 +160,7 @@ fn hostile_values_of_a_venue_end_nobody() {
 #[test]
 fn no_layout_takes_what_is_no_message() {
     each_layout(|scene, name| {
-        let beside = Beside::start(scene);
+        let beside = ThreadedOms::start(scene);
         let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
         let long = [replace(7, 1, 90, 1).as_bytes(), &[0; 8]].concat();
         let mut write = |kind: u8, bytes: &[u8]| {
@@ -174,11 +174,11 @@ fn no_layout_takes_what_is_no_message() {
         write(255, &[1; 4_000]);
         write(Kind::CancelOrder.code(), &long[..39]);
         honest.send(limit(Side::Buy, 1, 90, 1));
-        hear(&mut honest, &beside.deadline, 2);
+        await_messages(&mut honest, &beside.deadline, 2);
         beside.end();
         let requests = journaled(scene, |input| matches!(input, Input::Request { .. }));
         assert_eq!(requests, 1, "{name}: only the order is journaled");
-        assert!(hostile.hear().is_empty(), "{name}: nobody answers garbage");
+        assert!(hostile.receive().is_empty(), "{name}: nobody answers garbage");
     });
 }
 
@@ -190,14 +190,14 @@ fn no_layout_ends_by_a_venue_that_says_no_reports() {
         let mut venue = HostileVenue::new(scene);
         for length in [0, 104, 50_000, 200_000] {
             let bytes = vec![0xff; length];
-            venue.say(Kind::ExecutionReport.code(), &bytes);
-            venue.say(255, &bytes);
+            venue.publish(Kind::ExecutionReport.code(), &bytes);
+            venue.publish(255, &bytes);
         }
         drop((venue, oms));
-        let beside = Beside::start(scene);
+        let beside = ThreadedOms::start(scene);
         let mut client = scene.client(0);
         client.send(limit(Side::Buy, 1, 90, 1));
-        hear(&mut client, &beside.deadline, 2);
+        await_messages(&mut client, &beside.deadline, 2);
         beside.end();
         assert_eq!(journaled(scene, |input| matches!(input, Input::Report(_))), 1, "{name}: only the acceptance");
     });
@@ -216,7 +216,7 @@ impl HostileVenue {
         Self { clock: scene.clock.clone(), reports, _requests: requests }
     }
 
-    fn say(&mut self, kind: u8, bytes: &[u8]) {
+    fn publish(&mut self, kind: u8, bytes: &[u8]) {
         self.reports.publish(self.clock.ticks(), kind, bytes).expect("the OMS reads this lane");
     }
 }
@@ -245,7 +245,7 @@ fn random_frame(dice: &mut Dice, kinds: &[Kind]) -> (u8, Vec<u8>) {
 
 /// Polls the OMS until it has nothing to do.
 fn drain(oms: &mut Inline<SimulatedClock>) {
-    for _ in 0..crate::MOST_TURNS {
+    for _ in 0..crate::MAX_TURNS {
         if poll(oms) == 0 {
             return;
         }
@@ -259,10 +259,10 @@ fn journaled(scene: &Scene, is_meant: fn(&Input) -> bool) -> u64 {
 }
 
 /// Returns whether this is the first answer to a request: a denial or a pending report.
-fn is_first_answer(heard: &Heard) -> bool {
+fn is_first_answer(heard: &LaneMessage) -> bool {
     match heard {
-        Heard::Denied(_) => true,
-        Heard::Report(report) => {
+        LaneMessage::Denied(_) => true,
+        LaneMessage::Report(report) => {
             let pending = [ExecType::PendingNew, ExecType::PendingCancel, ExecType::PendingReplace];
             pending.iter().any(|exec_type| exec_type.code() == report.exec_type)
         }

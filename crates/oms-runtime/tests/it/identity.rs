@@ -2,39 +2,39 @@
 //! is in use.
 
 use tickpath_market::{ExecType, Side, SymbolId, VenueId};
-use tickpath_oms_core::{DayEnd, KILL_SYMBOL, Kill, NAME_SESSION, NAME_VENUE, Name, RecordKind};
+use tickpath_oms_core::{DayEnd, KILL_SYMBOL, KillSwitch, NAME_SESSION, NAME_VENUE, NameRecord, RecordKind};
 use tickpath_oms_runtime::snapshot;
 use zerocopy::IntoBytes;
 
-use crate::told::{Told, fill, informed, new_orders, said, with_one_order};
+use crate::scripted_venue::{ScriptedVenue, fill, informed, new_orders, report, with_one_order};
 use crate::{
-    Clock, Desk, ExecutionReport, Inline, Instrument, Price, Quantity, Scene, SimulatedClock, VENUE, VenueRules, WIDE,
-    limit, poll,
+    Clock, ExecutionReport, Inline, Instrument, Price, Quantity, Scene, SimulatedClock, TradingDefinitions, VENUE,
+    VenueRules, WIDE, limit, poll,
 };
 
 const FIRST: SymbolId = SymbolId(0);
 
 /// Returns the reason why a desk is refused; empty if it is accepted.
-fn refused(oms: &mut Inline<SimulatedClock>, desk: &Desk) -> String {
-    oms.sequencer().define(desk).map_or_else(|e| e.to_string(), |_| String::new())
+fn refused(oms: &mut Inline<SimulatedClock>, desk: &TradingDefinitions) -> String {
+    oms.sequencer().replace_definitions(desk).map_or_else(|e| e.to_string(), |_| String::new())
 }
 
 /// Returns the reason why an OMS does not start with a desk.
-fn does_not_start(scene: &mut Scene, desk: &Desk) -> String {
-    let sound = std::mem::replace(&mut scene.config.desk, desk.clone());
+fn does_not_start(scene: &mut Scene, desk: &TradingDefinitions) -> String {
+    let sound = std::mem::replace(&mut scene.config.trading, desk.clone());
     let started = Inline::open(scene.clock.clone(), &scene.config, None);
-    scene.config.desk = sound;
+    scene.config.trading = sound;
     started.map(drop).expect_err("it must not start").to_string()
 }
 
 fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>) {
     let day = DayEnd::default();
-    let ended = oms.sequencer().word(scene.clock.ticks(), RecordKind::DayEnd.code(), day.as_bytes());
+    let ended = oms.sequencer().accept_command(scene.clock.ticks(), RecordKind::DayEnd.code(), day.as_bytes());
     ended.expect("it is journaled").expect("a day may end");
 }
 
 /// Returns the same desk with the names of its two symbols swapped.
-fn swapped(desk: &Desk) -> Desk {
+fn swapped(desk: &TradingDefinitions) -> TradingDefinitions {
     let mut desk = desk.clone();
     let [first, second] = &mut desk.instruments[..] else { panic!("two instruments") };
     std::mem::swap(&mut first.name, &mut second.name);
@@ -42,10 +42,10 @@ fn swapped(desk: &Desk) -> Desk {
 }
 
 /// Returns an OMS that holds five of the first symbol for the wide account, after the end of its day.
-fn with_a_position() -> (Scene, Inline<SimulatedClock>, Told) {
+fn with_a_position() -> (Scene, Inline<SimulatedClock>, ScriptedVenue) {
     let (scene, mut oms, mut venue, _, id) = with_one_order();
-    venue.say(&said(id, ExecType::New, 1, 0, 5));
-    venue.say(&fill(id, 2, 9, 5, 5, 0));
+    venue.send(&report(id, ExecType::New, 1, 0, 5));
+    venue.send(&fill(id, 2, 9, 5, 5, 0));
     poll(&mut oms);
     end_day(&scene, &mut oms);
     assert_eq!(oms.sequencer().core().position(WIDE, FIRST).net, i128::from(Quantity::from_whole(5).0));
@@ -55,7 +55,7 @@ fn with_a_position() -> (Scene, Inline<SimulatedClock>, Told) {
 #[test]
 fn a_position_of_one_symbol_does_not_become_one_of_another() {
     let (mut scene, mut oms, venue) = with_a_position();
-    let desk = swapped(&scene.config.desk);
+    let desk = swapped(&scene.config.trading);
     let (records, digest) = (oms.sequencer().records(), oms.sequencer().core().digest());
     let why = refused(&mut oms, &desk);
     let expected = "symbol number 0 is FIRST, and cannot become SECOND: account 1 has a position of 5 in symbol 0; leave 0 \
@@ -74,17 +74,17 @@ fn a_position_of_one_symbol_does_not_become_one_of_another() {
 #[test]
 fn an_order_bears_its_symbol_while_it_is_open_and_until_its_day_ends() {
     let (scene, mut oms, mut venue, mut client, id) = with_one_order();
-    let desk = swapped(&scene.config.desk);
+    let desk = swapped(&scene.config.trading);
     let why = refused(&mut oms, &desk);
     assert!(why.contains("is FIRST, and cannot become SECOND: order ") && why.contains(" is open; "), "{why}");
-    venue.say(&said(id, ExecType::New, 1, 0, 5));
-    venue.say(&fill(id, 2, 9, 5, 5, 0));
+    venue.send(&report(id, ExecType::New, 1, 0, 5));
+    venue.send(&fill(id, 2, 9, 5, 5, 0));
     client.send(limit(Side::Sell, 2, 90, 5));
     poll(&mut oms);
-    let sold = new_orders(&venue.hear())[0];
+    let sold = new_orders(&venue.receive())[0];
     let side = Side::Sell.code();
-    venue.say(&ExecutionReport { side, ..said(sold, ExecType::New, 1, 0, 5) });
-    venue.say(&ExecutionReport { side, ..fill(sold, 2, 10, 5, 5, 0) });
+    venue.send(&ExecutionReport { side, ..report(sold, ExecType::New, 1, 0, 5) });
+    venue.send(&ExecutionReport { side, ..fill(sold, 2, 10, 5, 5, 0) });
     poll(&mut oms);
     assert_eq!(oms.sequencer().core().position(WIDE, FIRST).net, 0, "the account is flat");
     let why = refused(&mut oms, &desk);
@@ -100,14 +100,14 @@ fn an_order_bears_its_symbol_while_it_is_open_and_until_its_day_ends() {
 fn a_number_that_nothing_bears_may_be_given_away_and_one_with_a_kill_switch_may_not() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
-    let (desk, other) = (scene.config.desk.clone(), swapped(&scene.config.desk));
+    let (desk, other) = (scene.config.trading.clone(), swapped(&scene.config.trading));
     assert_eq!(refused(&mut oms, &other), "");
     assert_eq!(refused(&mut oms, &desk), "");
-    let kill = |on: u8| Kill { scope: KILL_SYMBOL, target: FIRST.0, on, ..Kill::default() };
+    let kill = |on: u8| KillSwitch { scope: KILL_SYMBOL, target: FIRST.0, on, ..KillSwitch::default() };
     let mut switch = |on: u8| {
         let now = scene.clock.ticks();
         oms.sequencer()
-            .word(now, RecordKind::Kill.code(), kill(on).as_bytes())
+            .accept_command(now, RecordKind::Kill.code(), kill(on).as_bytes())
             .expect("it is journaled")
             .expect("a word");
         refused(&mut oms, &other)
@@ -120,7 +120,7 @@ fn a_number_that_nothing_bears_may_be_given_away_and_one_with_a_kill_switch_may_
 #[test]
 fn what_a_symbol_is_does_not_change_below_a_position_and_its_limits_do() {
     let (scene, mut oms, _venue) = with_a_position();
-    let desk = scene.config.desk.clone();
+    let desk = scene.config.trading.clone();
     let mut with = |first: Instrument| {
         let mut other = desk.clone();
         other.instruments[0] = first;
@@ -152,7 +152,7 @@ fn what_a_symbol_is_does_not_change_below_a_position_and_its_limits_do() {
 #[test]
 fn a_symbol_that_was_removed_keeps_its_number_over_a_snapshot_and_a_start() {
     let (mut scene, mut oms, venue) = with_a_position();
-    let whole = scene.config.desk.clone();
+    let whole = scene.config.trading.clone();
     let mut without = whole.clone();
     let first = without.instruments.remove(0);
     let mut other = without.clone();
@@ -162,10 +162,10 @@ fn a_symbol_that_was_removed_keeps_its_number_over_a_snapshot_and_a_start() {
     let why = refused(&mut oms, &other);
     assert!(why.contains(expected), "{why}");
     drop((oms, venue));
-    snapshot::make(&scene.config.journal.place).expect("the journal can be read");
+    snapshot::make(&scene.config.journal.path).expect("the journal can be read");
     let why = does_not_start(&mut scene, &other);
     assert!(why.contains(expected), "{why}");
-    scene.config.desk = without;
+    scene.config.trading = without;
     let mut oms = informed(&scene);
     let why = refused(&mut oms, &other);
     assert!(why.contains(expected), "{why}");
@@ -178,28 +178,28 @@ fn sessions_and_venues_keep_their_names_once_they_are_used() {
     let named = |venue: &str, users: [&str; 2]| {
         let [first, second] = users;
         vec![
-            Name::new(NAME_VENUE, VENUE.0, venue),
-            Name::new(NAME_SESSION, 0, first),
-            Name::new(NAME_SESSION, 1, second),
+            NameRecord::new(NAME_VENUE, VENUE.0, venue),
+            NameRecord::new(NAME_SESSION, 0, first),
+            NameRecord::new(NAME_SESSION, 1, second),
         ]
     };
-    scene.config.desk.names = named("SIM", ["anna", "bob"]);
+    scene.config.trading.names = named("SIM", ["anna", "bob"]);
     let mut oms = informed(&scene);
-    let (mut venue, mut client) = (Told::join(&scene), scene.client(0));
-    let desk = scene.config.desk.clone();
-    let users = Desk { names: named("SIM", ["bob", "anna"]), ..desk.clone() };
-    let venues = Desk { names: named("OTHER", ["anna", "bob"]), ..desk.clone() };
+    let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
+    let desk = scene.config.trading.clone();
+    let users = TradingDefinitions { names: named("SIM", ["bob", "anna"]), ..desk.clone() };
+    let venues = TradingDefinitions { names: named("OTHER", ["anna", "bob"]), ..desk.clone() };
     for free in [&users, &venues, &desk] {
         assert_eq!(refused(&mut oms, free), "", "nobody has used them");
     }
     client.send(limit(Side::Buy, 1, 90, 5));
     poll(&mut oms);
-    let id = new_orders(&venue.hear())[0];
+    let id = new_orders(&venue.receive())[0];
     let why = refused(&mut oms, &users);
     assert!(why.contains("session 0 is anna's, and cannot become bob's: order ") && why.contains("is open"), "{why}");
     let why = refused(&mut oms, &venues);
     assert!(why.contains("venue number 1 is SIM, and cannot become OTHER: order "), "{why}");
-    venue.say(&ExecutionReport { status: 8, ..said(id, ExecType::Rejected, 1, 0, 0) });
+    venue.send(&ExecutionReport { status: 8, ..report(id, ExecType::Rejected, 1, 0, 0) });
     poll(&mut oms);
     end_day(&scene, &mut oms);
     assert_eq!(refused(&mut oms, &venues), "", "nothing bears the venue's number any more");

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use tickpath_clock::Gap;
+use tickpath_clock::SchedulingGap;
 use tickpath_clock::{HostClock, Wait, sleep_ns, yield_now};
-use tickpath_log::{Place, Reader, Registration, Start};
+use tickpath_log::{LogPath, Reader, ReaderStart, Registration};
 use tickpath_market::{OrdStatus, OrderId, Quantity, Request, Side};
 use tickpath_oms_core::Output;
 use tickpath_oms_runtime::{Layout, OmsError, layout};
 
-use crate::{Asked, Client, Clock, Scene, cancel, limit};
+use crate::{Client, ClientRequest, Clock, Scene, cancel, limit};
 
 /// Orders of a run; two of three are canceled again.
 const ORDERS: u64 = 2_000;
@@ -31,19 +31,19 @@ const WAITS: [Wait; 2] = [Wait::Yield, Wait::Block];
 fn every_layout_answers_everything_and_ends_alike() {
     let wanted: BTreeMap<_, _> = (1..=ORDERS).map(|id| (id, (end_of(id), Quantity::ZERO))).collect();
     each_layout(|scene, name| {
-        let beside = Beside::start(scene);
+        let beside = ThreadedOms::start(scene);
         let mut client = scene.client(0);
         let mut answers = 0;
         for request in requests() {
             while client.try_send(request).is_err() {
-                answers += client.told().len();
+                answers += client.receive_reports().len();
                 beside.deadline.check("room in the lane");
                 yield_now();
             }
         }
         // Each request has two answers: from the OMS, and from the venue.
         while answers < 2 * requests().count() {
-            let told = client.told().len();
+            let told = client.receive_reports().len();
             answers += told;
             beside.deadline.check("all answers");
             if told == 0 {
@@ -69,7 +69,7 @@ fn a_stop_ends_every_thread_while_a_client_goes_on() {
     /// More orders than all lanes hold together.
     const FLOOD: u64 = 30_000;
     each_layout(|scene, name| {
-        let beside = Beside::start(scene);
+        let beside = ThreadedOms::start(scene);
         let mut client = scene.client(0);
         for id in 1..=FLOOD {
             if id == FLOOD / 8 {
@@ -94,11 +94,11 @@ fn a_stop_ends_every_thread_while_a_client_goes_on() {
 #[test]
 fn a_run_that_does_nothing_ends_too() {
     each_layout(|scene, name| {
-        Beside::start(scene).end();
+        ThreadedOms::start(scene).end();
         let (_, inputs, said) = scene.replay();
         assert_eq!((inputs.len(), said.len()), (1 + definitions(scene), 0), "{name}");
         for lane in ["core.clients", "core.venues"] {
-            let inner = Place::shared_memory(&format!("{}.{lane}", scene.config.lanes.name)).expect("a good name");
+            let inner = LogPath::shared_memory(&format!("{}.{lane}", scene.config.lanes.name)).expect("a good name");
             assert!(!inner.exists(), "{name} leaves {inner} behind");
         }
     });
@@ -118,30 +118,30 @@ pub fn each_layout(check: impl Fn(&Scene, &str)) {
 }
 
 /// An OMS and a venue on threads of their own.
-pub struct Beside {
-    oms: JoinHandle<Result<Vec<Gap>, OmsError>>,
+pub struct ThreadedOms {
+    oms: JoinHandle<Result<Vec<SchedulingGap>, OmsError>>,
     venue: JoinHandle<()>,
-    flags: Flags,
+    flags: StopFlags,
     pub deadline: Deadline,
 }
 
 /// Flags that end both threads when dropped, so that a failed test leaves no thread behind.
-struct Flags {
+struct StopFlags {
     stop: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
 }
 
-impl Drop for Flags {
+impl Drop for StopFlags {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         self.over.store(true, Ordering::Relaxed);
     }
 }
 
-impl Beside {
+impl ThreadedOms {
     /// Starts both, and returns when the OMS knows the market.
     pub fn start(scene: &Scene) -> Self {
-        let flags = Flags { stop: Arc::new(AtomicBool::new(false)), over: Arc::new(AtomicBool::new(false)) };
+        let flags = StopFlags { stop: Arc::new(AtomicBool::new(false)), over: Arc::new(AtomicBool::new(false)) };
         let ready = Arc::new(AtomicBool::new(false));
         let (clock, config, ticks) = (scene.clock.clone(), scene.config.clone(), scene.ticks());
         let (stop, is_ready) = (flags.stop.clone(), ready.clone());
@@ -161,7 +161,7 @@ impl Beside {
                 }
             }
         });
-        let look = Reader::open(&scene.market.place, Start::Now, Registration::Registered).expect("it is there");
+        let look = Reader::open(&scene.market.path, ReaderStart::Now, Registration::Registered).expect("it is there");
         while look.readers().iter().any(|reader| reader.cursor < scene.feed.sequence()) && !oms.is_finished() {
             deadline.check("the market to be seen");
             sleep_ns(PAUSE_NS);
@@ -186,7 +186,7 @@ impl Beside {
 /// Returns the number of inputs that begin a new journal, after the start record: each session has its rules and its
 /// grant.
 fn definitions(scene: &Scene) -> usize {
-    let desk = &scene.config.desk;
+    let desk = &scene.config.trading;
     desk.instruments.len() + desk.accounts.len() + desk.venues.len() + 2 * desk.sessions.len()
 }
 
@@ -210,11 +210,11 @@ impl Deadline {
 }
 
 /// Waits for this many reports or denials and returns them.
-pub fn hear(client: &mut Client, deadline: &Deadline, count: usize) -> Vec<crate::Heard> {
+pub fn await_messages(client: &mut Client, deadline: &Deadline, count: usize) -> Vec<crate::LaneMessage> {
     let mut heard = Vec::new();
     while heard.len() < count {
         deadline.check("an answer");
-        heard.extend(client.hear());
+        heard.extend(client.receive());
         sleep_ns(PAUSE_NS);
     }
     heard
@@ -223,7 +223,7 @@ pub fn hear(client: &mut Client, deadline: &Deadline, count: usize) -> Vec<crate
 /// Returns new orders, all but every third canceled at once.
 fn requests() -> impl Iterator<Item = Request> {
     (1..=ORDERS).flat_map(|id| {
-        let Asked(order) = limit(Side::Buy, id, 90, 1).into();
+        let ClientRequest(order) = limit(Side::Buy, id, 90, 1).into();
         let gone = (end_of(id) == OrdStatus::Canceled).then(|| cancel(ORDERS + id, id));
         [Some(order), gone].into_iter().flatten()
     })

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use tickpath_market::{ExecutionReport, OrderId};
 use tickpath_oms_core::{Denial, OTHER_LINE, RejectRule};
-use tickpath_oms_runtime::{LineConfig, LineId, OpenLine};
-use tickpath_venue::{Event as Said, Line as VenueLine, Lost, Resume, SendError};
+use tickpath_oms_runtime::{LineFactory, LineId, OmsLineConfig};
+use tickpath_venue::{ConnectionLost, Line as VenueLine, LineEvent as Said, LineSendError, ResumeState};
 
 use super::*;
 
@@ -18,11 +18,11 @@ const TURN_NS: u64 = 1_000_000;
 
 /// State of a test line.
 #[derive(Default)]
-struct Hands {
+struct TestLineState {
     /// Number of requests that the venue has, as the line reports it at the next connect. The line stays down while
     /// this is none.
     has: Option<Option<u64>>,
-    resume: Option<Resume>,
+    resume: Option<ResumeState>,
     is_up: bool,
     is_cut: bool,
     is_full: bool,
@@ -33,10 +33,10 @@ struct Hands {
 }
 
 #[derive(Clone, Default)]
-struct Wire(Arc<Mutex<Hands>>);
+struct TestLine(Arc<Mutex<TestLineState>>);
 
-impl Wire {
-    fn hands<T>(&self, change: impl FnOnce(&mut Hands) -> T) -> T {
+impl TestLine {
+    fn with_state<T>(&self, change: impl FnOnce(&mut TestLineState) -> T) -> T {
         change(&mut self.0.lock().expect("nobody panics with it"))
     }
 
@@ -50,45 +50,45 @@ impl Wire {
             Request::MassCancel(_) => 'M',
             Request::Conditional(_) | Request::ReplaceConditional(_) => panic!("what is armed has not left"),
         };
-        self.hands(|hands| hands.sent.iter().map(|(number, request)| (*number, word(request))).collect())
+        self.with_state(|hands| hands.sent.iter().map(|(number, request)| (*number, word(request))).collect())
     }
 
     fn cut(&self) {
-        self.hands(|hands| (hands.is_cut, hands.has) = (true, None));
+        self.with_state(|hands| (hands.is_cut, hands.has) = (true, None));
     }
 
-    fn let_up(&self, has: Option<u64>) {
-        self.hands(|hands| hands.has = Some(has));
+    fn accept_connect(&self, has: Option<u64>) {
+        self.with_state(|hands| hands.has = Some(has));
     }
 }
 
-impl VenueLine for Wire {
+impl VenueLine for TestLine {
     fn address(&self) -> String {
         "a test's hands".to_owned()
     }
 
-    fn connect(&mut self, resume: &Resume) {
-        self.hands(|hands| (hands.resume, hands.is_up, hands.is_cut) = (Some(*resume), false, false));
+    fn connect(&mut self, resume: &ResumeState) {
+        self.with_state(|hands| (hands.resume, hands.is_up, hands.is_cut) = (Some(*resume), false, false));
     }
 
-    fn send(&mut self, number: u64, _stamp: u64, request: &Request) -> Result<(), SendError> {
-        self.hands(|hands| match (hands.is_up, hands.is_full) {
+    fn send(&mut self, number: u64, _stamp: u64, request: &Request) -> Result<(), LineSendError> {
+        self.with_state(|hands| match (hands.is_up, hands.is_full) {
             (true, false) => {
                 hands.sent.push((number, *request));
                 Ok(())
             }
-            (true, true) => Err(SendError::Full),
-            (false, _) => Err(SendError::Down),
+            (true, true) => Err(LineSendError::Full),
+            (false, _) => Err(LineSendError::Down),
         })
     }
 
     fn confirm(&mut self, _next_report: u64) {}
 
-    fn poll(&mut self, take: &mut dyn FnMut(Said<'_>)) -> Result<usize, Lost> {
-        self.hands(|hands| {
+    fn poll(&mut self, take: &mut dyn FnMut(Said<'_>)) -> Result<usize, ConnectionLost> {
+        self.with_state(|hands| {
             if std::mem::take(&mut hands.is_cut) {
                 (hands.is_up, hands.resume) = (false, None);
-                return Err(Lost("cut".to_owned()));
+                return Err(ConnectionLost("cut".to_owned()));
             }
             if let (false, Some(next_request), Some(resume)) = (hands.is_up, hands.has, hands.resume) {
                 (hands.is_up, hands.told) = (true, resume.next_report);
@@ -96,7 +96,7 @@ impl VenueLine for Wire {
                 return Ok(1);
             }
             if hands.is_up {
-                take(Said::Received(hands.received));
+                take(Said::Acknowledged(hands.received));
                 for report in std::mem::take(&mut hands.reports) {
                     take(Said::Report { number: hands.told, stamp: 0, report: &report });
                     hands.told += 1;
@@ -112,18 +112,18 @@ impl VenueLine for Wire {
 }
 
 /// Returns an OMS whose venue is reached by this many lines only, all of them up, and its client.
-fn joined<const N: usize>(change: impl FnOnce(&mut Scene)) -> ([Wire; N], Scene, Timed, Client) {
-    let wires = std::array::from_fn(|_| Wire::default());
+fn joined<const N: usize>(change: impl FnOnce(&mut Scene)) -> ([TestLine; N], Scene, TimedOms, Client) {
+    let wires = std::array::from_fn(|_| TestLine::default());
     let mut scene = scene(&wires);
     change(&mut scene);
-    let mut oms = Timed::new(&scene);
+    let mut oms = TimedOms::new(&scene);
     up(&mut oms, &wires, 0);
     let client = scene.client(0);
     (wires, scene, oms, client)
 }
 
 /// Returns a scene whose venue is reached by these lines only.
-fn scene(wires: &[Wire]) -> Scene {
+fn scene(wires: &[TestLine]) -> Scene {
     let mut scene = Scene::new();
     scene.config.lanes.venues.clear();
     scene.config.lanes.lines = wires.iter().zip(0..).map(|(wire, line)| config_of(wire, line)).collect();
@@ -131,25 +131,31 @@ fn scene(wires: &[Wire]) -> Scene {
     scene
 }
 
-fn config_of(wire: &Wire, line: u8) -> LineConfig {
+fn config_of(wire: &TestLine, line: u8) -> OmsLineConfig {
     let wire = wire.clone();
-    let open = OpenLine::new(move || Ok(Box::new(wire.clone()) as Box<dyn VenueLine>));
-    LineConfig { id: LineId { venue: VENUE, line }, open, rate_per_second: 0, window: 100, lost_after_ns: 10 * SECOND }
+    let open = LineFactory::new(move || Ok(Box::new(wire.clone()) as Box<dyn VenueLine>));
+    OmsLineConfig {
+        id: LineId { venue: VENUE, line },
+        open,
+        rate_per_second: 0,
+        window: 100,
+        lost_after_ns: 10 * SECOND,
+    }
 }
 
 /// An OMS and its clock.
-struct Timed {
+struct TimedOms {
     oms: Inline<SimulatedClock>,
     clock: SimulatedClock,
 }
 
-impl Timed {
+impl TimedOms {
     fn new(scene: &Scene) -> Self {
         Self { oms: scene.oms(), clock: scene.clock.clone() }
     }
 }
 
-impl Deref for Timed {
+impl Deref for TimedOms {
     type Target = Inline<SimulatedClock>;
 
     fn deref(&self) -> &Self::Target {
@@ -157,14 +163,14 @@ impl Deref for Timed {
     }
 }
 
-impl DerefMut for Timed {
+impl DerefMut for TimedOms {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.oms
     }
 }
 
-fn until(oms: &mut Timed, what: &str, mut is_so: impl FnMut(&mut Inline<SimulatedClock>) -> bool) {
-    for _ in 0..MOST_TURNS {
+fn until(oms: &mut TimedOms, what: &str, mut is_so: impl FnMut(&mut Inline<SimulatedClock>) -> bool) {
+    for _ in 0..MAX_TURNS {
         if is_so(oms) {
             return;
         }
@@ -175,8 +181,8 @@ fn until(oms: &mut Timed, what: &str, mut is_so: impl FnMut(&mut Inline<Simulate
 }
 
 /// Brings all lines up, each with this number of requests at the venue.
-fn up(oms: &mut Timed, wires: &[Wire], has: u64) {
-    wires.iter().for_each(|wire| wire.let_up(Some(has)));
+fn up(oms: &mut TimedOms, wires: &[TestLine], has: u64) {
+    wires.iter().for_each(|wire| wire.accept_connect(Some(has)));
     let ups = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count();
     until(oms, "the lines are up", |oms| {
         oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count() == ups + wires.len()
@@ -188,9 +194,9 @@ fn up(oms: &mut Timed, wires: &[Wire], has: u64) {
 
 #[test]
 fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_order() {
-    let wires = [Wire::default(), Wire::default()];
+    let wires = [TestLine::default(), TestLine::default()];
     let scene = scene(&wires);
-    let mut oms = Timed::new(&scene);
+    let mut oms = TimedOms::new(&scene);
     let mut client = scene.client(0);
     // An order waits while no line is up.
     client.send(limit(Side::Buy, 1, 100, 1));
@@ -204,19 +210,20 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
     client.send(replace(2, 1, 101, 1));
     client.send(limit(Side::Buy, 3, 100, 1));
     until(&mut oms, "the other line has it", |_| second.sent() == [(0, 'N')]);
-    first.let_up(Some(0));
+    first.accept_connect(Some(0));
     let sent =
         |what: char| wires.iter().map(|wire| wire.sent().iter().filter(|sent| sent.1 == what).count()).sum::<usize>();
     until(&mut oms, "the order goes again, and its replace", |_| (sent('N'), sent('R')) == (3, 1));
-    let by = wires.iter().map(Wire::sent).find(|sent| sent.iter().any(|(_, what)| *what == 'R')).expect("just there");
+    let by =
+        wires.iter().map(TestLine::sent).find(|sent| sent.iter().any(|(_, what)| *what == 'R')).expect("just there");
     let [(before, 'N'), (behind, 'R')] = by[by.len() - 2..] else {
         panic!("the replace is not behind its order: {by:?}")
     };
     assert_eq!(behind, before + 1);
-    let ids = first.hands(|hands| hands.sent[0].1.client_order_id());
+    let ids = first.with_state(|hands| hands.sent[0].1.client_order_id());
     let again = wires
         .iter()
-        .map(|wire| wire.hands(|hands| hands.sent.iter().filter(|sent| sent.1.client_order_id() == ids).count()));
+        .map(|wire| wire.with_state(|hands| hands.sent.iter().filter(|sent| sent.1.client_order_id() == ids).count()));
     assert_eq!(again.sum::<usize>(), 2, "once, and once more when the venue had said that it has not got it");
 }
 
@@ -229,11 +236,11 @@ fn a_cancel_that_comes_back_with_its_order_cancels_it_and_neither_leaves_again()
     until(&mut oms, "the loss is told", has_lost);
     client.send(cancel(2, 1));
     poll(&mut oms);
-    client.told();
+    client.receive_reports();
     up(&mut oms, &wires, 0);
     let mut told = Vec::new();
     until(&mut oms, "it is canceled", |_| {
-        told.extend(client.told());
+        told.extend(client.receive_reports());
         !told.is_empty()
     });
     assert_eq!(told, [(2, ExecType::Canceled, OrdStatus::Canceled)]);
@@ -246,29 +253,31 @@ fn a_cancel_that_comes_back_with_its_order_cancels_it_and_neither_leaves_again()
 #[test]
 fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goes() {
     let (wires, mut scene, mut oms, mut client) =
-        joined::<1>(|scene| scene.config.desk.accounts[0].max_request_age_ns = SECOND);
+        joined::<1>(|scene| scene.config.trading.accounts[0].max_request_age_ns = SECOND);
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent() == [(0, 'N')]);
-    wires[0].hands(|hands| hands.is_full = true);
+    wires[0].with_state(|hands| hands.is_full = true);
     client.send(limit(Side::Buy, 2, 100, 1));
     client.send(limit(Side::Buy, 3, 100, 1));
     client.send(cancel(4, 3));
     client.send(cancel(5, 1));
     until(&mut oms, "all are taken", |oms| oms.sequencer().counts().sending == 3);
-    client.hear();
+    client.receive();
     scene.clock.advance(2 * SECOND);
     scene.tick(99, 101);
-    wires[0].hands(|hands| hands.is_full = false);
+    wires[0].with_state(|hands| hands.is_full = false);
     // The OMS returns no request until the venue has confirmed the ones sent.
     for _ in 0..20 {
         poll(&mut oms);
     }
     assert_eq!(wires[0].sent(), [(0, 'N')]);
-    wires[0].hands(|hands| hands.received = 1);
+    wires[0].with_state(|hands| hands.received = 1);
     until(&mut oms, "the cancel of what the venue has leaves", |_| wires[0].sent().len() == 2);
     assert_eq!(wires[0].sent()[1], (5, 'C'), "behind the numbers of what was given back");
-    let heard = client.hear();
-    let [Heard::Report(canceled), Heard::Denied(denied)] = heard[..] else { panic!("two answers: {heard:?}") };
+    let heard = client.receive();
+    let [LaneMessage::Report(canceled), LaneMessage::Denied(denied)] = heard[..] else {
+        panic!("two answers: {heard:?}")
+    };
     assert_eq!(
         (canceled.client_order_id.0, canceled.status),
         (4, OrdStatus::Canceled.code()),
@@ -276,7 +285,7 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
     );
     assert_eq!((denied.client_order_id.0, Denial::from_code(denied.code)), (2, Some(Denial::RequestAge)));
     // The line continues, and no second notice that it is up was sent.
-    wires[0].hands(|hands| hands.received = 6);
+    wires[0].with_state(|hands| hands.received = 6);
     client.send(limit(Side::Buy, 6, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 3);
     let ups = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count();
@@ -289,7 +298,7 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
     (1..=4).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "each line has two", |_| wires.iter().all(|wire| wire.sent().len() == 2));
     // The first order of the first line has arrived; no other report came.
-    wires[0].hands(|hands| hands.received = 1);
+    wires[0].with_state(|hands| hands.received = 1);
     poll(&mut oms);
     wires[0].cut();
     until(&mut oms, "the loss is told", has_lost);
@@ -303,27 +312,27 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
     until(&mut oms, "both are asked for", |_| wires[1].sent().len() == 4);
     assert_eq!(oms.sequencer().counts().unknown, 2);
     let asked = |place: usize| {
-        wires[1].hands(|hands| match hands.sent[place].1 {
+        wires[1].with_state(|hands| match hands.sent[place].1 {
             Request::Status(status) => status.original,
             ref other => panic!("a question: {other:?}"),
         })
     };
-    let sent = wires[0].hands(|hands| [hands.sent[0].1.client_order_id(), hands.sent[1].1.client_order_id()]);
+    let sent = wires[0].with_state(|hands| [hands.sent[0].1.client_order_id(), hands.sent[1].1.client_order_id()]);
     assert_eq!([asked(2), asked(3)], sent);
     assert!(oms.sequencer().notices().any(|notice| matches!(notice, Notice::LineGivenUp { orders: 2, .. })));
     // A cancel no longer waits for the dead line.
     client.send(cancel(6, 3));
     until(&mut oms, "it goes by the other", |_| wires[1].sent().last().is_some_and(|last| last.1 == 'C'));
     // The line is back after all: a request missing at the venue is not sent again, because its answer decides.
-    wires[0].let_up(Some(1));
-    until(&mut oms, "it is up", |_| wires[0].hands(|hands| hands.is_up));
+    wires[0].accept_connect(Some(1));
+    until(&mut oms, "it is up", |_| wires[0].with_state(|hands| hands.is_up));
     for _ in 0..20 {
         poll(&mut oms);
     }
     assert_eq!((wires[0].sent().len(), oms.sequencer().counts().ignored), (2, 0));
     assert_eq!(oms.sequencer().counts().unknown, 2);
-    let (order, question) = wires[1].hands(|hands| (sent[1], hands.sent[3].1.client_order_id()));
-    wires[1].hands(|hands| hands.reports.push(never_heard(order, question)));
+    let (order, question) = wires[1].with_state(|hands| (sent[1], hands.sent[3].1.client_order_id()));
+    wires[1].with_state(|hands| hands.reports.push(unknown_order_answer(order, question)));
     until(&mut oms, "it is known", |oms| oms.sequencer().counts().unknown == 1);
     assert_eq!(oms.sequencer().counts().rejected, 1);
 }
@@ -334,15 +343,15 @@ fn what_went_by_a_line_before_its_lane_was_lost_is_in_doubt_too() {
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires.iter().any(|wire| !wire.sent().is_empty()));
     let by = usize::from(wires[0].sent().is_empty());
-    let order = wires[by].hands(|hands| hands.sent[0].1.client_order_id());
-    wires[by].hands(|hands| (hands.received, hands.reports) = (1, vec![taken(order)]));
+    let order = wires[by].with_state(|hands| hands.sent[0].1.client_order_id());
+    wires[by].with_state(|hands| (hands.received, hands.reports) = (1, vec![taken(order)]));
     until(&mut oms, "the venue works it", |oms| oms.sequencer().counts().working == 1);
     drop((oms, client));
     scene.config.lanes.remove().expect("nobody has them open");
-    wires.iter().for_each(|wire| wire.hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None)));
-    let mut oms = Timed::new(&scene);
+    wires.iter().for_each(|wire| wire.with_state(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None)));
+    let mut oms = TimedOms::new(&scene);
     // The order's reports come by that line only, and the other line's new lane has no record of the order.
-    wires[1 - by].let_up(None);
+    wires[1 - by].accept_connect(None);
     until(&mut oms, "it is asked for", |_| wires[1 - by].sent().last().is_some_and(|last| last.1 == 'S'));
     assert_eq!(oms.sequencer().counts().unknown, 1);
 }
@@ -353,12 +362,12 @@ fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     drop(oms);
-    wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
-    let mut oms = Timed::new(&scene);
+    wires[0].with_state(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    let mut oms = TimedOms::new(&scene);
     scene.clock.advance(11 * SECOND);
     until(&mut oms, "it is unknown", |oms| oms.sequencer().counts().unknown == 1);
     // The question is sent as soon as a line is up.
-    wires[0].let_up(Some(1));
+    wires[0].accept_connect(Some(1));
     until(&mut oms, "it is asked for", |_| wires[0].sent().last().is_some_and(|last| last.1 == 'S'));
 }
 
@@ -366,7 +375,7 @@ fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
 fn what_a_line_refuses_goes_by_the_other_as_long_as_that_is_up() {
     const BUSY: u16 = 77;
     let rule = RejectRule { venue: VENUE, code: BUSY, action: OTHER_LINE, times: 2, reserved: 0 };
-    let (wires, _scene, mut oms, mut client) = joined::<2>(|scene| scene.config.desk.rejects = vec![rule]);
+    let (wires, _scene, mut oms, mut client) = joined::<2>(|scene| scene.config.trading.rejects = vec![rule]);
     for (id, is_other_up) in [(1, true), (2, true), (3, false)] {
         let before: Vec<usize> = wires.iter().map(|wire| wire.sent().len()).collect();
         client.send(limit(Side::Buy, id, 100, 1));
@@ -377,12 +386,12 @@ fn what_a_line_refuses_goes_by_the_other_as_long_as_that_is_up() {
             wires[1 - by].cut();
             until(&mut oms, "the loss is told", has_lost);
         }
-        let order = wires[by].hands(|hands| hands.sent.last().expect("just sent").1.client_order_id());
-        wires[by].hands(|hands| hands.reports.push(refused(order, BUSY)));
+        let order = wires[by].with_state(|hands| hands.sent.last().expect("just sent").1.client_order_id());
+        wires[by].with_state(|hands| hands.reports.push(refused(order, BUSY)));
         let to = if is_other_up { 1 - by } else { by };
         let sent = wires[to].sent().len();
         until(&mut oms, "it goes again", |_| wires[to].sent().len() > sent);
-        let again = wires[to].hands(|hands| hands.sent.last().expect("just sent").1.client_order_id());
+        let again = wires[to].with_state(|hands| hands.sent.last().expect("just sent").1.client_order_id());
         assert_ne!(again, order, "under another id");
     }
     assert_eq!((oms.sequencer().counts().rejected, oms.sequencer().counts().sending), (0, 3));
@@ -414,7 +423,7 @@ fn taken(order: ClientOrderId) -> ExecutionReport {
 }
 
 /// Returns the answer to a question about an order that the venue never received.
-fn never_heard(order: ClientOrderId, question: ClientOrderId) -> ExecutionReport {
+fn unknown_order_answer(order: ClientOrderId, question: ClientOrderId) -> ExecutionReport {
     ExecutionReport {
         venue_sequence: 0,
         client_order_id: question,
@@ -429,28 +438,28 @@ fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
     let (wires, scene, mut oms, mut client) = joined::<1>(|_| {});
     (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "all are sent", |_| wires[0].sent().len() == 5);
-    wires[0].hands(|hands| hands.received = 2);
+    wires[0].with_state(|hands| hands.received = 2);
     for _ in 0..4 {
         poll(&mut oms);
     }
     drop(oms);
-    wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
-    let mut oms = Timed::new(&scene);
+    wires[0].with_state(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    let mut oms = TimedOms::new(&scene);
     // The first two had proof, and the third has arrived too.
     up(&mut oms, &wires, 3);
     until(&mut oms, "the rest is sent", |_| wires[0].sent().len() == 7);
     assert_eq!(wires[0].sent()[5..], [(5, 'N'), (6, 'N')], "their numbers rise");
     let ids: Vec<u64> =
-        wires[0].hands(|hands| hands.sent.iter().map(|(_, request)| request.client_order_id().0).collect());
+        wires[0].with_state(|hands| hands.sent.iter().map(|(_, request)| request.client_order_id().0).collect());
     assert_eq!(ids[3..5], ids[5..7], "the two that never arrived");
     // A second loss without any request taken since: returned requests are not returned again.
     wires[0].cut();
-    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
-    wires[0].hands(|hands| hands.received = 0);
+    until(&mut oms, "the loss", |_| wires[0].with_state(|hands| !hands.is_up));
+    wires[0].with_state(|hands| hands.received = 0);
     up(&mut oms, &wires, 7);
     drop(oms);
-    wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
-    let mut oms = Timed::new(&scene);
+    wires[0].with_state(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    let mut oms = TimedOms::new(&scene);
     up(&mut oms, &wires, 7);
     assert_eq!(wires[0].sent().len(), 7);
     assert_eq!(oms.sequencer().counts().unknown, 0);
@@ -462,13 +471,13 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     wires[0].cut();
-    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
-    wires[0].let_up(None);
+    until(&mut oms, "the loss", |_| wires[0].with_state(|hands| !hands.is_up));
+    wires[0].accept_connect(None);
     until(&mut oms, "it is asked for", |_| wires[0].sent() == [(0, 'N'), (1, 'S')]);
     assert_eq!(oms.sequencer().counts().unknown, 1);
     // The venue never had it.
-    let order = wires[0].hands(|hands| hands.sent[0].1.client_order_id());
-    let asked = wires[0].hands(|hands| hands.sent[1].1.client_order_id());
+    let order = wires[0].with_state(|hands| hands.sent[0].1.client_order_id());
+    let asked = wires[0].with_state(|hands| hands.sent[1].1.client_order_id());
     let never = ExecutionReport {
         order_id: OrderId(order.0),
         client_order_id: asked,
@@ -480,7 +489,7 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
         reason: 5,
         ..ExecutionReport::default()
     };
-    wires[0].hands(|hands| hands.reports.push(never));
+    wires[0].with_state(|hands| hands.reports.push(never));
     until(&mut oms, "it is known", |oms| oms.sequencer().counts().unknown == 0);
 }
 
@@ -488,15 +497,15 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
 fn a_venue_that_has_lost_what_it_had_leaves_doubt_and_is_asked() {
     let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
-    wires[0].hands(|hands| hands.received = 1);
+    wires[0].with_state(|hands| hands.received = 1);
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     for _ in 0..4 {
         poll(&mut oms);
     }
     wires[0].cut();
-    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
-    wires[0].hands(|hands| hands.received = 0);
-    wires[0].let_up(Some(0));
+    until(&mut oms, "the loss", |_| wires[0].with_state(|hands| !hands.is_up));
+    wires[0].with_state(|hands| hands.received = 0);
+    wires[0].accept_connect(Some(0));
     until(&mut oms, "it is asked for, and not sent again", |_| wires[0].sent() == [(0, 'N'), (1, 'S')]);
     assert_eq!(oms.sequencer().counts().unknown, 1);
 }
@@ -504,19 +513,19 @@ fn a_venue_that_has_lost_what_it_had_leaves_doubt_and_is_asked() {
 #[test]
 fn what_came_back_too_old_is_refused_at_the_line() {
     let (wires, mut scene, mut oms, mut client) =
-        joined::<1>(|scene| scene.config.desk.accounts[0].max_request_age_ns = SECOND);
+        joined::<1>(|scene| scene.config.trading.accounts[0].max_request_age_ns = SECOND);
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     wires[0].cut();
-    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
+    until(&mut oms, "the loss", |_| wires[0].with_state(|hands| !hands.is_up));
     scene.clock.advance(2 * SECOND);
     scene.tick(99, 101);
-    wires[0].let_up(Some(0));
+    wires[0].accept_connect(Some(0));
     let mut denied = None;
     until(&mut oms, "it is denied", |_| {
-        denied = client.hear().into_iter().find_map(|heard| match heard {
-            Heard::Denied(denied) => Some(denied),
-            Heard::Report(_) => None,
+        denied = client.receive().into_iter().find_map(|heard| match heard {
+            LaneMessage::Denied(denied) => Some(denied),
+            LaneMessage::Report(_) => None,
         });
         denied.is_some()
     });
@@ -534,9 +543,9 @@ fn a_window_that_is_full_makes_what_comes_wait() {
     // A waiting order can be canceled before it is sent.
     client.send(cancel(6, 5));
     until(&mut oms, "it is canceled", |oms| oms.sequencer().queued() == 2);
-    wires[0].hands(|hands| hands.received = 1);
+    wires[0].with_state(|hands| hands.received = 1);
     until(&mut oms, "one more leaves", |_| wires[0].sent().len() == 3);
-    wires[0].hands(|hands| hands.received = 3);
+    wires[0].with_state(|hands| hands.received = 3);
     until(&mut oms, "the last leaves", |_| wires[0].sent() == [(0, 'N'), (1, 'N'), (2, 'N'), (3, 'N')]);
 }
 
@@ -564,14 +573,14 @@ fn what_follows_its_order_keeps_the_rate_of_its_line_and_needs_no_window() {
         for _ in 0..10 {
             poll(&mut oms);
         }
-        let orders = |wire: &Wire| wire.sent().iter().filter(|(_, word)| *word == 'N').count();
+        let orders = |wire: &TestLine| wire.sent().iter().filter(|(_, word)| *word == 'N').count();
         assert_eq!(wires.iter().map(orders).sum::<usize>(), 4, "a window of {window}, a rate of {rate_per_second}");
     }
 }
 
 #[test]
 fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_not() {
-    let wires = [Wire::default(), Wire::default(), Wire::default()];
+    let wires = [TestLine::default(), TestLine::default(), TestLine::default()];
     let mut scene = scene(&wires);
     let all = std::mem::take(&mut scene.config.lanes.lines);
     let mut doubts = Vec::new();
@@ -579,17 +588,17 @@ fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_
         [(&all[..1], false), (&all[..2], false), (&all[..3], false), (&all[..2], true), (&all[..2], false)]
     {
         scene.config.lanes.lines = lines.to_vec();
-        wires.iter().for_each(|wire| wire.hands(|hands| (hands.is_up, hands.resume) = (false, None)));
-        let mut oms = Timed::new(&scene);
+        wires.iter().for_each(|wire| wire.with_state(|hands| (hands.is_up, hands.resume) = (false, None)));
+        let mut oms = TimedOms::new(&scene);
         let doubted = oms.sequencer().notices().any(|notice| matches!(notice, Notice::Doubt { .. }));
         doubts.push((doubted, lost));
         // An order that stays open, so that a request can be in doubt.
         let mut client = scene.client(0);
-        wires[..lines.len()].iter().for_each(|wire| wire.hands(|hands| hands.has = None));
+        wires[..lines.len()].iter().for_each(|wire| wire.with_state(|hands| hands.has = None));
         client.send(limit(Side::Buy, lines.len() as u64 * 100 + doubts.len() as u64, 100, 1));
-        wires[0].hands(|hands| hands.has = hands.resume.map(|resume| Some(resume.next_request)));
+        wires[0].with_state(|hands| hands.has = hands.resume.map(|resume| Some(resume.next_request)));
         until(&mut oms, "the first line is up", |_| {
-            wires[0].hands(|hands| {
+            wires[0].with_state(|hands| {
                 hands.has = hands.resume.map(|resume| Some(resume.next_request));
                 hands.is_up && hands.sent.iter().any(|(_, request)| matches!(request, Request::New(_)))
             })

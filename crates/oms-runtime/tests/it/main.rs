@@ -1,34 +1,36 @@
 //! The OMS between its clients and a venue, through its public interface: the path of an order, restarts at every
 //! point, layouts on threads, and hostile neighbours.
 
-mod asked;
+mod admission;
 mod calendar;
 mod conditional;
-mod copy;
+mod config_changes;
 mod days;
-mod define;
-mod gate;
+mod drop_copy;
+mod failure_guarantees;
 mod history;
 mod hostile;
 mod identity;
 mod layouts;
 mod lines;
 mod meter;
-mod path;
+mod order_path;
 mod positions;
 mod recover;
-mod refuse;
-mod silent;
-mod told;
-mod warm;
-mod word;
+mod refused_journals;
+mod scripted_venue;
+mod silent_venue;
+mod venue_questions;
+mod warm_up;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_clock::{Clock, Priority, SimulatedClock, Wait};
-use tickpath_log::{Config as LogConfig, Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
+use tickpath_log::{
+    Config as LogConfig, LogPath, LogPublishError, Next, OverflowPolicy, Reader, ReaderStart, Registration, Writer,
+};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, Notional, OrdStatus, OrderDenied,
     OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId,
@@ -36,10 +38,10 @@ use tickpath_market::{
 use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Core, Input, Instrument, Output, VenueRules};
 use tickpath_oms_runtime::layout::Inline;
 use tickpath_oms_runtime::{
-    AckLevel, Agent, Config, Desk, LaneKind, LanesConfig, Layout, Notice, OmsError, Rate, SessionConfig, SessionLanes,
-    VenueLanes, journal,
+    AckLevel, Agent, Config, LaneKind, LanesConfig, Layout, Notice, OmsError, RequestRate, SessionConfig, SessionLanes,
+    TradingDefinitions, VenueLanes, journal,
 };
-use tickpath_venue_sim::{Config as VenueConfig, Line, Venue};
+use tickpath_venue_sim::{Config as VenueConfig, SimVenue, VenueEngine};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// An account far below its limits in every test.
@@ -57,7 +59,7 @@ const MORNING: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
 
 /// Max turns: a path that is still busy then never becomes idle.
-const MOST_TURNS: usize = 100_000;
+const MAX_TURNS: usize = 100_000;
 
 /// Lanes, market and journal of one test, removed at its end.
 struct Scene {
@@ -74,8 +76,8 @@ impl Scene {
         let name = format!("oms-test-{}-{}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let clock = SimulatedClock::at(MORNING);
-        let place = Place::shared_memory(&format!("{name}.market")).expect("the name is good");
-        let market = LogConfig::topic(place, Policy::Overwrite);
+        let place = LogPath::shared_memory(&format!("{name}.market")).expect("the name is good");
+        let market = LogConfig::topic(place, OverflowPolicy::Overwrite);
         let feed = Writer::open(&market, clock.calibration()).expect("the topic is new");
         Self { config: config(&name, folder.path()), clock, market, feed, _folder: folder }
     }
@@ -90,14 +92,14 @@ impl Scene {
     }
 
     fn ticks(&self) -> Reader {
-        Reader::open(&self.market.place, Start::Oldest, Registration::Registered).expect("the topic is there")
+        Reader::open(&self.market.path, ReaderStart::Oldest, Registration::Registered).expect("the topic is there")
     }
 
     /// Joins a venue that makes its market from the same ticks. The OMS must have made the lanes.
-    fn venue(&self) -> Line<SimulatedClock> {
+    fn venue(&self) -> VenueEngine<SimulatedClock> {
         let VenueLanes { requests, reports } = self.venue_lanes();
-        let venue = Venue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
-        Line::new(self.clock.clone(), venue, requests, reports, Some(self.ticks()))
+        let venue = SimVenue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
+        VenueEngine::new(self.clock.clone(), venue, requests, reports, Some(self.ticks()))
     }
 
     /// Joins the venue's ends of its lanes.
@@ -138,10 +140,10 @@ impl Scene {
     fn replay(&self) -> (Core, Vec<Input>, Vec<Output>) {
         let mut core = Core::new(tickpath_oms_core::Config { expected_orders: 0, key: 0 });
         let (mut inputs, mut said) = (Vec::new(), Vec::new());
-        let replayed = journal::replay(&self.config.journal.place, &mut core, |input, outputs| {
+        let replayed = journal::replay(&self.config.journal.path, &mut core, |input, outputs| {
             inputs.push(*input);
             // A request that was returned from its lane was never sent.
-            if let Input::Returned(returned) = input {
+            if let Input::UnsentRequest(returned) = input {
                 let is_it = |output: &Output| matches!(output, Output::Venue { request, .. } if Some(*request) == returned.request());
                 said.remove(said.iter().rposition(is_it).expect("what comes back was said"));
             }
@@ -158,7 +160,7 @@ impl Drop for Scene {
     fn drop(&mut self) {
         // A failed test may have left only some of the files.
         let _ = self.config.lanes.remove();
-        let _ = self.market.place.remove();
+        let _ = self.market.path.remove();
     }
 }
 
@@ -171,26 +173,26 @@ struct Client {
 
 /// A message to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum LaneMessage {
     Report(ExecutionReport),
     Denied(OrderDenied),
 }
 
 impl Client {
-    fn send(&mut self, request: impl Into<Asked>) {
+    fn send(&mut self, request: impl Into<ClientRequest>) {
         self.try_send(request).expect("the OMS reads this lane, and it has room");
     }
 
-    fn try_send(&mut self, request: impl Into<Asked>) -> Result<u64, PublishError> {
-        let Asked(request) = request.into();
+    fn try_send(&mut self, request: impl Into<ClientRequest>) -> Result<u64, LogPublishError> {
+        let ClientRequest(request) = request.into();
         self.requests.publish(self.clock.ticks(), request.kind().code(), request.as_bytes())
     }
 
     /// Returns all messages since the last call.
-    fn hear(&mut self) -> Vec<Heard> {
+    fn receive(&mut self) -> Vec<LaneMessage> {
         let mut heard = Vec::new();
         let drained = self.reports.drain(usize::MAX, |next| match next {
-            Next::Message(message) => heard.push(Heard::read(message.kind, message.payload)),
+            Next::Message(message) => heard.push(LaneMessage::read(message.kind, message.payload)),
             other => panic!("a client that keeps up finds {other:?}"),
         });
         drained.expect("the report log is sound");
@@ -198,12 +200,12 @@ impl Client {
     }
 
     /// Returns the reports since the last call, none of them a denial: request, report type, and the order's status.
-    fn told(&mut self) -> Vec<(u64, ExecType, OrdStatus)> {
-        self.hear().iter().map(Heard::word).collect()
+    fn receive_reports(&mut self) -> Vec<(u64, ExecType, OrdStatus)> {
+        self.receive().iter().map(LaneMessage::summary).collect()
     }
 }
 
-impl Heard {
+impl LaneMessage {
     fn read(kind: u8, payload: &[u8]) -> Self {
         if kind == Kind::OrderDenied.code() {
             return Self::Denied(OrderDenied::read_from_bytes(payload).expect("a whole denial"));
@@ -211,7 +213,7 @@ impl Heard {
         Self::Report(ExecutionReport::read(kind, payload).expect("a sound report"))
     }
 
-    fn word(&self) -> (u64, ExecType, OrdStatus) {
+    fn summary(&self) -> (u64, ExecType, OrdStatus) {
         let Self::Report(report) = self else { panic!("a report was expected: {self:?}") };
         let exec_type = ExecType::from_code(report.exec_type).expect("a known code");
         (report.client_order_id.0, exec_type, OrdStatus::from_code(report.status).expect("a known code"))
@@ -219,15 +221,15 @@ impl Heard {
 }
 
 /// A request, or an order that is converted to a request.
-struct Asked(Request);
+struct ClientRequest(Request);
 
-impl From<Request> for Asked {
+impl From<Request> for ClientRequest {
     fn from(request: Request) -> Self {
         Self(request)
     }
 }
 
-impl From<NewOrder> for Asked {
+impl From<NewOrder> for ClientRequest {
     fn from(order: NewOrder) -> Self {
         Self(Request::New(order))
     }
@@ -235,11 +237,11 @@ impl From<NewOrder> for Asked {
 
 /// Returns the configuration of an OMS with two sessions on one thread.
 fn config(name: &str, folder: &Path) -> Config {
-    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
+    let journal = LogConfig::journal(LogPath::folder(folder.join("journal")));
     Config {
         lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 2, &[VENUE]) },
         journal: LogConfig { segment_bytes: 1 << 16, ..journal },
-        desk: desk(),
+        trading: trading_config(),
         expected_orders: 1_024,
         layout: Layout::Inline,
         wait: Wait::Yield,
@@ -247,14 +249,14 @@ fn config(name: &str, folder: &Path) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        warm: true,
+        warm_up: true,
         history: false,
         seed: Some(0x5eed),
     }
 }
 
 /// Returns a desk with two instruments, of which only the first has a market, and the three accounts.
-fn desk() -> Desk {
+fn trading_config() -> TradingDefinitions {
     let instrument = |symbol: u32, name: &str| Instrument {
         symbol: SymbolId(symbol),
         venue: VENUE,
@@ -292,14 +294,14 @@ fn desk() -> Desk {
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
         limits: Default::default(),
-        rate: Rate::UNLIMITED,
+        rate: RequestRate::UNLIMITED,
     };
-    Desk {
+    TradingDefinitions {
         instruments: vec![instrument(0, "FIRST"), instrument(1, "SECOND")],
         accounts: vec![wide, tight, slow],
         venues: vec![VenueRules::of(VENUE)],
         sessions: vec![session(0), session(1)],
-        ..Desk::default()
+        ..TradingDefinitions::default()
     }
 }
 
@@ -347,8 +349,8 @@ fn replace(id: u64, original: u64, price: i64, quantity: i64) -> Request {
 }
 
 /// Polls both until neither has anything to do.
-fn settle(oms: &mut Inline<SimulatedClock>, venue: &mut Line<SimulatedClock>) {
-    for _ in 0..MOST_TURNS {
+fn settle(oms: &mut Inline<SimulatedClock>, venue: &mut VenueEngine<SimulatedClock>) {
+    for _ in 0..MAX_TURNS {
         if poll(oms) + venue.poll().expect("the venue's lanes are sound") == 0 {
             return;
         }
@@ -362,12 +364,13 @@ fn poll(oms: &mut Inline<SimulatedClock>) -> usize {
 
 /// Returns all frames of a log that was never overwritten: kind and bytes.
 fn frames(config: &LogConfig) -> Vec<(u8, Vec<u8>)> {
-    let mut log = Reader::open(&config.place, Start::Oldest, Registration::Unregistered).expect("the log is there");
+    let mut log =
+        Reader::open(&config.path, ReaderStart::Oldest, Registration::Unregistered).expect("the log is there");
     let mut frames = Vec::new();
     loop {
         match log.next().expect("the log is sound") {
             Next::Message(message) => frames.push((message.kind, message.payload.to_vec())),
-            Next::Gap(missed) => panic!("{missed} frames of {} are gone", config.place),
+            Next::Gap(missed) => panic!("{missed} frames of {} are gone", config.path),
             Next::Empty => return frames,
         }
     }

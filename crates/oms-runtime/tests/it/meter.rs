@@ -2,7 +2,7 @@
 
 use tickpath_market::{ExecType, Side};
 use tickpath_oms_core::Denial;
-use tickpath_oms_runtime::meter::Meters;
+use tickpath_oms_runtime::meter::MeterReader;
 
 use crate::{SECOND, Scene, cancel, limit, poll, settle};
 
@@ -13,9 +13,9 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
     scene.config.seed = None;
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let mut client = scene.client(0);
-    let mut meters = Meters::of(&scene.config.lanes.name).expect("a good name");
+    let mut meters = MeterReader::for_oms(&scene.config.lanes.name).expect("a good name");
     let first = meters.read().expect("the OMS counts");
-    assert_eq!((first.pid, first.requests(), first.level("working")), (Some(std::process::id()), 0, 0));
+    assert_eq!((first.pid, first.requests(), first.gauge("working")), (Some(std::process::id()), 0, 0));
     scene.tick(99, 101);
     settle(&mut oms, &mut venue);
     // One millisecond in flight, none inside: no time passes here while there is work.
@@ -44,8 +44,8 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
         (told(ExecType::PendingNew), told(ExecType::New), told(ExecType::Canceled)),
         (Some(3), Some(3), Some(1))
     );
-    assert_eq!((reading.level("working"), reading.level("done"), reading.level("denied_requests")), (2, 1, 1));
-    assert!(reading.level("journal_records") > 10 && reading.level("journal_bytes") > 1_000, "{reading:?}");
+    assert_eq!((reading.gauge("working"), reading.gauge("done"), reading.gauge("denied_requests")), (2, 1, 1));
+    assert!(reading.gauge("journal_records") > 10 && reading.gauge("journal_bytes") > 1_000, "{reading:?}");
     let [line] = &reading.venues[..] else { panic!("one venue") };
     assert_eq!((line.venue, line.is_up, line.waiting), (1, true, 0));
 
@@ -55,7 +55,7 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
     idle(&scene, &mut oms);
     let again = meters.read().expect("it counts again");
     assert!(again.epoch > reading.epoch, "another start has another number");
-    assert_eq!((again.requests(), again.level("working")), (0, 2), "counts begin anew, orders go on");
+    assert_eq!((again.requests(), again.gauge("working")), (0, 2), "counts begin anew, orders go on");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_venue_that_is_gone_is_counted_with_what_waits_for_it() {
     scene.config.seed = None;
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let mut client = scene.client(0);
-    let mut meters = Meters::of(&scene.config.lanes.name).expect("a good name");
+    let mut meters = MeterReader::for_oms(&scene.config.lanes.name).expect("a good name");
     scene.tick(99, 101);
     settle(&mut oms, &mut venue);
     drop(venue);
@@ -74,7 +74,7 @@ fn a_venue_that_is_gone_is_counted_with_what_waits_for_it() {
     idle(&scene, &mut oms);
     let reading = meters.read().expect("the OMS counts");
     let [line] = &reading.venues[..] else { panic!("one venue") };
-    assert_eq!((line.is_up, line.waiting, reading.level("queued")), (false, 1, 1));
+    assert_eq!((line.is_up, line.waiting, reading.gauge("queued")), (false, 1, 1));
     let of = |kind: &str| reading.notices.iter().find(|(name, _)| name == kind).map(|(_, count)| *count);
     assert_eq!((of("venue_down"), of("disk_failed")), (Some(1), Some(0)));
 }

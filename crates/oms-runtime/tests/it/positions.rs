@@ -1,12 +1,12 @@
 //! Positions that an admin enters at a running OMS: checked before they are journaled, and present after every start.
 
-use tickpath_oms_core::{EnterPosition, RecordKind, WordError};
+use tickpath_oms_core::{AdminCommandError, EnterPosition, RecordKind};
 use tickpath_oms_runtime::CommandError;
 
 use super::*;
 
 fn enter(oms: &mut Inline<SimulatedClock>, scene: &Scene, enter: EnterPosition) -> Result<u64, CommandError> {
-    let taken = oms.sequencer().word(scene.clock.ticks(), RecordKind::EnterPosition.code(), enter.as_bytes());
+    let taken = oms.sequencer().accept_command(scene.clock.ticks(), RecordKind::EnterPosition.code(), enter.as_bytes());
     taken.expect("the disk is sound").map(|taken| taken.record)
 }
 
@@ -17,13 +17,14 @@ fn a_position_is_entered_at_the_reference_price_and_outlives_starts() {
     let short = EnterPosition { quantity: Quantity::from_whole(-5), account: TIGHT, ..EnterPosition::default() };
     let position = EnterPosition { reason: *b"anna: from the clearing report..", ..short };
     let records = oms.sequencer().records();
-    let refused = |why: &CommandError, expected: WordError| matches!(why, CommandError::Core(why) if *why == expected);
+    let refused =
+        |why: &CommandError, expected: AdminCommandError| matches!(why, CommandError::Core(why) if *why == expected);
     let why = enter(&mut oms, &scene, position).expect_err("there is no price");
-    assert!(refused(&why, WordError::Unpriced(0)), "{why}");
+    assert!(refused(&why, AdminCommandError::Unpriced(0)), "{why}");
     scene.tick(99, 101);
     poll(&mut oms);
     let why = enter(&mut oms, &scene, short).expect_err("there is no reason");
-    assert!(refused(&why, WordError::Reason), "{why}");
+    assert!(refused(&why, AdminCommandError::Reason), "{why}");
     assert_eq!(oms.sequencer().records(), records, "what is refused is not journaled");
     enter(&mut oms, &scene, position).expect("it is defined and priced");
     let net = |oms: &mut Inline<SimulatedClock>| oms.sequencer().core().position(TIGHT, SymbolId(0)).net;

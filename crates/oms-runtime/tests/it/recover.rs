@@ -13,8 +13,9 @@ use tickpath_oms_runtime::LaneKind;
 use tickpath_oms_runtime::layout::Inline;
 
 use crate::{
-    Agent, Asked, Clock, Config, Dice, Heard, Kind, Layout, MORNING, Next, Place, Reader, Registration, Scene, Start,
-    VENUE, cancel, client_frames, config, frames, limit, poll, replace, seed, settle, top, venue_frames,
+    Agent, ClientRequest, Clock, Config, Dice, Kind, LaneMessage, Layout, LogPath, MORNING, Next, Reader, ReaderStart,
+    Registration, Scene, VENUE, cancel, client_frames, config, frames, limit, poll, replace, seed, settle, top,
+    venue_frames,
 };
 
 const NAME: &str = "TICKPATH_TEST_NAME";
@@ -27,49 +28,49 @@ const ENDED: i32 = 7;
 const LIFE: u64 = 50_000_000;
 
 /// One step of a scripted day.
-enum Act {
-    Send(u16, Asked),
+enum DayStep {
+    Send(u16, ClientRequest),
     Oms,
     Venue,
 }
 
 /// Returns a day with all events of an order: fills of both sides, a cancel, a replace, denials, a queue.
-fn day() -> Vec<Act> {
-    let send = |session: u16, asked: Asked| Act::Send(session, asked);
+fn day() -> Vec<DayStep> {
+    let send = |session: u16, asked: ClientRequest| DayStep::Send(session, asked);
     vec![
         send(0, limit(Side::Buy, 1, 95, 5).into()),
-        Act::Oms,
+        DayStep::Oms,
         send(1, limit(Side::Sell, 1, 105, 3).into()),
         send(1, limit(Side::Sell, 0, 105, 3).into()),
-        Act::Oms,
-        Act::Venue,
+        DayStep::Oms,
+        DayStep::Venue,
         send(0, replace(2, 1, 100, 6).into()),
-        Act::Oms,
-        Act::Oms,
-        Act::Venue,
+        DayStep::Oms,
+        DayStep::Oms,
+        DayStep::Venue,
         send(1, limit(Side::Sell, 2, 100, 2).into()),
         send(0, limit(Side::Buy, 1, 95, 5).into()),
-        Act::Oms,
-        Act::Venue,
-        Act::Oms,
+        DayStep::Oms,
+        DayStep::Venue,
+        DayStep::Oms,
         send(0, cancel(3, 1).into()),
         send(1, cancel(3, 1).into()),
-        Act::Oms,
+        DayStep::Oms,
         send(1, cancel(4, 1).into()),
-        Act::Oms,
-        Act::Venue,
-        Act::Oms,
+        DayStep::Oms,
+        DayStep::Venue,
+        DayStep::Oms,
         send(0, limit(Side::Buy, 4, 300, 1).into()),
         send(0, limit(Side::Buy, 5, 99, 1).into()),
-        Act::Oms,
-        Act::Venue,
-        Act::Oms,
+        DayStep::Oms,
+        DayStep::Venue,
+        DayStep::Oms,
     ]
 }
 
 /// All frames of a day, with each order named by its turn, because ids contain the epoch of a start.
 #[derive(Debug, PartialEq, Eq)]
-struct Traces {
+struct DayFrames {
     venue: Vec<(u8, Vec<u8>)>,
     clients: [Vec<(u8, Vec<u8>)>; 2],
 }
@@ -117,24 +118,24 @@ impl Scene {
         oms
     }
 
-    fn traces(&self) -> Traces {
+    fn traces(&self) -> DayFrames {
         let mut ids = Vec::new();
         let venue = by_turn(&mut ids, self.to_venue());
         let clients = [self.to_client(0), self.to_client(1)].map(|frames| by_turn(&mut ids, frames));
-        Traces { venue, clients }
+        DayFrames { venue, clients }
     }
 
     /// Runs a day, and restarts the OMS after each turn that is asked for.
-    fn live(&self, is_restarted: impl Fn(usize) -> bool) -> Traces {
+    fn live(&self, is_restarted: impl Fn(usize) -> bool) -> DayFrames {
         let (mut oms, mut venue) = (self.informed(), self.venue());
         let mut clients = [self.client(0), self.client(1)];
         let mut turns = 0;
         for act in day() {
             self.clock.advance(1);
             match act {
-                Act::Send(session, asked) => clients[usize::from(session)].send(asked.0),
-                Act::Venue => _ = venue.poll().expect("the venue's lanes are sound"),
-                Act::Oms => {
+                DayStep::Send(session, asked) => clients[usize::from(session)].send(asked.0),
+                DayStep::Venue => _ = venue.poll().expect("the venue's lanes are sound"),
+                DayStep::Oms => {
                     poll(&mut oms);
                     turns += 1;
                     if is_restarted(turns) {
@@ -153,7 +154,7 @@ impl Scene {
 fn a_restart_between_two_turns_changes_nothing() {
     let whole = Scene::new().live(|_| false);
     assert!(whole.venue.len() > 6 && whole.clients.iter().all(|log| log.len() > 6), "a full day");
-    let turns = day().iter().filter(|act| matches!(act, Act::Oms)).count();
+    let turns = day().iter().filter(|act| matches!(act, DayStep::Oms)).count();
     for restarted in 1..=turns {
         assert!(Scene::new().live(|turn| turn == restarted) == whole, "a restart after turn {restarted} is seen");
     }
@@ -202,10 +203,10 @@ fn check_cut(first: &Scene, records: &[(u64, u8, Vec<u8>)], has_left: bool) {
         (LaneKind::Requests(1), frames(&first.lane(LaneKind::Requests(1)))),
         (LaneKind::Control, Vec::new()),
     ] {
-        let owner = owner(&first.lane(lane).place).expect("the OMS made it");
+        let owner = owner(&first.lane(lane).path).expect("the OMS made it");
         let config = LogConfig { owner, ..scene.lane(lane) };
         let mut writer = Writer::open(&config, scene.clock.calibration()).expect("the lane is new");
-        let reader = config.mandatory.then(|| Reader::open(&config.place, Start::Cursor, Registration::Mandatory));
+        let reader = config.mandatory.then(|| Reader::open(&config.path, ReaderStart::Cursor, Registration::Mandatory));
         for (kind, bytes) in frames {
             writer.publish(MORNING, kind, &bytes).expect("the lane has room");
         }
@@ -214,7 +215,7 @@ fn check_cut(first: &Scene, records: &[(u64, u8, Vec<u8>)], has_left: bool) {
     let mut oms = scene.informed();
     let _venue = scene.venue_lanes();
     // Requests waiting for the venue are sent before the OMS answers later requests of clients.
-    oms.sequencer().chores(true).unwrap_or_else(|e| panic!("the OMS stopped: {e}"));
+    oms.sequencer().do_housekeeping(true).unwrap_or_else(|e| panic!("the OMS stopped: {e}"));
     let context = format!("{} records, left: {has_left}", records.len());
     assert!(scene.to_venue() == venue_frames(&all), "{context}: to the venue");
     for session in [0, 1] {
@@ -225,7 +226,7 @@ fn check_cut(first: &Scene, records: &[(u64, u8, Vec<u8>)], has_left: bool) {
 
 /// Returns all records of a journal: stamp, kind and bytes.
 fn records(journal: &LogConfig) -> Vec<(u64, u8, Vec<u8>)> {
-    let mut log = Reader::open(&journal.place, Start::Oldest, Registration::Unregistered).expect("it is there");
+    let mut log = Reader::open(&journal.path, ReaderStart::Oldest, Registration::Unregistered).expect("it is there");
     let mut records = Vec::new();
     while let Next::Message(record) = log.next().expect("the journal is sound") {
         records.push((record.stamp, record.kind, record.payload.to_vec()));
@@ -242,14 +243,14 @@ fn what_waits_for_the_venue_waits_on_after_a_restart() {
         client.send(limit(Side::Buy, id, 90, 5));
     }
     poll(&mut oms);
-    assert_eq!(client.told().len(), 3);
+    assert_eq!(client.receive_reports().len(), 3);
     drop(oms);
     let mut oms = scene.informed();
     assert_eq!(oms.sequencer().queued(), 3, "the lane was not lost: nobody was there to read it");
     let mut venue = scene.venue();
     settle(&mut oms, &mut venue);
-    assert_eq!(venue.venue().working(), 3);
-    let answers: Vec<_> = client.told().into_iter().map(|(id, exec_type, _)| (id, exec_type)).collect();
+    assert_eq!(venue.venue().resting_orders(), 3);
+    let answers: Vec<_> = client.receive_reports().into_iter().map(|(id, exec_type, _)| (id, exec_type)).collect();
     assert_eq!(answers, [(1, ExecType::New), (2, ExecType::New), (3, ExecType::New)]);
 }
 
@@ -273,7 +274,7 @@ fn lost_lanes_make_orders_unknown_and_nothing_goes_again() {
     assert!(asked.iter().all(|kind| *kind == Kind::StatusRequest.code()), "what may have arrived is asked for");
     assert_eq!(oms.sequencer().counts().unknown, 2);
     let mut client = scene.client(0);
-    let told: Vec<_> = client.told().into_iter().map(|(id, _, status)| (id, status)).collect();
+    let told: Vec<_> = client.receive_reports().into_iter().map(|(id, _, status)| (id, status)).collect();
     assert_eq!(told, [(1, OrdStatus::Unknown), (2, OrdStatus::Unknown)]);
 
     // Later requests are in the new lanes, and the next restart tells them from the lost ones.
@@ -320,10 +321,10 @@ fn a_changed_desk_is_journaled_and_an_unchanged_one_is_not() {
     };
     drop(scene.informed());
     assert_eq!(since(&scene), []);
-    scene.config.desk.accounts[0].collar += 1;
+    scene.config.trading.accounts[0].collar += 1;
     drop(scene.informed());
     drop(scene.informed());
-    assert_eq!(since(&scene), [Input::Account(scene.config.desk.accounts[0])]);
+    assert_eq!(since(&scene), [Input::Account(scene.config.trading.accounts[0])]);
 }
 
 #[test]
@@ -366,7 +367,7 @@ fn kill_again_and_again(layout: Layout) {
                 id += 1;
             }
             venue.poll().expect("the venue's lanes are sound");
-            let heard = client.hear();
+            let heard = client.receive();
             if heard.is_empty() {
                 sleep_ns(PAUSE_NS);
             }
@@ -377,7 +378,7 @@ fn kill_again_and_again(layout: Layout) {
     }
     let mut oms = scene.informed();
     settle(&mut oms, &mut venue);
-    note(&client.hear(), &mut acknowledged, &mut denied);
+    note(&client.receive(), &mut acknowledged, &mut denied);
     let digest = oms.sequencer().core().digest();
     drop(oms);
 
@@ -389,7 +390,7 @@ fn kill_again_and_again(layout: Layout) {
     assert!(scene.to_client(0) == client_frames(&said, 0), "the client was told what the journal says, once");
     assert_eq!(denied, Vec::<u64>::new(), "no request is taken twice from its lane");
     assert_eq!(journaled, (1..=id).collect::<Vec<_>>(), "what is in the lane is taken by the next life, in order");
-    assert_eq!(venue.venue().working() as u64, id);
+    assert_eq!(venue.venue().resting_orders() as u64, id);
 }
 
 /// A full disk takes no record, so nothing more is accepted and the OMS ends with an error. Accepted requests are in
@@ -417,20 +418,20 @@ fn a_full_disk_ends_the_oms_and_costs_nobody_an_order() {
             sleep_ns(PAUSE_NS);
         }
         venue.poll().expect("the venue's lanes are sound");
-        note(&client.hear(), &mut acknowledged, &mut denied);
+        note(&client.receive(), &mut acknowledged, &mut denied);
     };
     assert_eq!(ended.code(), Some(ENDED), "it ends by itself");
     assert!(acknowledged.len() > 100, "it took {} orders until then", acknowledged.len());
     let mut oms = scene.informed();
     settle(&mut oms, &mut venue);
-    note(&client.hear(), &mut acknowledged, &mut denied);
+    note(&client.receive(), &mut acknowledged, &mut denied);
     drop(oms);
     let (_, inputs, said) = scene.replay();
     let journaled: Vec<u64> = inputs.iter().filter_map(new_order).map(|order| order.client_order_id.0).collect();
     assert_eq!(journaled, (1..=id).collect::<Vec<_>>(), "each order that was sent, once and in order");
     assert_eq!((acknowledged.len() as u64, denied), (id, vec![]));
     assert!(scene.to_venue() == venue_frames(&said), "the venue has what the journal says, once");
-    assert_eq!(venue.venue().working() as u64, id);
+    assert_eq!(venue.venue().resting_orders() as u64, id);
 }
 
 /// Runs the OMS of a process to be killed. Does nothing unless a test started this program for that purpose.
@@ -443,8 +444,8 @@ fn child_main() {
     if layout != Layout::Inline {
         // These layouts run until the test kills them or ends.
         assert!(end_with_parent(std::os::unix::process::parent_id()));
-        let market = Place::shared_memory(&format!("{name}.market")).expect("a good name");
-        let ticks = Reader::open(&market, Start::Oldest, Registration::Registered).expect("the topic is there");
+        let market = LogPath::shared_memory(&format!("{name}.market")).expect("a good name");
+        let ticks = Reader::open(&market, ReaderStart::Oldest, Registration::Registered).expect("the topic is there");
         let config = Config { layout, ..config(&name, &folder) };
         let ran = tickpath_oms_runtime::layout::run(clock, &config, Some(ticks), &AtomicBool::new(false), || {});
         panic!("nobody stops it: {ran:?}");
@@ -473,7 +474,7 @@ impl Process {
 
     /// Starts a child whose files are limited to this many blocks, if given; a longer write fails with a system error.
     fn start_on(scene: &Scene, layout: Layout, blocks: Option<u64>) -> Self {
-        let folder = scene.config.journal.place.dir().parent().expect("the journal lies in the test's folder");
+        let folder = scene.config.journal.path.dir().parent().expect("the journal lies in the test's folder");
         let limit = blocks.map_or(String::new(), |blocks| format!("trap '' XFSZ; ulimit -f {blocks}; "));
         let child = Command::new("sh")
             .args(["-c", &format!("{limit}exec \"$0\" recover::child_main --exact --nocapture")])
@@ -502,15 +503,15 @@ impl Drop for Process {
     }
 }
 
-fn note(heard: &[Heard], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
+fn note(heard: &[LaneMessage], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
     for heard in heard {
         match heard {
-            Heard::Report(report) if report.exec_type == ExecType::PendingNew.code() => {
+            LaneMessage::Report(report) if report.exec_type == ExecType::PendingNew.code() => {
                 let is_first = acknowledged.insert(report.client_order_id.0);
                 assert!(is_first, "order {} is acknowledged twice", report.client_order_id);
             }
-            Heard::Report(_) => {}
-            Heard::Denied(request) => denied.push(request.client_order_id.0),
+            LaneMessage::Report(_) => {}
+            LaneMessage::Denied(request) => denied.push(request.client_order_id.0),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Senders of requests to the OMS: clients, each with a session, and the operator.
 
 use tickpath_clock::Clock;
-use tickpath_log::{Next, OpenError, Writer};
+use tickpath_log::{LogOpenError, Next, Writer};
 use tickpath_market::{
     CancelOrder, ClientOrderId, Condition, ConditionalOrder, Kind, MassCancel, MassCancelType, NewOrder, OrderId,
     OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce,
@@ -11,21 +11,21 @@ use tickpath_oms_core::{OrderView, RecordKind};
 use tickpath_oms_runtime::{LaneKind, LanesConfig, SessionLanes};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::around::Around;
 use crate::clock::SimClock;
-use crate::desk::{LANED, VENUES, account_of};
 use crate::oracle::tag;
 use crate::plan::Dice;
-use crate::plants::Plant;
-use crate::remote::{Remote, Wires};
-use crate::rule::{Broken, Checked};
+use crate::planted_bugs::PlantedBug;
+use crate::remote::{RemoteSession, RemoteWires};
+use crate::rule::{BrokenRule, RuleCheck};
+use crate::step_context::StepContext;
+use crate::trading_config::{LANE_SESSIONS, VENUES, account_of};
 
 /// A client.
 pub struct Client {
     pub session: u16,
     pub lanes: Option<SessionLanes>,
     /// The path to the OMS of a client without lanes.
-    pub remote: Option<Remote>,
+    pub remote: Option<RemoteSession>,
     /// The last client order id.
     last: u64,
     /// New orders that the client has sent, by client order id.
@@ -33,12 +33,12 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(session: u16, wires: &Wires) -> Self {
-        let remote = (session >= LANED).then(|| Remote::new(session, wires.clone()));
+    pub fn new(session: u16, wires: &RemoteWires) -> Self {
+        let remote = (session >= LANE_SESSIONS).then(|| RemoteSession::new(session, wires.clone()));
         Self { session, lanes: None, remote, last: 0, orders: Vec::new() }
     }
 
-    pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), OpenError> {
+    pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), LogOpenError> {
         if self.lanes.is_none() && self.remote.is_none() {
             self.lanes = Some(lanes.join_session(self.session, clock.calibration())?);
         }
@@ -46,14 +46,14 @@ impl Client {
     }
 
     /// Sends a request; false if the lane does not take it.
-    pub fn send(&mut self, request: &Request, around: &mut Around<'_>) -> bool {
+    pub fn send(&mut self, request: &Request, around: &mut StepContext<'_>) -> bool {
         let is_sent = match (&mut self.remote, &mut self.lanes) {
             (Some(remote), _) => remote.send(request, around),
             (None, Some(lanes)) => {
                 let sent = lanes.requests.publish(around.clock.ticks(), request.kind().code(), request.as_bytes());
                 match sent {
                     Ok(_) => {}
-                    Err(tickpath_log::PublishError::Full) => around.tally.count("lanes full"),
+                    Err(tickpath_log::LogPublishError::Full) => around.tally.count("lanes full"),
                     Err(_) => around.tally.count("requests refused: nobody reads"),
                 }
                 sent.is_ok()
@@ -65,7 +65,7 @@ impl Client {
             if let Request::Cancel(cancel) = request
                 && cancel.order_id.0 != 0
             {
-                around.oracle.asked_of_another(self.session, cancel.client_order_id.0);
+                around.oracle.note_foreign_cancel(self.session, cancel.client_order_id.0);
             }
             if matches!(request, Request::New(_) | Request::Conditional(_)) {
                 self.orders.push((request.client_order_id().0, request.symbol()));
@@ -192,9 +192,9 @@ impl Client {
     }
 
     /// Reads all available reports.
-    pub fn hear(&mut self, around: &mut Around<'_>) -> Result<usize, Broken> {
+    pub fn receive(&mut self, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         if let Some(remote) = &mut self.remote {
-            return remote.hear(around);
+            return remote.receive(around);
         }
         let Some(lanes) = &mut self.lanes else { return Ok(0) };
         let start = lanes.reports.owner().incarnation;
@@ -210,9 +210,9 @@ impl Client {
             };
             heard += 1;
             let place = (start, message.sequence);
-            around.oracle.told(self.session, place, message.kind, message.payload, around.tally)?;
+            around.oracle.check_frame(self.session, place, message.kind, message.payload, around.tally)?;
             if message.kind == Kind::ExecutionReport.code() {
-                mishear(self.session, place, message.payload, around)?;
+                plant_wrong_report(self.session, place, message.payload, around)?;
             }
         }
     }
@@ -232,19 +232,19 @@ impl Client {
 }
 
 /// Applies a planted bug to a report.
-fn mishear(session: u16, place: (u64, u64), payload: &[u8], around: &mut Around<'_>) -> Checked {
+fn plant_wrong_report(session: u16, place: (u64, u64), payload: &[u8], around: &mut StepContext<'_>) -> RuleCheck {
     let report = tickpath_market::ExecutionReport::read_from_bytes(payload);
     let mut report = report.expect("a report was just checked");
     let (session, place) = match around.plant {
-        Some(Plant::ToldToAnother) => (session + 1, (place.0, u64::MAX - place.1)),
-        Some(Plant::InventedWord) => {
+        Some(PlantedBug::ReportToAnother) => (session + 1, (place.0, u64::MAX - place.1)),
+        Some(PlantedBug::InventedReport) => {
             report.order_id.0 ^= 1 << 39;
             (session, (place.0, u64::MAX - place.1))
         }
         _ => return Ok(()),
     };
     let kind = Kind::ExecutionReport.code();
-    around.oracle.told(session, place, kind, report.as_bytes(), around.tally)
+    around.oracle.check_frame(session, place, kind, report.as_bytes(), around.tally)
 }
 
 /// Draws a trigger with one or two prices near the market.
@@ -271,7 +271,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), OpenError> {
+    pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), LogOpenError> {
         if self.control.is_none() {
             self.control = Some(lanes.join_control(clock.calibration())?);
         }
@@ -279,14 +279,14 @@ impl Operator {
     }
 
     /// Sends an admin command; false if there is no reader or no room.
-    pub fn say(&mut self, clock: &SimClock, kind: RecordKind, word: &(impl IntoBytes + Immutable)) -> bool {
+    pub fn send(&mut self, clock: &SimClock, kind: RecordKind, word: &(impl IntoBytes + Immutable)) -> bool {
         let control = self.control.as_mut();
         control.is_some_and(|control| control.publish(clock.ticks(), kind.code(), word.as_bytes()).is_ok())
     }
 }
 
 /// Returns whether the lane that was joined is still the current one.
-pub fn is_current(lanes: &LanesConfig, kind: LaneKind, owner: tickpath_log::Owner) -> bool {
-    let place = lanes.lane(kind).expect("a good name").place;
+pub fn is_current(lanes: &LanesConfig, kind: LaneKind, owner: tickpath_log::LogOwner) -> bool {
+    let place = lanes.lane(kind).expect("a good name").path;
     tickpath_log::owner(&place).is_ok_and(|there| there == owner)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::ends::Row;
+use crate::crash_counts::CrashRow;
 use crate::tally::Tally;
 
 /// Returns the page for a run of this many seeds without a failure.
@@ -28,9 +28,10 @@ pub fn page(tally: &Tally, seeds: u64) -> String {
     page.push_str(
         "| what ended | how often | told at `os` | gone | told at `disk` | gone |\n|---|--:|--:|--:|--:|--:|\n",
     );
-    for (end, Row { times, os, disk }) in tally.ends.rows() {
-        let words = end.words();
-        let _ = writeln!(page, "| {words} | {times} | {} | {} | {} | {} |", os.told, os.lost, disk.told, disk.lost);
+    for (end, CrashRow { times, os, disk }) in tally.ends.rows() {
+        let words = end.description();
+        let _ =
+            writeln!(page, "| {words} | {times} | {} | {} | {} | {} |", os.reported, os.lost, disk.reported, disk.lost);
     }
     let count = |what| tally.get(what);
     let _ = write!(

@@ -6,19 +6,19 @@ use tickpath_oms_core::{DayEnd, RecordKind};
 use tickpath_oms_runtime::{CommandError, OmsError, Sequencer};
 use zerocopy::IntoBytes;
 
-use crate::around::Around;
 use crate::clock::SimClock;
-use crate::desk::VENUES;
-use crate::ends::End;
+use crate::crash_counts::CrashKind;
 use crate::plan::Dice;
-use crate::remote::Remote;
+use crate::remote::RemoteSession;
 use crate::roll;
-use crate::rule::{Checked, broken};
+use crate::rule::{RuleCheck, broken};
+use crate::step_context::StepContext;
+use crate::trading_config::VENUES;
 use crate::world::{World, around};
 
 impl World {
     /// Ends the day. The venues' day ends before it or continues after it; the reports of its end may be lost silently.
-    pub fn end_day(&mut self, dice: &mut Dice) -> Checked {
+    pub fn end_day(&mut self, dice: &mut Dice) -> RuleCheck {
         self.settle()?;
         let is_early = dice.one_in(3);
         self.fall_silent(dice);
@@ -36,7 +36,7 @@ impl World {
         }
         // A rest with its checks ends a silence.
         if self.is_silent() {
-            self.calm()?
+            self.quiesce()?
         } else {
             self.settle()?
         }
@@ -50,9 +50,9 @@ impl World {
         self.settle()
     }
 
-    fn end_day_by_lane(&mut self) -> Checked {
+    fn end_day_by_lane(&mut self) -> RuleCheck {
         let day = DayEnd { day: 20_260_202, ..DayEnd::default() };
-        if self.operator.say(&self.host.clock, RecordKind::DayEnd, &day) {
+        if self.operator.send(&self.host.clock, RecordKind::DayEnd, &day) {
             self.tally.count("days ended");
         }
         self.turns(8, 0)?;
@@ -61,11 +61,11 @@ impl World {
 
     /// Ends the day by an admin command. The OMS is killed at a clock reading in it, or between two file operations of
     /// the roll, or the host loses power there.
-    fn end_day_by_command(&mut self, dice: &mut Dice) -> Checked {
+    fn end_day_by_command(&mut self, dice: &mut Dice) -> RuleCheck {
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
         let (first, days) = (self.host.first_record(), self.host.journaled()?.days);
         let ended = self.host.call(kill_at, command);
-        let steps = match self.noted(ended)? {
+        let steps = match self.count_notices(ended)? {
             Some(Err(why)) => return broken("a day ends that may end", why.to_string()),
             Some(Ok(())) => {
                 self.tally.count("days ended by an admin");
@@ -79,10 +79,10 @@ impl World {
         self.tally.count("kills in a day's end");
         self.tally.add("rolls of the history cut short", u64::from((1..=roll::STEPS).contains(&steps)));
         self.tally.add("rolls of the journal cut short", u64::from(steps > roll::STEPS));
-        self.tell(|| format!("      killed in the day's end, at reading {kill_at}, {steps} steps undone"));
+        self.log_event(|| format!("      killed in the day's end, at reading {kill_at}, {steps} steps undone"));
         self.days_before = Some(days);
-        self.ended(End::InRoll);
-        self.clients.iter_mut().filter_map(|client| client.remote.as_mut()).for_each(Remote::cut);
+        self.ended(CrashKind::InRoll);
+        self.clients.iter_mut().filter_map(|client| client.remote.as_mut()).for_each(RemoteSession::cut);
         if dice.one_in(3) {
             self.tally.count("power lost in a day's end");
             self.lose_power(dice)?;
@@ -91,12 +91,12 @@ impl World {
     }
 
     /// Ends the day on a disk without room for the roll: the day does not end, and nothing changes.
-    fn refuse_day(&mut self, dice: &mut Dice) -> Checked {
+    fn refuse_day(&mut self, dice: &mut Dice) -> RuleCheck {
         let Some(before) = self.host.sequencer().map(|oms| oms.records()) else { return Ok(()) };
         self.host.fill_disk(dice.one_in(2));
         let refused = self.host.call(0, command);
         let leftovers = self.host.free_disk();
-        let refused = self.noted(refused)?;
+        let refused = self.count_notices(refused)?;
         let after = self.host.sequencer().map(|oms| oms.records());
         self.tally.count("days refused for lack of room");
         match refused {
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    fn note_day(&mut self) -> Checked {
+    fn note_day(&mut self) -> RuleCheck {
         match self.host.sequencer() {
             Some(oms) => self.oracle.note_forgotten(oms.core()),
             None => Ok(()),
@@ -121,6 +121,6 @@ impl World {
 /// Issues an admin command to end the day. Returns the refusal if the command is refused.
 fn command(oms: &mut Sequencer<SimClock>) -> Result<Result<(), CommandError>, OmsError> {
     let now = oms.clock().ticks();
-    let ended = oms.word(now, RecordKind::DayEnd.code(), DayEnd::default().as_bytes())?;
+    let ended = oms.accept_command(now, RecordKind::DayEnd.code(), DayEnd::default().as_bytes())?;
     Ok(ended.map(drop))
 }

@@ -41,7 +41,7 @@ pub struct Disk {
 
 /// Fate of the writes since the last sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteFate {
     Kept,
     Gone,
     InPieces,
@@ -63,12 +63,12 @@ impl Disk {
     }
 
     /// Lets the disk lose data that it reported as synced, from now on.
-    pub fn lie(&mut self) {
+    pub fn drop_synced_writes(&mut self) {
         self.synced = Some(Vec::new());
     }
 
     /// Notes the synced part; to be called after every possible sync of the journal.
-    pub fn look(&mut self) {
+    pub fn observe_sync(&mut self) {
         let Ok(file) = fs::File::open(&self.data) else { return };
         let found = file.metadata().expect("an open file").ino();
         if self.file != found {
@@ -103,19 +103,19 @@ impl Disk {
     }
 
     /// Leaves the part of the file that survives a power loss. No process may have the file open.
-    pub fn lose_power(&mut self, dice: &mut Dice) -> Fate {
-        let Ok(mut now) = fs::read(&self.data) else { return Fate::Kept };
+    pub fn lose_power(&mut self, dice: &mut Dice) -> WriteFate {
+        let Ok(mut now) = fs::read(&self.data) else { return WriteFate::Kept };
         if self.header.is_empty() || now.len() < PAGE {
-            return Fate::Kept;
+            return WriteFate::Kept;
         }
         // The number of segments that a thread prepared ahead depends on real time: here it is one.
         let used = now.iter().rposition(|byte| *byte != 0).map_or(PAGE, |last| (last + 1).max(PAGE));
         now.resize(PAGE + (used - PAGE).next_multiple_of(self.segment_bytes) + self.segment_bytes, 0);
         let fate = match dice.below(4) {
-            0 => Fate::Kept,
-            1 => Fate::Gone,
-            2 => Fate::InPieces,
-            _ => Fate::Torn,
+            0 => WriteFate::Kept,
+            1 => WriteFate::Gone,
+            2 => WriteFate::InPieces,
+            _ => WriteFate::Torn,
         };
         let mut image = self.left_of(&now, fate, dice);
         if let Some(older) = self.synced.as_mut().filter(|synced| synced.len() > 1) {
@@ -139,7 +139,7 @@ impl Disk {
         }
     }
 
-    fn left_of(&self, now: &[u8], fate: Fate, dice: &mut Dice) -> Vec<u8> {
+    fn left_of(&self, now: &[u8], fate: WriteFate, dice: &mut Dice) -> Vec<u8> {
         let same = now.iter().zip(&self.left).skip(PAGE).take_while(|(now, left)| now == left).count();
         let firm = self.firm_end.max(PAGE + same).min(now.len());
         let needed = PAGE + (firm - PAGE).next_multiple_of(self.segment_bytes);
@@ -147,9 +147,9 @@ impl Disk {
         old[firm..].fill(0);
         old[..PAGE].copy_from_slice(&self.header);
         let mut image = match fate {
-            Fate::Kept => return now.to_vec(),
-            Fate::Gone => old,
-            Fate::InPieces => {
+            WriteFate::Kept => return now.to_vec(),
+            WriteFate::Gone => old,
+            WriteFate::InPieces => {
                 for at in (0..now.len()).step_by(SECTOR) {
                     let sector = at..(at + SECTOR).min(now.len());
                     if dice.one_in(2) {
@@ -158,7 +158,7 @@ impl Disk {
                 }
                 old
             }
-            Fate::Torn => {
+            WriteFate::Torn => {
                 let used = now.iter().rposition(|byte| *byte != 0).map_or(firm, |last| last + 1).max(firm);
                 // Words are never torn: the disk reads the memory that the OMS writes.
                 let cut = (firm + dice.place(used - firm + 1)) / 8 * 8;

@@ -3,15 +3,15 @@
 use tickpath_market::{OrderId, VenueId};
 use tickpath_oms_runtime::{LaneKind, OmsError};
 
-use crate::around::Around;
 use crate::client::is_current;
-use crate::desk::VENUES;
-use crate::disk::Fate;
-use crate::ends::End;
+use crate::crash_counts::CrashKind;
+use crate::disk::WriteFate;
 use crate::plan::{Act, Dice};
-use crate::plants::{self, Plant};
-use crate::remote::Remote;
-use crate::rule::{Broken, Checked, broken};
+use crate::planted_bugs::{self, PlantedBug};
+use crate::remote::RemoteSession;
+use crate::rule::{BrokenRule, RuleCheck, broken};
+use crate::step_context::StepContext;
+use crate::trading_config::VENUES;
 use crate::world::{World, around};
 
 impl World {
@@ -20,20 +20,24 @@ impl World {
             return;
         }
         self.tally.count("kills between turns");
-        self.ended(End::BetweenTurns);
+        self.ended(CrashKind::BetweenTurns);
         match self.plant {
-            Some(Plant::ForgedLane) => {
+            Some(PlantedBug::ForgedLane) => {
                 self.lines.iter_mut().for_each(|line| line.lanes = None);
-                plants::forge_lanes(&self.host.config.lanes, &self.host.clock);
+                planted_bugs::forge_lanes(&self.host.config.lanes, &self.host.clock);
             }
-            Some(Plant::RenamedInJournal) => plants::rename_in_journal(&self.host.config.journal, &self.host.clock),
-            Some(Plant::CutJournal) => plants::cut_journal(&self.host.config.journal, &self.host.clock, dice),
+            Some(PlantedBug::RenamedInJournal) => {
+                planted_bugs::rename_in_journal(&self.host.config.journal, &self.host.clock)
+            }
+            Some(PlantedBug::CutJournal) => {
+                planted_bugs::cut_journal(&self.host.config.journal, &self.host.clock, dice)
+            }
             _ => {}
         }
     }
 
     /// Kills the OMS in a turn that has work to do.
-    pub fn kill_in_turn(&mut self, dice: &mut Dice) -> Checked {
+    pub fn kill_in_turn(&mut self, dice: &mut Dice) -> RuleCheck {
         if dice.one_in(3) {
             return self.tick(dice.below(VENUES.len() as u64) as u32, 95 + dice.below(11) as i64, 1 + dice.below(3));
         }
@@ -43,34 +47,34 @@ impl World {
         self.turns(1, 1 + dice.below(9))
     }
 
-    pub fn kill_in_start(&mut self, reading: u64) -> Checked {
+    pub fn kill_in_start(&mut self, reading: u64) -> RuleCheck {
         self.host.kill();
         self.start(reading)?;
         if !self.host.is_up() {
             self.tally.count("kills in a start");
-            self.ended(End::InStart);
-            self.tell(|| format!("      killed at reading {reading}"));
+            self.ended(CrashKind::InStart);
+            self.log_event(|| format!("      killed at reading {reading}"));
         }
         Ok(())
     }
 
-    pub fn stop(&mut self, dice: &mut Dice) -> Checked {
+    pub fn stop(&mut self, dice: &mut Dice) -> RuleCheck {
         let kill_at = dice.below(4);
         if !self.host.is_up() {
             return Ok(());
         }
         let stopped = self.host.call(kill_at, |oms| oms.stop());
         let is_killed = !self.host.is_up();
-        self.noted(stopped)?;
+        self.count_notices(stopped)?;
         self.tally.count(if is_killed { "kills in a stop" } else { "orderly stops" });
         if is_killed {
-            self.ended(End::InStop);
+            self.ended(CrashKind::InStop);
         }
         self.host.kill();
         Ok(())
     }
 
-    pub fn kill_gateway(&mut self, dice: &mut Dice) -> Checked {
+    pub fn kill_gateway(&mut self, dice: &mut Dice) -> RuleCheck {
         let at = dice.place(self.lines.len());
         if self.lines[at].lanes.take().is_some() {
             self.tally.count("gateways killed");
@@ -79,11 +83,11 @@ impl World {
         Ok(())
     }
 
-    pub fn lose_power(&mut self, dice: &mut Dice) -> Checked {
+    pub fn lose_power(&mut self, dice: &mut Dice) -> RuleCheck {
         self.host.kill();
         for client in &mut self.clients {
             client.lanes = None;
-            client.remote.iter_mut().for_each(Remote::power_lost);
+            client.remote.iter_mut().for_each(RemoteSession::power_lost);
         }
         self.operator.control = None;
         for line in &mut self.lines {
@@ -95,31 +99,31 @@ impl World {
         }
         let fate = self.host.lose_power(dice);
         self.oracle.power_lost();
-        self.ended(End::of_power(fate));
+        self.ended(CrashKind::of_power(fate));
         self.is_after_power = true;
         self.tally.count("power lost");
         self.tally.count(match fate {
-            Fate::Kept => "power lost, and nothing else",
-            Fate::Gone => "power lost with all that was not synced",
-            Fate::InPieces => "power lost in pieces",
-            Fate::Torn => "power lost with a torn tail",
+            WriteFate::Kept => "power lost, and nothing else",
+            WriteFate::Gone => "power lost with all that was not synced",
+            WriteFate::InPieces => "power lost in pieces",
+            WriteFate::Torn => "power lost with a torn tail",
         });
         let is_stale = dice.one_in(2) && self.host.put_lanes_back();
         self.tally.count(if is_stale { "reboots with stale lanes" } else { "reboots with fresh lanes" });
-        self.tell(|| format!("      {fate:?}, stale lanes: {is_stale}"));
+        self.log_event(|| format!("      {fate:?}, stale lanes: {is_stale}"));
         Ok(())
     }
 
     /// Records an end of the OMS; a crash after a power loss counts as the power loss, which may have caused the
     /// losses.
-    pub fn ended(&mut self, end: End) {
+    pub fn ended(&mut self, end: CrashKind) {
         if !self.is_after_power {
             self.end = Some(end);
         }
     }
 
     /// Starts the OMS if it is down.
-    pub fn start(&mut self, kill_at: u64) -> Checked {
+    pub fn start(&mut self, kill_at: u64) -> RuleCheck {
         if self.host.is_up() {
             return Ok(());
         }
@@ -129,12 +133,12 @@ impl World {
         let mut started = self.host.start(kill_at);
         for _ in 0..2 {
             match started {
-                Err(OmsError::Open(tickpath_log::OpenError::HasReader { .. })) => {
+                Err(OmsError::Open(tickpath_log::LogOpenError::HasReader { .. })) => {
                     // A gateway reads a lane that the journal never named. It is stopped, as the refusal demands.
                     self.tally.count("starts refused until a gateway was stopped");
                     self.lines.iter_mut().for_each(|line| line.lanes = None);
                 }
-                Err(OmsError::Borne(_)) => {
+                Err(OmsError::IdentityConflicts(_)) => {
                     // The symbols get their old numbers, as the refusal demands.
                     self.tally.count("starts refused with renumbered symbols");
                     self.host.renumber();
@@ -143,16 +147,16 @@ impl World {
             }
             started = self.host.start(kill_at);
         }
-        self.noted(started)?;
+        self.count_notices(started)?;
         if self.host.is_up() { self.started() } else { Ok(()) }
     }
 
-    fn started(&mut self) -> Checked {
+    fn started(&mut self) -> RuleCheck {
         self.tally.count("starts");
-        self.oracle.note_names(&self.host.config.desk.instruments);
+        self.oracle.note_names(&self.host.config.trading.instruments);
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
         oms.expect_ticks();
-        let (armed, doubted) = (oms.core().armed().count() as u64, oms.core().armed_at_most() as u64);
+        let (armed, doubted) = (oms.core().armed_orders().count() as u64, oms.core().armed_upper_bound() as u64);
         self.tally.add("orders armed over a start", armed);
         self.tally.add("orders that may have fired before a start", doubted - armed);
         self.oracle.prices.clear();
@@ -161,10 +165,10 @@ impl World {
         }
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
         let epoch = OrderId::new(oms.core().epoch(), 0).0;
-        for rules in &self.host.config.desk.sessions {
+        for rules in &self.host.config.trading.sessions {
             self.oracle.note_right(rules.session, !rules.accounts.is_empty(), epoch);
         }
-        let before = self.oracle.at_stake();
+        let before = self.oracle.durable_orders();
         let (is_after_power, days_before) = (std::mem::take(&mut self.is_after_power), self.days_before.take());
         let mut has_day_ended = false;
         if is_after_power || days_before.is_some() {
@@ -176,7 +180,7 @@ impl World {
             has_day_ended = days_before.is_some_and(|days| journaled.days > days);
         }
         if let Some(end) = self.end.take() {
-            self.tally.ends.survived(end, before, self.oracle.at_stake());
+            self.tally.ends.survived(end, before, self.oracle.durable_orders());
         }
         // Orders that ended with the day were removed by its end, and not by the kill.
         if let (true, Some(oms)) = (has_day_ended, self.host.sequencer()) {
@@ -216,18 +220,18 @@ impl World {
     }
 
     /// Rejoins every process that is away; once the OMS is up, nothing may prevent that.
-    pub fn join_all(&mut self) -> Checked {
+    pub fn join_all(&mut self) -> RuleCheck {
         self.try_join()?.or_else(|e| broken("who comes back is let in", e.to_string()))
     }
 
     /// Joins all processes that are away. The inner error is a clock mismatch; every other error breaks a rule.
-    fn try_join(&mut self) -> Result<Result<(), tickpath_log::OpenError>, Broken> {
+    fn try_join(&mut self) -> Result<Result<(), tickpath_log::LogOpenError>, BrokenRule> {
         let (lanes, clock) = (&self.host.config.lanes, &self.host.clock);
         let clients = self.clients.iter_mut().map(|client| client.join(lanes, clock));
         let lines = self.lines.iter_mut().map(|line| line.join(lanes, clock));
         let mut joined = clients.chain(lines).chain([self.operator.join(lanes, clock)]);
         match joined.try_for_each(|joined| joined) {
-            Err(e) if !matches!(e, tickpath_log::OpenError::Clock { .. }) => {
+            Err(e) if !matches!(e, tickpath_log::LogOpenError::Clock { .. }) => {
                 broken("who comes back is let in", e.to_string())
             }
             joined => Ok(joined),

@@ -8,24 +8,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_clock::{Priority, Wait};
-use tickpath_log::{Config as LogConfig, Place, Reader, Registration, Start};
+use tickpath_log::{Config as LogConfig, LogPath, Reader, ReaderStart, Registration};
 use tickpath_market::VenueId;
 use tickpath_oms_core::{Config as CoreConfig, Core, Input, Output};
-use tickpath_oms_runtime::front::Opening;
+use tickpath_oms_runtime::front_end::FrontEndState;
 use tickpath_oms_runtime::layout::Inline;
 use tickpath_oms_runtime::{
-    Agent, CommitByHand, Config, Desk, LanesConfig, Layout, Notice, OmsError, Sequencer, journal, snapshot,
+    Agent, Config, LanesConfig, Layout, ManualCommit, Notice, OmsError, Sequencer, TradingDefinitions, journal,
+    snapshot,
 };
 
 use crate::clock::{Killed, SimClock};
-use crate::desk::{LANED, VENUES, desk};
-use crate::disk::{Disk, Fate};
-use crate::lines::Terms;
+use crate::disk::{Disk, WriteFate};
+use crate::lines::SimLineConfig;
 use crate::plan::Dice;
-use crate::remote::{SimFront, Wires};
+use crate::remote::{RemoteWires, SimFrontEnd};
 use crate::roll;
-use crate::rule::{Broken, broken};
+use crate::rule::{BrokenRule, broken};
 use crate::silence;
+use crate::trading_config::{LANE_SESSIONS, VENUES, trading_config};
 
 const SECOND: u64 = 1_000_000_000;
 const SEGMENT_BYTES: usize = 16 << 10;
@@ -47,19 +48,19 @@ pub struct Host {
     /// Notices that were already counted.
     noticed: u64,
     /// Requests in flight from sessions without lanes, and the next request of each as of the last start.
-    pub wires: Wires,
+    pub wires: RemoteWires,
     pub next_request: Vec<u64>,
     /// The lines of a venue that is reached by lines.
-    pub terms: Option<Terms>,
+    pub terms: Option<SimLineConfig>,
     /// Number of opportunities for a snapshot so far.
-    looks: u64,
+    snapshot_turns: u64,
     /// Source of each start's random seed, because a real start draws its own.
     starts: Dice,
     folder: TempDir,
 }
 
 /// Findings of a replay of the journal.
-pub struct Journaled {
+pub struct JournalFindings {
     /// Orders in the journal.
     pub orders: BTreeSet<u64>,
     /// Ended days in the journal.
@@ -67,8 +68,8 @@ pub struct Journaled {
 }
 
 struct Process {
-    oms: Inline<SimClock, SimFront>,
-    hand: CommitByHand,
+    oms: Inline<SimClock, SimFrontEnd>,
+    hand: ManualCommit,
 }
 
 impl Host {
@@ -77,9 +78,9 @@ impl Host {
         let name = format!("oms-sim-{}-{seed}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
         let folder = memory_folder(&name);
         let clock = SimClock::of_boot(1, 1_000, DAWN_NS);
-        let terms = Terms::of(seed, &clock);
+        let terms = SimLineConfig::of(seed, &clock);
         let config = config(&name, folder.path(), seed, terms.as_ref());
-        let disk = Disk::new(config.journal.place.dir().join("data"), SEGMENT_BYTES);
+        let disk = Disk::new(config.journal.path.dir().join("data"), SEGMENT_BYTES);
         Self {
             config,
             clock,
@@ -88,10 +89,10 @@ impl Host {
             boots: 1,
             is_disk_bad: false,
             noticed: 0,
-            wires: Wires::default(),
+            wires: RemoteWires::default(),
             next_request: Vec::new(),
             terms,
-            looks: 0,
+            snapshot_turns: 0,
             starts: Dice::new(seed ^ 0x7374_6172_7473),
             folder,
         }
@@ -104,15 +105,15 @@ impl Host {
         let (clock, config, wires) = (self.clock.of_mortal(), &self.config, self.wires.clone());
         let opened = until_killed(&self.clock, kill_at, || {
             let mut next_request = Vec::new();
-            let open = |_: &mut Sequencer<SimClock>, opening: Opening| {
+            let open = |_: &mut Sequencer<SimClock>, opening: FrontEndState| {
                 next_request.clone_from(&opening.next_request);
-                Ok(SimFront::new(wires, clock.clone(), opening))
+                Ok(SimFrontEnd::new(wires, clock.clone(), opening))
             };
-            let mut oms = Inline::with_front(clock.clone(), config, Some(open), None)?;
-            let hand = oms.sequencer().commit_by_hand()?;
+            let mut oms = Inline::with_front_end(clock.clone(), config, Some(open), None)?;
+            let hand = oms.sequencer().commit_manually()?;
             Ok::<_, OmsError>((Process { oms, hand }, next_request))
         });
-        self.disk.look();
+        self.disk.observe_sync();
         (self.noticed, self.is_disk_bad) = (0, false);
         match opened {
             Some(started) => {
@@ -142,16 +143,16 @@ impl Host {
     pub fn commit(&mut self) -> bool {
         let Some(process) = &mut self.process else { return false };
         process.hand.commit();
-        self.disk.look();
+        self.disk.observe_sync();
         self.snapshot();
         true
     }
 
     /// Makes a snapshot of the present journal from time to time, even if the journal is unreadable.
     fn snapshot(&mut self) {
-        self.looks += 1;
-        if self.looks.is_multiple_of(SNAPSHOT_EVERY) {
-            let _ = snapshot::make(&self.config.journal.place);
+        self.snapshot_turns += 1;
+        if self.snapshot_turns.is_multiple_of(SNAPSHOT_EVERY) {
+            let _ = snapshot::make(&self.config.journal.path);
         }
     }
 
@@ -164,7 +165,7 @@ impl Host {
 
     /// Swaps the numbers of the two symbols in the desk.
     pub fn renumber(&mut self) {
-        let [first, second] = &mut self.config.desk.instruments[..] else { panic!("the desk has two symbols") };
+        let [first, second] = &mut self.config.trading.instruments[..] else { panic!("the desk has two symbols") };
         std::mem::swap(&mut first.name, &mut second.name);
     }
 
@@ -187,7 +188,7 @@ impl Host {
     }
 
     /// Returns the notices to the operator since the last call.
-    pub fn news(&mut self) -> Vec<Notice> {
+    pub fn new_notices(&mut self) -> Vec<Notice> {
         let Some(process) = &mut self.process else { return Vec::new() };
         let sequencer = process.oms.sequencer();
         let new = sequencer.notice_count() - std::mem::replace(&mut self.noticed, sequencer.notice_count());
@@ -196,7 +197,7 @@ impl Host {
     }
 
     /// Cuts the host's power and boots it again; its processes must be gone before.
-    pub fn lose_power(&mut self, dice: &mut Dice) -> Fate {
+    pub fn lose_power(&mut self, dice: &mut Dice) -> WriteFate {
         self.process = None;
         let fate = self.disk.lose_power(dice);
         self.config.lanes.remove().expect("the lanes can be removed");
@@ -212,7 +213,7 @@ impl Host {
 
     /// Returns the number of the first record of the journal's own log.
     pub fn first_record(&self) -> u64 {
-        let log = Reader::open(&self.config.journal.place, Start::Oldest, Registration::Unregistered);
+        let log = Reader::open(&self.config.journal.path, ReaderStart::Oldest, Registration::Unregistered);
         log.expect("the OMS has opened its journal").first_sequence()
     }
 
@@ -220,9 +221,9 @@ impl Host {
     /// if the kill had come between two of its file operations. Returns the number of steps undone.
     pub fn undo_roll(&mut self, first: u64, dice: &mut Dice) -> usize {
         self.process = None;
-        let undone = roll::undo(self.config.journal.place.dir(), first, dice);
+        let undone = roll::undo(self.config.journal.path.dir(), first, dice);
         self.disk.begin_anew();
-        self.disk.look();
+        self.disk.observe_sync();
         undone
     }
 
@@ -241,25 +242,25 @@ impl Host {
 
     /// Returns the paths of the files that reserve the disk space of a day's end.
     fn ballast(&self) -> [PathBuf; 2] {
-        ["ballast.reports", "ballast.roll"].map(|name| self.config.journal.place.dir().join(name))
+        ["ballast.reports", "ballast.roll"].map(|name| self.config.journal.path.dir().join(name))
     }
 
     /// Replays the journal.
-    pub fn journaled(&self) -> Result<Journaled, Broken> {
+    pub fn journaled(&self) -> Result<JournalFindings, BrokenRule> {
         let mut core = Core::new(CoreConfig::default());
         let (mut orders, mut days) = (BTreeSet::new(), 0);
-        let replayed = journal::replay(&self.config.journal.place, &mut core, |input, outputs| {
+        let replayed = journal::replay(&self.config.journal.path, &mut core, |input, outputs| {
             days += u64::from(matches!(input, Input::DayEnd(_)));
             orders.extend(outputs.iter().filter_map(|output| match output {
                 Output::Report { report, .. } => Some(report.order_id.0),
                 Output::Venue { .. } | Output::Denied { .. } => None,
             }));
         });
-        replayed.map(|_| Journaled { orders, days }).or_else(|e| broken("replays agree", e.to_string()))
+        replayed.map(|_| JournalFindings { orders, days }).or_else(|e| broken("replays agree", e.to_string()))
     }
 
     pub fn let_disk_lie(&mut self) {
-        self.disk.lie();
+        self.disk.drop_synced_writes();
     }
 
     /// Copies the lanes in shared memory.
@@ -282,7 +283,7 @@ impl Host {
 
     fn lane_folders(&self) -> Vec<(PathBuf, PathBuf)> {
         let copies = self.folder.path().join("copies");
-        let lane = |kind| self.config.lanes.lane(kind).expect("a good name").place.dir().to_owned();
+        let lane = |kind| self.config.lanes.lane(kind).expect("a good name").path.dir().to_owned();
         let both = |lane: PathBuf| (lane.clone(), copies.join(lane.file_name().expect("a lane has a name")));
         self.config.lanes.kinds().map(lane).map(both).collect()
     }
@@ -294,7 +295,7 @@ impl Host {
     ) -> Result<Option<T>, OmsError> {
         let Some(process) = &mut self.process else { return Ok(None) };
         let done = until_killed(&self.clock, kill_at, || what(process));
-        self.disk.look();
+        self.disk.observe_sync();
         match done {
             Some(done) => done.map(Some),
             None => {
@@ -314,16 +315,16 @@ impl Drop for Host {
 }
 
 /// Returns the configuration of an OMS on this host.
-fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config {
-    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
-    let lined = terms.map(Terms::venue);
+fn config(name: &str, folder: &Path, seed: u64, terms: Option<&SimLineConfig>) -> Config {
+    let journal = LogConfig::journal(LogPath::folder(folder.join("journal")));
+    let lined = terms.map(SimLineConfig::venue);
     let venues: Vec<VenueId> = VENUES.into_iter().filter(|venue| Some(*venue) != lined).collect();
-    let lines = terms.map(Terms::configs).unwrap_or_default();
-    let lanes = LanesConfig { lines, ..LanesConfig::new(name, LANED, &venues) };
+    let lines = terms.map(SimLineConfig::configs).unwrap_or_default();
+    let lanes = LanesConfig { lines, ..LanesConfig::new(name, LANE_SESSIONS, &venues) };
     Config {
         lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
         journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
-        desk: Desk { watch: silence::watch(seed), ..desk(lined) },
+        trading: TradingDefinitions { expectations: silence::watch(seed), ..trading_config(lined) },
         expected_orders: 64,
         layout: Layout::Inline,
         wait: Wait::Yield,
@@ -331,7 +332,7 @@ fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        warm: false,
+        warm_up: false,
         history: true,
         seed: Some(seed),
     }
@@ -339,7 +340,7 @@ fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config
 
 /// Makes a folder that is removed on drop; in shared memory if available, so that a sync costs nothing.
 fn memory_folder(name: &str) -> TempDir {
-    let memory = Place::shared_memory(name).expect("a good name").dir().parent().map(Path::to_owned);
+    let memory = LogPath::shared_memory(name).expect("a good name").dir().parent().map(Path::to_owned);
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix("oms-sim-");
     let folder = match memory.filter(|memory| memory.is_dir()) {

@@ -1,39 +1,39 @@
 //! Limits of the desk: drawn at random, and checked on each order that arrives at a venue.
 
 use tickpath_market::{NewOrder, Notional, OrderType, Price, Quantity, SymbolId};
-use tickpath_oms_core::{AccountLimits, FirmLimits, Hours, SymbolLimits};
-use tickpath_oms_runtime::Desk;
+use tickpath_oms_core::{AccountLimits, FirmLimits, SymbolLimits, TradingHours};
+use tickpath_oms_runtime::TradingDefinitions;
 
-use crate::desk::VENUES;
 use crate::plan::Dice;
-use crate::rule::{Checked, broken};
+use crate::rule::{RuleCheck, broken};
+use crate::trading_config::VENUES;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// Limits in force for each range of order ids.
 #[derive(Default)]
-pub struct Limits {
+pub struct LimitHistory {
     /// Limits for orders above an id.
-    now: Option<(u64, Desk)>,
+    now: Option<(u64, TradingDefinitions)>,
     /// Limits that held for orders above one id, up to another.
-    before: Vec<(u64, u64, Desk)>,
+    before: Vec<(u64, u64, TradingDefinitions)>,
     /// The highest id of an order that has arrived.
     highest: u64,
 }
 
-impl Limits {
+impl LimitHistory {
     /// Ends the present limits before a change: the limits of orders in flight are uncertain.
     pub fn end(&mut self) {
         self.before.extend(self.now.take().map(|(from, desk)| (from, self.highest, desk)));
     }
 
     /// Begins these limits, which a running OMS has accepted with its records up to this id.
-    pub fn begin(&mut self, from: u64, desk: &Desk) {
+    pub fn begin(&mut self, from: u64, desk: &TradingDefinitions) {
         self.now = Some((from, desk.clone()));
     }
 
     /// Checks an order that arrived at its venue.
-    pub fn arrived(&mut self, new: &NewOrder) -> Checked {
+    pub fn arrived(&mut self, new: &NewOrder) -> RuleCheck {
         let id = new.client_order_id.0;
         // An order that arrives after a later one has waited for its trigger or its turn, and was checked when sent:
         // its id does not show its limits.
@@ -51,7 +51,7 @@ impl Limits {
 }
 
 /// Returns a limit that an order breaks by itself, independent of all others.
-fn broken_limit(desk: &Desk, new: &NewOrder) -> Option<&'static str> {
+fn broken_limit(desk: &TradingDefinitions, new: &NewOrder) -> Option<&'static str> {
     let instrument = desk.instruments.iter().find(|instrument| instrument.symbol == new.symbol)?;
     let most = |limit: Quantity| limit > Quantity::ZERO && new.quantity > limit;
     let is_of = |own: &&SymbolLimits| (own.account, own.symbol) == (new.account, new.symbol);
@@ -69,7 +69,7 @@ fn broken_limit(desk: &Desk, new: &NewOrder) -> Option<&'static str> {
 }
 
 /// Draws limits that most desks do not set, each off in every second desk; some requests of clients break each limit.
-pub fn draw(desk: &mut Desk, dice: &mut Dice) {
+pub fn draw(desk: &mut TradingDefinitions, dice: &mut Dice) {
     let mut on = |limit: i64| if dice.one_in(2) { limit } else { 0 };
     for instrument in &mut desk.instruments {
         (instrument.tick_size, instrument.lot) = (Price::from_whole(on(2)), Quantity::from_whole(on(2)));
@@ -78,7 +78,7 @@ pub fn draw(desk: &mut Desk, dice: &mut Dice) {
             _ => (Price::from_whole(97), Price::from_whole(104)),
         };
         (instrument.rate_limit, instrument.rate_window_ns) = (on(50) as u32, SECOND);
-        instrument.hours[0] = Hours { opens_s: on(60) as u32, closes_s: on(86_400 - 60) as u32 };
+        instrument.hours[0] = TradingHours { opens_s: on(60) as u32, closes_s: on(86_400 - 60) as u32 };
     }
     for account in &mut desk.accounts {
         (account.order_trade_free, account.order_trade_ratio) = (on(30) as u32, on(5) as u32);

@@ -11,54 +11,54 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::Clock;
-use tickpath_log::{Next, OpenError};
+use tickpath_log::{LogOpenError, Next};
 use tickpath_market::{
     ConditionalOrder, ExecId, ExecType, ExecutionReport, Kind, Price, Quantity, Request, TopOfBook, Trigger, VenueId,
 };
 use tickpath_oms_runtime::{LanesConfig, VenueLanes};
-use tickpath_venue_sim::{Config, Venue};
+use tickpath_venue_sim::{Config, SimVenue};
 use zerocopy::IntoBytes;
 
-use crate::around::Around;
 use crate::clock::SimClock;
-use crate::lines::Lines;
+use crate::lines::SimVenueLines;
 use crate::oracle::tag;
 use crate::plan::Dice;
-use crate::plants::Plant;
-use crate::rule::{Broken, Checked};
+use crate::planted_bugs::PlantedBug;
+use crate::rule::{BrokenRule, RuleCheck};
 use crate::silence::Silence;
+use crate::step_context::StepContext;
 
 /// One id in this many is rejected for now.
 const REFUSED: u64 = 4;
 
 /// A venue and its connection.
-pub struct Line {
+pub struct RemoteVenue {
     pub id: VenueId,
-    venue: Venue,
+    venue: SimVenue,
     pub lanes: Option<VenueLanes>,
     /// The venue's lines, if it is reached by lines instead of lanes.
-    pub by: Option<Lines>,
+    pub by: Option<SimVenueLines>,
     to_venue: VecDeque<Request>,
     from_venue: VecDeque<ExecutionReport>,
     /// Lost messages that the OMS was not notified of yet.
-    pub untold: u64,
+    pub unreported: u64,
     /// Silent losses of the venue, while they last.
     pub silence: Option<Silence>,
     fills: u64,
 }
 
-impl Line {
-    pub fn new(id: VenueId, symbols: u32, by: Option<Lines>) -> Self {
-        let venue = Venue::new(Config { venue: id, symbols, expected_orders: 64 });
+impl RemoteVenue {
+    pub fn new(id: VenueId, symbols: u32, by: Option<SimVenueLines>) -> Self {
+        let venue = SimVenue::new(Config { venue: id, symbols, expected_orders: 64 });
         let (to_venue, from_venue) = (VecDeque::new(), VecDeque::new());
-        Self { id, venue, lanes: None, by, to_venue, from_venue, untold: 0, silence: None, fills: 0 }
+        Self { id, venue, lanes: None, by, to_venue, from_venue, unreported: 0, silence: None, fills: 0 }
     }
 
     /// Opens the lanes of the gateway, whose cursor moves by hand.
-    pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), OpenError> {
+    pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), LogOpenError> {
         if self.lanes.is_none() && self.by.is_none() {
             let mut joined = lanes.join_venue(self.id, clock.calibration())?;
-            joined.requests.hold_cursor();
+            joined.requests.freeze_cursor();
             self.lanes = Some(joined);
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Line {
     }
 
     /// Lets the venue take at most this many requests from the wire.
-    pub fn take(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, Broken> {
+    pub fn take(&mut self, most: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         if self.by.is_some() {
             return self.take_by_lines(most, around);
         }
@@ -94,7 +94,7 @@ impl Line {
     }
 
     /// Lets the venue take a request, or lose it silently; `way` is the line of a request that came by one.
-    pub fn take_one(&mut self, request: &Request, way: usize, around: &mut Around<'_>) -> Checked {
+    pub fn take_one(&mut self, request: &Request, way: usize, around: &mut StepContext<'_>) -> RuleCheck {
         if self.silence.as_mut().is_some_and(Silence::loses_request) {
             around.tally.count("requests lost in silence");
             around.oracle.request_lost(request);
@@ -102,8 +102,8 @@ impl Line {
         }
         self.receive(request, way, around)?;
         match (around.plant, request) {
-            (Some(Plant::SentTwice), Request::New(_)) => self.receive(request, way, around),
-            (Some(Plant::BehindOurBack), Request::New(new)) => {
+            (Some(PlantedBug::SentTwice), Request::New(_)) => self.receive(request, way, around),
+            (Some(PlantedBug::PastTheOms), Request::New(new)) => {
                 let cause = tag(0, 1 << 30 | new.client_order_id.0 & 0xffff_ffff);
                 let client_order_id = tickpath_market::ClientOrderId(new.client_order_id.0 | 1 << 39);
                 around.oracle.sent(cause);
@@ -114,7 +114,7 @@ impl Line {
         }
     }
 
-    fn receive(&mut self, request: &Request, way: usize, around: &mut Around<'_>) -> Checked {
+    fn receive(&mut self, request: &Request, way: usize, around: &mut StepContext<'_>) -> RuleCheck {
         around.oracle.arrived(request)?;
         around.tally.count("requests arrived");
         let mut made = Vec::new();
@@ -126,41 +126,41 @@ impl Line {
             request => *request,
         };
         self.venue.request(around.clock.ticks(), &asked, &mut made);
-        self.say(made, way, around);
+        self.queue_reports(made, way, around);
         Ok(())
     }
 
-    fn say(&mut self, made: Vec<ExecutionReport>, way: usize, around: &mut Around<'_>) {
+    fn queue_reports(&mut self, made: Vec<ExecutionReport>, way: usize, around: &mut StepContext<'_>) {
         for report in made {
             around.oracle.made(&report, around.tally);
             self.fills = self.fills.max(report.exec_id.0);
             if self.silence.as_mut().is_some_and(|silence| silence.loses_report(&report)) {
                 around.tally.count("reports lost in silence");
-                around.oracle.unheard.note(report.order_id.0);
+                around.oracle.silent_losses.note(report.order_id.0);
                 continue;
             }
             match &mut self.by {
-                Some(lines) => lines.say(report, way, around),
+                Some(lines) => lines.queue_report(report, way, around),
                 None => self.from_venue.push_back(report),
             }
         }
     }
 
     /// Delivers at most this many reports through the gateway.
-    pub fn deliver(&mut self, most: usize, around: &mut Around<'_>) -> usize {
+    pub fn deliver(&mut self, most: usize, around: &mut StepContext<'_>) -> usize {
         if let Some(lines) = &mut self.by {
             return lines.deliver(most);
         }
-        let Some(lanes) = self.lanes.as_mut().filter(|_| self.untold == 0) else { return 0 };
+        let Some(lanes) = self.lanes.as_mut().filter(|_| self.unreported == 0) else { return 0 };
         for done in 0..most {
             let Some(&report) = self.from_venue.front() else { return done };
             let is_fill = report.exec_type == ExecType::Trade.code();
             let report = match around.plant {
-                Some(Plant::DroppedFill) if is_fill => {
+                Some(PlantedBug::DroppedFill) if is_fill => {
                     self.from_venue.pop_front();
                     continue;
                 }
-                Some(Plant::SmallerFill) if is_fill => ExecutionReport {
+                Some(PlantedBug::SmallerFill) if is_fill => ExecutionReport {
                     last_quantity: Quantity(report.last_quantity.0 / 2),
                     cumulative_quantity: Quantity(report.cumulative_quantity.0 / 2),
                     ..report
@@ -179,7 +179,7 @@ impl Line {
 
     /// Cuts the connection: a first part of the requests in flight has arrived, and the venue resends none, some or all
     /// of the reports in flight.
-    pub fn cut(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
+    pub fn cut(&mut self, dice: &mut Dice, around: &mut StepContext<'_>) -> RuleCheck {
         if self.by.is_some() {
             return self.cut_any_line(dice, around);
         }
@@ -204,7 +204,7 @@ impl Line {
         }
         around.tally.add("requests lost on the wire", requests);
         around.tally.add("reports lost on the wire", reports);
-        self.untold += requests + reports;
+        self.unreported += requests + reports;
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl Line {
     }
 
     /// Duplicates a report, out of order.
-    pub fn double(&mut self, dice: &mut Dice) -> bool {
+    pub fn duplicate(&mut self, dice: &mut Dice) -> bool {
         let len = self.from_venue.len();
         if len == 0 {
             return false;
@@ -231,7 +231,7 @@ impl Line {
     }
 
     /// Busts or corrects a fill, as the venue's operator does.
-    pub fn amend(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> bool {
+    pub fn amend(&mut self, dice: &mut Dice, around: &mut StepContext<'_>) -> bool {
         if self.is_down() {
             return false;
         }
@@ -244,23 +244,23 @@ impl Line {
                 self.venue.correct(stamp, fill, Price::from_whole(100), quantity, &mut made)
             }
         };
-        self.say(made, 0, around);
+        self.queue_reports(made, 0, around);
         amended.is_ok()
     }
 
-    pub fn tick(&mut self, tick: &TopOfBook, around: &mut Around<'_>) {
+    pub fn tick(&mut self, tick: &TopOfBook, around: &mut StepContext<'_>) {
         if self.is_down() {
             return;
         }
         let mut made = Vec::new();
         self.venue.top_of_book(around.clock.ticks(), tick, &mut made);
-        self.say(made, 0, around);
+        self.queue_reports(made, 0, around);
     }
 
-    pub fn end_day(&mut self, around: &mut Around<'_>) {
+    pub fn end_day(&mut self, around: &mut StepContext<'_>) {
         let mut made = Vec::new();
         self.venue.end_of_day(around.clock.ticks(), &mut made);
-        self.say(made, 0, around);
+        self.queue_reports(made, 0, around);
         around.oracle.venue_forgets(self.id);
     }
 
@@ -274,14 +274,14 @@ impl Line {
         self.from_venue.pop_front()
     }
 
-    pub fn bring(&mut self, report: ExecutionReport) {
+    pub fn deliver_misrouted(&mut self, report: ExecutionReport) {
         self.from_venue.push_back(report);
     }
 
     /// Lets the venue take at most this many requests of each line.
-    fn take_by_lines(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, Broken> {
+    fn take_by_lines(&mut self, most: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         let mut done = 0;
-        for way in 0..self.by.as_ref().map_or(0, Lines::count) {
+        for way in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
             if let Some(lines) = &mut self.by {
                 lines.welcome(way, around);
             }
@@ -290,7 +290,7 @@ impl Line {
         Ok(done)
     }
 
-    fn take_by(&mut self, way: usize, most: usize, around: &mut Around<'_>) -> Result<usize, Broken> {
+    fn take_by(&mut self, way: usize, most: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         let mut done = 0;
         while done < most
             && let Some(request) = self.by.as_mut().map(|lines| lines.next(way)).transpose()?.flatten()
@@ -305,7 +305,7 @@ impl Line {
     }
 
     /// Cuts a line.
-    fn cut_line(&mut self, way: usize, why: &'static str, around: &mut Around<'_>) -> Checked {
+    fn cut_line(&mut self, way: usize, why: &'static str, around: &mut StepContext<'_>) -> RuleCheck {
         let Some(arrived) = self.by.as_mut().and_then(|lines| lines.arriving(way)) else { return Ok(()) };
         self.take_by(way, arrived, around)?;
         if let Some(lines) = &mut self.by {
@@ -315,15 +315,15 @@ impl Line {
     }
 
     /// Cuts one of the lines.
-    pub fn cut_any_line(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
-        let ends = self.by.as_ref().map_or(0, Lines::count);
+    pub fn cut_any_line(&mut self, dice: &mut Dice, around: &mut StepContext<'_>) -> RuleCheck {
+        let ends = self.by.as_ref().map_or(0, SimVenueLines::count);
         around.tally.count("lines cut");
         self.cut_line(dice.place(ends), "cut", around)
     }
 
     /// Cuts all lines, because the OMS is gone.
-    pub fn leave_lines(&mut self, around: &mut Around<'_>) -> Checked {
-        for way in 0..self.by.as_ref().map_or(0, Lines::count) {
+    pub fn leave_lines(&mut self, around: &mut StepContext<'_>) -> RuleCheck {
+        for way in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
             self.cut_line(way, "the OMS is gone", around)?;
             if let Some(lines) = &mut self.by {
                 lines.leave(way, around);
@@ -333,8 +333,8 @@ impl Line {
     }
 
     /// Kills the venue's process: the requests that it took are in its journal.
-    pub fn kill_venue(&mut self, around: &mut Around<'_>) -> Checked {
-        for way in 0..self.by.as_ref().map_or(0, Lines::count) {
+    pub fn kill_venue(&mut self, around: &mut StepContext<'_>) -> RuleCheck {
+        for way in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
             self.cut_line(way, "the venue is gone", around)?;
         }
         if let Some(lines) = self.by.as_mut().filter(|lines| !lines.is_down) {
@@ -345,16 +345,16 @@ impl Line {
     }
 
     /// Takes a line away for good, unless it is the last one.
-    pub fn lose_line(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
+    pub fn lose_line(&mut self, dice: &mut Dice, around: &mut StepContext<'_>) -> RuleCheck {
         let Some(lines) = &self.by else { return Ok(()) };
         let way = dice.place(lines.count());
-        if !lines.may_go(way) {
+        if !lines.may_leave_line(way) {
             return Ok(());
         }
         around.tally.count("lines away for good");
         self.cut_line(way, "it is away", around)?;
         if let Some(lines) = &mut self.by {
-            lines.go(way, around);
+            lines.leave_line(way, around);
         }
         Ok(())
     }

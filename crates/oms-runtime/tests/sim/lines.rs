@@ -8,37 +8,37 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_oms_core::AccountLimits;
-use tickpath_oms_runtime::{LineConfig, LineId, OpenLine};
-use tickpath_venue::Resume;
+use tickpath_oms_runtime::{LineFactory, LineId, OmsLineConfig};
+use tickpath_venue::ResumeState;
 
-use crate::around::Around;
 use crate::clock::SimClock;
-use crate::desk::VENUES;
 use crate::plan::Dice;
-use crate::plants::Plant;
-use crate::rule::{Broken, Checked, broken};
-use crate::wire::{Said, State, Wire};
+use crate::planted_bugs::PlantedBug;
+use crate::rule::{BrokenRule, RuleCheck, broken};
+use crate::step_context::StepContext;
+use crate::trading_config::VENUES;
+use crate::wire::{ConnectionPhase, VenueMessage, Wire};
 
 const SECOND: u64 = 1_000_000_000;
 
 /// The lines of a seed's venue and their limits.
 #[derive(Clone)]
-pub struct Terms {
+pub struct SimLineConfig {
     /// Index of the venue.
     pub place: usize,
     wires: Vec<Wire>,
     rate: u32,
     window: u32,
     lost_after_ns: u64,
-    says_requests: bool,
+    reports_requests: bool,
     keeps_reports: bool,
     dice: Dice,
 }
 
 /// The venue's ends of its lines.
-pub struct Lines {
-    ends: Vec<End>,
-    says_requests: bool,
+pub struct SimVenueLines {
+    ends: Vec<SimLineEnd>,
+    reports_requests: bool,
     keeps_reports: bool,
     /// The venue's process is down.
     pub is_down: bool,
@@ -48,14 +48,14 @@ pub struct Lines {
 }
 
 /// A venue's end of a line. Its knowledge of numbers outlives the venue's process.
-struct End {
+struct SimLineEnd {
     wire: Wire,
-    session: Option<Session>,
+    session: Option<SimLineSession>,
     /// The line is away for good.
     is_away: bool,
 }
 
-struct Session {
+struct SimLineSession {
     journal: u64,
     incarnation: u64,
     next_request: u64,
@@ -64,7 +64,7 @@ struct Session {
     kept: VecDeque<ExecutionReport>,
 }
 
-impl Terms {
+impl SimLineConfig {
     /// Draws the terms of a seed; every second seed has some.
     pub fn of(seed: u64, clock: &SimClock) -> Option<Self> {
         let mut dice = Dice::new(seed ^ 0x6c69_6e65);
@@ -80,7 +80,7 @@ impl Terms {
             rate,
             window,
             lost_after_ns: (1 + dice.below(10)) * SECOND,
-            says_requests: !dice.one_in(4),
+            reports_requests: !dice.one_in(4),
             keeps_reports: !dice.one_in(4),
             dice,
         })
@@ -90,13 +90,13 @@ impl Terms {
         VENUES[self.place]
     }
 
-    pub fn configs(&self) -> Vec<LineConfig> {
+    pub fn configs(&self) -> Vec<OmsLineConfig> {
         let config = |(wire, line): (&Wire, u8)| {
             let wire = wire.clone();
-            let open = OpenLine::new(move || Ok(Box::new(wire.end()) as Box<dyn tickpath_venue::Line>));
+            let open = LineFactory::new(move || Ok(Box::new(wire.end()) as Box<dyn tickpath_venue::Line>));
             let id = LineId { venue: self.venue(), line };
             let Self { rate: rate_per_second, window, lost_after_ns, .. } = *self;
-            LineConfig { id, open, rate_per_second, window, lost_after_ns }
+            OmsLineConfig { id, open, rate_per_second, window, lost_after_ns }
         };
         self.wires.iter().zip(0..).map(config).collect()
     }
@@ -111,11 +111,11 @@ impl Terms {
         self.wires.iter().for_each(|wire| wire.set_accounts(accounts));
     }
 
-    pub fn lines(&self) -> Lines {
-        let end = |wire: &Wire| End { wire: wire.clone(), session: None, is_away: false };
-        Lines {
+    pub fn lines(&self) -> SimVenueLines {
+        let end = |wire: &Wire| SimLineEnd { wire: wire.clone(), session: None, is_away: false };
+        SimVenueLines {
             ends: self.wires.iter().map(end).collect(),
-            says_requests: self.says_requests,
+            reports_requests: self.reports_requests,
             keeps_reports: self.keeps_reports,
             is_down: false,
             ways: BTreeMap::new(),
@@ -124,7 +124,7 @@ impl Terms {
     }
 }
 
-impl Lines {
+impl SimVenueLines {
     /// Returns the number of lines.
     pub fn count(&self) -> usize {
         self.ends.len()
@@ -132,22 +132,22 @@ impl Lines {
 
     /// Sends a report by the line of the last request that named its order; a report without an order by the line of
     /// the request.
-    pub fn say(&mut self, report: ExecutionReport, way: usize, around: &mut Around<'_>) {
+    pub fn queue_report(&mut self, report: ExecutionReport, way: usize, around: &mut StepContext<'_>) {
         let way = self.ways.get(&report.order_id.0).copied().unwrap_or(way);
-        let End { wire, session, is_away } = &mut self.ends[way];
+        let SimLineEnd { wire, session, is_away } = &mut self.ends[way];
         let Some(session) = session else { return around.oracle.vanished(&report) };
         if *is_away {
             around.oracle.vanished(&report);
         }
         let mut on = wire.lock();
-        let is_open = on.state == State::Open;
+        let is_open = on.state == ConnectionPhase::Open;
         if !self.keeps_reports && !is_open {
             around.tally.count("reports that no line was there for");
             return around.oracle.vanished(&report);
         }
         session.kept.push_back(report);
         if is_open {
-            on.to_oms.push_back(Said::Report(session.end() - 1, report));
+            on.to_oms.push_back(VenueMessage::Report(session.end() - 1, report));
         }
     }
 
@@ -160,35 +160,36 @@ impl Lines {
             let mut on = end.wire.lock();
             let here = most.min(on.to_oms.len());
             done += usize::from(!on.to_oms.is_empty());
-            let arrived: Vec<Said> = on.to_oms.drain(..here).collect();
+            let arrived: Vec<VenueMessage> = on.to_oms.drain(..here).collect();
             on.there.extend(arrived);
         }
         done
     }
 
     /// Answers a connect, unless the venue is down.
-    pub fn welcome(&mut self, way: usize, around: &mut Around<'_>) {
-        let Self { ends, says_requests, keeps_reports, is_down, .. } = self;
-        let End { wire, session, is_away } = &mut ends[way];
+    pub fn welcome(&mut self, way: usize, around: &mut StepContext<'_>) {
+        let Self { ends, reports_requests: says_requests, keeps_reports, is_down, .. } = self;
+        let SimLineEnd { wire, session, is_away } = &mut ends[way];
         let mut on = wire.lock();
-        let State::Asking(resume) = on.state else { return };
+        let ConnectionPhase::Asking(resume) = on.state else { return };
         if *is_away || *is_down {
             return;
         }
-        on.state = State::Open;
+        on.state = ConnectionPhase::Open;
         let known = session.take_if(|session| session.journal == resume.journal);
-        let (next_request, next_report, met) = meet(known, &resume, (*says_requests, *keeps_reports), around);
-        let lies = around.plant == Some(Plant::VenueThatLies);
+        let (next_request, next_report, met) = check_connect(known, &resume, (*says_requests, *keeps_reports), around);
+        let lies = around.plant == Some(PlantedBug::FalseProof);
         let said = if lies { next_request.map(|_| resume.next_request) } else { next_request };
-        on.to_oms.push_back(Said::Up(said, next_report));
+        on.to_oms.push_back(VenueMessage::Up(said, next_report));
         around.tally.count(if next_request.is_some() {
             "venues that knew what they had"
         } else {
             "venues that did not"
         });
         let reports = met.kept.iter().zip(met.first..).filter(|&(_, number)| number >= resume.next_report);
-        let mut again: Vec<Said> = reports.map(|(report, number)| Said::Report(number, *report)).collect();
-        if around.plant == Some(Plant::ReportLeftOut) && !again.is_empty() {
+        let mut again: Vec<VenueMessage> =
+            reports.map(|(report, number)| VenueMessage::Report(number, *report)).collect();
+        if around.plant == Some(PlantedBug::SkippedReport) && !again.is_empty() {
             again.remove(0);
         }
         around.tally.add("reports asked for again", again.len() as u64);
@@ -197,8 +198,8 @@ impl Lines {
     }
 
     /// Returns the next request of a line and checks that the line may send it.
-    pub fn next(&mut self, way: usize) -> Result<Option<Request>, Broken> {
-        let End { wire, session, is_away } = &mut self.ends[way];
+    pub fn next(&mut self, way: usize) -> Result<Option<Request>, BrokenRule> {
+        let SimLineEnd { wire, session, is_away } = &mut self.ends[way];
         let mut on = wire.lock();
         if on.is_refused || *is_away {
             return Ok(None);
@@ -222,10 +223,10 @@ impl Lines {
 
     /// Confirms the received requests, and drops the reports that the OMS has journaled.
     pub fn prove(&mut self, way: usize) {
-        let End { wire, session: Some(session), .. } = &mut self.ends[way] else { return };
+        let SimLineEnd { wire, session: Some(session), .. } = &mut self.ends[way] else { return };
         let mut on = wire.lock();
-        if on.state == State::Open {
-            on.to_oms.push_back(Said::Received(session.next_request));
+        if on.state == ConnectionPhase::Open {
+            on.to_oms.push_back(VenueMessage::Received(session.next_request));
             let gone = on.confirmed.saturating_sub(session.first).min(session.kept.len() as u64);
             session.kept.drain(..gone as usize);
             session.first += gone;
@@ -235,11 +236,11 @@ impl Lines {
     /// Draws the number of requests that arrive if the line is cut here; none if it has ended already.
     pub fn arriving(&mut self, way: usize) -> Option<usize> {
         let on = self.ends[way].wire.lock();
-        (on.state != State::Ended).then(|| self.dice.place(on.to_venue.len() + 1))
+        (on.state != ConnectionPhase::Ended).then(|| self.dice.place(on.to_venue.len() + 1))
     }
 
     /// Ends a connection and drops the requests left on its wire. Only a first part of the reports in flight arrives.
-    pub fn end(&mut self, way: usize, why: &'static str, around: &mut Around<'_>) {
+    pub fn end(&mut self, way: usize, why: &'static str, around: &mut StepContext<'_>) {
         let Self { ends, dice, keeps_reports, .. } = self;
         let mut on = ends[way].wire.lock();
         around.tally.add("requests lost on a line", on.to_venue.len() as u64);
@@ -256,7 +257,7 @@ impl Lines {
     }
 
     /// Drops the reports that had arrived at the OMS's end, whose process is gone.
-    pub fn leave(&mut self, way: usize, around: &mut Around<'_>) {
+    pub fn leave(&mut self, way: usize, around: &mut StepContext<'_>) {
         let there = std::mem::take(&mut self.ends[way].wire.lock().there);
         if !self.keeps_reports {
             forget(there.iter(), around);
@@ -264,13 +265,13 @@ impl Lines {
     }
 
     /// Returns whether a line may go for good: it is there, and not the last one.
-    pub fn may_go(&self, way: usize) -> bool {
-        let stays = |(other, end): (usize, &End)| other != way && !end.is_away;
+    pub fn may_leave_line(&self, way: usize) -> bool {
+        let stays = |(other, end): (usize, &SimLineEnd)| other != way && !end.is_away;
         !self.ends[way].is_away && self.ends.iter().enumerate().any(stays)
     }
 
     /// Takes a line away for good.
-    pub fn go(&mut self, way: usize, around: &mut Around<'_>) {
+    pub fn leave_line(&mut self, way: usize, around: &mut StepContext<'_>) {
         self.ends[way].is_away = true;
         // Its later reports may come too late.
         let kept = self.ends[way].session.iter().flat_map(|session| &session.kept);
@@ -279,7 +280,7 @@ impl Lines {
 
     /// Returns whether a line that will return is not open.
     pub fn is_restless(&self) -> bool {
-        self.ends.iter().any(|end| !end.is_away && end.wire.lock().state != State::Open)
+        self.ends.iter().any(|end| !end.is_away && end.wire.lock().state != ConnectionPhase::Open)
     }
 
     /// Sets whether the venue's process is down.
@@ -298,25 +299,25 @@ impl Lines {
         self.ends.iter_mut().map(|end| usize::from(std::mem::take(&mut end.is_away))).sum()
     }
 
-    pub fn check(&self) -> Checked {
+    pub fn check(&self) -> RuleCheck {
         self.ends.iter().find_map(|end| end.wire.lock().take_broken()).map_or(Ok(()), Err)
     }
 }
 
-impl Session {
+impl SimLineSession {
     fn end(&self) -> u64 {
         self.first + self.kept.len() as u64
     }
 }
 
 /// Returns the session after a connect, and the numbers that the venue reports to the OMS.
-fn meet(
-    known: Option<Session>,
-    resume: &Resume,
+fn check_connect(
+    known: Option<SimLineSession>,
+    resume: &ResumeState,
     (says_requests, keeps_reports): (bool, bool),
-    around: &mut Around<'_>,
-) -> (Option<u64>, Option<u64>, Session) {
-    let Resume { journal, incarnation, next_request, next_report, .. } = *resume;
+    around: &mut StepContext<'_>,
+) -> (Option<u64>, Option<u64>, SimLineSession) {
+    let ResumeState { journal, incarnation, next_request, next_report, .. } = *resume;
     let of_requests = known.as_ref().filter(|known| says_requests && known.incarnation == incarnation);
     let has = of_requests.map(|known| known.next_request);
     let has_reports =
@@ -327,13 +328,13 @@ fn meet(
         Some(known) if keeps_reports => known.kept.iter().for_each(|report| around.oracle.vanished(report)),
         _ => {}
     }
-    let met = Session { journal, incarnation, next_request: has.unwrap_or(next_request), first, kept };
+    let met = SimLineSession { journal, incarnation, next_request: has.unwrap_or(next_request), first, kept };
     (has, has_reports.then_some(next_report), met)
 }
 
-fn forget<'a>(said: impl Iterator<Item = &'a Said>, around: &mut Around<'_>) {
+fn forget<'a>(said: impl Iterator<Item = &'a VenueMessage>, around: &mut StepContext<'_>) {
     for said in said {
-        if let Said::Report(_, report) = said {
+        if let VenueMessage::Report(_, report) = said {
             around.oracle.vanished(report);
         }
     }

@@ -15,33 +15,33 @@
 //! number, `TICKPATH_SOAK` runs very many, `TICKPATH_FIRST` ends at the first failure; `TICKPATH_CRASH_PROOF` names the
 //! file for the page of what survives.
 
-mod around;
 mod client;
 mod clock;
+mod crash_counts;
 mod crash_proof;
 mod day;
-mod desk;
 mod disk;
-mod ends;
 mod faults;
 mod host;
-mod judge;
 mod limits;
 mod line;
 mod lines;
 mod oracle;
-mod patience;
+mod order_retries;
 mod plan;
-mod plants;
+mod planted_bugs;
+mod quiescence;
 mod remote;
-mod rest;
 mod roll;
 mod rule;
+mod rule_checks;
 mod shrink;
 mod silence;
+mod silence_detection;
+mod silent_losses;
+mod step_context;
 mod tally;
-mod tries;
-mod unheard;
+mod trading_config;
 mod wire;
 mod world;
 
@@ -51,8 +51,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::plan::{Step, plan};
-use crate::plants::Plant;
-use crate::rule::Broken;
+use crate::planted_bugs::PlantedBug;
+use crate::rule::BrokenRule;
 use crate::tally::Tally;
 use crate::world::{Outcome, run};
 
@@ -125,7 +125,7 @@ fn a_seed_comes_out_the_same_twice() {
 #[test]
 fn planted_bugs_are_found() {
     let mut unseen = Vec::new();
-    for plant in Plant::ALL {
+    for plant in PlantedBug::ALL {
         let found = (1..=PLANT_SEEDS).find_map(|seed| {
             let broken = attempt(seed, &plan(seed), Some(plant), false).broken?;
             let is_sound = attempt(seed, &plan(seed), None, false).broken.is_none();
@@ -140,11 +140,11 @@ fn planted_bugs_are_found() {
 }
 
 /// Runs a plan; a panic counts as a failure.
-fn attempt(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Outcome {
+fn attempt(seed: u64, plan: &[Step], plant: Option<PlantedBug>, is_told: bool) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| run(seed, plan, plant, is_told))).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().cloned();
         let what = text.or_else(|| cause.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
-        let broken = Some(Broken { rule: "nothing panics", what });
+        let broken = Some(BrokenRule { rule: "nothing panics", what });
         Outcome { tally: Tally::default(), story: Vec::new(), broken, digest: 0 }
     })
 }

@@ -10,17 +10,17 @@ use tickpath_market::{
 use tickpath_oms_core::{Core, Instrument};
 use zerocopy::FromBytes;
 
-use crate::desk::{VENUES, is_for_disk};
-use crate::ends::AtStake;
-use crate::limits::Limits;
-use crate::rule::{Checked, broken};
+use crate::crash_counts::DurableOrders;
+use crate::limits::LimitHistory;
+use crate::order_retries::OrderRetries;
+use crate::rule::{RuleCheck, broken};
+use crate::silent_losses::SilentLosses;
 use crate::tally::Tally;
-use crate::tries::Tries;
-use crate::unheard::Unheard;
+use crate::trading_config::{VENUES, is_for_disk};
 
 /// An order at its venue.
 #[derive(Debug, Clone, Copy)]
-pub struct Truth {
+pub struct VenueOrderState {
     pub session: u16,
     pub account: AccountId,
     pub symbol: SymbolId,
@@ -41,7 +41,7 @@ pub struct Truth {
 
 /// Reported state of an order.
 #[derive(Debug, Clone, Copy)]
-pub struct Told {
+pub struct ReportedOrder {
     pub session: u16,
     /// The client's own id, once it is known.
     pub client: Option<u64>,
@@ -60,14 +60,14 @@ pub struct Oracle {
     /// Orders with a cancel or a replace before they arrived at their venue.
     named: BTreeSet<u64>,
     /// State of each order at its venue, by every name that the venue received.
-    pub truths: BTreeMap<u64, Truth>,
+    pub truths: BTreeMap<u64, VenueOrderState>,
     /// Fills: order and execution.
     fills: BTreeSet<(u64, u64)>,
-    pub told: BTreeMap<u64, Told>,
+    pub told: BTreeMap<u64, ReportedOrder>,
     /// Frames that were read: session, start, number.
     read: BTreeMap<(u16, u64, u64), Vec<u8>>,
     /// Orders that were sent again after a temporary rejection.
-    pub tries: Tries,
+    pub retries: OrderRetries,
     /// Orders and tries that a power loss took from the journal, as their durability level allows.
     pub lost: BTreeSet<u64>,
     /// Lost tries whose orders an operator has resolved: they are foreign now.
@@ -88,13 +88,13 @@ pub struct Oracle {
     pub is_uncertain: bool,
     /// Ranges of order ids in which a session had no right to trade.
     barred: Vec<(u16, u64, u64)>,
-    pub limits: Limits,
+    pub limits: LimitHistory,
     /// Cancels of other sessions' orders: the requesting session, and its order id.
     asked: BTreeSet<(u16, u64)>,
     /// Market prices that the running OMS has seen, by symbol and price type.
     pub prices: BTreeMap<(u32, u8), Price>,
     /// Orders with a request or a report that a silent venue has lost.
-    pub unheard: Unheard,
+    pub silent_losses: SilentLosses,
 }
 
 /// Returns the tag that a client writes on a request, to identify it at the venue.
@@ -112,7 +112,7 @@ impl Oracle {
     }
 
     /// Checks a request that arrived at a venue.
-    pub fn arrived(&mut self, request: &Request) -> Checked {
+    pub fn arrived(&mut self, request: &Request) -> RuleCheck {
         let id = request.client_order_id().0;
         let original = match request {
             Request::New(_) => 0,
@@ -134,7 +134,7 @@ impl Oracle {
             return broken("nothing is sent twice", format!("{request:?} arrives again, with another id"));
         }
         if let Request::Cancel(cancel) = request {
-            self.unheard.cancel(cancel.original.0);
+            self.silent_losses.cancel(cancel.original.0);
         }
         match request {
             Request::New(_) if self.named.contains(&id) => {
@@ -153,10 +153,10 @@ impl Oracle {
     /// Records a request that a silent venue has lost.
     pub fn request_lost(&mut self, request: &Request) {
         match request {
-            Request::New(new) => self.unheard.note(new.client_order_id.0),
-            Request::Cancel(cancel) => self.unheard.note(cancel.original.0),
-            Request::Replace(replace) => self.unheard.note(replace.original.0),
-            Request::Status(status) => self.unheard.note(status.original.0),
+            Request::New(new) => self.silent_losses.note(new.client_order_id.0),
+            Request::Cancel(cancel) => self.silent_losses.note(cancel.original.0),
+            Request::Replace(replace) => self.silent_losses.note(replace.original.0),
+            Request::Status(status) => self.silent_losses.note(status.original.0),
             Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => {}
         }
     }
@@ -166,14 +166,14 @@ impl Oracle {
         for (&name, truth) in &self.truths {
             let has_past = truth.leaves == 0 || truth.cumulative > 0;
             if has_past && VENUES[truth.symbol.0 as usize] == venue {
-                self.unheard.forget(name);
+                self.silent_losses.forget(name);
             }
         }
     }
 
     /// Returns whether a client's new order was rejected for now and is to be tried again.
     fn was_refused(&self, tag: u64) -> bool {
-        let truth = self.tries.latest_of(tag).and_then(|name| self.truths.get(&name));
+        let truth = self.retries.latest_of(tag).and_then(|name| self.truths.get(&name));
         truth.is_some_and(|truth| (truth.status, truth.sequence) == (OrdStatus::Rejected, 1))
     }
 
@@ -192,10 +192,10 @@ impl Oracle {
         self.names = instruments.iter().map(|instrument| (instrument.symbol, instrument.name)).collect();
     }
 
-    fn new_order(&mut self, new: &NewOrder) -> Checked {
+    fn new_order(&mut self, new: &NewOrder) -> RuleCheck {
         let (id, session) = (new.client_order_id.0, session_of(new.cause));
         // A rejected order that waits for another try is checked when sent, perhaps with the right restored by then.
-        let is_again = self.tries.latest_of(new.cause).is_some();
+        let is_again = self.retries.latest_of(new.cause).is_some();
         let barred =
             self.barred.iter().filter(|(barred, _, upto)| *barred == session && !(is_again && *upto < u64::MAX));
         if barred.into_iter().any(|&(_, from, upto)| from <= id && id < upto) {
@@ -205,7 +205,7 @@ impl Oracle {
         if new.cause == 0 {
             return broken("nothing is invented", format!("no client has sent {new:?}"));
         }
-        let truth = Truth {
+        let truth = VenueOrderState {
             session: session_of(new.cause),
             account: new.account,
             symbol: new.symbol,
@@ -219,7 +219,7 @@ impl Oracle {
             was_amended: false,
             amendment_lost: false,
         };
-        self.tries.arrived(new.cause, id);
+        self.retries.arrived(new.cause, id);
         self.truths.insert(id, truth);
         Ok(())
     }
@@ -240,13 +240,13 @@ impl Oracle {
         }
         if exec_type == ExecType::Trade {
             tally.count("fills");
-            self.fills.insert((self.tries.order(report.order_id.0), report.exec_id.0));
+            self.fills.insert((self.retries.order(report.order_id.0), report.exec_id.0));
         }
         if matches!(exec_type, ExecType::TradeCancel | ExecType::TradeCorrect) {
             truth.was_amended = true;
             self.is_amending = true;
             // An OMS whose day ended first has forgotten the order, and keeps the position that it had.
-            if self.forgotten.contains(&self.tries.order(report.order_id.0)) {
+            if self.forgotten.contains(&self.retries.order(report.order_id.0)) {
                 self.blurred.insert((truth.account, truth.name));
             }
         }
@@ -264,17 +264,24 @@ impl Oracle {
     /// Records a power loss of the host.
     pub fn power_lost(&mut self) {
         self.is_uncertain = true;
-        self.unheard.lose_power();
+        self.silent_losses.lose_power();
         for (id, truth) in self.truths.iter_mut().filter(|(_, truth)| truth.was_amended) {
             truth.amendment_lost = true;
-            if self.forgotten.contains(&self.tries.order(*id)) {
+            if self.forgotten.contains(&self.retries.order(*id)) {
                 self.blurred.insert((truth.account, truth.name));
             }
         }
     }
 
     /// Checks a frame that a client reads in its report log, which this start has made.
-    pub fn told(&mut self, session: u16, place: (u64, u64), kind: u8, payload: &[u8], tally: &mut Tally) -> Checked {
+    pub fn check_frame(
+        &mut self,
+        session: u16,
+        place: (u64, u64),
+        kind: u8,
+        payload: &[u8],
+        tally: &mut Tally,
+    ) -> RuleCheck {
         tally.count("reports heard");
         let place = (session, place.0, place.1);
         if self.read.get(&place).is_some_and(|before| before != payload) {
@@ -293,15 +300,15 @@ impl Oracle {
         }
         let report = ExecutionReport::read(kind, payload);
         let report = report.or_else(|e| broken("reports are sound", e.to_string()))?;
-        self.told_of(session, &report)
+        self.check_report(session, &report)
     }
 
     /// Records a client's cancel request by the OMS's order id.
-    pub fn asked_of_another(&mut self, session: u16, client: u64) {
+    pub fn note_foreign_cancel(&mut self, session: u16, client: u64) {
         self.asked.insert((session, client));
     }
 
-    fn told_of(&mut self, session: u16, report: &ExecutionReport) -> Checked {
+    fn check_report(&mut self, session: u16, report: &ExecutionReport) -> RuleCheck {
         let id = report.order_id.0;
         // The requester of a cancel receives its result, beside the order's own session.
         let is_asker = self.told.get(&id).is_none_or(|told| told.session != session);
@@ -309,7 +316,7 @@ impl Oracle {
             let is_fill = report.exec_type == ExecType::Trade.code();
             return if is_fill { broken("a fill is told to its owner alone", format!("{report:?}")) } else { Ok(()) };
         }
-        let told = self.told.entry(id).or_insert(Told { session, client: None, is_over: false });
+        let told = self.told.entry(id).or_insert(ReportedOrder { session, client: None, is_over: false });
         let is_ended = matches!(
             OrdStatus::from_code(report.status),
             Some(OrdStatus::Canceled | OrdStatus::Expired | OrdStatus::Rejected)
@@ -339,20 +346,20 @@ impl Oracle {
 
     /// Records the losses at a start after a power loss, given the orders in the journal; only losses that the
     /// durability level allows are accepted.
-    pub fn note_lost(&mut self, core: &Core, journaled: &BTreeSet<u64>, tally: &mut Tally) -> Checked {
+    pub fn note_lost(&mut self, core: &Core, journaled: &BTreeSet<u64>, tally: &mut Tally) -> RuleCheck {
         let told = self.told.iter().map(|(id, told)| (*id, told.session));
         let known: BTreeMap<u64, u16> =
             told.chain(self.truths.iter().map(|(id, truth)| (*id, truth.session))).collect();
         for (id, session) in known {
-            let order = self.tries.order(id);
+            let order = self.retries.order(id);
             // The OMS no longer knows the name of a try that was rejected later.
             let is_known = || core.order(OrderId(order)).is_none_or(|view| view.status == OrdStatus::Rejected);
             if order != id && journaled.contains(&order) && !is_known() {
                 let venue = VENUES[self.truths[&id].symbol.0 as usize];
-                if core.order_said(venue, id).is_none() && is_for_disk(session) {
+                if core.order_by_venue_id(venue, id).is_none() && is_for_disk(session) {
                     return broken("what the disk has stays", format!("try {id:x} is gone with the power"));
                 }
-                if core.order_said(venue, id).is_none() && self.lost.insert(id) {
+                if core.order_by_venue_id(venue, id).is_none() && self.lost.insert(id) {
                     tally.count("tries lost with the power");
                 }
                 continue;
@@ -377,11 +384,11 @@ impl Oracle {
     }
 
     /// Records the end of a day: finished orders are forgotten.
-    pub fn note_forgotten(&mut self, core: &Core) -> Checked {
+    pub fn note_forgotten(&mut self, core: &Core) -> RuleCheck {
         self.has_day_ended = true;
         let known: BTreeSet<u64> = self.told.keys().chain(self.truths.keys()).copied().collect();
         for id in known {
-            let order = self.tries.order(id);
+            let order = self.retries.order(id);
             if core.order(OrderId(order)).is_some() || self.lost.contains(&id) {
                 continue;
             }
@@ -400,26 +407,26 @@ impl Oracle {
 
     /// Returns the true state of an order, as an operator gets it from the venue by telephone; none if the order never
     /// arrived. A try that the OMS does not know is foreign from now on.
-    pub fn told_by_venue(&mut self, order: u64) -> Option<Truth> {
-        self.unheard.resolve(order);
-        self.given_up.extend(self.tries.names(order).filter(|name| self.lost.contains(name)));
-        let known = self.tries.names(order).find(|name| !self.lost.contains(name))?;
+    pub fn state_at_venue(&mut self, order: u64) -> Option<VenueOrderState> {
+        self.silent_losses.resolve(order);
+        self.given_up.extend(self.retries.names(order).filter(|name| self.lost.contains(name)));
+        let known = self.retries.names(order).find(|name| !self.lost.contains(name))?;
         self.truths.get(&known).copied()
     }
 
     /// Returns the number of orders that clients know of and that the OMS must keep.
-    pub fn at_stake(&self) -> AtStake {
+    pub fn durable_orders(&self) -> DurableOrders {
         let is_known = |id: &u64| !self.lost.contains(id) && !self.forgotten.contains(id);
         // An order that is over and never traded has nothing to lose.
-        let is_alive = |(id, told): &(&u64, &Told)| is_known(id) && !told.is_over;
+        let is_alive = |(id, told): &(&u64, &ReportedOrder)| is_known(id) && !told.is_over;
         let known = || self.told.iter().filter(is_alive).map(|(_, told)| told.session);
-        AtStake {
+        DurableOrders {
             os: known().filter(|&session| !is_for_disk(session)).count() as u64,
             disk: known().filter(|&session| is_for_disk(session)).count() as u64,
         }
     }
 
-    pub fn had_strangers(&self) -> bool {
+    pub fn had_unknown_orders(&self) -> bool {
         !self.lost.is_empty() || !self.forgotten.is_empty()
     }
 }

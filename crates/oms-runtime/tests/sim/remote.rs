@@ -11,66 +11,66 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::Clock;
-use tickpath_log::Message;
+use tickpath_log::LogMessage;
 use tickpath_market::{Kind as MessageKind, Request};
 use tickpath_oms_core::Output;
-use tickpath_oms_runtime::front::{Front, Opening, Take};
-use tickpath_oms_runtime::history::{Marks, Reading};
-use tickpath_oms_runtime::layout::Event;
+use tickpath_oms_runtime::front_end::{FrontEndState, InputSink, SessionFrontEnd};
+use tickpath_oms_runtime::history::{HistoryIndex, SessionReader};
+use tickpath_oms_runtime::layout::InputEvent;
 use tickpath_oms_runtime::{LaneKind, OmsError, Sequencer};
 use zerocopy::IntoBytes;
 
-use crate::around::Around;
 use crate::clock::SimClock;
-use crate::rule::{Broken, Checked, broken};
+use crate::rule::{BrokenRule, RuleCheck, broken};
+use crate::step_context::StepContext;
 
 /// Max frames that a remote reads in a turn.
 const TURN: usize = 64;
 
 /// Requests in flight to the OMS, by session.
 #[derive(Clone, Default)]
-pub struct Wires(Arc<Mutex<OnWires>>);
+pub struct RemoteWires(Arc<Mutex<QueuedRequests>>);
 
 /// Requests with their number and the time of sending.
-type OnWires = BTreeMap<u16, VecDeque<(u64, u64, Request)>>;
+type QueuedRequests = BTreeMap<u16, VecDeque<(u64, u64, Request)>>;
 
 /// The OMS's end of the wires.
-pub struct SimFront {
-    wires: Wires,
+pub struct SimFrontEnd {
+    wires: RemoteWires,
     clock: SimClock,
     next_request: Vec<u64>,
 }
 
 /// The client's end of a wire.
-pub struct Remote {
+pub struct RemoteSession {
     session: u16,
-    wires: Wires,
+    wires: RemoteWires,
     /// Requests sent since the last power loss, from request `first` on.
     sent: Vec<(u64, Request)>,
     first: u64,
     next_report: u64,
     /// Reports received in this life of the host, by number.
-    heard: BTreeMap<u64, (u8, Vec<u8>)>,
+    received: BTreeMap<u64, (u8, Vec<u8>)>,
     /// Number of the host's boot: reports of one boot may be gone in the next.
     boot: u64,
-    marks: Option<Marks>,
-    reading: Option<Reading>,
+    marks: Option<HistoryIndex>,
+    reading: Option<SessionReader>,
 }
 
-impl Wires {
-    fn lock(&self) -> MutexGuard<'_, OnWires> {
+impl RemoteWires {
+    fn lock(&self) -> MutexGuard<'_, QueuedRequests> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
-impl SimFront {
-    pub fn new(wires: Wires, clock: SimClock, opening: Opening) -> Self {
+impl SimFrontEnd {
+    pub fn new(wires: RemoteWires, clock: SimClock, opening: FrontEndState) -> Self {
         Self { wires, clock, next_request: opening.next_request }
     }
 }
 
-impl Front for SimFront {
-    fn poll(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
+impl SessionFrontEnd for SimFrontEnd {
+    fn poll(&mut self, take: &mut impl InputSink) -> Result<usize, OmsError> {
         let mut done = 0;
         let sessions: Vec<u16> = self.wires.lock().keys().copied().collect();
         for session in sessions {
@@ -84,8 +84,8 @@ impl Front for SimFront {
                 }
                 self.next_request[place] += 1;
                 let (kind, payload) = (request.kind().code(), request.as_bytes());
-                let message = Message { sequence: number, stamp, kind, payload };
-                take(LaneKind::Requests(session), self.clock.ticks(), Event::Message(&message))?;
+                let message = LogMessage { sequence: number, stamp, kind, payload };
+                take(LaneKind::Requests(session), self.clock.ticks(), InputEvent::Message(&message))?;
                 done += 1;
             }
         }
@@ -95,14 +95,14 @@ impl Front for SimFront {
     fn sleep(&mut self, _: u64) {}
 }
 
-impl Remote {
-    pub fn new(session: u16, wires: Wires) -> Self {
+impl RemoteSession {
+    pub fn new(session: u16, wires: RemoteWires) -> Self {
         let (sent, marks, reading) = (Vec::new(), None, None);
-        Self { session, wires, sent, first: 0, next_report: 0, heard: BTreeMap::new(), boot: 0, marks, reading }
+        Self { session, wires, sent, first: 0, next_report: 0, received: BTreeMap::new(), boot: 0, marks, reading }
     }
 
     /// Sends a request; false if the OMS is down.
-    pub fn send(&mut self, request: &Request, around: &mut Around<'_>) -> bool {
+    pub fn send(&mut self, request: &Request, around: &mut StepContext<'_>) -> bool {
         if self.marks.is_none() {
             return false;
         }
@@ -113,7 +113,7 @@ impl Remote {
     }
 
     /// Reconnects to a started OMS: resends the requests that it has not taken, and reads reports again.
-    pub fn log_in<C: Clock>(&mut self, oms: &Sequencer<C>, next_request: u64) -> Checked {
+    pub fn log_in<C: Clock>(&mut self, oms: &Sequencer<C>, next_request: u64) -> RuleCheck {
         let (session, next) = (self.session, self.first + self.sent.len() as u64);
         if self.marks.is_none() && self.sent.is_empty() {
             self.first = next_request;
@@ -122,7 +122,7 @@ impl Remote {
                 format!("session {session} has sent {} to {next}, and the OMS expects {next_request}", self.first);
             return broken("each request is taken once", what);
         }
-        (self.marks, self.reading) = (oms.history(), None);
+        (self.marks, self.reading) = (oms.history_index(), None);
         let rest = self.sent.iter().zip(self.first..).filter(|&(_, number)| number >= next_request);
         let rest = rest.map(|(&(stamp, request), number)| (number, stamp, request)).collect();
         self.wires.lock().insert(session, rest);
@@ -139,7 +139,7 @@ impl Remote {
     pub fn power_lost(&mut self) {
         self.cut();
         self.sent.clear();
-        self.heard.clear();
+        self.received.clear();
         self.boot += 1;
         self.next_report = 0;
     }
@@ -151,7 +151,7 @@ impl Remote {
     }
 
     /// Reads all available reports, each once and in order.
-    pub fn hear(&mut self, around: &mut Around<'_>) -> Result<usize, Broken> {
+    pub fn receive(&mut self, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         let Some(marks) = self.marks.clone() else { return Ok(0) };
         let mut heard = 0;
         loop {
@@ -166,7 +166,7 @@ impl Remote {
             };
             let mut reading = reading.or_else(|e| broken("the history can be read", e.to_string()))?;
             let mut told = Vec::new();
-            let more = reading.turn(TURN, |frame| {
+            let more = reading.read_frames(TURN, |frame| {
                 told.push((frame.number, frame.kind, frame.message.to_vec()));
                 true
             });
@@ -178,8 +178,8 @@ impl Remote {
                 }
                 self.next_report += 1;
                 heard += 1;
-                around.oracle.told(self.session, (self.boot, number), kind, &message, around.tally)?;
-                self.heard.insert(number, (kind, message));
+                around.oracle.check_frame(self.session, (self.boot, number), kind, &message, around.tally)?;
+                self.received.insert(number, (kind, message));
             }
             match more {
                 true => self.reading = Some(reading),
@@ -190,13 +190,13 @@ impl Remote {
     }
 
     /// Checks that the journal's report with this number equals the one received.
-    pub fn check_heard(&self, number: u64, output: &Output) -> Checked {
+    pub fn check_received(&self, number: u64, output: &Output) -> RuleCheck {
         let said = match output {
             Output::Report { report, .. } => (MessageKind::ExecutionReport.code(), report.as_bytes()),
             Output::Denied { denied, .. } => (MessageKind::OrderDenied.code(), denied.as_bytes()),
             Output::Venue { .. } => return Ok(()),
         };
-        match self.heard.get(&number) {
+        match self.received.get(&number) {
             Some((kind, message)) if (*kind, message.as_slice()) != said => {
                 broken("what is told is what the journal says", format!("report {number} of session {}", self.session))
             }
@@ -205,7 +205,7 @@ impl Remote {
     }
 
     /// Checks, at rest, that all reports to the session were received.
-    pub fn check<C: Clock>(&self, oms: &Sequencer<C>) -> Checked {
+    pub fn check<C: Clock>(&self, oms: &Sequencer<C>) -> RuleCheck {
         let said = oms.next_reports().get(usize::from(self.session)).copied().unwrap_or(0);
         match self.next_report == said {
             true => Ok(()),

@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tickpath_log::{HEADER_BYTES, Next, Place, Reader, Registration, SEGMENT_HEADER_BYTES, Start};
+use tickpath_log::{HEADER_BYTES, LogPath, Next, Reader, ReaderStart, Registration, SEGMENT_HEADER_BYTES};
 
 use crate::plan::Dice;
 
@@ -48,8 +48,8 @@ impl Rolled {
 
     /// Returns whether the ended log lies in the archive, and the new one holds its first record alone.
     fn is_fresh(&self) -> bool {
-        let place = Place::folder(&self.folder);
-        let Ok(mut log) = Reader::open(&place, Start::Oldest, Registration::Unregistered) else { return false };
+        let place = LogPath::folder(&self.folder);
+        let Ok(mut log) = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered) else { return false };
         let has_first = matches!(log.next(), Ok(Next::Message(_)));
         has_first && matches!(log.next(), Ok(Next::Empty)) && self.archived.join("data").exists()
     }

@@ -1,10 +1,10 @@
 //! Silent venues: requests or reports are lost, and the OMS is notified of no gap.
 
 use tickpath_market::{ExecType, ExecutionReport};
-use tickpath_oms_runtime::VenueWatch;
+use tickpath_oms_runtime::VenueExpectations;
 
-use crate::desk::VENUES;
 use crate::plan::Dice;
+use crate::trading_config::VENUES;
 
 /// Time within which a venue answers.
 const WITHIN_NS: u64 = 2_000_000_000;
@@ -20,11 +20,11 @@ pub struct Silence {
 
 /// Returns the answers that the OMS of a seed expects of its venues. In every second seed there are none, and no venue
 /// is silent.
-pub fn watch(seed: u64) -> Vec<VenueWatch> {
+pub fn watch(seed: u64) -> Vec<VenueExpectations> {
     if Dice::new(seed ^ 0x7369_6c65_6e74).one_in(2) {
         return Vec::new();
     }
-    let watch = |venue| VenueWatch { venue, answer_within_ns: WITHIN_NS, expires_day_orders: false };
+    let watch = |venue| VenueExpectations { venue, answer_within_ns: WITHIN_NS, expires_day_orders: false };
     VENUES.into_iter().map(watch).collect()
 }
 

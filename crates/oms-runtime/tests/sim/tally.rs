@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use tickpath_oms_runtime::Notice;
 
-use crate::ends::Ends;
+use crate::crash_counts::CrashCounts;
 
 /// Counts by name, and results by kind of end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     counts: BTreeMap<&'static str, u64>,
-    pub ends: Ends,
+    pub ends: CrashCounts,
 }
 
 /// Events that must occur at least once in a whole run.
@@ -138,9 +138,9 @@ impl Tally {
             Notice::LineUp(_) => "told: a line is up",
             Notice::HistoryLost(_) => "told: there is no history",
             Notice::LineGivenUp { .. } => "told: a line is given up",
-            Notice::Silent { .. } => "told: a venue is silent",
+            Notice::VenueSilent { .. } => "told: a venue is silent",
             Notice::RefusedOpen { .. } => "told: a venue does not work an open order",
-            Notice::Strangers { .. } => "told: a venue reports too many unknown orders",
+            Notice::UnknownOrders { .. } => "told: a venue reports too many unknown orders",
             Notice::DayEnded { .. } => "told: a day has ended by the calendar",
             Notice::DayNotEnded { .. } => "told: a day could not end by the calendar",
             Notice::LanesRemoved { .. } => "told: lanes were removed",

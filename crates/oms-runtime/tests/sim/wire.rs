@@ -15,56 +15,56 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tickpath_clock::Clock;
 use tickpath_market::{AccountId, ExecutionReport, Request};
 use tickpath_oms_core::AccountLimits;
-use tickpath_venue::{Event, Line, Lost, Resume, SendError};
+use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
 
 use crate::clock::SimClock;
-use crate::rule::Broken;
+use crate::rule::BrokenRule;
 
 const SECOND: u64 = 1_000_000_000;
 /// Time for clock readings of a process between its check of an age and the sending.
-const LOOKS_NS: u64 = 1_000;
+const CLOCK_STEP_NS: u64 = 1_000;
 
 /// The wire of one line; clones share it.
 #[derive(Clone)]
-pub struct Wire(Arc<Mutex<OnWire>>);
+pub struct Wire(Arc<Mutex<WireState>>);
 
 /// Messages on a wire, and the state of both ends.
-pub struct OnWire {
-    pub state: State,
+pub struct WireState {
+    pub state: ConnectionPhase,
     /// The venue's end refuses connections.
     pub is_refused: bool,
     is_full: bool,
     pub to_venue: VecDeque<(u64, Request)>,
-    pub to_oms: VecDeque<Said>,
+    pub to_oms: VecDeque<VenueMessage>,
     /// Messages that have arrived at the OMS's end.
-    pub there: VecDeque<Said>,
+    pub there: VecDeque<VenueMessage>,
     /// All reports below this number are journaled, as the OMS has confirmed.
     pub confirmed: u64,
     /// Reason of the end of the connection, until the OMS detects it.
     lost: Option<&'static str>,
-    flow: Flow,
+    flow: LineLimitCheck,
     clock: SimClock,
 }
 
 /// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ConnectionPhase {
     Ended,
     /// The OMS has sent its identity and its next numbers.
-    Asking(Resume),
+    Asking(ResumeState),
     Open,
 }
 
 /// A message from a venue.
 #[derive(Debug, Clone, Copy)]
-pub enum Said {
+pub enum VenueMessage {
     Up(Option<u64>, Option<u64>),
     Received(u64),
     Report(u64, ExecutionReport),
 }
 
 /// Limits of a line, and the requests sent on it.
-struct Flow {
+struct LineLimitCheck {
     rate: usize,
     window: usize,
     /// For each of the last requests, the interval in which it was handed to the line.
@@ -73,7 +73,7 @@ struct Flow {
     /// Max age of a new order or a replace by account, in nanoseconds, if known.
     ages: BTreeMap<AccountId, u64>,
     polled: u64,
-    broken: Option<Broken>,
+    broken: Option<BrokenRule>,
 }
 
 impl Wire {
@@ -82,9 +82,9 @@ impl Wire {
     pub fn new(rate: u32, window: u32, clock: SimClock) -> Self {
         let (given, unproven) = (VecDeque::new(), VecDeque::new());
         let (ages, rate, window) = (BTreeMap::new(), rate as usize, window as usize);
-        let flow = Flow { rate, window, given, unproven, ages, polled: 0, broken: None };
-        Self(Arc::new(Mutex::new(OnWire {
-            state: State::Ended,
+        let flow = LineLimitCheck { rate, window, given, unproven, ages, polled: 0, broken: None };
+        Self(Arc::new(Mutex::new(WireState {
+            state: ConnectionPhase::Ended,
             is_refused: false,
             is_full: false,
             to_venue: VecDeque::new(),
@@ -97,7 +97,7 @@ impl Wire {
         })))
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, OnWire> {
+    pub fn lock(&self) -> MutexGuard<'_, WireState> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -122,10 +122,10 @@ impl Wire {
     }
 }
 
-impl OnWire {
+impl WireState {
     /// Ends the connection.
     pub fn lose(&mut self, why: &'static str) {
-        (self.state, self.lost) = (State::Ended, Some(why));
+        (self.state, self.lost) = (ConnectionPhase::Ended, Some(why));
     }
 
     /// Sets whether the socket is full. A line with a rate limit is never full, because the limit counts requests as
@@ -135,18 +135,18 @@ impl OnWire {
     }
 
     /// Returns the rule that a sent request broke.
-    pub fn take_broken(&mut self) -> Option<Broken> {
+    pub fn take_broken(&mut self) -> Option<BrokenRule> {
         self.flow.broken.take()
     }
 }
 
-impl Flow {
+impl LineLimitCheck {
     fn send(&mut self, number: u64, now: u64, request: &Request) {
         self.unproven.push_back(number);
         // A request that follows its order needs no room in the window.
         if matches!(request, Request::New(_)) && self.unproven.len() > self.window {
             let what = format!("{} requests have no proof: {:?}", self.unproven.len(), self.unproven);
-            self.broken = Some(Broken { rule: "a line's window holds", what });
+            self.broken = Some(BrokenRule { rule: "a line's window holds", what });
         }
         if self.rate == 0 {
             return;
@@ -157,25 +157,25 @@ impl Flow {
             let first = self.given.pop_front().map_or(0, |(from, _)| from);
             if now < first + SECOND {
                 let what = format!("{} requests between {first} and {now}", self.rate + 1);
-                self.broken = Some(Broken { rule: "a line's rate holds", what });
+                self.broken = Some(BrokenRule { rule: "a line's rate holds", what });
             }
         }
     }
 
     fn check_age(&mut self, request: &Request, age: u64) {
         let limit = self.ages.get(&request.account());
-        let is_over = limit.is_some_and(|limit| age > limit + LOOKS_NS);
+        let is_over = limit.is_some_and(|limit| age > limit + CLOCK_STEP_NS);
         if is_over && matches!(request, Request::New(_) | Request::Replace(_)) {
             self.broken =
-                Some(Broken { rule: "what is too old does not leave", what: format!("{age} ns: {request:?}") });
+                Some(BrokenRule { rule: "what is too old does not leave", what: format!("{age} ns: {request:?}") });
         }
     }
 
-    fn hear(&mut self, said: &Said) {
+    fn receive(&mut self, said: &VenueMessage) {
         match said {
-            Said::Up(..) => self.unproven.clear(),
-            Said::Received(next) => while self.unproven.pop_front_if(|number| *number < *next).is_some() {},
-            Said::Report(..) => {}
+            VenueMessage::Up(..) => self.unproven.clear(),
+            VenueMessage::Received(next) => while self.unproven.pop_front_if(|number| *number < *next).is_some() {},
+            VenueMessage::Report(..) => {}
         }
     }
 }
@@ -188,24 +188,24 @@ impl Line for SimLine {
         "a simulated wire".to_owned()
     }
 
-    fn connect(&mut self, resume: &Resume) {
+    fn connect(&mut self, resume: &ResumeState) {
         let mut on = self.0.lock();
         on.confirmed = resume.next_report;
         match on.is_refused {
             true => on.lose("nobody listens"),
-            false => on.state = State::Asking(*resume),
+            false => on.state = ConnectionPhase::Asking(*resume),
         }
     }
 
-    fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), SendError> {
+    fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), LineSendError> {
         let mut on = self.0.lock();
         if on.is_full {
-            return Err(SendError::Full);
+            return Err(LineSendError::Full);
         }
         let now = on.clock.ticks();
         on.flow.send(number, now, request);
         on.flow.check_age(request, now.saturating_sub(stamp));
-        if on.state == State::Open {
+        if on.state == ConnectionPhase::Open {
             on.to_venue.push_back((number, *request));
         }
         Ok(())
@@ -216,23 +216,23 @@ impl Line for SimLine {
         on.confirmed = on.confirmed.max(next_report);
     }
 
-    fn poll(&mut self, take: &mut dyn FnMut(Event<'_>)) -> Result<usize, Lost> {
+    fn poll(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, ConnectionLost> {
         let mut on = self.0.lock();
         on.flow.polled = on.clock.ticks();
         let (there, lost) = (std::mem::take(&mut on.there), on.lost.take());
-        there.iter().for_each(|said| on.flow.hear(said));
+        there.iter().for_each(|said| on.flow.receive(said));
         // No lock is held in front of the sequencer: the OMS may be killed there.
         drop(on);
         for said in &there {
             take(match said {
-                Said::Up(next_request, next_report) => {
-                    Event::Up { next_request: *next_request, next_report: *next_report }
+                VenueMessage::Up(next_request, next_report) => {
+                    LineEvent::Up { next_request: *next_request, next_report: *next_report }
                 }
-                Said::Received(next) => Event::Received(*next),
-                Said::Report(number, report) => Event::Report { number: *number, stamp: 0, report },
+                VenueMessage::Received(next) => LineEvent::Acknowledged(*next),
+                VenueMessage::Report(number, report) => LineEvent::Report { number: *number, stamp: 0, report },
             });
         }
-        lost.map_or(Ok(there.len()), |why| Err(Lost(why.to_owned())))
+        lost.map_or(Ok(there.len()), |why| Err(ConnectionLost(why.to_owned())))
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

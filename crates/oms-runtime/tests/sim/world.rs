@@ -2,23 +2,23 @@
 
 use tickpath_clock::Clock;
 use tickpath_market::{NewOrder, OrderId, Price, Request, Side, SymbolId, Trade, TriggerPriceType};
-use tickpath_oms_core::{Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
+use tickpath_oms_core::{KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, KillSwitch, QueryStatus, RecordKind};
 use tickpath_oms_runtime::{LaneKind, Notice, OmsError};
 
-use crate::around::Around;
 use crate::client::{Client, Operator};
-use crate::desk::{SESSIONS, VENUES, accounts_of, top};
-use crate::ends::End;
+use crate::crash_counts::CrashKind;
 use crate::host::Host;
 use crate::limits;
-use crate::line::Line;
-use crate::lines::{Lines, Terms};
+use crate::line::RemoteVenue;
+use crate::lines::{SimLineConfig, SimVenueLines};
 use crate::oracle::Oracle;
 use crate::plan::{Act, Dice, Step};
-use crate::plants::Plant;
-use crate::remote::Remote;
-use crate::rule::{Broken, Checked, broken};
+use crate::planted_bugs::PlantedBug;
+use crate::remote::RemoteSession;
+use crate::rule::{BrokenRule, RuleCheck, broken};
+use crate::step_context::StepContext;
 use crate::tally::Tally;
+use crate::trading_config::{SESSIONS, VENUES, accounts_of, top};
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -27,16 +27,16 @@ pub struct World {
     pub host: Host,
     pub clients: Vec<Client>,
     pub operator: Operator,
-    pub lines: Vec<Line>,
+    pub lines: Vec<RemoteVenue>,
     pub oracle: Oracle,
     pub tally: Tally,
-    pub plant: Option<Plant>,
+    pub plant: Option<PlantedBug>,
     /// Log of events, for a reader of a failing plan.
     pub story: Option<Vec<String>>,
     /// The OMS has not been up since the last power loss.
     pub is_after_power: bool,
     /// Kind of the OMS's last end, until it is up again.
-    pub end: Option<End>,
+    pub end: Option<CrashKind>,
     /// Ended days in the journal before the one in which the OMS was killed, until it is up again.
     pub days_before: Option<u64>,
 }
@@ -45,12 +45,12 @@ pub struct World {
 pub struct Outcome {
     pub tally: Tally,
     pub story: Vec<String>,
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenRule>,
     pub digest: u64,
 }
 
 /// Runs a plan from an empty disk to a final rest.
-pub fn run(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Outcome {
+pub fn run(seed: u64, plan: &[Step], plant: Option<PlantedBug>, is_told: bool) -> Outcome {
     let mut world = World::new(seed, plant, is_told);
     let lived = world.live(plan);
     let digest = world.host.sequencer().map_or(0, |oms| oms.core().digest().digest);
@@ -62,7 +62,7 @@ pub fn run(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Out
 /// Borrows the observers of the world, apart from one part of it.
 macro_rules! around {
     ($world:ident) => {
-        &mut Around {
+        &mut StepContext {
             clock: &$world.host.clock,
             oracle: &mut $world.oracle,
             tally: &mut $world.tally,
@@ -73,14 +73,15 @@ macro_rules! around {
 pub(crate) use around;
 
 impl World {
-    fn new(seed: u64, plant: Option<Plant>, is_told: bool) -> Self {
+    fn new(seed: u64, plant: Option<PlantedBug>, is_told: bool) -> Self {
         let mut host = Host::new(seed);
-        if plant == Some(Plant::LyingDisk) {
+        if plant == Some(PlantedBug::DishonestDisk) {
             host.let_disk_lie();
         }
         let terms = host.terms.as_ref();
-        let by = |place| terms.filter(|terms| terms.place == place).map(Terms::lines);
-        let lines = (0..).zip(VENUES).map(|(place, venue)| Line::new(venue, VENUES.len() as u32, by(place))).collect();
+        let by = |place| terms.filter(|terms| terms.place == place).map(SimLineConfig::lines);
+        let lines =
+            (0..).zip(VENUES).map(|(place, venue)| RemoteVenue::new(venue, VENUES.len() as u32, by(place))).collect();
         Self {
             clients: (0..SESSIONS).map(|session| Client::new(session, &host.wires)).collect(),
             host,
@@ -96,33 +97,33 @@ impl World {
         }
     }
 
-    fn live(&mut self, plan: &[Step]) -> Checked {
+    fn live(&mut self, plan: &[Step]) -> RuleCheck {
         self.start(0)?;
         self.join_all()?;
         for (turn, step) in plan.iter().enumerate() {
-            self.tell(|| format!("{turn:3} {:?}", step.act));
+            self.log_event(|| format!("{turn:3} {:?}", step.act));
             self.act(step.act, &mut Dice::new(step.number))?;
             self.watch()?;
         }
-        self.tell(|| "the end".to_owned());
+        self.log_event(|| "the end".to_owned());
         self.settle()
     }
 
-    pub fn tell(&mut self, what: impl FnOnce() -> String) {
+    pub fn log_event(&mut self, what: impl FnOnce() -> String) {
         if let Some(story) = &mut self.story {
             story.push(what());
         }
     }
 
-    fn act(&mut self, act: Act, dice: &mut Dice) -> Checked {
+    fn act(&mut self, act: Act, dice: &mut Dice) -> RuleCheck {
         if !self.host.is_up() {
-            self.clients.iter_mut().filter_map(|client| client.remote.as_mut()).for_each(Remote::cut);
+            self.clients.iter_mut().filter_map(|client| client.remote.as_mut()).for_each(RemoteSession::cut);
         }
         match act {
             Act::Order | Act::Conditional | Act::Rearm => self.ask(act, dice),
             Act::Cancel | Act::Replace | Act::Status | Act::MassCancel => self.ask(act, dice),
             Act::Burst => self.burst(dice)?,
-            Act::Hear => _ = self.hear()?,
+            Act::Hear => _ = self.receive_reports()?,
             Act::Poll => self.turns(1 + dice.below(4), 0)?,
             Act::Commit => {
                 if self.host.commit() {
@@ -161,7 +162,7 @@ impl World {
             Act::KillClient => {
                 let client = dice.place(self.clients.len());
                 let client = &mut self.clients[client];
-                let had_remote = client.remote.as_mut().is_some_and(Remote::forget);
+                let had_remote = client.remote.as_mut().is_some_and(RemoteSession::forget);
                 if client.lanes.take().is_some() || had_remote {
                     self.tally.count("clients killed");
                 }
@@ -209,12 +210,12 @@ impl World {
 
     pub fn send(&mut self, client: usize, request: &Request) -> bool {
         let is_sent = self.clients[client].send(request, around!(self));
-        self.tell(|| format!("      session {client}, sent {is_sent}: {}", brief(request)));
+        self.log_event(|| format!("      session {client}, sent {is_sent}: {}", brief(request)));
         is_sent
     }
 
     /// Sends more orders than a venue's lane holds, in as many parts as the client's lane takes.
-    fn burst(&mut self, dice: &mut Dice) -> Checked {
+    fn burst(&mut self, dice: &mut Dice) -> RuleCheck {
         self.tally.count("bursts");
         let client = dice.place(self.clients.len());
         let (symbol, parts) = (SymbolId(dice.below(VENUES.len() as u64) as u32), 1 + dice.below(3));
@@ -237,53 +238,53 @@ impl World {
         Ok(())
     }
 
-    fn hear(&mut self) -> Result<usize, Broken> {
+    fn receive_reports(&mut self) -> Result<usize, BrokenRule> {
         let mut heard = 0;
         for client in &mut self.clients {
-            heard += client.hear(around!(self))?;
+            heard += client.receive(around!(self))?;
         }
         Ok(heard)
     }
 
     /// Runs turns of the OMS, which may be killed in the last one.
-    pub fn turns(&mut self, turns: u64, kill_at: u64) -> Checked {
+    pub fn turns(&mut self, turns: u64, kill_at: u64) -> RuleCheck {
         for turn in 1..=turns {
             let was_up = self.host.is_up();
             let kill_at = if turn == turns { kill_at } else { 0 };
             let polled = self.host.poll(kill_at);
-            self.noted(polled)?;
+            self.count_notices(polled)?;
             if was_up && !self.host.is_up() {
                 self.tally.count("kills in a turn");
-                self.ended(End::InTurn);
-                self.tell(|| format!("      killed at reading {kill_at}"));
+                self.ended(CrashKind::InTurn);
+                self.log_event(|| format!("      killed at reading {kill_at}"));
             }
         }
         Ok(())
     }
 
     /// Counts the notices and turns an error of the OMS into a broken rule: the OMS must never give up.
-    pub fn noted<T>(&mut self, done: Result<T, OmsError>) -> Result<T, Broken> {
-        for notice in self.host.news() {
+    pub fn count_notices<T>(&mut self, done: Result<T, OmsError>) -> Result<T, BrokenRule> {
+        for notice in self.host.new_notices() {
             self.tally.notice(&notice);
             if !matches!(notice, Notice::LaneLost { .. }) {
-                self.tell(|| format!("      notice: {notice}"));
+                self.log_event(|| format!("      notice: {notice}"));
             }
         }
         done.or_else(|e| broken("the OMS goes on", e.to_string()))
     }
 
-    fn on_line(&mut self, act: Act, dice: &mut Dice) -> Checked {
+    fn on_line(&mut self, act: Act, dice: &mut Dice) -> RuleCheck {
         let at = dice.place(self.lines.len());
         let most = 1 + dice.place(12);
         if matches!(act, Act::Forward | Act::Deliver) {
-            self.tell_losses()?;
+            self.report_losses()?;
         }
         if act == Act::Deliver
-            && self.plant == Some(Plant::WrongLane)
+            && self.plant == Some(PlantedBug::WrongLane)
             && self.host.terms.is_none()
             && let Some(report) = self.lines[at].misroute()
         {
-            self.lines[1 - at].bring(report);
+            self.lines[1 - at].deliver_misrouted(report);
         }
         let line = &mut self.lines[at];
         match act {
@@ -291,7 +292,7 @@ impl World {
             Act::Take => _ = line.take(most, around!(self))?,
             Act::Deliver => _ = line.deliver(most, around!(self)),
             Act::Swap => self.tally.add("reports swapped", line.swap(dice).into()),
-            Act::Double => self.tally.add("reports doubled", line.double(dice).into()),
+            Act::Double => self.tally.add("reports doubled", line.duplicate(dice).into()),
             Act::Disconnect => {
                 self.tally.count("connections lost");
                 line.cut(dice, around!(self))?;
@@ -305,7 +306,7 @@ impl World {
     }
 
     /// Applies a fault of lines, if a venue is reached by lines.
-    fn on_lines(&mut self, act: Act, dice: &mut Dice) -> Checked {
+    fn on_lines(&mut self, act: Act, dice: &mut Dice) -> RuleCheck {
         let Some(place) = self.host.terms.as_ref().map(|terms| terms.place) else { return Ok(()) };
         // A fault needs requests in flight to have an effect.
         for _ in 0..dice.below(5) {
@@ -326,22 +327,22 @@ impl World {
     }
 
     /// Notifies the OMS of the losses on the gateways' wires.
-    pub fn tell_losses(&mut self) -> Checked {
+    pub fn report_losses(&mut self) -> RuleCheck {
         for at in 0..self.lines.len() {
-            let Line { id, untold, lanes, .. } = &self.lines[at];
+            let RemoteVenue { id, unreported: untold, lanes, .. } = &self.lines[at];
             let (venue, lost) = (*id, *untold);
             if lost == 0 || lanes.is_none() || !self.host.is_up() {
                 continue;
             }
-            let told = self.host.call(0, |oms| oms.missed(LaneKind::VenueReports(venue), lost));
-            self.noted(told)?;
-            self.lines[at].untold = 0;
+            let told = self.host.call(0, |oms| oms.note_missed(LaneKind::VenueReports(venue), lost));
+            self.count_notices(told)?;
+            self.lines[at].unreported = 0;
         }
         Ok(())
     }
 
     /// Moves the market with a trade; the OMS may be killed while it reads the tick.
-    pub fn tick(&mut self, symbol: u32, middle: i64, kill_at: u64) -> Checked {
+    pub fn tick(&mut self, symbol: u32, middle: i64, kill_at: u64) -> RuleCheck {
         let tick = top(symbol, middle);
         let trade = Trade { price: Price::from_whole(middle), symbol: SymbolId(symbol), ..Trade::default() };
         let stamp = self.host.clock.ticks();
@@ -350,7 +351,7 @@ impl World {
             oms.tick(stamp, &tick)?;
             oms.trade(stamp, &trade)
         });
-        self.noted(heard)?;
+        self.count_notices(heard)?;
         let prices = [
             (TriggerPriceType::Bid, tick.bid),
             (TriggerPriceType::Ask, tick.ask),
@@ -359,13 +360,13 @@ impl World {
         self.oracle.prices.extend(prices.map(|(price_type, price)| ((symbol, price_type.code()), price)));
         if was_up && !self.host.is_up() {
             self.tally.count("kills at a tick");
-            self.ended(End::InTurn);
+            self.ended(CrashKind::InTurn);
         }
         self.lines[symbol as usize].tick(&tick, around!(self));
         Ok(())
     }
 
-    fn come_back(&mut self, dice: &mut Dice) -> Checked {
+    fn come_back(&mut self, dice: &mut Dice) -> RuleCheck {
         if !self.host.is_up() && dice.one_in(2) {
             return self.start(0);
         }
@@ -393,17 +394,17 @@ impl World {
     fn switch(&mut self, dice: &mut Dice) {
         let scope = [KILL_ALL, KILL_ACCOUNT, KILL_SYMBOL][dice.place(3)];
         let (on, cancel, target) = (u8::from(dice.one_in(2)), dice.below(2) as u8, dice.below(3) as u32);
-        let kill = Kill { scope, on, cancel, target, ..Kill::default() };
-        if self.operator.say(&self.host.clock, RecordKind::Kill, &kill) {
+        let kill = KillSwitch { scope, on, cancel, target, ..KillSwitch::default() };
+        if self.operator.send(&self.host.clock, RecordKind::Kill, &kill) {
             self.tally.count("kill switches turned");
         }
     }
 
     /// Changes a session's right to trade: a running OMS takes it at once, a stopped one at its start.
-    fn change_rights(&mut self, dice: &mut Dice) -> Checked {
+    fn change_rights(&mut self, dice: &mut Dice) -> RuleCheck {
         let session = dice.below(SESSIONS.into()) as u16;
         let may_trade = dice.one_in(2);
-        let rules = &mut self.host.config.desk.sessions[usize::from(session)];
+        let rules = &mut self.host.config.trading.sessions[usize::from(session)];
         rules.accounts = if may_trade { accounts_of(session) } else { Vec::new() };
         let Some((changes, last)) = self.define(dice)? else { return Ok(()) };
         self.tally.add("rights changed", u64::from(changes > 0));
@@ -412,56 +413,56 @@ impl World {
     }
 
     /// Changes the limits of the desk.
-    fn change_limits(&mut self, dice: &mut Dice) -> Checked {
+    fn change_limits(&mut self, dice: &mut Dice) -> RuleCheck {
         self.oracle.limits.end();
         self.host.terms.iter().for_each(|terms| terms.set_accounts(&[]));
-        limits::draw(&mut self.host.config.desk, dice);
+        limits::draw(&mut self.host.config.trading, dice);
         let Some((changes, last)) = self.define(dice)? else { return Ok(()) };
         self.tally.add("limits changed", u64::from(changes > 0));
-        self.oracle.limits.begin(last.0, &self.host.config.desk);
-        self.host.terms.iter().for_each(|terms| terms.set_accounts(&self.host.config.desk.accounts));
+        self.oracle.limits.begin(last.0, &self.host.config.trading);
+        self.host.terms.iter().for_each(|terms| terms.set_accounts(&self.host.config.trading.accounts));
         Ok(())
     }
 
     /// Swaps the numbers of the symbols in the desk. A running OMS refuses that while a number is in use, and the desk
     /// reverts; a stopped OMS decides at its start.
-    fn renumber(&mut self, dice: &mut Dice) -> Checked {
+    fn renumber(&mut self, dice: &mut Dice) -> RuleCheck {
         self.host.renumber();
-        let desk = self.host.config.desk.clone();
+        let desk = self.host.config.trading.clone();
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
         let was_up = self.host.is_up();
-        let defined = self.host.call(kill_at, |oms| oms.define(&desk));
-        if let Err(OmsError::Borne(why)) = &defined {
+        let defined = self.host.call(kill_at, |oms| oms.replace_definitions(&desk));
+        if let Err(OmsError::IdentityConflicts(why)) = &defined {
             self.tally.count("renumbered symbols refused");
-            self.tell(|| format!("      refused: {why}"));
+            self.log_event(|| format!("      refused: {why}"));
             self.host.renumber();
             return Ok(());
         }
-        if self.noted(defined)?.is_some() {
+        if self.count_notices(defined)?.is_some() {
             self.tally.count("symbols renumbered");
             self.oracle.note_names(&desk.instruments);
             // The prices were those of other symbols.
             self.oracle.prices.clear();
         }
         if was_up && !self.host.is_up() {
-            self.ended(End::InTurn);
+            self.ended(CrashKind::InTurn);
         }
         Ok(())
     }
 
     /// Loads the desk into a running OMS, which may be killed meanwhile. Returns the number of changes and the id of
     /// the last record, if the OMS was not killed.
-    fn define(&mut self, dice: &mut Dice) -> Result<Option<(usize, OrderId)>, Broken> {
-        let desk = self.host.config.desk.clone();
+    fn define(&mut self, dice: &mut Dice) -> Result<Option<(usize, OrderId)>, BrokenRule> {
+        let desk = self.host.config.trading.clone();
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
         let was_up = self.host.is_up();
         let defined = self.host.call(kill_at, |oms| {
-            let changes = oms.define(&desk)?;
+            let changes = oms.replace_definitions(&desk)?;
             Ok((changes, OrderId::new(oms.core().epoch(), oms.records())))
         });
-        let defined = self.noted(defined)?;
+        let defined = self.count_notices(defined)?;
         if was_up && !self.host.is_up() {
-            self.ended(End::InTurn);
+            self.ended(CrashKind::InTurn);
         }
         Ok(defined)
     }
@@ -469,16 +470,20 @@ impl World {
     fn inquire(&mut self, dice: &mut Dice) {
         let orders: Vec<u64> = self.oracle.truths.keys().copied().collect();
         let Some(&order) = orders.get(dice.place(orders.len())) else { return };
-        if self.operator.say(&self.host.clock, RecordKind::Inquire, &Inquire { order, ..Inquire::default() }) {
+        if self.operator.send(
+            &self.host.clock,
+            RecordKind::QueryStatus,
+            &QueryStatus { order, ..QueryStatus::default() },
+        ) {
             self.tally.count("operator's questions");
         }
     }
 
     /// Checks the rules that hold at any time.
-    pub fn watch(&mut self) -> Checked {
-        self.lines.iter().filter_map(|line| line.by.as_ref()).try_for_each(Lines::check)?;
+    pub fn watch(&mut self) -> RuleCheck {
+        self.lines.iter().filter_map(|line| line.by.as_ref()).try_for_each(SimVenueLines::check)?;
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
-        self.oracle.check_told(oms.core())?;
+        self.oracle.check_reported(oms.core())?;
         self.oracle.check_exposure(oms.core(), false)
     }
 }

@@ -7,29 +7,29 @@ use tickpath_market::AccountId;
 use tickpath_oms_core::AccountLimits;
 use tickpath_settings::SettingsError;
 
-use super::csv::{self, Column, Row};
-use super::limits::{MOST_ID, currency, flag, money, quantity, rate};
+use super::csv::{self, SettingsColumn, SettingsRow};
+use super::limits::{MAX_ID, currency, flag, money, quantity, rate};
 
 /// Columns, named as on the page of the risk checks. An optional limit that is missing is off.
-const COLUMNS: &[Column] = &[
-    Column { name: "account", needed: true },
-    Column { name: "rate_limit", needed: false },
-    Column { name: "rate_window_ns", needed: false },
-    Column { name: "max_order_quantity", needed: true },
-    Column { name: "max_notional", needed: true },
-    Column { name: "credit", needed: false },
-    Column { name: "collar", needed: true },
-    Column { name: "max_open_orders", needed: false },
-    Column { name: "max_reference_age_ns", needed: true },
-    Column { name: "max_request_age_ns", needed: false },
-    Column { name: "max_position", needed: true },
-    Column { name: "currency", needed: false },
-    Column { name: "order_trade_free", needed: false },
-    Column { name: "order_trade_ratio", needed: false },
-    Column { name: "duplicate_window_ns", needed: false },
-    Column { name: "no_self_match", needed: false },
-    Column { name: "max_gross_value", needed: false },
-    Column { name: "max_loss", needed: false },
+const COLUMNS: &[SettingsColumn] = &[
+    SettingsColumn { name: "account", needed: true },
+    SettingsColumn { name: "rate_limit", needed: false },
+    SettingsColumn { name: "rate_window_ns", needed: false },
+    SettingsColumn { name: "max_order_quantity", needed: true },
+    SettingsColumn { name: "max_notional", needed: true },
+    SettingsColumn { name: "credit", needed: false },
+    SettingsColumn { name: "collar", needed: true },
+    SettingsColumn { name: "max_open_orders", needed: false },
+    SettingsColumn { name: "max_reference_age_ns", needed: true },
+    SettingsColumn { name: "max_request_age_ns", needed: false },
+    SettingsColumn { name: "max_position", needed: true },
+    SettingsColumn { name: "currency", needed: false },
+    SettingsColumn { name: "order_trade_free", needed: false },
+    SettingsColumn { name: "order_trade_ratio", needed: false },
+    SettingsColumn { name: "duplicate_window_ns", needed: false },
+    SettingsColumn { name: "no_self_match", needed: false },
+    SettingsColumn { name: "max_gross_value", needed: false },
+    SettingsColumn { name: "max_loss", needed: false },
 ];
 
 /// Returns the column names of a table of accounts.
@@ -41,13 +41,13 @@ pub fn account_columns() -> impl Iterator<Item = &'static str> {
 pub(super) fn read(file: &Path) -> Result<Vec<AccountLimits>, SettingsError> {
     let mut numbers = HashMap::new();
     csv::read(file, COLUMNS, |row| {
-        let number = row.number("account", 0..=MOST_ID);
-        row.once("account", number, &mut numbers);
+        let number = row.number("account", 0..=MAX_ID);
+        row.check_unique("account", number, &mut numbers);
         limits(row, AccountId(number.unwrap_or_default()))
     })
 }
 
-fn limits(row: &mut Row<'_>, account: AccountId) -> AccountLimits {
+fn limits(row: &mut SettingsRow<'_>, account: AccountId) -> AccountLimits {
     let (rate_limit, rate_window_ns) = rate(row);
     AccountLimits {
         account,

@@ -12,14 +12,14 @@ use std::str::FromStr;
 use tickpath_settings::{Mistakes, SettingsError, read_text};
 
 /// Column of a table.
-pub(super) struct Column {
+pub(super) struct SettingsColumn {
     pub(super) name: &'static str,
     /// Whether each line must have a value.
     pub(super) needed: bool,
 }
 
 /// Line of a table, read cell by cell. A cell with a mistake is reported, and then counts as empty.
-pub(super) struct Row<'a> {
+pub(super) struct SettingsRow<'a> {
     line: usize,
     columns: &'a [&'a str],
     cells: Vec<&'a str>,
@@ -29,8 +29,8 @@ pub(super) struct Row<'a> {
 /// Reads a table: one value per line, if no line is bad.
 pub(super) fn read<T>(
     file: &Path,
-    columns: &[Column],
-    take: impl FnMut(&mut Row<'_>) -> T,
+    columns: &[SettingsColumn],
+    take: impl FnMut(&mut SettingsRow<'_>) -> T,
 ) -> Result<Vec<T>, SettingsError> {
     Ok(parse(&read_text(file)?, file, columns, take)?)
 }
@@ -38,10 +38,10 @@ pub(super) fn read<T>(
 fn parse<T>(
     text: &str,
     file: &Path,
-    columns: &[Column],
-    mut take: impl FnMut(&mut Row<'_>) -> T,
+    columns: &[SettingsColumn],
+    mut take: impl FnMut(&mut SettingsRow<'_>) -> T,
 ) -> Result<Vec<T>, Mistakes> {
-    let mut mistakes = Mistakes::none(file);
+    let mut mistakes = Mistakes::new(file);
     // Spreadsheets write a byte order mark before the first line.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_table = |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.starts_with('#');
@@ -51,7 +51,7 @@ fn parse<T>(
         return Err(mistakes);
     };
     let head: Vec<&str> = head.split(',').map(str::trim).collect();
-    if !is_head(&head, line, columns, &mut mistakes) {
+    if !check_header(&head, line, columns, &mut mistakes) {
         return Err(mistakes);
     }
     let mut values = Vec::new();
@@ -64,16 +64,16 @@ fn parse<T>(
             mistakes
                 .add(line, format!("{cells} cells, but the first line names {names} columns; write one cell for each"));
         } else {
-            let mut row = Row { line, columns: &head, cells, mistakes: &mut mistakes };
+            let mut row = SettingsRow { line, columns: &head, cells, mistakes: &mut mistakes };
             columns.iter().filter(|column| column.needed).for_each(|column| row.needed(column.name));
             values.push(take(&mut row));
         }
     }
-    mistakes.or(values)
+    mistakes.into_result(values)
 }
 
 /// Checks the names of the columns, and reports their mistakes.
-fn is_head(head: &[&str], line: usize, columns: &[Column], mistakes: &mut Mistakes) -> bool {
+fn check_header(head: &[&str], line: usize, columns: &[SettingsColumn], mistakes: &mut Mistakes) -> bool {
     let is_known = |name: &str| columns.iter().any(|column| column.name == name);
     for (place, name) in head.iter().enumerate() {
         if !is_known(name) {
@@ -83,7 +83,7 @@ fn is_head(head: &[&str], line: usize, columns: &[Column], mistakes: &mut Mistak
             mistakes.add(line, format!("column '{name}' comes twice; name it once"));
         }
     }
-    let is_missing = |column: &&Column| column.needed && !head.contains(&column.name);
+    let is_missing = |column: &&SettingsColumn| column.needed && !head.contains(&column.name);
     let missing: Vec<&str> = columns.iter().filter(is_missing).map(|column| column.name).collect();
     if !missing.is_empty() {
         let missing = missing.join(",");
@@ -92,11 +92,11 @@ fn is_head(head: &[&str], line: usize, columns: &[Column], mistakes: &mut Mistak
     mistakes.list.is_empty()
 }
 
-fn names(columns: &[Column]) -> String {
+fn names(columns: &[SettingsColumn]) -> String {
     columns.iter().map(|column| column.name).collect::<Vec<_>>().join(",")
 }
 
-impl Row<'_> {
+impl SettingsRow<'_> {
     /// Returns the cell of a column; none if the cell is empty, or if the table has no such column.
     pub(super) fn cell(&self, column: &str) -> Option<&str> {
         let place = self.columns.iter().position(|name| *name == column)?;
@@ -126,11 +126,11 @@ impl Row<'_> {
     /// Reads a cell by a function, and reports its error.
     pub(super) fn read<T>(&mut self, column: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         let read = read(self.cell(column)?);
-        read.map_err(|sentence| self.wrong(column, sentence)).ok()
+        read.map_err(|sentence| self.add_mistake(column, sentence)).ok()
     }
 
     /// Reports a mistake if an earlier line has the same value.
-    pub(super) fn once<T: Hash + Eq + Display>(
+    pub(super) fn check_unique<T: Hash + Eq + Display>(
         &mut self,
         column: &str,
         value: Option<T>,
@@ -138,19 +138,19 @@ impl Row<'_> {
     ) {
         let Some(value) = value else { return };
         match seen.get(&value) {
-            Some(before) => self.wrong(column, format!("{value} is in line {before} already; write each once")),
+            Some(before) => self.add_mistake(column, format!("{value} is in line {before} already; write each once")),
             None => drop(seen.insert(value, self.line)),
         }
     }
 
     fn needed(&mut self, column: &str) {
         if self.cell(column).is_none() {
-            self.wrong(column, "the cell is empty; this cannot be left out");
+            self.add_mistake(column, "the cell is empty; this cannot be left out");
         }
     }
 
     /// Reports a mistake of a cell.
-    pub(super) fn wrong(&mut self, column: &str, sentence: impl Display) {
+    pub(super) fn add_mistake(&mut self, column: &str, sentence: impl Display) {
         self.mistakes.add(self.line, format!("{column}: {sentence}"));
     }
 }

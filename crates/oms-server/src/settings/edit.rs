@@ -10,12 +10,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use tickpath_oms_protocol::{Role, Secret};
+use tickpath_oms_protocol::{Secret, UserRole};
 use tickpath_settings::{Mistakes, SettingsError, read_text};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, TomlError, value};
 
 use super::pattern::AccountPattern;
-use super::sessions::MOST_SESSIONS;
+use super::sessions::MAX_SESSIONS;
 use super::users::{ROLES, Users, check_name};
 
 /// Mode of files with secrets: only the user that runs the OMS may read them.
@@ -62,7 +62,7 @@ pub enum EditError {
     Name(String),
     /// The session belongs to another user.
     #[error("session {session} is {user}'s; name others, or none for the first that is free")]
-    Taken {
+    SessionTaken {
         /// Session.
         session: u16,
         /// User who has it.
@@ -79,7 +79,7 @@ pub struct NewUser {
     /// Name, unique.
     pub name: String,
     /// Role of the user.
-    pub role: Role,
+    pub role: UserRole,
     /// Accounts that the user may trade for, or see.
     pub accounts: Vec<AccountPattern>,
     /// Sessions; if there are none, the first free one is taken.
@@ -105,7 +105,7 @@ impl UsersFile {
         let found = lock(&file).map_err(|reason| EditError::Lock { file: file.clone(), reason })?;
         let text = read_text(&file)?;
         let users = Users::parse(&text, &file)?;
-        let mut document: DocumentMut = text.parse().map_err(|reason| told(&file, &reason))?;
+        let mut document: DocumentMut = text.parse().map_err(|reason| as_mistake(&file, &reason))?;
         if let Some(list) = document.get_mut("user").filter(|item| item.is_array()) {
             // An inline list of tables is as good.
             *list = std::mem::take(list).into_array_of_tables().map_or_else(|as_it_was| as_it_was, Item::ArrayOfTables);
@@ -130,14 +130,14 @@ impl UsersFile {
         table.decor_mut().set_prefix("\n");
         let all = self.document.entry("user").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
         all.as_array_of_tables_mut().expect("[[user]] was read as such").push(table);
-        self.again()?;
+        self.reparse()?;
         Ok(sessions)
     }
 
     /// Sets another password of a user.
     pub fn set_secret(&mut self, name: &str, secret: &Secret) -> Result<(), EditError> {
         self.table(name)?.insert("secret", value(secret.to_string()));
-        self.again()
+        self.reparse()
     }
 
     /// Disables a user, or enables it again.
@@ -147,7 +147,7 @@ impl UsersFile {
             true => table.insert("disabled", value(true)),
             false => table.remove("disabled"),
         };
-        self.again()
+        self.reparse()
     }
 
     /// Returns the users as they would be saved.
@@ -166,15 +166,15 @@ impl UsersFile {
 
     fn sessions_for(&self, new: &NewUser) -> Result<Vec<u16>, EditError> {
         if new.sessions.is_empty() {
-            let free = (0..MOST_SESSIONS).find(|&session| self.users.of_session(session).is_none());
-            return free.map(|session| vec![session]).ok_or(EditError::Session(MOST_SESSIONS));
+            let free = (0..MAX_SESSIONS).find(|&session| self.users.by_session(session).is_none());
+            return free.map(|session| vec![session]).ok_or(EditError::Session(MAX_SESSIONS));
         }
         for (place, &session) in new.sessions.iter().enumerate() {
-            if session >= MOST_SESSIONS || new.sessions[..place].contains(&session) {
+            if session >= MAX_SESSIONS || new.sessions[..place].contains(&session) {
                 return Err(EditError::Session(session));
             }
-            if let Some(user) = self.users.of_session(session) {
-                return Err(EditError::Taken { session, user: user.name.clone() });
+            if let Some(user) = self.users.by_session(session) {
+                return Err(EditError::SessionTaken { session, user: user.name.clone() });
             }
         }
         Ok(new.sessions.clone())
@@ -191,15 +191,15 @@ impl UsersFile {
     }
 
     /// Reads the edited text again, as the OMS will.
-    fn again(&mut self) -> Result<(), EditError> {
+    fn reparse(&mut self) -> Result<(), EditError> {
         self.users = Users::parse(&self.document.to_string(), &self.file)?;
         Ok(())
     }
 }
 
 /// Converts an error of the second TOML parser to a mistake of the file.
-fn told(file: &Path, reason: &TomlError) -> SettingsError {
-    let mut mistakes = Mistakes::none(file);
+fn as_mistake(file: &Path, reason: &TomlError) -> SettingsError {
+    let mut mistakes = Mistakes::new(file);
     mistakes.add(1, reason.message());
     mistakes.into()
 }
@@ -239,7 +239,7 @@ pub(super) fn sync_folder_of(file: &Path) -> io::Result<()> {
 }
 
 /// Returns whether others than its owner may read a file.
-pub(super) fn is_open(file: &Path) -> bool {
+pub(super) fn is_readable_by_others(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|data| data.mode() & 0o077 != 0)
 }
 

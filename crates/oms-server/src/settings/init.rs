@@ -21,7 +21,7 @@ const READABLE: u32 = 0o644;
 
 /// Reason why the first files were not made. The files of a failed attempt to write are removed.
 #[derive(Debug, thiserror::Error)]
-pub enum InitError {
+pub enum OmsInitError {
     /// A file is there already.
     #[error("{file} is there already, and nothing is written over; name an empty folder", file = file.display())]
     Exists {
@@ -40,7 +40,7 @@ pub enum InitError {
 
 /// Files and logins that were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Initial {
+pub struct InitialFiles {
     /// All files; the first is `oms.toml`.
     pub files: Vec<PathBuf>,
     /// User, password, and the file that holds the password, of each login.
@@ -48,10 +48,10 @@ pub struct Initial {
 }
 
 /// Writes `oms.toml` and the files that it names into a folder, with a password for each user. Overwrites nothing.
-pub fn init(folder: &Path, mut password: impl FnMut() -> String) -> Result<Initial, InitError> {
+pub fn init(folder: &Path, mut password: impl FnMut() -> String) -> Result<InitialFiles, OmsInitError> {
     let logins = LOGINS.map(|user| (user.to_owned(), password(), folder.join(format!("{user}.password"))));
     let secret = |text: String, (user, password, _): &(String, String, PathBuf)| {
-        text.replace(&format!("{{{user}}}"), &Secret::of(password).to_string())
+        text.replace(&format!("{{{user}}}"), &Secret::from_password(password).to_string())
     };
     let users = logins.iter().fold(USERS.to_owned(), secret);
     let mut files = vec![
@@ -63,19 +63,19 @@ pub fn init(folder: &Path, mut password: impl FnMut() -> String) -> Result<Initi
     ];
     files.extend(logins.iter().map(|(_, password, file)| (file.clone(), format!("{password}\n"), PRIVATE)));
     if let Some((file, ..)) = files.iter().find(|(file, ..)| fs::symlink_metadata(file).is_ok()) {
-        return Err(InitError::Exists { file: file.clone() });
+        return Err(OmsInitError::Exists { file: file.clone() });
     }
-    fs::create_dir_all(folder).map_err(|reason| InitError::Write { file: folder.to_owned(), reason })?;
+    fs::create_dir_all(folder).map_err(|reason| OmsInitError::Write { file: folder.to_owned(), reason })?;
     for (place, (file, text, mode)) in files.iter().enumerate() {
         if let Err(reason) = write(file, text, *mode) {
             // An incomplete set of files is useless, and would block the next attempt.
             files[..place].iter().for_each(|(made, ..)| drop(fs::remove_file(made)));
-            return Err(InitError::Write { file: file.clone(), reason });
+            return Err(OmsInitError::Write { file: file.clone(), reason });
         }
     }
     let synced = sync_folder_of(&files[0].0);
-    synced.map_err(|reason| InitError::Write { file: folder.to_owned(), reason })?;
-    Ok(Initial { files: files.into_iter().map(|(file, ..)| file).collect(), logins: logins.into() })
+    synced.map_err(|reason| OmsInitError::Write { file: folder.to_owned(), reason })?;
+    Ok(InitialFiles { files: files.into_iter().map(|(file, ..)| file).collect(), logins: logins.into() })
 }
 
 fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {

@@ -6,27 +6,27 @@ use std::path::Path;
 use std::str::FromStr;
 
 use tickpath_market::{Price, Symbol, SymbolId, VenueId};
-use tickpath_oms_core::{Hours, Instrument};
+use tickpath_oms_core::{Instrument, TradingHours};
 use tickpath_settings::SettingsError;
 
-use super::csv::{self, Column, Row};
-use super::limits::{MOST_ID, currency, flag, rate};
-use super::venue::Venue;
+use super::csv::{self, SettingsColumn, SettingsRow};
+use super::limits::{MAX_ID, currency, flag, rate};
+use super::venue::VenueSettings;
 
-const COLUMNS: &[Column] = &[
-    Column { name: "symbol", needed: true },
-    Column { name: "number", needed: true },
-    Column { name: "venue", needed: true },
-    Column { name: "multiplier", needed: false },
-    Column { name: "tick_size", needed: false },
-    Column { name: "lot", needed: false },
-    Column { name: "lowest_price", needed: false },
-    Column { name: "highest_price", needed: false },
-    Column { name: "hours", needed: false },
-    Column { name: "currency", needed: false },
-    Column { name: "rate_limit", needed: false },
-    Column { name: "rate_window_ns", needed: false },
-    Column { name: "restricted", needed: false },
+const COLUMNS: &[SettingsColumn] = &[
+    SettingsColumn { name: "symbol", needed: true },
+    SettingsColumn { name: "number", needed: true },
+    SettingsColumn { name: "venue", needed: true },
+    SettingsColumn { name: "multiplier", needed: false },
+    SettingsColumn { name: "tick_size", needed: false },
+    SettingsColumn { name: "lot", needed: false },
+    SettingsColumn { name: "lowest_price", needed: false },
+    SettingsColumn { name: "highest_price", needed: false },
+    SettingsColumn { name: "hours", needed: false },
+    SettingsColumn { name: "currency", needed: false },
+    SettingsColumn { name: "rate_limit", needed: false },
+    SettingsColumn { name: "rate_window_ns", needed: false },
+    SettingsColumn { name: "restricted", needed: false },
 ];
 
 /// Returns the column names of a table of instruments.
@@ -35,13 +35,13 @@ pub fn instrument_columns() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads instruments. A venue stands there by its name or number; where the venues are not known, any venue will do.
-pub(super) fn read(file: &Path, venues: Option<&[Venue]>) -> Result<Vec<Instrument>, SettingsError> {
+pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<Instrument>, SettingsError> {
     let (mut names, mut numbers) = (HashMap::new(), HashMap::new());
     csv::read(file, COLUMNS, |row| {
         let name: Option<Symbol> = row.parsed("symbol");
-        let number = row.number("number", 0..=MOST_ID);
-        row.once("symbol", name, &mut names);
-        row.once("number", number, &mut numbers);
+        let number = row.number("number", 0..=MAX_ID);
+        row.check_unique("symbol", name, &mut names);
+        row.check_unique("number", number, &mut numbers);
         Instrument {
             symbol: SymbolId(number.unwrap_or_default()),
             venue: row.read("venue", |cell| venue(cell, venues)).unwrap_or_default(),
@@ -59,32 +59,32 @@ pub(super) fn read(file: &Path, venues: Option<&[Venue]>) -> Result<Vec<Instrume
 }
 
 /// Reads the price band and the rate limit.
-fn limited(row: &mut Row<'_>) -> Instrument {
+fn limited(row: &mut SettingsRow<'_>) -> Instrument {
     let (lowest_price, highest_price): (Price, Price) =
         (row.parsed("lowest_price").unwrap_or_default(), row.parsed("highest_price").unwrap_or_default());
     if row.cell("lowest_price").is_some() != row.cell("highest_price").is_some() {
-        row.wrong("highest_price", "a band has two ends; write both, or leave both empty for none");
+        row.add_mistake("highest_price", "a band has two ends; write both, or leave both empty for none");
     } else if highest_price < lowest_price {
-        row.wrong("highest_price", "the band ends below its beginning; write the higher price here");
+        row.add_mistake("highest_price", "the band ends below its beginning; write the higher price here");
     }
     let (rate_limit, rate_window_ns) = rate(row);
     Instrument { lowest_price, highest_price, rate_limit, rate_window_ns, ..Instrument::default() }
 }
 
-fn above_zero<T: Default + PartialOrd + FromStr<Err: Display>>(row: &mut Row<'_>, column: &str) -> T {
+fn above_zero<T: Default + PartialOrd + FromStr<Err: Display>>(row: &mut SettingsRow<'_>, column: &str) -> T {
     let value: Option<T> = row.parsed(column);
     if value.as_ref().is_some_and(|value| *value <= T::default()) {
-        row.wrong(column, "it must be above zero; leave the cell empty for none");
+        row.add_mistake(column, "it must be above zero; leave the cell empty for none");
     }
     value.unwrap_or_default()
 }
 
 /// Parses one or two parts of the day, UTC: 00:45-05:45 or 00:45-05:45 07:00-21:00. A part that ends before it begins
 /// goes over midnight.
-fn hours(text: &str) -> Result<[Hours; 2], String> {
+fn hours(text: &str) -> Result<[TradingHours; 2], String> {
     let none =
         || format!("'{text}' are no hours; write one or two parts of the day, UTC, like 00:45-05:45 07:00-21:00");
-    let mut hours = [Hours::default(); 2];
+    let mut hours = [TradingHours::default(); 2];
     let parts: Vec<&str> = text.split_whitespace().collect();
     if parts.is_empty() || parts.len() > hours.len() {
         return Err(none());
@@ -95,7 +95,7 @@ fn hours(text: &str) -> Result<[Hours; 2], String> {
         if opens_s == closes_s {
             return Err(none());
         }
-        *to = Hours { opens_s, closes_s };
+        *to = TradingHours { opens_s, closes_s };
     }
     Ok(hours)
 }
@@ -109,9 +109,9 @@ fn time(text: &str) -> Option<u32> {
     is_good.then_some(hour * 3_600 + minute * 60 + second)
 }
 
-fn venue(cell: &str, venues: Option<&[Venue]>) -> Result<VenueId, String> {
+fn venue(cell: &str, venues: Option<&[VenueSettings]>) -> Result<VenueId, String> {
     let Some(venues) = venues else { return Ok(VenueId::default()) };
-    let is_meant = |venue: &&Venue| venue.name == cell || venue.rules.venue.to_string() == cell;
+    let is_meant = |venue: &&VenueSettings| venue.name == cell || venue.rules.venue.to_string() == cell;
     let found = venues.iter().find(is_meant).map(|venue| venue.rules.venue);
     found.ok_or_else(|| format!("'{cell}' is no [[venue]] of the OMS; write the name or the number of one"))
 }

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use tickpath_market::{Notional, Quantity, SCALE};
 use tickpath_settings::Section;
 
-use super::csv::Row;
+use super::csv::SettingsRow;
 
 /// Highest id of a symbol or an account.
-pub(super) const MOST_ID: u32 = (1 << 16) - 1;
+pub(super) const MAX_ID: u32 = (1 << 16) - 1;
 
 const BELOW_ZERO: &str = "a limit is not below zero; write the largest that is allowed";
 
@@ -34,24 +34,24 @@ impl FromStr for Amount {
 }
 
 /// Reads the quantity in a cell; zero, which means no limit, if the cell is empty.
-pub(super) fn quantity(row: &mut Row<'_>, column: &str) -> Quantity {
+pub(super) fn quantity(row: &mut SettingsRow<'_>, column: &str) -> Quantity {
     let quantity: Quantity = row.parsed(column).unwrap_or_default();
     if quantity < Quantity::ZERO {
-        row.wrong(column, BELOW_ZERO);
+        row.add_mistake(column, BELOW_ZERO);
     }
     quantity
 }
 
 /// Reads the amount in a cell.
-pub(super) fn money(row: &mut Row<'_>, column: &str) -> [u8; 16] {
+pub(super) fn money(row: &mut SettingsRow<'_>, column: &str) -> [u8; 16] {
     row.parsed(column).map_or(0, |Amount(amount)| amount.0).to_le_bytes()
 }
 
 /// Reads a rate limit and its window from the cells of a line.
-pub(super) fn rate(row: &mut Row<'_>) -> (u32, u64) {
+pub(super) fn rate(row: &mut SettingsRow<'_>) -> (u32, u64) {
     let limit = row.number("rate_limit", 0..=u32::MAX).unwrap_or_default();
     if limit > 0 && row.cell("rate_window_ns").is_none() {
-        row.wrong("rate_window_ns", "a rate needs its window; write it, or leave rate_limit empty for none");
+        row.add_mistake("rate_window_ns", "a rate needs its window; write it, or leave rate_limit empty for none");
     }
     (limit, row.number("rate_window_ns", 1..=u64::MAX).unwrap_or_default())
 }
@@ -60,7 +60,7 @@ pub(super) fn rate(row: &mut Row<'_>) -> (u32, u64) {
 pub(super) fn quantity_of(section: &mut Section<'_>, key: &str) -> Quantity {
     let quantity: Quantity = section.parsed(key).unwrap_or_default();
     if quantity < Quantity::ZERO {
-        section.mistake(key, BELOW_ZERO);
+        section.add_mistake(key, BELOW_ZERO);
     }
     quantity
 }
@@ -74,7 +74,7 @@ pub(super) fn money_of(section: &mut Section<'_>, key: &str) -> Notional {
 pub(super) fn rate_of(section: &mut Section<'_>) -> (u32, u64) {
     let limit = section.number("rate_limit", 0..=u32::MAX).unwrap_or_default();
     if limit > 0 {
-        section.need("rate_window_ns");
+        section.require("rate_window_ns");
     }
     (limit, section.number("rate_window_ns", 1..=u64::MAX).unwrap_or_default())
 }

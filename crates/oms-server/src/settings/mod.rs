@@ -12,54 +12,54 @@
 //! relative path begins at the folder of the file in which it stands.
 
 mod accounts;
-mod copies;
+mod calendar;
+mod copy_filter;
 mod csv;
-mod day;
 mod edit;
 mod init;
 mod instruments;
 mod limits;
-mod lines;
 mod pattern;
-mod rejects;
+mod retry_rules;
 mod sessions;
 mod symbols;
 mod users;
 mod venue;
+mod venue_lines;
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use tickpath_clock::{AtLogout, Priority, Wait};
-use tickpath_log::{Config as LogConfig, Place};
+use tickpath_clock::{LogoutCleanup, Priority, Wait};
+use tickpath_log::{Config as LogConfig, LogPath};
 use tickpath_market::VenueId;
-use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, NAME_SESSION, NAME_VENUE, Name, SymbolLimits};
+use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, NAME_SESSION, NAME_VENUE, NameRecord, SymbolLimits};
 use tickpath_oms_runtime::calendar::Calendar;
-use tickpath_oms_runtime::{Config, Desk, LaneKind, LanesConfig, Layout};
+use tickpath_oms_runtime::{Config, LaneKind, LanesConfig, Layout, TradingDefinitions};
 use tickpath_settings::{Section, SettingsError};
 
 pub use accounts::account_columns;
-pub use copies::{CopyFilter, CopyTakes, CopyTopic};
-pub use day::take as take_calendar;
+pub use calendar::read_calendar as take_calendar;
+pub use copy_filter::{CopyFilter, CopyTopic, ResolvedCopyFilter};
 pub use edit::{EditError, NewUser, UsersFile};
-pub use init::{InitError, Initial, init};
+pub use init::{InitialFiles, OmsInitError, init};
 pub use instruments::instrument_columns;
-pub use lines::LineSettings;
 pub use pattern::{AccountPattern, AccountPatternError};
-pub use sessions::{DenialLimits, KEEP_DAYS, MOST_SESSIONS, Sessions};
+pub use sessions::{DenialLimits, KEEP_DAYS, MAX_SESSIONS, SessionDefaults};
 pub use symbols::symbol_columns;
-pub use users::{ROLES, User, Users};
-pub use venue::Venue;
+pub use users::{OmsUser, ROLES, Users};
+pub use venue::VenueSettings;
+pub use venue_lines::LineSettings;
 
 use limits::{money_of, quantity_of, rate_of};
 
-use crate::tls::TlsFiles;
+use crate::tls::ServerTlsFiles;
 
 /// Max bytes of the name of an OMS: the names of its lanes are longer.
-const MOST_NAME: usize = 100;
+const MAX_NAME_BYTES: usize = 100;
 /// Bytes of a Unix socket's path, its terminating zero included.
-const MOST_SOCKET_PATH: usize = 108;
+const MAX_SOCKET_PATH: usize = 108;
 
 const LAYOUTS: &[(&str, Layout)] = &[("inline", Layout::Inline), ("split", Layout::Split)];
 const WAITS: &[(&str, Wait)] =
@@ -85,21 +85,21 @@ pub struct Settings {
     /// Topic in shared memory with its reference prices.
     pub ticks: Option<String>,
     /// Metrics, live page and log of the OMS.
-    pub shown: Shown,
+    pub monitoring: MonitoringSettings,
     /// Topics on which it publishes the reports to its sessions.
     pub drop_copies: Vec<CopyTopic>,
     /// Addresses for clients.
-    pub listen: Listen,
+    pub listen: ListenSettings,
     /// Configuration of the core's thread.
     pub core: CoreSettings,
     /// Defaults of each session, where its user has no value of its own.
-    pub sessions: Sessions,
+    pub sessions: SessionDefaults,
     /// Limits of the journal records and the disk space that denied requests may use.
     pub denials: DenialLimits,
     /// Calendar by which trading days end, if they end without a command.
     pub day: Option<Calendar>,
     /// Venues that orders go to.
-    pub venues: Vec<Venue>,
+    pub venues: Vec<VenueSettings>,
     /// Instruments that can be traded.
     pub instruments: Vec<Instrument>,
     /// Accounts with their limits.
@@ -114,7 +114,7 @@ pub struct Settings {
 
 /// Views of an OMS for others than its clients, with their addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct MonitoringSettings {
     /// Address of the metrics for Prometheus.
     pub metrics: Option<SocketAddr>,
     /// Address of the live page.
@@ -139,13 +139,13 @@ pub enum LogForm {
 
 /// Addresses for clients: at least one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listen {
+pub struct ListenSettings {
     /// Unix socket.
     pub unix: Option<PathBuf>,
     /// TCP address of this host.
     pub tcp: Option<SocketAddr>,
     /// Certificate for TCP connections.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<ServerTlsFiles>,
 }
 
 /// Configuration of the core's thread; see [`Config`].
@@ -166,64 +166,68 @@ pub struct CoreSettings {
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
     /// Warm-up of the core's thread while it spins.
-    pub warm: bool,
+    pub warm_up: bool,
 }
 
 /// Errors of the configuration files, file by file.
 #[derive(Debug)]
-pub struct Faults {
+pub struct ConfigErrors {
     /// Error of each file that has mistakes or cannot be read.
     pub list: Vec<SettingsError>,
 }
 
 impl Settings {
     /// Reads the file and all files that it names.
-    pub fn read(file: &Path) -> Result<Self, Faults> {
-        let mut faults = Faults { list: Vec::new() };
+    pub fn read(file: &Path) -> Result<Self, ConfigErrors> {
+        let mut faults = ConfigErrors { list: Vec::new() };
         let mut taken = None;
-        let own = tickpath_settings::read(file, |top| taken = Some(Self::take_checked(top)));
+        let own = tickpath_settings::read(file, |top| taken = Some(Self::from_section_checked(top)));
         let is_sound = own.is_ok();
-        faults.keep(own);
+        faults.collect(own);
         // A file with mistakes is used too, for the files that it names: their mistakes are reported as well.
         let Some(mut settings) = taken else { return Err(faults) };
         let venues = is_sound.then_some(&settings.venues[..]);
         let told = faults.list.len();
-        settings.instruments = faults.named(&settings.instruments_file, |file| instruments::read(file, venues));
+        settings.instruments = faults.read_if_named(&settings.instruments_file, |file| instruments::read(file, venues));
         let has_instruments = faults.list.len() == told;
-        settings.accounts = faults.named(&settings.accounts_file, accounts::read);
+        settings.accounts = faults.read_if_named(&settings.accounts_file, accounts::read);
         let has_both = faults.list.len() == told;
         let instruments = has_instruments.then_some(&settings.instruments[..]);
         let accounts = has_both.then_some(&settings.accounts[..]);
         let symbols = settings.symbols_file.as_deref().unwrap_or(Path::new(""));
-        settings.symbols = faults.named(symbols, |file| symbols::read(file, accounts, instruments));
-        settings.users = faults.named(&settings.users_file, Users::read);
+        settings.symbols = faults.read_if_named(symbols, |file| symbols::read(file, accounts, instruments));
+        settings.users = faults.read_if_named(&settings.users_file, Users::read);
         if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
     }
 
     /// Reads what a client needs: the addresses of the OMS and its instruments. A client may not read the users' file.
-    pub fn read_for_client(file: &Path) -> Result<Self, Faults> {
-        let mut faults = Faults { list: Vec::new() };
-        let mut settings = tickpath_settings::read(file, Self::take).map_err(|fault| Faults { list: vec![fault] })?;
+    pub fn read_for_client(file: &Path) -> Result<Self, ConfigErrors> {
+        let mut faults = ConfigErrors { list: Vec::new() };
+        let mut settings =
+            tickpath_settings::read(file, Self::from_section).map_err(|fault| ConfigErrors { list: vec![fault] })?;
         let venues = settings.venues.clone();
-        settings.instruments = faults.named(&settings.instruments_file, |file| instruments::read(file, Some(&venues)));
+        settings.instruments =
+            faults.read_if_named(&settings.instruments_file, |file| instruments::read(file, Some(&venues)));
         if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
     }
 
     /// Returns the file of users that an OMS's file names, whatever the state of the other files.
     pub fn users_file(file: &Path) -> Result<PathBuf, SettingsError> {
-        tickpath_settings::read(file, Self::take).map(|settings| settings.users_file)
+        tickpath_settings::read(file, Self::from_section).map(|settings| settings.users_file)
     }
 
     /// Returns the configuration of the OMS itself. Sessions of clients have no lanes of their own by name.
     pub fn config(&self) -> Config {
         let by_lanes = self.venues.iter().filter(|venue| venue.lines.is_empty());
         let by_lanes: Vec<VenueId> = by_lanes.map(|venue| venue.rules.venue).collect();
-        let lines = self.venues.iter().flat_map(|venue| lines::configs(&self.name, venue.rules.venue, &venue.lines));
-        let CoreSettings { layout, wait, cpu, other_cpu, priority, expected_orders, snapshot_every, warm } = self.core;
+        let lines =
+            self.venues.iter().flat_map(|venue| venue_lines::configs(&self.name, venue.rules.venue, &venue.lines));
+        let CoreSettings { layout, wait, cpu, other_cpu, priority, expected_orders, snapshot_every, warm_up: warm } =
+            self.core;
         Config {
             lanes: LanesConfig { lines: lines.collect(), ..LanesConfig::new(&self.name, 0, &by_lanes) },
-            journal: LogConfig::journal(Place::folder(&self.journal)),
-            desk: self.desk(),
+            journal: LogConfig::journal(LogPath::folder(&self.journal)),
+            trading: self.trading_config(),
             expected_orders,
             layout,
             wait,
@@ -231,15 +235,15 @@ impl Settings {
             other_cpu,
             priority,
             snapshot_every,
-            warm,
+            warm_up: warm,
             history: true,
             seed: None,
         }
     }
 
     /// Returns the trading configuration: instruments, accounts, venues and sessions.
-    pub fn desk(&self) -> Desk {
-        Desk {
+    pub fn trading_config(&self) -> TradingDefinitions {
+        TradingDefinitions {
             instruments: self.instruments.clone(),
             accounts: self.accounts.clone(),
             venues: self.venues.iter().map(|venue| venue.rules).collect(),
@@ -247,16 +251,16 @@ impl Settings {
             firm: self.firm,
             sessions: self.users.sessions(&self.sessions, &self.accounts),
             rejects: self.venues.iter().flat_map(|venue| venue.rejects.iter().copied()).collect(),
-            watch: self.venues.iter().map(|venue| venue.watch).collect(),
+            expectations: self.venues.iter().map(|venue| venue.watch).collect(),
             names: self.names(),
         }
     }
 
     /// Returns the names of venues, and of the users that sessions belong to.
-    fn names(&self) -> Vec<Name> {
-        let venues = self.venues.iter().map(|venue| Name::new(NAME_VENUE, venue.rules.venue.0, &venue.name));
-        let of_user = |user: &User| {
-            let name = |&session: &u16| Name::new(NAME_SESSION, session, &user.name);
+    fn names(&self) -> Vec<NameRecord> {
+        let venues = self.venues.iter().map(|venue| NameRecord::new(NAME_VENUE, venue.rules.venue.0, &venue.name));
+        let of_user = |user: &OmsUser| {
+            let name = |&session: &u16| NameRecord::new(NAME_SESSION, session, &user.name);
             user.sessions.iter().map(name).collect::<Vec<_>>()
         };
         venues.chain(self.users.list.iter().flat_map(of_user)).collect()
@@ -264,7 +268,7 @@ impl Settings {
 
     /// Returns a sentence for each setting that is no mistake, yet may not be meant. `at_logout` is the fate of this
     /// user's shared memory.
-    pub fn doubts(&self, at_logout: AtLogout) -> Vec<String> {
+    pub fn warnings(&self, at_logout: LogoutCleanup) -> Vec<String> {
         let mut doubts = Vec::new();
         let is_defined = |pattern: &AccountPattern| self.accounts.iter().any(|limits| pattern.matches(limits.account));
         for user in &self.users.list {
@@ -285,8 +289,8 @@ impl Settings {
                 "tcp {address}: others than this host can reach it, and what is said there is not encrypted"
             ));
         }
-        doubts.extend(self.listen.tls.as_ref().and_then(TlsFiles::doubt));
-        for (key, address) in [("metrics", self.shown.metrics), ("web", self.shown.web)] {
+        doubts.extend(self.listen.tls.as_ref().and_then(ServerTlsFiles::expiry_warning));
+        for (key, address) in [("metrics", self.monitoring.metrics), ("web", self.monitoring.web)] {
             let open = address.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
             if let Some(address) = open {
                 doubts.push(format!(
@@ -295,54 +299,57 @@ impl Settings {
                 ));
             }
         }
-        doubts.extend(edit::is_open(&self.users_file).then(|| {
+        doubts.extend(edit::is_readable_by_others(&self.users_file).then(|| {
             let file = self.users_file.display();
             format!("{file}: others than its owner may read it; it holds secrets, `chmod 600` it")
         }));
-        if at_logout == AtLogout::Removed {
-            doubts.push(format!("{}: {}", AtLogout::DAMAGE, AtLogout::REMEDY));
+        if at_logout == LogoutCleanup::Removed {
+            doubts.push(format!("{}: {}", LogoutCleanup::DAMAGE, LogoutCleanup::REMEDY));
         }
         doubts
     }
 
     /// Takes the file, and checks the certificate and its key, which only the OMS may read.
-    fn take_checked(top: &mut Section<'_>) -> Self {
-        let taken = Self::take(top);
-        if let Some(Err(why)) = taken.listen.tls.as_ref().map(TlsFiles::check) {
-            top.mistake("tls", why);
+    fn from_section_checked(top: &mut Section<'_>) -> Self {
+        let taken = Self::from_section(top);
+        if let Some(Err(why)) = taken.listen.tls.as_ref().map(ServerTlsFiles::check) {
+            top.add_mistake("tls", why);
         }
         taken
     }
 
-    fn take(top: &mut Section<'_>) -> Self {
-        top.need("name");
+    fn from_section(top: &mut Section<'_>) -> Self {
+        top.require("name");
         let name = top.text("name");
-        let is_good =
-            |name: &&String| name.len() <= MOST_NAME && LanesConfig::new(name, 0, &[]).lane(LaneKind::Control).is_ok();
+        let is_good = |name: &&String| {
+            name.len() <= MAX_NAME_BYTES && LanesConfig::new(name, 0, &[]).lane(LaneKind::Control).is_ok()
+        };
         if let Some(name) = name.as_ref().filter(|name| !is_good(name)) {
-            let good = format!("1 to {MOST_NAME} letters, digits, '.', '_', '-' or ':', not starting with a point");
-            top.mistake("name", format!("'{name}' cannot be in the names of lanes; use {good}"));
+            let good =
+                format!("1 to {MAX_NAME_BYTES} letters, digits, '.', '_', '-' or ':', not starting with a point");
+            top.add_mistake("name", format!("'{name}' cannot be in the names of lanes; use {good}"));
         }
-        let both = |section: &mut Section<'_>| (Sessions::take(section), DenialLimits::take(section));
+        let both =
+            |section: &mut Section<'_>| (SessionDefaults::from_section(section), DenialLimits::from_section(section));
         let (sessions, denials) = top.section("sessions", both);
         Self {
             file: top.file().to_owned(),
-            journal: absolute(top.need_path("journal")),
-            users_file: top.need_path("users"),
-            instruments_file: top.need_path("instruments"),
-            accounts_file: top.need_path("accounts"),
+            journal: absolute(top.require_path("journal")),
+            users_file: top.require_path("users"),
+            instruments_file: top.require_path("instruments"),
+            accounts_file: top.require_path("accounts"),
             symbols_file: top.path("symbols"),
             firm: top.section("firm", firm),
-            day: top.section_if("day", day::take).flatten(),
+            day: top.section_if("day", calendar::read_calendar).flatten(),
             symbols: Vec::new(),
             ticks: ticks(top),
-            shown: Shown::take(top),
-            drop_copies: CopyTopic::take_all(top),
-            listen: Listen::take(top),
-            core: top.section("core", CoreSettings::take),
+            monitoring: MonitoringSettings::from_section(top),
+            drop_copies: CopyTopic::all_from(top),
+            listen: ListenSettings::from_section(top),
+            core: top.section("core", CoreSettings::from_section),
             sessions,
             denials,
-            venues: Venue::take_all(top),
+            venues: VenueSettings::all_from(top),
             instruments: Vec::new(),
             accounts: Vec::new(),
             users: Users::default(),
@@ -368,14 +375,14 @@ fn firm(firm: &mut Section<'_>) -> Option<FirmLimits> {
 /// Takes the topic of reference prices.
 fn ticks(top: &mut Section<'_>) -> Option<String> {
     let topic = top.text("ticks")?;
-    if let Err(e) = Place::shared_memory(&topic) {
-        top.mistake("ticks", e.to_string());
+    if let Err(e) = LogPath::shared_memory(&topic) {
+        top.add_mistake("ticks", e.to_string());
     }
     Some(topic)
 }
 
-impl Shown {
-    fn take(top: &mut Section<'_>) -> Self {
+impl MonitoringSettings {
+    fn from_section(top: &mut Section<'_>) -> Self {
         let forms = [("text", LogForm::Text), ("logfmt", LogForm::Logfmt), ("json", LogForm::Json)];
         let (metrics, web) = (address(top, "metrics"), address(top, "web"));
         let is_said = top.flag("insecure").unwrap_or(false) || top.has("tls");
@@ -383,7 +390,7 @@ impl Shown {
             if address.is_some_and(|address| !address.ip().is_loopback()) && !is_said {
                 let why = "others than this host can reach it, and passwords would go there unencrypted; give the file a [tls] \
                            with certificate and key, or set insecure = true beside it";
-                top.mistake(key, why);
+                top.add_mistake(key, why);
             }
         }
         Self { metrics, web, hosts: hosts(top), log: top.one_of("log", &forms).unwrap_or_default() }
@@ -396,49 +403,53 @@ fn hosts(top: &mut Section<'_>) -> Vec<String> {
     let is_good =
         |host: &&String| !host.is_empty() && host.bytes().all(|c| c.is_ascii_alphanumeric() || b".-_".contains(&c));
     if let Some(host) = hosts.iter().find(|host| !is_good(host)) {
-        top.mistake("hosts", format!("'{host}' is no host's name; write it without a port, like desk-1.example"));
+        top.add_mistake("hosts", format!("'{host}' is no host's name; write it without a port, like desk-1.example"));
     }
     hosts
 }
 
-impl Listen {
-    fn take(top: &mut Section<'_>) -> Self {
-        let tls = top
-            .section_if("tls", |tls| TlsFiles { certificate: tls.need_path("certificate"), key: tls.need_path("key") });
-        top.section("listen", |listen| Self::take_places(listen, tls))
+impl ListenSettings {
+    fn from_section(top: &mut Section<'_>) -> Self {
+        let tls = top.section_if("tls", |tls| ServerTlsFiles {
+            certificate: tls.require_path("certificate"),
+            key: tls.require_path("key"),
+        });
+        top.section("listen", |listen| Self::read_addresses(listen, tls))
     }
 
-    fn take_places(listen: &mut Section<'_>, tls: Option<TlsFiles>) -> Self {
+    fn read_addresses(listen: &mut Section<'_>, tls: Option<ServerTlsFiles>) -> Self {
         let unix = listen.path("unix");
-        if let Some(path) = unix.as_ref().filter(|path| path.as_os_str().len() >= MOST_SOCKET_PATH) {
+        if let Some(path) = unix.as_ref().filter(|path| path.as_os_str().len() >= MAX_SOCKET_PATH) {
             let bytes = path.as_os_str().len();
-            let most = MOST_SOCKET_PATH - 1;
-            listen.mistake(
+            let most = MAX_SOCKET_PATH - 1;
+            listen.add_mistake(
                 "unix",
                 format!("a socket's path has at most {most} bytes, this has {bytes}; use a shorter one"),
             );
         }
         if !listen.has("unix") && !listen.has("tcp") {
-            listen.wrong("says nothing; set 'unix' to a path, 'tcp' to an address like '127.0.0.1:7001', or both");
+            listen.add_section_mistake(
+                "says nothing; set 'unix' to a path, 'tcp' to an address like '127.0.0.1:7001', or both",
+            );
         }
         let (tcp, insecure) = (address(listen, "tcp"), listen.flag("insecure").unwrap_or(false));
         if tcp.is_some_and(|tcp| !tcp.ip().is_loopback()) && tls.is_none() && !insecure {
             let why = "others than this host can reach it, and nothing is encrypted; give the file a [tls] with certificate \
                        and key, or set insecure = true";
-            listen.mistake("tcp", why);
+            listen.add_mistake("tcp", why);
         }
         Self { unix, tcp, tls }
     }
 }
 
 impl CoreSettings {
-    fn take(core: &mut Section<'_>) -> Self {
+    fn from_section(core: &mut Section<'_>) -> Self {
         let layout = core.one_of("layout", LAYOUTS).unwrap_or(Layout::Split);
         let wait = core.one_of("wait", WAITS).unwrap_or(Wait::Block);
         if layout == Layout::Inline && wait.sleeps() {
             let why =
                 "one thread cannot sleep for sockets and for shared memory at once; set wait = \"busy\" or \"yield\"";
-            core.mistake("layout", why.to_owned());
+            core.add_mistake("layout", why.to_owned());
         }
         Self {
             layout,
@@ -448,23 +459,23 @@ impl CoreSettings {
             priority: core.parsed("priority").unwrap_or_default(),
             expected_orders: core.number("expected_orders", 1..=50_000_000).unwrap_or(100_000),
             snapshot_every: core.number("snapshot_every", 0..=u64::MAX).unwrap_or(1_000_000),
-            warm: core.flag("warm").unwrap_or(true),
+            warm_up: core.flag("warm").unwrap_or(true),
         }
     }
 }
 
-impl Faults {
+impl ConfigErrors {
     /// Reads a file, if it was named.
-    fn named<T: Default>(&mut self, file: &Path, read: impl FnOnce(&Path) -> Result<T, SettingsError>) -> T {
-        if file.as_os_str().is_empty() { T::default() } else { self.keep(read(file)) }
+    fn read_if_named<T: Default>(&mut self, file: &Path, read: impl FnOnce(&Path) -> Result<T, SettingsError>) -> T {
+        if file.as_os_str().is_empty() { T::default() } else { self.collect(read(file)) }
     }
 
-    fn keep<T: Default>(&mut self, read: Result<T, SettingsError>) -> T {
+    fn collect<T: Default>(&mut self, read: Result<T, SettingsError>) -> T {
         read.map_err(|fault| self.list.push(fault)).unwrap_or_default()
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count: usize = self.list.iter().map(count).sum();
         let (noun, until) = if count == 1 { ("mistake", "it is put right") } else { ("mistakes", "all are put right") };
@@ -473,11 +484,11 @@ impl fmt::Display for Faults {
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for ConfigErrors {}
 
 fn count(fault: &SettingsError) -> usize {
     match fault {
-        SettingsError::Wrong(mistakes) => mistakes.list.len(),
+        SettingsError::Invalid(mistakes) => mistakes.list.len(),
         SettingsError::Missing { .. } | SettingsError::Unreadable { .. } => 1,
     }
 }
@@ -486,8 +497,10 @@ fn address(section: &mut Section<'_>, key: &str) -> Option<SocketAddr> {
     let text = section.text(key)?;
     let address = text.parse().ok();
     if address.is_none() {
-        section
-            .mistake(key, format!("'{text}' is no address; write an IP and a port, like 127.0.0.1:7001 or [::]:7001"));
+        section.add_mistake(
+            key,
+            format!("'{text}' is no address; write an IP and a port, like 127.0.0.1:7001 or [::]:7001"),
+        );
     }
     address
 }
@@ -496,7 +509,7 @@ fn cpu(section: &mut Section<'_>, key: &str) -> Option<usize> {
     let cpu = section.number(key, 0..=4095)?;
     let available = tickpath_clock::cpus();
     if !available.contains(&cpu) {
-        section.mistake(key, format!("CPU {cpu} is not available to this process; available: {available:?}"));
+        section.add_mistake(key, format!("CPU {cpu} is not available to this process; available: {available:?}"));
     }
     Some(cpu)
 }

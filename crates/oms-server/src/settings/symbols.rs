@@ -7,16 +7,16 @@ use tickpath_market::{AccountId, SymbolId};
 use tickpath_oms_core::{AccountLimits, Instrument, SymbolLimits};
 use tickpath_settings::SettingsError;
 
-use super::csv::{self, Column};
-use super::limits::{MOST_ID, flag, quantity};
+use super::csv::{self, SettingsColumn};
+use super::limits::{MAX_ID, flag, quantity};
 
-const COLUMNS: &[Column] = &[
-    Column { name: "account", needed: true },
-    Column { name: "symbol", needed: true },
-    Column { name: "max_position", needed: false },
-    Column { name: "max_order_quantity", needed: false },
-    Column { name: "restricted", needed: false },
-    Column { name: "no_short", needed: false },
+const COLUMNS: &[SettingsColumn] = &[
+    SettingsColumn { name: "account", needed: true },
+    SettingsColumn { name: "symbol", needed: true },
+    SettingsColumn { name: "max_position", needed: false },
+    SettingsColumn { name: "max_order_quantity", needed: false },
+    SettingsColumn { name: "restricted", needed: false },
+    SettingsColumn { name: "no_short", needed: false },
 ];
 
 /// Returns the column names of a table of symbols.
@@ -33,17 +33,20 @@ pub(super) fn read(
 ) -> Result<Vec<SymbolLimits>, SettingsError> {
     let mut pairs = HashMap::new();
     csv::read(file, COLUMNS, |row| {
-        let number = row.number("account", 0..=MOST_ID);
+        let number = row.number("account", 0..=MAX_ID);
         let is_known = |limits: &AccountLimits| Some(limits.account.0) == number;
         if let (Some(number), Some(accounts)) = (number, accounts)
             && !accounts.iter().any(is_known)
         {
-            row.wrong("account", format!("{number} is no account of the table of accounts; write the number of one"));
+            row.add_mistake(
+                "account",
+                format!("{number} is no account of the table of accounts; write the number of one"),
+            );
         }
         let name = row.cell("symbol").map(str::to_owned);
         let symbol = row.read("symbol", |name| symbol(name, instruments));
         let pair = number.zip(name).map(|(account, name)| format!("account {account} with symbol {name}"));
-        row.once("symbol", pair, &mut pairs);
+        row.check_unique("symbol", pair, &mut pairs);
         SymbolLimits {
             account: AccountId(number.unwrap_or_default()),
             symbol: symbol.unwrap_or_default(),

@@ -16,36 +16,37 @@ use std::str::FromStr;
 
 use tickpath_market::AccountId;
 use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS};
-use tickpath_oms_protocol::{Role, Secret};
-use tickpath_oms_runtime::{AckLevel, Rate, SessionConfig, SessionLimits};
+use tickpath_oms_protocol::{Secret, UserRole};
+use tickpath_oms_runtime::{AckLevel, RequestRate, SessionConfig, SessionLimits};
 use tickpath_settings::{Section, SettingsError, parse, read_text};
 use zeroize::Zeroizing;
 
-use super::copies::{CopyFilter, CopyTakes};
+use super::copy_filter::{CopyFilter, ResolvedCopyFilter};
 use super::limits::{money_of, quantity_of, rate_of};
 use super::pattern::AccountPattern;
-use super::sessions::{LEVELS, MOST_SESSIONS, Sessions};
+use super::sessions::{LEVELS, MAX_SESSIONS, SessionDefaults};
 
 /// Max characters of a user's name.
-const MOST_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// Names of the roles.
-pub const ROLES: &[(&str, Role)] = &[("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
+pub const ROLES: &[(&str, UserRole)] =
+    &[("read", UserRole::Read), ("trade", UserRole::Trade), ("admin", UserRole::Admin)];
 
 /// All users of an OMS.
 #[derive(Debug, Clone, Default)]
 pub struct Users {
     /// Users in the order of the file.
-    pub list: Vec<User>,
+    pub list: Vec<OmsUser>,
 }
 
 /// User who may log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
+pub struct OmsUser {
     /// Name, unique.
     pub name: String,
     /// Role of the user.
-    pub role: Role,
+    pub role: UserRole,
     /// Accounts that the user may trade for, or see.
     pub accounts: Vec<AccountPattern>,
     /// Sessions of this user alone.
@@ -77,24 +78,24 @@ impl Users {
 
     pub(super) fn parse(text: &str, file: &Path) -> Result<Self, SettingsError> {
         let (mut names, mut sessions) = (HashMap::new(), HashMap::new());
-        let take = |user: &mut Section<'_>| take(user, &mut names, &mut sessions);
+        let take = |user: &mut Section<'_>| read_user(user, &mut names, &mut sessions);
         Ok(parse(text, file, |top| Self { list: top.sections("user", take) })?)
     }
 
     /// Returns the user of this name.
-    pub fn find(&self, name: &str) -> Option<&User> {
+    pub fn find(&self, name: &str) -> Option<&OmsUser> {
         self.list.iter().find(|user| user.name == name)
     }
 
     /// Returns the user who has this session.
-    pub fn of_session(&self, session: u16) -> Option<&User> {
+    pub fn by_session(&self, session: u16) -> Option<&OmsUser> {
         self.list.iter().find(|user| user.sessions.contains(&session))
     }
 
     /// Returns the sessions of all users with their rights: `all` holds the defaults, `accounts` the accounts that are
     /// defined. A user that only reads, or is disabled, may trade for none.
-    pub fn sessions(&self, all: &Sessions, accounts: &[AccountLimits]) -> Vec<SessionConfig> {
-        let of_user = |user: &User| {
+    pub fn sessions(&self, all: &SessionDefaults, accounts: &[AccountLimits]) -> Vec<SessionConfig> {
+        let of_user = |user: &OmsUser| {
             let config = user.session(all, accounts);
             let each = |&session: &u16| SessionConfig { session, ..config.clone() };
             user.sessions.iter().map(each).collect::<Vec<_>>()
@@ -105,15 +106,15 @@ impl Users {
     }
 }
 
-impl User {
+impl OmsUser {
     /// Returns whether the user may see what happens in the account. An admin sees all.
-    pub fn sees(&self, account: AccountId) -> bool {
-        self.role == Role::Admin || self.accounts.iter().any(|pattern| pattern.matches(account))
+    pub fn may_see(&self, account: AccountId) -> bool {
+        self.role == UserRole::Admin || self.accounts.iter().any(|pattern| pattern.matches(account))
     }
 
     /// Returns the rights of each of its sessions.
-    fn session(&self, all: &Sessions, accounts: &[AccountLimits]) -> SessionConfig {
-        let is_idle = self.disabled || self.role == Role::Read;
+    fn session(&self, all: &SessionDefaults, accounts: &[AccountLimits]) -> SessionConfig {
+        let is_idle = self.disabled || self.role == UserRole::Read;
         let granted = match self.accounts.iter().any(AccountPattern::is_all) {
             _ if is_idle => Vec::new(),
             true => vec![ALL_ACCOUNTS],
@@ -136,51 +137,55 @@ impl User {
 
 impl CopyFilter {
     /// Resolves the filter's users to the sessions that they have now.
-    pub fn with(&self, users: &Users) -> CopyTakes {
+    pub fn with(&self, users: &Users) -> ResolvedCopyFilter {
         let of = |name: &String| users.find(name).map(|user| user.sessions.clone()).unwrap_or_default();
         let sessions = (!self.users.is_empty()).then(|| self.users.iter().flat_map(of).collect());
-        self.of_sessions(sessions)
+        self.resolve(sessions)
     }
 }
 
 /// Returns a user's own rate, with a burst of at most the default and at most one second's requests.
-fn own_rate(per_second: u32, all: Rate) -> Rate {
+fn own_rate(per_second: u32, all: RequestRate) -> RequestRate {
     let burst = if per_second == 0 { all.burst } else { all.burst.min(per_second) };
-    Rate { per_second, burst }
+    RequestRate { per_second, burst }
 }
 
-fn take(user: &mut Section<'_>, names: &mut HashMap<String, usize>, sessions: &mut HashMap<u16, String>) -> User {
-    user.need("name");
+fn read_user(
+    user: &mut Section<'_>,
+    names: &mut HashMap<String, usize>,
+    sessions: &mut HashMap<u16, String>,
+) -> OmsUser {
+    user.require("name");
     let name = user.text("name");
     if let Some(name) = &name {
         if let Err(sentence) = check_name(name) {
-            user.mistake("name", sentence);
+            user.add_mistake("name", sentence);
         }
         if let Some(before) = names.insert(name.clone(), user.line("name")) {
-            user.mistake("name", format!("'{name}' is in line {before} already; give each user its own"));
+            user.add_mistake("name", format!("'{name}' is in line {before} already; give each user its own"));
         }
     }
     let name = name.unwrap_or_default();
-    user.need("sessions");
-    let own: Option<Vec<u16>> = user.numbers("sessions", 0..=MOST_SESSIONS - 1);
+    user.require("sessions");
+    let own: Option<Vec<u16>> = user.numbers("sessions", 0..=MAX_SESSIONS - 1);
     if own.as_ref().is_some_and(Vec::is_empty) {
-        user.mistake("sessions", "a user needs one to log in; write numbers that nobody else has");
+        user.add_mistake("sessions", "a user needs one to log in; write numbers that nobody else has");
     }
     for session in own.iter().flatten() {
         if let Some(other) = sessions.insert(*session, name.clone()) {
             let whose = if other == name { "is written twice".to_owned() } else { format!("is {other}'s") };
-            user.mistake("sessions", format!("session {session} {whose}; each has one user, and stands once"));
+            user.add_mistake("sessions", format!("session {session} {whose}; each has one user, and stands once"));
         }
     }
-    user.need("accounts");
+    user.require("accounts");
     let accounts: Vec<AccountPattern> = user.list("accounts").unwrap_or_default();
-    let role = user.need_one_of("role", ROLES).unwrap_or_default();
-    let mut taken = User {
+    let role = user.require_one_of("role", ROLES).unwrap_or_default();
+    let mut taken = OmsUser {
         role,
         accounts,
         drop_copy: None,
         sessions: own.unwrap_or_default(),
-        secret: user.need_parsed("secret").unwrap_or_else(|| Secret::decoy(b"", "")),
+        secret: user.require_parsed("secret").unwrap_or_else(|| Secret::decoy(b"", "")),
         withheld: user
             .list::<RequestKind>("kinds")
             .map_or(0, |kinds| kinds.iter().fold(ALL_KINDS, |left, kind| left & !kind.0)),
@@ -191,20 +196,23 @@ fn take(user: &mut Section<'_>, names: &mut HashMap<String, usize>, sessions: &m
         rate_per_second: user.number("rate_per_second", 0..=u32::MAX),
         name,
     };
-    taken.drop_copy = take_drop_copy(user, &taken);
+    taken.drop_copy = read_drop_copy(user, &taken);
     taken
 }
 
 /// Takes the filter of a user's drop copy, if the user has one.
-fn take_drop_copy(user: &mut Section<'_>, taken: &User) -> Option<CopyFilter> {
+fn read_drop_copy(user: &mut Section<'_>, taken: &OmsUser) -> Option<CopyFilter> {
     let is_one = user.flag("drop_copy").unwrap_or(false);
-    let filter = CopyFilter::take(user, taken.accounts.clone(), "copy_users");
-    if is_one && taken.role != Role::Read {
-        user.mistake("drop_copy", "a drop copy only hears; set role = \"read\", and give who trades a user of its own");
+    let filter = CopyFilter::from_section(user, taken.accounts.clone(), "copy_users");
+    if is_one && taken.role != UserRole::Read {
+        user.add_mistake(
+            "drop_copy",
+            "a drop copy only hears; set role = \"read\", and give who trades a user of its own",
+        );
     }
     for key in ["copy_users", "fills_only"] {
         if !is_one && user.has(key) {
-            user.mistake(key, "only a drop copy has it; set drop_copy = true");
+            user.add_mistake(key, "only a drop copy has it; set drop_copy = true");
         }
     }
     is_one.then_some(filter)
@@ -249,8 +257,10 @@ impl FromStr for RequestKind {
 /// Checks a user's name; the error is a sentence.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
-    match (1..=MOST_NAME).contains(&name.len()) && name.chars().all(is_good) {
+    match (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_good) {
         true => Ok(()),
-        false => Err(format!("'{name}' is no user's name; use 1 to {MOST_NAME} letters, digits, '.', '_', '-' or '@'")),
+        false => {
+            Err(format!("'{name}' is no user's name; use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_', '-' or '@'"))
+        }
     }
 }

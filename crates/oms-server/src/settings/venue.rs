@@ -4,11 +4,11 @@ use std::fmt;
 
 use tickpath_market::VenueId;
 use tickpath_oms_core::{RejectRule, VenueRules};
-use tickpath_oms_runtime::VenueWatch;
+use tickpath_oms_runtime::VenueExpectations;
 use tickpath_settings::Section;
 
-use super::lines::{self, LineSettings};
-use super::rejects;
+use super::retry_rules;
+use super::venue_lines::{self, LineSettings};
 
 /// Bound of the venue numbers, exclusive.
 const VENUES: u16 = 1 << 12;
@@ -18,39 +18,40 @@ const ANSWER_WITHIN_MS: u64 = 5_000;
 
 /// Venue with its behaviour, lines and retry rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Venue {
+pub struct VenueSettings {
     /// Name for people.
     pub name: String,
     /// Behaviour.
     pub rules: VenueRules,
     /// Expectations of its answers, and of the end of its day.
-    pub watch: VenueWatch,
+    pub watch: VenueExpectations,
     /// Lines to it; over shared memory if there are none.
     pub lines: Vec<LineSettings>,
     /// Retry rules for new orders that it refuses, by its code; an order refused with any other code is over.
     pub rejects: Vec<RejectRule>,
 }
 
-impl Venue {
+impl VenueSettings {
     /// Takes all venues of a file; there must be one.
-    pub(super) fn take_all(top: &mut Section<'_>) -> Vec<Self> {
+    pub(super) fn all_from(top: &mut Section<'_>) -> Vec<Self> {
         let mut venues: Vec<Self> = Vec::new();
         top.sections("venue", |section| {
-            let venue = Self::take(section, &venues);
+            let venue = Self::from_section(section, &venues);
             venues.push(venue);
         });
         if !top.has("venue") {
-            top.wrong("there is no [[venue]]; orders need one to go to");
+            top.add_section_mistake("there is no [[venue]]; orders need one to go to");
         }
         venues
     }
 
     /// Takes a venue, after the venues before it, whose names and numbers it must not repeat.
-    fn take(venue: &mut Section<'_>, before: &[Self]) -> Self {
-        venue.need("name");
-        venue.need("number");
+    fn from_section(venue: &mut Section<'_>, before: &[Self]) -> Self {
+        venue.require("name");
+        venue.require("number");
         let (name, number) = (venue.text("name"), venue.number("number", 0..=VENUES - 1));
-        let mut wrong = |key: &str, value: &dyn fmt::Display, why: &str| venue.mistake(key, format!("'{value}' {why}"));
+        let mut wrong =
+            |key: &str, value: &dyn fmt::Display, why: &str| venue.add_mistake(key, format!("'{value}' {why}"));
         if let Some(name) = &name {
             if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
                 wrong("name", name, "does not begin with a letter, so it could be taken for a number");
@@ -66,17 +67,18 @@ impl Venue {
             wrong("number", &number, "is another venue's already; give each its own");
         }
         let id = VenueId(number.unwrap_or(VENUES));
-        let (rules, watch, lines) = (rules(venue, VenueRules::of(id)), watch(venue, id), lines::take(venue));
-        let rejects = rejects::take(venue, id, lines.len());
+        let (rules, watch, lines) =
+            (rules(venue, VenueRules::of(id)), watch(venue, id), venue_lines::read_lines(venue));
+        let rejects = retry_rules::read_retry_rules(venue, id, lines.len());
         Self { name: name.unwrap_or_default(), rules, watch, lines, rejects }
     }
 }
 
 /// Takes the expectations of a venue: the time of its answers, and whether its day orders expire without a report.
-fn watch(venue: &mut Section<'_>, id: VenueId) -> VenueWatch {
+fn watch(venue: &mut Section<'_>, id: VenueId) -> VenueExpectations {
     let answer_within_ms = venue.number("answer_within_ms", 0..=86_400_000).unwrap_or(ANSWER_WITHIN_MS);
     let expires_day_orders = venue.flag("expires_day_orders").unwrap_or(false);
-    VenueWatch { venue: id, answer_within_ns: answer_within_ms * MS_NS, expires_day_orders }
+    VenueExpectations { venue: id, answer_within_ns: answer_within_ms * MS_NS, expires_day_orders }
 }
 
 /// Takes the behaviour of a venue, with defaults for missing keys.

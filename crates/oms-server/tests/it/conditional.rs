@@ -6,7 +6,7 @@ use tickpath_market::{
 };
 use tickpath_oms_client::Since;
 
-use super::sessions::House;
+use super::sessions::OmsFixture;
 use super::*;
 
 fn bid_reaches(price: i64) -> Trigger {
@@ -27,7 +27,7 @@ fn armed(id: u64, price: i64, trigger: Trigger) -> Request {
 #[test]
 fn an_armed_order_is_changed_survives_a_start_fires_and_is_filled() {
     for layout in [Layout::Inline, Layout::Split] {
-        let mut house = House::new(layout);
+        let mut house = OmsFixture::new(layout);
         let mut client = house.remote("anna", Since::Start);
         client.send(armed(1, 112, bid_reaches(105)));
         client.hears(1);

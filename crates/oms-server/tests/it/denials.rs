@@ -7,12 +7,12 @@ use std::path::Path;
 
 use tickpath_clock::{HostClock, sleep_ns};
 use tickpath_market::CancelOrder;
-use tickpath_oms_client::{Client, Config as ClientConfig, Event, Since, UNNUMBERED};
+use tickpath_oms_client::{Client, ClientEvent, Config as ClientConfig, Since, UNNUMBERED};
 use tickpath_oms_core::{Core, Denial, Input};
 use tickpath_oms_runtime::journal;
 
-use super::sessions::{Hearing, House};
-use super::trader::{ASK, Desk, Process, Trader};
+use super::sessions::{OmsFixture, RecordingClient};
+use super::trader::{ASK, Process, ProcessFixture, Trader};
 use super::*;
 
 const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
@@ -27,15 +27,15 @@ fn unknown(id: u64) -> Request {
 }
 
 /// Returns whether an event reports a request as lost or in doubt.
-fn is_loss(event: &Event) -> bool {
-    matches!(event, Event::NotTaken { .. } | Event::InDoubt { .. } | Event::Forgotten { .. })
+fn is_loss(event: &ClientEvent) -> bool {
+    matches!(event, ClientEvent::NotTaken { .. } | ClientEvent::InDoubt { .. } | ClientEvent::Forgotten { .. })
 }
 
 #[test]
 fn a_user_that_only_reads_is_refused_before_the_journal_and_each_request_is_answered() {
     const CANCELS: u64 = 2_000;
     for (layout, scheme) in LAYOUTS.into_iter().zip(["unix", "shm+unix"]) {
-        let mut house = House::new(layout);
+        let mut house = OmsFixture::new(layout);
         let url = format!("{scheme}://{}", house.socket().display());
         let mut eve = house.remote_at(url, "eve", Since::Start);
         let mut boss = house.remote("boss", Since::Now);
@@ -47,9 +47,9 @@ fn a_user_that_only_reads_is_refused_before_the_journal_and_each_request_is_answ
         }
         eve.send(limit(Side::Buy, CANCELS + 1, 101, 1));
         eve.until("each is answered", |eve| eve.heard.len() as u64 == CANCELS + 1);
-        let answered = |eve: &Hearing| {
+        let answered = |eve: &RecordingClient| {
             eve.heard.iter().zip(1..).all(|(heard, id)| match heard {
-                (UNNUMBERED, Heard::Denied(denied)) => {
+                (UNNUMBERED, ReceivedMessage::Denied(denied)) => {
                     denied.code == Denial::NotPermitted.code() && denied.client_order_id.0 == id
                 }
                 _ => false,
@@ -71,7 +71,7 @@ fn a_user_that_only_reads_is_refused_before_the_journal_and_each_request_is_answ
 }
 
 /// Connects a client of the trader's second session.
-fn second(desk: &Desk) -> Client {
+fn second(desk: &ProcessFixture) -> Client {
     let url = format!("unix://{}", desk.folder.path().join("oms.sock").display());
     let config =
         ClientConfig { session: Some(1), since: Since::Start, ..ClientConfig::new(url, "trader", "a password") };
@@ -89,9 +89,9 @@ fn is_told(told: &Path, what: &str) {
 }
 
 /// Returns the number of cancels of the second session in a desk's journal.
-fn journaled_cancels(desk: &Desk) -> u64 {
+fn journaled_cancels(desk: &ProcessFixture) -> u64 {
     let mut core = Core::new(tickpath_oms_core::Config { expected_orders: 0, key: 0 });
-    let (place, mut cancels) = (Place::folder(desk.folder.path().join("journal")), 0);
+    let (place, mut cancels) = (LogPath::folder(desk.folder.path().join("journal")), 0);
     let replayed = journal::replay(&place, &mut core, |input, _| {
         if let Input::Request { envelope, request: Request::Cancel(_) } = input {
             cancels += u64::from(envelope.session == 1);
@@ -102,8 +102,8 @@ fn journaled_cancels(desk: &Desk) -> u64 {
 }
 
 /// Starts a desk whose OMS has a budget of 50 denied requests per session and day.
-fn desk_with_budget(changes: &[(&str, &str)], told: &str) -> (Desk, Process, Process, std::path::PathBuf) {
-    let desk = Desk::new(1, "", true);
+fn desk_with_budget(changes: &[(&str, &str)], told: &str) -> (ProcessFixture, Process, Process, std::path::PathBuf) {
+    let desk = ProcessFixture::new(1, "", true);
     desk.lay_out("inline");
     for (from, to) in changes {
         desk.change("oms.toml", from, to);
@@ -137,9 +137,9 @@ fn a_session_that_uses_up_its_denied_requests_is_told_and_slow_while_others_trad
             }
             client.wait(1_000_000);
             let polled = client.poll(|event| match event {
-                Event::Disconnected { why } => ends.push(why.to_string()),
-                Event::Connected(_) => connected += 1,
-                Event::Denied { .. } => denied += 1,
+                ClientEvent::Disconnected { why } => ends.push(why.to_string()),
+                ClientEvent::Connected(_) => connected += 1,
+                ClientEvent::Denied { .. } => denied += 1,
                 _ => {}
             });
             polled.expect("it comes back");
@@ -164,7 +164,7 @@ fn a_session_that_uses_up_its_denied_requests_is_told_and_slow_while_others_trad
 fn connections_without_a_descriptor_wait_and_the_operator_is_told_once() {
     const CROWD: usize = 120;
     const SHORT: &str = "no connection can be accepted";
-    let desk = Desk::new(1, "", true);
+    let desk = ProcessFixture::new(1, "", true);
     let told = desk.folder.path().join("told");
     let _exchange = desk.start("exchange");
     let _oms = desk.start_limited("-n 64", &told);

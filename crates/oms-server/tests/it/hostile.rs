@@ -9,15 +9,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tickpath_clock::HostClock;
-use tickpath_oms_client::{Client as Remote, Config as RemoteConfig, Event, Since};
+use tickpath_oms_client::{Client as Remote, ClientEvent, Config as RemoteConfig, Since};
 use tickpath_oms_core::{DayEnd, RecordKind};
 use tickpath_oms_protocol::{
-    ClientLogon, Head, Inbox, Kind as Word, Logon, MAGIC, Query, VERSION, Welcome, write_frame, write_with_text,
+    ClientLogon, FrameBuffer, FrameHeader, FrameKind as Word, Logon, MAGIC, Query, VERSION, Welcome, write_frame,
+    write_frame_with_text,
 };
 use tickpath_oms_runtime::Notice;
 use tickpath_oms_server::{ServerConfig, ServerEvent};
 
-use super::sessions::{Hearing, House};
+use super::sessions::{OmsFixture, RecordingClient};
 use super::*;
 
 const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
@@ -25,31 +26,31 @@ const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client without a library, which can send any bytes.
-pub(crate) struct Raw {
+pub(crate) struct RawClient {
     pub(crate) stream: UnixStream,
-    inbox: Inbox,
+    inbox: FrameBuffer,
     welcome: Welcome,
 }
 
-impl Raw {
+impl RawClient {
     /// Connects without sending anything.
-    pub(crate) fn new(house: &House) -> Self {
-        Self { stream: Self::connect(house), inbox: Inbox::default(), welcome: Welcome::default() }
+    pub(crate) fn new(house: &OmsFixture) -> Self {
+        Self { stream: Self::connect(house), inbox: FrameBuffer::default(), welcome: Welcome::default() }
     }
 
-    pub(crate) fn connect(house: &House) -> UnixStream {
+    pub(crate) fn connect(house: &OmsFixture) -> UnixStream {
         let stream = UnixStream::connect(house.socket()).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream
     }
 
     /// Logs in to a session and requests all reports of the day.
-    pub(crate) fn login(house: &House, user: &str, session: u16, heartbeat_ms: u32) -> Self {
+    pub(crate) fn login(house: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32) -> Self {
         Self::login_at(house, user, session, heartbeat_ms, VERSION)
     }
 
     /// Logs in as a client of this version.
-    fn login_at(house: &House, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
+    fn login_at(house: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
         let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
         let hello = Logon {
             magic: MAGIC,
@@ -60,7 +61,7 @@ impl Raw {
             next_report: 0,
             last_sum: 0,
             client: 0,
-            wishes: 0,
+            features: 0,
             reserved_end: 0,
         };
         let mut raw = Self::new(house);
@@ -76,7 +77,7 @@ impl Raw {
 
     pub(crate) fn say(&mut self, kind: u8, number: u64, message: &[u8], text: &[u8]) {
         let mut out = Vec::new();
-        write_with_text(&mut out, kind, number, 0, message, text);
+        write_frame_with_text(&mut out, kind, number, 0, message, text);
         self.stream.write_all(&out).expect("it is heard");
     }
 
@@ -86,9 +87,9 @@ impl Raw {
             if let Some(frame) = self.inbox.next().expect("the OMS says frames") {
                 return Some((frame.kind, frame.payload.to_vec(), frame.text.to_vec()));
             }
-            match self.stream.read(self.inbox.room()) {
+            match self.stream.read(self.inbox.free_space()) {
                 Ok(0) => return None,
-                Ok(bytes) => self.inbox.filled(bytes),
+                Ok(bytes) => self.inbox.advance(bytes),
                 Err(e) if e.kind() == ErrorKind::ConnectionReset => return None,
                 Err(e) => panic!("nothing comes: {e}"),
             }
@@ -107,9 +108,9 @@ impl Raw {
     }
 }
 
-impl House {
+impl OmsFixture {
     /// Connects a client that resumes from this position.
-    fn since(&self, since: Since) -> Hearing {
+    fn since(&self, since: Since) -> RecordingClient {
         self.remote("anna", since)
     }
 
@@ -122,7 +123,7 @@ impl House {
         let (mut heard, from) = (0, self.clock.ticks());
         while heard < 3 {
             client.wait(1_000_000);
-            client.poll(|event| heard += usize::from(matches!(event, Event::Report { .. }))).expect("it stays");
+            client.poll(|event| heard += usize::from(matches!(event, ClientEvent::Report { .. }))).expect("it stays");
             assert!(self.clock.ns_between(from, self.clock.ticks()) < 20 * SECOND as i64, "order {id} is not filled");
         }
         client.close();
@@ -131,8 +132,8 @@ impl House {
     fn end_day(&self) {
         let mut boss = self.remote("boss", Since::Now);
         let day = DayEnd::default();
-        boss.client.word(RecordKind::DayEnd.code(), day.as_bytes()).expect("it is connected");
-        let archive = self.config.journal.place.dir().join("reports/archive");
+        boss.client.admin_command(RecordKind::DayEnd.code(), day.as_bytes()).expect("it is connected");
+        let archive = self.config.journal.path.dir().join("reports/archive");
         let days = || fs::read_dir(&archive).map_or(0, Iterator::count);
         let before = days();
         boss.until("the day ends", |_| days() > before);
@@ -140,7 +141,7 @@ impl House {
     }
 
     fn history(&self) -> PathBuf {
-        self.config.journal.place.dir().join("reports")
+        self.config.journal.path.dir().join("reports")
     }
 
     pub(crate) fn event(&self, what: &str, mut is_it: impl FnMut(&ServerEvent) -> bool) {
@@ -154,9 +155,9 @@ impl House {
     }
 }
 
-impl Hearing {
+impl RecordingClient {
     fn connections(&self) -> usize {
-        self.events.iter().filter(|event| matches!(event, Event::Connected(_))).count()
+        self.events.iter().filter(|event| matches!(event, ClientEvent::Connected(_))).count()
     }
 }
 
@@ -173,9 +174,14 @@ fn frame(kind: u8, number: u64, message: &[u8]) -> Vec<u8> {
 #[test]
 fn nonsense_ends_the_connection_that_says_it_and_no_other() {
     for layout in LAYOUTS {
-        let house = House::new(layout);
+        let house = OmsFixture::new(layout);
         let order = rests(1);
-        let head = |length: u32, fixed: u16| Head { length, fixed, kind: Kind::NewOrder.code(), ..Head::default() };
+        let head = |length: u32, fixed: u16| FrameHeader {
+            length,
+            fixed,
+            kind: Kind::NewOrder.code(),
+            ..FrameHeader::default()
+        };
         let malformed = NewOrder { side: 9, ..order };
         let cases: [(&str, Vec<u8>); 8] = [
             ("none of ours", head(u32::MAX, 0).as_bytes().to_vec()),
@@ -188,7 +194,7 @@ fn nonsense_ends_the_connection_that_says_it_and_no_other() {
             ("none that this user may send", frame(RecordKind::Kill.code(), 0, &[0; 64])),
         ];
         for (id, (why, bytes)) in (10..).zip(cases) {
-            let mut raw = Raw::login(&house, "anna", 0, 0);
+            let mut raw = RawClient::login(&house, "anna", 0, 0);
             assert_eq!(raw.welcome.next_request, 0, "nothing of all this was taken");
             raw.stream.write_all(&bytes).expect("it is heard");
             let said = raw.farewell();
@@ -196,7 +202,7 @@ fn nonsense_ends_the_connection_that_says_it_and_no_other() {
             house.trades(id);
         }
         // A request that was taken already is dropped, and the later ones are processed.
-        let mut raw = Raw::login(&house, "anna", 0, 0);
+        let mut raw = RawClient::login(&house, "anna", 0, 0);
         for (number, id) in [(0, 1), (0, 1), (0, 3), (1, 2)] {
             raw.say(Kind::NewOrder.code(), number, rests(id).as_bytes(), &[]);
         }
@@ -211,10 +217,10 @@ fn nonsense_ends_the_connection_that_says_it_and_no_other() {
 
 #[test]
 fn a_client_that_is_too_old_for_a_refusal_is_told_by_the_end_of_its_connection() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let mut boss = house.remote("boss", Since::Now);
     for version in [4, 1] {
-        let mut raw = Raw::login_at(&house, "eve", 3, 0, version);
+        let mut raw = RawClient::login_at(&house, "eve", 3, 0, version);
         let before = boss.status().journal_records;
         let request = |number| frame(Kind::NewOrder.code(), number, rests(number + 1).as_bytes());
         raw.stream.write_all(&(0..100).flat_map(request).collect::<Vec<u8>>()).expect("it is heard");
@@ -226,8 +232,8 @@ fn a_client_that_is_too_old_for_a_refusal_is_told_by_the_end_of_its_connection()
 
 #[test]
 fn half_open_connections_keep_nobody_out() {
-    let house = House::new(Layout::Split);
-    let mut open: Vec<UnixStream> = (0..400).map(|_| Raw::connect(&house)).collect();
+    let house = OmsFixture::new(Layout::Split);
+    let mut open: Vec<UnixStream> = (0..400).map(|_| RawClient::connect(&house)).collect();
     // A connection that sends its logon byte by byte counts as silent.
     open[399].write_all(&[80]).expect("it is heard");
     house.trades(1);
@@ -241,14 +247,14 @@ fn half_open_connections_keep_nobody_out() {
 fn who_floods_waits_for_its_bucket_and_is_not_taken_for_silent() {
     const ORDERS: u64 = 60;
     for layout in LAYOUTS {
-        let mut house = House::new(layout);
+        let mut house = OmsFixture::new(layout);
         house.stop();
-        house.config.desk.sessions[0].rate = Rate { per_second: 50, burst: 10 };
+        house.config.trading.sessions[0].rate = RequestRate { per_second: 50, burst: 10 };
         house.start();
         let from = house.clock.ticks();
         // Half of them over another connection, which has no token bucket of its own.
         for half in [0..ORDERS / 2, ORDERS / 2..ORDERS] {
-            let mut raw = Raw::login(&house, "anna", 0, 200);
+            let mut raw = RawClient::login(&house, "anna", 0, 200);
             for number in half.clone() {
                 raw.say(Kind::NewOrder.code(), number, rests(number + 1).as_bytes(), &[]);
             }
@@ -269,8 +275,8 @@ fn who_floods_waits_for_its_bucket_and_is_not_taken_for_silent() {
 fn who_asks_and_does_not_read_costs_no_memory() {
     const QUESTIONS: usize = 250_000;
     for layout in LAYOUTS {
-        let house = House::new(layout);
-        let mut raw = Raw::login(&house, "eve", 3, 60_000);
+        let house = OmsFixture::new(layout);
+        let mut raw = RawClient::login(&house, "eve", 3, 60_000);
         raw.stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket");
         let question = frame(Word::Query.code(), 0, Query { what: Query::STATUS, ..Query::default() }.as_bytes());
         let all = question.repeat(QUESTIONS);
@@ -294,13 +300,13 @@ fn who_asks_and_does_not_read_costs_no_memory() {
 fn who_does_not_read_gets_all_of_it_later_even_over_the_end_of_a_day() {
     const ORDERS: u64 = 12_000;
     for layout in LAYOUTS {
-        let house = House::new(layout);
-        let mut raw = Raw::login(&house, "anna", 0, 60_000);
+        let house = OmsFixture::new(layout);
+        let mut raw = RawClient::login(&house, "anna", 0, 60_000);
         for number in 0..ORDERS {
             raw.say(Kind::NewOrder.code(), number, rests(number + 1).as_bytes(), &[]);
         }
         let mut eve = house.remote("eve", Since::Now);
-        let working = |eve: &mut Hearing, orders| while eve.status().working != orders {};
+        let working = |eve: &mut RecordingClient, orders| while eve.status().working != orders {};
         working(&mut eve, ORDERS);
         house.trades(1);
         house.end_day();
@@ -308,8 +314,8 @@ fn who_does_not_read_gets_all_of_it_later_even_over_the_end_of_a_day() {
         let (mut next, mut last) = (0, 0);
         while last != ORDERS + 1 {
             let Some(frame) = raw.inbox.next().expect("frames") else {
-                let bytes = raw.stream.read(raw.inbox.room()).expect("more comes");
-                raw.inbox.filled(bytes);
+                let bytes = raw.stream.read(raw.inbox.free_space()).expect("more comes");
+                raw.inbox.advance(bytes);
                 assert!(bytes > 0, "it stays connected");
                 continue;
             };
@@ -325,7 +331,7 @@ fn who_does_not_read_gets_all_of_it_later_even_over_the_end_of_a_day() {
 #[test]
 fn who_asks_for_what_was_never_said_hears_the_day() {
     for layout in LAYOUTS {
-        let house = House::new(layout);
+        let house = OmsFixture::new(layout);
         let mut client = house.since(Since::Start);
         client.send(limit(Side::Buy, 1, 101, 1));
         client.hears(3);
@@ -352,7 +358,7 @@ fn who_asks_for_what_was_never_said_hears_the_day() {
 #[test]
 fn who_logs_out_finds_its_session_free() {
     for layout in LAYOUTS {
-        let house = House::new(layout);
+        let house = OmsFixture::new(layout);
         for _ in 0..50 {
             let client = house.since(Since::Now);
             assert_eq!(client.client.welcome().session, 0, "{layout:?}");
@@ -363,18 +369,18 @@ fn who_logs_out_finds_its_session_free() {
 
 #[test]
 fn users_change_while_it_runs() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let file = house.folder.path().join("users.toml");
     let good = fs::read_to_string(&file).expect("it is there");
     let anna = house.since(Since::Start);
     fs::write(&file, "[[user]\nname =").expect("it is ours");
-    house.event("a broken file", |event| matches!(event, ServerEvent::Users(_)));
+    house.event("a broken file", |event| matches!(event, ServerEvent::UsersNotReloaded(_)));
     house.trades(1);
     fs::write(&file, good.replacen("role", "disabled = true\nrole", 1)).expect("it is ours");
     let url = format!("unix://{}", house.socket().display());
     let config = RemoteConfig { session: Some(1), ..RemoteConfig::new(url, "anna", "anna's password") };
     house.event("anna is sent away", |event| {
-        matches!(event, ServerEvent::Gone { user, why, .. } if user == "anna" && why.contains("rights have changed"))
+        matches!(event, ServerEvent::Disconnected { user, why, .. } if user == "anna" && why.contains("rights have changed"))
     });
     assert!(Remote::connect(config.clone()).is_err(), "nor comes in again");
     drop(anna);
@@ -407,7 +413,7 @@ fn whatever_became_of_the_history_it_is_said_again() {
         ("it is something else", |history| fs::write(history.join("data"), [0xff; 1 << 16]).unwrap()),
     ];
     for (what, harm) in harms {
-        let mut house = House::new(Layout::Inline);
+        let mut house = OmsFixture::new(Layout::Inline);
         let mut client = house.since(Since::Start);
         let yesterday = house.history().join("../yesterday");
         fs::create_dir_all(&yesterday).unwrap();
@@ -430,7 +436,7 @@ fn whatever_became_of_the_history_it_is_said_again() {
         client.send(limit(Side::Buy, 3, 101, 1));
         client.hears(9);
         let counts = client.client.counts();
-        assert_eq!((counts.gaps, counts.doubles, client.numbers().len()), (0, 0, 9), "{what}");
+        assert_eq!((counts.gaps, counts.duplicates, client.numbers().len()), (0, 0, 9), "{what}");
         let all = std::mem::take(&mut client.heard);
         client.client.close();
         let mut again = house.since(Since::Start);
@@ -451,12 +457,12 @@ fn whatever_became_of_the_history_it_is_said_again() {
 #[test]
 fn a_history_that_is_ahead_of_its_journal_is_said_again_as_the_journal_has_it() {
     // As after a power loss: the journal has lost its tail, the history has not, and the lanes are gone.
-    let mut house = House::new(Layout::Inline);
+    let mut house = OmsFixture::new(Layout::Inline);
     let mut client = house.since(Since::Start);
     client.send(rests(1));
     client.hears(2);
     house.stop();
-    let journal = house.config.journal.place.dir().to_owned();
+    let journal = house.config.journal.path.dir().to_owned();
     let kept: Vec<(PathBuf, Vec<u8>)> =
         ["data", "control"].map(|name| journal.join(name)).map(|file| (file.clone(), fs::read(file).unwrap())).into();
     house.start();
@@ -467,20 +473,20 @@ fn a_history_that_is_ahead_of_its_journal_is_said_again_as_the_journal_has_it() 
     kept.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
     house.config.lanes.remove().expect("they are ours");
     house.start();
-    let said_again = |event: &Event| matches!(event, Event::SaidAgain { from: 0, to: 4 });
+    let said_again = |event: &ClientEvent| matches!(event, ClientEvent::Resent { from: 0, to: 4 });
     client.until("it is told", |client| client.events.iter().any(said_again));
     client.until("it is said again", |client| client.heard.len() > 6);
     let (before, after) = client.heard.split_at(4);
     assert_eq!(before[..2], after[..2], "what the journal knows");
     let numbers: Vec<u64> = after.iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
-    assert_eq!(client.client.counts().doubles, 0);
+    assert_eq!(client.client.counts().duplicates, 0);
 }
 
 #[test]
 fn who_was_away_when_the_day_ended_hears_the_rest_of_it() {
     for layout in LAYOUTS {
-        let mut house = House::new(layout);
+        let mut house = OmsFixture::new(layout);
         let mut client = house.since(Since::Start);
         client.send(rests(1));
         client.hears(2);
@@ -495,7 +501,7 @@ fn who_was_away_when_the_day_ended_hears_the_rest_of_it() {
             let mut client = house.since(since);
             client.until("the end of the day", |client| client.heard.len() >= 4);
             assert_eq!(client.numbers()[..4], [2, 3, 4, 5], "{layout:?}");
-            assert_eq!((client.client.counts().gaps, client.client.counts().doubles), (0, 0));
+            assert_eq!((client.client.counts().gaps, client.client.counts().duplicates), (0, 0));
             client.client.close();
             // A start finds the archived day again.
             house.stop();
@@ -506,8 +512,8 @@ fn who_was_away_when_the_day_ended_hears_the_rest_of_it() {
 
 #[test]
 fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
-    let house = House::new(Layout::Split);
-    let mut other = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
+    let mut other = OmsFixture::new(Layout::Split);
     other.stop();
     let (events, _hear) = std::sync::mpsc::sync_channel(16);
     let server = ServerConfig {
@@ -516,7 +522,7 @@ fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
         tls: None,
         users: other.folder.path().join("users.toml"),
         heartbeat_ms: 10_000,
-        most: 16,
+        max_sessions: 16,
         keep_days: 1,
         settings: None,
         reload: std::sync::Arc::default(),
@@ -559,7 +565,7 @@ fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
         eprintln!("the hard limit of {most} open files leaves {wanted} connections of {HALF_OPEN}");
     }
     for layout in LAYOUTS {
-        let house = House::new(layout);
+        let house = OmsFixture::new(layout);
         let tcp = house.tcp();
         let address = tcp.trim_start_matches("tcp://");
         let mut crowd = Vec::with_capacity(wanted);

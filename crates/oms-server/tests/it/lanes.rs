@@ -8,14 +8,15 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use tickpath_log::Lanes;
-use tickpath_oms_client::{Event, Since};
+use tickpath_log::LanePair;
+use tickpath_oms_client::{ClientEvent, Since};
 use tickpath_oms_protocol::{
-    ClientLogon, HEAD_BYTES, Inbox, Kind as Word, Logon, MAGIC, Query, VERSION, Welcome, write_frame, write_with_text,
+    ClientLogon, FrameBuffer, FrameKind as Word, HEADER_BYTES, Logon, MAGIC, Query, VERSION, Welcome, write_frame,
+    write_frame_with_text,
 };
 use tickpath_oms_server::ServerEvent;
 
-use super::sessions::House;
+use super::sessions::OmsFixture;
 use super::*;
 
 /// Offsets in a lane's memory: the owner's read position, and the start of its ring.
@@ -25,14 +26,14 @@ const RING: u64 = 4096;
 const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
 
 /// A client with lanes whose memory it can overwrite.
-struct Raw {
+struct RawLaneClient {
     socket: UnixStream,
     /// The memory that the client writes, and the memory that the OMS writes.
     memory: [OwnedFd; 2],
 }
 
-impl Raw {
-    fn login(house: &House, session: u16) -> Self {
+impl RawLaneClient {
+    fn login(house: &OmsFixture, session: u16) -> Self {
         let mut socket = UnixStream::connect(house.socket()).expect("it listens");
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
         let (mut logon, first) = ClientLogon::new("anna", "anna's password", None).expect("a good name");
@@ -45,18 +46,18 @@ impl Raw {
             next_report: 0,
             last_sum: 0,
             client: 0,
-            wishes: Logon::LANES,
+            features: Logon::LANES,
             reserved_end: 0,
         };
         let say = |socket: &mut UnixStream, kind: Word, message: &[u8], text: &[u8]| {
             let mut out = Vec::new();
-            write_with_text(&mut out, kind.code(), 0, 0, message, text);
+            write_frame_with_text(&mut out, kind.code(), 0, 0, message, text);
             socket.write_all(&out).expect("it is heard");
         };
         say(&mut socket, Word::Logon, hello.as_bytes(), &first);
-        let mut inbox = Inbox::default();
-        let bytes = socket.read(inbox.room()).expect("a challenge");
-        inbox.filled(bytes);
+        let mut inbox = FrameBuffer::default();
+        let bytes = socket.read(inbox.free_space()).expect("a challenge");
+        inbox.advance(bytes);
         let challenge = inbox.next().expect("a frame").expect("all of it").text.to_vec();
         say(&mut socket, Word::Proof, &[], &logon.answer(&challenge).expect("a good challenge"));
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -64,7 +65,7 @@ impl Raw {
         let mut room = [0; 4096];
         let got = recvmsg(&socket, &mut [IoSliceMut::new(&mut room)], &mut control, RecvFlags::CMSG_CLOEXEC);
         let got = got.expect("a welcome").bytes;
-        let (welcome, _) = Welcome::read_from_prefix(&room[HEAD_BYTES..got]).expect("a whole welcome");
+        let (welcome, _) = Welcome::read_from_prefix(&room[HEADER_BYTES..got]).expect("a whole welcome");
         assert_eq!((welcome.lanes, welcome.version), (1, VERSION));
         let memory: Vec<OwnedFd> = control
             .drain()
@@ -76,8 +77,8 @@ impl Raw {
         Self { socket, memory: memory.try_into().expect("two descriptors") }
     }
 
-    fn lanes(&self) -> Lanes {
-        Lanes::join(self.memory.each_ref().map(|memory| memory.try_clone().expect("a descriptor")))
+    fn lanes(&self) -> LanePair {
+        LanePair::join(self.memory.each_ref().map(|memory| memory.try_clone().expect("a descriptor")))
             .expect("they are sound")
     }
 
@@ -110,8 +111,8 @@ fn order(id: u64, number: u64) -> Vec<u8> {
     out
 }
 
-impl House {
-    fn laned(&self, user: &str, since: Since) -> super::sessions::Hearing {
+impl OmsFixture {
+    fn laned(&self, user: &str, since: Since) -> super::sessions::RecordingClient {
         let client = self.remote_at(format!("shm+unix://{}", self.socket().display()), user, since);
         assert_eq!(client.client.welcome().lanes, 1);
         client
@@ -120,7 +121,7 @@ impl House {
     fn gone(&self, session: u16) -> String {
         let mut why = String::new();
         self.event("a client is gone", |event| match event {
-            ServerEvent::Gone { session: of, why: told, .. } if *of == session => {
+            ServerEvent::Disconnected { session: of, why: told, .. } if *of == session => {
                 why.clone_from(told);
                 true
             }
@@ -134,7 +135,7 @@ impl House {
 fn an_order_and_a_whole_day_go_by_lanes() {
     const ORDERS: u64 = 20_000;
     for layout in LAYOUTS {
-        let house = House::new(layout);
+        let house = OmsFixture::new(layout);
         let mut client = house.laned("anna", Since::Start);
         for id in 1..=ORDERS {
             let order = Request::New(limit(Side::Buy, id, 95, 1));
@@ -151,7 +152,7 @@ fn an_order_and_a_whole_day_go_by_lanes() {
             let mut again = house.remote_at(url, "anna", Since::Start);
             again.hears(2 * ORDERS as usize);
             assert!(again.heard == all, "not the same");
-            assert_eq!(again.client.counts().gaps + again.client.counts().doubles, 0);
+            assert_eq!(again.client.counts().gaps + again.client.counts().duplicates, 0);
             again.client.close();
         }
     }
@@ -160,14 +161,14 @@ fn an_order_and_a_whole_day_go_by_lanes() {
 #[test]
 fn lanes_come_back_with_the_oms_and_lose_nothing() {
     for layout in LAYOUTS {
-        let mut house = House::new(layout);
+        let mut house = OmsFixture::new(layout);
         let mut client = house.laned("anna", Since::Start);
         client.send(limit(Side::Buy, 1, 101, 1));
         client.hears(3);
         house.stop();
         house.start();
         client.until("it is there again", |client| {
-            client.events.iter().filter(|event| matches!(event, Event::Connected(_))).count() == 2
+            client.events.iter().filter(|event| matches!(event, ClientEvent::Connected(_))).count() == 2
         });
         assert_eq!(client.client.welcome().lanes, 1);
         client.send(limit(Side::Buy, 2, 101, 1));
@@ -178,7 +179,7 @@ fn lanes_come_back_with_the_oms_and_lose_nothing() {
 
 #[test]
 fn who_falls_asleep_is_woken_by_either_side() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let mut client = house.laned("anna", Since::Now);
     for id in 1..=2_000 {
         client.send(limit(Side::Buy, id, 1, 1));
@@ -189,8 +190,8 @@ fn who_falls_asleep_is_woken_by_either_side() {
 #[test]
 fn what_was_said_before_the_end_is_taken() {
     for layout in LAYOUTS {
-        let house = House::new(layout);
-        let client = Raw::login(&house, 0);
+        let house = OmsFixture::new(layout);
+        let client = RawLaneClient::login(&house, 0);
         client.lanes().write(&order(1, 0)).expect("there is room");
         drop(client);
         assert!(house.gone(0).contains("closed"));
@@ -202,9 +203,9 @@ fn what_was_said_before_the_end_is_taken() {
 
 #[test]
 fn who_rings_and_goes_is_gone() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     for _ in 0..20 {
-        let mut client = Raw::login(&house, 0);
+        let mut client = RawLaneClient::login(&house, 0);
         // More rings than the socket takes: the OMS must find the end of the connection after them.
         client.socket.set_nonblocking(true).expect("a socket");
         while client.socket.write(&[0; 64]).is_ok() {}
@@ -216,12 +217,12 @@ fn who_rings_and_goes_is_gone() {
 #[test]
 fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
     for layout in LAYOUTS {
-        let house = House::new(layout);
+        let house = OmsFixture::new(layout);
         // Records longer than any valid one, and a read position beyond the written data.
         for (at, (place, word)) in
             [(RING, 1 << 40), (RING, u64::MAX), (RING, (16 << 10) + 1), (HEAD, 1 << 40)].into_iter().enumerate()
         {
-            let mut client = Raw::login(&house, 0);
+            let mut client = RawLaneClient::login(&house, 0);
             client.overwrite(place, word);
             if place == HEAD {
                 // The OMS checks the claimed read position when it has data to send.
@@ -246,11 +247,11 @@ fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
         // Valid lanes with invalid content: no frames, a lost number, an invalid request.
         let nonsense = [vec![255; 64], order(1, 7), {
             let mut bytes = order(1, 0);
-            bytes[HEAD_BYTES..].fill(255);
+            bytes[HEADER_BYTES..].fill(255);
             bytes
         }];
         for bytes in nonsense {
-            let mut client = Raw::login(&house, 0);
+            let mut client = RawLaneClient::login(&house, 0);
             client.lanes().write(&bytes).expect("there is room");
             client.ring();
             house.gone(0);
@@ -263,8 +264,8 @@ fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
 #[test]
 fn a_client_that_floods_or_does_not_listen_has_its_own_trouble() {
     for layout in LAYOUTS {
-        let house = House::new(layout);
-        let mut client = Raw::login(&house, 0);
+        let house = OmsFixture::new(layout);
+        let mut client = RawLaneClient::login(&house, 0);
         let mut lanes = client.lanes();
         // Each order is answered by two reports, which the client never reads, and it rings without a pause.
         let (mut number, mut rest) = (0, Vec::new());

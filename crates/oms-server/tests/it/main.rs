@@ -1,35 +1,35 @@
 //! An OMS as a server, through real sockets: sessions, their reports after each kind of crash, hostile clients, and the
 //! configuration files.
 
-mod away;
+mod acceptor;
+mod admin_commands;
+mod archived_days;
 mod conditional;
-mod copies;
 mod denials;
-mod door;
-mod full;
+mod drop_copies;
+mod full_disk;
 mod hostile;
 mod lanes;
-mod lines;
 mod reload;
 mod sessions;
 mod settings;
 mod tls;
 mod trader;
+mod venue_lines;
 mod versions;
-mod words;
 
 use std::path::Path;
 
 use tempfile::TempDir;
 use tickpath_clock::{Clock, Priority, Wait};
-use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_log::{Config as LogConfig, LogPath, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, Notional, OrdStatus, OrderDenied, OrderType,
     Price, Quantity, Request, Side, SymbolId, TopOfBook, VenueId,
 };
 use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Instrument, VenueRules};
-use tickpath_oms_runtime::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig};
-use tickpath_venue_sim::{Config as VenueConfig, Line, Venue};
+use tickpath_oms_runtime::{AckLevel, Config, LanesConfig, Layout, RequestRate, SessionConfig, TradingDefinitions};
+use tickpath_venue_sim::{Config as VenueConfig, SimVenue, VenueEngine};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// An account far below its limits in every test.
@@ -46,12 +46,12 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A message to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum ReceivedMessage {
     Report(ExecutionReport),
     Denied(OrderDenied),
 }
 
-impl Heard {
+impl ReceivedMessage {
     fn word(&self) -> (u64, ExecType, OrdStatus) {
         let Self::Report(report) = self else { panic!("a report was expected: {self:?}") };
         let exec_type = ExecType::from_code(report.exec_type).expect("a known code");
@@ -60,15 +60,15 @@ impl Heard {
 }
 
 /// A request, or an order that is converted to a request.
-struct Asked(Request);
+struct AnyRequest(Request);
 
-impl From<Request> for Asked {
+impl From<Request> for AnyRequest {
     fn from(request: Request) -> Self {
         Self(request)
     }
 }
 
-impl From<NewOrder> for Asked {
+impl From<NewOrder> for AnyRequest {
     fn from(order: NewOrder) -> Self {
         Self(Request::New(order))
     }
@@ -76,11 +76,11 @@ impl From<NewOrder> for Asked {
 
 /// Returns the configuration of an OMS with two sessions.
 fn config(name: &str, folder: &Path) -> Config {
-    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
+    let journal = LogConfig::journal(LogPath::folder(folder.join("journal")));
     Config {
         lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 0, &[VENUE]) },
         journal: LogConfig { segment_bytes: 1 << 16, ..journal },
-        desk: desk(),
+        trading: desk(),
         expected_orders: 1_024,
         layout: Layout::Inline,
         wait: Wait::Yield,
@@ -88,14 +88,14 @@ fn config(name: &str, folder: &Path) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        warm: true,
+        warm_up: true,
         history: true,
         seed: Some(0x5eed),
     }
 }
 
 /// Returns a desk with two instruments, of which only the first has a market, and the three accounts.
-fn desk() -> Desk {
+fn desk() -> TradingDefinitions {
     let instrument = |symbol: u32, name: &str| Instrument {
         symbol: SymbolId(symbol),
         venue: VENUE,
@@ -134,14 +134,14 @@ fn desk() -> Desk {
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
         limits: Default::default(),
-        rate: Rate::UNLIMITED,
+        rate: RequestRate::UNLIMITED,
     };
-    Desk {
+    TradingDefinitions {
         instruments: vec![instrument(0, "FIRST"), instrument(1, "SECOND")],
         accounts: vec![wide, tight, slow],
         venues: vec![VenueRules::of(VENUE)],
         sessions: vec![session(0), session(1)],
-        ..Desk::default()
+        ..TradingDefinitions::default()
     }
 }
 

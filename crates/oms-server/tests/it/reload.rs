@@ -10,16 +10,16 @@ use tickpath_oms_protocol::Secret;
 use tickpath_oms_runtime::Sequencer;
 use tickpath_oms_server::settings::Settings;
 
-use super::trader::Desk as Files;
+use super::trader::ProcessFixture as Files;
 use super::*;
 
 /// Max time to wait for a log line of the OMS.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Stops an OMS when dropped, even if its test fails.
-struct Stops<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Stops<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
@@ -41,8 +41,8 @@ fn with_an_order() -> Files {
     let market = TopOfBook { symbol: SymbolId(1), ..top(59_990, 60_010) };
     oms.tick(now, &market).expect("nothing waits for it");
     let order = NewOrder { symbol: SymbolId(1), ..limit(Side::Buy, 1, 60_000, 1) };
-    oms.accept(0, 0, now, now, Request::New(order)).expect("the journal takes it");
-    assert_eq!(oms.core().live().count(), 1, "the order is open");
+    oms.accept_request(0, 0, now, now, Request::New(order)).expect("the journal takes it");
+    assert_eq!(oms.core().open_orders().count(), 1, "the order is open");
     files
 }
 
@@ -71,7 +71,7 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
     let mut said = String::new();
     std::thread::scope(|scope| {
         let stop = &stop;
-        let _stops = Stops(stop);
+        let _stops = StopOnDrop(stop);
         let running = scope.spawn(move || {
             let ran = tickpath_oms_server::run(clock(), &config, &server, None, stop, || {
                 let _ = is_ready.send(());
@@ -163,7 +163,7 @@ fn a_venue_that_orders_went_to_does_not_get_another_name() {
 fn a_reload_names_what_has_changed_and_what_needs_a_restart() {
     let files = Files::new(1, "", true);
     let old = read(&files).users.list[0].secret.to_string();
-    let new = Secret::of("another password").to_string();
+    let new = Secret::from_password("another password").to_string();
     let listens = files.oms.trim_start_matches("tcp://").to_owned();
     let change = |reload: &AtomicBool| {
         files.change("oms.toml", &format!("tcp = \"{listens}\""), "tcp = \"127.0.0.1:1\"");

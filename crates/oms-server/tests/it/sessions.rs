@@ -9,10 +9,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use tickpath_clock::HostClock;
-use tickpath_oms_client::{Client as Remote, ClientError, Config as RemoteConfig, Event, Since};
-use tickpath_oms_protocol::{Query, Refusal, Secret, Status};
+use tickpath_oms_client::{Client as Remote, ClientError, ClientEvent, Config as RemoteConfig, Since};
+use tickpath_oms_protocol::{LogonRejectReason, Query, Secret, Status};
 use tickpath_oms_server::settings::KEEP_DAYS;
-use tickpath_oms_server::{ServerConfig, ServerEvent, TlsFiles};
+use tickpath_oms_server::{ServerConfig, ServerEvent, ServerTlsFiles};
 
 use super::*;
 
@@ -20,19 +20,19 @@ use super::*;
 pub(crate) const PATIENCE_NS: u64 = 20 * SECOND;
 
 /// An OMS with its venue, which can be stopped and restarted.
-pub(crate) struct House {
+pub(crate) struct OmsFixture {
     name: String,
     pub(crate) folder: TempDir,
     pub(crate) config: Config,
     pub(crate) clock: HostClock,
     feed: Writer,
     /// TLS files for connections over TCP.
-    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) tls: Option<ServerTlsFiles>,
     pub(crate) keep_days: u32,
-    pub(crate) running: Option<Running>,
+    pub(crate) running: Option<FixtureRun>,
 }
 
-pub(crate) struct Running {
+pub(crate) struct FixtureRun {
     stop: Arc<AtomicBool>,
     venue_stop: Arc<AtomicBool>,
     oms: JoinHandle<Result<(), String>>,
@@ -40,20 +40,21 @@ pub(crate) struct Running {
     pub(crate) events: Receiver<ServerEvent>,
 }
 
-impl House {
+impl OmsFixture {
     pub(crate) fn new(layout: Layout) -> Self {
         static HOUSES: AtomicU64 = AtomicU64::new(0);
         let name = format!("oms-house-{}-{}", std::process::id(), HOUSES.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let clock = HostClock::get().expect("this host has a clock");
-        let place = Place::shared_memory(&format!("{name}.market")).expect("the name is good");
-        let feed = Writer::open(&LogConfig::topic(place, Policy::Overwrite), clock.calibration()).expect("it is new");
+        let place = LogPath::shared_memory(&format!("{name}.market")).expect("the name is good");
+        let feed =
+            Writer::open(&LogConfig::topic(place, OverflowPolicy::Overwrite), clock.calibration()).expect("it is new");
         let mut config = config(&name, folder.path());
         config.layout = layout;
         config.wait = if layout == Layout::Inline { Wait::Yield } else { Wait::Block };
         config.seed = None;
         let user = |name: &str, role: &str, sessions: &str| {
-            let secret = Secret::of(&format!("{name}'s password"));
+            let secret = Secret::from_password(&format!("{name}'s password"));
             format!(
                 "[[user]]\nname = \"{name}\"\nrole = \"{role}\"\naccounts = [\"*\"]\nsessions = [{sessions}]\nsecret = \"{secret}\"\n"
             )
@@ -64,7 +65,7 @@ impl House {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file is ours");
         for session in [2, 3] {
             let accounts = if session == 2 { vec![ALL_ACCOUNTS] } else { Vec::new() };
-            config.desk.sessions.push(SessionConfig { session, accounts, ..config.desk.sessions[0].clone() });
+            config.trading.sessions.push(SessionConfig { session, accounts, ..config.trading.sessions[0].clone() });
         }
         let mut house = Self { name, folder, config, clock, feed, tls: None, keep_days: KEEP_DAYS, running: None };
         house.start();
@@ -83,14 +84,14 @@ impl House {
         let (events, hear) = sync_channel(4096);
         let (socket, users) = (self.socket(), self.folder.path().join("users.toml"));
         let tcp = Some("127.0.0.1:0".parse().expect("an address"));
-        let (tls, sessions) = (self.tls.clone(), self.config.desk.sessions.clone());
+        let (tls, sessions) = (self.tls.clone(), self.config.trading.sessions.clone());
         let server = ServerConfig {
             unix: Some(socket),
             tcp,
             tls,
             users,
             heartbeat_ms: 10_000,
-            most: 16,
+            max_sessions: 16,
             keep_days: self.keep_days,
             settings: None,
             reload: Arc::default(),
@@ -110,8 +111,8 @@ impl House {
             panic!("the OMS does not start: {:?}", oms.join());
         }
         let lanes = self.config.lanes.join_venue(VENUE, clock.calibration()).expect("the OMS has made them");
-        let venue = Venue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
-        let mut line = Line::new(clock, venue, lanes.requests, lanes.reports, Some(self.ticks()));
+        let venue = SimVenue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
+        let mut line = VenueEngine::new(clock, venue, lanes.requests, lanes.reports, Some(self.ticks()));
         let venue_stop = Arc::new(AtomicBool::new(false));
         let theirs = venue_stop.clone();
         let venue = std::thread::spawn(move || {
@@ -121,7 +122,7 @@ impl House {
                 }
             }
         });
-        self.running = Some(Running { stop, venue_stop, oms, venue, events: hear });
+        self.running = Some(FixtureRun { stop, venue_stop, oms, venue, events: hear });
         self.tick(99, 101);
     }
 
@@ -134,8 +135,8 @@ impl House {
     }
 
     pub(crate) fn ticks(&self) -> Reader {
-        let place = Place::shared_memory(&format!("{}.market", self.name)).expect("the name is good");
-        Reader::open(&place, Start::Oldest, Registration::Registered).expect("the topic is there")
+        let place = LogPath::shared_memory(&format!("{}.market", self.name)).expect("the name is good");
+        Reader::open(&place, ReaderStart::Oldest, Registration::Registered).expect("the topic is there")
     }
 
     pub(crate) fn tick(&mut self, bid: i64, ask: i64) {
@@ -153,45 +154,45 @@ impl House {
         listening.expect("it listens")
     }
 
-    pub(crate) fn remote(&self, user: &str, since: Since) -> Hearing {
+    pub(crate) fn remote(&self, user: &str, since: Since) -> RecordingClient {
         self.remote_at(format!("unix://{}", self.socket().display()), user, since)
     }
 
-    pub(crate) fn remote_at(&self, url: String, user: &str, since: Since) -> Hearing {
+    pub(crate) fn remote_at(&self, url: String, user: &str, since: Since) -> RecordingClient {
         let config = RemoteConfig { since, ..RemoteConfig::new(url, user, format!("{user}'s password")) };
         let client = Remote::connect(config).unwrap_or_else(|e| panic!("{user} does not get in: {e}"));
-        Hearing { client, clock: self.clock, heard: Vec::new(), events: Vec::new() }
+        RecordingClient { client, clock: self.clock, heard: Vec::new(), events: Vec::new() }
     }
 }
 
-impl Drop for House {
+impl Drop for OmsFixture {
     fn drop(&mut self) {
         if self.running.is_some() && !std::thread::panicking() {
             self.stop();
         }
         let _ = self.config.lanes.remove();
-        let _ = self.feed.place().remove();
+        let _ = self.feed.path().remove();
     }
 }
 
 /// A client with all messages that it received.
-pub(crate) struct Hearing {
+pub(crate) struct RecordingClient {
     pub(crate) client: Remote,
     clock: HostClock,
     /// Reports and denials with their numbers.
-    pub(crate) heard: Vec<(u64, Heard)>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) heard: Vec<(u64, ReceivedMessage)>,
+    pub(crate) events: Vec<ClientEvent>,
 }
 
-impl Hearing {
-    pub(crate) fn send(&mut self, request: impl Into<Asked>) {
-        let Asked(request) = request.into();
+impl RecordingClient {
+    pub(crate) fn send(&mut self, request: impl Into<AnyRequest>) {
+        let AnyRequest(request) = request.into();
         self.client.send(&request).expect("it is connected");
     }
 
     /// Waits until the session was connected this many times.
     pub(crate) fn connects(&mut self, times: usize) {
-        let is_connected = |event: &&Event| matches!(event, Event::Connected(_));
+        let is_connected = |event: &&ClientEvent| matches!(event, ClientEvent::Connected(_));
         self.until("it is there again", |client| client.events.iter().filter(is_connected).count() == times);
     }
 
@@ -208,8 +209,8 @@ impl Hearing {
         self.client.wait(1_000_000);
         let Self { client, heard, events, .. } = self;
         let polled = client.poll(|event| match event {
-            Event::Report { number, report, .. } => heard.push((number, Heard::Report(report))),
-            Event::Denied { number, denial, .. } => heard.push((number, Heard::Denied(denial))),
+            ClientEvent::Report { number, report, .. } => heard.push((number, ReceivedMessage::Report(report))),
+            ClientEvent::Denied { number, denial, .. } => heard.push((number, ReceivedMessage::Denied(denial))),
             other => events.push(other),
         });
         if let Err(e) = polled {
@@ -232,8 +233,8 @@ impl Hearing {
 
     pub(crate) fn status(&mut self) -> Status {
         self.client.query(Query { what: Query::STATUS, ..Query::default() }).expect("it is connected");
-        let status = |event: &Event| match event {
-            Event::Answered(status) => *status,
+        let status = |event: &ClientEvent| match event {
+            ClientEvent::Answered(status) => *status,
             _ => None,
         };
         self.until("an answer", |client| client.events.iter().any(|event| status(event).is_some()));
@@ -243,7 +244,7 @@ impl Hearing {
     }
 }
 
-impl std::fmt::Debug for Hearing {
+impl std::fmt::Debug for RecordingClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hearing").field("heard", &self.heard).field("events", &self.events).finish()
     }
@@ -258,7 +259,7 @@ const FILLED: [(u64, ExecType, OrdStatus); 3] = [
 #[test]
 fn an_order_goes_to_its_venue_and_back_over_either_socket() {
     for layout in [Layout::Inline, Layout::Split] {
-        let house = House::new(layout);
+        let house = OmsFixture::new(layout);
         for url in [format!("unix://{}", house.socket().display()), house.tcp()] {
             let mut client = house.remote_at(url, "anna", Since::Now);
             let id = 1 + u64::from(client.client.welcome().session);
@@ -276,19 +277,19 @@ fn an_order_goes_to_its_venue_and_back_over_either_socket() {
 #[test]
 fn a_client_that_comes_back_hears_what_it_lacks_and_nothing_twice() {
     for layout in [Layout::Inline, Layout::Split] {
-        let mut house = House::new(layout);
+        let mut house = OmsFixture::new(layout);
         let mut client = house.remote("anna", Since::Start);
         client.send(limit(Side::Buy, 1, 101, 1));
         client.hears(3);
         house.stop();
         house.start();
         client.until("it is there again", |client| {
-            client.events.iter().filter(|event| matches!(event, Event::Connected(_))).count() == 2
+            client.events.iter().filter(|event| matches!(event, ClientEvent::Connected(_))).count() == 2
         });
         client.send(limit(Side::Buy, 2, 101, 1));
         client.hears(6);
         assert_eq!(client.numbers(), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(client.client.counts().gaps + client.client.counts().doubles, 0);
+        assert_eq!(client.client.counts().gaps + client.client.counts().duplicates, 0);
         let late = house.remote("anna", Since::Start);
         assert_eq!(late.client.welcome().session, 1, "the first one is in use");
         late.client.close();
@@ -301,13 +302,13 @@ fn a_client_that_comes_back_hears_what_it_lacks_and_nothing_twice() {
 
 /// Returns a client whose session the OMS has ended for its silence and that has sent an order since, and the client
 /// that has the session now.
-fn one_that_was_silent_and_its_successor(house: &House) -> (Hearing, Hearing) {
+fn one_that_was_silent_and_its_successor(house: &OmsFixture) -> (RecordingClient, RecordingClient) {
     let url = format!("unix://{}", house.socket().display());
     let config = RemoteConfig { heartbeat_ms: 1_000, ..RemoteConfig::new(url, "anna", "anna's password") };
     let client = Remote::connect(config).expect("it gets in");
-    let mut silent = Hearing { client, clock: house.clock, heard: Vec::new(), events: Vec::new() };
+    let mut silent = RecordingClient { client, clock: house.clock, heard: Vec::new(), events: Vec::new() };
     let events = &house.running.as_ref().expect("it runs").events;
-    assert!(events.iter().any(|event| matches!(event, ServerEvent::Gone { session: 0, .. })));
+    assert!(events.iter().any(|event| matches!(event, ServerEvent::Disconnected { session: 0, .. })));
     silent.send(limit(Side::Buy, 1, 101, 1));
     let mut successor = house.remote("anna", Since::Now);
     assert_eq!(successor.client.welcome().session, 0, "the session is free");
@@ -318,14 +319,14 @@ fn one_that_was_silent_and_its_successor(house: &House) -> (Hearing, Hearing) {
 
 #[test]
 fn who_comes_again_does_not_take_its_session_from_another() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let (mut silent, mut successor) = one_that_was_silent_and_its_successor(&house);
     let mut doubts = Vec::new();
     let why = loop {
         silent.client.wait(1_000_000);
         let polled = silent.client.poll(|event| match event {
-            Event::InDoubt { request, .. } => doubts.push(request.client_order_id().0),
-            Event::Connected(_) | Event::Disconnected { .. } => {}
+            ClientEvent::InDoubt { request, .. } => doubts.push(request.client_order_id().0),
+            ClientEvent::Connected(_) | ClientEvent::Disconnected { .. } => {}
             other => panic!("{other:?}"),
         });
         if let Err(why) = polled {
@@ -340,12 +341,13 @@ fn who_comes_again_does_not_take_its_session_from_another() {
 
 #[test]
 fn what_another_has_sent_meanwhile_is_not_taken_for_ones_own() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let (mut silent, successor) = one_that_was_silent_and_its_successor(&house);
     successor.client.close();
-    let gone = |event| matches!(event, ServerEvent::Gone { session: 0, .. });
+    let gone = |event| matches!(event, ServerEvent::Disconnected { session: 0, .. });
     assert!(house.running.as_ref().expect("it runs").events.iter().any(gone));
-    let doubtful = |event: &Event| matches!(event, Event::InDoubt { request, .. } if request.client_order_id().0 == 1);
+    let doubtful =
+        |event: &ClientEvent| matches!(event, ClientEvent::InDoubt { request, .. } if request.client_order_id().0 == 1);
     silent.until("the doubt", |silent| silent.events.iter().any(doubtful));
     assert_eq!(silent.client.welcome().next_request, 1, "as many as both have sent");
     silent.send(limit(Side::Buy, 4, 101, 1));
@@ -354,7 +356,7 @@ fn what_another_has_sent_meanwhile_is_not_taken_for_ones_own() {
 
 #[test]
 fn who_may_not_come_in_hears_why() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let url = format!("unix://{}", house.socket().display());
     let refused = |user: &str, password: &str, session: Option<u16>| {
         let config = RemoteConfig { session, ..RemoteConfig::new(url.clone(), user, password) };
@@ -364,16 +366,16 @@ fn who_may_not_come_in_hears_why() {
         }
     };
     let (wrong, nobody) = (refused("anna", "a guess", None), refused("nobody", "a guess", None));
-    assert_eq!((wrong.0, nobody.0), (Some(Refusal::Password), Some(Refusal::Password)));
+    assert_eq!((wrong.0, nobody.0), (Some(LogonRejectReason::Password), Some(LogonRejectReason::Password)));
     assert_eq!(wrong.1.replace("anna", "nobody"), nobody.1, "it is not told which of the two it was");
-    assert_eq!(refused("anna", "anna's password", Some(2)).0, Some(Refusal::NotYours));
+    assert_eq!(refused("anna", "anna's password", Some(2)).0, Some(LogonRejectReason::NotPermitted));
     let _first = house.remote("boss", Since::Now);
-    assert_eq!(refused("boss", "boss's password", None).0, Some(Refusal::InUse));
+    assert_eq!(refused("boss", "boss's password", None).0, Some(LogonRejectReason::InUse));
 }
 
 #[test]
 fn another_logon_takes_a_session_over() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let url = format!("unix://{}", house.socket().display());
     let config =
         RemoteConfig { session: Some(0), reconnect: false, ..RemoteConfig::new(url, "anna", "anna's password") };
@@ -390,32 +392,35 @@ fn another_logon_takes_a_session_over() {
 
 #[test]
 fn a_reader_sees_and_does_not_trade_and_an_admin_kills() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let mut eve = house.remote("eve", Since::Now);
     eve.send(limit(Side::Buy, 1, 101, 1));
     eve.hears(1);
-    let Heard::Denied(denied) = eve.heard[0].1 else { panic!("{:?}", eve.heard) };
+    let ReceivedMessage::Denied(denied) = eve.heard[0].1 else { panic!("{:?}", eve.heard) };
     assert_eq!(denied.code, tickpath_oms_core::Denial::NotPermitted.code());
     let mut anna = house.remote("anna", Since::Now);
     anna.send(limit(Side::Buy, 1, 95, 1));
     anna.hears(2);
     assert_eq!(eve.status().working, 1);
-    let kill = tickpath_oms_core::Kill { scope: tickpath_oms_core::KILL_ALL, on: 1, cancel: 1, ..Default::default() };
+    let kill =
+        tickpath_oms_core::KillSwitch { scope: tickpath_oms_core::KILL_ALL, on: 1, cancel: 1, ..Default::default() };
     let mut boss = house.remote("boss", Since::Now);
-    boss.client.word(tickpath_oms_core::RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
+    boss.client.admin_command(tickpath_oms_core::RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
     anna.until("the order is canceled", |anna| anna.told().last().is_some_and(|told| told.2 == OrdStatus::Canceled));
     assert_eq!(boss.status().working, 0);
     anna.send(limit(Side::Buy, 2, 95, 1));
-    anna.until("a denial", |anna| matches!(anna.heard.last(), Some((_, Heard::Denied(_)))));
-    eve.client.word(tickpath_oms_core::RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
-    eve.until("eve is sent away", |eve| eve.events.iter().any(|event| matches!(event, Event::Disconnected { .. })));
+    anna.until("a denial", |anna| matches!(anna.heard.last(), Some((_, ReceivedMessage::Denied(_)))));
+    eve.client.admin_command(tickpath_oms_core::RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
+    eve.until("eve is sent away", |eve| {
+        eve.events.iter().any(|event| matches!(event, ClientEvent::Disconnected { .. }))
+    });
 }
 
 #[test]
 fn the_whole_day_comes_to_who_asks_for_it() {
     const ORDERS: u64 = 20_000;
     for layout in [Layout::Inline, Layout::Split] {
-        let house = House::new(layout);
+        let house = OmsFixture::new(layout);
         let mut client = house.remote("anna", Since::Start);
         for id in 1..=ORDERS {
             // Far from the market: each order is accepted and rests.
@@ -435,7 +440,7 @@ fn the_whole_day_comes_to_who_asks_for_it() {
 
 #[test]
 fn a_gateway_that_falls_asleep_loses_no_report() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let mut client = house.remote("anna", Since::Now);
     // One at a time: each is answered while the gateway goes to sleep, and no later message wakes it.
     for id in 1..=2_000 {
@@ -446,7 +451,7 @@ fn a_gateway_that_falls_asleep_loses_no_report() {
 
 #[test]
 fn a_venue_that_has_gone_is_told_before_the_next_order_is_sent() {
-    let mut house = House::new(Layout::Split);
+    let mut house = OmsFixture::new(Layout::Split);
     let mut boss = house.remote("boss", Since::Now);
     assert_eq!(boss.status().venues_up, 1);
     house.running.as_mut().expect("it runs").venue_stop.store(true, Ordering::Release);
@@ -462,13 +467,13 @@ fn a_venue_that_has_gone_is_told_before_the_next_order_is_sent() {
 
 #[test]
 fn the_status_tells_which_kill_switches_are_on() {
-    use tickpath_oms_core::{KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
-    let house = House::new(Layout::Split);
+    use tickpath_oms_core::{KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, KillSwitch, RecordKind};
+    let house = OmsFixture::new(Layout::Split);
     let mut boss = house.remote("boss", Since::Now);
-    let listed = |boss: &mut Hearing| {
+    let listed = |boss: &mut RecordingClient| {
         let count = boss.status().kill_switches;
         let list = boss.events.iter().rev().find_map(|event| match event {
-            Event::KillSwitches(list) => Some(list.clone()),
+            ClientEvent::KillSwitches(list) => Some(list.clone()),
             _ => None,
         });
         boss.events.clear();
@@ -480,9 +485,11 @@ fn the_status_tells_which_kill_switches_are_on() {
         (KILL_ACCOUNT, 2, 2, "account 2, symbol 1"),
         (KILL_ALL, 0, 3, "firm, account 2, symbol 1"),
     ] {
-        let kill = Kill { scope, on: 1, target, ..Kill::default() };
-        boss.client.word(RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
-        boss.until("it is on", |boss| boss.events.iter().any(|event| matches!(event, Event::WordAnswered(Ok(_)))));
+        let kill = KillSwitch { scope, on: 1, target, ..KillSwitch::default() };
+        boss.client.admin_command(RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
+        boss.until("it is on", |boss| {
+            boss.events.iter().any(|event| matches!(event, ClientEvent::CommandAnswered(Ok(_))))
+        });
         assert_eq!(listed(&mut boss), (count, Some(list.to_owned())));
     }
 }

@@ -8,13 +8,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use tempfile::{TempDir, tempdir};
-use tickpath_clock::{AtLogout, Priority, Wait};
+use tickpath_clock::{LogoutCleanup, Priority, Wait};
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, VenueId};
 use tickpath_oms_core::{
     ALL_ACCOUNTS, AccountLimits, At, Core, GIVE_UP, Input, Instrument, OTHER_LINE, Outputs, RETRY, RejectRule,
     SessionRules, VenueRules,
 };
-use tickpath_oms_runtime::{Layout, Rate, SessionConfig};
+use tickpath_oms_runtime::{Layout, RequestRate, SessionConfig};
 use tickpath_oms_server::settings::{self, Settings, UsersFile, instrument_columns};
 
 /// Initial files of an OMS, in a temporary folder that is removed on drop.
@@ -77,24 +77,25 @@ fn the_first_files_are_sound_and_say_what_holds_without_them() {
     assert_eq!(listed, ["BTCUSDT 1 1", "ETHUSDT 2 1"]);
     assert_eq!(settings.venues[0].rules, VenueRules::of(VenueId(1)));
     assert_eq!(settings.listen.unix, Some(files.at("oms.sock")));
-    assert_eq!(settings.doubts(AtLogout::Kept("")), [""; 0]);
+    assert_eq!(settings.warnings(LogoutCleanup::Kept("")), [""; 0]);
     for (name, expected) in [("users.toml", 0o600), ("trader.password", 0o600), ("admin.password", 0o600)] {
         assert_eq!(mode(&files.at(name)), expected, "{name}");
     }
     assert_eq!(files.text("trader.password"), "correct horse\n");
 
     let config = settings.config();
-    assert_eq!(config.journal.place.dir(), files.at("journal"));
+    assert_eq!(config.journal.path.dir(), files.at("journal"));
     assert_eq!(
         (config.lanes.name.as_str(), config.lanes.sessions, &config.lanes.venues[..]),
         ("oms", 0, &[VenueId(1)][..])
     );
     assert_eq!((config.layout, config.wait, config.priority), (Layout::Split, Wait::Block, Priority::Normal));
     assert_eq!((config.cpu, config.other_cpu), (None, None));
-    let sessions: Vec<u16> = config.desk.sessions.iter().map(|session| session.session).collect();
+    let sessions: Vec<u16> = config.trading.sessions.iter().map(|session| session.session).collect();
     assert_eq!(sessions, [0, 1, 2, 3, 8, 9]);
-    let granted = |session: &SessionConfig| session.accounts == [ALL_ACCOUNTS] && session.rate == Rate::default();
-    assert!(config.desk.sessions.iter().all(granted));
+    let granted =
+        |session: &SessionConfig| session.accounts == [ALL_ACCOUNTS] && session.rate == RequestRate::default();
+    assert!(config.trading.sessions.iter().all(granted));
 
     // The commented lines show the defaults and are enabled here; CPU numbers depend on the host.
     let text = files.text("oms.toml");
@@ -129,7 +130,7 @@ fn what_is_done_after_a_venues_code_is_in_its_table() {
     );
     let config = files.read().config();
     let rule = |code, action, times| RejectRule { venue: VenueId(1), code, action, times, reserved: 0 };
-    assert_eq!(config.desk.rejects, [rule(10, RETRY, 3), rule(0, GIVE_UP, 0), rule(65535, OTHER_LINE, 9)]);
+    assert_eq!(config.trading.rejects, [rule(10, RETRY, 3), rule(0, GIVE_UP, 0), rule(65535, OTHER_LINE, 9)]);
     assert_eq!(config.lanes.lines.iter().map(|line| line.lost_after_ns).collect::<Vec<_>>(), [700_000_000; 2]);
 }
 
@@ -426,7 +427,7 @@ fn the_core_takes_whatever_the_files_may_say() {
     files.change("users.toml", "[8, 9]", "[8, 64999]");
     files.write("symbols.csv", "account,symbol,max_position\n65535,B,0\n");
     files.change("oms.toml", "#max_notional = 50000000", "max_notional = \"9999999999999999999999.99999999\"");
-    let desk = files.read().desk();
+    let desk = files.read().trading_config();
     let mut inputs: Vec<Input> = desk.venues.into_iter().map(Input::Venue).collect();
     inputs.extend(desk.instruments.into_iter().map(Input::Instrument));
     inputs.extend(desk.accounts.into_iter().map(Input::Account));
@@ -469,7 +470,7 @@ fn passwords_go_unencrypted_to_no_port_that_others_can_reach_unless_the_file_say
         assert!(told.contains(&format!("oms.toml:{line}: {key}: others than this host can reach it")), "{told}");
         let open = format!("{key} = \"0.0.0.0:{port}\"");
         files.change("oms.toml", &open, &format!("{open}\ninsecure = true"));
-        let told = files.read().doubts(AtLogout::Kept(""));
+        let told = files.read().warnings(LogoutCleanup::Kept(""));
         assert!(told.iter().any(|doubt| doubt.contains("passwords among it")), "{told:?}");
     }
     let files = Files::new();
@@ -485,12 +486,12 @@ fn what_may_not_be_meant_is_told_and_is_no_mistake() {
     files.change("oms.toml", "tcp = \"127.0.0.1:7001\"", "tcp = \"0.0.0.0:7001\"\ninsecure = true");
     files.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"0.0.0.0:8080\"\ninsecure = true");
     fs::set_permissions(files.at("users.toml"), fs::Permissions::from_mode(0o644)).expect("it is ours");
-    let doubts = files.read().doubts(AtLogout::Kept(""));
+    let doubts = files.read().warnings(LogoutCleanup::Kept(""));
     assert_eq!(doubts.len(), 4, "{doubts:?}");
     assert!(doubts[0].starts_with("user 'trader': no account of ") && doubts[0].ends_with(" matches '3*'"));
     assert!(doubts[2].starts_with("web 0.0.0.0:8080: others than this host can read it"), "{doubts:?}");
     assert!(doubts[1].contains("not encrypted") && doubts[3].contains("chmod 600"), "{doubts:?}");
-    let removed = files.read().doubts(AtLogout::Removed);
+    let removed = files.read().warnings(LogoutCleanup::Removed);
     assert!(removed.len() == 5 && removed[4].contains("RemoveIPC=no"), "{removed:?}");
 }
 

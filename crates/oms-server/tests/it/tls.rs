@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use tickpath_oms_client::{Client as Remote, ClientError, Config as RemoteConfig, Since};
-use tickpath_oms_server::{ServerEvent, TlsFiles};
+use tickpath_oms_server::{ServerEvent, ServerTlsFiles};
 
-use super::sessions::House;
+use super::sessions::OmsFixture;
 use super::*;
 
 /// Max time of a socket operation.
@@ -43,13 +43,13 @@ impl Authority {
     }
 }
 
-impl House {
+impl OmsFixture {
     fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn put_certificate(&self, (certificate, key): &(String, String)) -> TlsFiles {
-        let files = TlsFiles { certificate: self.file("certificate.pem"), key: self.file("key.pem") };
+    fn put_certificate(&self, (certificate, key): &(String, String)) -> ServerTlsFiles {
+        let files = ServerTlsFiles { certificate: self.file("certificate.pem"), key: self.file("key.pem") };
         fs::write(&files.certificate, certificate).expect("the folder is ours");
         fs::write(&files.key, key).expect("the folder is ours");
         files
@@ -110,7 +110,7 @@ fn an_order_and_a_whole_day_go_over_tls() {
     const ORDERS: u64 = 5_000;
     let authority = Authority::new();
     for layout in [Layout::Inline, Layout::Split] {
-        let (house, port) = House::secure(layout, &authority, &["localhost", "127.0.0.1"]);
+        let (house, port) = OmsFixture::secure(layout, &authority, &["localhost", "127.0.0.1"]);
         let mut client = house.remote_at(house.url("127.0.0.1", port), "anna", Since::Start);
         for id in 1..=ORDERS {
             let order = Request::New(limit(Side::Buy, id, 95, 1));
@@ -124,14 +124,14 @@ fn an_order_and_a_whole_day_go_over_tls() {
         let mut again = house.remote_at(house.url("localhost", port), "anna", Since::Start);
         again.hears(2 * ORDERS as usize);
         assert!(again.heard == all, "not the same");
-        assert_eq!(again.client.counts().gaps + again.client.counts().doubles, 0);
+        assert_eq!(again.client.counts().gaps + again.client.counts().duplicates, 0);
     }
 }
 
 #[test]
 fn whom_a_client_does_not_trust_it_does_not_talk_to() {
     let authority = Authority::new();
-    let (house, port) = House::secure(Layout::Split, &authority, &["desk.example", "127.0.0.1"]);
+    let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["desk.example", "127.0.0.1"]);
     let told = refused(&house.url("localhost", port));
     assert!(told.contains("certificate is not for 'localhost'"), "{told}");
     // An authority of the same name, and one that only this host knows.
@@ -150,11 +150,11 @@ fn whom_a_client_does_not_trust_it_does_not_talk_to() {
 
 #[test]
 fn plain_and_encrypted_do_not_meet_and_both_are_told() {
-    let (house, port) = House::secure(Layout::Split, &Authority::new(), &["127.0.0.1"]);
+    let (house, port) = OmsFixture::secure(Layout::Split, &Authority::new(), &["127.0.0.1"]);
     let told = refused(&format!("tcp://127.0.0.1:{port}"));
     assert!(told.contains("this port speaks TLS only; connect by tls://HOST:PORT"), "{told}");
     house.told("this port speaks TLS only");
-    let plain = House::new(Layout::Split);
+    let plain = OmsFixture::new(Layout::Split);
     let port = plain.port("tcp://127.0.0.1:");
     let told = refused(&format!("tls://127.0.0.1:{port}?ca={}", house.file("ca.pem").display()));
     assert!(told.contains("speaks no TLS"), "{told}");
@@ -164,7 +164,7 @@ fn plain_and_encrypted_do_not_meet_and_both_are_told() {
 #[test]
 fn a_new_certificate_is_shown_without_a_restart_and_a_bad_one_is_not() {
     let authority = Authority::new();
-    let (house, port) = House::secure(Layout::Split, &authority, &["old.example"]);
+    let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["old.example"]);
     let url = house.url("127.0.0.1", port);
     assert!(refused(&url).contains("not for '127.0.0.1'"));
     let mut client = house.remote("anna", Since::Now);
@@ -181,7 +181,7 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_bad_one_is_not() {
 
 #[test]
 fn a_certificate_that_nobody_would_trust_is_refused_with_its_remedy() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let authority = Authority::new();
     let (good, other) = (authority.certify(&["a"], 2090), authority.certify(&["a"], 2090));
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -210,7 +210,7 @@ fn a_certificate_that_nobody_would_trust_is_refused_with_its_remedy() {
 
 #[test]
 fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     let authority = Authority::new();
     let now = tickpath_clock::utc_ns() / 1_000_000_000;
     for (days, is_told) in [(2, true), (29, true), (40, false)] {
@@ -221,7 +221,7 @@ fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
         let certificate = params.signed_by(&key, &authority.issuer).expect("a certificate");
         let files = house.put_certificate(&(certificate.pem(), key.serialize_pem()));
         files.check().expect("it is good today");
-        let doubt = files.doubt();
+        let doubt = files.expiry_warning();
         assert_eq!(doubt.is_some(), is_told, "{days} days: {doubt:?}");
         if let Some(doubt) = doubt {
             assert!(doubt.contains(&format!("expires on {date}; renew it before")), "{doubt}");
@@ -230,14 +230,18 @@ fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
     let files = house.put_certificate(&authority.certify(&["a"], 2020));
     let why = files.check().expect_err("it has expired").to_string();
     assert!(why.contains("has expired on 2020-01-01, ") && why.contains("; renew it"), "{why}");
-    assert_eq!(files.doubt().map(|doubt| doubt.contains("2020-01-01")), Some(true), "and nothing else is known of it");
+    assert_eq!(
+        files.expiry_warning().map(|doubt| doubt.contains("2020-01-01")),
+        Some(true),
+        "and nothing else is known of it"
+    );
 }
 
 #[test]
 fn garbage_half_a_handshake_and_cut_records_leave_the_door_open() {
     let authority = Authority::new();
     for layout in [Layout::Inline, Layout::Split] {
-        let (house, port) = House::secure(layout, &authority, &["127.0.0.1"]);
+        let (house, port) = OmsFixture::secure(layout, &authority, &["127.0.0.1"]);
         // The head of a ClientHello that never continues: many at the same time.
         let half: Vec<TcpStream> = (0..200)
             .map(|_| {
@@ -297,7 +301,7 @@ fn between(port: u16, change: impl Fn(usize, &mut Vec<u8>) + Send + 'static) -> 
 #[test]
 fn a_record_that_is_changed_or_cut_ends_its_connection_only() {
     let authority = Authority::new();
-    let (house, port) = House::secure(Layout::Split, &authority, &["127.0.0.1"]);
+    let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["127.0.0.1"]);
     let mut other = house.remote("boss", Since::Now);
     let config = |port: u16| RemoteConfig {
         reconnect: false,

@@ -11,12 +11,12 @@ use std::sync::mpsc::sync_channel;
 
 use tempfile::TempDir;
 use tickpath_clock::{Clock, HostClock, end_with_parent, sleep_ns};
-use tickpath_log::{Next, Place, Reader, Registration, Start};
+use tickpath_log::{LogPath, Next, Reader, ReaderStart, Registration};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecType, NewOrder, OrdStatus, OrderType, Price, Quantity, Request, Side,
     SymbolId,
 };
-use tickpath_oms_client::{Client, Config, Event, Since};
+use tickpath_oms_client::{Client, ClientEvent, Config, Since};
 use tickpath_oms_server::settings::{Settings, init};
 
 /// Environment variables: the role of this process, OMS or exchange, and the folder of its files.
@@ -45,16 +45,16 @@ fn process() {
     let clock = HostClock::get().expect("a clock");
     if role == "exchange" {
         let settings = tickpath_venue_sim::Settings::read(&folder.join("exchange.toml")).expect("it is good");
-        let ran = tickpath_venue_sim::run(clock, settings, &tickpath_venue_sim::Orders::default(), &mut |_| {});
+        let ran = tickpath_venue_sim::run(clock, settings, &tickpath_venue_sim::VenueControl::default(), &mut |_| {});
         panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
     }
     let settings = Settings::read(&folder.join("oms.toml")).unwrap_or_else(|faults| panic!("{faults}"));
     let (events, told) = sync_channel(4096);
     std::thread::spawn(move || told.into_iter().for_each(|event| eprintln!("{event}")));
-    let topic = Place::shared_memory(settings.ticks.as_deref().expect("it has ticks")).expect("a good name");
+    let topic = LogPath::shared_memory(settings.ticks.as_deref().expect("it has ticks")).expect("a good name");
     let mut ticks = None;
     while ticks.is_none() {
-        ticks = Reader::open(&topic, Start::Oldest, Registration::Registered).ok();
+        ticks = Reader::open(&topic, ReaderStart::Oldest, Registration::Registered).ok();
         sleep_ns(1_000_000);
     }
     let (config, server) = (settings.config(), settings.server(events));
@@ -68,7 +68,7 @@ fn process() {
 }
 
 /// Files of a desk as written by `init`, except for names that must be unique on this host, and for the desk's lines.
-pub(crate) struct Desk {
+pub(crate) struct ProcessFixture {
     name: String,
     pub(crate) folder: TempDir,
     /// Addresses of the exchange, and of the OMS beside its Unix socket.
@@ -76,7 +76,7 @@ pub(crate) struct Desk {
     pub(crate) oms: String,
 }
 
-impl Desk {
+impl ProcessFixture {
     pub(crate) fn new(lines: usize, more: &str, is_unix: bool) -> Self {
         static DESKS: AtomicU64 = AtomicU64::new(0);
         let name = format!("server-lines-{}-{}", std::process::id(), DESKS.fetch_add(1, Ordering::Relaxed));
@@ -170,8 +170,8 @@ impl Desk {
 
     /// Returns the requests in the exchange's journal, each with its line and its stamp in ticks.
     pub(crate) fn journal(&self) -> Vec<(u32, u64, Request)> {
-        let place = Place::folder(self.folder.path().join("exchange-journal"));
-        let mut reader = Reader::open(&place, Start::Oldest, Registration::Unregistered).expect("it is there");
+        let place = LogPath::folder(self.folder.path().join("exchange-journal"));
+        let mut reader = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).expect("it is there");
         let (mut way, mut requests) = (0, Vec::new());
         while let Next::Message(message) = reader.next().expect("it is sound") {
             if message.kind == 106 {
@@ -197,7 +197,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for ProcessFixture {
     fn drop(&mut self) {
         // Everything in shared memory has the desk's name.
         for found in fs::read_dir("/dev/shm")
@@ -244,7 +244,7 @@ pub(crate) struct Trader {
 }
 
 impl Trader {
-    pub(crate) fn new(desk: &Desk) -> Self {
+    pub(crate) fn new(desk: &ProcessFixture) -> Self {
         Self::of(&format!("unix://{}", desk.folder.path().join("oms.sock").display()), 0)
     }
 
@@ -355,7 +355,7 @@ impl Trader {
         self.client.wait(2_000_000);
         let Self { client, open, again, fills, refused, doubted, too_large, denied, .. } = self;
         let heard = client.poll(|event| match event {
-            Event::Report { report, .. } => {
+            ClientEvent::Report { report, .. } => {
                 let id = report.client_order_id.0;
                 if report.exec_type == ExecType::Trade.code() {
                     assert!(fills.insert(report.exec_id.0, id).is_none(), "a fill came twice: {report:?}");
@@ -371,13 +371,16 @@ impl Trader {
                     *status = report.status;
                 }
             }
-            Event::NotTaken { request, .. } => again.push(request),
-            Event::Denied { denial, .. } => {
+            ClientEvent::NotTaken { request, .. } => again.push(request),
+            ClientEvent::Denied { denial, .. } => {
                 let id = denial.client_order_id.0;
                 assert!(id > 8 && id % 8 < *too_large, "nothing of this is denied: {denial:?}");
                 assert!(open.remove(&id).is_some() && denied.insert(id), "denied twice: {denial:?}");
             }
-            Event::Connected(_) | Event::Disconnected { .. } | Event::Failed { .. } | Event::InDoubt { .. } => {}
+            ClientEvent::Connected(_)
+            | ClientEvent::Disconnected { .. }
+            | ClientEvent::Failed { .. }
+            | ClientEvent::InDoubt { .. } => {}
             other => panic!("this is not right: {other:?}"),
         });
         heard.expect("it comes back by itself");

@@ -1,10 +1,10 @@
 //! Clients of other versions: an older client works as before, a later one gets our version, and none is refused.
 
-use tickpath_oms_protocol::{ClientLogon, Kind as Word, VERSION};
+use tickpath_oms_protocol::{ClientLogon, FrameKind as Word, VERSION};
 use tickpath_oms_server::ServerEvent;
 
-use super::hostile::Raw;
-use super::sessions::House;
+use super::hostile::RawClient;
+use super::sessions::OmsFixture;
 use super::*;
 
 /// A logon of version 1: session 0, ten seconds, all reports of the day.
@@ -37,7 +37,7 @@ const ORDER_REPORT: u8 = 48;
 const WELCOME_BYTES: usize = 48;
 
 /// Logs in with these bytes; returns the welcome, or the kind of the refusal and its sentence.
-fn log_in(raw: &mut Raw, logon: &[u8]) -> Result<Vec<u8>, (u8, String)> {
+fn log_in(raw: &mut RawClient, logon: &[u8]) -> Result<Vec<u8>, (u8, String)> {
     let (mut scram, first) = ClientLogon::new("anna", "anna's password", None).expect("a good name");
     raw.say(112, 0, logon, &first);
     let (kind, _, text) = raw.hear().expect("an answer");
@@ -60,8 +60,8 @@ fn of_version(version: u16) -> [u8; 40] {
 #[test]
 fn a_client_of_version_1_trades_as_it_always_did() {
     for layout in [Layout::Inline, Layout::Split] {
-        let house = House::new(layout);
-        let mut raw = Raw::new(&house);
+        let house = OmsFixture::new(layout);
+        let mut raw = RawClient::new(&house);
         let welcome = log_in(&mut raw, &LOGON).expect("it is let in");
         assert!(welcome.len() >= WELCOME_BYTES, "{}", welcome.len());
         assert_eq!(welcome[..4], [1, 0, 0, 0], "version 1, session 0");
@@ -80,24 +80,27 @@ fn a_client_of_version_1_trades_as_it_always_did() {
         }
         raw.say(117, 3, &[], &[]);
         raw.say(118, 0, &[], b"the client is done");
-        house.event("it is gone", |event| matches!(event, ServerEvent::Gone { why, .. } if why == "it logged out"));
+        house.event(
+            "it is gone",
+            |event| matches!(event, ServerEvent::Disconnected { why, .. } if why == "it logged out"),
+        );
         house.trades(2);
     }
 }
 
 #[test]
 fn a_later_version_gets_ours_and_none_is_refused() {
-    let house = House::new(Layout::Split);
+    let house = OmsFixture::new(Layout::Split);
     for version in [VERSION, VERSION + 1, u16::MAX] {
-        let mut raw = Raw::new(&house);
+        let mut raw = RawClient::new(&house);
         // The additional fields of a later version are ignored.
         let logon = [&of_version(version)[..], &[0; 16], &[0xff; 100]].concat();
         let welcome = log_in(&mut raw, &logon).expect("it is let in");
         assert_eq!(welcome[..2], VERSION.to_le_bytes());
         raw.say(Word::Logout.code(), 0, &[], &[]);
-        house.event("it is gone", |event| matches!(event, ServerEvent::Gone { .. }));
+        house.event("it is gone", |event| matches!(event, ServerEvent::Disconnected { .. }));
     }
-    let mut raw = Raw::new(&house);
+    let mut raw = RawClient::new(&house);
     let (kind, why) = log_in(&mut raw, &of_version(0)).expect_err("there is no version 0");
     assert_eq!(kind, 116);
     assert!(why.contains("no logon of ours"), "{why}");
@@ -106,8 +109,8 @@ fn a_later_version_gets_ours_and_none_is_refused() {
 
 #[test]
 fn an_older_client_gets_no_lanes_whatever_it_says() {
-    let house = House::new(Layout::Split);
-    let mut raw = Raw::new(&house);
+    let house = OmsFixture::new(Layout::Split);
+    let mut raw = RawClient::new(&house);
     let logon = [&LOGON[..], &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
     let welcome = log_in(&mut raw, &logon).expect("it is let in");
     assert!(welcome[WELCOME_BYTES..].iter().all(|&byte| byte == 0));

@@ -1,7 +1,7 @@
 //! The queue against a list that is scanned.
 
 use proptest::prelude::*;
-use tickpath_oms_slots::{Queue, Queued};
+use tickpath_oms_slots::{QueueItem, SlotQueue};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Item {
@@ -10,7 +10,7 @@ struct Item {
     is_odd: bool,
 }
 
-impl Queued for Item {
+impl QueueItem for Item {
     fn slot(&self) -> u32 {
         self.slot
     }
@@ -19,7 +19,7 @@ impl Queued for Item {
 proptest! {
     #[test]
     fn it_is_a_list(steps in prop::collection::vec((0_u8..5, 0_u32..6, 0_u64..50, any::<bool>()), 0..400)) {
-        let (mut queue, mut model) = (Queue::default(), Vec::<Item>::new());
+        let (mut queue, mut model) = (SlotQueue::default(), Vec::<Item>::new());
         for (step, slot, id, is_odd) in steps {
             let new = Item { slot, id, is_odd };
             match step {
@@ -45,8 +45,8 @@ proptest! {
             prop_assert_eq!(queue.is_empty(), model.is_empty());
             prop_assert_eq!(queue.front(), model.first());
             prop_assert!(queue.iter().eq(&model));
-            prop_assert!(queue.of(slot).eq(model.iter().filter(|item| item.slot == slot)));
+            prop_assert!(queue.of_slot(slot).eq(model.iter().filter(|item| item.slot == slot)));
         }
-        prop_assert!(queue.take().eq(model));
+        prop_assert!(queue.drain().eq(model));
     }
 }

@@ -5,15 +5,17 @@ use tickpath_market::{
     ClientOrderId, ExecType, ExecutionReport, Kind, OrdStatus, OrderDenied, OrderId, Quantity, Side, SymbolId, Trade,
 };
 use tickpath_oms_core::Denial;
-use tickpath_oms_text::{Answer, Compared, Content, Entry, SentReport, Value, gap_json, read};
+use tickpath_oms_text::{
+    EntryContent, LogEntry, MessageFieldValue, ReconciliationPair, ReportOrDenial, SentReport, gap_json, read,
+};
 use zerocopy::IntoBytes;
 
 fn parsed(text: &str) -> Json {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("no JSON ({e}): {text}"))
 }
 
-fn entry(content: Content<'_>) -> Entry<'_> {
-    Entry { sequence: 17, stamp: 5, utc_ns: 1_000_000_001, kind: 200, content }
+fn entry(content: EntryContent<'_>) -> LogEntry<'_> {
+    LogEntry { sequence: 17, stamp: 5, utc_ns: 1_000_000_001, kind: 200, content }
 }
 
 #[test]
@@ -21,21 +23,21 @@ fn a_known_message_has_its_fields_by_name_and_another_length_is_not_known() {
     let trade = Trade { price: "61800.2".parse().expect("a price"), aggressor: Side::Sell.code(), ..Trade::default() };
     let (name, fields) = read(Kind::Trade.code(), trade.as_bytes()).expect("it is a trade");
     assert_eq!(name, "trade");
-    assert!(fields.contains(&("price", Value::Text("61800.2".to_owned()))), "{fields:?}");
-    assert!(fields.contains(&("aggressor", Value::Text("sell".to_owned()))), "{fields:?}");
-    let object = parsed(&entry(Content::Known(name, fields)).json());
+    assert!(fields.contains(&("price", MessageFieldValue::Text("61800.2".to_owned()))), "{fields:?}");
+    assert!(fields.contains(&("aggressor", MessageFieldValue::Text("sell".to_owned()))), "{fields:?}");
+    let object = parsed(&entry(EntryContent::Known(name, fields)).json());
     assert_eq!((&object["name"], &object["fields"]["price"]), (&json!("trade"), &json!("61800.2")));
     assert_eq!(read(Kind::Trade.code(), &trade.as_bytes()[1..]), None);
 }
 
 #[test]
 fn an_unknown_payload_is_shown_whole_as_json_and_by_its_first_bytes_as_text() {
-    let hello = entry(Content::Unknown(b"hello"));
+    let hello = entry(EntryContent::Unknown(b"hello"));
     assert_eq!(hello.text(), "17 1970-01-01T00:00:01.000000001Z kind_200 68656c6c6f |hello| 5 bytes");
     let object = parsed(&hello.json());
     assert_eq!((&object["payload_hex"], &object["payload_text"]), (&json!("68656c6c6f"), &json!("hello")));
     let long = [7_u8; 65];
-    let long = entry(Content::Unknown(&long));
+    let long = entry(EntryContent::Unknown(&long));
     assert!(long.text().ends_with("…| 65 bytes"), "{}", long.text());
     let object = parsed(&long.json());
     assert_eq!((&object["payload_hex"], object.get("payload_text")), (&json!("07".repeat(65)), None));
@@ -43,7 +45,7 @@ fn an_unknown_payload_is_shown_whole_as_json_and_by_its_first_bytes_as_text() {
 
 #[test]
 fn missing_messages_are_counted_and_null_where_their_number_is_not_known() {
-    let gap = entry(Content::Gap { missed: Some(12), words: "12 messages were missed".to_owned() });
+    let gap = entry(EntryContent::Gap { missed: Some(12), sentence: "12 messages were missed".to_owned() });
     assert!(gap.text().ends_with("Z -- 12 messages were missed"), "{}", gap.text());
     assert_eq!(parsed(&gap.json())["fields"], json!({"missed": 12}));
     assert_eq!(parsed(&gap_json(None)), json!({"name": "gap", "fields": {"missed": null}}));
@@ -61,7 +63,7 @@ fn a_sent_report_names_its_instrument_in_both_forms() {
         side: Side::Buy.code(),
         ..ExecutionReport::default()
     };
-    let sent = sent(Answer::Report(report));
+    let sent = sent(ReportOrDenial::Report(report));
     let name = |symbol: SymbolId| (symbol.0 == 3).then(|| "BTCUSDT".to_owned());
     let line = sent.line(false, name);
     let head = "17 5.7 session=2 client_order_id=9 new new side=buy leaves=1 filled=0 last=0@0 ";
@@ -80,15 +82,15 @@ fn a_denial_says_why_with_its_limit_in_the_unit_of_its_check() {
         value: (limit + 1_000_000).to_le_bytes(),
         ..OrderDenied::default()
     };
-    let age = sent(Answer::Denied(denied(Denial::RequestAge, 5_000_000)));
+    let age = sent(ReportOrDenial::Denied(denied(Denial::RequestAge, 5_000_000)));
     assert!(age.line(false, |_| None).contains(" (limit 5 ms, value 6 ms)"), "{}", age.line(false, |_| None));
     let object = parsed(&age.line(true, |_| None));
     assert_eq!((&object["limit_ns"], &object["why"]), (&json!(5_000_000), &json!(Denial::RequestAge.to_string())));
-    let quantity = sent(Answer::Denied(denied(Denial::SessionQuantity, 100_000_000)));
+    let quantity = sent(ReportOrDenial::Denied(denied(Denial::SessionQuantity, 100_000_000)));
     assert_eq!(parsed(&quantity.line(true, |_| None))["limit"], json!("1"));
 }
 
-fn sent(answer: Answer) -> SentReport {
+fn sent(answer: ReportOrDenial) -> SentReport {
     SentReport { number: 17, journal: None, session: 2, session_number: None, stamp: 5, utc_ns: None, answer }
 }
 
@@ -136,7 +138,7 @@ fn a_difference_says_how_either_side_has_an_order_and_how_to_enter_one_that_is_n
         ),
         ((0, flat), held, "position of account 0 in S3: 0 bought and 0 sold here, 5 bought and 0 sold at the venue"),
     ] {
-        assert_eq!(Compared::of(ours, venues).line(name).as_deref(), Some(expected));
+        assert_eq!(ReconciliationPair::of(ours, venues).line(name).as_deref(), Some(expected));
     }
-    assert_eq!(Compared::of((0, held), held).line(name), None, "a position that both sides have");
+    assert_eq!(ReconciliationPair::of((0, held), held).line(name), None, "a position that both sides have");
 }

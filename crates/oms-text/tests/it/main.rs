@@ -1,4 +1,4 @@
 //! Text and JSON of messages, and the text forms that a user types.
 
 mod lines;
-mod written;
+mod user_input;

@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickpath_oms_runtime::meter::{BUCKETS, HOPS, Hop, Reading, VenueReading, bucket_from};
+use tickpath_oms_runtime::meter::{BUCKETS, HOPS, HopHistogram, MeterReading, VenueReading, bucket_from};
 use tickpath_oms_web::{METRICS, render};
 
-fn reading() -> Reading {
+fn reading() -> MeterReading {
     let hop = |at: usize| {
-        let mut hop = Hop { buckets: vec![0; BUCKETS], sum_ns: 1_500 };
+        let mut hop = HopHistogram { buckets: vec![0; BUCKETS], sum_ns: 1_500 };
         (hop.buckets[at], hop.buckets[at + 40], hop.buckets[BUCKETS - 1]) = (3, 2, 1);
         hop
     };
-    Reading {
+    MeterReading {
         epoch: 7,
         pid: Some(1),
         hops: HOPS.iter().enumerate().map(|(at, _)| hop(at * 30)).collect(),
         denials: vec![(4, 2), (26, 1), (63, 5)],
         reports: vec![(15, 9), (31, 1)],
         notices: vec![("venue_down".to_owned(), 1)],
-        levels: BTreeMap::from([("working".to_owned(), 3), ("disk_failed".to_owned(), 1)]),
+        gauges: BTreeMap::from([("working".to_owned(), 3), ("disk_failed".to_owned(), 1)]),
         venues: vec![VenueReading { venue: 1, is_up: true, waiting: 4 }],
     }
 }
@@ -63,7 +63,7 @@ fn every_metric_is_told_with_its_type_and_its_meaning() {
         assert_eq!(told.get(name), Some(&value), "{name}");
     }
     assert_eq!(samples(&render(None)), BTreeMap::from([("tickpath_oms_up".to_owned(), 0.0)]), "of no OMS");
-    let dead = Reading { pid: None, ..reading() };
+    let dead = MeterReading { pid: None, ..reading() };
     assert_eq!(samples(&render(Some(&dead))).get("tickpath_oms_up"), Some(&0.0), "its last figures");
 }
 

@@ -6,21 +6,21 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use tickpath_log::Place;
-use tickpath_oms_protocol::{Role, Secret};
-use tickpath_oms_web::{Config, Endpoint, Names, PageUser, Rights, Serving, UserDirectory, serve};
+use tickpath_log::LogPath;
+use tickpath_oms_protocol::{Secret, UserRole};
+use tickpath_oms_web::{Config, DisplayNames, Endpoint, PageUser, PageUserLookup, Rights, RunningEndpoints, serve};
 
 /// Max wait on a socket.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two users, whose password is `right`: an admin, and a trader of account 1 with session 3. A test may remove them.
 #[derive(Default)]
-pub struct House {
+pub struct TestDirectory {
     gone: Mutex<Vec<String>>,
     said: Mutex<Vec<String>>,
 }
 
-impl House {
+impl TestDirectory {
     /// Removes a user from now on.
     pub fn dismiss(&self, user: &str) {
         self.gone.lock().expect("nobody panics with it").push(user.to_owned());
@@ -33,16 +33,16 @@ impl House {
 }
 
 /// Hashed only once, because hashing takes long.
-static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::of("right"));
+static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::from_password("right"));
 
-impl UserDirectory for House {
+impl PageUserLookup for TestDirectory {
     fn find(&self, name: &str) -> Option<PageUser> {
         if self.gone.lock().expect("nobody panics with it").iter().any(|gone| gone == name) {
             return None;
         }
         let (role, rights) = match name {
-            "admin" => (Role::Admin, Rights::all()),
-            "trader" => (Role::Trade, Rights::of(vec![3], |account| account.0 == 1)),
+            "admin" => (UserRole::Admin, Rights::all()),
+            "trader" => (UserRole::Trade, Rights::of(vec![3], |account| account.0 == 1)),
             _ => return None,
         };
         Some(PageUser { secret: SECRET.clone(), role, rights })
@@ -58,20 +58,20 @@ impl UserDirectory for House {
 }
 
 /// Returns a configuration with both ports on this address; no OMS of the name runs.
-pub fn config(test: &str, endpoint: &Endpoint, house: &Arc<House>) -> Config {
+pub fn config(test: &str, endpoint: &Endpoint, house: &Arc<TestDirectory>) -> Config {
     let folder = std::env::temp_dir().join(format!("tickpath-page-{test}-{}", std::process::id()));
     let heard = house.clone();
     Config {
         metrics: Some(endpoint.clone()),
         web: Some(endpoint.clone()),
         hosts: vec!["desk.example".to_owned()],
-        names: Names {
+        names: DisplayNames {
             oms: format!("web-{test}-{}", std::process::id()),
             symbols: BTreeMap::from([(1, "BTCUSDT".to_owned())]),
-            ..Names::default()
+            ..DisplayNames::default()
         },
         oms: format!("unix://{}", folder.join("oms.sock").display()),
-        journal: Place::folder(folder),
+        journal: LogPath::folder(folder),
         users: house.clone(),
         notify: Arc::new(move |said: &str| {
             heard.said.lock().expect("nobody panics with it").push(said.to_owned());
@@ -86,8 +86,8 @@ pub fn any() -> Endpoint {
 }
 
 /// Starts the ports of an OMS that does not run.
-pub fn shown(test: &str) -> (Serving, Arc<House>) {
-    let house = Arc::new(House::default());
+pub fn shown(test: &str) -> (RunningEndpoints, Arc<TestDirectory>) {
+    let house = Arc::new(TestDirectory::default());
     (serve(&config(test, &any(), &house)).expect("any port will do"), house)
 }
 

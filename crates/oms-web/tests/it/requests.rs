@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tickpath_oms_web::{Endpoint, serve};
 
-use crate::port::{House, any, ask, config, log_in, proofs, shown};
+use crate::port::{TestDirectory, any, ask, config, log_in, proofs, shown};
 
 #[test]
 fn nothing_changes_but_for_the_page_itself() {
@@ -175,9 +175,11 @@ fn an_address_that_is_taken_is_told() {
 
 #[test]
 fn a_certificate_that_is_not_there_is_a_sentence() {
-    let tls =
-        tickpath_oms_web::TlsFiles { certificate: "/nowhere/certificate.pem".into(), key: "/nowhere/key.pem".into() };
-    let config = config("no-tls", &Endpoint { tls: Some(tls), ..any() }, &Arc::<House>::default());
+    let tls = tickpath_oms_web::PageTlsFiles {
+        certificate: "/nowhere/certificate.pem".into(),
+        key: "/nowhere/key.pem".into(),
+    };
+    let config = config("no-tls", &Endpoint { tls: Some(tls), ..any() }, &Arc::<TestDirectory>::default());
     let error = serve(&config).err().expect("there is no certificate").to_string();
     assert!(error.starts_with("/nowhere/certificate.pem: ") && error.contains("must be a PEM file"), "{error}");
 }

@@ -4,23 +4,25 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use tickpath_oms_web::{Endpoint, TlsFiles, serve};
-use tickpath_tls::authority::Authority;
+use tickpath_oms_web::{Endpoint, PageTlsFiles, serve};
+use tickpath_tls::authority::TestAuthority;
 use tickpath_tls::{ClientConnection, NEWEST_VERSION, StreamOwned, client_config, server_name};
 
-use crate::port::{House, any, config, connect};
+use crate::port::{TestDirectory, any, config, connect};
 
 #[test]
 fn a_port_with_a_certificate_speaks_tls_and_nothing_else() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let authority = Authority::new(folder.path(), "authority");
+    let authority = TestAuthority::new(folder.path(), "authority");
     let identity = authority.certify("page", &["127.0.0.1", "page.example"]);
-    let tls = TlsFiles { certificate: identity.cert.clone(), key: identity.key.clone() };
+    let tls = PageTlsFiles { certificate: identity.cert.clone(), key: identity.key.clone() };
     let endpoint = Endpoint { tls: Some(tls), ..any() };
-    let serving = serve(&config("tls", &endpoint, &Arc::<House>::default())).expect("any port will do");
+    let serving = serve(&config("tls", &endpoint, &Arc::<TestDirectory>::default())).expect("any port will do");
     let at = serving.web().expect("it was asked for");
     assert_eq!(serving.web_url(), Some(format!("https://{at}/")));
-    let trust = Arc::new(client_config(Some(authority.file().as_path()), None, NEWEST_VERSION).expect("a good file"));
+    let trust = Arc::new(
+        client_config(Some(authority.certificate_file().as_path()), None, NEWEST_VERSION).expect("a good file"),
+    );
     let ask = |request: &str, body: &str| {
         let name = server_name("127.0.0.1").expect("a good name");
         let tls = ClientConnection::new(trust.clone(), name).expect("a good configuration");

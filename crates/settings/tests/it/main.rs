@@ -8,7 +8,7 @@ use tickpath_settings::{Section, SettingsError, parse, read};
 
 /// A value of each kind.
 #[derive(Debug, Default, PartialEq)]
-struct Taken {
+struct SampleSettings {
     name: String,
     port: u16,
     folder: Option<PathBuf>,
@@ -21,9 +21,9 @@ struct Taken {
     venues: Vec<u16>,
 }
 
-fn all(file: &mut Section<'_>) -> Taken {
-    Taken {
-        name: file.need_text("name"),
+fn all(file: &mut Section<'_>) -> SampleSettings {
+    SampleSettings {
+        name: file.require_text("name"),
         port: file.number("port", 1..=u16::MAX).unwrap_or(80),
         folder: file.path("folder"),
         price: file.parsed("price"),
@@ -31,12 +31,12 @@ fn all(file: &mut Section<'_>) -> Taken {
         numbers: file.numbers("numbers", 0..=200),
         is_busy: file.one_of("wait", &[("busy", true), ("yield", false), ("block", false)]),
         is_loud: file.flag("loud"),
-        inner: file.section_if("inner", |inner| inner.need_number("depth", 1..=9)),
-        venues: file.sections("venue", |venue| venue.need_number("number", 0..=u16::MAX)),
+        inner: file.section_if("inner", |inner| inner.require_number("depth", 1..=9)),
+        venues: file.sections("venue", |venue| venue.require_number("number", 0..=u16::MAX)),
     }
 }
 
-fn told(text: &str) -> String {
+fn mistakes_of(text: &str) -> String {
     match parse(text, Path::new("etc/a.toml"), all) {
         Ok(_) => String::new(),
         Err(mistakes) => mistakes.to_string().replace("etc/a.toml:", ""),
@@ -47,7 +47,7 @@ fn told(text: &str) -> String {
 fn a_file_without_mistakes_is_taken_as_it_is_written() {
     let text = "name = 'a'\nport = 0x10\nfolder = 'b'\nprice = 1_000.10\nwords = ['1', 2, '7*']\nnumbers = [0, 200]\n\
                 wait = 'busy'\nloud = false\ninner.depth = 3\n[[venue]]\nnumber = 2\n[[venue]]\nnumber = 1\n";
-    let expected = Taken {
+    let expected = SampleSettings {
         name: "a".into(),
         port: 16,
         folder: Some("etc/b".into()),
@@ -61,7 +61,7 @@ fn a_file_without_mistakes_is_taken_as_it_is_written() {
     };
     assert_eq!(parse(text, Path::new("etc/a.toml"), all), Ok(expected));
     let least = parse("name = 'a'", Path::new("a.toml"), all).expect("the rest may be missing");
-    assert_eq!(least, Taken { name: "a".into(), port: 80, ..Taken::default() });
+    assert_eq!(least, SampleSettings { name: "a".into(), port: 80, ..SampleSettings::default() });
 }
 
 #[test]
@@ -102,20 +102,20 @@ fn each_mistake_is_told_at_its_line() {
             "2: unknown key 'colour'; known here: name, port, folder, price, words, numbers, wait, loud, inner, venue",
         ),
     ] {
-        assert_eq!(told(text), expected, "of {text:?}");
+        assert_eq!(mistakes_of(text), expected, "of {text:?}");
     }
 }
 
 #[test]
 fn all_mistakes_come_at_once_in_the_order_of_their_lines() {
     let text = "loud = 2\nport = 0\nzebra = 1\nname = true\n[[venue]]\nnumber = -1\n[inner]\ndepth = 10\n";
-    let lines: Vec<String> = told(text).lines().map(|line| line[..2].to_owned()).collect();
+    let lines: Vec<String> = mistakes_of(text).lines().map(|line| line[..2].to_owned()).collect();
     assert_eq!(lines, ["1:", "2:", "3:", "4:", "6:", "8:"]);
 }
 
 #[test]
 fn what_is_no_toml_is_told_beside_the_values_that_can_be_read() {
-    let told = told("name = \nport = 0\nport = 2\nprot = 3\n[inner\n");
+    let told = mistakes_of("name = \nport = 0\nport = 2\nprot = 3\n[inner\n");
     let lines: Vec<&str> = told.lines().collect();
     assert!(lines[0].starts_with("1: this is no TOML: "), "{told}");
     assert_eq!(lines[1], "2: port: 0 is out of range; use 1 to 65535");
@@ -129,9 +129,9 @@ fn a_mistake_of_the_programs_own_stands_at_its_key() {
     let own = |file: &mut Section<'_>| {
         file.section("inner", |inner| {
             let _ = inner.text("from");
-            inner.mistake("from", "is taken");
-            inner.mistake("to", "would be better");
-            inner.wrong("is not enough");
+            inner.add_mistake("from", "is taken");
+            inner.add_mistake("to", "would be better");
+            inner.add_section_mistake("is not enough");
             (inner.has("from"), inner.has("to"), inner.line("from"), inner.line("to"))
         })
     };
@@ -153,7 +153,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_remedy() {
     assert!(binary.contains("UTF-8") && binary.contains("must be a text file"), "{binary}");
     assert!(matches!(read(folder.path(), all), Err(SettingsError::Unreadable { .. })), "a folder is no file");
     fs::write(&file, "name = 3").expect("the folder is ours");
-    assert!(matches!(read(&file, all), Err(SettingsError::Wrong(mistakes)) if mistakes.list.len() == 1));
+    assert!(matches!(read(&file, all), Err(SettingsError::Invalid(mistakes)) if mistakes.list.len() == 1));
     fs::write(&file, "name = 'a'\r\nport = 81\r\n").expect("the folder is ours");
     assert_eq!(read(&file, all).expect("lines may end as elsewhere").port, 81);
 }

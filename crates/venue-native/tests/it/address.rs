@@ -1,6 +1,6 @@
 //! Addresses of lines.
 
-use tickpath_venue_native::Address;
+use tickpath_venue_native::LineAddress;
 
 #[test]
 fn addresses_are_read_and_written() {
@@ -10,11 +10,11 @@ fn addresses_are_read_and_written() {
         ("tcp://exchange.example:7701/", "tcp://exchange.example:7701"),
         ("tcp://[::1]:7701", "tcp://[::1]:7701"),
     ] {
-        assert_eq!(url.parse::<Address>().unwrap().to_string(), written);
+        assert_eq!(url.parse::<LineAddress>().unwrap().to_string(), written);
     }
     let long = format!("unix:///{}", "x".repeat(200));
     for url in ["", "exchange", "tcp://host", "tcp://:1", "tcp://host:65536", "unix://here", "shm://oms", &long] {
-        let told = url.parse::<Address>().unwrap_err().to_string();
+        let told = url.parse::<LineAddress>().unwrap_err().to_string();
         assert!(told.contains("use tcp://HOST:PORT or unix:///PATH"), "{told}");
     }
 }

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 use tickpath_market::{ExecutionReport, Kind, Request};
-use tickpath_oms_protocol::{Inbox, write_frame};
+use tickpath_oms_protocol::{FrameBuffer, write_frame};
 use tickpath_venue::Line;
-use tickpath_venue::conformance::{Promises, Venue, check};
-use tickpath_venue_native::wire::{HEARTBEAT, LOGON, Logon, MAGIC, VERSION, WELCOME, Welcome};
-use tickpath_venue_native::{Address, TcpLine};
+use tickpath_venue::conformance::{TestVenue, VenueCapabilities, check};
+use tickpath_venue_native::wire::{HEARTBEAT, LOGON, LineLogon, LineWelcome, MAGIC, VERSION, WELCOME};
+use tickpath_venue_native::{LineAddress, TcpLine};
 use zerocopy::IntoBytes;
 
 trait Stream: Read + Write {}
@@ -28,7 +28,7 @@ enum Listener {
 struct Counterpart {
     listener: Listener,
     remembers: bool,
-    stream: Option<(Box<dyn Stream>, RefCell<Inbox>)>,
+    stream: Option<(Box<dyn Stream>, RefCell<FrameBuffer>)>,
     is_known: bool,
     ids: Vec<u64>,
     next_request: u64,
@@ -62,7 +62,7 @@ impl Counterpart {
         }
     }
 
-    fn say_from(&mut self, first: usize) {
+    fn send_reports_from(&mut self, first: usize) {
         for number in first..self.said.len() {
             let mut frame = Vec::new();
             let report = self.said[number];
@@ -71,7 +71,7 @@ impl Counterpart {
         }
     }
 
-    fn let_in(&mut self) {
+    fn accept(&mut self) {
         let stream: Option<Box<dyn Stream>> = match &self.listener {
             Listener::Tcp(listener) => listener.accept().ok().map(|(stream, _)| {
                 stream.set_nonblocking(true).expect("it can be");
@@ -85,23 +85,23 @@ impl Counterpart {
         self.stream = stream.map(|stream| (stream, RefCell::default())).or(self.stream.take());
     }
 
-    fn hear(&mut self, kind: u8, number: u64, logon: Logon, request: Option<Request>) {
+    fn handle_frame(&mut self, kind: u8, number: u64, logon: LineLogon, request: Option<Request>) {
         let mut frame = Vec::new();
         if kind == LOGON {
             assert_eq!((logon.magic, logon.version, logon.journal), (MAGIC, VERSION, 7));
             let known = u8::from(self.remembers);
-            let welcome = Welcome {
+            let welcome = LineWelcome {
                 version: VERSION,
                 knows_requests: known,
                 knows_reports: known,
                 next_request: self.next_request,
                 next_report: logon.next_report,
-                ..Welcome::default()
+                ..LineWelcome::default()
             };
             self.is_known = true;
             write_frame(&mut frame, WELCOME, 0, 1, welcome.as_bytes());
             self.write(&frame);
-            return self.say_from(logon.next_report as usize);
+            return self.send_reports_from(logon.next_report as usize);
         }
         let Some(request) = request else { return };
         assert!(number >= self.next_request, "request {number} came twice");
@@ -112,49 +112,49 @@ impl Counterpart {
     }
 }
 
-impl Venue for Counterpart {
+impl TestVenue for Counterpart {
     fn line(&mut self) -> Box<dyn Line> {
         let address = match &self.listener {
             Listener::Tcp(listener) => {
                 let port = listener.local_addr().expect("it listens").port();
-                Address::Tcp { host: "127.0.0.1".to_owned(), port }
+                LineAddress::Tcp { host: "127.0.0.1".to_owned(), port }
             }
-            Listener::Unix(_, path, _) => Address::Unix(path.clone()),
+            Listener::Unix(_, path, _) => LineAddress::Unix(path.clone()),
         };
         Box::new(TcpLine::new(address, "conformance").expect("this host has a clock"))
     }
 
-    fn taken(&mut self) -> Vec<u64> {
-        self.let_in();
+    fn received_requests(&mut self) -> Vec<u64> {
+        self.accept();
         let mut frames = Vec::new();
         if let Some((stream, inbox)) = &mut self.stream {
             let inbox = inbox.get_mut();
-            while let Ok(bytes) = stream.read(inbox.room())
+            while let Ok(bytes) = stream.read(inbox.free_space())
                 && bytes > 0
             {
-                inbox.filled(bytes);
+                inbox.advance(bytes);
                 while let Some(frame) = inbox.next().expect("only frames come") {
                     let request = Request::read(frame.kind, frame.payload).ok();
                     frames.push((frame.kind, frame.sequence, frame.message(), request));
                 }
             }
         }
-        frames.into_iter().for_each(|(kind, number, logon, request)| self.hear(kind, number, logon, request));
+        frames.into_iter().for_each(|(kind, number, logon, request)| self.handle_frame(kind, number, logon, request));
         self.ids.clone()
     }
 
-    fn say(&mut self, report: &ExecutionReport) {
+    fn send_report(&mut self, report: &ExecutionReport) {
         self.said.push(*report);
-        self.say_from(self.said.len() - 1);
+        self.send_reports_from(self.said.len() - 1);
     }
 
-    fn cut(&mut self) {
-        self.taken();
+    fn disconnect(&mut self) {
+        self.received_requests();
         self.stream = None;
     }
 
-    fn promises(&self) -> Promises {
-        Promises { requests: self.remembers, reports: self.remembers }
+    fn capabilities(&self) -> VenueCapabilities {
+        VenueCapabilities { requests: self.remembers, reports: self.remembers }
     }
 }
 

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::net::TcpListener;
 
 use tickpath_clock::{Clock, HostClock, sleep_ns};
-use tickpath_oms_protocol::write_with_text;
-use tickpath_venue::{Line, Resume};
+use tickpath_oms_protocol::write_frame_with_text;
+use tickpath_venue::{Line, ResumeState};
 use tickpath_venue_native::wire::REFUSED;
-use tickpath_venue_native::{Address, TcpLine};
+use tickpath_venue_native::{LineAddress, TcpLine};
 
 /// Connects to a peer that first sends these bytes; returns the reason of the loss.
 fn answered_by(bytes: Vec<u8>) -> String {
@@ -25,8 +25,8 @@ fn answered_by(bytes: Vec<u8>) -> String {
 
 fn lost(port: u16) -> String {
     let clock = HostClock::get().expect("this host has a clock");
-    let mut line = TcpLine::new(Address::Tcp { host: "127.0.0.1".to_owned(), port }, "test").expect("a clock");
-    line.connect(&Resume::default());
+    let mut line = TcpLine::new(LineAddress::Tcp { host: "127.0.0.1".to_owned(), port }, "test").expect("a clock");
+    line.connect(&ResumeState::default());
     let began = clock.ticks();
     loop {
         match line.poll(&mut |event| panic!("nothing of this is sound: {event:?}")) {
@@ -40,9 +40,9 @@ fn lost(port: u16) -> String {
 #[test]
 fn what_is_no_exchange_is_told() {
     let mut refused = Vec::new();
-    write_with_text(&mut refused, REFUSED, 0, 0, &[], b"not today");
+    write_frame_with_text(&mut refused, REFUSED, 0, 0, &[], b"not today");
     let mut drawn = Vec::new();
-    write_with_text(&mut drawn, REFUSED, 0, 0, &[], "not\u{1b}[2J\n\u{202e}today".as_bytes());
+    write_frame_with_text(&mut drawn, REFUSED, 0, 0, &[], "not\u{1b}[2J\n\u{202e}today".as_bytes());
     for (bytes, words) in [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n and so on".to_vec(), "is none of ours"),
         (vec![0xff; 4096], "is none of ours"),

@@ -8,7 +8,7 @@ const EXCHANGE: &str = include_str!("exchange.toml");
 
 /// Error of [`init`]: no file was written.
 #[derive(Debug, thiserror::Error)]
-pub enum InitError {
+pub enum VenueInitError {
     /// The file exists already.
     #[error("{file} is there already, and nothing is written over; name another folder", file = file.display())]
     Exists {
@@ -26,12 +26,12 @@ pub enum InitError {
 }
 
 /// Writes `exchange.toml` into a folder. Returns its path; the table of instruments that the file names is the OMS's.
-pub fn init(folder: &Path) -> Result<PathBuf, InitError> {
+pub fn init(folder: &Path) -> Result<PathBuf, VenueInitError> {
     let file = folder.join("exchange.toml");
-    let wrong = |reason| InitError::Write { file: file.clone(), reason };
+    let wrong = |reason| VenueInitError::Write { file: file.clone(), reason };
     fs::create_dir_all(folder).map_err(wrong)?;
     let mut made = match OpenOptions::new().write(true).create_new(true).open(&file) {
-        Err(reason) if reason.kind() == io::ErrorKind::AlreadyExists => return Err(InitError::Exists { file }),
+        Err(reason) if reason.kind() == io::ErrorKind::AlreadyExists => return Err(VenueInitError::Exists { file }),
         made => made.map_err(wrong)?,
     };
     made.write_all(EXCHANGE.as_bytes()).map_err(wrong)?;

@@ -19,13 +19,13 @@ pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<V
     // Spreadsheets write a byte order mark before the first line.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let mut mistakes = Mistakes::none(file);
+    let mut mistakes = Mistakes::new(file);
     let places = lines.next().map(|(line, head)| columns(line, head, &mut mistakes));
     let Some(places) = places.unwrap_or_else(|| {
         mistakes.add(1, "the table is empty; its first line names the columns: symbol,number,venue,multiplier");
         None
     }) else {
-        return Ok(mistakes.or(Vec::new())?);
+        return Ok(mistakes.into_result(Vec::new())?);
     };
     let mut listed: Vec<(Symbol, SymbolId)> = Vec::new();
     for (line, text) in lines {
@@ -39,7 +39,7 @@ pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<V
             Err(sentence) => mistakes.add(line, sentence),
         }
     }
-    Ok(mistakes.or(listed)?)
+    Ok(mistakes.into_result(listed)?)
 }
 
 /// Returns the indices of the needed columns, and adds a mistake for each missing one.

@@ -4,25 +4,25 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem::{self, Discriminant};
 
 use tickpath_market::{Price, Quantity, Side, SymbolId};
-use tickpath_venue_sim::{Config, FillError, Reject, Venue};
+use tickpath_venue_sim::{Config, FillError, RejectReason, SimVenue};
 
-use crate::commands::{Commands, SYMBOLS, seed};
 use crate::naive::{
     CANCEL_REJECTED, CANCELED, EXPIRED, FILLED, NEW, Naive, ORDER_STATUS, PARTIALLY_FILLED, REJECTED, REPLACED, TRADE,
     TRADE_CANCEL, TRADE_CORRECT, UNKNOWN, VENUE,
 };
+use crate::random_commands::{Commands, SYMBOLS, seed};
 
 #[test]
 fn the_venue_does_what_the_naive_one_does() {
     let seed = seed();
-    let mut venue = Venue::new(Config { venue: VENUE, symbols: SYMBOLS, expected_orders: 16 });
+    let mut venue = SimVenue::new(Config { venue: VENUE, symbols: SYMBOLS, expected_orders: 16 });
     let (mut naive, mut commands, mut seen) = (Naive::default(), Commands::new(seed, true), Seen::default());
     for number in 1..=100_000_u64 {
         let command = commands.draw();
         let expected = naive.apply(number, &command);
         let reports = command.apply(&mut venue, number);
         assert_eq!(reports, expected, "seed {seed}, command {number}: {command:?}");
-        assert_eq!(venue.working(), naive.working(), "seed {seed}, command {number}: {command:?}");
+        assert_eq!(venue.resting_orders(), naive.working(), "seed {seed}, command {number}: {command:?}");
         match &reports {
             Err(e) => {
                 seen.errors.insert(mem::discriminant(e));
@@ -62,7 +62,7 @@ impl Seen {
             assert!(count >= 100, "seed {seed}: only {count} reports of type {exec_type}, which compares little");
         }
         // `OnOrder` is a configured rejection, which no rule produces.
-        for reject in Reject::ALL.into_iter().filter(|reject| *reject != Reject::OnOrder) {
+        for reject in RejectReason::ALL.into_iter().filter(|reject| *reject != RejectReason::OnOrder) {
             assert!(self.reasons.contains(&reject.code()), "seed {seed}: nothing was refused because {reject}");
         }
         let states = BTreeSet::from([NEW, PARTIALLY_FILLED, FILLED, CANCELED, EXPIRED, REJECTED, UNKNOWN]);
@@ -71,7 +71,7 @@ impl Seen {
     }
 }
 
-fn compare_depth(venue: &Venue, naive: &Naive, seed: u64, number: u64) {
+fn compare_depth(venue: &SimVenue, naive: &Naive, seed: u64, number: u64) {
     for symbol in (0..SYMBOLS).map(SymbolId) {
         for side in [Side::Buy, Side::Sell] {
             let depth: Vec<(Price, Quantity)> = venue.depth(symbol, side).collect();

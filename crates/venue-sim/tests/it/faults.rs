@@ -1,9 +1,9 @@
 //! Injected faults, and nothing else that goes wrong.
 
 use tickpath_market::{ExecType, OrderId, Quantity, Request, Side};
-use tickpath_venue_sim::{Chance, Faults, Reject};
+use tickpath_venue_sim::{Chance, InjectedFaults, RejectReason};
 
-use crate::commands::Command;
+use crate::random_commands::Command;
 use crate::script::order;
 use crate::world::{MORNING, Step, World, settle};
 
@@ -12,15 +12,15 @@ const HALF: Chance = Chance(500_000);
 
 #[test]
 fn each_fault_does_what_it_says() {
-    let none = Faults::default();
+    let none = InjectedFaults::default();
     for (faults, expected) in [
         (none, vec![1, 2, 3, 4]),
-        (Faults { drop: ALWAYS, ..none }, vec![]),
-        (Faults { drop_requests: ALWAYS, ..none }, vec![]),
-        (Faults { double: ALWAYS, ..none }, vec![1, 1, 2, 2, 3, 3, 4, 4]),
-        (Faults { swap: ALWAYS, ..none }, vec![2, 1, 4, 3]),
-        (Faults { double: ALWAYS, swap: ALWAYS, ..none }, vec![1, 2, 2, 1, 3, 4, 4, 3]),
-        (Faults { halt: true, ..none }, vec![]),
+        (InjectedFaults { drop: ALWAYS, ..none }, vec![]),
+        (InjectedFaults { drop_requests: ALWAYS, ..none }, vec![]),
+        (InjectedFaults { double: ALWAYS, ..none }, vec![1, 1, 2, 2, 3, 3, 4, 4]),
+        (InjectedFaults { swap: ALWAYS, ..none }, vec![2, 1, 4, 3]),
+        (InjectedFaults { double: ALWAYS, swap: ALWAYS, ..none }, vec![1, 2, 2, 1, 3, 4, 4, 3]),
+        (InjectedFaults { halt: true, ..none }, vec![]),
     ] {
         let mut world = World::with(faults);
         (1..=4).for_each(|id| send(&mut world, id));
@@ -31,20 +31,20 @@ fn each_fault_does_what_it_says() {
 
 #[test]
 fn an_order_that_is_refused_on_purpose_is_over_and_its_id_is_used() {
-    let mut world = World::with(Faults { reject: ALWAYS, ..Faults::default() });
+    let mut world = World::with(InjectedFaults { reject: ALWAYS, ..InjectedFaults::default() });
     send(&mut world, 1);
     send(&mut world, 1);
     let mut line = world.open();
     settle(&mut line);
     let told: Vec<_> = world.reports().iter().map(|report| (report.venue_sequence, report.reason)).collect();
-    assert_eq!(told, [(1, Reject::OnOrder.code()), (0, Reject::DuplicateId.code())]);
+    assert_eq!(told, [(1, RejectReason::OnOrder.code()), (0, RejectReason::DuplicateId.code())]);
     assert!(world.reports().iter().all(|report| report.exec_type == ExecType::Rejected.code()));
-    assert_eq!(line.venue().working(), 0);
+    assert_eq!(line.venue().resting_orders(), 0);
 }
 
 #[test]
 fn a_delayed_report_leaves_when_its_time_has_come() {
-    let mut world = World::with(Faults { delay_ns: 1_000, ..Faults::default() });
+    let mut world = World::with(InjectedFaults { delay_ns: 1_000, ..InjectedFaults::default() });
     send(&mut world, 1);
     let mut line = world.open();
     settle(&mut line);
@@ -69,7 +69,7 @@ fn faults_change_while_the_venue_runs_and_over_its_restarts() {
     let mut id = 0;
     let mut seen = Vec::new();
     for (drop, restarts) in [(HALF, false), (Chance(0), true), (HALF, true), (ALWAYS, false), (HALF, true)] {
-        world.config.faults = Faults { drop, seed: 3, ..Faults::default() };
+        world.config.faults = InjectedFaults { drop, seed: 3, ..InjectedFaults::default() };
         line.set_faults(world.config.faults).expect("the journal takes it");
         for _ in 0..20 {
             id += 1;
@@ -87,7 +87,7 @@ fn faults_change_while_the_venue_runs_and_over_its_restarts() {
     let [half, all, again, none, last] = seen[..] else { panic!("five times") };
     assert!((1..20).contains(&half) && (all, none) == (20, 0), "{seen:?}");
     assert_eq!((half, half), (again, last), "the same dice fall the same");
-    assert_eq!(line.venue().working(), id as usize, "what is dropped was said all the same");
+    assert_eq!(line.venue().resting_orders(), id as usize, "what is dropped was said all the same");
 }
 
 #[test]

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use tickpath_market::{
     ExecType, ExecutionReport, Price, Quantity, Request, Side, SymbolId, TimeInForce, TopOfBook, VenueId,
 };
-use tickpath_venue_sim::{Config, Venue};
+use tickpath_venue_sim::{Config, SimVenue};
 
-use crate::commands::{Command, Commands, SYMBOLS, seed};
+use crate::random_commands::{Command, Commands, SYMBOLS, seed};
 
 #[test]
 fn books_stay_uncrossed_and_quantities_are_conserved_by_priority() {
     let first = seed();
     for seed in first..first.saturating_add(8) {
-        let mut venue = Venue::new(Config { venue: VenueId(1), symbols: SYMBOLS, expected_orders: 64 });
-        let mut witness = Witness { seed, ..Witness::default() };
+        let mut venue = SimVenue::new(Config { venue: VenueId(1), symbols: SYMBOLS, expected_orders: 64 });
+        let mut witness = BookInvariants { seed, ..BookInvariants::default() };
         let mut commands = Commands::new(seed, false);
         for number in 1..=5_000_u64 {
             witness.number = number;
@@ -35,14 +35,14 @@ fn books_stay_uncrossed_and_quantities_are_conserved_by_priority() {
 
 /// Knowledge of an outside observer.
 #[derive(Default)]
-struct Witness {
+struct BookInvariants {
     seed: u64,
     /// Number of the command.
     number: u64,
     /// Open orders.
-    orders: BTreeMap<u64, Known>,
+    orders: BTreeMap<u64, ExpectedOrder>,
     /// Orders that were done today.
-    done: BTreeMap<u64, Known>,
+    done: BTreeMap<u64, ExpectedOrder>,
     /// Whether an order ends with the day, by its id.
     day_orders: BTreeMap<u64, bool>,
     /// Quantity of each valid fill of today.
@@ -57,7 +57,7 @@ struct Witness {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ExpectedOrder {
     symbol: SymbolId,
     side: u8,
     price: Price,
@@ -67,7 +67,7 @@ struct Known {
     turn: u64,
 }
 
-impl Known {
+impl ExpectedOrder {
     /// Changes the filled quantity; the open quantity stays.
     fn change_fill(&mut self, difference: i64) {
         self.filled += difference;
@@ -75,7 +75,7 @@ impl Known {
     }
 }
 
-impl Witness {
+impl BookInvariants {
     fn expect(&mut self, command: &Command) {
         match command {
             Command::Tick(tick) => self.expect_quotes(tick),
@@ -101,7 +101,7 @@ impl Witness {
         let id = report.order_id.0;
         if report.exec_type == ExecType::New.code() {
             self.turn += 1;
-            let known = Known {
+            let known = ExpectedOrder {
                 symbol: report.symbol,
                 side: report.side,
                 price: report.price,
@@ -137,7 +137,7 @@ impl Witness {
     }
 
     /// Checks that a status agrees with the earlier reports.
-    fn check_status(&self, known: &Known, report: &ExecutionReport) {
+    fn check_status(&self, known: &ExpectedOrder, report: &ExecutionReport) {
         assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.place());
         assert_eq!((report.exec_id.0, report.last_quantity.0), (0, 0), "{}: {report:?}", self.place());
         let works = self.orders.contains_key(&report.order_id.0);
@@ -145,7 +145,7 @@ impl Witness {
         self.check_standing(known, report);
     }
 
-    fn check_standing(&self, known: &Known, report: &ExecutionReport) {
+    fn check_standing(&self, known: &ExpectedOrder, report: &ExecutionReport) {
         let told = (report.symbol, report.side, report.price, report.cumulative_quantity.0);
         assert_eq!(told, (known.symbol, known.side, known.price, known.filled), "{}: {report:?}", self.place());
         let open = report.leaves_quantity.0;
@@ -161,7 +161,7 @@ impl Witness {
         self.fills.clear();
     }
 
-    fn update(&mut self, known: &mut Known, report: &ExecutionReport) {
+    fn update(&mut self, known: &mut ExpectedOrder, report: &ExecutionReport) {
         if report.exec_type == ExecType::Trade.code() {
             if report.client_order_id.0 == 0 {
                 self.check_priority(known, report);
@@ -195,7 +195,7 @@ impl Witness {
     }
 
     /// Checks that no resting order on this side is better, or equal and earlier.
-    fn check_priority(&self, known: &Known, report: &ExecutionReport) {
+    fn check_priority(&self, known: &ExpectedOrder, report: &ExecutionReport) {
         let buys = known.side == Side::Buy.code();
         for (id, other) in self.orders.iter().filter(|(_, o)| o.symbol == known.symbol && o.side == known.side) {
             let better = if buys { other.price > known.price } else { other.price < known.price };
@@ -215,8 +215,8 @@ impl Witness {
         }
     }
 
-    fn compare(&self, venue: &Venue) {
-        assert_eq!(venue.working(), self.orders.len(), "{}", self.place());
+    fn compare(&self, venue: &SimVenue) {
+        assert_eq!(venue.resting_orders(), self.orders.len(), "{}", self.place());
         for symbol in (0..SYMBOLS).map(SymbolId) {
             for side in [Side::Buy, Side::Sell] {
                 let depth: i64 = venue.depth(symbol, side).map(|(_, quantity)| quantity.0).sum();

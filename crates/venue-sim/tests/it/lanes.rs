@@ -9,7 +9,7 @@ use tickpath_venue_sim::{OperatorError, RecoverError};
 
 use tickpath_clock::Clock;
 
-use crate::commands::Command;
+use crate::random_commands::Command;
 use crate::script::order;
 use crate::world::{MORNING, Step, World, settle};
 
@@ -73,7 +73,7 @@ fn lanes_are_met_once_and_each_restart_knows_them() {
         settle(&mut world.open());
         assert_eq!(world.reports(), [], "what was said before this lane is not said on it");
     }
-    assert_eq!(world.open().venue().working(), expected.len());
+    assert_eq!(world.open().venue().resting_orders(), expected.len());
 }
 
 #[test]
@@ -84,12 +84,12 @@ fn garbage_is_counted_and_a_duplicate_delivery_is_not_applied() {
     send(&mut world, buy(2, 5));
     let mut line = world.open();
     settle(&mut line);
-    assert_eq!((line.refused(), line.missed(), line.venue().working()), (1, 0, 2));
+    assert_eq!((line.refused(), line.missed(), line.venue().resting_orders()), (1, 0, 2));
     drop(line);
     // The line starts at the oldest message of the lane, and all of them are in the journal.
     let mut line = world.open();
     settle(&mut line);
-    assert_eq!((line.refused(), line.venue().working()), (0, 2));
+    assert_eq!((line.refused(), line.venue().resting_orders()), (0, 2));
     assert_eq!(types(&world.reports()), [(1, ExecType::New), (2, ExecType::New)]);
 }
 
@@ -145,7 +145,7 @@ fn a_journal_of_something_else_is_refused() {
     settle(&mut world.open());
     let venue = world.config.venue;
     world.config.venue.venue = tickpath_market::VenueId(4);
-    assert!(matches!(world.try_open(), Err(RecoverError::Differs { venue: 3, .. })));
+    assert!(matches!(world.try_open(), Err(RecoverError::OtherVenue { venue: 3, .. })));
     world.config.venue = venue;
     // The capacity for orders may change between starts.
     world.config.venue.expected_orders *= 2;
@@ -163,14 +163,14 @@ fn a_journal_that_lost_its_end_is_refused_rather_than_sent_over() {
     send(&mut world, buy(1, 5));
     settle(&mut world.open());
     let frames = world.frames("journal");
-    world.config.journal.place.remove().expect("it is there");
+    world.config.journal.path.remove().expect("it is there");
     let mut journal = Writer::open(&world.config.journal, world.clock.calibration()).expect("it is new");
     for (stamp, kind, payload) in &frames[..frames.len() - 1] {
         journal.publish(*stamp, *kind, payload).expect("there is room");
     }
     drop(journal);
     let e = world.try_open().err().expect("the lane knows more");
-    assert!(matches!(e, RecoverError::Ahead { held: 1, said: 0 }), "{e}");
+    assert!(matches!(e, RecoverError::LaneAhead { held: 1, said: 0 }), "{e}");
 }
 
 fn send(world: &mut World, request: Request) {

@@ -1,15 +1,15 @@
 //! Tests of the venue through its public interface.
 
-mod commands;
 mod compare;
 mod faults;
-mod guard;
+mod hostile_peers;
 mod invariants;
 mod lanes;
 mod naive;
 mod operator;
 mod owners;
 mod quotes;
+mod random_commands;
 mod restart;
 mod rules;
 mod script;

@@ -7,9 +7,9 @@ use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecId, ExecutionReport, MassCancel, NewOrder, OrderId, Price, Quantity,
     ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
 };
-use tickpath_venue_sim::{FillError, Reject};
+use tickpath_venue_sim::{FillError, RejectReason};
 
-use crate::commands::{Command, SYMBOLS};
+use crate::random_commands::{Command, SYMBOLS};
 
 pub const VENUE: VenueId = VenueId(3);
 
@@ -173,25 +173,25 @@ impl Naive {
         }
     }
 
-    fn refusal(&mut self, new: &NewOrder) -> Option<(u64, Reject)> {
+    fn refusal(&mut self, new: &NewOrder) -> Option<(u64, RejectReason)> {
         if new.client_order_id.0 == 0 {
-            return Some((0, Reject::NoId));
+            return Some((0, RejectReason::NoId));
         }
         if !self.used.insert(new.client_order_id.0) {
-            return Some((0, Reject::DuplicateId));
+            return Some((0, RejectReason::DuplicateId));
         }
         let sides_and_types = [1, 2].contains(&new.side) && [1, 2].contains(&new.order_type);
         if !sides_and_types || ![0, 1, 3, 4].contains(&new.time_in_force) || new.position_effect > 2 {
-            return Some((1, Reject::UnknownCode));
+            return Some((1, RejectReason::UnknownCode));
         }
         if new.symbol.0 >= SYMBOLS {
-            return Some((1, Reject::UnknownSymbol));
+            return Some((1, RejectReason::UnknownSymbol));
         }
         if new.quantity.0 <= 0 {
-            return Some((1, Reject::Quantity));
+            return Some((1, RejectReason::Quantity));
         }
         let priced = if new.order_type == MARKET { new.price.0 == 0 } else { new.price.0 > 0 };
-        if priced { None } else { Some((1, Reject::Price)) }
+        if priced { None } else { Some((1, RejectReason::Price)) }
     }
 
     fn cancel(&mut self, cause: Cause, cancel: &CancelOrder, out: &mut Vec<ExecutionReport>) {
@@ -207,7 +207,7 @@ impl Naive {
     fn cancel_all(&mut self, cause: Cause, all: &MassCancel, out: &mut Vec<ExecutionReport>) {
         if ![ONE_SYMBOL, ALL_SYMBOLS].contains(&all.cancel_type) {
             let refused = self.absent(cause, 0, all.symbol, all.account);
-            out.push(ExecutionReport { reason: Reject::UnknownCode.code(), ..refused });
+            out.push(ExecutionReport { reason: RejectReason::UnknownCode.code(), ..refused });
             return;
         }
         let meant = |order: &Resting| {
@@ -238,7 +238,7 @@ impl Naive {
         }
         let (last, forgotten) = (self.past.get(&id).copied(), self.used.contains(&id));
         let known = last.unwrap_or(ExecutionReport {
-            reason: if forgotten { Reject::Forgotten.code() } else { Reject::UnknownOrder.code() },
+            reason: if forgotten { RejectReason::Forgotten.code() } else { RejectReason::UnknownOrder.code() },
             status: if forgotten { UNKNOWN } else { REJECTED },
             ..self.absent(cause, id, symbol, account)
         });
@@ -307,7 +307,7 @@ impl Naive {
         };
         let (price, total) = (replace.price.0, replace.quantity.0);
         if total <= 0 || price <= 0 {
-            let reject = if total <= 0 { Reject::Quantity } else { Reject::Price };
+            let reject = if total <= 0 { RejectReason::Quantity } else { RejectReason::Price };
             let refused = self.live[at].tell(cause, CANCEL_REJECTED);
             out.push(ExecutionReport { reason: reject.code(), ..refused });
             return;
@@ -420,7 +420,7 @@ impl Naive {
     }
 
     fn absent(&self, cause: Cause, id: u64, symbol: SymbolId, account: AccountId) -> ExecutionReport {
-        let reject = if self.used.contains(&id) { Reject::TooLate } else { Reject::UnknownOrder };
+        let reject = if self.used.contains(&id) { RejectReason::TooLate } else { RejectReason::UnknownOrder };
         ExecutionReport {
             order_id: OrderId(id),
             client_order_id: ClientOrderId(cause.request),

@@ -214,11 +214,11 @@ fn a_day_of_many_orders_leaves_nothing_but_what_is_good_till_canceled() {
             new.time_in_force = u8::from(id % 100 == 0);
             venue.request(id, &Request::New(new), &mut reports);
         }
-        assert_eq!(venue.working() as u64, ORDERS + day * ORDERS / 100);
+        assert_eq!(venue.resting_orders() as u64, ORDERS + day * ORDERS / 100);
         reports.clear();
         venue.end_of_day(day, &mut reports);
         let kept = (day + 1) * ORDERS / 100;
-        assert_eq!((venue.working() as u64, reports.len() as u64), (kept, ORDERS - ORDERS / 100));
+        assert_eq!((venue.resting_orders() as u64, reports.len() as u64), (kept, ORDERS - ORDERS / 100));
         assert_eq!(venue.depth(SymbolId(0), Side::Buy).collect::<Vec<_>>(), [(Price(100), Quantity(kept as i64))]);
         reports.clear();
     }

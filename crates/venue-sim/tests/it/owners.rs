@@ -3,26 +3,26 @@
 use tickpath_market::{
     AccountId, ClientOrderId, ExecutionReport, MassCancel, MassCancelType, OrderId, Request, Side, StatusRequest,
 };
-use tickpath_venue_sim::Reject;
+use tickpath_venue_sim::RejectReason;
 
-use crate::commands::{Command, Commands, seed};
 use crate::naive::{CANCEL_REJECTED, CANCELED, FILLED, NEW, Naive, ORDER_STATUS, REJECTED, TRADE};
-use crate::sockets::{Site, Wire, told, until};
+use crate::random_commands::{Command, Commands, seed};
+use crate::sockets::{ExchangeFolder, RawLine, told, until};
 
 /// The identities of two OMSes.
 const ONE: u64 = 0x1111;
 const OTHER: u64 = 0x2222;
 
-const UNKNOWN_ORDER: u16 = Reject::UnknownOrder.code();
+const UNKNOWN_ORDER: u16 = RejectReason::UnknownOrder.code();
 
 /// Requests of the comparison.
 const REQUESTS: usize = 3_000;
 
 #[test]
 fn two_omses_with_equal_order_ids_have_orders_of_their_own() {
-    let site = Site::new("");
+    let site = ExchangeFolder::new("");
     let _exchange = site.start();
-    let (mut one, mut other) = (Wire::up(&site, 1, ONE), Wire::up(&site, 2, OTHER));
+    let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
     assert_eq!(told(&one.order(Side::Buy, 7, 100)), [(NEW, 7, 0, 100)]);
     assert_eq!(told(&other.order(Side::Buy, 7, 101)), [(NEW, 7, 0, 101)], "the id is another OMS's, too");
     assert_eq!(told(&one.order(Side::Buy, 8, 99)), [(NEW, 8, 0, 99)]);
@@ -46,16 +46,16 @@ fn two_omses_with_equal_order_ids_have_orders_of_their_own() {
     );
     assert_eq!(news, [(TRADE, 7, 0, 100)]);
     // An id is used up only for the OMS that used it.
-    assert_eq!(told(&one.order(Side::Buy, 7, 100)), [(REJECTED, 7, Reject::DuplicateId.code(), 100)]);
-    assert_eq!(told(&other.cancel(9)), [(CANCEL_REJECTED, 9, Reject::TooLate.code(), 0)]);
+    assert_eq!(told(&one.order(Side::Buy, 7, 100)), [(REJECTED, 7, RejectReason::DuplicateId.code(), 100)]);
+    assert_eq!(told(&other.cancel(9)), [(CANCEL_REJECTED, 9, RejectReason::TooLate.code(), 0)]);
     assert_eq!(told(&one.cancel(8)), [(CANCELED, 8, 0, 99)]);
 }
 
 #[test]
 fn a_mass_cancel_means_the_orders_of_its_oms() {
-    let site = Site::new("");
+    let site = ExchangeFolder::new("");
     let _exchange = site.start();
-    let (mut one, mut other) = (Wire::up(&site, 1, ONE), Wire::up(&site, 2, OTHER));
+    let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
     for id in [1, 2] {
         one.order(Side::Buy, id, 100);
         other.order(Side::Buy, id, 100);
@@ -74,9 +74,9 @@ fn a_mass_cancel_means_the_orders_of_its_oms() {
 
 #[test]
 fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
-    let site = Site::new("");
+    let site = ExchangeFolder::new("");
     let _exchange = site.start();
-    let (mut one, mut other) = (Wire::up(&site, 1, ONE), Wire::up(&site, 2, OTHER));
+    let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
     one.order(Side::Buy, 7, 100);
     one.order(Side::Buy, 8, 99);
     other.order(Side::Buy, 7, 98);
@@ -85,7 +85,7 @@ fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
     one.cancel(8);
     one.order(Side::Buy, 6, 97);
     // The answer uses the line of the question, whatever line the orders used.
-    let mut second = Wire::up(&site, 3, ONE);
+    let mut second = RawLine::up(&site, 3, ONE);
     let answer = second.ask(&all(5));
     assert_eq!(
         told(&answer),
@@ -101,22 +101,22 @@ fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
     let stands: Vec<(u8, i64, i64)> = answer.iter().map(stands).collect();
     assert_eq!(stands, [(FILLED, 5, 0), (FILLED, 5, 0), (CANCELED, 0, 0), (NEW, 0, 5), (NEW, 0, 0)]);
     assert!(answer.iter().all(|report| report.client_order_id == ClientOrderId(5)), "{answer:?}");
-    assert!(answer[..4].iter().all(|report| !report.ends_answer()) && answer[4].ends_answer());
+    assert!(answer[..4].iter().all(|report| !report.ends_status_answer()) && answer[4].ends_status_answer());
     assert_eq!(
         told(&other.ask(&all(6))),
         [(ORDER_STATUS, 7, 0, 98), (TRADE, 9, 0, 100), (ORDER_STATUS, 9, 0, 100), (ORDER_STATUS, 0, 0, 0)]
     );
     // An OMS without orders gets an empty answer; the question changes nothing.
-    let mut third = Wire::up(&site, 4, 0x3333);
+    let mut third = RawLine::up(&site, 4, 0x3333);
     assert_eq!(told(&third.ask(&all(7))), [(ORDER_STATUS, 0, 0, 0)]);
     assert_eq!(told(&second.cancel(6)), [(CANCELED, 6, 0, 97)]);
 }
 
 #[test]
 fn an_exchange_that_was_killed_knows_whose_its_orders_are() {
-    let site = Site::new("");
+    let site = ExchangeFolder::new("");
     let exchange = site.start();
-    let (mut one, mut other) = (Wire::up(&site, 1, ONE), Wire::up(&site, 2, OTHER));
+    let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
     one.order(Side::Buy, 7, 100);
     other.order(Side::Buy, 7, 101);
     one.order(Side::Buy, 8, 99);
@@ -127,15 +127,15 @@ fn an_exchange_that_was_killed_knows_whose_its_orders_are() {
     assert_eq!(told(&one.cancel(7)), [(CANCELED, 7, 0, 100)]);
     assert_eq!(told(&other.cancel(7)), [(CANCELED, 7, 0, 101)]);
     // Another line of the same OMS can cancel it too.
-    let mut second = Wire::up(&site, 3, ONE);
+    let mut second = RawLine::up(&site, 3, ONE);
     assert_eq!(told(&second.cancel(8)), [(CANCELED, 8, 0, 99)]);
 }
 
 #[test]
 fn lines_without_an_identity_share_their_orders_and_keep_them_when_they_get_one() {
-    let site = Site::new("");
+    let site = ExchangeFolder::new("");
     let exchange = site.start();
-    let (mut first, mut second) = (Wire::old(&site, 1), Wire::old(&site, 2));
+    let (mut first, mut second) = (RawLine::old(&site, 1), RawLine::old(&site, 2));
     for id in [1, 2, 3] {
         assert_eq!(told(&first.order(Side::Buy, id, 100)), [(NEW, id, 0, 100)]);
     }
@@ -144,12 +144,12 @@ fn lines_without_an_identity_share_their_orders_and_keep_them_when_they_get_one(
     let _exchange = site.start();
     // The OMS of both lines has a later version now.
     let (mut first, mut second) = (first.again(&site, 2, ONE), second.again(&site, 2, ONE));
-    let mut stranger = Wire::up(&site, 3, OTHER);
+    let mut stranger = RawLine::up(&site, 3, OTHER);
     assert_eq!(told(&stranger.cancel(2)), [(CANCEL_REJECTED, 2, UNKNOWN_ORDER, 0)]);
     assert_eq!(told(&second.cancel(2)), [(CANCELED, 2, 0, 100)]);
     assert_eq!(told(&first.cancel(3)), [(CANCELED, 3, 0, 100)]);
     // From then on its lines belong to no other OMS.
-    let mut thief = Wire::named(&site, 1, OTHER, b"thief");
+    let mut thief = RawLine::named(&site, 1, OTHER, b"thief");
     assert!(thief.await_refusal().contains("belong to another OMS"));
 }
 
@@ -158,9 +158,9 @@ fn lines_without_an_identity_share_their_orders_and_keep_them_when_they_get_one(
 #[test]
 fn two_owners_hear_what_two_naive_spaces_of_ids_tell() {
     let seed = seed();
-    let site = Site::new("");
+    let site = ExchangeFolder::new("");
     let _exchange = site.start();
-    let mut wires = [Wire::up(&site, 1, ONE), Wire::up(&site, 2, OTHER)];
+    let mut wires = [RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER)];
     let mut commands = [Commands::new(seed, false), Commands::new(seed ^ 1, false)];
     let (mut naive, mut expected) = (Naive::default(), [Vec::new(), Vec::new()]);
     for number in 0..REQUESTS {

@@ -2,9 +2,9 @@
 
 use tickpath_clock::SimulatedClock;
 use tickpath_market::{ExecType, Price, Quantity, Request, Side, SymbolId, TopOfBook};
-use tickpath_venue_sim::Line;
+use tickpath_venue_sim::VenueEngine;
 
-use crate::commands::Command;
+use crate::random_commands::Command;
 use crate::script::order;
 use crate::world::{MORNING, Step, World, settle};
 
@@ -19,7 +19,7 @@ fn what_is_used_up_is_quoted_again() {
         assert_eq!(filled(&world, id), quantity, "order {id}");
         assert_eq!(depth(&line, 0, Side::Buy), [(99, 10)]);
     }
-    assert_eq!(line.venue().working(), 0);
+    assert_eq!(line.venue().resting_orders(), 0);
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn symbols_come_and_none_goes() {
     world.config.venue.symbols = 1;
     world.config.quotes.pop();
     let line = world.open_without_ticks();
-    assert!(line.venue().has(SymbolId(3)), "what was traded once is not forgotten");
-    assert_eq!((depth(&line, 3, Side::Buy), line.venue().has(SymbolId(4))), (vec![], false));
+    assert!(line.venue().has_symbol(SymbolId(3)), "what was traded once is not forgotten");
+    assert_eq!((depth(&line, 3, Side::Buy), line.venue().has_symbol(SymbolId(4))), (vec![], false));
 }
 
 fn quoting(quotes: &[TopOfBook]) -> World {
@@ -92,6 +92,6 @@ fn filled(world: &World, id: u64) -> i64 {
     fills.map(|fill| fill.last_quantity.0).sum()
 }
 
-fn depth(line: &Line<SimulatedClock>, symbol: u32, side: Side) -> Vec<(i64, i64)> {
+fn depth(line: &VenueEngine<SimulatedClock>, symbol: u32, side: Side) -> Vec<(i64, i64)> {
     line.venue().depth(SymbolId(symbol), side).map(|(price, quantity)| (price.0, quantity.0)).collect()
 }

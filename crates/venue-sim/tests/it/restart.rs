@@ -1,20 +1,20 @@
 //! A venue that is killed at any point resumes as if nothing had happened: the same lanes, to the byte.
 
 use tickpath_clock::{Clock, SimulatedClock};
-use tickpath_log::{Start, Writer};
+use tickpath_log::{ReaderStart, Writer};
 use tickpath_market::ExecutionReport;
-use tickpath_venue_sim::{Chance, Faults, Line};
+use tickpath_venue_sim::{Chance, InjectedFaults, VenueEngine};
 use zerocopy::IntoBytes;
 
-use crate::commands::{Command, Commands, seed};
 use crate::naive::Naive;
+use crate::random_commands::{Command, Commands, seed};
 use crate::world::{Frame, MORNING, Step, World, operate, settle};
 
 /// Number of steps of a run.
 const STEPS: usize = 120;
 
 /// Faults of a run with many of them.
-const FAULTS: Faults = Faults {
+const FAULTS: InjectedFaults = InjectedFaults {
     seed: 7,
     drop_requests: Chance(100_000),
     drop: Chance(100_000),
@@ -28,7 +28,7 @@ const FAULTS: Faults = Faults {
 
 #[test]
 fn a_venue_that_restarts_after_every_step_says_what_one_life_says() {
-    restart_after_every_step(Faults::default());
+    restart_after_every_step(InjectedFaults::default());
 }
 
 #[test]
@@ -36,11 +36,11 @@ fn a_venue_at_which_things_go_wrong_on_purpose_restarts_after_every_step() {
     restart_after_every_step(FAULTS);
 }
 
-fn restart_after_every_step(faults: Faults) {
+fn restart_after_every_step(faults: InjectedFaults) {
     let seed = seed();
     let steps = steps(seed);
     let one = live(&steps, faults);
-    for start in [Start::Oldest, Start::Cursor] {
+    for start in [ReaderStart::Oldest, ReaderStart::Cursor] {
         let mut world = World::with(faults);
         world.start = start;
         for (number, step) in steps.iter().enumerate() {
@@ -63,12 +63,12 @@ fn a_venue_that_lives_for_one_poll_at_a_time_works_a_backlog_off() {
     settle(&mut one.open());
     let lives = (0..STEPS).take_while(|_| other.open().poll().expect("the line goes on") > 0).count();
     assert!((2..STEPS).contains(&lives), "seed {seed}: {lives} lives, of which each should do a part");
-    check_end(&other, &Life { world: one, marks: Vec::new() }, &format!("seed {seed}"));
+    check_end(&other, &ReferenceRun { world: one, marks: Vec::new() }, &format!("seed {seed}"));
 }
 
 #[test]
 fn a_venue_comes_back_from_every_point_between_two_polls() {
-    come_back_from_every_point(Faults::default());
+    come_back_from_every_point(InjectedFaults::default());
 }
 
 #[test]
@@ -76,17 +76,17 @@ fn a_venue_at_which_things_go_wrong_on_purpose_comes_back_from_every_point() {
     come_back_from_every_point(FAULTS);
 }
 
-fn come_back_from_every_point(faults: Faults) {
+fn come_back_from_every_point(faults: InjectedFaults) {
     let seed = seed();
     let steps = steps(seed);
     let one = live(&steps, faults);
     for at in 0..STEPS {
         let (before, after) = (one.mark(at), one.mark(at + 1));
         // The input is in its lane only, or in the journal with some of its reports sent.
-        let mut points = vec![Point { at, records: before.records, reports: before.reports }];
+        let mut points = vec![RestartPoint { at, records: before.records, reports: before.reports }];
         if after.records > before.records {
             let reports = before.reports..=after.reports;
-            points.extend(reports.map(|reports| Point { at, records: after.records, reports }));
+            points.extend(reports.map(|reports| RestartPoint { at, records: after.records, reports }));
         }
         for point in points {
             check_point(&steps, &one, &point, &format!("seed {seed}, {point:?}: {:?}", steps[at]));
@@ -96,27 +96,27 @@ fn come_back_from_every_point(faults: Faults) {
 
 /// Point of a kill: a step, with the number of records in the journal and of reports in the lane.
 #[derive(Debug)]
-struct Point {
+struct RestartPoint {
     at: usize,
     records: usize,
     reports: usize,
 }
 
 /// A run without a kill.
-struct Life {
+struct ReferenceRun {
     world: World,
     /// Marks after each number of steps.
-    marks: Vec<Mark>,
+    marks: Vec<RunMark>,
 }
 
 #[derive(Clone, Copy)]
-struct Mark {
+struct RunMark {
     records: usize,
     reports: usize,
 }
 
-impl Life {
-    fn mark(&self, steps: usize) -> Mark {
+impl ReferenceRun {
+    fn mark(&self, steps: usize) -> RunMark {
         self.marks[steps]
     }
 }
@@ -136,7 +136,7 @@ fn steps(seed: u64) -> Vec<Step> {
     steps
 }
 
-fn live(steps: &[Step], faults: Faults) -> Life {
+fn live(steps: &[Step], faults: InjectedFaults) -> ReferenceRun {
     let mut world = World::with(faults);
     let mut line = world.open();
     let mut marks = vec![mark(&world)];
@@ -145,11 +145,11 @@ fn live(steps: &[Step], faults: Faults) -> Life {
         marks.push(mark(&world));
     }
     drop(line);
-    Life { world, marks }
+    ReferenceRun { world, marks }
 }
 
 /// Runs one step at its time.
-fn take(world: &mut World, line: &mut Line<SimulatedClock>, number: usize, step: &Step) {
+fn take(world: &mut World, line: &mut VenueEngine<SimulatedClock>, number: usize, step: &Step) {
     world.clock.advance(1);
     assert_eq!(world.clock.ticks(), MORNING + 1 + number as u64);
     world.feed(step, world.clock.ticks());
@@ -158,7 +158,7 @@ fn take(world: &mut World, line: &mut Line<SimulatedClock>, number: usize, step:
 }
 
 /// Restores the world at a point, and continues from there.
-fn check_point(steps: &[Step], one: &Life, point: &Point, place: &str) {
+fn check_point(steps: &[Step], one: &ReferenceRun, point: &RestartPoint, place: &str) {
     let mut world = World::with(one.world.config.faults);
     for (number, step) in steps[..=point.at].iter().enumerate() {
         world.feed(step, MORNING + 1 + number as u64);
@@ -183,7 +183,7 @@ fn check_point(steps: &[Step], one: &Life, point: &Point, place: &str) {
 }
 
 /// Checks that lanes and journal equal those of the run without a kill, and the book that of the journal.
-fn check_end(world: &World, one: &Life, place: &str) {
+fn check_end(world: &World, one: &ReferenceRun, place: &str) {
     assert_same(&world.reports(), &one.world.reports(), place);
     assert!(world.frames("journal") == one.world.frames("journal"), "{place}: the journals differ");
 }
@@ -196,8 +196,8 @@ fn assert_same(reports: &[ExecutionReport], expected: &[ExecutionReport], place:
     assert_eq!(reports.len(), expected.len(), "{place}: so many reports");
 }
 
-fn mark(world: &World) -> Mark {
-    Mark { records: world.frames("journal").len(), reports: world.frames("reports").len() }
+fn mark(world: &World) -> RunMark {
+    RunMark { records: world.frames("journal").len(), reports: world.frames("reports").len() }
 }
 
 fn copy(frames: &[Frame], to: &mut Writer) {

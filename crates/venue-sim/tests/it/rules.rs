@@ -4,7 +4,7 @@ use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, OrdStatus, OrderId, Price, Quantity,
     Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
 };
-use tickpath_venue_sim::Reject;
+use tickpath_venue_sim::RejectReason;
 
 use crate::script::{check, order, tick, venue};
 
@@ -179,7 +179,7 @@ fn a_long_queue_is_canceled_in_any_order_and_its_room_is_used_again() {
         for id in first..first + ORDERS {
             venue.request(id, &Request::New(order(Side::Buy, id, 1, 100)), &mut reports);
         }
-        assert_eq!(venue.working(), ORDERS as usize);
+        assert_eq!(venue.resting_orders(), ORDERS as usize);
         assert_eq!(venue.depth(SymbolId(0), Side::Buy).collect::<Vec<_>>(), [(Price(100), Quantity(ORDERS as i64))]);
         reports.clear();
         // 7,919 is a prime that does not divide the number of orders, so every order is named once.
@@ -189,7 +189,7 @@ fn a_long_queue_is_canceled_in_any_order_and_its_room_is_used_again() {
             venue.request(step, &Request::Cancel(cancel), &mut reports);
         }
         assert!(reports.iter().all(|report| report.exec_type == ExecType::Canceled.code()));
-        assert_eq!((venue.working(), venue.depth(SymbolId(0), Side::Buy).count()), (0, 0));
+        assert_eq!((venue.resting_orders(), venue.depth(SymbolId(0), Side::Buy).count()), (0, 0));
         reports.clear();
     }
 }
@@ -205,9 +205,9 @@ fn strangers_are_ignored() {
 
 #[test]
 fn reasons_have_codes_and_sentences() {
-    for reject in Reject::ALL {
-        assert_eq!(Reject::from_code(reject.code()), Some(reject));
+    for reject in RejectReason::ALL {
+        assert_eq!(RejectReason::from_code(reject.code()), Some(reject));
         assert!(reject.to_string().contains(' '), "{reject:?} has no sentence");
     }
-    assert_eq!((Reject::from_code(0), Reject::from_code(u16::MAX)), (None, None));
+    assert_eq!((RejectReason::from_code(0), RejectReason::from_code(u16::MAX)), (None, None));
 }

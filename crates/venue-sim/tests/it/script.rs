@@ -15,9 +15,9 @@ use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, MassCancel, NewOrder, OrdStatus,
     OrderType, Price, Quantity, ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce, TopOfBook, VenueId,
 };
-use tickpath_venue_sim::{Config, Venue};
+use tickpath_venue_sim::{Config, SimVenue};
 
-use crate::commands::Command;
+use crate::random_commands::Command;
 
 /// Default account of an order.
 const ACCOUNT: u32 = 4;
@@ -41,8 +41,8 @@ pub fn check(script: &str, expected: &str) {
     assert_eq!(run(after).join("; "), expected, "{script}");
 }
 
-pub fn venue() -> Venue {
-    Venue::new(Config { venue: VenueId(9), symbols: 1, expected_orders: 16 })
+pub fn venue() -> SimVenue {
+    SimVenue::new(Config { venue: VenueId(9), symbols: 1, expected_orders: 16 })
 }
 
 pub fn order(side: Side, id: u64, quantity: i64, price: i64) -> NewOrder {

@@ -10,10 +10,11 @@ use rustix::process::{DumpableBehavior, dumpable_behavior};
 use tempfile::TempDir;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::{
-    Config as LogConfig, Next, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, retire,
+    Config as LogConfig, LogOpenError, LogOwner, LogPath, Next, OverflowPolicy, Reader, ReaderStart, Registration,
+    Writer, remove_stale,
 };
 use tickpath_market::{ExecType, ExecutionReport, Kind, Price, Quantity, Request, Side, SymbolId, TopOfBook};
-use tickpath_venue_sim::{Orders, ServerError, Settings, run};
+use tickpath_venue_sim::{Settings, VenueControl, VenueServerError, run};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::script::order;
@@ -75,8 +76,8 @@ fn lanes_that_are_made_anew_are_joined() {
     for incarnation in 2..5 {
         drop(oms);
         // New lanes cannot be made while the venue reads the old ones: it must have released them.
-        until(|| retire(&scene.lane("requests")).is_ok(), "the lane's end");
-        retire(&scene.lane("reports")).expect("nobody reads it");
+        until(|| remove_stale(&scene.lane("requests")).is_ok(), "the lane's end");
+        remove_stale(&scene.lane("reports")).expect("nobody reads it");
         oms = scene.make_oms(incarnation);
         oms.send(incarnation, 5);
         oms.await_reports(1);
@@ -108,13 +109,13 @@ fn a_second_venue_is_refused() {
     let venue = scene.start();
     oms.send(1, 5);
     oms.await_reports(1);
-    let second = || run(HostClock::get().expect("a clock"), scene.settings(), &Orders::default(), &mut |_| {});
+    let second = || run(HostClock::get().expect("a clock"), scene.settings(), &VenueControl::default(), &mut |_| {});
     let e = second().expect_err("the journal is written");
-    assert!(matches!(e, ServerError::Runs { pid, .. } if pid == std::process::id()), "{e}");
+    assert!(matches!(e, VenueServerError::AlreadyRunning { pid, .. } if pid == std::process::id()), "{e}");
     // Even with a journal of its own it has no lanes.
     scene.rewrite("journal = 'journal'", "journal = 'other'");
     let e = second().expect_err("the lane is written");
-    assert!(matches!(e, ServerError::Open(OpenError::HasWriter { .. })), "{e}");
+    assert!(matches!(e, VenueServerError::Open(LogOpenError::HasWriter { .. })), "{e}");
     venue.stop();
 }
 
@@ -171,7 +172,8 @@ fn quotes_are_published() {
     let scene = Scene::new("publish = '$oms.feed'\n[[quote]]\nsymbol = 'A'\nbid = 99.5\nask = 100.5\nquantity = 10\n");
     let venue = scene.start();
     venue.await_words("waiting for");
-    let mut market = Reader::open(&scene.ticks, Start::Oldest, Registration::Registered).expect("the topic is there");
+    let mut market =
+        Reader::open(&scene.ticks, ReaderStart::Oldest, Registration::Registered).expect("the topic is there");
     let mut told = Vec::new();
     // The quote is sent again: a price that is not repeated is stale.
     until(
@@ -195,7 +197,7 @@ fn quotes_are_published() {
 struct Scene {
     clock: HostClock,
     oms: String,
-    ticks: Place,
+    ticks: LogPath,
     file: PathBuf,
     _folder: TempDir,
 }
@@ -211,7 +213,7 @@ impl Scene {
         fs::write(&file, text.replace("$oms", &oms)).expect("the folder is ours");
         let table = format!("symbol,number,venue\nB,0,4\nA,{SYMBOL},3\n");
         fs::write(folder.path().join("table.csv"), table).expect("the folder is ours");
-        let ticks = Place::shared_memory(&format!("{oms}.feed")).expect("a good name");
+        let ticks = LogPath::shared_memory(&format!("{oms}.feed")).expect("a good name");
         Self { clock: HostClock::get().expect("a clock"), oms, ticks, file, _folder: folder }
     }
 
@@ -227,7 +229,7 @@ impl Scene {
 
     /// Starts the venue on a thread of its own.
     fn start(&self) -> Running {
-        let (settings, orders, told) = (self.settings(), Orders::default(), Arc::new(Mutex::new(Vec::new())));
+        let (settings, orders, told) = (self.settings(), VenueControl::default(), Arc::new(Mutex::new(Vec::new())));
         let (clock, their_orders, says) = (self.clock, orders.clone(), told.clone());
         let thread = std::thread::spawn(move || {
             run(clock, settings, &their_orders, &mut |event| {
@@ -237,15 +239,15 @@ impl Scene {
         Running { orders, told, thread: Some(thread) }
     }
 
-    fn lane(&self, what: &str) -> Place {
-        Place::shared_memory(&format!("{}.v3.{what}", self.oms)).expect("a good name")
+    fn lane(&self, what: &str) -> LogPath {
+        LogPath::shared_memory(&format!("{}.v3.{what}", self.oms)).expect("a good name")
     }
 
     /// Makes the lanes of an OMS with this incarnation; its reader of reports comes last.
     fn make_oms(&self, incarnation: u64) -> Oms {
-        let owner = Owner { journal: 7, incarnation, base: 0 };
+        let owner = LogOwner { journal: 7, incarnation, base: 0 };
         let make = |what| {
-            let topic = LogConfig::topic(self.lane(what), Policy::Fail);
+            let topic = LogConfig::topic(self.lane(what), OverflowPolicy::Fail);
             let config = LogConfig { owner, mandatory: true, segment_bytes: 128 << 10, ..topic };
             Writer::open(&config, self.clock.calibration()).expect("the lane is new")
         };
@@ -256,18 +258,18 @@ impl Scene {
 
     /// Starts an OMS that resumes with its lanes.
     fn take_up_oms(&self) -> Oms {
-        let config = LogConfig { mandatory: true, ..LogConfig::topic(self.lane("requests"), Policy::Fail) };
+        let config = LogConfig { mandatory: true, ..LogConfig::topic(self.lane("requests"), OverflowPolicy::Fail) };
         self.oms(Writer::open(&config, self.clock.calibration()).expect("nobody else writes it"))
     }
 
     fn oms(&self, requests: Writer) -> Oms {
-        let reports = Reader::open(&self.lane("reports"), Start::Cursor, Registration::Mandatory);
+        let reports = Reader::open(&self.lane("reports"), ReaderStart::Cursor, Registration::Mandatory);
         let reports = reports.expect("the lane is there, and nobody else reads it");
         Oms { clock: self.clock, requests, reports, told: Vec::new() }
     }
 
     fn feed(&self) -> Feed {
-        let topic = LogConfig::topic(self.ticks.clone(), Policy::Overwrite);
+        let topic = LogConfig::topic(self.ticks.clone(), OverflowPolicy::Overwrite);
         let log = Writer::open(&topic, self.clock.calibration()).expect("nobody else writes it");
         Feed { clock: self.clock, log }
     }
@@ -284,9 +286,9 @@ impl Drop for Scene {
 
 /// A running venue and its log lines; dropping it stops the venue.
 struct Running {
-    orders: Orders,
+    orders: VenueControl,
     told: Arc<Mutex<Vec<String>>>,
-    thread: Option<JoinHandle<Result<(), ServerError>>>,
+    thread: Option<JoinHandle<Result<(), VenueServerError>>>,
 }
 
 impl Running {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tickpath_clock::{Priority, Wait};
 use tickpath_market::{Price, Quantity, SymbolId};
-use tickpath_venue_sim::{Chance, InitError, Settings, init};
+use tickpath_venue_sim::{Chance, Settings, VenueInitError, init};
 
 const LEAST: &str = "venue = 3\noms = 'x'\njournal = 'j'\ninstruments = 'table.csv'\n";
 const TABLE: &str = "# what can be traded\nvenue, number,multiplier,symbol\n\n3,7,1,A\n4,0,1,A\nSIM,9,,B\n";
@@ -17,10 +17,10 @@ fn the_first_file_is_good() {
     let file = init(&desk).expect("the folder can be made");
     fs::write(desk.join("instruments.csv"), "symbol,number,venue\nBTCUSDT,1,SIM\nETHUSDT,2,1\n").expect("it is ours");
     let settings = Settings::read(&file).unwrap_or_else(|wrong| panic!("{wrong}"));
-    assert_eq!((settings.instruments.len(), settings.quotes.len(), settings.doubts().len()), (2, 2, 0));
+    assert_eq!((settings.instruments.len(), settings.quotes.len(), settings.warnings().len()), (2, 2, 0));
     assert!(settings.journal.is_absolute() && !settings.faults.is_any());
     let again = init(&desk).expect_err("nothing is written over");
-    assert!(matches!(again, InitError::Exists { .. }), "{again}");
+    assert!(matches!(again, VenueInitError::Exists { .. }), "{again}");
     // The commented keys show the defaults, except for ticks, sockets and a CPU.
     let text = fs::read_to_string(&file).expect("it is there");
     let keys =
@@ -41,7 +41,7 @@ fn all_that_can_be_said_is_taken() {
     );
     let settings = settings.unwrap_or_else(|wrong| panic!("{wrong}"));
     let numbers: Vec<u32> = settings.instruments.iter().map(|(_, SymbolId(number))| *number).collect();
-    assert_eq!((numbers, settings.line().venue.symbols, settings.expected_orders), (vec![7, 9], 10, 5));
+    assert_eq!((numbers, settings.engine_config().venue.symbols, settings.expected_orders), (vec![7, 9], 10, 5));
     assert_eq!((settings.wait, settings.priority, settings.cpu), (Wait::Busy, Priority::Fifo(3), None));
     let faults = settings.faults;
     assert_eq!((faults.seed, faults.drop, faults.delay_ns, faults.halt), (9, Chance(250_000), 2_000_000, true));
@@ -49,7 +49,7 @@ fn all_that_can_be_said_is_taken() {
     let [bid, ask] = ["1", "1.5"].map(|price| price.parse::<Price>().expect("a price"));
     assert_eq!((quote.symbol, quote.bid, quote.ask), (SymbolId(9), bid, ask));
     assert_eq!((quote.bid_quantity, quote.ask_quantity), (Quantity::from_whole(3), Quantity::from_whole(3)));
-    assert_eq!(read("").expect("it is enough").doubts().len(), 1, "a venue without a market");
+    assert_eq!(read("").expect("it is enough").warnings().len(), 1, "a venue without a market");
 }
 
 #[test]
@@ -108,7 +108,9 @@ fn every_mistake_of_the_table_is_told_with_its_line() {
     // Mistakes of both files at once; rows of other venues are ignored.
     let told = told(read_both(&format!("{LEAST}x = 1\n"), "symbol,number,venue\nA,x,3\nB,x,4\n"));
     assert_eq!(told.lines().count(), 2, "{told}");
-    assert!(read_both(LEAST, "symbol,number,venue\nA,x,4\n").expect("it is good").doubts()[0].contains("every order"));
+    assert!(
+        read_both(LEAST, "symbol,number,venue\nA,x,4\n").expect("it is good").warnings()[0].contains("every order")
+    );
 }
 
 fn read(more: &str) -> Result<Settings, String> {

@@ -11,9 +11,9 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tempfile::TempDir;
 use tickpath_clock::{HostClock, sleep_ns};
 use tickpath_market::{CancelOrder, ClientOrderId, ExecutionReport, Kind, Request, Side};
-use tickpath_venue_native::wire::{HEARTBEAT, LOGON, REFUSED, WELCOME, Welcome};
-use tickpath_venue_native::{Channel, Socket};
-use tickpath_venue_sim::{Orders, Settings, run};
+use tickpath_venue_native::wire::{HEARTBEAT, LOGON, LineWelcome, REFUSED, WELCOME};
+use tickpath_venue_native::{FrameChannel, LineSocket};
+use tickpath_venue_sim::{Settings, VenueControl, run};
 use zerocopy::FromBytes;
 
 use crate::script::order;
@@ -36,16 +36,16 @@ fn exchange_process() {
     }
     let settings = Settings::read(&Path::new(&folder).join("exchange.toml")).unwrap_or_else(|wrong| panic!("{wrong}"));
     let clock = HostClock::get().expect("a clock");
-    let ran = run(clock, settings, &Orders::default(), &mut |event| println!("\n@{event}"));
+    let ran = run(clock, settings, &VenueControl::default(), &mut |event| println!("\n@{event}"));
     ran.unwrap_or_else(|e| panic!("{e}"));
 }
 
 /// Folder of an exchange.
-pub struct Site {
+pub struct ExchangeFolder {
     folder: TempDir,
 }
 
-impl Site {
+impl ExchangeFolder {
     /// Makes an exchange of two symbols, with more lines in its file.
     pub fn new(more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -146,10 +146,10 @@ pub fn logon(version: u16, journal: u64, oms: u64, (next_request, next_report): 
 }
 
 /// A line and the messages that it received.
-pub struct Wire {
-    channel: Channel,
+pub struct RawLine {
+    channel: FrameChannel,
     journal: u64,
-    pub welcome: Option<Welcome>,
+    pub welcome: Option<LineWelcome>,
     pub refused: Option<String>,
     pub is_closed: bool,
     pub reports: Vec<ExecutionReport>,
@@ -161,38 +161,38 @@ pub struct Wire {
     taken: u64,
 }
 
-impl Wire {
+impl RawLine {
     /// Opens a connection that sends nothing.
-    pub fn silent(site: &Site) -> Self {
+    pub fn silent(site: &ExchangeFolder) -> Self {
         let stream = UnixStream::connect(site.socket()).expect("it listens");
         stream.set_nonblocking(true).expect("it can be");
-        let channel = Channel::new(HostClock::get().expect("a clock"), Socket::Unix(stream));
+        let channel = FrameChannel::new(HostClock::get().expect("a clock"), LineSocket::Unix(stream));
         let (welcome, refused, reports) = (None, None, Vec::new());
         let (is_closed, heartbeats, before, next_request, taken) = (false, 0, 0, 0, 0);
         Self { channel, journal: 0, welcome, refused, is_closed, reports, heartbeats, before, next_request, taken }
     }
 
     /// Opens a line with the numbers of this journal, for an OMS of this identity, under this name in the log.
-    pub fn named(site: &Site, journal: u64, oms: u64, name: &[u8]) -> Self {
+    pub fn named(site: &ExchangeFolder, journal: u64, oms: u64, name: &[u8]) -> Self {
         Self::logging_on(site, (2, journal, oms), (0, 0), name)
     }
 
     /// Opens a line named `desk` and waits for its welcome.
-    pub fn up(site: &Site, journal: u64, oms: u64) -> Self {
+    pub fn up(site: &ExchangeFolder, journal: u64, oms: u64) -> Self {
         let mut wire = Self::named(site, journal, oms, b"desk");
         wire.await_welcome();
         wire
     }
 
     /// Opens a line of version 1 and waits for its welcome.
-    pub fn old(site: &Site, journal: u64) -> Self {
+    pub fn old(site: &ExchangeFolder, journal: u64) -> Self {
         let mut wire = Self::logging_on(site, (1, journal, 0), (0, 0), b"old desk");
         wire.await_welcome();
         wire
     }
 
     /// Opens the same line again, as an OMS of this identity, from its present numbers.
-    pub fn again(&self, site: &Site, version: u16, oms: u64) -> Self {
+    pub fn again(&self, site: &ExchangeFolder, version: u16, oms: u64) -> Self {
         let numbers = (self.next_request, self.next_report());
         let mut wire = Self::logging_on(site, (version, self.journal, oms), numbers, b"desk");
         wire.await_welcome();
@@ -202,10 +202,15 @@ impl Wire {
         wire
     }
 
-    fn logging_on(site: &Site, (version, journal, oms): (u16, u64, u64), numbers: (u64, u64), name: &[u8]) -> Self {
+    fn logging_on(
+        site: &ExchangeFolder,
+        (version, journal, oms): (u16, u64, u64),
+        numbers: (u64, u64),
+        name: &[u8],
+    ) -> Self {
         let mut wire = Self::silent(site);
         (wire.journal, wire.next_request, wire.taken, wire.before) = (journal, numbers.0, numbers.0, numbers.1);
-        wire.channel.say(LOGON, 0, 0, &logon(version, journal, oms, numbers), name);
+        wire.channel.queue(LOGON, 0, 0, &logon(version, journal, oms, numbers), name);
         wire.channel.flush();
         wire
     }
@@ -263,11 +268,11 @@ impl Wire {
     /// Confirms all reports, and waits until the exchange has received the confirmation: it answers a later request.
     pub fn confirm(&mut self) {
         self.turn();
-        self.channel.say(HEARTBEAT, self.next_report(), 0, &[], &[]);
+        self.channel.queue(HEARTBEAT, self.next_report(), 0, &[], &[]);
         self.channel.flush();
         self.cancel(999);
         self.turn();
-        self.channel.say(HEARTBEAT, self.next_report(), 0, &[], &[]);
+        self.channel.queue(HEARTBEAT, self.next_report(), 0, &[], &[]);
         self.channel.flush();
     }
 
@@ -295,7 +300,7 @@ impl Wire {
 
     /// Sends a heartbeat.
     pub fn beat(&mut self) {
-        self.channel.say(HEARTBEAT, 0, 0, &[], &[]);
+        self.channel.queue(HEARTBEAT, 0, 0, &[], &[]);
         self.channel.flush();
     }
 

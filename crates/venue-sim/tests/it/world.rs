@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use tickpath_clock::{Clock, SimulatedClock};
 use tickpath_log::{
-    Config as LogConfig, Next, Owner, Place, Policy, PublishError, Reader, Registration, Start, Writer,
+    Config as LogConfig, LogOwner, LogPath, LogPublishError, Next, OverflowPolicy, Reader, ReaderStart, Registration,
+    Writer,
 };
 use tickpath_market::{ExecutionReport, Kind, VenueId};
-use tickpath_venue_sim::{Config, Faults, Line, LineConfig, RecoverError};
+use tickpath_venue_sim::{Config, EngineConfig, InjectedFaults, RecoverError, VenueEngine};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::commands::{Command, SYMBOLS};
+use crate::random_commands::{Command, SYMBOLS};
 
 /// Time before the first step, in ticks.
 pub const MORNING: u64 = 1_000;
@@ -29,12 +30,12 @@ pub enum Step {
 
 pub struct World {
     pub clock: SimulatedClock,
-    pub config: LineConfig,
+    pub config: EngineConfig,
     /// The OMS's ends of the lanes; without the reader, the lane takes no reports.
     pub requests: Writer,
     pub reports: Option<Reader>,
     /// Starting point of the venue's reader of requests.
-    pub start: Start,
+    pub start: ReaderStart,
     feed: Writer,
     /// Prefix of the lanes' names.
     name: String,
@@ -43,27 +44,28 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
-        Self::with(Faults::default())
+        Self::with(InjectedFaults::default())
     }
 
     /// Makes a venue with injected faults.
-    pub fn with(faults: Faults) -> Self {
+    pub fn with(faults: InjectedFaults) -> Self {
         static WORLDS: AtomicU64 = AtomicU64::new(0);
         let name = format!("venue-test-{}-{}", std::process::id(), WORLDS.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let clock = SimulatedClock::at(MORNING);
         let journal =
-            LogConfig { segment_bytes: 64 << 10, ..LogConfig::journal(Place::folder(folder.path().join("journal"))) };
+            LogConfig { segment_bytes: 64 << 10, ..LogConfig::journal(LogPath::folder(folder.path().join("journal"))) };
         let venue = Config { venue: VenueId(3), symbols: SYMBOLS, expected_orders: 16 };
-        let feed = Writer::open(&LogConfig::topic(place(&name, "market"), Policy::Overwrite), clock.calibration());
+        let feed =
+            Writer::open(&LogConfig::topic(place(&name, "market"), OverflowPolicy::Overwrite), clock.calibration());
         let requests = make(&lane(&name, "requests", 1), &clock);
         drop(make(&lane(&name, "reports", 1), &clock));
         let mut world = Self {
             clock,
-            config: LineConfig { venue, journal, quotes: Vec::new(), faults },
+            config: EngineConfig { venue, journal, quotes: Vec::new(), faults },
             requests,
             reports: None,
-            start: Start::Oldest,
+            start: ReaderStart::Oldest,
             feed: feed.expect("the topic is new"),
             name,
             _folder: folder,
@@ -74,7 +76,7 @@ impl World {
 
     /// Attaches the OMS's reader of reports.
     pub fn attach_oms(&mut self) {
-        let reader = Reader::open(&self.place("reports"), Start::Cursor, Registration::Mandatory);
+        let reader = Reader::open(&self.place("reports"), ReaderStart::Cursor, Registration::Mandatory);
         self.reports = Some(reader.expect("the lane is there, and nobody else reads it"));
     }
 
@@ -88,28 +90,28 @@ impl World {
         self.attach_oms();
     }
 
-    pub fn open(&self) -> Line<SimulatedClock> {
+    pub fn open(&self) -> VenueEngine<SimulatedClock> {
         self.try_open().unwrap_or_else(|e| panic!("the line does not open: {e}"))
     }
 
     /// Opens the venue on these lanes, without ticks.
-    pub fn open_without_ticks(&self) -> Line<SimulatedClock> {
+    pub fn open_without_ticks(&self) -> VenueEngine<SimulatedClock> {
         let requests = Reader::open(&self.place("requests"), self.start, Registration::Mandatory);
         let requests = requests.expect("the lane is there, and nobody else reads it");
-        let line = Line::open(self.clock.clone(), &self.config, requests, self.join_reports(), None);
+        let line = VenueEngine::open(self.clock.clone(), &self.config, requests, self.join_reports(), None);
         line.unwrap_or_else(|e| panic!("the line does not open: {e}"))
     }
 
     /// Opens the venue's line, with ticks from the oldest on.
-    pub fn try_open(&self) -> Result<Line<SimulatedClock>, RecoverError> {
+    pub fn try_open(&self) -> Result<VenueEngine<SimulatedClock>, RecoverError> {
         let requests = Reader::open(&self.place("requests"), self.start, Registration::Mandatory)?;
-        let market = Reader::open(&self.place("market"), Start::Oldest, Registration::Registered)?;
-        Line::open(self.clock.clone(), &self.config, requests, self.join_reports(), Some(market))
+        let market = Reader::open(&self.place("market"), ReaderStart::Oldest, Registration::Registered)?;
+        VenueEngine::open(self.clock.clone(), &self.config, requests, self.join_reports(), Some(market))
     }
 
     /// Joins the venue's end of the report lane.
     pub fn join_reports(&self) -> Writer {
-        let joined = Writer::join(&lane(&self.name, "reports", 1), self.clock.calibration());
+        let joined = Writer::open_existing(&lane(&self.name, "reports", 1), self.clock.calibration());
         joined.expect("the lane is there, and nobody else writes it")
     }
 
@@ -129,8 +131,8 @@ impl World {
     /// Sends a request of the OMS, which sends only to a running venue. Without a venue, the request counts as sent to
     /// a venue that was killed before it read it.
     fn ask(&mut self, stamp: u64, kind: u8, payload: &[u8]) {
-        if let Err(PublishError::NoReader) = self.requests.publish(stamp, kind, payload) {
-            let venue = Reader::open(&self.place("requests"), Start::Cursor, Registration::Mandatory);
+        if let Err(LogPublishError::NoReader) = self.requests.publish(stamp, kind, payload) {
+            let venue = Reader::open(&self.place("requests"), ReaderStart::Cursor, Registration::Mandatory);
             let published = self.requests.publish(stamp, kind, payload);
             published.expect("the lane has room");
             drop(venue);
@@ -145,8 +147,8 @@ impl World {
 
     /// Returns all frames of a log.
     pub fn frames(&self, name: &str) -> Vec<Frame> {
-        let place = if name == "journal" { self.config.journal.place.clone() } else { self.place(name) };
-        let mut reader = Reader::open(&place, Start::Oldest, Registration::Unregistered).expect("it is whole");
+        let place = if name == "journal" { self.config.journal.path.clone() } else { self.place(name) };
+        let mut reader = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).expect("it is whole");
         let mut frames = Vec::new();
         while let Next::Message(message) = reader.next().expect("it is whole") {
             frames.push((message.stamp, message.kind, message.payload.to_vec()));
@@ -154,7 +156,7 @@ impl World {
         frames
     }
 
-    fn place(&self, name: &str) -> Place {
+    fn place(&self, name: &str) -> LogPath {
         place(&self.name, name)
     }
 }
@@ -169,7 +171,7 @@ impl Drop for World {
 }
 
 /// Applies the operator's action of a step.
-pub fn operate(line: &mut Line<SimulatedClock>, step: &Step) {
+pub fn operate(line: &mut VenueEngine<SimulatedClock>, step: &Step) {
     // A fill that cannot be changed in this run cannot be changed in any.
     let _ = match *step {
         Step::Command(Command::Bust(fill)) => line.bust(fill),
@@ -180,7 +182,7 @@ pub fn operate(line: &mut Line<SimulatedClock>, step: &Step) {
 }
 
 /// Polls until the line is idle.
-pub fn settle(line: &mut Line<SimulatedClock>) {
+pub fn settle(line: &mut VenueEngine<SimulatedClock>) {
     while line.poll().expect("the line goes on") > 0 {}
 }
 
@@ -190,13 +192,13 @@ fn make(config: &LogConfig, clock: &SimulatedClock) -> Writer {
 
 fn lane(world: &str, name: &str, incarnation: u64) -> LogConfig {
     LogConfig {
-        owner: Owner { journal: 7, incarnation, base: 0 },
+        owner: LogOwner { journal: 7, incarnation, base: 0 },
         mandatory: true,
         segment_bytes: 16 << 10,
-        ..LogConfig::topic(place(world, name), Policy::Fail)
+        ..LogConfig::topic(place(world, name), OverflowPolicy::Fail)
     }
 }
 
-fn place(world: &str, name: &str) -> Place {
-    Place::shared_memory(&format!("{world}.{name}")).expect("the name is good")
+fn place(world: &str, name: &str) -> LogPath {
+    LogPath::shared_memory(&format!("{world}.{name}")).expect("the name is good")
 }

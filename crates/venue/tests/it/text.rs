@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 
 use tickpath_market::ExecutionReport;
 use tickpath_venue::Line;
-use tickpath_venue::conformance::{Promises, Venue, check};
+use tickpath_venue::conformance::{TestVenue, VenueCapabilities, check};
 
 use example::TextLine;
 
@@ -38,18 +38,18 @@ impl Counterpart {
         }
     }
 
-    fn say_from(&mut self, first: usize) {
+    fn send_reports_from(&mut self, first: usize) {
         for number in first..self.said.len() {
             let ExecutionReport { order_id, exec_type, status, .. } = self.said[number];
             self.write(&format!("REPORT {number} order={} type={exec_type} status={status}\n", order_id.0));
         }
     }
 
-    fn hear(&mut self, line: &str) {
+    fn handle_line(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         if words[0] == "LOGON" {
             self.write(&format!("WELCOME {}\n", self.next_request));
-            return self.say_from(words[2].parse().expect("the first report that it lacks"));
+            return self.send_reports_from(words[2].parse().expect("the first report that it lacks"));
         }
         let number: u64 = words[1].parse().expect("requests are numbered");
         assert!(number >= self.next_request, "request {number} came twice");
@@ -60,12 +60,12 @@ impl Counterpart {
     }
 }
 
-impl Venue for Counterpart {
+impl TestVenue for Counterpart {
     fn line(&mut self) -> Box<dyn Line> {
         Box::new(TextLine::new(self.listener.local_addr().expect("it listens")))
     }
 
-    fn taken(&mut self) -> Vec<u64> {
+    fn received_requests(&mut self) -> Vec<u64> {
         if let Ok((stream, _)) = self.listener.accept() {
             stream.set_nonblocking(true).expect("it can be");
             self.stream = Some(stream);
@@ -78,23 +78,23 @@ impl Venue for Counterpart {
         while let Some((line, rest)) = self.heard.split_once('\n') {
             let (line, rest) = (line.to_owned(), rest.to_owned());
             self.heard = rest;
-            self.hear(&line);
+            self.handle_line(&line);
         }
         self.ids.clone()
     }
 
-    fn say(&mut self, report: &ExecutionReport) {
+    fn send_report(&mut self, report: &ExecutionReport) {
         self.said.push(*report);
-        self.say_from(self.said.len() - 1);
+        self.send_reports_from(self.said.len() - 1);
     }
 
-    fn cut(&mut self) {
-        self.taken();
+    fn disconnect(&mut self) {
+        self.received_requests();
         self.stream = None;
     }
 
-    fn promises(&self) -> Promises {
-        Promises { requests: true, reports: true }
+    fn capabilities(&self) -> VenueCapabilities {
+        VenueCapabilities { requests: true, reports: true }
     }
 }
 

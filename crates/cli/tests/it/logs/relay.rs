@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::json;
 use tempfile::tempdir;
-use tickpath_bus::conformance::stays_quiet;
-use tickpath_bus::{self as bus, Event, Gap, Origin, Publisher, Subscriber, TopicConfig, connect, wire};
+use tickpath_bus::conformance::check_no_event;
+use tickpath_bus::{self as bus, Gap, MessageId, Publisher, Subscriber, SubscriptionEvent, TopicConfig, connect, wire};
 use tickpath_clock::{Calibration, Clock, HostClock, Wait};
-use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_log::{Config, LogPath, Next, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
 
 use super::objects;
 use super::running::{Running, until};
@@ -88,7 +88,8 @@ fn a_replay_keeps_the_distances_of_another_clock() {
 #[test]
 fn losses_are_told_and_stay_in_the_recording() {
     let topic = Shared::new("lost");
-    let config = Config { segment_bytes: 4_096, segments: 2, ..Config::topic(topic.place("ticks"), Policy::Overwrite) };
+    let config =
+        Config { segment_bytes: 4_096, segments: 2, ..Config::topic(topic.place("ticks"), OverflowPolicy::Overwrite) };
     let clock = HostClock::get().expect("the host has a clock");
     let mut writer = Writer::open(&config, clock.calibration()).expect("the topic is new");
     for n in 0..500u64 {
@@ -150,7 +151,7 @@ fn a_recording_is_added_to_only_if_told_so() {
     let stamps: Vec<u64> = held(&folder.path().join("recording")).iter().map(|message| message.0).collect();
     assert_eq!(stamps, [1, 2, 1, 2]);
 
-    let journal = Config::journal(Place::folder(folder.path().join("journal")));
+    let journal = Config::journal(LogPath::folder(folder.path().join("journal")));
     drop(Writer::open(&journal, &Calibration::nanoseconds()).expect("the folder is ours"));
     check(&record(&format!("{} --append", at("journal"))), 2, "", "no recording");
     fs::create_dir(at("other")).expect("the folder is ours");
@@ -170,7 +171,7 @@ fn a_full_topic_is_waited_for() {
     let to = format!("{} ticks --policy fail --capacity 32768 --speed max --keep-stamps", topic.url);
     let running = Running::start(&format!("log replay {path} {to}"));
     running.await_words("nobody is subscribed");
-    let mut subscriber = subscriber(&topic.url, "ticks", bus::Start::Oldest);
+    let mut subscriber = subscriber(&topic.url, "ticks", bus::StartPosition::Oldest);
     assert_eq!(receive(subscriber.as_mut(), messages.len()), messages);
     let ran = running.end();
     check(&ran, 0, "replayed: 2000 messages, 200000 bytes, 0 gaps", "nobody is subscribed");
@@ -188,15 +189,15 @@ fn a_bridge_that_is_killed_with_its_first_messages_knows_them_again() {
     let line = format!("{line} --capacity 32768 --resume {}", text(&places));
     let first = Running::start(&line);
     first.await_words("nobody is subscribed");
-    let mut subscriber = subscriber(&topic.url, "ticks", bus::Start::Oldest);
+    let mut subscriber = subscriber(&topic.url, "ticks", bus::StartPosition::Oldest);
     // The topic is full before the bridge has published the messages of its first read.
     let place = topic.place("ticks");
-    let there = || Reader::open(&place, Start::Now, Registration::Unregistered).expect("it is there").sequence();
+    let there = || Reader::open(&place, ReaderStart::Now, Registration::Unregistered).expect("it is there").sequence();
     until(|| there() > 10, || "messages in the topic".to_owned());
     drop(first);
     let again = Running::start(&line);
     assert_eq!(receive(subscriber.as_mut(), messages.len()), messages);
-    stays_quiet(subscriber.as_mut());
+    check_no_event(subscriber.as_mut());
     assert_eq!(again.interrupt().code, Some(0));
 }
 
@@ -212,9 +213,11 @@ fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
     outward.await_words(&format!("{} is not there yet", topic.place("orders")));
     assert!(!inward.err().contains("not there yet"), "a broker does not tell: {}", inward.err());
 
-    let (mut here, mut trades) =
-        (subscriber(&local, "here", bus::Start::Oldest), subscriber(&local, "trades", bus::Start::Oldest));
-    let mut orders = subscriber(&redis, "orders", bus::Start::Now);
+    let (mut here, mut trades) = (
+        subscriber(&local, "here", bus::StartPosition::Oldest),
+        subscriber(&local, "trades", bus::StartPosition::Oldest),
+    );
+    let mut orders = subscriber(&redis, "orders", bus::StartPosition::Now);
     let sent = |kind: u8| -> Vec<Carried> { (0..100).map(|n: u64| (n, kind, n.to_le_bytes().to_vec())).collect() };
     publish(publisher(&redis, "ticks").as_mut(), &sent(40));
     publish(publisher(&redis, "trades").as_mut(), &sent(41));
@@ -238,7 +241,7 @@ fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
 fn what_goes_in_a_circle_comes_once() {
     let servers = [RedisServer::start(), RedisServer::start()];
     let urls = servers.each_ref().map(|server| format!("{}?streams", server.url()));
-    let mut heard = urls.each_ref().map(|url| subscriber(url, "ticks", bus::Start::Now));
+    let mut heard = urls.each_ref().map(|url| subscriber(url, "ticks", bus::StartPosition::Now));
     let bridges = [(0, 1), (1, 0)].map(|(from, to)| {
         let bridge = Running::start(&format!("log bridge {} {} --topic ticks", urls[from], urls[to]));
         bridge.await_words("carrying 'ticks'");
@@ -254,7 +257,7 @@ fn what_goes_in_a_circle_comes_once() {
             assert_eq!(loss(heard.as_mut()), Gap::Missed(7));
         }
     }
-    heard.iter_mut().for_each(|heard| stays_quiet(heard.as_mut()));
+    heard.iter_mut().for_each(|heard| check_no_event(heard.as_mut()));
     for bridge in bridges {
         // Messages also travel back once, and end there.
         check(&bridge.interrupt(), 0, "ticks -> ticks: 3 messages, 15 bytes, 3 gaps (21 messages missed)", "carrying");
@@ -276,7 +279,7 @@ fn what_other_programs_publish_is_carried_and_recorded_whole() {
     let began = clock.ticks();
     server.obey("PUBLISH ticks first\r\nPUBLISH ticks 64000.25");
     publish(publisher(&redis, "ticks").as_mut(), &[(5, 40, b"ours".to_vec())]);
-    let mut here = subscriber(&topic.url, "ticks", bus::Start::Oldest);
+    let mut here = subscriber(&topic.url, "ticks", bus::StartPosition::Oldest);
     let carried = receive(here.as_mut(), 3);
     until(|| held(&recording).len() == 3, || "three messages in the recording".to_owned());
     let ended = clock.ticks();
@@ -312,9 +315,9 @@ fn what_another_host_has_stamped_gets_the_time_of_its_arrival() {
     let began = clock.ticks();
     publish(publisher(&redis, "ticks").as_mut(), &[(began, 40, b"here".to_vec())]);
     // The other program's clock has counted for 89 days, and is not this host's.
-    let origin = Origin { clock: 1, publisher: 2, number: 3 };
+    let origin = MessageId { clock: 1, publisher: 2, sequence: 3 };
     server.publish("ticks", &wire::encode(u64::MAX / 4, 41, origin, b"there"));
-    let carried = receive(subscriber(&topic.url, "ticks", bus::Start::Oldest).as_mut(), 2);
+    let carried = receive(subscriber(&topic.url, "ticks", bus::StartPosition::Oldest).as_mut(), 2);
     until(|| held(&recording).len() == 2, || "two messages in the recording".to_owned());
     let ended = clock.ticks();
     for messages in [carried, held(&recording)] {
@@ -352,7 +355,7 @@ fn a_bridge_says_what_it_carries_behind() {
     let mut source = publisher(&here.url, "ticks");
     let first = bridge("");
     publish(source.as_mut(), &[(1, 40, b"one".to_vec()), (2, 40, b"two".to_vec())]);
-    assert_eq!(receive(subscriber(&there.url, "ticks", bus::Start::Oldest).as_mut(), 2).len(), 2);
+    assert_eq!(receive(subscriber(&there.url, "ticks", bus::StartPosition::Oldest).as_mut(), 2).len(), 2);
     first.interrupt();
     let again = format!("behind its 2 messages; to begin anew, first: tickpath log rm {}", there.place("ticks"));
     bridge(&again).interrupt();
@@ -372,7 +375,7 @@ fn a_bridge_waits_for_a_broker_that_takes_nothing() {
     bridge.await_words("takes nothing now, trying again");
     server.restart();
     bridge.await_words("takes messages again");
-    let mut stream = subscriber(&redis, "ticks", bus::Start::Oldest);
+    let mut stream = subscriber(&redis, "ticks", bus::StartPosition::Oldest);
     assert_eq!(receive(stream.as_mut(), 10), sent);
     check(&bridge.interrupt(), 0, "ticks -> ticks: 10 messages, 80 bytes, 0 gaps", "trying again");
 }
@@ -459,16 +462,16 @@ impl Shared {
         Self { url: format!("shm://{prefix}"), prefix }
     }
 
-    fn place(&self, topic: &str) -> Place {
-        Place::shared_memory(&format!("{}.{topic}", self.prefix)).expect("the name is good")
+    fn place(&self, topic: &str) -> LogPath {
+        LogPath::shared_memory(&format!("{}.{topic}", self.prefix)).expect("the name is good")
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let names = Place::all_in_shared_memory().unwrap_or_default();
+        let names = LogPath::all_in_shared_memory().unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(&format!("{}.", self.prefix))) {
-            let _ = Place::shared_memory(name).map(|place| place.remove());
+            let _ = LogPath::shared_memory(name).map(|place| place.remove());
         }
     }
 }
@@ -482,13 +485,13 @@ fn keep(dir: &Path, messages: &[Carried]) {
 }
 
 fn small_keep(dir: &Path) -> Config {
-    Config { segment_bytes: 128 << 10, ..Config::journal(Place::folder(dir)) }
+    Config { segment_bytes: 128 << 10, ..Config::journal(LogPath::folder(dir)) }
 }
 
 /// Returns the messages of a log; empty if it does not exist yet.
 fn held(dir: &Path) -> Vec<Carried> {
     let mut messages = Vec::new();
-    let opened = Reader::open(&Place::folder(dir), Start::Oldest, Registration::Unregistered);
+    let opened = Reader::open(&LogPath::folder(dir), ReaderStart::Oldest, Registration::Unregistered);
     let Ok(mut log) = opened else { return messages };
     while let Next::Message(message) = log.next().expect("it is sound") {
         messages.push((message.stamp, message.kind, message.payload.to_vec()));
@@ -502,7 +505,7 @@ fn publisher(url: &str, topic: &str) -> Box<dyn Publisher> {
     connection.publisher(topic, &TopicConfig::new(usual)).expect("nobody else publishes")
 }
 
-fn subscriber(url: &str, topic: &str, start: bus::Start) -> Box<dyn Subscriber> {
+fn subscriber(url: &str, topic: &str, start: bus::StartPosition) -> Box<dyn Subscriber> {
     connect(url).expect("the bus is there").subscriber(topic, start, Wait::Block).expect("the topic can be subscribed")
 }
 
@@ -517,7 +520,7 @@ fn loss(subscriber: &mut dyn Subscriber) -> Gap {
     let mut loss = None;
     let mut look = || {
         let polled = subscriber.poll(1, &mut |event| match event {
-            Event::Gap(gap) => loss = Some(gap),
+            SubscriptionEvent::Gap(gap) => loss = Some(gap),
             other => panic!("no loss: {other:?}"),
         });
         polled.expect("it can be received") == 1
@@ -531,7 +534,9 @@ fn receive(subscriber: &mut dyn Subscriber, count: usize) -> Vec<Carried> {
     let mut messages: Vec<Carried> = Vec::new();
     let mut look = || {
         let polled = subscriber.poll(count - messages.len(), &mut |event| match event {
-            Event::Message(message) => messages.push((message.stamp, message.kind, message.payload.to_vec())),
+            SubscriptionEvent::Message(message) => {
+                messages.push((message.stamp, message.kind, message.payload.to_vec()))
+            }
             other => panic!("a loss, or somebody else: {other:?}"),
         });
         polled.expect("it can be received");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use tempfile::tempdir;
-use tickpath_bus::{self as bus, Event, Publisher, Subscriber, TopicConfig, connect};
+use tickpath_bus::{self as bus, Publisher, Subscriber, SubscriptionEvent, TopicConfig, connect};
 use tickpath_clock::{Wait, sleep_ns};
 
 use super::running::{Running, until};
@@ -86,7 +86,7 @@ fn a_killed_recorder_goes_on() {
         if kill == KILLS {
             let mut subscriber = connect(&url)
                 .expect("connected")
-                .subscriber("recording", bus::Start::Oldest, Wait::Block)
+                .subscriber("recording", bus::StartPosition::Oldest, Wait::Block)
                 .expect("open");
             receive_all(&mut *subscriber);
             assert_eq!(recorder.interrupt().code, Some(0));
@@ -110,14 +110,14 @@ fn what_is_gone_of_a_ring_hides_nothing_that_comes() {
     let subscriber = |start| connect(&there).expect("connected").subscriber("ticks", start, Wait::Block).expect("open");
     let mut source = publisher(&here);
     publish(&mut *source, 0..10);
-    let mut copy = subscriber(bus::Start::Oldest);
+    let mut copy = subscriber(bus::StartPosition::Oldest);
     let bridge = Running::start(&line);
     (0..10).for_each(|number| assert_eq!(next(&mut *copy), number));
     assert_eq!(bridge.interrupt().code, Some(0));
 
     let other = connect(&there).expect("connected").publisher("ticks", &config);
     publish(&mut *other.expect("nobody else publishes"), 100_000..106_000);
-    let mut copy = subscriber(bus::Start::Now);
+    let mut copy = subscriber(bus::StartPosition::Now);
     publish(&mut *source, 10..3_000);
     let bridge = Running::start(&line);
     (10..3_000).for_each(|number| assert_eq!(next(&mut *copy), number));
@@ -129,17 +129,17 @@ fn what_is_gone_of_a_ring_hides_nothing_that_comes() {
     let file = folder.path().join("places/ticks");
     let place = fs::read(&file).expect("it was kept");
     publish(&mut *source, 3_000..10_000);
-    let log = tickpath_log::Place::folder(folder.path().join("there/ticks"));
+    let log = tickpath_log::LogPath::folder(folder.path().join("there/ticks"));
     let end = || {
         let unseen = tickpath_log::Registration::Unregistered;
-        tickpath_log::Reader::open(&log, tickpath_log::Start::Now, unseen).expect("it is there").sequence()
+        tickpath_log::Reader::open(&log, tickpath_log::ReaderStart::Now, unseen).expect("it is there").sequence()
     };
     let before = end();
     let bridge = Running::start(&line);
     until(|| end() == before + 7_000, || "seven thousand messages".to_owned());
     assert_eq!(bridge.interrupt().code, Some(0));
     fs::write(&file, place).expect("it is ours");
-    let mut copy = subscriber(bus::Start::Now);
+    let mut copy = subscriber(bus::StartPosition::Now);
     publish(&mut *source, 10_000..10_001);
     let bridge = Running::start(&line);
     assert_eq!(next(&mut *copy), 10_000, "what was carried is not carried again");
@@ -164,8 +164,10 @@ fn what_is_killed_before_its_topic_is_there_skips_nothing_of_it() {
     publish(&mut *publisher(&here), 0..10);
     for (line, copy) in lines.iter().zip(["ticks", "recording"]) {
         let again = Running::start(line);
-        let mut subscriber =
-            connect(&there).expect("connected").subscriber(copy, bus::Start::Oldest, Wait::Block).expect("open");
+        let mut subscriber = connect(&there)
+            .expect("connected")
+            .subscriber(copy, bus::StartPosition::Oldest, Wait::Block)
+            .expect("open");
         for number in 0..10 {
             assert_eq!(next(&mut *subscriber), number, "{line}");
         }
@@ -236,9 +238,9 @@ fn publisher(url: &str) -> Box<dyn Publisher> {
 }
 
 /// Returns a start from the first message on, wherever there is history.
-fn start_of_all(url: &str) -> bus::Start {
+fn start_of_all(url: &str) -> bus::StartPosition {
     let is_kept = connect(url).expect("connected").capabilities().history;
-    if is_kept { bus::Start::Oldest } else { bus::Start::Now }
+    if is_kept { bus::StartPosition::Oldest } else { bus::StartPosition::Now }
 }
 
 fn publish(publisher: &mut dyn Publisher, numbers: std::ops::Range<u64>) {
@@ -266,7 +268,7 @@ fn next(subscriber: &mut dyn Subscriber) -> u64 {
             // A duplicate that is dropped takes a poll, too.
             for _ in 0..1_000 {
                 let polled = subscriber.poll(1, &mut |event| match event {
-                    Event::Message(message) => {
+                    SubscriptionEvent::Message(message) => {
                         number = Some(u64::from_le_bytes(message.payload.try_into().expect("a number")));
                     }
                     other => panic!("{other:?}"),

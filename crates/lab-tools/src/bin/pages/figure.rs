@@ -24,10 +24,10 @@ use serde_json::Value as Json;
 use tickpath_lab_report::figure as shown;
 use tickpath_lab_result::{ResultFile, short_name};
 
-use crate::results::Results;
+use crate::results::PageResults;
 
 /// Registers the functions and filters.
-pub fn teach(environment: &mut Environment<'_>, results: Results) {
+pub fn register(environment: &mut Environment<'_>, results: PageResults) {
     let results = Arc::new(results);
     let files = Arc::clone(&results);
     environment.add_function("figure", move |file: String, path: String, keys: Kwargs| {
@@ -83,7 +83,7 @@ pub fn teach(environment: &mut Environment<'_>, results: Results) {
     });
 }
 
-fn get<'a>(results: &'a Results, name: &str) -> Result<&'a ResultFile, Error> {
+fn get<'a>(results: &'a PageResults, name: &str) -> Result<&'a ResultFile, Error> {
     results.get(name).map_err(|e| wrong(e.to_string()))
 }
 

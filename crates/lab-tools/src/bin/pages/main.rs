@@ -20,7 +20,7 @@ use minijinja::{Environment, UndefinedBehavior};
 use tickpath_lab_report::path_svg;
 use tickpath_lab_result::short_name;
 
-use crate::results::Results;
+use crate::results::PageResults;
 
 /// README's picture: its path, its result file, and its target.
 const PICTURE: (&str, &str, &str) = ("docs/path.svg", "path", "log");
@@ -57,14 +57,14 @@ fn root() -> PathBuf {
 
 /// Returns every generated page: its path, and its text.
 fn pages(root: &Path) -> Result<Vec<(String, String)>> {
-    let results = Results::load(&root.join(results::FOLDER))?;
+    let results = PageResults::load(&root.join(results::FOLDER))?;
     let (path, name, target) = PICTURE;
     let run = results.get(name)?.runs.iter().find(|run| run.valid && short_name(&run.target) == target);
     let picture = run.and_then(path_svg).with_context(|| format!("{name} has no valid path over {target} to draw"))?;
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).keep_trailing_newline(true).build()?);
-    figure::teach(&mut environment, results);
+    figure::register(&mut environment, results);
     let folder = root.join("docs/pages");
     let mut made = vec![(path.to_owned(), picture)];
     for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {

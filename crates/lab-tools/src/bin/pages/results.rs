@@ -17,9 +17,9 @@ pub const FOLDER: &str = "docs/results";
 const ENDING: &str = ".json.gz";
 
 /// All result files by name.
-pub struct Results(BTreeMap<String, ResultFile>);
+pub struct PageResults(BTreeMap<String, ResultFile>);
 
-impl Results {
+impl PageResults {
     /// Reads every result file of a folder; published figures are matched with its runs again, by the current rules.
     pub fn load(folder: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
@@ -30,7 +30,7 @@ impl Results {
             let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let result = serde_json::from_reader(GzDecoder::new(file));
             let result: ResultFile = result.with_context(|| format!("{} is no result file", path.display()))?;
-            files.insert(name.to_owned(), ResultFile { published: published::found(&result), ..result });
+            files.insert(name.to_owned(), ResultFile { published: published::published_figures(&result), ..result });
         }
         Ok(Self(files))
     }

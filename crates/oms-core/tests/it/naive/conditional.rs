@@ -4,11 +4,11 @@ use tickpath_market::{
     ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderType, Price, Quantity,
     ReplaceConditional, Request, Trigger,
 };
-use tickpath_oms_core::{At, Denial, Envelope, Fired, Output};
+use tickpath_oms_core::{At, Denial, Envelope, Output, TriggerFired};
 
-use super::life::{Life, Stand, Word};
-use super::risk::{Kind, Wish};
-use super::{Checked, Naive, Waits, denied};
+use super::order_log::{LogEvent, OrderLog, Stand};
+use super::risk::{Kind, NaiveFacts};
+use super::{Checked, Naive, NaiveTrigger, denied};
 
 /// New terms for an armed order.
 pub struct Terms {
@@ -28,11 +28,11 @@ impl Naive {
         self.can_fire(envelope, &trigger)?;
         let is_market = new.order_type == OrderType::Market.code();
         let valued = if is_market { envelope.reference_price.0 } else { new.price.0 };
-        let life = Life::armed(new, self.id(at), envelope.session, venue, valued);
+        let life = OrderLog::armed(new, self.id(at), envelope.session, venue, valued);
         self.is_well_formed(at, envelope, &life, new.price.0, new.quantity.0)?;
         let (id, cause, position_effect) = (life.id, new.cause, new.position_effect);
         self.lives.insert(id, life);
-        self.waits.insert(id, Waits { trigger, by: id, since: at.stamp, cause, position_effect });
+        self.waits.insert(id, NaiveTrigger { trigger, by: id, since: at.stamp, cause, position_effect });
         Ok(vec![self.answer(id, ExecType::PendingNew, new.client_order_id.0)])
     }
 
@@ -48,8 +48,8 @@ impl Naive {
     }
 
     /// Checks the order's terms at its own limit price as the reference, without the checks against other orders.
-    fn is_well_formed(&self, at: At, envelope: Envelope, life: &Life, price: i64, quantity: i64) -> Checked<()> {
-        let wish = Wish {
+    fn is_well_formed(&self, at: At, envelope: Envelope, life: &OrderLog, price: i64, quantity: i64) -> Checked<()> {
+        let wish = NaiveFacts {
             life,
             kind: Kind::New,
             price,
@@ -102,23 +102,23 @@ impl Naive {
             self.can_fire(envelope, trigger)?;
         }
         self.is_well_formed(at, envelope, life, price, terms.quantity)?;
-        self.lives.get_mut(&id).unwrap().tell(Word::Rearmed(is_limit.then_some(price), terms.quantity));
+        self.lives.get_mut(&id).unwrap().tell(LogEvent::Rearmed(is_limit.then_some(price), terms.quantity));
         let by = self.id(at);
         if let Some(trigger) = terms.trigger {
             let waits = self.waits.get_mut(&id).unwrap();
-            *waits = Waits { trigger, by, since: at.stamp, ..*waits };
+            *waits = NaiveTrigger { trigger, by, since: at.stamp, ..*waits };
         }
         Ok(vec![self.answer(id, ExecType::Replaced, terms.client)])
     }
 
-    pub fn fire(&mut self, fired: &Fired, at: At, outputs: &mut Vec<Output>) -> bool {
+    pub fn fire(&mut self, fired: &TriggerFired, at: At, outputs: &mut Vec<Output>) -> bool {
         let id = fired.order;
         let Some(life) = self.lives.get(&id).filter(|life| life.sum.stand == Stand::Armed) else { return false };
         let (session, client, new) = (life.session, life.new.client_order_id.0, life.new);
         let (price, quantity) = (life.sum.price, life.sum.quantity);
         let waits = self.waits.remove(&id).unwrap();
         let venue = self.instruments.get(&new.symbol.0).map_or(0, |instrument| instrument.venue.0);
-        let passed = self.risk(&Wish {
+        let passed = self.risk(&NaiveFacts {
             life: &self.lives[&id],
             kind: Kind::New,
             price,
@@ -130,7 +130,7 @@ impl Naive {
             reference_age_ns: fired.reference_age_ns,
         });
         if let Err(why) = passed.and_then(|()| self.may_wait(venue)) {
-            self.lives.get_mut(&id).unwrap().tell(Word::Refused(id));
+            self.lives.get_mut(&id).unwrap().tell(LogEvent::Refused(id));
             self.alarms.denied_requests += 1;
             outputs.push(denied(id, session, client, new.account.0, why));
             return true;
@@ -140,7 +140,7 @@ impl Naive {
         let queued = !self.is_clear(venue);
         let life = self.lives.get_mut(&id).unwrap();
         life.venue = venue;
-        life.tell(Word::Fired { queued, valued });
+        life.tell(LogEvent::Fired { queued, valued });
         let request = Request::New(NewOrder {
             client_order_id: ClientOrderId(id),
             price: Price(price),
@@ -163,7 +163,7 @@ impl Naive {
             let life = self.lives.get_mut(id).unwrap();
             let waits_for_disk = self.sessions.get(&life.session).is_some_and(|rules| rules.level != 0);
             if life.sum.stand == Stand::Armed && !waits_for_disk {
-                life.tell(Word::MayHaveLeft(*id));
+                life.tell(LogEvent::MayHaveLeft(*id));
             }
         }
     }
@@ -172,7 +172,7 @@ impl Naive {
     pub fn refuse_all_that_is_armed(&mut self, outputs: &mut Vec<Output>) {
         for (&id, life) in &mut self.lives {
             if life.sum.stand == Stand::Armed {
-                life.tell(Word::Refused(id));
+                life.tell(LogEvent::Refused(id));
                 self.waits.remove(&id);
                 self.alarms.denied_requests += 1;
                 let (client, account) = (life.new.client_order_id.0, life.new.account.0);
@@ -192,7 +192,7 @@ impl Naive {
     }
 
     /// Returns the orders that wait for a trigger.
-    pub fn armed(&self) -> Vec<(u64, Waits)> {
+    pub fn armed(&self) -> Vec<(u64, NaiveTrigger)> {
         let is_armed = |id: &u64| self.lives[id].sum.stand == Stand::Armed;
         self.waits.iter().filter(|(id, _)| is_armed(id)).map(|(&id, &waits)| (id, waits)).collect()
     }

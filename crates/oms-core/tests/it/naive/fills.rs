@@ -2,9 +2,9 @@
 
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus};
 
-use super::life::{Stand, Sum};
+use super::order_log::{LogState, Stand};
 
-impl Sum {
+impl LogState {
     /// Returns the status, by FIX precedence.
     pub fn status(&self) -> OrdStatus {
         let ended = !self.is_live();

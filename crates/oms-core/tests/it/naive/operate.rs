@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use tickpath_market::{ClientOrderId, ExecType, OrdStatus, OrderId, Request, StatusRequest, VenueId};
 use tickpath_oms_core::{
-    ALL_ACCOUNTS, At, Boot, CancelScope, Ended, GIVE_UP, Input, KILL_DISK, Kill, LOST_ORDER, LOST_REPORTS,
-    LOST_REQUESTS, Output, RecordKind, Release, Resolve, Returned,
+    ALL_ACCOUNTS, At, Boot, CancelScope, DefinitionEnd, GIVE_UP, Input, KILL_DISK, KillSwitch, LOST_ORDER,
+    LOST_REPORTS, LOST_REQUESTS, Output, RecordKind, Release, Resolve, UnsentRequest,
 };
 
-use super::life::{Life, Stand, Word};
+use super::order_log::{LogEvent, OrderLog, Stand};
 use super::requests::may_replace;
-use super::risk::{Kind, Wish};
-use super::{Checked, MOST, Naive, Waiting, denied, note_result};
+use super::risk::{Kind, NaiveFacts};
+use super::{Checked, MAX_VALUE, Naive, NaiveQueued, denied, note_result};
 
 const IDS: u32 = 1 << 16;
 const VENUES: u16 = 1 << 12;
@@ -23,7 +23,7 @@ impl Naive {
             Input::Boot(boot) => self.boot(at, &boot),
             Input::Kill(kill) => self.kill(at, &kill, &mut outputs),
             Input::CancelScope(cancel) => self.cancel_scope(at, &cancel, &mut outputs),
-            Input::Line(line) if line.venue.0 < VENUES => {
+            Input::VenueConnection(line) if line.venue.0 < VENUES => {
                 let was_down = self.down.contains(&line.venue.0);
                 if line.up == 0 {
                     self.down.insert(line.venue.0)
@@ -36,33 +36,33 @@ impl Naive {
                 }
                 true
             }
-            Input::Login(login) => {
+            Input::SessionConnection(login) => {
                 let cancels = self.sessions.get(&login.session).is_some_and(|rules| rules.cancel_on_disconnect != 0);
                 if login.up == 0 && cancels {
                     outputs = self.cancel_all(at, None, |life| life.session == login.session);
                 }
                 true
             }
-            Input::Returned(returned) => self.returned(&returned, &mut outputs),
-            Input::Fired(fired) => self.fire(&fired, at, &mut outputs),
+            Input::UnsentRequest(returned) => self.returned(&returned, &mut outputs),
+            Input::TriggerFired(fired) => self.fire(&fired, at, &mut outputs),
             Input::Release(release) => self.release(at, &release, &mut outputs),
-            Input::Doubt(doubt) if doubt.lost == LOST_REQUESTS || doubt.lost == LOST_REPORTS => {
+            Input::MessageLoss(doubt) if doubt.lost == LOST_REQUESTS || doubt.lost == LOST_REPORTS => {
                 let doubted = self.open_at(doubt.venue, |life| doubt.lost == LOST_REPORTS || waits_for_answer(life));
-                let word = Word::Doubt { reports: doubt.lost == LOST_REPORTS };
+                let word = LogEvent::Doubt { reports: doubt.lost == LOST_REPORTS };
                 let id = self.id(at);
                 self.doubts.insert(doubt.venue.0, id);
                 outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, word)).collect();
                 true
             }
-            Input::Doubt(doubt) if doubt.lost == LOST_ORDER => {
+            Input::MessageLoss(doubt) if doubt.lost == LOST_ORDER => {
                 let is_theirs = self.lives.get(&doubt.messages).is_some_and(|life| life.venue == doubt.venue.0);
                 if is_theirs {
-                    outputs = self.lose(at, doubt.messages, Word::Doubt { reports: true });
+                    outputs = self.lose(at, doubt.messages, LogEvent::Doubt { reports: true });
                 }
                 is_theirs
             }
             Input::Resolve(resolve) => self.resolve(&resolve, &mut outputs),
-            Input::Inquire(inquire) => {
+            Input::QueryStatus(inquire) => {
                 let may_ask = self.lives.get(&inquire.order).is_some_and(|life| self.may_ask(life));
                 outputs = self.question(at, inquire.order);
                 may_ask
@@ -79,7 +79,7 @@ impl Naive {
                 }
                 may_ask
             }
-            Input::Timer(_) => {
+            Input::GapTimer(_) => {
                 outputs = self.timer(at);
                 true
             }
@@ -135,12 +135,12 @@ impl Naive {
                 self.rejects.insert((rule.venue.0, rule.code));
                 true
             }
-            Input::Ended(ended) => self.end(&ended),
+            Input::DefinitionEnd(ended) => self.end(&ended),
             _ => false,
         }
     }
 
-    fn end(&mut self, ended: &Ended) -> bool {
+    fn end(&mut self, ended: &DefinitionEnd) -> bool {
         match RecordKind::from_code(ended.kind) {
             Some(RecordKind::Instrument) => self.instruments.remove(&ended.id).is_some(),
             Some(RecordKind::Account) => self.accounts.remove(&ended.id).is_some(),
@@ -183,14 +183,14 @@ impl Naive {
             self.firm_window = None;
             self.recent.clear();
             self.gaps.iter_mut().for_each(|gap| gap.1 = 0);
-            let waited: Vec<Waiting> = self.waiting.values_mut().flat_map(std::mem::take).collect();
-            for Waiting { order, request, .. } in waited {
+            let waited: Vec<NaiveQueued> = self.waiting.values_mut().flat_map(std::mem::take).collect();
+            for NaiveQueued { order, request, .. } in waited {
                 let (life, id) = (self.lives.get_mut(&order).unwrap(), request.client_order_id().0);
-                let is_it = |asked: Option<super::Asked>| asked.is_some_and(|asked| asked.id == id);
+                let is_it = |asked: Option<super::LogRequest>| asked.is_some_and(|asked| asked.id == id);
                 let is_order = matches!(request, Request::New(_)) && life.sum.stand == Stand::Queued;
                 let is_question = matches!(request, Request::Status(_));
                 if is_order || !is_question && (is_it(life.sum.cancel) || is_it(life.sum.replace)) {
-                    life.tell(Word::MayHaveLeft(id));
+                    life.tell(LogEvent::MayHaveLeft(id));
                 }
             }
             self.doubt_armed();
@@ -198,7 +198,7 @@ impl Naive {
         true
     }
 
-    fn kill(&mut self, at: At, kill: &Kill, outputs: &mut Vec<Output>) -> bool {
+    fn kill(&mut self, at: At, kill: &KillSwitch, outputs: &mut Vec<Output>) -> bool {
         let has_target = matches!(kill.scope, 2 | 3 | 5);
         let is_known = matches!(kill.scope, 1..=5) && !(has_target && kill.target >= IDS);
         if !is_known || (kill.scope == KILL_DISK && kill.on == 0) {
@@ -248,7 +248,7 @@ impl Naive {
                     kept.push_back(waiting);
                     continue;
                 };
-                life.tell(Word::Refused(id));
+                life.tell(LogEvent::Refused(id));
                 self.alarms.denied_requests += 1;
                 let why = (tickpath_oms_core::Denial::DiskFailed, 0, 1);
                 outputs.push(denied(id, life.session, client, life.new.account.0, why));
@@ -258,12 +258,12 @@ impl Naive {
     }
 
     /// Returns the open orders of a venue that `is_meant` selects.
-    fn open_at(&self, venue: VenueId, is_meant: impl Fn(&Life) -> bool) -> Vec<u64> {
+    fn open_at(&self, venue: VenueId, is_meant: impl Fn(&OrderLog) -> bool) -> Vec<u64> {
         let open = self.lives.values().filter(|life| life.venue == venue.0 && life.sum.is_open());
         open.filter(|life| is_meant(life)).map(|life| life.id).collect()
     }
 
-    fn may_ask(&self, life: &Life) -> bool {
+    fn may_ask(&self, life: &OrderLog) -> bool {
         let never_left = matches!(life.sum.stand, Stand::Denied | Stand::Armed | Stand::Queued);
         !never_left && !self.down.contains(&life.venue) && self.rules(life.venue).answers_status != 0
     }
@@ -289,7 +289,7 @@ impl Naive {
         self.send(id, request, at.stamp)
     }
 
-    fn lose(&mut self, at: At, id: u64, word: Word) -> Vec<Output> {
+    fn lose(&mut self, at: At, id: u64, word: LogEvent) -> Vec<Output> {
         let life = self.lives.get_mut(&id).unwrap();
         let was_unknown = life.sum.is_unknown();
         life.tell(word);
@@ -301,7 +301,7 @@ impl Naive {
         outputs
     }
 
-    fn returned(&mut self, returned: &Returned, outputs: &mut Vec<Output>) -> bool {
+    fn returned(&mut self, returned: &UnsentRequest, outputs: &mut Vec<Output>) -> bool {
         let Some(request) = returned.request() else { return false };
         let original = match request {
             Request::New(new) => new.client_order_id,
@@ -337,11 +337,11 @@ impl Naive {
                 Some(_) => {}
             }
         }
-        life.tell(Word::Returned(id));
+        life.tell(LogEvent::Returned(id));
         let queue = self.waiting.entry(life.venue).or_default();
-        let later = |other: &Waiting| other.order == life.id && other.request.client_order_id().0 > id;
+        let later = |other: &NaiveQueued| other.order == life.id && other.request.client_order_id().0 > id;
         let place = queue.iter().position(later).unwrap_or(queue.len());
-        queue.insert(place, Waiting { order: life.id, request, sent: returned.received });
+        queue.insert(place, NaiveQueued { order: life.id, request, sent: returned.received });
         if self.kills.contains(&(KILL_DISK, 0)) {
             self.refuse_all_that_waits(outputs);
         }
@@ -349,15 +349,15 @@ impl Naive {
     }
 
     /// Queues the last status request of an order again, if its answer is still needed.
-    fn question_returned(&mut self, returned: &Returned, order: u64, request: Request) {
+    fn question_returned(&mut self, returned: &UnsentRequest, order: u64, request: Request) {
         let Some(life) = self.lives.get(&order).filter(|life| life.venue == returned.venue.0) else { return };
         if !life.sum.is_live() || matches!(life.sum.stand, Stand::Armed | Stand::Queued) {
             return;
         }
         let (id, venue) = (request.client_order_id(), life.venue);
         let queue = self.waiting.entry(venue).or_default();
-        let of_order = |other: &Waiting| other.order == order;
-        let is_question = |other: &Waiting| matches!(other.request, Request::Status(_));
+        let of_order = |other: &NaiveQueued| other.order == order;
+        let is_question = |other: &NaiveQueued| matches!(other.request, Request::Status(_));
         if queue.iter().any(|other| of_order(other) && is_question(other) && other.request.client_order_id() > id) {
             return;
         }
@@ -365,14 +365,14 @@ impl Naive {
         let queue = self.waiting.entry(venue).or_default();
         let later = queue.iter().position(|waiting| of_order(waiting) && waiting.request.client_order_id() > id);
         let sent = returned.received;
-        queue.insert(later.unwrap_or(queue.len()), Waiting { order, request, sent });
+        queue.insert(later.unwrap_or(queue.len()), NaiveQueued { order, request, sent });
     }
 
     fn release(&mut self, at: At, release: &Release, outputs: &mut Vec<Output>) -> bool {
         let venue = release.venue.0;
         let queue = self.waiting.entry(venue).or_default();
         let is_next =
-            |next: &Waiting| next.order == release.order && next.request.client_order_id().0 == release.request;
+            |next: &NaiveQueued| next.order == release.order && next.request.client_order_id().0 == release.request;
         if self.down.contains(&venue) || !queue.front().is_some_and(is_next) {
             return false;
         }
@@ -395,11 +395,11 @@ impl Naive {
         let life = self.lives.get_mut(&waiting.order).unwrap();
         match passed {
             Ok(()) => {
-                life.tell(Word::Left(id));
+                life.tell(LogEvent::Left(id));
                 outputs.push(Output::Venue { venue: release.venue, session, request: waiting.request });
             }
             Err(why) => {
-                life.tell(Word::Refused(id));
+                life.tell(LogEvent::Refused(id));
                 self.alarms.denied_requests += 1;
                 outputs.push(denied(id, session, client, account, why));
             }
@@ -408,7 +408,7 @@ impl Naive {
     }
 
     /// Checks a waiting request as if it arrived now.
-    fn passes_again(&self, at: At, release: &Release, waiting: &Waiting) -> Checked<()> {
+    fn passes_again(&self, at: At, release: &Release, waiting: &NaiveQueued) -> Checked<()> {
         let life = &self.lives[&waiting.order];
         let (kind, price, quantity) = match waiting.request {
             Request::Replace(replace) => {
@@ -417,7 +417,7 @@ impl Naive {
             }
             _ => (Kind::New, life.sum.price, life.sum.quantity),
         };
-        self.risk(&Wish {
+        self.risk(&NaiveFacts {
             life,
             kind,
             price,
@@ -444,11 +444,11 @@ impl Naive {
         let value = i128::from(sum.valued).abs() * (i128::from(filled) - i128::from(sum.filled));
         let multiplier = self.multipliers.get(&life.new.symbol.0).copied().unwrap_or(1);
         let traded = self.traded.entry(life.new.account.0).or_default();
-        *traded += value.saturating_mul(multiplier.into()).clamp(-MOST, MOST);
+        *traded += value.saturating_mul(multiplier.into()).clamp(-MAX_VALUE, MAX_VALUE);
         *self.fills.entry(life.new.account.0).or_default() += u64::from(filled > life.sum.filled);
         let quantity = i128::from(filled) - i128::from(life.sum.filled);
         note_result(&mut self.results, &life.new, quantity, life.sum.valued);
-        life.tell(Word::Resolved(status, filled));
+        life.tell(LogEvent::Resolved(status, filled));
         self.waits.remove(&resolve.order);
         let client = life.new.client_order_id.0;
         outputs.push(self.answer(resolve.order, ExecType::OrderStatus, client));
@@ -465,7 +465,7 @@ impl Naive {
             if self.ns(at.stamp.saturating_sub(since)) < self.rules(life.venue).max_gap_ns {
                 self.gaps.push((id, since));
             } else {
-                outputs.extend(self.lose(at, id, Word::Missed));
+                outputs.extend(self.lose(at, id, LogEvent::Missed));
             }
         }
         outputs
@@ -487,7 +487,7 @@ impl Naive {
             if matches!(life.sum.stand, Stand::Queued | Stand::Armed) {
                 outputs.push(self.take_back(id, client, ExecType::Expired));
             } else {
-                life.tell(Word::DayEnd);
+                life.tell(LogEvent::DayEnd);
                 expired.insert(id);
                 outputs.push(self.answer(id, ExecType::Expired, client));
             }
@@ -499,7 +499,7 @@ impl Naive {
     /// Removes finished orders. An order that has just expired is known for one more day, though its client id is free
     /// again.
     fn forget_done(&mut self, expired: &BTreeSet<u64>) {
-        let is_kept = |life: &Life| life.sum.is_open() || life.sum.exposure(true) > 0 || expired.contains(&life.id);
+        let is_kept = |life: &OrderLog| life.sum.is_open() || life.sum.exposure(true) > 0 || expired.contains(&life.id);
         for life in self.lives.values().filter(|life| !is_kept(life)) {
             let net = if life.new.side == 1 { life.sum.net } else { -life.sum.net };
             *self.past.entry((life.new.account.0, life.new.symbol.0)).or_default() += net;
@@ -528,7 +528,7 @@ impl Naive {
 }
 
 /// Returns whether a scope covers the order.
-fn is_meant(life: &Life, scope: u8, target: u32) -> bool {
+fn is_meant(life: &OrderLog, scope: u8, target: u32) -> bool {
     match scope {
         2 => life.new.account.0 == target,
         3 => life.new.symbol.0 == target,
@@ -538,7 +538,7 @@ fn is_meant(life: &Life, scope: u8, target: u32) -> bool {
 }
 
 /// Returns whether the order, a request or a status request is in flight to the venue.
-fn waits_for_answer(life: &Life) -> bool {
+fn waits_for_answer(life: &OrderLog) -> bool {
     let is_on_its_way = [life.sum.cancel, life.sum.replace].into_iter().flatten().any(|asked| !asked.waits);
     life.sum.stand == Stand::Sent || life.sum.is_unknown() || is_on_its_way
 }

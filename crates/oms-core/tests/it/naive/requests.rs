@@ -5,8 +5,8 @@ use tickpath_oms_core::{At, Denial, Envelope, Output};
 use zerocopy::IntoBytes;
 
 use super::conditional::Terms;
-use super::life::{Asked, Life, Stand};
-use super::risk::{Kind, Wish};
+use super::order_log::{LogRequest, OrderLog, Stand};
+use super::risk::{Kind, NaiveFacts};
 use super::{Checked, Like, Naive, denied, like};
 
 impl Naive {
@@ -100,8 +100,8 @@ impl Naive {
         let venue = self.instruments.get(&new.symbol.0).map_or(0, |instrument| instrument.venue.0);
         let is_market = new.order_type == OrderType::Market.code();
         let valued = if is_market { envelope.reference_price.0 } else { new.price.0 };
-        let life = Life::new(new, self.id(at), envelope.session, venue, !self.is_clear(venue), valued);
-        self.risk(&Wish {
+        let life = OrderLog::new(new, self.id(at), envelope.session, venue, !self.is_clear(venue), valued);
+        self.risk(&NaiveFacts {
             life: &life,
             kind: Kind::New,
             price: new.price.0,
@@ -167,7 +167,7 @@ impl Naive {
                 }
                 self.count_symbol(at, symbol.0, envelope.reference_price);
                 let life = &self.lives[&id];
-                self.risk(&Wish {
+                self.risk(&NaiveFacts {
                     life,
                     stamp: at.stamp,
                     kind: Kind::Replace,
@@ -180,7 +180,7 @@ impl Naive {
                 })?;
                 self.may_wait(life.venue)?;
                 let terms = Some((replace.quantity.0, replace.price.0));
-                self.ask(id, Asked { id: new_id.0, client, by: envelope.session, replace: terms, waits: false });
+                self.ask(id, LogRequest { id: new_id.0, client, by: envelope.session, replace: terms, waits: false });
                 let original = ClientOrderId(id);
                 let sent = tickpath_market::ReplaceOrder { client_order_id: new_id, original, symbol, ..replace };
                 let mut outputs = self.send(id, Request::Replace(sent), envelope.sent);
@@ -201,7 +201,7 @@ impl Naive {
 
     fn mass_cancel(&mut self, at: At, envelope: Envelope, request: Request) -> Checked<Vec<Output>> {
         let Request::MassCancel(all) = request else { unreachable!("it is a mass cancel") };
-        let is_meant = |life: &Life| {
+        let is_meant = |life: &OrderLog| {
             let new = life.new;
             life.session == envelope.session
                 && new.account == all.account
@@ -221,7 +221,7 @@ impl Naive {
     }
 }
 
-fn may_cancel(life: &Life) -> Checked<()> {
+fn may_cancel(life: &OrderLog) -> Checked<()> {
     let sum = &life.sum;
     match sum.stand {
         Stand::Denied => Err((Denial::UnknownOrder, 0, 0)),
@@ -237,7 +237,7 @@ fn may_cancel(life: &Life) -> Checked<()> {
 }
 
 /// Checks that the order is in a state that a replace can change.
-pub(super) fn may_replace(life: &Life) -> Checked<()> {
+pub(super) fn may_replace(life: &OrderLog) -> Checked<()> {
     match life.sum.stand {
         Stand::Denied => Err((Denial::UnknownOrder, 0, 0)),
         Stand::Queued => Err((Denial::StillQueued, 0, 0)),

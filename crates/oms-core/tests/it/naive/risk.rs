@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use tickpath_market::{NewOrder, OrderType, Price, ReplaceOrder, Request};
 use tickpath_oms_core::{Denial, FirmLimits, PositionView};
 
-use super::life::{Life, Stand};
-use super::{Checked, MOST, Naive};
+use super::order_log::{OrderLog, Stand};
+use super::{Checked, MAX_VALUE, Naive};
 
 /// A request with the facts that the checks need.
-pub struct Wish<'a> {
+pub struct NaiveFacts<'a> {
     /// The order; for a new one, its state if it is accepted.
-    pub life: &'a Life,
+    pub life: &'a OrderLog,
     pub kind: Kind,
     pub price: i64,
     pub quantity: i64,
@@ -73,7 +73,7 @@ impl Naive {
         (value, open)
     }
 
-    pub fn risk(&self, wish: &Wish<'_>) -> Checked<()> {
+    pub fn risk(&self, wish: &NaiveFacts<'_>) -> Checked<()> {
         self.defined(wish)?;
         self.may_send(wish)?;
         self.is_sensible(wish)?;
@@ -81,7 +81,7 @@ impl Naive {
         self.rare(wish)
     }
 
-    pub fn defined(&self, wish: &Wish<'_>) -> Checked<()> {
+    pub fn defined(&self, wish: &NaiveFacts<'_>) -> Checked<()> {
         let (account, symbol) = (wish.life.new.account.0, wish.life.new.symbol.0);
         if !self.accounts.contains_key(&account) {
             return Err((Denial::UnknownAccount, 0, account.into()));
@@ -101,7 +101,7 @@ impl Naive {
         }
     }
 
-    pub fn may_send(&self, wish: &Wish<'_>) -> Checked<()> {
+    pub fn may_send(&self, wish: &NaiveFacts<'_>) -> Checked<()> {
         let (account, symbol) = (wish.life.new.account.0, wish.life.new.symbol.0);
         let limits = &self.accounts[&account];
         let kills = [(1, 0), (2, account), (3, symbol)].iter().filter(|&switch| self.kills.contains(switch)).count();
@@ -121,7 +121,7 @@ impl Naive {
         Ok(())
     }
 
-    pub fn is_sensible(&self, wish: &Wish<'_>) -> Checked<()> {
+    pub fn is_sensible(&self, wish: &NaiveFacts<'_>) -> Checked<()> {
         let limits = &self.accounts[&wish.life.new.account.0];
         let least = match wish.kind {
             Kind::New => 1,
@@ -145,7 +145,7 @@ impl Naive {
         at_most(Denial::Notional, limits.max_notional(), notional)
     }
 
-    fn has_room(&self, wish: &Wish<'_>) -> Checked<()> {
+    fn has_room(&self, wish: &NaiveFacts<'_>) -> Checked<()> {
         let (account, symbol, sum) = (wish.life.new.account.0, wish.life.new.symbol.0, &wish.life.sum);
         let (limits, but) = (&self.accounts[&account], (wish.life.id, wish.kind));
         let position = self.position_but(account, symbol, Some(but));
@@ -177,7 +177,7 @@ impl Naive {
 
 impl Naive {
     /// Runs the optional checks.
-    fn rare(&self, wish: &Wish<'_>) -> Checked<()> {
+    fn rare(&self, wish: &NaiveFacts<'_>) -> Checked<()> {
         let (new, sum) = (&wish.life.new, &wish.life.sum);
         let (limits, instrument) = (&self.accounts[&new.account.0], &self.instruments[&new.symbol.0]);
         let own = self.own.get(&(new.account.0, new.symbol.0)).copied().unwrap_or_default();
@@ -267,14 +267,14 @@ impl Naive {
     }
 
     /// Checks that no open order of the account on the other side would trade with this one.
-    fn meets_none(&self, wish: &Wish<'_>) -> Checked<()> {
+    fn meets_none(&self, wish: &NaiveFacts<'_>) -> Checked<()> {
         let worst = |new: &NewOrder, price: i64| match (new.order_type == OrderType::Market.code(), new.side) {
             (false, _) => price,
             (true, 1) => i64::MAX,
             (true, _) => i64::MIN,
         };
         let (new, at) = (&wish.life.new, worst(&wish.life.new, wish.price));
-        let is_other = |life: &&Life| {
+        let is_other = |life: &&OrderLog| {
             let same = (life.new.account, life.new.symbol) == (new.account, new.symbol);
             same && life.new.side != new.side && life.sum.is_open() && life.sum.stand != Stand::Armed
         };
@@ -295,12 +295,12 @@ impl Naive {
 
     /// Checks the gross value of the account's positions at the latest prices, and its loss of the day. `reach` is the
     /// position on the order's side with the order, and `more` the order's part of it.
-    fn is_worth_little(&self, wish: &Wish<'_>, reach: i128, more: i64) -> Checked<()> {
+    fn is_worth_little(&self, wish: &NaiveFacts<'_>, reach: i128, more: i64) -> Checked<()> {
         let new = &wish.life.new;
         let limits = &self.accounts[&new.account.0];
         let price = |symbol: u32| i128::from(self.prices.get(&symbol).copied().unwrap_or(0));
         let times = |value: i128, symbol: u32| value.saturating_mul(self.multipliers[&symbol].into());
-        let worth = |reach: i128, symbol: u32| times(reach.saturating_mul(price(symbol).abs()), symbol).min(MOST);
+        let worth = |reach: i128, symbol: u32| times(reach.saturating_mul(price(symbol).abs()), symbol).min(MAX_VALUE);
         let worst =
             |position: &PositionView| (position.net + position.working_buy).max(position.working_sell - position.net);
         let position = self.position_but(new.account.0, new.symbol.0, Some((wish.life.id, wish.kind)));
@@ -318,7 +318,7 @@ impl Naive {
             let of_account = self.results.iter().filter(|((account, _), _)| *account == new.account.0);
             let brought = of_account.map(|(&(account, symbol), result)| {
                 let now = self.position(account, symbol).net.saturating_mul(price(symbol));
-                times(result.saturating_add(now), symbol).clamp(-MOST, MOST)
+                times(result.saturating_add(now), symbol).clamp(-MAX_VALUE, MAX_VALUE)
             });
             let loss = -brought.sum::<i128>();
             if loss > loss_limit {
@@ -329,7 +329,7 @@ impl Naive {
     }
 
     /// Checks the open orders and the traded and open value of all accounts together.
-    fn firm_has_room(&self, wish: &Wish<'_>, firm: &FirmLimits) -> Checked<()> {
+    fn firm_has_room(&self, wish: &NaiveFacts<'_>, firm: &FirmLimits) -> Checked<()> {
         let (sum, but) = (&wish.life.sum, (wish.life.id, wish.kind));
         let accounts: BTreeSet<u32> =
             self.traded.keys().copied().chain(self.lives.values().map(|life| life.new.account.0)).collect();
@@ -349,7 +349,7 @@ impl Naive {
     }
 }
 
-impl Wish<'_> {
+impl NaiveFacts<'_> {
     /// Returns the price that values one unit: the limit, or the reference of a market order.
     fn each(&self) -> i128 {
         match self.life.new.order_type == OrderType::Market.code() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tickpath_oms_runtime::VenueWatch;
+use tickpath_oms_runtime::VenueExpectations;
 
 use super::*;
 
@@ -13,8 +13,8 @@ fn a_slow_line_asks_a_silent_venue_for_every_order() {
     const ORDERS: u64 = 40;
     let ([wire], _scene, mut oms, mut client) = joined::<1>(|scene| {
         scene.config.lanes.lines[0].rate_per_second = 1;
-        scene.config.desk.watch =
-            vec![VenueWatch { venue: VENUE, answer_within_ns: SECOND, expires_day_orders: false }];
+        scene.config.trading.expectations =
+            vec![VenueExpectations { venue: VENUE, answer_within_ns: SECOND, expires_day_orders: false }];
     });
     (1..=ORDERS).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     let (mut arrived, mut asked) = (BTreeSet::new(), BTreeSet::new());
@@ -22,7 +22,7 @@ fn a_slow_line_asks_a_silent_venue_for_every_order() {
         oms.clock.advance(SECOND);
         // The OMS reads its clock in each sixteenth idle turn.
         (0..40).for_each(|_| _ = poll(&mut oms));
-        wire.hands(|hands| {
+        wire.with_state(|hands| {
             hands.received = hands.sent.len() as u64;
             for (_, request) in &hands.sent {
                 match request {

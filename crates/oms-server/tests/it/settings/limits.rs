@@ -2,7 +2,7 @@
 //! checks.
 
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId};
-use tickpath_oms_core::{AccountLimits, FirmLimits, Hours, Instrument, SymbolLimits, checks_table};
+use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, SymbolLimits, TradingHours, checks_table};
 use tickpath_oms_runtime::SessionLimits;
 use tickpath_oms_server::settings::{Settings, account_columns, instrument_columns, symbol_columns};
 
@@ -38,7 +38,7 @@ fn the_examples_of_the_first_tables_are_sound() {
         assert_eq!(files.text(name).lines().next().map(|head| head.split(',').count()), Some(columns), "{name}");
     }
     let settings = files.read();
-    let hours = |opens_s: u32, closes_s: u32| Hours { opens_s: opens_s * 60, closes_s: closes_s * 60 };
+    let hours = |opens_s: u32, closes_s: u32| TradingHours { opens_s: opens_s * 60, closes_s: closes_s * 60 };
     let instrument = Instrument {
         symbol: SymbolId(3),
         venue: settings.venues[0].rules.venue,
@@ -148,7 +148,7 @@ fn limits_of_users_and_of_the_firm_are_what_the_files_say() {
         "role = \"trade\"",
         "role = \"trade\"\nmax_order_quantity = 2\nmax_notional = 300\nrate_limit = 4\nrate_window_ns = 5",
     );
-    let desk = files.read().desk();
+    let desk = files.read().trading_config();
     let credit = Notional::of(Price(1), Quantity::from_whole(1)).0.to_le_bytes();
     let max_order_quantity = Quantity(150_000_000);
     assert_eq!(desk.firm, Some(FirmLimits { credit, max_order_quantity, ..FirmLimits::default() }));

@@ -6,9 +6,9 @@ use std::thread;
 
 use tickpath_market::AccountId;
 use tickpath_oms_core::ALL_ACCOUNTS;
-use tickpath_oms_protocol::{Role, Secret};
-use tickpath_oms_runtime::{AckLevel, Rate, SessionConfig};
-use tickpath_oms_server::settings::{AccountPattern, EditError, NewUser, User, Users, UsersFile};
+use tickpath_oms_protocol::{Secret, UserRole};
+use tickpath_oms_runtime::{AckLevel, RequestRate, SessionConfig};
+use tickpath_oms_server::settings::{AccountPattern, EditError, NewUser, OmsUser, Users, UsersFile};
 
 use super::{Files, mode};
 
@@ -86,7 +86,7 @@ fn rights_come_from_roles_accounts_and_what_a_user_says_of_itself() {
         &format!("account,max_order_quantity,max_notional,collar,max_reference_age_ns,max_position\n{lines}"),
     );
     let settings = files.read();
-    let all = Rate::default();
+    let all = RequestRate::default();
     let idle = SessionConfig { rate: all, ..SessionConfig::default() };
     let some = SessionConfig {
         session: 4,
@@ -95,7 +95,7 @@ fn rights_come_from_roles_accounts_and_what_a_user_says_of_itself() {
         accounts: [1, 17, 27, 9, 90].map(AccountId).to_vec(),
         withheld: 0,
         limits: Default::default(),
-        rate: Rate { per_second: 50, burst: 50 },
+        rate: RequestRate { per_second: 50, burst: 50 },
     };
     let expected = [
         SessionConfig { session: 0, ..idle.clone() },
@@ -105,12 +105,13 @@ fn rights_come_from_roles_accounts_and_what_a_user_says_of_itself() {
         some.clone(),
         SessionConfig { session: 5, ..some },
     ];
-    assert_eq!(settings.desk().sessions, expected);
-    let sees =
-        |name: &str, account: u32| settings.users.find(name).is_some_and(|user: &User| user.sees(AccountId(account)));
+    assert_eq!(settings.trading_config().sessions, expected);
+    let sees = |name: &str, account: u32| {
+        settings.users.find(name).is_some_and(|user: &OmsUser| user.may_see(AccountId(account)))
+    };
     assert_eq!([sees("some", 17), sees("some", 7), sees("eyes", 2), sees("eyes", 1)], [true, false, true, false]);
     assert!(sees("none", 1), "an admin sees all");
-    assert_eq!(settings.users.of_session(2).map(|user| user.name.as_str()), Some("eyes"));
+    assert_eq!(settings.users.by_session(2).map(|user| user.name.as_str()), Some("eyes"));
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn a_change_of_users_keeps_all_else_that_is_written() {
     files.write("users.toml.new", "what a crash has left");
     let new = |name: &str, sessions: &[u16]| NewUser {
         name: name.to_owned(),
-        role: Role::Read,
+        role: UserRole::Read,
         accounts: vec![pattern("7*")],
         sessions: sessions.to_vec(),
         secret: Secret::decoy(b"key", "y"),
@@ -165,7 +166,7 @@ fn a_change_of_users_keeps_all_else_that_is_written() {
     assert_eq!(before.lines().filter(lost).count(), 0, "{after}");
     assert!(after.contains("\"trade\" # day shift"), "{after}");
     assert!(read.find("trader").is_some_and(|user| user.disabled));
-    assert!(read.find("second").is_some_and(|user| user.role == Role::Read && user.accounts == [pattern("7*")]));
+    assert!(read.find("second").is_some_and(|user| user.role == UserRole::Read && user.accounts == [pattern("7*")]));
     assert_eq!(mode(&files.at("users.toml")), 0o600);
     assert!(!files.at("users.toml.new").exists());
     files.users().set_disabled("trader", false).expect("it is there");
@@ -198,7 +199,7 @@ fn users_may_be_none_or_in_a_list_or_behind_a_link() {
     let files = Files::new();
     let secret = Secret::decoy(b"key", "x");
     let new =
-        NewUser { name: "a".into(), role: Role::Trade, accounts: vec![], sessions: vec![], secret: secret.clone() };
+        NewUser { name: "a".into(), role: UserRole::Trade, accounts: vec![], sessions: vec![], secret: secret.clone() };
     for text in [
         "# nobody yet\n".to_owned(),
         format!("user = [{{ name = 'b', role = 'read', accounts = [], sessions = [1], secret = '{secret}' }}]\n"),
@@ -226,7 +227,7 @@ fn changes_at_once_lose_nothing() {
     let add = |name: String| {
         let accounts = vec![pattern("*")];
         let mut users = files.users();
-        let new = NewUser { name, role: Role::Trade, accounts, sessions: vec![], secret: secret.clone() };
+        let new = NewUser { name, role: UserRole::Trade, accounts, sessions: vec![], secret: secret.clone() };
         users.add(&new).expect("the name is new");
         users.save().expect("the folder is ours");
     };

@@ -1,0 +1,57 @@
+//! Local names for topics that have other names on the server.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::error::ConnectError;
+use crate::wire::check_name;
+
+/// Max length of a name on the server, in bytes.
+const MAX_BYTES: usize = 255;
+
+/// Prefix of a local name in an option of a URL: `name.btc=market:BTC/USDT%40trade`.
+pub(crate) const NAME_OPTION: &str = "name.";
+
+/// Names of topics on the server, where a URL sets a name other than their own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicNames(BTreeMap<String, String>);
+
+impl TopicNames {
+    /// Adds the name that this topic has on the server. The error is a sentence.
+    pub(crate) fn add(&mut self, ours: &str, theirs: String) -> Result<(), String> {
+        check_name("topic", ours).map_err(|e| e.to_string())?;
+        if theirs.len() > MAX_BYTES || theirs.chars().any(char::is_control) {
+            return Err(format!(
+                "what '{NAME_OPTION}{ours}' in the URL names is longer than {MAX_BYTES} bytes, or has control characters"
+            ));
+        }
+        match self.0.insert(ours.to_owned(), theirs) {
+            None => Ok(()),
+            Some(_) => Err(format!("'{NAME_OPTION}{ours}' stands twice in the URL")),
+        }
+    }
+
+    /// Returns true if the URL sets no names.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns all names on the server.
+    pub fn server_names(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
+    /// Returns the name of a topic on the server, if the URL sets one.
+    pub fn server_name(&self, topic: &str) -> Option<&str> {
+        self.0.get(topic).map(String::as_str)
+    }
+
+    /// Returns the name of a topic on the server: the one that the URL sets, or else its own, which must be valid on
+    /// every transport.
+    pub fn resolve<'a>(&self, topic: &'a str) -> Result<Cow<'a, str>, ConnectError> {
+        match self.server_name(topic) {
+            Some(theirs) => Ok(Cow::Owned(theirs.to_owned())),
+            None => check_name("topic", topic).map(|()| Cow::Borrowed(topic)),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Messages in flight, and the fate of each.
+
+use async_nats::Subject;
+use async_nats::jetstream::message::PublishMessage;
+use tickpath_bus_api::{Fate, MessageId};
+
+use crate::connection::NatsConnection;
+use crate::error::{NatsServerError, is_not_stored};
+
+/// A message as it is sent.
+#[derive(Clone)]
+pub(crate) struct Outgoing {
+    /// The message's publisher id and sequence number.
+    pub origin: MessageId,
+    /// The sender's count of refusals so far.
+    pub refusals: u16,
+    /// The message with its header.
+    pub bytes: Vec<u8>,
+}
+
+/// The progress of one call.
+pub(crate) struct PublishProgress {
+    /// The fate of each message.
+    pub fates: Vec<Fate>,
+    /// The number of messages, from the first on, that were handed over to the client library, each whole.
+    pub handed_over: usize,
+    /// The answer to the first message that was refused.
+    refusal: Option<NatsServerError>,
+}
+
+impl PublishProgress {
+    /// Begins a call with this many messages, none of them sent.
+    pub fn new(count: usize) -> Self {
+        Self { fates: vec![Fate::NotPublished; count], handed_over: 0, refusal: None }
+    }
+
+    /// Returns the messages that are to be sent, or sent again.
+    pub fn not_published(&self) -> Vec<usize> {
+        (0..self.fates.len()).filter(|&at| self.fates[at] != Fate::Published).collect()
+    }
+
+    /// Returns the messages in doubt.
+    pub fn unknown(&self) -> impl Iterator<Item = usize> {
+        Fate::unknown(&self.fates)
+    }
+
+    /// Returns the fate of the first message that is not published.
+    pub fn first_fate(&self) -> Fate {
+        self.fates.iter().copied().find(|&fate| fate != Fate::Published).unwrap_or(Fate::Published)
+    }
+
+    /// Returns the number of sequence numbers that are used: up to the last message that is published or in doubt.
+    pub fn used(&self) -> usize {
+        Fate::used(&self.fates)
+    }
+
+    /// Marks messages of an earlier attempt as in doubt, whatever the last attempt was answered.
+    pub fn mark_unknown(&mut self, sent: impl IntoIterator<Item = usize>) {
+        for at in sent {
+            if self.fates[at] == Fate::NotPublished {
+                self.fates[at] = Fate::Unknown;
+            }
+        }
+    }
+
+    /// Returns why the first message that is not published is not, where the call ended with the error `end`.
+    pub fn first_error(&mut self, end: NatsServerError) -> NatsServerError {
+        if end.is_refused_publish() {
+            for fate in self.fates.iter_mut().filter(|fate| **fate == Fate::Unknown) {
+                *fate = Fate::NotPublished;
+            }
+        }
+        self.refusal.take().unwrap_or(end)
+    }
+
+    fn mark_handed_over(&mut self, at: usize) {
+        self.fates[at] = Fate::Unknown;
+        self.handed_over = self.handed_over.max(at + 1);
+    }
+
+    fn refuse(&mut self, at: usize, is_known: bool, error: NatsServerError) {
+        if is_known {
+            self.fates[at] = Fate::NotPublished;
+        }
+        self.refusal.get_or_insert(error);
+    }
+}
+
+/// Publishes over core NATS: returns when all messages are written to the socket, which is all that is confirmed.
+pub(crate) async fn publish_core(
+    connected: &NatsConnection,
+    subject: &Subject,
+    together: &[usize],
+    message: &dyn Fn(usize) -> Outgoing,
+    sending: &mut PublishProgress,
+) -> Result<(), NatsServerError> {
+    for &at in together {
+        connected.client.publish(subject.clone(), message(at).bytes.into()).await?;
+        sending.mark_handed_over(at);
+    }
+    connected.client.flush().await.map_err(NatsServerError::closed)?;
+    for &at in together {
+        sending.fates[at] = Fate::Published;
+    }
+    Ok(())
+}
+
+/// Publishes over JetStream: sends all messages, then waits for their confirmations in the same order.
+pub(crate) async fn publish_stored(
+    connected: &NatsConnection,
+    subject: &Subject,
+    together: &[usize],
+    message: &dyn Fn(usize) -> Outgoing,
+    sending: &mut PublishProgress,
+) -> Result<(), NatsServerError> {
+    let mut confirmations = Vec::with_capacity(together.len());
+    let mut end = Ok(());
+    for &at in together {
+        let Outgoing { origin, refusals, bytes } = message(at);
+        let publish = PublishMessage::build().payload(bytes.into()).message_id(duplicate_id(origin, refusals));
+        match connected.context.send_publish(subject.clone(), publish).await {
+            Ok(confirmation) => confirmations.push((at, confirmation)),
+            Err(e) => {
+                end = Err(e.into());
+                break;
+            }
+        }
+        sending.mark_handed_over(at);
+    }
+    for (at, confirmation) in confirmations {
+        match confirmation.await {
+            Ok(_confirmed) => sending.fates[at] = Fate::Published,
+            Err(e) => sending.refuse(at, is_not_stored(&e), e.into()),
+        }
+    }
+    match sending.refusal.take() {
+        Some(refusal) => Err(refusal),
+        None => end,
+    }
+}
+
+/// Returns the id by which JetStream detects a duplicate. JetStream may remember the id of a message that it refused,
+/// so the next message with that number has another id.
+fn duplicate_id(origin: MessageId, refusals: u16) -> String {
+    format!("{:016x}{:016x}", origin.publisher, origin.sequence ^ u64::from(refusals) << 48)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_is_unknown_whatever_the_second_attempt_is_told() {
+        let mut sending = PublishProgress::new(4);
+        (0..3).for_each(|at| sending.mark_handed_over(at));
+        let sent: Vec<usize> = sending.unknown().collect();
+        assert_eq!(sent, [0, 1, 2]);
+        sending.refuse(0, true, NatsServerError::Busy("maximum messages exceeded".to_owned()));
+        sending.fates[1] = Fate::Published;
+        let end = NatsServerError::Refused("Permissions Violation for Publish to \"a\"".to_owned());
+        assert!(matches!(sending.first_error(end), NatsServerError::Busy(_)), "the first one is told");
+        sending.mark_unknown(sent);
+        assert_eq!(sending.fates, [Fate::Unknown, Fate::Published, Fate::Unknown, Fate::NotPublished]);
+    }
+
+    #[test]
+    fn a_number_that_was_refused_has_another_id() {
+        let origin = MessageId { clock: 1, publisher: 0x2a, sequence: 7 };
+        assert_eq!(duplicate_id(origin, 0), "000000000000002a0000000000000007");
+        assert_eq!(duplicate_id(origin, 1), "000000000000002a0001000000000007");
+    }
+}

@@ -1,0 +1,594 @@
+//! `tickpath oms kill|unkill|mass-cancel|resolve|enter|day-end`: admin commands to a running OMS, and their outcome.
+//!
+//! ```text
+//!   tickpath oms kill account 7 --cancel
+//!   order 3474042.12 of session 0 (client order id 12): canceled, 0 filled
+//!   record 4712: the kill switch of account 7 is on; 1 order: 1 canceled
+//! ```
+//! Each admin command is an input in the OMS's journal. The program ends when nothing that the command asked for is
+//! pending any more, or reports what still is.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use tickpath_clock::{Clock, HostClock, utc_ns};
+use tickpath_market::{
+    AccountId, ClientOrderId, ExecId, ExecutionReport, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
+    TimeInForce, VenueId, VenueOrderId,
+};
+use tickpath_oms_client::{Client, ClientError, ClientEvent, Since};
+use tickpath_oms_core::{
+    CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL,
+    KillSwitch, RecordKind, Resolve, scope_by_name,
+};
+use tickpath_oms_protocol::Query;
+use tickpath_oms_runtime::calendar::is_date;
+use tickpath_oms_text::code_name;
+use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
+use zerocopy::{Immutable, IntoBytes};
+
+use crate::args::{CliUsageError, UnansweredError};
+use crate::instruments::Instruments;
+use crate::oms_files::PartialSettings;
+use crate::order::LoginArgs;
+use crate::outcome::CliOutcome;
+use crate::print::{print_note, print_text};
+
+/// Time between two queries of a pending order, in nanoseconds.
+const QUERY_PAUSE_NS: u64 = 20_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Which OMS, and as which admin.
+#[derive(Debug, Clone, Args)]
+pub struct AdminArgs {
+    /// The file of the OMS, for its address and its instruments. With --oms and --password-file it need not be there
+    #[arg(long, value_name = "FILE", default_value = "oms.toml")]
+    pub config: PathBuf,
+    /// The address of the OMS, if it is not the one in its file
+    #[arg(long, value_name = "URL")]
+    pub oms: Option<String>,
+    /// The user: an admin
+    #[arg(long, value_name = "NAME", default_value = "admin")]
+    pub user: String,
+    /// The file whose first line is the password; NAME.password beside the OMS's file if not given
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// How long to wait until what was asked for is decided, in seconds
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub wait: u32,
+}
+
+/// firm, account N, session N or symbol NAME.
+#[derive(Debug, Clone, Args)]
+pub struct ScopeName {
+    /// firm, account N, session N or symbol NAME
+    #[arg(value_name = "SCOPE", num_args = 1..=2, required = true)]
+    pub scope: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct KillArgs {
+    #[command(flatten)]
+    pub scope: ScopeName,
+    /// Cancel what works there, too
+    #[arg(long)]
+    pub cancel: bool,
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ScopeArgs {
+    #[command(flatten)]
+    pub scope: ScopeName,
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ResolveArgs {
+    /// The order, as `tickpath orders` prints it
+    #[arg(value_name = "EPOCH.N", value_parser = order_id)]
+    pub order: OrderId,
+    /// How it stands: filled, canceled, rejected, expired or working
+    #[arg(value_parser = resolution)]
+    pub status: OrdStatus,
+    /// All that was filled of it
+    #[arg(long, value_name = "QUANTITY", value_parser = quantity, allow_negative_numbers = true)]
+    pub filled: Quantity,
+    /// Name and reason of the operator, up to 32 bytes, for the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DayEndArgs {
+    /// Which day has ended, as 20261122; if not given today, in the time zone of [day] in the file or else in UTC
+    #[arg(long, value_name = "YYYYMMDD", value_parser = day)]
+    pub day: Option<u32>,
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum EnterCommand {
+    /// An order that its venue works and that the OMS does not know
+    Order(OrderArgs),
+    /// A fill that never came
+    Fill(FillArgs),
+    /// The position that an account began the day with, or a change of one
+    Position(PositionArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct OrderArgs {
+    /// The instrument's name, or its number
+    pub symbol: String,
+    /// buy or sell
+    #[arg(value_parser = side)]
+    pub side: Side,
+    /// All that it asks for, what is filled included
+    #[arg(value_parser = quantity, allow_negative_numbers = true)]
+    pub quantity: Quantity,
+    /// Its limit; none for a market order
+    #[arg(value_parser = price, allow_negative_numbers = true)]
+    pub price: Option<Price>,
+    /// Name under which the order was sent to the venue, as `tickpath orders --foreign` prints it
+    #[arg(long, value_name = "EPOCH.N", value_parser = order_id, required_unless_present = "venue_order_id")]
+    pub sent_as: Option<OrderId>,
+    /// The venue's own id of it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub venue_order_id: Option<u64>,
+    /// The number of the venue that works it; that of the instrument, as the OMS's files have it, if not given
+    #[arg(long, value_name = "N")]
+    pub venue: Option<u16>,
+    /// The account
+    #[arg(long, value_name = "N")]
+    pub account: u32,
+    /// The session that it belongs to from now on
+    #[arg(long, value_name = "N")]
+    pub session: u16,
+    /// Its id there, not used before this day; made of the time if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub id: Option<u64>,
+    /// How long it works: day, gtc, ioc or fok
+    #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
+    pub tif: TimeInForce,
+    /// Name and reason of the operator, up to 32 bytes, for the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct FillArgs {
+    /// The order, as `tickpath orders` prints it
+    #[arg(value_name = "EPOCH.N", value_parser = order_id)]
+    pub order: OrderId,
+    /// How much was filled
+    #[arg(value_parser = quantity, allow_negative_numbers = true)]
+    pub quantity: Quantity,
+    /// At which price
+    #[arg(value_parser = price, allow_negative_numbers = true)]
+    pub price: Price,
+    /// The venue's id of the execution: by it the venue's own report changes nothing if it comes after all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub exec_id: u64,
+    /// The venue's number of the event, if it is known
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub venue_sequence: Option<u64>,
+    /// Name and reason of the operator, up to 32 bytes, for the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct PositionArgs {
+    /// The account
+    pub account: u32,
+    /// The instrument's name, or its number
+    pub symbol: String,
+    /// The net position, negative if it is sold short
+    #[arg(value_parser = quantity, allow_negative_numbers = true)]
+    pub quantity: Quantity,
+    /// From which price its profit counts; the latest one that the OMS knows if not given
+    #[arg(value_parser = price, allow_negative_numbers = true)]
+    pub price: Option<Price>,
+    /// The quantity is a change of the position, which may have been traded already
+    #[arg(long)]
+    pub adjust: bool,
+    /// Name and reason of the operator, up to 32 bytes, for the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+/// A reason in the fixed-size form that a journal record holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Reason(pub [u8; 32]);
+
+pub fn kill(args: &KillArgs, on: bool) -> anyhow::Result<CliOutcome> {
+    let (talk, scope, target, name) = args.admin.connect_for_scope(&args.scope)?;
+    let word = KillSwitch { scope, on: on.into(), cancel: (on && args.cancel).into(), target, ..KillSwitch::default() };
+    let what = format!("the kill switch of {name} is {}", if on { "on" } else { "off" });
+    talk.run_command(RecordKind::Kill, &word, &what)
+}
+
+pub fn mass_cancel(args: &ScopeArgs) -> anyhow::Result<CliOutcome> {
+    let (talk, scope, target, name) = args.admin.connect_for_scope(&args.scope)?;
+    let word = CancelScope { scope, target, ..CancelScope::default() };
+    talk.run_command(RecordKind::CancelScope, &word, &format!("what works of {name} is canceled"))
+}
+
+pub fn resolve(args: &ResolveArgs) -> anyhow::Result<CliOutcome> {
+    let word = Resolve {
+        order: args.order.0,
+        cumulative_quantity: args.filled,
+        status: args.status.code(),
+        reason: args.reason.0,
+        ..Resolve::default()
+    };
+    args.admin.connect(&args.admin.login().read_settings())?.run_command(
+        RecordKind::Resolve,
+        &word,
+        "the order is resolved",
+    )
+}
+
+pub fn day_end(args: &DayEndArgs) -> anyhow::Result<CliOutcome> {
+    let known = args.admin.login().read_settings();
+    let day = args.day.unwrap_or_else(|| known.day(utc_ns()));
+    let word = DayEnd { day, lane_sequence: 0 };
+    args.admin.connect(&known)?.run_command(RecordKind::DayEnd, &word, &format!("day {day} has ended"))
+}
+
+pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
+    match enter {
+        EnterCommand::Order(args) => {
+            let known = args.admin.login().read_settings();
+            let mut talk = args.admin.connect(&known)?;
+            let instrument = talk.instruments(&known)?.find(&args.symbol)?;
+            let venue = args.venue.map(VenueId).or(instrument.venue);
+            let Some(venue) = venue else {
+                bail!(known.missing_part("the venue of the instrument", "its number by --venue N"))
+            };
+            let word = EnterOrder {
+                client_order_id: ClientOrderId(args.id.unwrap_or_else(utc_ns)),
+                sent_as: args.sent_as.unwrap_or_default(),
+                venue_order_id: VenueOrderId(args.venue_order_id.unwrap_or_default()),
+                price: args.price.unwrap_or_default(),
+                quantity: args.quantity,
+                symbol: instrument.symbol,
+                account: AccountId(args.account),
+                venue,
+                session: args.session,
+                side: args.side.code(),
+                order_type: if args.price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
+                time_in_force: args.tif.code(),
+                reason: args.reason.0,
+                ..EnterOrder::default()
+            };
+            talk.run_command(RecordKind::EnterOrder, &word, "the order is entered")
+        }
+        EnterCommand::Fill(args) => {
+            let word = EnterFill {
+                order: args.order.0,
+                exec_id: ExecId(args.exec_id),
+                venue_sequence: args.venue_sequence.unwrap_or_default(),
+                price: args.price,
+                quantity: args.quantity,
+                reason: args.reason.0,
+                ..EnterFill::default()
+            };
+            args.admin.connect(&args.admin.login().read_settings())?.run_command(
+                RecordKind::EnterFill,
+                &word,
+                "the fill is entered",
+            )
+        }
+        EnterCommand::Position(args) => {
+            let known = args.admin.login().read_settings();
+            let mut talk = args.admin.connect(&known)?;
+            let word = EnterPosition {
+                quantity: args.quantity,
+                price: args.price.unwrap_or_default(),
+                account: AccountId(args.account),
+                symbol: talk.instruments(&known)?.find(&args.symbol)?.symbol,
+                adjusts: args.adjust.into(),
+                is_priced: args.price.is_some().into(),
+                reason: args.reason.0,
+                ..EnterPosition::default()
+            };
+            talk.run_command(RecordKind::EnterPosition, &word, "the position is entered")
+        }
+    }
+}
+
+impl AdminArgs {
+    /// Returns the address and the login of the OMS, without a session.
+    pub fn login(&self) -> LoginArgs {
+        LoginArgs {
+            config: self.config.clone(),
+            oms: self.oms.clone(),
+            user: self.user.clone(),
+            password_file: self.password_file.clone(),
+            session: None,
+        }
+    }
+
+    /// Logs in for a command about a scope, and returns the scope's code, its target and its name in a sentence.
+    fn connect_for_scope(&self, scope: &ScopeName) -> anyhow::Result<(AdminConnection, u8, u32, String)> {
+        let (code, target) = scope.parse()?;
+        let known = self.login().read_settings();
+        let mut talk = self.connect(&known)?;
+        let target = match target {
+            Ok(number) => number,
+            Err(name) => talk.instruments(&known)?.find(name)?.symbol.0,
+        };
+        Ok((talk, code, target, scope.name()))
+    }
+
+    /// Logs in as the admin.
+    pub fn connect(&self, known: &PartialSettings) -> anyhow::Result<AdminConnection> {
+        AdminConnection::new(self.login().connect(known, Since::Now)?, self.wait)?.require_admin(&self.user)
+    }
+}
+
+/// A connection for admin commands and queries, each with a time limit for its answer.
+pub struct AdminConnection {
+    pub client: Client,
+    clock: HostClock,
+    timeout_ns: u64,
+}
+
+/// An order with the number of its session.
+pub type SessionOrder = (u16, ExecutionReport);
+
+impl AdminConnection {
+    /// Wraps a connection; each answer is awaited for at most `wait` seconds.
+    pub fn new(client: Client, wait: u32) -> anyhow::Result<Self> {
+        Ok(Self { client, clock: HostClock::get()?, timeout_ns: u64::from(wait) * SECOND_NS })
+    }
+
+    /// Rejects a user who is no admin, and closes the connection.
+    pub fn require_admin(self, user: &str) -> anyhow::Result<Self> {
+        if self.client.welcome().role == tickpath_oms_protocol::UserRole::Admin.code() {
+            return Ok(self);
+        }
+        self.client.close();
+        bail!(CliUsageError(format!("'{user}' is no admin; name one by --user")))
+    }
+
+    pub fn instruments<'a>(&mut self, known: &'a PartialSettings) -> anyhow::Result<Instruments<'a>> {
+        Instruments::request(&mut self.client, known, (self.timeout_ns / SECOND_NS) as u32)
+    }
+
+    /// Sends an admin command, prints its outcome and that of each affected order, and closes the connection.
+    fn run_command<W: IntoBytes + Immutable>(
+        mut self,
+        kind: RecordKind,
+        word: &W,
+        what: &str,
+    ) -> anyhow::Result<CliOutcome> {
+        let (record, mut orders) = self.send_command(kind, word.as_bytes())?;
+        // The OMS has acknowledged the command, even if the connection is lost from here on.
+        let lost = self.await_decisions(&mut orders);
+        self.client.close();
+        let what = match kind {
+            RecordKind::CancelScope if orders.is_empty() => format!("{what}; no order was open there"),
+            _ => what.to_owned(),
+        };
+        let told = print_outcome(record, &what, &orders, lost);
+        if let RecordKind::DayEnd = kind {
+            note_working(&orders);
+        }
+        told
+    }
+
+    /// Sends an admin command, and returns its journal record and the affected orders.
+    pub fn send_command(&mut self, kind: RecordKind, record: &[u8]) -> anyhow::Result<(u64, Vec<SessionOrder>)> {
+        if self.client.admin_command(kind.code(), record).is_err() {
+            bail!("the connection was lost before the command was sent; run it again");
+        }
+        let heard = self.receive_until(|event| match event {
+            ClientEvent::CommandAnswered(answer) => Some(answer.clone()),
+            _ => None,
+        });
+        let doubt = "whether the OMS has taken the command is not known; `tickpath orders` and its log tell";
+        match (heard.answer, heard.lost) {
+            (Some(Ok(record)), _) => Ok((record, heard.rows)),
+            (Some(Err(why)), _) => bail!("{why}"),
+            (None, Some(why)) => bail!(UnansweredError(format!("{doubt}: {why}"))),
+            (None, None) => bail!(UnansweredError(format!("the OMS has not answered in time; {doubt}"))),
+        }
+    }
+
+    /// Queries each pending order until its state is final or the time limit is over. Returns the reason if the
+    /// connection ends first.
+    fn await_decisions(&mut self, orders: &mut [SessionOrder]) -> Option<String> {
+        let from = self.clock.ticks();
+        while orders.iter().any(|(_, order)| is_pending(order))
+            && self.clock.ns_between(from, self.clock.ticks()) < self.timeout_ns as i64
+        {
+            tickpath_clock::sleep_ns(QUERY_PAUSE_NS);
+            for (_, order) in orders.iter_mut().filter(|(_, order)| is_pending(order)) {
+                match self.query(Query::ORDER, order.order_id.0) {
+                    Ok(rows) => *order = rows.first().map_or(*order, |(_, now)| *now),
+                    Err(why) => return Some(why),
+                }
+            }
+        }
+        None
+    }
+
+    /// Sends a query. Returns the rows of the answer, or the reason why there is none.
+    pub fn query(&mut self, what: u32, order: u64) -> Result<Vec<SessionOrder>, String> {
+        if self.client.query(Query { what, order, ..Query::default() }).is_err() {
+            return Err("the connection was lost".to_owned());
+        }
+        let heard = self.receive_until(|event| matches!(event, ClientEvent::Answered(_)).then_some(()));
+        match (heard.answer, heard.lost) {
+            (Some(()), _) => Ok(heard.rows),
+            (None, Some(why)) => Err(why.to_string()),
+            (None, None) => Err("the OMS has not answered in time".to_owned()),
+        }
+    }
+
+    /// Waits for the venue's answer to the query of the admin command with this journal record. Returns the rows of
+    /// the answer.
+    pub fn await_venue_answer(&mut self, record: u64) -> anyhow::Result<Vec<SessionOrder>> {
+        let from = self.clock.ticks();
+        loop {
+            let why = match self.query(Query::ANSWERED, record) {
+                Ok(rows) if !rows.is_empty() => return Ok(rows),
+                Ok(_) => "the venue has not answered in time".to_owned(),
+                Err(why) => why,
+            };
+            if !self.client.is_connected() || self.clock.ns_between(from, self.clock.ticks()) >= self.timeout_ns as i64
+            {
+                bail!(UnansweredError(format!("record {record} asks the venue, and its answer is not known: {why}")));
+            }
+            tickpath_clock::sleep_ns(QUERY_PAUSE_NS);
+        }
+    }
+
+    /// Receives events until the expected event is there, the connection is lost, or the time limit is over.
+    pub fn receive_until<T>(&mut self, is_it: impl Fn(&ClientEvent) -> Option<T>) -> AdminReply<T> {
+        let (from, mut heard) = (self.clock.ticks(), AdminReply { answer: None, rows: Vec::new(), lost: None });
+        while heard.answer.is_none()
+            && heard.lost.is_none()
+            && self.clock.ns_between(from, self.clock.ticks()) < self.timeout_ns as i64
+        {
+            self.client.wait(10_000_000);
+            let polled = self.client.poll(|event| match event {
+                ClientEvent::OrderRow { session, report } => heard.rows.push((session, report)),
+                ClientEvent::Disconnected { why } => heard.lost = Some(why),
+                other => heard.answer = heard.answer.take().or_else(|| is_it(&other)),
+            });
+            heard.lost = heard.lost.take().or(polled.err());
+        }
+        heard
+    }
+}
+
+/// Events of a connection up to an answer.
+pub struct AdminReply<T> {
+    /// The answer, if it was received.
+    pub answer: Option<T>,
+    /// The orders that came before it.
+    pub rows: Vec<SessionOrder>,
+    /// Why the connection was lost, if it was.
+    pub lost: Option<ClientError>,
+}
+
+impl ScopeName {
+    /// Returns the scope's code and its target: a number, or the name of a symbol.
+    fn parse(&self) -> Result<(u8, Result<u32, &str>), CliUsageError> {
+        let words: Vec<&str> = self.scope.iter().map(String::as_str).collect();
+        let number = |text: &str| text.parse::<u16>().map(u32::from).ok();
+        let scope = words.first().and_then(|name| scope_by_name(name));
+        match (scope, &words[..]) {
+            (Some(KILL_ALL), [_]) => Ok((KILL_ALL, Ok(0))),
+            (Some(KILL_SYMBOL), &[_, name]) => Ok((KILL_SYMBOL, Err(name))),
+            (Some(scope @ (KILL_ACCOUNT | KILL_SESSION)), [_, text]) if number(text).is_some() => {
+                Ok((scope, Ok(number(text).unwrap_or_default())))
+            }
+            _ => Err(CliUsageError(format!(
+                "'{}' is no scope; use firm, account N, session N or symbol NAME, with N below 65536",
+                words.join(" ")
+            ))),
+        }
+    }
+
+    /// Returns the scope's name for use in a sentence.
+    fn name(&self) -> String {
+        let words = self.scope.join(" ");
+        if self.scope.len() == 1 { format!("the {words}") } else { words }
+    }
+}
+
+/// Prints the state of each order and the number of orders in each state; `lost` is the reason why the reports ended early.
+fn print_outcome(record: u64, what: &str, orders: &[SessionOrder], lost: Option<String>) -> anyhow::Result<CliOutcome> {
+    let mut text = String::new();
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for (session, order) in orders {
+        let status = status(order);
+        text.push_str(&format!(
+            "order {} of session {session} (client order id {}): {status}, {} filled\n",
+            tickpath_oms_text::order_id(order.order_id),
+            order.client_order_id.0,
+            order.cumulative_quantity,
+        ));
+        match counts.iter_mut().find(|(known, _)| *known == status) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((status, 1)),
+        }
+    }
+    let counts: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let orders_told = match orders.len() {
+        0 => String::new(),
+        1 => format!("; 1 order: {}", counts.join(", ")),
+        count => format!("; {count} orders: {}", counts.join(", ")),
+    };
+    text.push_str(&format!("record {record}: {what}{orders_told}\n"));
+    let printed = print_text(&text);
+    let pending = orders.iter().filter(|(_, order)| is_pending(order)).count();
+    if pending > 0 {
+        let why = lost.map_or_else(String::new, |why| format!(", and nothing more is heard of them: {why}"));
+        print_note(&format!("tickpath: {pending} are not decided yet{why}; `tickpath orders` tells how they stand"));
+    }
+    printed.map(|()| if pending == 0 { CliOutcome::Success } else { CliOutcome::Lost })
+}
+
+fn status(order: &ExecutionReport) -> String {
+    OrdStatus::from_code(order.status).map_or_else(|| order.status.to_string(), code_name)
+}
+
+/// Prints a note about the orders that stay open after the end of the day, because their venues still work them.
+fn note_working(orders: &[SessionOrder]) {
+    let works = |(_, order): &&SessionOrder| order.leaves_quantity.0 > 0 && !is_pending(order);
+    let (count, verb) = match orders.iter().filter(works).count() {
+        0 => return,
+        1 => ("1 order".to_owned(), "works at its venue"),
+        count => (format!("{count} orders"), "work at their venues"),
+    };
+    print_note(&format!("tickpath: {count} still {verb} and outlive the day; cancel those that should not"));
+}
+
+/// Returns whether a request for the order is pending, or the order is in doubt.
+pub fn is_pending(order: &ExecutionReport) -> bool {
+    let pending = [OrdStatus::PendingCancel, OrdStatus::PendingNew, OrdStatus::PendingReplace, OrdStatus::Unknown];
+    OrdStatus::from_code(order.status).is_some_and(|status| pending.contains(&status))
+}
+
+fn resolution(text: &str) -> Result<OrdStatus, String> {
+    match text {
+        "filled" => Ok(OrdStatus::Filled),
+        "canceled" => Ok(OrdStatus::Canceled),
+        "rejected" => Ok(OrdStatus::Rejected),
+        "expired" => Ok(OrdStatus::Expired),
+        "working" => Ok(OrdStatus::New),
+        _ => Err("use filled, canceled, rejected, expired or working".to_owned()),
+    }
+}
+
+pub fn reason(text: &str) -> Result<Reason, String> {
+    let (mut bytes, text) = ([0; 32], text.trim().as_bytes());
+    if text.is_empty() || text.len() > bytes.len() || text.contains(&0) {
+        return Err("a reason has 1 to 32 bytes of text: who says so, and why".to_owned());
+    }
+    bytes[..text.len()].copy_from_slice(text);
+    Ok(Reason(bytes))
+}
+
+fn day(text: &str) -> Result<u32, String> {
+    let day = text.parse::<u32>().ok().filter(|_| text.len() == 8);
+    day.filter(|&day| is_date(day)).ok_or_else(|| "write the day like 20261122".to_owned())
+}

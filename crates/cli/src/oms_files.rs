@@ -1,0 +1,142 @@
+//! The files of an OMS: read as a whole with all mistakes reported, or, for a command to a running OMS, as far as possible.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use tickpath_clock::utc_day;
+use tickpath_market::{SymbolId, VenueId};
+use tickpath_oms_runtime::calendar::Calendar;
+use tickpath_oms_server::settings::{ConfigErrors, Settings, take_calendar};
+use tickpath_settings::{SettingsError, parse, read_text};
+
+use crate::args::CliUsageError;
+
+/// Reads the whole file of an OMS, and the files that it names.
+pub fn read(file: &Path) -> anyhow::Result<Settings> {
+    Settings::read(file).map_err(|faults| CliUsageError(faults_text(file, &faults)).into())
+}
+
+/// The parts of an OMS's file that a command to a running OMS may need. Mistakes elsewhere in the file do not matter.
+#[derive(Debug, Clone, Default)]
+pub struct PartialSettings {
+    /// Path of the OMS's file.
+    pub file: PathBuf,
+    /// Name of the OMS; empty if it cannot be read, as are the paths below.
+    pub name: String,
+    pub journal: PathBuf,
+    pub users_file: PathBuf,
+    pub venues: Vec<(VenueId, String)>,
+    unix: Option<PathBuf>,
+    tcp: Option<SocketAddr>,
+    /// Certificate, if the TCP address is encrypted.
+    certificate: Option<PathBuf>,
+    calendar: Option<Calendar>,
+    pub instruments_file: PathBuf,
+}
+
+/// An instrument with the fields that a request needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedInstrument {
+    pub name: String,
+    /// Number of the instrument.
+    pub symbol: SymbolId,
+    /// Venue of the instrument, if the OMS's file has that venue.
+    pub venue: Option<VenueId>,
+}
+
+impl PartialSettings {
+    /// Reads the file as far as possible. A missing part is an error only once it is needed.
+    pub fn read(file: &Path) -> Self {
+        let mut known = Self { file: file.to_owned(), ..Self::default() };
+        let Ok(text) = read_text(file) else { return known };
+        let path = |path: Option<PathBuf>| path.unwrap_or_default();
+        // Mistakes in the file are reported by `missing_part`, where a part is missing.
+        let _ = parse(&text, file, |top| {
+            known.name = top.text("name").unwrap_or_default();
+            known.journal = path(top.path("journal").and_then(|journal| std::path::absolute(journal).ok()));
+            known.users_file = path(top.path("users"));
+            known.instruments_file = path(top.path("instruments"));
+            top.section("listen", |listen| (known.unix, known.tcp) = (listen.path("unix"), listen.parsed("tcp")));
+            known.certificate = top.section_if("tls", |tls| path(tls.path("certificate")));
+            known.calendar = top.section_if("day", take_calendar).flatten();
+            let venues =
+                top.sections("venue", |venue| Some((venue.number("number", 0..=u16::MAX)?, venue.text("name")?)));
+            known.venues = venues.into_iter().flatten().map(|(number, name)| (VenueId(number), name)).collect();
+        });
+        known
+    }
+
+    /// Returns the trading day at this time, as 20261122: in the time zone of the calendar, or else in UTC.
+    pub fn day(&self, utc_ns: u64) -> u32 {
+        self.calendar.as_ref().map_or_else(|| utc_day(utc_ns), |calendar| calendar.today(utc_ns))
+    }
+
+    /// Returns the address of the OMS, as the file has it.
+    pub fn url(&self) -> anyhow::Result<String> {
+        Ok(match (&self.unix, self.tcp, &self.certificate) {
+            (Some(path), ..) => format!("unix://{}", std::path::absolute(path)?.display()),
+            (None, Some(address), Some(file)) if !file.as_os_str().is_empty() => {
+                format!("tls://{address}?ca={}", std::path::absolute(file)?.display())
+            }
+            (None, Some(address), None) => format!("tcp://{address}"),
+            (None, ..) => return Err(self.missing_part("the address of the OMS", "--oms URL").into()),
+        })
+    }
+
+    pub fn journal(&self) -> Result<PathBuf, CliUsageError> {
+        match self.journal.as_os_str().is_empty() {
+            false => Ok(self.journal.clone()),
+            true => Err(self.missing_part("the folder of the journal", "it as DIR")),
+        }
+    }
+
+    /// Returns the rows of the table of instruments that have a name and a number, and skips the others; none if there
+    /// is no table.
+    pub fn instruments(&self) -> Option<Vec<ListedInstrument>> {
+        let text = read_text(&self.instruments_file).ok()?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let rows = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        let mut rows = rows.map(|line| line.split(',').map(str::trim).collect::<Vec<_>>());
+        let heads = rows.next()?;
+        let column = |name: &str| heads.iter().position(|head| *head == name);
+        let (name, number, venue) = (column("symbol")?, column("number")?, column("venue"));
+        let listed = |cells: Vec<&str>| {
+            let symbol = cells.get(number)?.parse::<u16>().ok()?;
+            let name = cells.get(name).filter(|name| !name.is_empty())?;
+            let venue = venue.and_then(|venue| self.venue(cells.get(venue)?));
+            Some(ListedInstrument { name: (*name).to_owned(), symbol: SymbolId(symbol.into()), venue })
+        };
+        Some(rows.filter_map(listed).collect())
+    }
+
+    /// Returns the number of the venue with this name or number.
+    pub fn venue(&self, cell: &str) -> Option<VenueId> {
+        let is_meant = |(number, name): &&(VenueId, String)| name == cell || number.to_string() == cell;
+        self.venues.iter().find(is_meant).map(|(number, _)| *number)
+    }
+
+    /// Returns the error for a missing part of the file: the part, the option that replaces it, and the mistakes in
+    /// the file.
+    pub fn missing_part(&self, what: &str, instead: &str) -> CliUsageError {
+        let file = self.file.display();
+        let why = match Settings::read_for_client(&self.file) {
+            Err(faults) => faults_text(&self.file, &faults),
+            Ok(_) => format!("{file} does not have it"),
+        };
+        CliUsageError(format!("{what} is not known; give {instead}, or mend the file of the OMS: {why}"))
+    }
+}
+
+fn faults_text(file: &Path, faults: &ConfigErrors) -> String {
+    let is_missing =
+        |fault: &SettingsError| matches!(fault, SettingsError::Missing { file: missing } if missing == file);
+    if faults.list.iter().any(is_missing) { missing_file(file) } else { faults.to_string() }
+}
+
+/// Returns the error text for a file that does not exist.
+pub fn missing_file(file: &Path) -> String {
+    format!(
+        "{}: there is no such file; name one by --config, or have `tickpath oms init` write a first one",
+        file.display()
+    )
+}

@@ -1,0 +1,46 @@
+//! Memory of lanes: without a name, sealed, and mapped so that each side can write its own and nothing else.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+
+use crate::lanes::{BYTES, LanePair};
+use crate::mapping::{Access, Mapping, allocate};
+use crate::region::Region;
+
+impl LanePair {
+    /// Creates both lanes, and returns the descriptors with which the other side joins: the memory that it writes, and
+    /// ours.
+    pub fn create() -> io::Result<(Self, [OwnedFd; 2])> {
+        let sealed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        let (theirs, fd_of_theirs) = memory("tickpath-requests", Access::Read, sealed)?;
+        // Our own mapping can be written because it is older than this seal; no later mapping can be.
+        let (ours, fd_of_ours) = memory("tickpath-reports", Access::Write, sealed | SealFlags::FUTURE_WRITE)?;
+        Ok((Self::new(ours, theirs), [fd_of_theirs, fd_of_ours]))
+    }
+
+    /// Joins the lanes: builds the other side's end.
+    pub fn join([ours, theirs]: [OwnedFd; 2]) -> io::Result<Self> {
+        let map = |memory: OwnedFd, access| {
+            if !fcntl_get_seals(memory.as_fd())?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
+                return Err(io::Error::other("the memory of a lane is not sealed"));
+            }
+            let mapping = Mapping::new(&File::from(memory), 0, BYTES, access)?;
+            mapping.populate(access);
+            Ok(Region::mapped(mapping))
+        };
+        Ok(Self::new(map(ours, Access::Write)?, map(theirs, Access::Read)?))
+    }
+}
+
+/// Creates the memory of a lane, sealed once it is mapped here.
+fn memory(name: &str, access: Access, seals: SealFlags) -> io::Result<(Region, OwnedFd)> {
+    let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    allocate(&file, 0, BYTES as u64)?;
+    let mapping = Mapping::new(&file, 0, BYTES, access)?;
+    mapping.populate(access);
+    fcntl_add_seals(&file, seals)?;
+    Ok((Region::mapped(mapping), file.into()))
+}

@@ -1,0 +1,197 @@
+//! Identity of a process: its id, and checksums that distinguish it from other processes that have or had that id.
+
+use std::{fmt, fs, io};
+
+/// A process id for display. Zero is a process without an id here: it lives in another container, which shares the
+/// files and not the process ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessId(pub u32);
+
+impl ProcessId {
+    /// Returns true if the process has an id here, so that it could be signalled.
+    pub fn is_local(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Formats the process with its role: `writer 7`, or `writer in another container`.
+    pub fn with_role(self, role: &str) -> String {
+        if self.is_local() { format!("{role} {}", self.0) } else { format!("{role} in another container") }
+    }
+}
+
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_local() { write!(f, "process {}", self.0) } else { f.write_str("a process in another container") }
+    }
+}
+
+/// Max bits of a process id.
+const PID_BITS: u32 = 22;
+const BEGAN_BITS: u32 = 16;
+const IMAGE_BITS: u32 = 15;
+
+/// A process, and the program that it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProcessIdentity {
+    pub pid: u32,
+    /// Start time of the process, as a checksum.
+    began: u32,
+    /// Start of the program's stack, which changes with each `exec`, as a checksum; 0 if this process may not read it.
+    image: u32,
+}
+
+impl ProcessIdentity {
+    /// Bits of [`Self::word`].
+    pub const BITS: u32 = PID_BITS + BEGAN_BITS + IMAGE_BITS;
+
+    /// Returns this process. Where its own `/proc` is unreadable, or is another container's, the id alone identifies it.
+    pub fn current() -> Self {
+        let pid = std::process::id();
+        match Self::read("/proc/self/stat") {
+            Ok(Some(here)) if here.pid == pid => here,
+            _ => Self { pid, began: 0, image: 0 },
+        }
+    }
+
+    /// Returns true if the id alone identifies the process.
+    fn is_bare(self) -> bool {
+        (self.began, self.image) == (0, 0)
+    }
+
+    /// Packs the identity into one word.
+    pub fn word(self) -> u64 {
+        let Self { pid, began, image } = self;
+        (u64::from(image) << BEGAN_BITS | u64::from(began)) << PID_BITS | u64::from(pid) & mask(PID_BITS)
+    }
+
+    /// Unpacks a word. The word may be forged.
+    pub fn from_word(word: u64) -> Self {
+        let [pid, began, image] = [
+            word & mask(PID_BITS),
+            word >> PID_BITS & mask(BEGAN_BITS),
+            word >> (PID_BITS + BEGAN_BITS) & mask(IMAGE_BITS),
+        ]
+        .map(|part| part as u32);
+        Self { pid, began, image }
+    }
+
+    /// Returns false if the process has ended, runs another program by now, or lives where `us`, this process, cannot
+    /// see it, as in another container. An unreadable `/proc` is no proof of an end: then it lives as long as a process
+    /// has its id.
+    pub fn is_alive(self, us: Self) -> bool {
+        if self.pid == us.pid {
+            return self == us || self.is_bare() || us.is_bare();
+        }
+        let told = if us.is_bare() { Ok(None) } else { Self::read(&format!("/proc/{}/stat", self.pid)) };
+        match told {
+            Ok(Some(now)) if now.pid == self.pid && !self.is_bare() => {
+                now.began == self.began && (now.image == self.image || now.image == 0)
+            }
+            Ok(Some(now)) if now.pid == self.pid => true,
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => false,
+            _ => pid_exists(self.pid),
+        }
+    }
+
+    /// Reads a `stat` file; `InvalidData` if the process has ended and is a zombie.
+    fn read(path: &str) -> io::Result<Option<Self>> {
+        let told = fs::read(path)?;
+        let told = String::from_utf8_lossy(&told);
+        Self::parse(&told).transpose()
+    }
+
+    /// Parses a `stat` file; none for any other text, an error for a process that has ended.
+    fn parse(told: &str) -> Option<io::Result<Self>> {
+        let pid = told.split_ascii_whitespace().next()?.parse().ok()?;
+        // The name before it may contain any character.
+        let (_, told) = told.rsplit_once(')')?;
+        let fields: Vec<&str> = told.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - STATE).copied();
+        // The first thread may have ended alone.
+        let has_ended = matches!(field(STATE)?, "Z" | "X") && field(THREADS)?.parse::<u32>().ok()? < 2;
+        if has_ended {
+            return Some(Err(io::ErrorKind::InvalidData.into()));
+        }
+        let image = match field(STACK)? {
+            "0" => 0,
+            // Zero means unreadable.
+            stack => (sum(stack) >> (32 - IMAGE_BITS)).max(1),
+        };
+        Some(Ok(Self { pid, began: sum(field(BEGAN)?) >> (32 - BEGAN_BITS), image }))
+    }
+}
+
+/// Returns true if a process has this id, also if it may not be signalled.
+fn pid_exists(pid: u32) -> bool {
+    let named = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    named.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// Numbers of fields in `/proc/PID/stat`, as proc(5) counts them.
+const STATE: usize = 3;
+const THREADS: usize = 20;
+const BEGAN: usize = 22;
+const STACK: usize = 28;
+
+fn mask(bits: u32) -> u64 {
+    (1 << bits) - 1
+}
+
+fn sum(text: &str) -> u32 {
+    crc32c::crc32c(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_process_without_a_number_is_in_another_container() {
+        assert_eq!(ProcessId(7).to_string(), "process 7");
+        assert_eq!(ProcessId(0).to_string(), "a process in another container");
+    }
+
+    #[test]
+    fn a_word_names_its_process() {
+        let here = ProcessIdentity::current();
+        assert!(here.is_alive(here) && here.image != 0, "{here:?}");
+        assert_eq!(ProcessIdentity::from_word(here.word()), here);
+        let most = ProcessIdentity { pid: 0x3f_ffff, began: 0xffff, image: 0x7fff };
+        assert_eq!((most.word(), ProcessIdentity::from_word(most.word())), ((1 << ProcessIdentity::BITS) - 1, most));
+        for other in
+            [ProcessIdentity { began: here.began ^ 1, ..here }, ProcessIdentity { image: here.image ^ 0x4000, ..here }]
+        {
+            assert!(!other.is_alive(here), "{other:?} is not {here:?}");
+        }
+        // Without more information, an id alone identifies a process.
+        let bare = ProcessIdentity { pid: here.pid, began: 0, image: 0 };
+        assert!(bare.is_alive(here) && here.is_alive(bare));
+        let parent = ProcessIdentity { pid: std::os::unix::process::parent_id(), began: 0, image: 0 };
+        assert!(parent.is_alive(here) && parent.is_alive(bare));
+        let nobody = ProcessIdentity { pid: 0x3f_ffff, began: 0, image: 0 };
+        assert!(!nobody.is_alive(here) && !nobody.is_alive(bare));
+    }
+
+    #[test]
+    fn who_has_ended_does_not_live_though_its_parent_has_not_heard() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
+        // `spawn` returns while the child may still be inside exec, where its image changes: a reply comes after the exec.
+        child.stdin.as_mut().unwrap().write_all(b"?").expect("cat reads");
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).expect("cat answers");
+        let pid = child.id();
+        let now = || ProcessIdentity::read(&format!("/proc/{pid}/stat"));
+        let (begun, here) = (now().unwrap().expect("it waits for us"), ProcessIdentity::current());
+        assert!(begun.is_alive(here));
+        drop(child.stdin.take());
+        // SAFETY: the struct is plain numbers, for which zeros are valid.
+        let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the child is this process's, and `told` a valid place for its status; WNOWAIT leaves the child a zombie.
+        let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut told, libc::WEXITED | libc::WNOWAIT) };
+        assert_eq!((waited, now().map_err(|e| e.kind())), (0, Err(io::ErrorKind::InvalidData)));
+        assert!(!begun.is_alive(here));
+        assert!(child.wait().expect("it has ended").success());
+        assert!(!begun.is_alive(here));
+    }
+}

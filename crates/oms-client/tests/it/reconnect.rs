@@ -1,0 +1,288 @@
+//! The events of a program when its connection is lost and made again.
+
+use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message};
+use tickpath_oms_client::{ClientError, ClientEvent, ClientSendError, Config, Since};
+use tickpath_oms_protocol::{FrameKind, Logon, LogonRejectReason, Welcome};
+use zerocopy::IntoBytes;
+
+use crate::fake_oms::{FakeOms, JOURNAL, back, event_keys, lost, order, report, reports, until, until_over, welcome};
+
+#[test]
+fn a_client_goes_on_where_it_was() {
+    for oms in [FakeOms::unix(), FakeOms::tcp()] {
+        let (mut client, mut peer) = oms.meet(oms.config(), welcome(10, 100));
+        for id in 0..5 {
+            client.send(&order(id)).unwrap();
+        }
+        assert_eq!(peer.requests(5), [10, 11, 12, 13, 14]);
+        peer.report(100..103);
+        // Reports from before the cut are passed on before the loss is reported.
+        drop(peer);
+        let mut events = lost(&mut client);
+        assert_eq!(event_keys(&events), ["connected", "report 100", "report 101", "report 102", "disconnected"]);
+        assert!(!client.is_connected());
+        assert_eq!(client.send(&order(9)), Err(ClientSendError::Disconnected(order(9))));
+
+        let mut peer = oms.accept();
+        let logon = peer.let_in(welcome(13, 103));
+        assert_eq!((logon.session, logon.journal, logon.next_report), (3, JOURNAL, 103));
+        assert_eq!(logon.last_sum, crc32c::crc32c(report(102).as_bytes()));
+        peer.report([103]);
+        events = reports(&mut client, 1);
+        assert_eq!(event_keys(&events), ["connected", "not taken 13 3", "not taken 14 4", "report 103"]);
+        assert_eq!(client.send(&order(9)), Ok(13));
+        assert_eq!(peer.requests(1), [13], "and nothing was sent by itself");
+        let counts = client.counts();
+        assert_eq!((counts.reports, counts.gaps, counts.duplicates, counts.losses), (4, 0, 0, 1));
+    }
+}
+
+#[test]
+fn what_a_heartbeat_confirms_is_not_handed_back() {
+    let oms = FakeOms::unix();
+    let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
+    for id in 0..5 {
+        client.send(&order(id)).unwrap();
+    }
+    peer.requests(5);
+    peer.beat(4);
+    peer.report([0]);
+    reports(&mut client, 1);
+    drop(peer);
+    lost(&mut client);
+    // A journal that has lost its end forgets requests that it took, and sends reports again.
+    oms.accept().let_in(welcome(2, 0));
+    assert_eq!(event_keys(&back(&mut client)), ["connected", "again 0 1", "forgotten 2 4", "not taken 4 4"]);
+    assert_eq!(client.since(), Since::Report { journal: JOURNAL, number: 0, last_sum: 0 });
+}
+
+#[test]
+fn another_journal_is_told_and_what_is_open_is_in_doubt() {
+    let oms = FakeOms::unix();
+    let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 50));
+    client.send(&order(1)).unwrap();
+    peer.report([50]);
+    reports(&mut client, 1);
+    drop(peer);
+    lost(&mut client);
+    let mut peer = oms.accept();
+    peer.let_in(Welcome { journal: 88, ..welcome(0, 0) });
+    peer.report([0]);
+    let told = event_keys(&reports(&mut client, 1));
+    assert_eq!(told, ["connected", "journal 77 88", "in doubt 0 1", "report 0"]);
+    assert_eq!(client.send(&order(2)), Ok(0));
+}
+
+#[test]
+fn numbers_that_somebody_else_has_used_leave_doubt() {
+    let oms = FakeOms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    client.send(&order(1)).unwrap();
+    drop(peer);
+    lost(&mut client);
+    oms.accept().let_in(welcome(5, 7));
+    assert_eq!(event_keys(&back(&mut client)), ["connected", "gap 0 7", "in doubt 0 1"]);
+    assert_eq!(client.send(&order(2)), Ok(5));
+}
+
+#[test]
+fn a_program_that_starts_again_goes_on_where_it_was() {
+    let oms = FakeOms::unix();
+    let since = Since::Report { journal: JOURNAL, number: 5, last_sum: 1 };
+    for (told, welcome) in [
+        (vec!["connected"], welcome(0, 5)),
+        (vec!["connected", "gap 5 8"], welcome(0, 8)),
+        (vec!["connected", "again 2 5"], welcome(0, 2)),
+        (vec!["connected", "journal 77 9"], Welcome { journal: 9, ..welcome(0, 0) }),
+    ] {
+        let (mut client, _peer) = oms.meet(Config { since, ..oms.config() }, welcome);
+        assert_eq!(event_keys(&back(&mut client)), told);
+    }
+    let (mut client, _peer) = oms.meet(Config { since: Since::Start, ..oms.config() }, welcome(0, 30));
+    assert_eq!(
+        event_keys(&back(&mut client)),
+        ["connected"],
+        "the day's first report is the first, whatever its number"
+    );
+}
+
+#[test]
+fn failures_are_told_once_and_do_not_end_the_client() {
+    let oms = FakeOms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    drop(peer);
+    lost(&mut client);
+    for refusal in
+        [LogonRejectReason::Full, LogonRejectReason::Full, LogonRejectReason::Stopping, LogonRejectReason::Full]
+    {
+        let mut peer = oms.accept();
+        peer.logon();
+        peer.refuse(refusal, &format!("{refusal:?}"));
+    }
+    oms.accept().let_in(welcome(0, 0));
+    let events = back(&mut client);
+    assert_eq!(event_keys(&events), ["failed", "failed", "failed", "connected"]);
+    assert!(matches!(&events[1], ClientEvent::Failed { why } if why.to_string().contains("Stopping")), "{events:?}");
+}
+
+#[test]
+fn a_password_that_does_not_hold_any_more_ends_the_client() {
+    let oms = FakeOms::unix();
+    let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
+    client.send(&order(1)).unwrap();
+    peer.requests(1);
+    drop(peer);
+    lost(&mut client);
+    let mut peer = oms.accept();
+    peer.logon();
+    peer.refuse(LogonRejectReason::Password, "the user is disabled");
+    let (events, why) = until_over(&mut client);
+    assert_eq!(event_keys(&events), ["in doubt 0 1"]);
+    assert!(matches!(why, ClientError::Refused { refusal: Some(LogonRejectReason::Password), .. }), "{why}");
+    assert_eq!(client.send(&order(2)), Err(ClientSendError::Disconnected(order(2))));
+    assert_eq!(peer.hear(), None);
+}
+
+#[test]
+fn a_session_that_another_has_taken_over_is_not_fought_for() {
+    let oms = FakeOms::unix();
+    let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
+    peer.refuse(LogonRejectReason::InUse, "another logon has taken the session over");
+    let (events, why) = until_over(&mut client);
+    assert_eq!(event_keys(&events), ["connected", "disconnected"]);
+    assert!(why.to_string().contains("taken the session over"), "{why}");
+}
+
+#[test]
+fn a_session_that_another_has_when_the_client_comes_again_is_not_fought_for() {
+    let oms = FakeOms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    client.send(&order(1)).unwrap();
+    drop(peer);
+    lost(&mut client);
+    let mut peer = oms.accept();
+    assert_eq!(peer.logon().0.features & Logon::RECONNECT, Logon::RECONNECT);
+    peer.refuse(LogonRejectReason::InUse, "another client has taken session 3 meanwhile");
+    let (events, why) = until_over(&mut client);
+    assert_eq!(event_keys(&events), ["in doubt 0 1"]);
+    assert!(why.to_string().contains("another client"), "{why}");
+}
+
+#[test]
+fn what_the_oms_took_meanwhile_may_be_that_of_another_client() {
+    let oms = FakeOms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    client.send(&order(1)).unwrap();
+    drop(peer);
+    lost(&mut client);
+    // The other client has sent as many requests as this one.
+    oms.accept().let_in(Welcome { others: 1, ..welcome(1, 0) });
+    assert_eq!(event_keys(&back(&mut client)), ["connected", "in doubt 0 1"]);
+    assert_eq!(client.send(&order(2)), Ok(1));
+}
+
+#[test]
+fn an_oms_that_says_goodbye_is_called_again() {
+    let oms = FakeOms::unix();
+    let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
+    peer.report([0]);
+    peer.say_text(FrameKind::Logout, &[], b"the OMS stops");
+    let events = lost(&mut client);
+    assert_eq!(event_keys(&events), ["connected", "report 0", "disconnected"]);
+    assert!(matches!(&events[2], ClientEvent::Disconnected { why } if why.to_string().contains("the OMS stops")));
+    oms.accept().let_in(welcome(0, 1));
+    back(&mut client);
+}
+
+#[test]
+fn without_reconnecting_a_loss_is_the_end() {
+    let oms = FakeOms::tcp();
+    let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(0, 0));
+    client.send(&order(1)).unwrap();
+    client.send(&order(2)).unwrap();
+    peer.requests(2);
+    peer.beat(1);
+    peer.report([0]);
+    drop(peer);
+    let (events, why) = until_over(&mut client);
+    assert_eq!(event_keys(&events), ["connected", "report 0", "disconnected", "in doubt 1 2"]);
+    assert!(matches!(why, ClientError::Closed | ClientError::Lost(_)), "{why}");
+}
+
+#[test]
+fn what_was_answered_is_not_in_doubt() {
+    let oms = FakeOms::unix();
+    let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
+    for id in 1..4 {
+        client.send(&order(id)).unwrap();
+    }
+    peer.requests(3);
+    // Also a report that answers no request, and a report of an order that was answered before.
+    for (number, id) in [(0, 1), (1, 0), (2, 1), (3, 2)] {
+        let report = ExecutionReport { client_order_id: ClientOrderId(id), ..report(number) };
+        peer.say(Message::ExecutionReport.code(), number, 0, report.as_bytes());
+    }
+    reports(&mut client, 4);
+    peer.refuse(LogonRejectReason::InUse, "another logon has taken the session over");
+    let (events, _) = until_over(&mut client);
+    assert_eq!(event_keys(&events), ["disconnected", "in doubt 2 3"]);
+}
+
+#[test]
+fn who_is_gone_does_not_come_back() {
+    let oms = FakeOms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    drop(peer);
+    lost(&mut client);
+    // The pause before the next attempt grows.
+    for _ in 0..5 {
+        drop(oms.accept());
+    }
+    drop(client);
+    tickpath_clock::sleep_ns(1_000_000_000);
+    assert!(!oms.is_called(), "a logon of a client that is gone would take its successor's session");
+}
+
+#[test]
+fn an_oms_that_cuts_each_time_is_not_called_in_a_storm() {
+    let oms = FakeOms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    drop(peer);
+    let clock = tickpath_clock::HostClock::get().unwrap();
+    let from = tickpath_clock::Clock::ticks(&clock);
+    for _ in 0..5 {
+        lost(&mut client);
+        oms.accept().let_in(welcome(0, 0));
+    }
+    let passed = tickpath_clock::Clock::ns_between(&clock, from, tickpath_clock::Clock::ticks(&clock));
+    assert!(passed > 10_000_000 * (1 + 2 + 4 + 8 + 16), "five connections within {passed} ns");
+}
+
+#[test]
+fn reports_that_come_with_the_welcome_are_not_slept_over() {
+    let oms = FakeOms::unix();
+    let (client, _peer) = oms.beside(oms.config(), |mut peer| {
+        let (_, server_final) = peer.prove_right();
+        let mut out = Vec::new();
+        tickpath_oms_protocol::write_frame_with_text(
+            &mut out,
+            FrameKind::Welcome.code(),
+            0,
+            0,
+            welcome(0, 0).as_bytes(),
+            &server_final,
+        );
+        let kind = tickpath_market::Kind::ExecutionReport.code();
+        for number in 0..3 {
+            tickpath_oms_protocol::write_frame(&mut out, kind, number, 0, report(number).as_bytes());
+        }
+        peer.say_bytes(&out);
+        peer
+    });
+    let mut client = client.unwrap();
+    // A client that starts again before these events were reported asks for them.
+    assert!(matches!(client.since(), Since::Report { number: 0, .. }), "{:?}", client.since());
+    let events = until(&mut client, "what is there", |events| !events.is_empty());
+    assert_eq!(event_keys(&events), ["connected", "report 0", "report 1", "report 2"]);
+    assert!(matches!(client.since(), Since::Report { number: 3, .. }), "{:?}", client.since());
+}

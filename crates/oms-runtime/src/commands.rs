@@ -1,0 +1,157 @@
+//! Admin commands: from the operator's lane, or, with an acknowledgement, from an admin's session.
+
+use tickpath_clock::Clock;
+use tickpath_log::LogMessage;
+use tickpath_market::{OrdStatus, Price, Quantity};
+use tickpath_oms_core::{
+    AdminCommandError, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Input, KILL_DISK, KillSwitch,
+    OrderView, QueryStatus, Reconcile, RecordKind, Resolve,
+};
+use zerocopy::FromBytes;
+
+use crate::OmsError;
+use crate::day::CommandError;
+use crate::notice::Notice;
+use crate::sequencer::Sequencer;
+
+/// Acknowledgement of an admin command that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedCommand {
+    /// Record of the command in the journal.
+    pub record: u64,
+    /// Orders that the command concerned, as they stand after it.
+    pub orders: Vec<OrderView>,
+}
+
+impl<C: Clock> Sequencer<C> {
+    /// Takes an admin command whose sender waits, in the form of its journal record, and returns the acknowledgement. A
+    /// command that the core would refuse is not journaled.
+    pub fn accept_command(
+        &mut self,
+        received: u64,
+        kind: u8,
+        record: &[u8],
+    ) -> Result<Result<AppliedCommand, CommandError>, OmsError> {
+        let Some(mut word) = decode_command(kind, record, 0) else {
+            self.refused += 1;
+            return Ok(Err(AdminCommandError::NotACommand.into()));
+        };
+        if let Input::EnterPosition(enter) = &mut word
+            && enter.price == Price::ZERO
+        {
+            (enter.price, _) = self.reference(enter.symbol, received);
+        }
+        if let Err(why) = self.core.validate(&word) {
+            return Ok(Err(why.into()));
+        }
+        if let Input::Reconcile(reconcile) = &word
+            && !self.has_venue(reconcile.venue)
+        {
+            return Ok(Err(AdminCommandError::CannotReconcile(reconcile.venue.0).into()));
+        }
+        if let Input::DayEnd(end) = &word
+            && let Err(why) = self.check_day(end)
+        {
+            return Ok(Err(why));
+        }
+        let mut orders = self.core.affected_orders(&word);
+        orders.sort_unstable_by_key(|order| order.id);
+        let record = match self.take_command_or_day_end(received, &word)? {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(Err(AdminCommandError::NotACommand.into())),
+            Err(why) => return Ok(Err(why)),
+        };
+        self.note_question(&word, record);
+        if let Input::EnterOrder(entered) = &word {
+            orders = self.core.order_of(entered.session, entered.client_order_id).into_iter().collect();
+        }
+        for order in &mut orders {
+            match self.core.order(order.id) {
+                Some(now) => *order = now,
+                // The end of the day drops at once an order that never left.
+                None => (order.status, order.leaves) = (OrdStatus::Expired, Quantity(0)),
+            }
+        }
+        Ok(Ok(AppliedCommand { record, orders }))
+    }
+
+    /// Takes an admin command from the operator's lane.
+    pub fn accept_control_frame(&mut self, received: u64, message: &LogMessage<'_>) -> Result<(), OmsError> {
+        match decode_command(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
+            Some(input) => {
+                if let Err(why) = self.take_command_or_day_end(received, &input)? {
+                    self.notices.add(Notice::NotArchived(why.to_string()));
+                }
+                Ok(())
+            }
+            None => {
+                self.refused += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes an admin command and returns its record; `None` if the core has ignored it. The end of a day also ends the
+    /// journal's log, and is refused if the disk lacks room for that.
+    fn take_command_or_day_end(
+        &mut self,
+        received: u64,
+        word: &Input,
+    ) -> Result<Result<Option<u64>, CommandError>, OmsError> {
+        let Input::DayEnd(end) = word else { return self.take_command(received, word).map(Ok) };
+        let ballast = match (!self.disk_failed).then(|| self.reserve_for_roll()).transpose() {
+            Ok(ballast) => ballast,
+            Err(why) => return Ok(Err(why)),
+        };
+        if let Some(ballast) = &ballast {
+            ballast.free_reports();
+        }
+        self.doubt_unconfirmed()?;
+        let record = self.take_command(received, word)?;
+        self.last_day = if end.day > 0 { end.day } else { self.last_day };
+        self.archive_day(ballast)?;
+        Ok(Ok(record))
+    }
+
+    fn take_command(&mut self, received: u64, word: &Input) -> Result<Option<u64>, OmsError> {
+        let ignored = self.core.counts().ignored;
+        let record = self.apply(received, word)?;
+        // Read before the outputs leave: an input that follows from them may be ignored.
+        let is_taken = self.core.counts().ignored == ignored;
+        self.release_outputs(record, received)?;
+        Ok(is_taken.then_some(record))
+    }
+}
+
+/// Decodes an admin command. Its number in the operator's lane counts from one; zero for a command from no lane.
+fn decode_command(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
+    let input = match RecordKind::from_code(kind)? {
+        RecordKind::Kill => {
+            let kill = KillSwitch { lane_sequence, ..KillSwitch::read_from_bytes(bytes).ok()? };
+            // Only the OMS itself sets the disk's kill switch.
+            (kill.scope != KILL_DISK).then_some(Input::Kill(kill))?
+        }
+        RecordKind::CancelScope => {
+            Input::CancelScope(CancelScope { lane_sequence, ..CancelScope::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::Resolve => Input::Resolve(Resolve { lane_sequence, ..Resolve::read_from_bytes(bytes).ok()? }),
+        RecordKind::EnterOrder => {
+            Input::EnterOrder(EnterOrder { lane_sequence, ..EnterOrder::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::EnterFill => {
+            Input::EnterFill(EnterFill { lane_sequence, ..EnterFill::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::EnterPosition => {
+            Input::EnterPosition(EnterPosition { lane_sequence, ..EnterPosition::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::Reconcile => {
+            Input::Reconcile(Reconcile { lane_sequence, ..Reconcile::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::QueryStatus => {
+            Input::QueryStatus(QueryStatus { lane_sequence, ..QueryStatus::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::DayEnd => Input::DayEnd(DayEnd { lane_sequence, ..DayEnd::read_from_bytes(bytes).ok()? }),
+        _ => return None,
+    };
+    Some(input)
+}

@@ -1,0 +1,92 @@
+//! Session front end: brings in sessions that have no lanes of their own, and sends them their reports.
+//!
+//! Front end and core meet at three places: requests of sessions go to `take`, with their number and T1; reports to the
+//! sessions are in the [history](crate::history_index); questions and notices pass through a [`ControlPort`], in turns in which
+//! the core is idle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tickpath_oms_journal::LaneKind;
+
+use crate::OmsError;
+use crate::lanes::InputEvent;
+
+pub use crate::sequencer::{ControlPort, FrontEndWaker};
+
+/// Sessions of a front end have numbers below this one.
+pub const MAX_SESSIONS: u16 = 65_000;
+
+/// Input sink for a session's messages: lane, T1, message.
+pub trait InputSink: FnMut(LaneKind, u64, InputEvent<'_>) -> Result<(), OmsError> {}
+
+impl<F: FnMut(LaneKind, u64, InputEvent<'_>) -> Result<(), OmsError>> InputSink for F {}
+
+/// Session front end. The core's thread polls it, or it has a thread of its own.
+pub trait SessionFrontEnd: Send {
+    /// Does one turn without waiting; returns the amount of work done.
+    fn poll(&mut self, take: &mut impl InputSink) -> Result<usize, OmsError>;
+
+    /// Sleeps until there may be work, or the time is over: only on a thread of its own.
+    fn sleep(&mut self, timeout_ns: u64);
+}
+
+/// Initial state of a front end.
+#[derive(Debug)]
+pub struct FrontEndState {
+    /// The number of the next request of each session.
+    pub next_request: Vec<u64>,
+    /// The journal's progress with requests.
+    pub journaled: JournalProgress,
+    /// Whether the front end has a thread of its own, and may sleep there.
+    pub has_thread: bool,
+}
+
+/// The journal's progress with requests. Where the core's thread polls the front end, all taken requests are journaled.
+#[derive(Debug, Clone, Default)]
+pub struct JournalProgress {
+    /// Number of the next request of each session when this process began.
+    at_start: Vec<u64>,
+    /// Progress that the core publishes, and the place of session 0 in it.
+    published: Option<(Arc<[AtomicU64]>, usize)>,
+}
+
+impl FrontEndState {
+    /// Returns the state of a front end that the core's thread polls.
+    pub(crate) fn inline(next_request: Vec<u64>) -> Self {
+        let journaled = JournalProgress { at_start: next_request.clone(), published: None };
+        Self { next_request, journaled, has_thread: false }
+    }
+
+    /// Returns the state of a front end with a thread of its own: the core publishes its progress, with session 0 at
+    /// this place.
+    pub(crate) fn threaded(next_request: Vec<u64>, taken: Arc<[AtomicU64]>, first: usize) -> Self {
+        let journaled = JournalProgress { at_start: next_request.clone(), published: Some((taken, first)) };
+        Self { next_request, journaled, has_thread: true }
+    }
+}
+
+impl JournalProgress {
+    /// Returns the number of a session's first request that is not in the journal yet, if those below `published` were
+    /// taken.
+    pub fn first_unjournaled(&self, session: u16, taken: u64) -> u64 {
+        let Some((core, first)) = &self.published else { return taken };
+        // Pairs with the Release of the core: the requests below the number are in the journal.
+        let upto = core.get(first + usize::from(session)).map_or(0, |upto| upto.load(Ordering::Acquire));
+        upto.max(self.at_start.get(usize::from(session)).copied().unwrap_or(0))
+    }
+}
+
+/// Uninhabited front end: every session uses shared-memory lanes.
+#[derive(Debug)]
+pub enum NoFrontEnd {}
+
+impl SessionFrontEnd for NoFrontEnd {
+    fn poll(&mut self, _: &mut impl InputSink) -> Result<usize, OmsError> {
+        match *self {}
+    }
+
+    fn sleep(&mut self, _: u64) {
+        match *self {}
+    }
+}

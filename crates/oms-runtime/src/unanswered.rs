@@ -1,0 +1,102 @@
+//! Silent venues, and venues that refuse a cancel because they do not work the order: either way the order is put in
+//! doubt, and its venue is asked for it.
+//!
+//! ```text
+//!   request sent ──answer_within──> Doubt (journaled) ──> Unknown, status asked
+//!   Unknown      ──answer_within, then 2, 4, … times that──> Inquire (journaled): status asked again
+//! ```
+//! A pass over all open orders notes for how long each has been without an answer, a bounded number of orders a turn.
+//! An order is overdue between `answer_within` and two passes later. A question that waits for its line is not
+//! repeated.
+
+mod overdue;
+
+use std::collections::HashMap;
+
+use tickpath_market::VenueId;
+use tickpath_oms_core::UnansweredOrder;
+
+/// The longest pause between two questions after one order is this many times `answer_within`.
+const MAX_PAUSE: u64 = 16;
+
+/// Expectations of a venue. They are not journaled: their consequences are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VenueExpectations {
+    /// The venue.
+    pub venue: VenueId,
+    /// Nanoseconds within which the venue answers each request; zero for no limit.
+    pub answer_within_ns: u64,
+    /// The venue's rules end its day orders with its day, so that their expiry needs no report.
+    pub expires_day_orders: bool,
+}
+
+/// Time that each order has been without an answer.
+#[derive(Debug, Default)]
+pub(crate) struct UnansweredOrders {
+    expectations: Vec<VenueExpectations>,
+    waiting: HashMap<u64, AnswerWait>,
+    /// Slot at which the pass resumes.
+    next_slot: u32,
+    pass: u64,
+}
+
+/// An order without an answer.
+#[derive(Debug, Clone, Copy)]
+struct AnswerWait {
+    request: u64,
+    /// Time at which the request was first seen without an answer, or last asked for, in ticks.
+    since: u64,
+    /// Number of questions to its venue since then.
+    asked: u32,
+    /// The last pass that found the order.
+    pass: u64,
+}
+
+impl UnansweredOrders {
+    /// Sets the expectations of all venues.
+    pub fn set_expectations(&mut self, watch: &[VenueExpectations]) {
+        self.expectations = watch.to_vec();
+    }
+
+    fn expectations_of(&self, venue: VenueId) -> Option<&VenueExpectations> {
+        self.expectations.iter().find(|watch| watch.venue == venue)
+    }
+
+    /// Returns whether this venue's day orders expire at the end of a day without a report.
+    pub fn expires_day_orders(&self, venue: VenueId) -> bool {
+        self.expectations_of(venue).is_some_and(|watch| watch.expires_day_orders)
+    }
+
+    /// Notes an order without an answer at `now`, and returns whether its time is up.
+    fn is_overdue(&mut self, found: &UnansweredOrder, now: u64, ticks: impl Fn(u64) -> u64) -> bool {
+        let within = self.expectations_of(found.venue).map_or(0, |watch| watch.answer_within_ns);
+        if within == 0 {
+            return false;
+        }
+        let fresh = AnswerWait { request: found.request, since: now, asked: 0, pass: self.pass };
+        let waits = self.waiting.entry(found.order.0).or_insert(fresh);
+        if waits.request != found.request {
+            *waits = fresh;
+        }
+        waits.pass = self.pass;
+        // The venue does not have the question yet. A newer question would wait behind all others, and by a slow line
+        // would never leave.
+        if found.is_query_waiting {
+            waits.since = now;
+        }
+        let pause = (1 << waits.asked.min(16)).min(MAX_PAUSE);
+        let is_overdue = now.saturating_sub(waits.since) >= ticks(within.saturating_mul(pause));
+        if is_overdue {
+            (waits.since, waits.asked) = (now, waits.asked + 1);
+        }
+        is_overdue
+    }
+
+    /// Ends a pass: orders that it did not find have their answer.
+    fn end_pass(&mut self) {
+        let pass = self.pass;
+        self.next_slot = 0;
+        self.waiting.retain(|_, waits| waits.pass == pass);
+        self.pass += 1;
+    }
+}

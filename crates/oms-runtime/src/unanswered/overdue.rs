@@ -1,0 +1,118 @@
+//! The sequencer's handling of orders that their venue does not answer for.
+
+use tickpath_clock::Clock;
+use tickpath_market::{ExecType, ExecutionReport, OrdStatus, OrderId, VenueId};
+use tickpath_oms_core::{Input, LOST_ORDER, MessageLoss, QueryStatus, UnansweredOrder};
+use tickpath_venue::{TOO_LATE, UNKNOWN_ORDER};
+
+use crate::OmsError;
+use crate::notice::Notice;
+use crate::sequencer::Sequencer;
+
+/// Max slots of orders that a turn checks, and max orders without an answer among them.
+const SLOTS_PER_TURN: u32 = 4096;
+const MAX_CHECKED: u32 = 256;
+
+impl<C: Clock> Sequencer<C> {
+    /// Continues the pass over open orders, and puts those in doubt whose venue has been silent for too long. Returns
+    /// the number of orders that were asked for.
+    #[cold]
+    pub(crate) fn check_unanswered(&mut self) -> Result<usize, OmsError> {
+        if self.answers.expectations.iter().all(|watch| watch.answer_within_ns == 0) {
+            return Ok(0);
+        }
+        let (mut done, mut left) = (0, MAX_CHECKED);
+        let until = self.answers.next_slot.saturating_add(SLOTS_PER_TURN);
+        while left > 0 {
+            let (found, next) = self.core.next_unanswered(self.answers.next_slot, until);
+            self.answers.next_slot = next;
+            let Some(found) = found else {
+                if next >= self.core.slot_count() {
+                    self.answers.end_pass();
+                }
+                break;
+            };
+            left -= 1;
+            if self.is_held(&found) {
+                continue;
+            }
+            let (now, calibration) = (self.clock.ticks(), *self.clock.calibration());
+            if self.answers.is_overdue(&found, now, |ns| calibration.ticks_of_ns(ns)) {
+                done += usize::from(self.query_order(&found)?);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Returns whether a request waits here for the disk, so that its venue has not received it.
+    fn is_held(&self, found: &UnansweredOrder) -> bool {
+        let record = OrderId(found.request).sequence();
+        self.held > 0 && self.commit.as_ref().is_some_and(|commit| record >= commit.synced())
+    }
+
+    /// Puts an order in doubt, or asks for an order that is already in doubt. Returns false if its venue cannot be
+    /// asked.
+    fn query_order(&mut self, found: &UnansweredOrder) -> Result<bool, OmsError> {
+        let now = self.clock.ticks();
+        if found.request != 0 {
+            self.doubt_order(found.venue, found.order.0)?;
+            self.notices.add(Notice::VenueSilent { venue: found.venue, order: found.order });
+            return Ok(true);
+        }
+        let question = Input::QueryStatus(QueryStatus { order: found.order.0, ..QueryStatus::default() });
+        if self.core.validate(&question).is_err() {
+            return Ok(false);
+        }
+        self.apply_and_release(now, &question)?;
+        Ok(true)
+    }
+
+    /// Asks for the order of a report that shows a loss: a cancel or a replace that the venue refuses because it does
+    /// not work an order that is open here, or an end with more filled than was reported.
+    #[inline]
+    pub(crate) fn query_after_loss(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
+        let is = |exec_type: ExecType| report.exec_type == exec_type.code();
+        if is(ExecType::CancelRejected) && matches!(report.reason, UNKNOWN_ORDER | TOO_LATE) {
+            return self.doubt_open_order(venue, report);
+        }
+        match (is(ExecType::Canceled) || is(ExecType::Expired)) && report.cumulative_quantity.0 > 0 {
+            true => self.query_fills(venue, report),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn query_fills(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
+        let Some(order) = self.core.order_by_venue_id(venue, report.order_id.0) else { return Ok(()) };
+        let question = Input::QueryStatus(QueryStatus { order: order.id.0, ..QueryStatus::default() });
+        let lacks_fills = order.venue == venue && order.leaves.0 == 0 && order.cumulative < report.cumulative_quantity;
+        match lacks_fills && self.core.validate(&question).is_ok() {
+            true => self.apply_and_release(self.clock.ticks(), &question),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn doubt_open_order(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
+        let Some(order) = self.core.order_by_venue_id(venue, report.order_id.0) else { return Ok(()) };
+        let is_open = order.leaves.0 > 0 && order.venue == venue;
+        match order.status {
+            OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::PendingCancel | OrdStatus::PendingReplace
+                if is_open =>
+            {
+                self.doubt_order(venue, order.id.0)?;
+                self.notices.add(Notice::RefusedOpen { venue, order: order.id, reason: report.reason });
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts one order in doubt.
+    pub(crate) fn doubt_order(&mut self, venue: VenueId, order: u64) -> Result<(), OmsError> {
+        self.apply_and_release(
+            self.clock.ticks(),
+            &Input::MessageLoss(MessageLoss { messages: order, venue, lost: LOST_ORDER, reserved: [0; 5] }),
+        )
+    }
+}

@@ -1,0 +1,383 @@
+//! Venues that stay silent, reject an open order, or do not confirm the end of a day: the OMS sends a question.
+
+use tickpath_market::{ExecId, OrderId, TimeInForce, VenueOrderId};
+use tickpath_oms_core::{AdminCommandError, DayEnd, OrderView, Reconcile, RecordKind};
+use tickpath_oms_runtime::{CommandError, VenueExpectations};
+use tickpath_venue_sim::{Chance, InjectedFaults};
+
+use super::*;
+
+/// Time within which the venue answers.
+const WITHIN_NS: u64 = 5 * SECOND;
+/// All reports are dropped.
+const DROPS_REPORTS: InjectedFaults = InjectedFaults { drop: Chance(1_000_000), ..NO_FAULTS };
+/// All requests are dropped.
+const DROPS_REQUESTS: InjectedFaults = InjectedFaults { drop_requests: Chance(1_000_000), ..NO_FAULTS };
+const NO_FAULTS: InjectedFaults = InjectedFaults {
+    seed: 1,
+    drop_requests: Chance(0),
+    drop: Chance(0),
+    double: Chance(0),
+    swap: Chance(0),
+    reject: Chance(0),
+    delay_ns: 0,
+    halt: false,
+    cut: Chance(0),
+};
+
+/// An OMS that expects answers, its venue, and a client.
+struct SilentVenueScene {
+    scene: Scene,
+    oms: Inline<SimulatedClock>,
+    venue: VenueEngine<SimulatedClock>,
+    client: Client,
+}
+
+impl SilentVenueScene {
+    fn new(watch: VenueExpectations) -> Self {
+        let mut scene = Scene::new();
+        scene.config.trading.expectations = vec![watch];
+        let oms = scene.oms();
+        scene.tick(99, 101);
+        let (venue, client) = (scene.venue(), scene.client(0));
+        let mut desk = Self { scene, oms, venue, client };
+        desk.settle();
+        desk
+    }
+
+    fn settle(&mut self) {
+        settle(&mut self.oms, &mut self.venue);
+    }
+
+    fn faults(&mut self, faults: InjectedFaults) {
+        self.venue.set_faults(faults).expect("no journal to write to");
+    }
+
+    /// Sends a request and delivers all messages that are not dropped.
+    fn send(&mut self, request: impl Into<ClientRequest>) {
+        self.client.send(request);
+        self.settle();
+    }
+
+    /// Advances the time by this much, in steps of 50 ms in which the OMS is idle.
+    fn wait(&mut self, ns: u64) {
+        for _ in 0..ns / 50_000_000 {
+            self.scene.clock.advance(50_000_000);
+            // The OMS reads its clock in each sixteenth idle turn.
+            for _ in 0..40 {
+                poll(&mut self.oms);
+            }
+            self.settle();
+        }
+    }
+
+    /// Returns the order with this client order id.
+    fn order(&mut self, client: u64) -> OrderView {
+        self.oms.sequencer().core().order_of(0, ClientOrderId(client)).expect("the order is known")
+    }
+
+    fn status(&mut self, client: u64) -> (OrdStatus, Quantity) {
+        let order = self.order(client);
+        (order.status, order.cumulative)
+    }
+
+    fn position(&mut self) -> i128 {
+        self.oms.sequencer().core().position(WIDE, SymbolId(0)).net
+    }
+
+    /// Ends the day as an admin does.
+    fn end_day(&mut self, day: u32) -> Result<u64, CommandError> {
+        let end = DayEnd { day, ..DayEnd::default() };
+        let now = self.scene.clock.ticks();
+        let ended = self.oms.sequencer().accept_command(now, RecordKind::DayEnd.code(), end.as_bytes());
+        let record = ended.expect("the OMS goes on").map(|taken| taken.record);
+        self.settle();
+        record
+    }
+
+    /// Reconciles all orders at the venue as an admin does, and delivers the answer.
+    fn reconcile(&mut self) -> u64 {
+        let reconcile =
+            Reconcile { venue: VENUE, reason: *b"anna: the desk has rung us up...", ..Reconcile::default() };
+        let now = self.scene.clock.ticks();
+        let word = self.oms.sequencer().accept_command(now, RecordKind::Reconcile.code(), reconcile.as_bytes());
+        let record = word.expect("the OMS goes on").expect("the venue can be asked").record;
+        self.settle();
+        record
+    }
+
+    /// Checks that the journal's replay gives the state of the OMS.
+    fn check_replay(&mut self) {
+        assert_eq!(self.scene.replay().0.digest(), self.oms.sequencer().core().digest());
+    }
+}
+
+fn watch() -> VenueExpectations {
+    VenueExpectations { venue: VENUE, answer_within_ns: WITHIN_NS, expires_day_orders: false }
+}
+
+#[test]
+fn a_lost_fill_is_found_by_the_next_question() {
+    let mut desk = SilentVenueScene::new(watch());
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    desk.faults(DROPS_REPORTS);
+    // A seller of the same venue crosses: the fill of the buyer and all reports to the seller are lost.
+    desk.send(limit(Side::Sell, 2, 100, 3));
+    desk.faults(NO_FAULTS);
+    assert_eq!((desk.status(1), desk.position()), ((OrdStatus::New, Quantity(0)), 0));
+    // The seller has no answer: its order is in doubt, a question goes to the venue, and the venue reports the fill
+    // again.
+    desk.wait(WITHIN_NS + SECOND);
+    assert_eq!(desk.status(2), (OrdStatus::Filled, Quantity::from_whole(3)));
+    // The cancel is rejected, because the order is filled.
+    desk.send(cancel(3, 1));
+    assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!(desk.position(), 0, "bought and sold");
+    let told = desk.client.receive();
+    let fills = told.iter().filter(|heard| matches!(heard, LaneMessage::Report(report) if report.last_quantity.0 > 0));
+    assert_eq!(fills.count(), 2, "each fill is told once: {told:?}");
+    let refused = |notice: &Notice| matches!(notice, Notice::RefusedOpen { reason: 8, .. });
+    assert!(desk.oms.sequencer().notices().any(refused));
+    desk.check_replay();
+}
+
+#[test]
+fn a_comparison_with_the_venue_finds_lost_fills_and_lost_requests_and_books_the_fills_once() {
+    let mut desk = SilentVenueScene::new(VenueExpectations { answer_within_ns: 0, ..watch() });
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    desk.send(limit(Side::Buy, 2, 90, 1));
+    desk.faults(DROPS_REPORTS);
+    desk.send(limit(Side::Sell, 3, 100, 3));
+    desk.faults(DROPS_REQUESTS);
+    desk.send(limit(Side::Buy, 4, 80, 1));
+    desk.faults(NO_FAULTS);
+    let record = desk.reconcile();
+    let answer = desk.oms.sequencer().answer(record).expect("the venue has answered").clone();
+    let whole = Quantity::from_whole;
+    let found: Vec<(u64, OrdStatus, Option<Quantity>)> = answer
+        .differences
+        .iter()
+        .map(|difference| {
+            let ours = difference.ours.expect("the OMS knows all of them");
+            let venues = difference.venues.map(|report| report.cumulative_quantity);
+            (ours.client_order_id.0, ours.status, venues)
+        })
+        .collect();
+    let expected = [
+        (1, OrdStatus::New, Some(whole(3))),
+        (3, OrdStatus::PendingNew, Some(whole(3))),
+        // The venue has never received it.
+        (4, OrdStatus::PendingNew, None),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!((answer.orders, answer.differing), (3, 3));
+    assert_eq!(desk.status(1), (OrdStatus::Filled, whole(3)));
+    assert_eq!(desk.status(2), (OrdStatus::New, Quantity::ZERO));
+    assert_eq!(desk.status(3), (OrdStatus::Filled, whole(3)));
+    assert_eq!(desk.status(4).0, OrdStatus::PendingNew, "only the answers of the venue are applied");
+    let [position] = &answer.positions[..] else { panic!("{:?}", answer.positions) };
+    assert_eq!((position.ours, position.venues), ([whole(3); 2], [whole(3); 2]));
+    assert_eq!(desk.position(), 0, "bought and sold");
+    let told = desk.client.receive();
+    let fills = told.iter().filter(|heard| matches!(heard, LaneMessage::Report(report) if report.last_quantity.0 > 0));
+    assert_eq!(fills.count(), 2, "each fill is told once: {told:?}");
+    // A second comparison finds the order that the venue lacks, and nothing else.
+    let record = desk.reconcile();
+    let again = desk.oms.sequencer().answer(record).expect("the venue has answered").clone();
+    assert_eq!((again.orders, again.differing, again.differences.len()), (3, 1, 1));
+    let counts = desk.oms.sequencer().counts();
+    assert_eq!((counts.unknown_order_reports, counts.malformed, counts.contradictions), (0, 0, 0));
+    desk.check_replay();
+}
+
+#[test]
+fn a_request_without_an_answer_puts_its_order_in_doubt_and_its_venue_is_asked() {
+    let mut desk = SilentVenueScene::new(watch());
+    desk.faults(DROPS_REQUESTS);
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.wait(WITHIN_NS - SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::PendingNew, "its time is not up");
+    desk.wait(2 * SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
+    // The question was lost too; the next one arrives, and the venue has no record of the order.
+    desk.faults(NO_FAULTS);
+    desk.wait(2 * WITHIN_NS + SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::Rejected);
+    let told = desk.client.receive_reports();
+    assert!(told.contains(&(1, ExecType::OrderStatus, OrdStatus::Unknown)), "{told:?}");
+    assert!(desk.oms.sequencer().notices().any(|notice| matches!(notice, Notice::VenueSilent { .. })));
+    desk.check_replay();
+}
+
+#[test]
+fn a_cancel_that_is_lost_leaves_its_order_working_and_may_be_asked_for_again() {
+    let mut desk = SilentVenueScene::new(watch());
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.faults(DROPS_REQUESTS);
+    desk.send(cancel(2, 1));
+    assert_eq!(desk.status(1).0, OrdStatus::PendingCancel);
+    desk.faults(NO_FAULTS);
+    desk.wait(WITHIN_NS + SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::New, "the venue works it, and has no cancel of it");
+    desk.send(cancel(3, 1));
+    assert_eq!(desk.status(1).0, OrdStatus::Canceled);
+    desk.check_replay();
+}
+
+#[test]
+fn a_fill_that_is_lost_before_a_cancel_is_found_by_its_end() {
+    let mut desk = SilentVenueScene::new(watch());
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    desk.faults(DROPS_REPORTS);
+    desk.send(limit(Side::Sell, 2, 100, 1));
+    desk.faults(NO_FAULTS);
+    desk.send(cancel(3, 1));
+    assert_eq!(desk.status(1), (OrdStatus::Canceled, Quantity::from_whole(1)));
+    assert_eq!(desk.position(), Quantity::from_whole(1).0.into());
+    desk.check_replay();
+}
+
+#[test]
+fn a_question_that_stays_without_an_answer_is_asked_again_less_and_less_often() {
+    let mut desk = SilentVenueScene::new(watch());
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.faults(DROPS_REQUESTS);
+    desk.send(cancel(2, 1));
+    let asked = |desk: &SilentVenueScene| {
+        desk.scene.to_venue().iter().filter(|(kind, _)| *kind == Kind::StatusRequest.code()).count()
+    };
+    let mut counts = Vec::new();
+    for _ in 0..6 {
+        desk.wait(60 * SECOND);
+        counts.push(asked(&desk));
+    }
+    let more: Vec<usize> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(
+        counts[0] >= 3 && more.iter().all(|&more| (0..=2).contains(&more)) && more.iter().sum::<usize>() >= 2,
+        "{counts:?}"
+    );
+    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
+    desk.faults(NO_FAULTS);
+    desk.wait(16 * WITHIN_NS + SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::New);
+    desk.check_replay();
+}
+
+#[test]
+fn a_start_goes_on_waiting_for_answers() {
+    let mut desk = SilentVenueScene::new(watch());
+    desk.faults(DROPS_REQUESTS);
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    let SilentVenueScene { mut scene, oms, venue, client } = desk;
+    drop(oms);
+    let oms = scene.oms();
+    scene.tick(99, 101);
+    let mut desk = SilentVenueScene { scene, oms, venue, client };
+    desk.wait(WITHIN_NS + SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
+}
+
+#[test]
+fn without_a_time_for_answers_nothing_is_asked() {
+    let mut desk = SilentVenueScene::new(VenueExpectations { answer_within_ns: 0, ..watch() });
+    desk.faults(DROPS_REQUESTS);
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.wait(3_600 * SECOND / 10);
+    assert_eq!(desk.status(1).0, OrdStatus::PendingNew);
+}
+
+#[test]
+fn a_day_orders_expiry_is_booked_only_when_its_venue_confirms_it() {
+    let mut desk = SilentVenueScene::new(watch());
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    desk.send(limit(Side::Buy, 2, 90, 1));
+    desk.send(NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..limit(Side::Buy, 3, 80, 1) });
+    desk.faults(DROPS_REPORTS);
+    desk.send(limit(Side::Sell, 4, 100, 3));
+    desk.faults(NO_FAULTS);
+    desk.end_day(0).expect("there is room");
+    // The order was filled at the venue, so the fill is booked and no expiry. Orders open at the venue stay open here.
+    assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!((desk.status(2).0, desk.status(3).0), (OrdStatus::New, OrdStatus::New));
+    assert_eq!(desk.status(4), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!(desk.oms.sequencer().counts().contradictions, 0);
+    desk.venue.end_of_day().expect("no journal to write to");
+    desk.settle();
+    assert_eq!(desk.status(2).0, OrdStatus::Expired);
+    desk.end_day(0).expect("there is room");
+    assert_eq!(desk.status(3).0, OrdStatus::New);
+    desk.check_replay();
+}
+
+#[test]
+fn a_venue_whose_rules_end_day_orders_need_not_confirm_it() {
+    let mut desk = SilentVenueScene::new(VenueExpectations { expires_day_orders: true, ..watch() });
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.end_day(0).expect("there is room");
+    let told = desk.client.receive_reports();
+    assert!(told.contains(&(1, ExecType::Expired, OrdStatus::Expired)), "{told:?}");
+}
+
+#[test]
+fn a_day_ends_once_and_not_before_it_has_begun() {
+    let mut desk = SilentVenueScene::new(watch());
+    desk.end_day(19_700_101).expect("it is that day");
+    assert!(matches!(desk.end_day(19_700_101), Err(CommandError::DayEnded { day: 19_700_101, last: 19_700_101 })));
+    assert!(matches!(desk.end_day(19_691_231), Err(CommandError::DayEnded { .. })));
+    assert!(matches!(desk.end_day(19_700_102), Err(CommandError::DayAhead { day: 19_700_102, today: 19_700_101, .. })));
+    // A start reads the day from its journal and from a snapshot.
+    tickpath_oms_runtime::snapshot::make(&desk.scene.config.journal.path).expect("there is room");
+    let SilentVenueScene { scene, oms, venue, client } = desk;
+    drop(oms);
+    let oms = scene.oms();
+    let mut desk = SilentVenueScene { scene, oms, venue, client };
+    assert!(matches!(desk.end_day(19_700_101), Err(CommandError::DayEnded { .. })));
+    let no_command = desk.oms.sequencer().accept_command(MORNING, RecordKind::JournalStart.code(), &[]);
+    assert!(matches!(no_command.expect("the OMS goes on"), Err(CommandError::Core(AdminCommandError::NotACommand))));
+}
+
+#[test]
+fn a_venue_that_invents_orders_fills_no_disk_and_its_true_reports_count() {
+    /// Reports of unknown orders that are kept.
+    const KEPT: u64 = 1 << 16;
+    let mut desk = SilentVenueScene::new(watch());
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    let order = desk.order(1);
+    let now = desk.scene.clock.ticks();
+    let invented = |number: u64| ExecutionReport {
+        order_id: OrderId(1 << 60 | number),
+        venue_order_id: VenueOrderId(1 << 60 | number),
+        exec_id: ExecId(number),
+        last_quantity: Quantity::from_whole(1),
+        cumulative_quantity: Quantity::from_whole(1),
+        exec_type: ExecType::Trade.code(),
+        status: OrdStatus::Filled.code(),
+        side: Side::Buy.code(),
+        ..ExecutionReport::default()
+    };
+    let oms = desk.oms.sequencer();
+    let mut number = 0;
+    let mut hear = |oms: &mut tickpath_oms_runtime::Sequencer<SimulatedClock>, report: ExecutionReport| {
+        number += 1;
+        oms.accept_report(VENUE, 1_000 + number, now, report).expect("the OMS goes on");
+    };
+    (1..=KEPT).for_each(|number| hear(oms, invented(number)));
+    let records = oms.records();
+    (1..=10).for_each(|number| hear(oms, invented(KEPT + number)));
+    assert_eq!(oms.records(), records, "what is not kept is not journaled");
+    assert_eq!(oms.notices().filter(|notice| matches!(notice, Notice::UnknownOrders { .. })).count(), 1);
+    let status = ExecutionReport {
+        order_id: order.id,
+        leaves_quantity: order.leaves,
+        exec_type: ExecType::OrderStatus.code(),
+        status: OrdStatus::New.code(),
+        side: Side::Buy.code(),
+        symbol: order.symbol,
+        account: order.account,
+        price: order.price,
+        ..ExecutionReport::default()
+    };
+    hear(oms, status);
+    assert_eq!(oms.records(), records + 1, "a report of a known order is one");
+    desk.check_replay();
+}

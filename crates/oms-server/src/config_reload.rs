@@ -1,0 +1,220 @@
+//! Configuration reload of a running server: the users are read again when their file changes, all other files on
+//! request. A file with a mistake changes nothing, and neither do files that give a number another meaning while an
+//! order, a position or a report bears it: the core's thread refuses them before it journals anything.
+//!
+//! ```text
+//!   users.toml has changed ─┐
+//!                           ├─> Books ── desk ──> core's thread: journals what differs ──> gateway: sessions
+//!   SIGHUP: all files ──────┘                              │                        └───> door: users
+//!                                                          └─> Books: the changes, or the refusal
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tickpath_oms_runtime::{EntityNumber, IdentityConflicts, TradingDefinitions};
+
+use super::changes::{ConfigDiff, ConfigValues};
+use super::config::ServerConfig;
+use super::error::ServerOpenError;
+use super::event::ServerEvent;
+use super::file::file_stamp;
+use super::locations::{location_of, with_locations};
+use crate::settings::{Settings, Users};
+
+/// User directory: the users who may log in now, and the number of its changes.
+#[derive(Debug)]
+pub(crate) struct UserDirectory {
+    changes: AtomicU64,
+    users: Mutex<Arc<Users>>,
+}
+
+/// A trading configuration for the core's thread; its users may log in once it is journaled.
+#[derive(Debug)]
+pub(crate) struct NewTradingConfig {
+    pub config: TradingDefinitions,
+    pub users: Users,
+    pub directory: Arc<UserDirectory>,
+    /// Receives the number of definitions that have changed, or the reason for a refusal.
+    pub answer: Sender<Result<usize, IdentityConflicts>>,
+}
+
+/// The configuration files as last read, with the time of the users' file.
+pub(crate) struct ConfigReloader {
+    config: ServerConfig,
+    directory: Arc<UserDirectory>,
+    configs: Sender<NewTradingConfig>,
+    read_at: Option<(SystemTime, u64)>,
+    /// Values of the files at the start, and as the OMS took them last.
+    started: ConfigValues,
+    applied: ConfigValues,
+    pending: Option<PendingReload>,
+}
+
+/// A trading configuration that the core's thread has not judged yet, with its sources.
+struct PendingReload {
+    settings: Box<Settings>,
+    values: ConfigValues,
+    /// Modification time of the users' file that was read.
+    read_at: Option<(SystemTime, u64)>,
+    answer: Receiver<Result<usize, IdentityConflicts>>,
+}
+
+impl ConfigReloader {
+    pub fn open(config: &ServerConfig, desks: Sender<NewTradingConfig>) -> Result<Self, ServerOpenError> {
+        let read_at = file_stamp(&config.users);
+        let users = Users::read(&config.users).map_err(|e| ServerOpenError::Users(e.to_string()))?;
+        // Users that have changed since the OMS's start are judged by the OMS first.
+        let (users, read_at) = match &config.settings {
+            Some(settings) if settings.users.list != users.list => (settings.users.clone(), None),
+            _ => (users, read_at),
+        };
+        let known = Arc::new(UserDirectory { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
+        let started = config.settings.as_deref().map(ConfigValues::read).unwrap_or_default();
+        let taken = started.clone();
+        Ok(Self {
+            config: config.clone(),
+            directory: known,
+            configs: desks,
+            read_at,
+            started,
+            applied: taken,
+            pending: None,
+        })
+    }
+
+    pub fn directory(&self) -> Arc<UserDirectory> {
+        self.directory.clone()
+    }
+
+    /// Reads files that have changed, or all files on request. One trading configuration is judged at a time, because
+    /// the next one builds on the outcome of the last.
+    pub fn check_files(&mut self) {
+        if !self.finish_pending() {
+            return;
+        }
+        // Pairs with the release of the requester: the files are read as the requester left them.
+        if self.config.reload.swap(false, Ordering::Acquire) {
+            match self.reload_all() {
+                Ok(()) => {}
+                Err(why) => drop(self.config.events.try_send(ServerEvent::NotReloaded(why))),
+            }
+            return;
+        }
+        let changed = file_stamp(&self.config.users);
+        if changed != self.read_at {
+            self.read_at = changed;
+            match Users::read(&self.config.users) {
+                Ok(users) => self.reload_users(users),
+                Err(e) => drop(self.config.events.try_send(ServerEvent::UsersNotReloaded(e.to_string()))),
+            }
+        }
+    }
+
+    fn reload_all(&mut self) -> Result<(), String> {
+        let Some(before) = &self.config.settings else {
+            return Err("this server was not started from a file".to_owned());
+        };
+        let read_at = file_stamp(&self.config.users);
+        let now = Settings::read(&before.file).map_err(|faults| faults.to_string())?;
+        let venues = |settings: &Settings| -> BTreeMap<_, _> {
+            settings.venues.iter().map(|venue| (venue.rules.venue, venue.name.clone())).collect()
+        };
+        let (old, new) = (venues(before), venues(&now));
+        // The lines of a venue are made at a start, so it gets neither another number nor another name before that.
+        if old != new {
+            let other = new.iter().find(|&(number, name)| old.get(number) != Some(name)).map(|(number, _)| *number);
+            let place =
+                other.map_or(now.file.display().to_string(), |number| location_of(&now, EntityNumber::Venue(number)));
+            return Err(format!(
+                "{place}: it names other venues than the OMS has lines to; start the OMS again for them"
+            ));
+        }
+        let read_at = if now.users_file == self.config.users { read_at } else { file_stamp(&now.users_file) };
+        let values = ConfigValues::read(&now);
+        self.submit(Box::new(now), values, read_at);
+        Ok(())
+    }
+
+    /// Has the core's thread take the users' rights.
+    fn reload_users(&mut self, users: Users) {
+        match &self.config.settings {
+            Some(settings) => {
+                let settings = Settings { users, ..Settings::clone(settings) };
+                let values = self.applied.with_users(&settings.users_file);
+                self.submit(Box::new(settings), values, self.read_at);
+            }
+            None => self.directory.replace(users),
+        }
+    }
+
+    /// Has the core's thread judge a trading configuration, and take it unless numbers would change their meaning.
+    fn submit(&mut self, settings: Box<Settings>, values: ConfigValues, read_at: Option<(SystemTime, u64)>) {
+        let (answer, hear) = channel();
+        let (desk, users, known) = (settings.trading_config(), settings.users.clone(), self.directory.clone());
+        self.pending = Some(PendingReload { settings, values, read_at, answer: hear });
+        // The receiver is gone only while the OMS ends.
+        let _ = self.configs.send(NewTradingConfig { config: desk, users, directory: known, answer });
+    }
+
+    /// Returns whether no trading configuration is with the core's thread. Reports the outcome of one that is back.
+    fn finish_pending(&mut self) -> bool {
+        let Some(asked) = &self.pending else { return true };
+        let Ok(judged) = asked.answer.try_recv() else { return false };
+        let Some(PendingReload { settings, values, read_at, .. }) = self.pending.take() else { return true };
+        let event = match judged {
+            Ok(changes) => {
+                let ConfigDiff { applied: taken, needs_restart: at_start } =
+                    values.changes(&self.started, &self.applied);
+                self.config.users.clone_from(&settings.users_file);
+                (self.config.settings, self.applied, self.read_at) = (Some(settings), values, read_at);
+                ServerEvent::Reloaded { changes, applied: taken, needs_restart: at_start }
+            }
+            // A change of the users that came with it is found at the next look, and is judged by itself.
+            Err(why) => {
+                self.directory.apply_revocations(&settings.users);
+                ServerEvent::NotReloaded(with_locations(why, &settings).to_string())
+            }
+        };
+        let _ = self.config.events.try_send(event);
+        true
+    }
+}
+
+impl UserDirectory {
+    pub fn current(&self) -> Arc<Users> {
+        self.users.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    pub fn replace(&self, users: Users) {
+        *self.users.lock().unwrap_or_else(|e| e.into_inner()) = Arc::new(users);
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Applies those changes of a refused file that shut a user out: a disabled or removed user, and a new password.
+    /// Neither waits for the mistake in another line.
+    pub fn apply_revocations(&self, refused: &Users) {
+        let mut users = Users::clone(&self.current());
+        let before = users.list.clone();
+        for user in &mut users.list {
+            let now = refused.list.iter().find(|now| now.name == user.name);
+            user.disabled |= now.is_none_or(|now| now.disabled);
+            if let Some(now) = now {
+                user.secret.clone_from(&now.secret);
+            }
+        }
+        if users.list != before {
+            self.replace(users);
+        }
+    }
+
+    /// Returns the users and their change count, if that count differs from `changes`.
+    pub fn changed_since(&self, changes: u64) -> Option<(u64, Arc<Users>)> {
+        // Pairs with the release in `replace`.
+        let now = self.changes.load(Ordering::Acquire);
+        (now != changes).then(|| (now, self.current()))
+    }
+}

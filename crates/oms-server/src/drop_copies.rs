@@ -1,0 +1,314 @@
+//! Drop copies: clients that receive the reports of other sessions and send no requests.
+//!
+//! ```text
+//!   gateway ── clients that log in for a drop copy ──> copies, a thread: history, filter ──> their sockets
+//! ```
+//! A drop copy takes no session: several of one user run beside each other, each at its own position.
+//!
+//! Drop copies have a thread of their own, which reads the history from its files at no cost to the core or to other
+//! sessions. A copied report is numbered by its place in the history, so a client resumes behind the last report it
+//! has, even with a changed filter.
+
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, mpsc::SyncSender};
+use std::thread::JoinHandle;
+
+use tickpath_clock::{Clock, sleep_ns};
+use tickpath_log::LogPath;
+use tickpath_oms_protocol::{
+    CopyHeader, FROM_NOW, FrameBuffer, FrameKind, LogonRejectReason, Welcome, write_frame_with_text,
+};
+use tickpath_oms_runtime::TokenBucket;
+use tickpath_oms_runtime::drop_copy::{DropCopyReader, DropCopyStart};
+use zerocopy::IntoBytes;
+
+use super::acceptor::{AdmittedClient, send_refusal};
+use super::config::ServerConfig;
+use super::config_reload::UserDirectory;
+use super::connection::{ClientConnection, DisconnectReason, ReportSource, heartbeat_ms};
+use super::descriptors::MAX_COPIES_PER_USER;
+use super::error::ServerOpenError;
+use super::event::ServerEvent;
+use crate::settings::ResolvedCopyFilter;
+
+/// Max frames of the history read per turn and client.
+const MAX_TURN_FRAMES: usize = 1024;
+/// Max drop copies of one user: a program that forgets to close them takes no place from others.
+const MAX_PER_USER: usize = MAX_COPIES_PER_USER;
+/// Pause between two turns while there is nothing to do.
+const PAUSE_NS: u64 = 1_000_000;
+
+/// A client that is admitted for a drop copy.
+pub(crate) struct DropCopyLogon {
+    pub admitted: AdmittedClient,
+    pub session: u16,
+    pub bucket: TokenBucket,
+    pub next_request: u64,
+}
+
+/// The thread of the drop copies; dropping this ends it.
+pub(crate) struct DropCopyThread {
+    newcomers: Option<Sender<Box<DropCopyLogon>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// State of the thread.
+struct DropCopyWorker<C> {
+    clock: C,
+    journal: u64,
+    place: LogPath,
+    heartbeat_ms: u32,
+    /// Max drop copies at once.
+    max_copies: usize,
+    directory: Arc<UserDirectory>,
+    /// Change count of the user directory at the last check.
+    users_version: u64,
+    events: SyncSender<ServerEvent>,
+    /// Clients that came while a day was being archived.
+    waiting: Vec<DropCopyLogon>,
+    list: Vec<DropCopyClient>,
+}
+
+/// A client with a drop copy.
+struct DropCopyClient {
+    connection: ClientConnection,
+    copy: DropCopyReader,
+    filter: ResolvedCopyFilter,
+}
+
+impl DropCopyThread {
+    /// Starts the thread. `place` and `journal` name the journal whose history it reads, by place and id.
+    pub fn open<C: Clock>(
+        clock: C,
+        config: &ServerConfig,
+        known: Arc<UserDirectory>,
+        (place, journal): (LogPath, u64),
+    ) -> Result<Self, ServerOpenError> {
+        let (newcomers, come) = channel();
+        let mut work = DropCopyWorker {
+            clock,
+            journal,
+            place,
+            heartbeat_ms: config.heartbeat_ms,
+            max_copies: config.max_sessions,
+            directory: known,
+            users_version: 0,
+            events: config.events.clone(),
+            waiting: Vec::new(),
+            list: Vec::new(),
+        };
+        let thread = std::thread::Builder::new().name("oms-copies".to_owned()).spawn(move || work.run(&come));
+        Ok(Self { newcomers: Some(newcomers), thread: Some(thread.map_err(ServerOpenError::Thread)?) })
+    }
+
+    /// Hands a client over to the thread.
+    pub fn hand_over(&self, newcomer: DropCopyLogon) {
+        if let Some(newcomers) = &self.newcomers {
+            // The receiver is gone only while the server ends.
+            let _ = newcomers.send(Box::new(newcomer));
+        }
+    }
+}
+
+impl Drop for DropCopyThread {
+    fn drop(&mut self) {
+        self.newcomers = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl<C: Clock> DropCopyWorker<C> {
+    fn run(&mut self, come: &Receiver<Box<DropCopyLogon>>) {
+        loop {
+            if self.list.is_empty() && self.waiting.is_empty() {
+                let Ok(newcomer) = come.recv() else { return };
+                self.waiting.push(*newcomer);
+            }
+            loop {
+                match come.try_recv() {
+                    Ok(newcomer) => self.waiting.push(*newcomer),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        for hearer in &mut self.list {
+                            hearer.connection.close(DisconnectReason::ByServer("the OMS stops".to_owned()), 0);
+                        }
+                        return;
+                    }
+                }
+            }
+            for newcomer in std::mem::take(&mut self.waiting) {
+                self.admit(newcomer);
+            }
+            if !self.turn() {
+                sleep_ns(PAUSE_NS);
+            }
+        }
+    }
+
+    /// Welcomes a client at the first report that it lacks, or refuses it. While a day is archived, the client waits.
+    fn admit(&mut self, mut newcomer: DropCopyLogon) {
+        let (copy, takes) = match self.open_for(&newcomer.admitted) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return self.waiting.push(newcomer),
+            Err((refusal, why)) => {
+                let AdmittedClient { stream, user, .. } = &mut newcomer.admitted;
+                send_refusal(stream, self.clock.ticks(), refusal, &why);
+                let (from, why) = (stream.peer(), format!("{}: {why}", user.name));
+                let _ = self.events.try_send(ServerEvent::Refused { from, why });
+                return;
+            }
+        };
+        let DropCopyLogon { admitted, session, bucket, next_request } = newcomer;
+        let AdmittedClient { stream, user, logon, server_final, .. } = admitted;
+        let now = self.clock.ticks();
+        let heartbeat_ms = heartbeat_ms(&logon, self.heartbeat_ms);
+        let welcome = Welcome {
+            version: logon.version,
+            session,
+            role: user.role.code(),
+            journal: self.journal,
+            next_request,
+            next_report: copy.next(),
+            live_report: copy.end(),
+            heartbeat_ms,
+            rights: Welcome::DROP_COPY,
+            ..Welcome::default()
+        };
+        let mut said = Vec::new();
+        write_frame_with_text(&mut said, FrameKind::Welcome.code(), 0, now, welcome.as_bytes(), &server_final);
+        let from = stream.peer();
+        let (name, patience) = (user.name.clone(), u64::from(heartbeat_ms) * 1_000_000);
+        let mut connection =
+            ClientConnection::new(stream, FrameBuffer::default(), user, session, 0, bucket, ReportSource::Live);
+        connection.next_report = copy.next();
+        (connection.last_received, connection.last_sent) = (now, now);
+        connection.timeout = self.clock.calibration().ticks_of_ns(patience);
+        connection.send_frames(&said);
+        let _ = self.events.try_send(ServerEvent::LoggedIn { user: name, session, from });
+        self.list.push(DropCopyClient { connection, copy, filter: takes });
+    }
+
+    /// Opens the history for a client at the first report that it lacks, with its filter; or returns a refusal. Returns
+    /// none while a day is being archived.
+    fn open_for(
+        &self,
+        AdmittedClient { user, logon, .. }: &AdmittedClient,
+    ) -> Result<Option<(DropCopyReader, ResolvedCopyFilter)>, (LogonRejectReason, String)> {
+        // An admin may have changed the user while the client waited.
+        if self.directory.current().find(&user.name) != Some(&**user) {
+            return Err((LogonRejectReason::NotPermitted, "the user's rights have changed; log in again".to_owned()));
+        }
+        let Some(filter) = &user.drop_copy else {
+            return Err((LogonRejectReason::NotPermitted, "the user has no drop copy".to_owned()));
+        };
+        let of_user = self.list.iter().filter(|hearer| hearer.connection.user.name == user.name).count();
+        if of_user >= MAX_PER_USER {
+            let why = format!("the user has {of_user} drop copies; log out of one, or add a user for more");
+            return Err((LogonRejectReason::Full, why));
+        }
+        if self.list.len() >= self.max_copies {
+            return Err((
+                LogonRejectReason::Full,
+                format!("all {} places of drop copies are taken; log out somewhere", self.max_copies),
+            ));
+        }
+        let from = match (logon.next_report, logon.journal == self.journal) {
+            (FROM_NOW, _) => DropCopyStart::Now,
+            (place, true) => DropCopyStart::Place { place, last_sum: logon.last_sum },
+            (_, false) => DropCopyStart::Day,
+        };
+        let copy =
+            DropCopyReader::open(&self.place, from).map_err(|e| (LogonRejectReason::NotPermitted, e.to_string()))?;
+        Ok(copy.map(|copy| (copy, filter.with(&self.directory.current()))))
+    }
+
+    /// Runs a turn of each client; false if there was nothing to do.
+    fn turn(&mut self) -> bool {
+        let now = self.clock.ticks();
+        let changed = self.directory.changed_since(self.users_version);
+        if let Some((changes, _)) = &changed {
+            self.users_version = *changes;
+        }
+        let (mut done, clock, events) = (false, &self.clock, &self.events);
+        self.list.retain_mut(|hearer| {
+            if let Some((_, users)) = &changed {
+                if users.find(&hearer.connection.user.name) != Some(&*hearer.connection.user) {
+                    let why = "the user's rights have changed; log in again".to_owned();
+                    end(&mut hearer.connection, DisconnectReason::ByServer(why), events);
+                    return false;
+                }
+                hearer.filter = hearer
+                    .connection
+                    .user
+                    .drop_copy
+                    .as_ref()
+                    .map(|f| f.with(users))
+                    .unwrap_or_else(|| hearer.filter.clone());
+            }
+            match hearer.turn(clock, now) {
+                Ok(did) => {
+                    done |= did;
+                    true
+                }
+                Err(why) => {
+                    end(&mut hearer.connection, why, events);
+                    false
+                }
+            }
+        });
+        done
+    }
+}
+
+impl DropCopyClient {
+    /// Reads a client's heartbeats, and sends the reports that it lacks.
+    fn turn<C: Clock>(&mut self, clock: &C, now: u64) -> Result<bool, DisconnectReason> {
+        let Self { connection, copy, filter: takes } = self;
+        connection.is_readable = true;
+        let mut done = connection.read(|| clock.ticks())?;
+        loop {
+            match connection.inbox.next() {
+                Ok(Some(frame)) => match FrameKind::from_code(frame.kind) {
+                    Some(FrameKind::Heartbeat) => {}
+                    Some(FrameKind::Logout) => return Err(DisconnectReason::ByClient("it logged out".to_owned())),
+                    _ => return Err(DisconnectReason::ByServer("a drop copy hears, and asks for nothing".to_owned())),
+                },
+                Ok(None) => break,
+                Err(e) => return Err(DisconnectReason::ByServer(e.to_string())),
+            }
+        }
+        if now.saturating_sub(connection.last_received) > connection.timeout {
+            return Err(DisconnectReason::ByServer("no word for too long".to_owned()));
+        }
+        if connection.has_room() {
+            let before = copy.next();
+            let read = copy.read_frames_with_time(MAX_TURN_FRAMES, |place, report, utc_ns| {
+                if takes.matches(report) {
+                    let ClientConnection { next_report: from, .. } = *connection;
+                    let copied = CopyHeader {
+                        from,
+                        session_number: report.number,
+                        session: report.session,
+                        kind: report.kind,
+                        reserved: [0; 5],
+                    };
+                    connection.copy(place, report, &copied, utc_ns);
+                }
+                connection.has_room()
+            });
+            read.map_err(|e| DisconnectReason::ByServer(format!("the history cannot be read: {e}")))?;
+            done |= copy.next() != before;
+        }
+        if now.saturating_sub(connection.last_sent) > connection.timeout / 2 && !connection.is_lagging() {
+            connection.send_message(FrameKind::Heartbeat, 0, now, &[], &[]);
+        }
+        done |= connection.flush()? > 0;
+        Ok(done)
+    }
+}
+
+fn end(connection: &mut ClientConnection, end: DisconnectReason, events: &SyncSender<ServerEvent>) {
+    let why = connection.close(end, 0);
+    let (user, session) = (connection.user.name.clone(), connection.session);
+    let _ = events.try_send(ServerEvent::Disconnected { user, session, why });
+}

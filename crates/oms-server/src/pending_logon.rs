@@ -1,0 +1,91 @@
+//! Unauthenticated connections: their origin, their progress, and the eviction when the acceptor is full.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use mio::Token;
+use tickpath_oms_protocol::scram::ServerLogon;
+use tickpath_oms_protocol::{FrameBuffer, Logon, LogonRejectReason};
+
+use crate::origin::PeerOrigin;
+use crate::settings::Users;
+use crate::stream::ClientStream;
+
+/// Slots of the logon back-off table. Two logons that share one wait for each other; its secret seed hides which do.
+const BACKOFF_SLOTS: usize = 1 << 12;
+
+/// An unauthenticated connection.
+pub(crate) struct PendingLogon {
+    pub token: Token,
+    pub stream: ClientStream,
+    pub inbox: FrameBuffer,
+    /// Time of the accept, in ticks.
+    pub since: u64,
+    pub origin: PeerOrigin,
+    pub stage: LogonStage,
+}
+
+/// Progress of a logon.
+pub(crate) enum LogonStage {
+    /// Must begin with TLS.
+    Hello,
+    Logon,
+    /// Has its challenge; the proof is awaited.
+    Proof(Box<ChallengedLogon>),
+    /// Proof pending: a wrong one for this user came from the same origin.
+    Delayed(Box<ChallengedLogon>, Vec<u8>),
+    /// Refused: receives this refusal and reason at that time, and is closed.
+    Refusing(u64, LogonRejectReason, String),
+}
+
+/// A logon with its challenge sent.
+pub(crate) struct ChallengedLogon {
+    pub server: ServerLogon,
+    pub logon: Logon,
+    /// Users as they were when the challenge was made: the proof is verified against a record of these, and admits the
+    /// user only if that record is still current.
+    pub users: Arc<Users>,
+}
+
+/// Returns the connection to evict for a new one: from the busiest origin, the oldest that has sent no valid logon,
+/// else the oldest.
+pub(crate) fn eviction_victim(knocks: &VecDeque<PendingLogon>) -> Option<usize> {
+    let mut counts = BTreeMap::new();
+    knocks.iter().for_each(|knock| *counts.entry(knock.origin).or_insert(0) += 1);
+    let most = counts.values().copied().max()?;
+    // Age decides between equally busy origins, and no address.
+    let theirs = || knocks.iter().enumerate().filter(|(_, knock)| counts.get(&knock.origin) == Some(&most));
+    let is_heard = |knock: &PendingLogon| matches!(knock.stage, LogonStage::Proof(..) | LogonStage::Delayed(..));
+    let silent = theirs().find(|(_, knock)| !is_heard(knock));
+    silent.or_else(|| theirs().next()).map(|(place, _)| place)
+}
+
+/// Logon back-off: after a wrong password the next proof of that user from that origin waits, however many connections
+/// bring it. Users who do not exist have the same wait, and no other logon waits for it.
+pub(crate) struct LogonBackoff {
+    seed: RandomState,
+    /// End of each slot's wait, in ticks.
+    until: Vec<u64>,
+}
+
+impl LogonBackoff {
+    pub fn new() -> Self {
+        Self { seed: RandomState::new(), until: vec![0; BACKOFF_SLOTS] }
+    }
+
+    /// Returns whether a proof for a user may be verified now.
+    pub fn may_verify(&self, origin: PeerOrigin, user: &str, now: u64) -> bool {
+        now >= self.until[self.slot(origin, user)]
+    }
+
+    /// Makes the next proof for a user from this origin wait until that time.
+    pub fn delay_until(&mut self, origin: PeerOrigin, user: &str, until: u64) {
+        let place = self.slot(origin, user);
+        self.until[place] = until;
+    }
+
+    fn slot(&self, origin: PeerOrigin, user: &str) -> usize {
+        self.seed.hash_one((origin, user)) as usize % BACKOFF_SLOTS
+    }
+}

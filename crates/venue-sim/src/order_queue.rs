@@ -1,0 +1,118 @@
+//! First-in, first-out queues of orders, linked through one slab, so that an order leaves its queue from any position
+//! at the same cost, and its slot is reused.
+
+use crate::BookOrder;
+
+/// Slot of a resting order in its book, valid until the order leaves the book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BookSlot(u32);
+
+/// Orders at one price, by time.
+#[derive(Debug)]
+pub(crate) struct OrderQueue {
+    /// Open quantity of all its orders, in 128 bits because hostile quantities overflow 64.
+    pub open: i128,
+    head: u32,
+    tail: u32,
+}
+
+/// Storage of all resting orders of a book.
+#[derive(Debug)]
+pub(crate) struct OrderSlab {
+    nodes: Vec<OrderNode>,
+    /// First free node; the other free nodes follow through `next`.
+    free: u32,
+}
+
+/// Node of 64 bytes.
+#[derive(Debug, Clone, Copy)]
+struct OrderNode {
+    order: BookOrder,
+    previous: u32,
+    next: u32,
+}
+
+/// Marks the end of a list.
+const NONE: u32 = u32::MAX;
+
+impl OrderQueue {
+    pub fn new() -> Self {
+        Self { open: 0, head: NONE, tail: NONE }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    /// Returns the oldest order.
+    pub fn first(&self) -> Option<BookSlot> {
+        (self.head != NONE).then_some(BookSlot(self.head))
+    }
+}
+
+impl OrderSlab {
+    pub fn with_capacity(orders: usize) -> Self {
+        Self { nodes: Vec::with_capacity(orders), free: NONE }
+    }
+
+    pub fn get(&self, slot: BookSlot) -> &BookOrder {
+        &self.nodes[slot.0 as usize].order
+    }
+
+    pub fn get_mut(&mut self, slot: BookSlot) -> &mut BookOrder {
+        &mut self.nodes[slot.0 as usize].order
+    }
+
+    /// Returns the orders of a queue, by time.
+    pub fn iter(&self, queue: &OrderQueue) -> impl Iterator<Item = (BookSlot, &BookOrder)> {
+        let mut at = queue.head;
+        std::iter::from_fn(move || {
+            let slot = (at != NONE).then_some(BookSlot(at))?;
+            let node = &self.nodes[at as usize];
+            at = node.next;
+            Some((slot, &node.order))
+        })
+    }
+
+    /// Appends an order to a queue.
+    pub fn push(&mut self, queue: &mut OrderQueue, order: BookOrder) -> BookSlot {
+        let at = self.insert_node(OrderNode { order, previous: queue.tail, next: NONE });
+        match queue.tail {
+            NONE => queue.head = at,
+            tail => self.nodes[tail as usize].next = at,
+        }
+        queue.tail = at;
+        queue.open += i128::from(order.open().0);
+        BookSlot(at)
+    }
+
+    /// Removes an order from its queue.
+    pub fn remove(&mut self, queue: &mut OrderQueue, slot: BookSlot) -> BookOrder {
+        let OrderNode { order, previous, next } = self.nodes[slot.0 as usize];
+        match previous {
+            NONE => queue.head = next,
+            previous => self.nodes[previous as usize].next = next,
+        }
+        match next {
+            NONE => queue.tail = previous,
+            next => self.nodes[next as usize].previous = previous,
+        }
+        queue.open -= i128::from(order.open().0);
+        self.nodes[slot.0 as usize].next = self.free;
+        self.free = slot.0;
+        order
+    }
+
+    fn insert_node(&mut self, node: OrderNode) -> u32 {
+        let at = self.free;
+        if at != NONE {
+            self.free = self.nodes[at as usize].next;
+            self.nodes[at as usize] = node;
+            return at;
+        }
+        let at = self.nodes.len();
+        assert!(at < NONE as usize, "a book holds fewer than 2³² orders; 256 GiB of memory end before");
+        self.nodes.push(node);
+        at as u32
+    }
+}
