@@ -8,12 +8,12 @@ use libfuzzer_sys::fuzz_target;
 use tickpath_oms_core::{At, Config, Core, Input, Outputs, RECORD_BYTES};
 
 /// A journal longer than this shows nothing that a shorter one does not.
-const MOST_RECORDS: u64 = 4096;
+const MAX_RECORDS: u64 = 4096;
 
 fuzz_target!(|input: &[u8]| {
     let (mut core, mut out) = (Core::new(Config::default()), Outputs::new());
     let mut rest = input;
-    for sequence in 1..=MOST_RECORDS {
+    for sequence in 1..=MAX_RECORDS {
         let Some((&[kind, length], behind)) = rest.split_first_chunk::<2>() else { break };
         let (record, behind) = behind.split_at(behind.len().min(usize::from(length) % (RECORD_BYTES + 1)));
         rest = behind;

@@ -9,29 +9,29 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use tickpath_clock::Calibration;
-use tickpath_log::{FORMAT_VERSION, HEADER_BYTES, Next, Place, Reader, Registration, Start};
+use tickpath_log::{FORMAT_VERSION, HEADER_BYTES, LogPath, Next, Reader, ReaderStart, Registration};
 use zerocopy::IntoBytes;
 
 const SEGMENT_BYTES: usize = 4096;
 
 /// More than fits into any file that a fuzzer makes.
-const MOST_MESSAGES: usize = 1 << 20;
+const MAX_MESSAGES: usize = 1 << 20;
 
 fuzz_target!(|input: &[u8]| {
     let Some((geometry, segments)) = input.split_first_chunk::<5>() else { return };
     let file = if geometry[0] == u8::MAX { input.to_vec() } else { file(*geometry, segments) };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     fs::write(folder.path().join("data"), file).expect("the folder can be written");
-    let place = Place::folder(folder.path());
-    for start in [Start::Oldest, Start::Now, Start::Sequence(u64::from(geometry[4]))] {
-        read(&place, start);
+    let path = LogPath::folder(folder.path());
+    for start in [ReaderStart::Oldest, ReaderStart::Now, ReaderStart::Sequence(u64::from(geometry[4]))] {
+        read(&path, start);
     }
 });
 
-fn read(place: &Place, start: Start) {
-    let Ok(mut reader) = Reader::open(place, start, Registration::Unregistered) else { return };
+fn read(path: &LogPath, start: ReaderStart) {
+    let Ok(mut reader) = Reader::open(path, start, Registration::Unregistered) else { return };
     let mut bytes = 0;
-    for _ in 0..MOST_MESSAGES {
+    for _ in 0..MAX_MESSAGES {
         match reader.next() {
             Ok(Next::Message(message)) => bytes += message.payload.iter().map(|&b| usize::from(b)).sum::<usize>(),
             Ok(Next::Gap(_)) => {}
@@ -52,7 +52,7 @@ fn file([policy, segments, align, crc, _]: [u8; 5], content: &[u8]) -> Vec<u8> {
         file.extend_from_slice(&number.to_le_bytes());
     }
     file.extend_from_slice(Calibration::nanoseconds().as_bytes());
-    // Nobody's, from number 0 on, without a mandatory reader.
+    // No owner, from sequence number 0 on, without a mandatory reader.
     file.extend_from_slice(&[0; 4 * 8 + 4]);
     let checksum = crc32c::crc32c(&file);
     file.extend_from_slice(&checksum.to_le_bytes());

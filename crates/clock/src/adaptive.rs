@@ -8,7 +8,7 @@
 //! A thread that sleeps at once pays a wake-up for each message, a thread that never sleeps pays a CPU. Spinning for
 //! the time of one wake-up and then sleeping costs at most twice the better of the two, whatever messages arrive.
 //! Where messages come at a rhythm, as quotes of a feed or samples of a clock do, the last pauses predict when to be
-//! awake again, which costs less still.
+//! awake again, which costs less still. Design: `docs/design/wake-ups.md`.
 
 use crate::{Clock, IdleAction, WakeUpCost, set_timer_slack};
 

@@ -13,7 +13,7 @@
 //! Two users who start without root measure a calibration each, as does a process that starts after the file was
 //! removed. The counter is the same: differences of its stamps are exact in ticks, and in nanoseconds as accurate as
 //! the measurement. Users whose nanoseconds must agree exactly run any Tickpath program as root first, whose
-//! calibration both copy.
+//! calibration both copy. Design: `docs/design/calibration.md`.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::clock_source::ClockSource;
 use crate::counter;
 
 const MAGIC: [u8; 8] = *b"TICKCLK1";
@@ -34,39 +35,6 @@ const MEASURE_NS: u64 = 200_000_000;
 /// Attempts to lock a stale file, and the pause between two attempts.
 const LOCK_TRIES: usize = 100;
 const LOCK_PAUSE_NS: u64 = 10_000_000;
-
-/// The counter that the ticks come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum ClockSource {
-    /// The invariant time stamp counter of the processor.
-    Tsc = 1,
-    /// `CLOCK_MONOTONIC`, one tick a nanosecond: slower to read.
-    Os = 2,
-    /// A [`crate::SimulatedClock`].
-    Simulated = 3,
-}
-
-impl ClockSource {
-    /// Returns the source with this code, if there is one.
-    pub fn from_code(code: u32) -> Option<Self> {
-        match code {
-            1 => Some(Self::Tsc),
-            2 => Some(Self::Os),
-            3 => Some(Self::Simulated),
-            _ => None,
-        }
-    }
-
-    /// Returns the name of the source for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tsc => "tsc",
-            Self::Os => "os",
-            Self::Simulated => "simulated",
-        }
-    }
-}
 
 /// The relation of ticks to nanoseconds and to UTC: a flat struct, the same bytes in shared memory and in a log's
 /// header.
@@ -191,17 +159,17 @@ impl Calibration {
 
     /// Measures the counter against the operating system's clock.
     fn measure(boot_id: [u8; 16]) -> Self {
-        let source = if counter::has_invariant_tsc() { ClockSource::Tsc } else { ClockSource::Os };
+        let source = counter::invariant_source().unwrap_or(ClockSource::Os);
         let (ticks, monotonic_ns) = read_both();
         let ticks_per_second = match source {
-            ClockSource::Tsc => {
+            ClockSource::Tsc | ClockSource::VirtualCounter => {
                 crate::sleep_ns(MEASURE_NS);
                 let (later_ticks, later_ns) = read_both();
                 (u128::from(later_ticks - ticks) * 1_000_000_000 / u128::from(later_ns - monotonic_ns)) as u64
             }
             ClockSource::Os | ClockSource::Simulated => 1_000_000_000,
         };
-        let ticks = if source == ClockSource::Tsc { ticks } else { monotonic_ns };
+        let ticks = if source.is_counter() { ticks } else { monotonic_ns };
         let utc_ns = utc_ns() - (counter::monotonic_ns() - monotonic_ns);
         Self {
             magic: MAGIC,
@@ -220,9 +188,9 @@ impl Calibration {
 /// counts.
 fn read_both() -> (u64, u64) {
     let once = || {
-        let before = counter::tsc();
+        let before = counter::ticks();
         let ns = counter::monotonic_ns();
-        let after = counter::tsc();
+        let after = counter::ticks();
         // After a move to another core with a smaller count the width is huge, and this attempt loses.
         let width = after.wrapping_sub(before);
         (width, before.wrapping_add(width / 2), ns)

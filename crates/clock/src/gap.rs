@@ -8,6 +8,8 @@
 //!   neither: an interrupt, or the hypervisor                  host
 //!   the kernel was not asked in time, or keeps no account     untold
 //! ```
+//!
+//! Only every 16th turn reads the clock (`docs/design/spinning.md`).
 
 use crate::clock::Clock;
 use crate::kernel::{SchedulerStats, SchedulerStatsReader, was_continued};

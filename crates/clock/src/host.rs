@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use crate::calibration::{Calibration, CalibrationError, ClockSource, host_calibration};
+use crate::calibration::{Calibration, CalibrationError, host_calibration};
 use crate::clock::Clock;
+use crate::clock_source::ClockSource;
 use crate::counter;
 use crate::once::SetOnce;
 
@@ -11,7 +12,7 @@ use crate::once::SetOnce;
 #[derive(Debug, Clone, Copy)]
 pub struct HostClock {
     calibration: &'static Calibration,
-    tsc: bool,
+    is_counter: bool,
 }
 
 impl HostClock {
@@ -28,14 +29,14 @@ impl HostClock {
                 CALIBRATION.get_or_init(|| found)
             }
         };
-        Ok(Self { calibration, tsc: calibration.source() == Some(ClockSource::Tsc) })
+        Ok(Self { calibration, is_counter: calibration.source().is_some_and(ClockSource::is_counter) })
     }
 }
 
 impl Clock for HostClock {
     #[inline(always)]
     fn ticks(&self) -> u64 {
-        if self.tsc { counter::tsc() } else { counter::monotonic_ns() }
+        if self.is_counter { counter::ticks() } else { counter::monotonic_ns() }
     }
 
     fn calibration(&self) -> &Calibration {

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// ```
 /// static ANSWER: tickpath_clock::SetOnce<u32> = tickpath_clock::SetOnce::new();
 /// assert_eq!(ANSWER.get(), None);
-/// assert_eq!(ANSWER.get_or_make(|| 42), &42);
-/// assert_eq!(ANSWER.get_or_make(|| 43), &42);
+/// assert_eq!(ANSWER.get_or_init(|| 42), &42);
+/// assert_eq!(ANSWER.get_or_init(|| 43), &42);
 /// ```
 pub struct SetOnce<T: Send + Sync + 'static> {
     value: AtomicPtr<T>,

@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 
 use crate::counter::monotonic_ns;
+use crate::futex::{sleep_while, wake_one};
 use crate::once::SetOnce;
 use crate::schedule::{
     Priority, ScheduleError, cpus_before_pinning, current_cpu, pin_to_cpu, run_when_idle, set_priority,
@@ -261,7 +262,7 @@ impl WakeUpProbe {
             }
             let from = monotonic_ns();
             self.woken.store(turn, Ordering::Release);
-            let has_slept = wake(&self.woken);
+            let has_slept = wake_one(&self.woken);
             let called = monotonic_ns();
             while self.ran.load(Ordering::Acquire) != turn {
                 if self.is_over.load(Ordering::Acquire) {
@@ -282,7 +283,7 @@ impl WakeUpProbe {
 
     fn end(&self) {
         self.woken.store(ENDED, Ordering::Release);
-        wake(&self.woken);
+        wake_one(&self.woken);
     }
 
     /// Keeps a CPU from going idle until the end, at a priority that delays no other thread.
@@ -294,20 +295,6 @@ impl WakeUpProbe {
             relax();
         }
     }
-}
-
-/// Sleeps while the word has this value, until another thread wakes it or the time is over.
-fn sleep_while(word: &AtomicU32, value: u32, most_ns: u64) {
-    let most = libc::timespec { tv_sec: (most_ns / 1_000_000_000) as i64, tv_nsec: (most_ns % 1_000_000_000) as i64 };
-    // SAFETY: the word is a valid one for the call's length, and the time a valid struct. All returns (woken, value
-    // differed, interrupted, timed out) mean the same to the caller: look again.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &most) };
-}
-
-/// Wakes the thread that sleeps on the word; returns false if there was none.
-fn wake(word: &AtomicU32) -> bool {
-    // SAFETY: the word is a valid one for the call's length.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) == 1 }
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! Writing half of the protocol: memory ordering only, without files or processes.
+//!
+//! The order of the stores follows `docs/design/publishing.md`, that of a batch `docs/design/batches.md`.
 
 use std::collections::VecDeque;
 
@@ -105,7 +107,6 @@ impl Appender {
         self.bases.front().map_or(self.sequence, |&(_, base)| base)
     }
 
-    /// Returns the end of the log.
     #[inline]
     pub fn tail(&self) -> LogTail {
         LogTail { sequence: self.sequence, segment: self.index, offset: self.offset as u64 }
@@ -123,12 +124,10 @@ impl Appender {
         (self.slowest, self.done_below) = (0, 0);
     }
 
-    /// Returns the index of the current segment.
     pub fn index(&self) -> u64 {
         self.index
     }
 
-    /// Returns the memory of the current segment.
     pub fn region(&self) -> &Region {
         &self.region
     }
@@ -240,7 +239,6 @@ impl Appender {
         self.region.copy_in(at + FRAME_HEADER_BYTES, head);
     }
 
-    /// Writes a frame's checksum.
     #[inline(always)]
     fn write_checksum(&self, at: usize, commit: CommitWord, stamp: u64, payload: &[u8]) {
         let sum = frame_crc(commit, stamp, payload);

@@ -19,28 +19,8 @@
 //! The group's cursor, in the control file, is the oldest message that is not done. The writer recycles only messages
 //! before the cursor, so a claimed message stays in place.
 //!
-//! **No stale word passes for the present one.** There are at least as many words as frames fit the ring, and a segment
-//! is recycled only when the cursor has passed all its messages. So message s + capacity exists only after s is done,
-//! and from the moment when s can be read its word is free for s, then claims s, then marks s done. Free and done hold
-//! their whole lap: 62 bits suffice for every sequence number of 64 bits, nothing wraps around, and a word is free for
-//! s once in the life of the log. A CAS from free is therefore right however late it comes. A claim holds only 16 bits
-//! of its lap. A puller that finds a claim of a dead puller checks the cursor after the word: if the cursor has not
-//! passed s, no later lap exists yet; and a claim of the dead puller's epoch is never made again, so this CAS is right,
-//! too. Epochs have 40 bits: a slot would have to be opened a million million times while the claim lies there.
-//!
-//! **A puller may be killed between any two instructions.** Its slot ends, and the next walk from the cursor finds its
-//! messages:
-//!
-//! * before the CAS: the message is free;
-//! * claimed and not handed over, or handed over and not acknowledged: another puller claims the message, as
-//!   redelivered (taken: the message counts as handed over);
-//! * acknowledged in part: each message is done or claimed by itself;
-//! * done, but the cursor not moved: the next puller that moves the cursor passes over all done messages, its own or
-//!   not;
-//! * while it moved the cursor: the cursor only grows, and all messages before it are done;
-//! * while it ended another's slot, or its own: the slot is not free yet and its lock is free, so the next process that
-//!   checks ends it again; a second notification of one death costs one walk;
-//! * while it took over another's claim: the word is claimed by the one or by the other, and both are dead.
+//! `docs/design/queue-claims.md` shows that no stale word passes for the present one, and what a puller leaves that is
+//! killed between any two instructions: the message is free, claimed for the next puller, or done.
 
 use crate::control::ControlFile;
 use crate::region::Region;
@@ -84,7 +64,7 @@ pub enum QueueDelivery {
 #[derive(Clone)]
 pub(crate) struct ClaimTable {
     region: Region,
-    control: ControlFile,
+    pub control: ControlFile,
     /// Base-two logarithm of the capacity.
     shift: u32,
 }
@@ -130,13 +110,8 @@ impl ClaimTable {
         (magic, self.region.word(CAPACITY).load(Ordering::Relaxed)) == (MAGIC, self.capacity())
     }
 
-    /// Returns the number of owner words.
     pub fn capacity(&self) -> u64 {
         1 << self.shift
-    }
-
-    pub fn control(&self) -> &ControlFile {
-        &self.control
     }
 
     /// Returns the sequence number of the oldest message that is not done.
@@ -145,7 +120,7 @@ impl ClaimTable {
         self.control.group_cursor().unwrap_or(0)
     }
 
-    /// Returns the number of pullers that have ended: after a change, orphaned claims must be searched for from the cursor.
+    /// Returns the number of pullers that have ended: a change calls for a search for orphaned claims from the cursor.
     #[inline(always)]
     pub fn ended_pullers(&self) -> u64 {
         // Pairs with the release in `leave`: the puller's slot has ended.
@@ -164,7 +139,7 @@ impl ClaimTable {
         ClaimOwner { slot, epoch: epoch & EPOCH_MASK, state }
     }
 
-    /// Ends the slot's puller, if it has one: its claims are orphaned from here on. The caller must hold the slot's lock.
+    /// Ends the slot's puller, if it has one: its claims are orphaned then. The caller must hold the slot's lock.
     pub fn leave(&self, slot: usize) {
         let word = self.slot(slot);
         let found = word.load(Ordering::Relaxed);
@@ -210,7 +185,7 @@ impl ClaimTable {
         self.word(sequence).store(self.done(sequence), Ordering::Release);
     }
 
-    /// Moves the cursor over all done messages. To be called after messages were finished, and whenever a puller has ended.
+    /// Moves the cursor over all done messages: to be called after messages were finished, or a puller has ended.
     pub fn advance(&self) {
         let mut next = self.cursor();
         loop {
@@ -277,7 +252,7 @@ impl ClaimTable {
                 && word.compare_exchange(found, done, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns true if this word of the message is in this state and its puller is dead. The word was read with acquire.
+    /// Returns true if this word of the message, read with acquire, is in this state and its puller is dead.
     #[inline]
     fn is_orphaned(&self, word: u64, state: u64, sequence: u64) -> bool {
         word & STATE == state
@@ -297,7 +272,6 @@ impl ClaimTable {
         self.slot_parts(slot_of(word)) == (epoch_of(word), ACTIVE)
     }
 
-    /// Returns epoch and state of a slot.
     fn slot_parts(&self, slot: usize) -> (u64, u64) {
         let word = self.slot(slot).load(Ordering::Acquire);
         (word >> STATE_BITS & EPOCH_MASK, word & STATE)

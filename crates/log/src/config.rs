@@ -16,30 +16,24 @@ pub(crate) const MAX_SEGMENTS: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverflowPolicy {
     /// The writer never waits; a reader that is lapped receives the exact number of lost messages.
-    Overwrite,
+    Overwrite = 1,
     /// Publishing fails while a registered reader is a whole ring behind, and while there is none. In a queue, it fails
     /// while the oldest message that is not done is a whole ring behind.
-    Fail,
+    Fail = 2,
     /// Every message stays; the log grows.
-    Keep,
+    Keep = 3,
 }
 
 impl OverflowPolicy {
+    const ALL: [Self; 3] = [Self::Overwrite, Self::Fail, Self::Keep];
+
+    /// Returns the policy's number in a log's header.
     pub(crate) fn code(self) -> u32 {
-        match self {
-            Self::Overwrite => 1,
-            Self::Fail => 2,
-            Self::Keep => 3,
-        }
+        self as u32
     }
 
     pub(crate) fn from_code(code: u32) -> Option<Self> {
-        match code {
-            1 => Some(Self::Overwrite),
-            2 => Some(Self::Fail),
-            3 => Some(Self::Keep),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|policy| policy.code() == code)
     }
 
     /// Returns the policy's name on the command line.
@@ -67,12 +61,8 @@ impl FromStr for OverflowPolicy {
     type Err = ParseOverflowPolicyError;
 
     fn from_str(text: &str) -> Result<Self, ParseOverflowPolicyError> {
-        match text {
-            "overwrite" => Ok(Self::Overwrite),
-            "fail" => Ok(Self::Fail),
-            "keep" => Ok(Self::Keep),
-            other => Err(ParseOverflowPolicyError(other.to_owned())),
-        }
+        let named = Self::ALL.into_iter().find(|policy| policy.name() == text);
+        named.ok_or_else(|| ParseOverflowPolicyError(text.to_owned()))
     }
 }
 
@@ -135,30 +125,20 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> Result<(), LogOpenError> {
-        if self.mode & 0o002 != 0 {
-            return Err(LogOpenError::Config(format!(
-                "the mode {:04o} lets every user of the host write to the log; use 0600, 0640, or 0660 for a group",
-                self.mode
-            )));
-        }
-        let bytes = self.segment_bytes;
-        if bytes == 0 || !bytes.is_multiple_of(HEADER_BYTES) || bytes > MAX_SEGMENT_BYTES {
-            return Err(LogOpenError::Config(format!(
-                "a segment of {bytes} bytes is not possible; use a multiple of 4096 up to 1 GiB"
-            )));
-        }
-        if self.policy != OverflowPolicy::Keep && !(2..=MAX_SEGMENTS).contains(&self.segments) {
-            return Err(LogOpenError::Config(format!(
-                "a ring of {} segments is not possible; use 2 to 4096",
-                self.segments
-            )));
-        }
-        if self.mandatory && self.policy != OverflowPolicy::Fail {
-            let policy = self.policy;
-            return Err(LogOpenError::Config(format!(
-                "a log with the policy '{policy}' waits for no reader, so none can be mandatory; use 'fail'"
-            )));
-        }
-        Ok(())
+        let Self { mode, policy, segment_bytes: bytes, segments, mandatory, .. } = *self;
+        let fault = if mode & 0o002 != 0 {
+            format!(
+                "the mode {mode:04o} lets every user of the host write to the log; use 0600, 0640, or 0660 for a group"
+            )
+        } else if bytes == 0 || !bytes.is_multiple_of(HEADER_BYTES) || bytes > MAX_SEGMENT_BYTES {
+            format!("a segment of {bytes} bytes is not possible; use a multiple of 4096 up to 1 GiB")
+        } else if policy != OverflowPolicy::Keep && !(2..=MAX_SEGMENTS).contains(&segments) {
+            format!("a ring of {segments} segments is not possible; use 2 to 4096")
+        } else if mandatory && policy != OverflowPolicy::Fail {
+            format!("a log with the policy '{policy}' waits for no reader, so none can be mandatory; use 'fail'")
+        } else {
+            return Ok(());
+        };
+        Err(LogOpenError::Config(fault))
     }
 }

@@ -42,7 +42,7 @@ pub(crate) const MANDATORY: usize = 0;
 /// Words of a control file.
 #[derive(Clone)]
 pub(crate) struct ControlFile {
-    region: Region,
+    pub region: Region,
 }
 
 /// A registered reader, as others see it.
@@ -63,11 +63,6 @@ impl ControlFile {
         Self { region }
     }
 
-    /// Returns the memory of the words.
-    pub fn region(&self) -> &Region {
-        &self.region
-    }
-
     /// Returns the word with the magic number, at the start of the file.
     pub fn magic(&self) -> &AtomicU64 {
         self.region.word(0)
@@ -81,6 +76,16 @@ impl ControlFile {
     #[inline]
     pub fn sleepers(&self) -> &std::sync::atomic::AtomicU32 {
         self.region.half_word(SLEEPERS)
+    }
+
+    /// Wakes the sleeping readers, if there are any.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub fn wake_sleepers(&self) {
+        let sleepers = self.sleepers();
+        if sleepers.load(Ordering::Relaxed) != 0 {
+            tickpath_clock::wake_all(sleepers);
+        }
     }
 
     /// Returns the number of readers that count: the registered ones, or only the mandatory one where the log names it.
@@ -98,7 +103,6 @@ impl ControlFile {
         self.region.word(NAMED).store(1, Ordering::SeqCst);
     }
 
-    /// Returns true if the log names a mandatory reader.
     pub fn has_mandatory(&self) -> bool {
         self.region.word(NAMED).load(Ordering::SeqCst) != 0
     }

@@ -12,13 +12,13 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 
 use tickpath_clock::ForkGeneration;
 
-use crate::lock::{self, ByteLock, TryLock};
+use crate::lock::{self, ByteLock, FileId, writer_lock};
 use crate::log_path::WRITER_LOCK;
-use crate::mapping::{Access, Mapping, allocate};
+use crate::mapping::{Access, allocate};
 use crate::region::Region;
 use crate::sync::Ordering;
 use crate::{LogOpenError, LogPath};
@@ -57,10 +57,7 @@ impl Counters {
     pub fn open(place: &LogPath, incarnation: u64, runs: &[(String, usize)]) -> Result<Self, LogOpenError> {
         let fail = |e| LogOpenError::from_io(place, 0, e);
         DirBuilder::new().recursive(true).mode(MODE | 0o100).create(place.dir()).map_err(fail)?;
-        let lock = match lock::try_lock(place, WRITER_LOCK, 0, MODE).map_err(fail)? {
-            TryLock::Acquired(lock) => lock,
-            TryLock::HeldBy(pid) => return Err(LogOpenError::HasWriter { place: place.clone(), pid }),
-        };
+        let lock = writer_lock(place, MODE)?;
         if let Some((name, _)) = runs.iter().find(|(name, _)| name.is_empty() || name.len() > NAME_BYTES) {
             return Err(LogOpenError::Config(format!("'{name}' names no counters; use 1 to {NAME_BYTES} bytes")));
         }
@@ -69,7 +66,7 @@ impl Counters {
         let folder = place.open_folder().map_err(fail)?;
         let file = folder.draft(DRAFT, MODE).map_err(fail)?;
         allocate(&file, 0, bytes as u64).map_err(fail)?;
-        let region = Region::mapped(Mapping::new(&file, 0, bytes, Access::Write).map_err(fail)?);
+        let region = Region::map(&file, 0, bytes, Access::Write).map_err(fail)?;
         let head = [MAGIC, VERSION.into(), incarnation, std::process::id().into(), runs.len() as u64, words as u64];
         for (place, word) in head.into_iter().enumerate() {
             region.word(place * 8).store(word, Ordering::Relaxed);
@@ -82,8 +79,8 @@ impl Counters {
         // Renamed once complete: a reader that finds the file never sees a half-written header.
         folder.rename(DRAFT, &folder, FILE).map_err(fail)?;
         region.populate();
-        let born = ForkGeneration::current();
-        Ok(Self { words: region.part(from, words * 8), path: place.clone(), fork_generation: born, _lock: lock })
+        let (words, fork_generation) = (region.part(from, words * 8), ForkGeneration::current());
+        Ok(Self { words, path: place.clone(), fork_generation, _lock: lock })
     }
 
     /// Adds to a counter: a load and a store, because there is no other writer.
@@ -120,23 +117,21 @@ pub struct CountersReader {
     /// Each run with its first word and its number of words.
     runs: Vec<(String, usize, usize)>,
     incarnation: u64,
-    /// Device and inode.
-    file: (u64, u64),
+    file: FileId,
 }
 
 impl CountersReader {
     /// Maps the counters of this name.
     pub fn open(place: &LogPath) -> Result<Self, LogOpenError> {
         let fail = |e: io::Error| LogOpenError::from_io(place, 0, e);
-        let damaged = |what: &str| LogOpenError::Damaged { place: place.clone(), what: what.to_owned() };
-        let opened = place.open_folder().and_then(|folder| folder.open_file(FILE, Access::Read));
-        let file = opened.map_err(fail)?;
+        let damaged = |what: &str| LogOpenError::damaged(place, what);
+        let file = place.open_file(FILE, Access::Read).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
         let bytes = metadata.len() as usize;
         if bytes < HEAD_BYTES {
             return Err(damaged("its header is cut short"));
         }
-        let region = Region::mapped(Mapping::new(&file, 0, bytes, Access::Read).map_err(fail)?);
+        let region = Region::map(&file, 0, bytes, Access::Read).map_err(fail)?;
         // A later truncation of the file makes reads return zeros, and kills no process.
         region.guard().map_err(fail)?;
         let head = |at: usize| region.word(at).load(Ordering::Relaxed);
@@ -155,7 +150,7 @@ impl CountersReader {
         let runs = runs.ok_or_else(|| damaged("the names of its counters make no sense"))?;
         let incarnation = head(INCARNATION_AT);
         let words = region.part(words_from(runs.len()), words as usize * 8);
-        Ok(Self { path: place.clone(), words, runs, incarnation, file: (metadata.dev(), metadata.ino()) })
+        Ok(Self { path: place.clone(), words, runs, incarnation, file: lock::file_id(&metadata) })
     }
 
     /// Returns the incarnation of the writer.
@@ -170,8 +165,7 @@ impl CountersReader {
 
     /// Returns false once a restart of the writer has new counters under this name, or the name is gone.
     pub fn is_current(&self) -> bool {
-        let now = self.path.open_folder().and_then(|folder| folder.metadata(FILE));
-        now.is_ok_and(|now| (now.dev(), now.ino()) == self.file)
+        lock::file_at(&self.path, FILE).is_ok_and(|now| now == self.file)
     }
 
     /// Returns the runs: each with its name, and its words as they are now.

@@ -178,7 +178,12 @@ impl LogOpenError {
         }
     }
 
-    /// Returns the variant for a failed creation of a log's folder: a missing or forbidden path is then not the log itself.
+    /// Returns the variant for damage of a log.
+    pub(crate) fn damaged(place: &LogPath, what: impl std::fmt::Display) -> Self {
+        Self::Damaged { place: place.clone(), what: what.to_string() }
+    }
+
+    /// Returns the variant for a failed creation of a log's folder: a missing or forbidden path is not the log itself.
     pub(crate) fn no_folder(place: &LogPath, reason: io::Error) -> Self {
         match reason.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::from_io(place, 0, reason),

@@ -19,7 +19,7 @@ use crate::layout::{
     MAX_BASE, SEGMENT_HEADER_BYTES,
 };
 use crate::log_path::{CONTROL, CONTROL_DRAFT, DATA, DATA_DRAFT, READER_LOCKS, WRITER_LOCK};
-use crate::mapping::{Access, Mapping, allocate};
+use crate::mapping::{Access, allocate};
 use crate::progress::MissingSegment;
 use crate::region::Region;
 use crate::segments::Segments;
@@ -77,20 +77,16 @@ impl LogShape {
         header
     }
 
-    /// Reads and checks the first page of a log.
     pub fn read(place: &LogPath, file: &mut File) -> Result<Self, LogOpenError> {
-        let damaged = |what: &str| LogOpenError::Damaged { place: place.clone(), what: what.to_owned() };
+        let damaged = |what: &str| LogOpenError::damaged(place, what);
         let mut header = LogHeader::new_zeroed();
         file.read_exact(header.as_mut_bytes()).map_err(|_| damaged("its header is cut short"))?;
         if header.magic != MAGIC {
             return Err(damaged("it does not start like a Tickpath log"));
         }
         if header.version != FORMAT_VERSION {
-            return Err(LogOpenError::Version {
-                place: place.clone(),
-                found: header.version,
-                expected: FORMAT_VERSION,
-            });
+            let (place, found) = (place.clone(), header.version);
+            return Err(LogOpenError::Version { place, found, expected: FORMAT_VERSION });
         }
         if header.checksum != header.sum() {
             return Err(damaged("its header's checksum is wrong"));
@@ -128,7 +124,6 @@ impl LogShape {
         room.min(crate::layout::MAX_PAYLOAD_BYTES)
     }
 
-    /// Maps the segments.
     pub fn segments(&self, file: File, access: Access, others: ProcessTrust) -> io::Result<Segments> {
         match self.policy {
             OverflowPolicy::Keep => Ok(Segments::growing(file, self.segment_bytes, access, others)),
@@ -162,13 +157,12 @@ pub fn mandatory_reader(place: &LogPath) -> Option<u32> {
 
 /// Opens the data file for reading, or for writing as well.
 pub(crate) fn open_data(place: &LogPath, access: Access) -> Result<(File, LogShape), LogOpenError> {
-    let opened = place.open_folder().and_then(|folder| folder.open_file(DATA, access));
-    let mut file = opened.map_err(|e| LogOpenError::from_io(place, 0, e))?;
+    let mut file = place.open_file(DATA, access).map_err(|e| LogOpenError::from_io(place, 0, e))?;
     let shape = LogShape::read(place, &mut file)?;
     Ok((file, shape))
 }
 
-/// Returns an identity that distinguishes a log from others of its name: from its inode, its creation time and its clock.
+/// Returns an identity that distinguishes a log from others of its name: from inode, creation time and clock.
 pub(crate) fn identity(data: &File, shape: &LogShape) -> io::Result<u64> {
     let file = data.metadata()?;
     // A file system reuses the inode of a removed file, and not every file system records creation times.
@@ -203,10 +197,9 @@ pub(crate) fn create(config: &Config, shape: &LogShape) -> Result<(File, Control
 /// Rejects a log whose creator has not yet opened the first segment, or was killed before.
 pub(crate) fn require_first_segment(place: &LogPath) -> Result<(), LogOpenError> {
     let (file, shape) = open_data(place, Access::Read)?;
-    let segments =
-        shape.segments(file, Access::Read, ProcessTrust::Trusted).map_err(|e| LogOpenError::from_io(place, 0, e))?;
+    let segments = shape.segments(file, Access::Read, ProcessTrust::Trusted);
     // A ring segment that was opened stays open; only the first lap begins with zeros.
-    let first = segments.get(0).map_err(|e| LogOpenError::from_io(place, 0, e))?;
+    let first = segments.and_then(|segments| segments.get(0)).map_err(|e| LogOpenError::from_io(place, 0, e))?;
     let is_open = first.is_some_and(|first| first.word(GENERATION).load(Ordering::Acquire) != 0);
     if is_open { Ok(()) } else { Err(LogOpenError::NotFound(place.clone())) }
 }
@@ -215,7 +208,7 @@ pub(crate) fn require_first_segment(place: &LogPath) -> Result<(), LogOpenError>
 pub(crate) fn reject_holes(place: &LogPath, file: &File) -> Result<(), LogOpenError> {
     let metadata = file.metadata().map_err(|e| LogOpenError::from_io(place, 0, e))?;
     if place.is_shared_memory() && metadata.blocks().saturating_mul(512) < metadata.len() {
-        return Err(LogOpenError::Damaged { place: place.clone(), what: "its data file has holes".to_owned() });
+        return Err(LogOpenError::damaged(place, "its data file has holes"));
     }
     Ok(())
 }
@@ -287,11 +280,10 @@ fn create_control(place: &LogPath, folder: &CheckedFolder, mode: u32) -> io::Res
 /// Maps the control file of an existing log; the writer recreates a lost one.
 pub(crate) fn open_control(place: &LogPath, others: ProcessTrust) -> Result<ControlFile, LogOpenError> {
     let fail = |e| LogOpenError::from_io(place, CONTROL_BYTES as u64, e);
-    let opened = place.open_folder().and_then(|folder| folder.open_file(CONTROL, Access::Write));
-    let file = opened.map_err(fail)?;
+    let file = place.open_file(CONTROL, Access::Write).map_err(fail)?;
     let control = map_control(&file, others).map_err(fail)?;
     if control.magic().load(Ordering::SeqCst) != CONTROL_MAGIC {
-        return Err(LogOpenError::Damaged { place: place.clone(), what: "its control file is none".to_owned() });
+        return Err(LogOpenError::damaged(place, "its control file is none"));
     }
     Ok(control)
 }
@@ -324,10 +316,8 @@ pub(crate) fn open_or_create_control(config: &Config, others: ProcessTrust) -> R
 }
 
 fn map_control(file: &File, others: ProcessTrust) -> io::Result<ControlFile> {
-    let mapping = Mapping::new(file, 0, CONTROL_BYTES, Access::Write)?;
-    if others == ProcessTrust::Untrusted {
-        mapping.guard()?;
-    }
-    mapping.populate(Access::Write);
-    Ok(ControlFile::new(Region::mapped(mapping)))
+    let region = Region::map(file, 0, CONTROL_BYTES, Access::Write)?;
+    region.guard_against(others)?;
+    region.populate();
+    Ok(ControlFile::new(region))
 }

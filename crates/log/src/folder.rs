@@ -137,14 +137,13 @@ impl CheckedFolder {
         Err(Errno::LOOP.into())
     }
 
-    /// Opens a folder in which every user may create files, such as `/dev/shm`: only the files opened in it are checked.
+    /// Opens a folder in which every user may create files, as in `/dev/shm`: only the files opened in it are checked.
     fn public(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = File::from(openat(CWD, path, flags, Mode::empty())?);
         Ok(Self { folder, path: path.to_owned(), trusted: TrustedGroups { groups: [None; 2] } })
     }
 
-    /// Opens an existing regular file, and checks it.
     pub fn open_file(&self, name: &str, access: Access) -> io::Result<File> {
         let access = match access {
             Access::Read => OFlags::RDONLY,

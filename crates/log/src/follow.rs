@@ -1,4 +1,5 @@
-//! Reading half of the protocol, inside one segment: no files, no processes.
+//! Reading half of the protocol, inside one segment: no files, no processes. Design: `docs/design/spinning.md` and
+//! `docs/design/bulk-reading.md`.
 
 use tickpath_clock::relax;
 
@@ -169,7 +170,6 @@ impl SegmentCursor {
         FrameRun { from, bytes: self.bytes, count }
     }
 
-    /// Returns a frame of a run.
     #[inline(always)]
     pub fn run_frame(&self, run: &FrameRun, place: usize) -> FrameAt {
         let offset = run.from.offset + place * run.bytes;
@@ -277,7 +277,7 @@ impl SegmentCursor {
         claims && self.offset + bytes <= self.segment_bytes
     }
 
-    /// Searches for a whole frame with a later sequence number behind the cursor: its presence means that a frame was lost.
+    /// Searches for a whole frame with a later sequence number behind the cursor: it shows that a frame was lost.
     pub fn has_later_frame(&self) -> bool {
         (self.offset..self.segment_bytes).step_by(self.frame.align).skip(1).any(|at| {
             let commit = CommitWord(self.region.word(at).load(Ordering::Relaxed));
@@ -300,12 +300,6 @@ impl SegmentCursor {
         has_word && self.region.word(self.offset).load(Ordering::Acquire) == CommitWord::open(self.sequence).0
     }
 
-    /// Returns the error for an empty cursor with frames behind it.
-    pub fn hole(&self) -> LogReadError {
-        self.damage(HOLE)
-    }
-
-    /// Returns the error for damage at the cursor.
     pub fn damage(&self, what: &'static str) -> LogReadError {
         LogReadError::Damaged { sequence: self.sequence, segment: self.index, offset: self.offset, what }
     }
@@ -373,7 +367,6 @@ impl SegmentCursor {
         commit.0 == 0 || commit == CommitWord::open(self.sequence)
     }
 
-    /// Moves the cursor behind the frame at it.
     #[inline(always)]
     fn move_past(&mut self, commit: CommitWord, stamp: u64, bytes: usize) -> FrameAt {
         let offset = self.offset + FRAME_HEADER_BYTES;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 
 use crate::lanes::{BYTES, LanePair};
-use crate::mapping::{Access, Mapping, allocate};
+use crate::mapping::{Access, allocate};
 use crate::region::Region;
 
 impl LanePair {
@@ -27,9 +27,9 @@ impl LanePair {
             if !fcntl_get_seals(memory.as_fd())?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
                 return Err(io::Error::other("the memory of a lane is not sealed"));
             }
-            let mapping = Mapping::new(&File::from(memory), 0, BYTES, access)?;
-            mapping.populate(access);
-            Ok(Region::mapped(mapping))
+            let region = Region::map(&File::from(memory), 0, BYTES, access)?;
+            region.populate();
+            Ok(region)
         };
         Ok(Self::new(map(ours, Access::Write)?, map(theirs, Access::Read)?))
     }
@@ -39,8 +39,8 @@ impl LanePair {
 fn memory(name: &str, access: Access, seals: SealFlags) -> io::Result<(Region, OwnedFd)> {
     let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     allocate(&file, 0, BYTES as u64)?;
-    let mapping = Mapping::new(&file, 0, BYTES, access)?;
-    mapping.populate(access);
+    let region = Region::map(&file, 0, BYTES, access)?;
+    region.populate();
     fcntl_add_seals(&file, seals)?;
-    Ok((Region::mapped(mapping), file.into()))
+    Ok((region, file.into()))
 }

@@ -45,7 +45,7 @@ impl<S: Read + Write> LaneStream<S> {
         self.lanes.has_news() || wants_room && self.lanes.has_room()
     }
 
-    /// Announces that the thread sleeps until the socket wakes it; returns false if there is news, and it must not sleep.
+    /// Announces that the thread sleeps until the socket wakes it; returns false if it must not, because there is news.
     pub fn announce_sleep(&self) -> bool {
         self.lanes.announce_sleep()
     }
@@ -69,7 +69,7 @@ impl<S: Read + Write> LaneStream<S> {
     }
 
     /// Drains the socket, because readiness is reported only once; returns true at its end. After 16 reads fails with
-    /// `TlsInterrupted`, so that a peer that rings without end is read again later.
+    /// `Interrupted`, so that a peer that rings without end is read again later.
     fn drain_socket(&mut self) -> io::Result<bool> {
         for _ in 0..MAX_SOCKET_READS {
             match self.socket.read(&mut [0; WAKE_BYTES_PER_READ]) {

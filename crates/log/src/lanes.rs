@@ -12,8 +12,8 @@
 //! writes its own memory and nothing else, so it can corrupt only what it sends: impossible numbers are reported as
 //! [`LaneError`], and no byte is checked before it is copied. Neither side can shorten the memory.
 //!
-//! A side announces that it goes to sleep ([`LanePair::announce_sleep`]) or waits for room ([`LanePair::write`]); the other side then
-//! rings, by a bell that both have beside the lanes.
+//! A side announces that it goes to sleep ([`LanePair::announce_sleep`]) or waits for room ([`LanePair::write`]); the
+//! other side then rings, by a bell that both have beside the lanes.
 
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
@@ -91,7 +91,7 @@ impl LanePair {
         Ok(taken)
     }
 
-    /// Sends as many of the bytes as there is room for; after fewer than all, the other side rings when there is more room.
+    /// Sends as many of the bytes as there is room for; after fewer than all, the other side rings when there is more.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, LaneError> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -192,7 +192,7 @@ impl LanePair {
 
 impl std::fmt::Debug for LanePair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lanes").field("said", &self.tail).field("heard", &self.head).finish_non_exhaustive()
+        f.debug_struct("LanePair").field("sent", &self.tail).field("received", &self.head).finish_non_exhaustive()
     }
 }
 

@@ -13,6 +13,8 @@
 //! commit    bits 0..24 payload length, 24..32 kind (never 0), 32..64 low half of the sequence number
 //! batch     its first commit word is stored last; until then it is zero, or marks an open batch (with checksums)
 //! ```
+//!
+//! Design: `docs/design/log-frames.md`.
 
 use tickpath_clock::Calibration;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -177,7 +179,6 @@ impl FrameShape {
         (FRAME_HEADER_BYTES + payload.next_multiple_of(8) + crc + self.align - 1) & !(self.align - 1)
     }
 
-    /// Returns the offset of the checksum in a frame.
     #[inline(always)]
     pub fn crc_at(self, payload: usize) -> usize {
         FRAME_HEADER_BYTES + payload.next_multiple_of(8)

@@ -12,27 +12,50 @@
 //! * [`OverflowPolicy`] is the behaviour of a full log: `overwrite`, `fail` or `keep`.
 //! * [`Reader::lend`] lends messages of a `keep` log without a copy; their bytes stay in place while they are held.
 //! * [`LogPath`] is the location of a log: `shm://name` or `file:///path`.
-//! * [`Writer::open_queue`] makes the log a queue, whose messages [`QueuePuller`]s share: each message goes to one puller.
+//! * [`Writer::open_queue`] makes the log a queue, whose messages [`QueuePuller`]s share: each message goes to one
+//!   puller.
+//! * [`LanePair`] is two rings of bytes between processes that do not trust each other; [`Counters`] are words that one
+//!   process updates and any other reads.
 //!
-//! `docs/log-format.md` draws the bytes. Memory ordering of the writer is in `append.rs`, the fences of readers that
-//! pair with it in `follow.rs`, and the claim of a queue's message in `claim.rs`; those three modules hold the whole
-//! protocol and know neither files nor processes.
+//! `docs/log-format.md` draws the bytes. `append.rs` (writing), `follow.rs` (reading) and `claim.rs` (queues) hold the
+//! whole protocol and know neither files nor processes, so that a model checker and an interpreter run it on plain
+//! memory.
 //!
 //! ```
-//! use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};
 //! use tickpath_clock::{Clock, HostClock};
+//! use tickpath_log::{Config, LogPath, Next, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
 //!
 //! let clock = HostClock::get()?;
-//! let place = Place::shared_memory(&format!("doc-{}", std::process::id()))?;
-//! let config = Config::topic(place.clone(), Policy::Overwrite);
+//! let path = LogPath::shared_memory(&format!("doc-{}", std::process::id()))?;
+//! let config = Config::topic(path.clone(), OverflowPolicy::Overwrite);
 //! let mut writer = Writer::open(&config, clock.calibration())?;
-//! let mut reader = Reader::open(&place, Start::Now, Registration::Registered)?;
+//! let mut reader = Reader::open(&path, ReaderStart::Now, Registration::Registered)?;
 //! writer.publish(clock.ticks(), 16, b"a tick")?;
 //! let Next::Message(message) = reader.next()? else { panic!("it was published") };
 //! assert_eq!(message.payload, b"a tick");
 //! writer.remove()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Invariants
+//!
+//! * A log has one writer, also beside forks and beside another copy of this library in its process (`lock.rs`).
+//!   Several producers are several logs.
+//! * A frame's commit word is stored last, and the next one is zeroed before it: stale bytes are never a frame.
+//! * A message copied from an `overwrite` log counts only after the generation was checked behind a fence.
+//! * A lost message is counted and reported, never skipped in silence.
+//! * A batch becomes visible at once and never crosses a segment's end. An unfinished batch is dropped, and is no hole.
+//! * A reader maps data read-only; cursors and flags lie in a file of their own. A log may name one mandatory reader,
+//!   whose cursor outlives its process; an unregistered reader keeps no log alive.
+//! * A folder or file of a log belongs to this user or root, and no other user can write to it, except the members of a
+//!   named group. The opened descriptor is checked, never a path (`folder.rs`).
+//! * Only messages of `keep` logs are lent beyond the reader's next call: no writer, now or later, writes to them
+//!   again. A message that a later boot may still cut is copied (`reader/lent.rs`).
+//! * A journal that is cut short or has lost a page is refused with the place. The exception is a page that was never
+//!   known to be on the disk, after a loss of power: the journal is cut there, and the writer is notified.
+//! * Each side of a [`LanePair`] writes its own memory only, and impossible numbers are reported before they are used.
+//! * A message of a queue is recycled only when it is done. A killed puller leaves it free, claimed for the next
+//!   puller, or done (`docs/design/queue-claims.md`).
 
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "models use the protocol, not the files"))]
 
@@ -45,9 +68,12 @@ mod lane_stream;
 mod lanes;
 mod layout;
 mod progress;
-mod region;
 mod segments;
 mod sync;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 #[cfg(all(test, not(loom)))]
 mod heap_tests;
@@ -85,6 +111,11 @@ mod reader;
 #[cfg(not(loom))]
 mod recover;
 #[cfg(not(loom))]
+mod region;
+#[cfg(loom)]
+#[path = "loom/region.rs"]
+mod region;
+#[cfg(not(loom))]
 mod retire;
 #[cfg(not(loom))]
 mod shared_words;
@@ -92,8 +123,6 @@ mod shared_words;
 mod syncer;
 #[cfg(not(loom))]
 mod truncation;
-#[cfg(not(loom))]
-mod wake;
 #[cfg(not(loom))]
 mod warm_up;
 #[cfg(not(loom))]

@@ -33,9 +33,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use tickpath_clock::ForkGeneration;
 
-use crate::LogPath;
 use crate::folder::CheckedFolder;
+use crate::log_path::WRITER_LOCK;
 use crate::process::ProcessIdentity;
+use crate::{LogOpenError, LogPath};
 
 /// Device and inode of a file.
 pub(crate) type FileId = (u64, u64);
@@ -56,7 +57,8 @@ struct LockFile {
 /// Lock on one byte of a lock file, held until dropped.
 pub(crate) struct ByteLock {
     table: &'static LockTable,
-    id: FileId,
+    /// Lock file.
+    pub id: FileId,
     byte: u32,
 }
 
@@ -71,6 +73,15 @@ pub(crate) enum TryLock {
 /// Locks one byte of a file in a log's folder. Creates a missing file with this mode.
 pub(crate) fn try_lock(place: &LogPath, file: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
     LockTable::here().try_lock(place, file, byte, mode)
+}
+
+/// Takes the lock that excludes a second writer of a log.
+pub(crate) fn writer_lock(place: &LogPath, mode: u32) -> Result<ByteLock, LogOpenError> {
+    match try_lock(place, WRITER_LOCK, 0, mode) {
+        Ok(TryLock::Acquired(lock)) => Ok(lock),
+        Ok(TryLock::HeldBy(pid)) => Err(LogOpenError::HasWriter { place: place.clone(), pid }),
+        Err(e) => Err(LogOpenError::from_io(place, 0, e)),
+    }
 }
 
 /// Returns the process that holds a byte of the file, if one does.
@@ -98,11 +109,8 @@ impl LockTable {
     }
 
     fn new() -> Self {
-        Self {
-            identity: ProcessIdentity::current(),
-            fork_generation: ForkGeneration::current(),
-            files: Mutex::default(),
-        }
+        let (identity, fork_generation) = (ProcessIdentity::current(), ForkGeneration::current());
+        Self { identity, fork_generation, files: Mutex::default() }
     }
 
     /// Returns false in a fork, also one made without the C library's knowledge.
@@ -236,7 +244,7 @@ impl LockFile {
         }
     }
 
-    /// Releases both locks of a byte, the mark first, so that the record lock's next owner never finds this process's mark.
+    /// Releases both locks of a byte, the mark first: the record lock's next owner never finds this process's mark.
     fn unlock(&self, byte: u32, us: ProcessIdentity) {
         for (command, start) in [(libc::F_OFD_SETLK, mark_offset(byte, us)), (libc::F_SETLK, byte.into())] {
             let _ = fcntl_lock(&self.file, command, &mut lock_request(libc::F_UNLCK, start, 1));
@@ -280,13 +288,6 @@ impl LockFile {
     }
 }
 
-impl ByteLock {
-    /// Returns the lock file's id.
-    pub fn file(&self) -> FileId {
-        self.id
-    }
-}
-
 impl Drop for ByteLock {
     fn drop(&mut self) {
         // A fork's copy is not the lock: dropping it would release the parent's mark, which both share.
@@ -326,7 +327,6 @@ fn marks(byte: u32) -> i64 {
     MARKS | i64::from(byte) << ProcessIdentity::BITS
 }
 
-/// Returns the offset of a process's mark of a byte.
 fn mark_offset(byte: u32, who: ProcessIdentity) -> i64 {
     marks(byte) | who.word() as i64
 }

@@ -18,7 +18,7 @@ impl LogFile {
         Self { path: place.clone(), files: [DATA, CONTROL].map(|name| lock::file_at(place, name).ok()) }
     }
 
-    /// Returns true if a recorded file was removed or replaced. Asks the operating system, which takes some microseconds.
+    /// Returns true if a recorded file was removed or replaced. Asks the operating system, for some microseconds.
     pub fn is_removed(&self) -> bool {
         let [data, control] = self.files;
         self.is_data_removed() || data.and(control).is_some_and(|file| lock::is_replaced(&self.path, CONTROL, file))

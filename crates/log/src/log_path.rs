@@ -1,10 +1,12 @@
 //! Location of a log: a folder in shared memory or on a disk.
 
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::folder::{CheckedFolder, SymlinkPolicy};
+use crate::mapping::Access;
 
 /// Names of a log's files in its folder.
 pub(crate) const DATA: &str = "data";
@@ -129,6 +131,11 @@ impl LogPath {
             }
         }
         std::fs::remove_dir(&self.dir)
+    }
+
+    /// Opens a file of the log, and checks it and its folder.
+    pub(crate) fn open_file(&self, name: &str, access: Access) -> std::io::Result<File> {
+        self.open_folder()?.open_file(name, access)
     }
 
     /// Opens the folder and checks its owner.

@@ -8,9 +8,9 @@ use ::loom::model;
 use ::loom::sync::{Arc, Condvar, Mutex};
 use ::loom::thread;
 
-use crate::append::{AppendError, Appender, Blocked, Parts};
-use crate::control::{CONTROL_BYTES, Control, MANDATORY};
-use crate::follow::{Follower, Step};
+use crate::append::{AppendError, Appender, AppenderParts, BlockedReason};
+use crate::control::{CONTROL_BYTES, ControlFile, MANDATORY};
+use crate::follow::{CursorStep, SegmentCursor};
 use crate::layout::{BASE_SEQUENCE, FRAME_HEADER_BYTES, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
 use crate::region::Region;
 use crate::segments::Segments;
@@ -24,15 +24,15 @@ const BATCH: u64 = u64::MAX;
 #[test]
 fn a_frame_is_seen_whole_and_in_order() {
     model(|| {
-        let mut ring = Ring::new(2, 2, false);
+        let mut ring = RingModel::new(2, 2, false);
         let mut follower = ring.enter(0).expect("it was just opened");
         let reader = thread::spawn(move || {
             let mut seen = 0;
             for _ in 0..3 {
                 match step(&mut follower) {
-                    Step::Frame(_) => seen += 1,
-                    Step::Empty | Step::End => {}
-                    Step::Lapped => panic!("nothing is recycled"),
+                    CursorStep::Frame(_) => seen += 1,
+                    CursorStep::Empty | CursorStep::End => {}
+                    CursorStep::Lapped => panic!("nothing is recycled"),
                 }
             }
             assert!(seen <= 2);
@@ -44,18 +44,18 @@ fn a_frame_is_seen_whole_and_in_order() {
 }
 
 #[test]
-fn a_reader_goes_on_in_the_next_segment() {
+fn a_reader_continues_in_the_next_segment() {
     model(|| {
-        let mut ring = Ring::new(2, 1, false);
+        let mut ring = RingModel::new(2, 1, false);
         let mut follower = ring.enter(0).expect("it was just opened");
         assert!(ring.append(0));
         let regions = ring.regions.clone();
         let reader = thread::spawn(move || {
-            assert!(matches!(step(&mut follower), Step::Frame(_)));
-            assert_eq!(step(&mut follower), Step::End);
+            assert!(matches!(step(&mut follower), CursorStep::Frame(_)));
+            assert_eq!(step(&mut follower), CursorStep::End);
             if let Some(mut next) = enter(&regions, 1, 1) {
                 assert_eq!(next.sequence(), 1);
-                assert!(matches!(step(&mut next), Step::Frame(_) | Step::Empty));
+                assert!(matches!(step(&mut next), CursorStep::Frame(_) | CursorStep::Empty));
             }
         });
         assert!(ring.append(1));
@@ -66,16 +66,16 @@ fn a_reader_goes_on_in_the_next_segment() {
 #[test]
 fn a_recycled_frame_is_read_whole_or_not_at_all() {
     model(|| {
-        let mut ring = Ring::new(2, 1, false);
+        let mut ring = RingModel::new(2, 1, false);
         assert!(ring.append(0) && ring.append(1));
         let mut follower = ring.enter(0).expect("it is there still");
         let regions = ring.regions.clone();
         let reader = thread::spawn(move || match step(&mut follower) {
-            Step::Frame(at) => assert_eq!(at.sequence, 0),
-            Step::Lapped => {
+            CursorStep::Frame(at) => assert_eq!(at.sequence, 0),
+            CursorStep::Lapped => {
                 if let Some(mut next) = enter(&regions, 2, 1) {
                     assert_eq!(next.sequence(), 2);
-                    assert!(matches!(step(&mut next), Step::Frame(_) | Step::Empty));
+                    assert!(matches!(step(&mut next), CursorStep::Frame(_) | CursorStep::Empty));
                 }
             }
             other => panic!("{other:?} where a frame is, or was"),
@@ -89,12 +89,12 @@ fn a_recycled_frame_is_read_whole_or_not_at_all() {
 #[test]
 fn a_batch_is_seen_at_once() {
     model(|| {
-        let mut ring = Ring::new(2, 3, false);
+        let mut ring = RingModel::new(2, 3, false);
         let mut follower = ring.enter(0).expect("it was just opened");
         let reader = thread::spawn(move || {
-            if matches!(step(&mut follower), Step::Frame(_)) {
-                assert!(matches!(step(&mut follower), Step::Frame(_)), "a batch in two parts");
-                assert!(matches!(step(&mut follower), Step::Frame(_) | Step::Empty));
+            if matches!(step(&mut follower), CursorStep::Frame(_)) {
+                assert!(matches!(step(&mut follower), CursorStep::Frame(_)), "a batch in two parts");
+                assert!(matches!(step(&mut follower), CursorStep::Frame(_) | CursorStep::Empty));
             }
         });
         assert_eq!(ring.append_batch(2), 2);
@@ -107,18 +107,18 @@ fn a_batch_is_seen_at_once() {
 #[test]
 fn a_batch_laps_a_reader() {
     model(|| {
-        let mut ring = Ring::new(2, 2, false);
+        let mut ring = RingModel::new(2, 2, false);
         assert_eq!(ring.append_batch(2), 2);
         assert_eq!(ring.append_batch(2), 2);
         let mut follower = ring.enter(0).expect("it is there still");
         let regions = ring.regions.clone();
         let reader = thread::spawn(move || match step(&mut follower) {
-            Step::Frame(at) => assert_eq!(at.sequence, 0),
-            Step::Lapped => {
+            CursorStep::Frame(at) => assert_eq!(at.sequence, 0),
+            CursorStep::Lapped => {
                 if let Some(mut next) = enter(&regions, 2, 2)
-                    && matches!(step(&mut next), Step::Frame(_))
+                    && matches!(step(&mut next), CursorStep::Frame(_))
                 {
-                    assert!(matches!(step(&mut next), Step::Frame(_)), "a batch in two parts");
+                    assert!(matches!(step(&mut next), CursorStep::Frame(_)), "a batch in two parts");
                 }
             }
             other => panic!("{other:?} where a frame is, or was"),
@@ -134,7 +134,7 @@ fn a_batch_laps_a_reader() {
 fn a_writer_never_recycles_what_a_reader_has_pinned() {
     for frames_before in [0, 1] {
         model(move || {
-            let mut ring = Ring::new(3, 1, true);
+            let mut ring = RingModel::new(3, 1, true);
             (0..3 + frames_before).for_each(|sequence| assert!(ring.append(sequence)));
             let (regions, control, oldest) = (ring.regions.clone(), ring.control.clone(), frames_before);
             let reader = thread::spawn(move || {
@@ -159,14 +159,14 @@ fn a_writer_never_recycles_what_a_reader_has_pinned() {
 #[test]
 fn a_mandatory_reader_that_goes_back_holds_the_writer() {
     model(|| {
-        let mut ring = Ring::new(3, 1, true);
-        ring.control.name_mandatory(3);
+        let mut ring = RingModel::new(3, 1, true);
+        ring.control.add_mandatory(3);
         (0..4).for_each(|sequence| assert!(ring.append(sequence)));
         let (regions, control) = (ring.regions.clone(), ring.control.clone());
         let reader = thread::spawn(move || {
-            control.welcome_mandatory(1);
+            control.set_mandatory_present(1);
             control.cursor(MANDATORY).store(1, Ordering::Release);
-            control.ask_for_a_look();
+            control.request_cursor_check();
             fence(Ordering::SeqCst);
             let region = &regions[1];
             if region.word(GENERATION).load(Ordering::Relaxed) == holding(1) {
@@ -182,12 +182,12 @@ fn a_mandatory_reader_that_goes_back_holds_the_writer() {
     });
 }
 
-/// The flags of `wake.rs` with full fences on both sides, over a futex made of a lock and a condition. A lost wake-up
-/// leaves the sleeper asleep, which the model reports as a deadlock.
+/// The flags of sleeping readers with full fences on both sides, over a futex made of a lock and a condition. A lost
+/// wake-up leaves the sleeper asleep, which the model reports as a deadlock.
 #[test]
 fn a_sleeper_is_woken() {
     model(|| {
-        let (commit, flag) = (Arc::new(AtomicU64::new(0)), Arc::new(Futex::default()));
+        let (commit, flag) = (Arc::new(AtomicU64::new(0)), Arc::new(FutexModel::default()));
         let (committed, sleeping) = (commit.clone(), flag.clone());
         let sleeper = thread::spawn(move || {
             while committed.load(Ordering::Acquire) == 0 {
@@ -208,20 +208,20 @@ fn a_sleeper_is_woken() {
 }
 
 /// Some segments, and their writer.
-struct Ring {
+struct RingModel {
     appender: Appender,
     regions: Vec<Region>,
-    control: Control,
+    control: ControlFile,
     frames: usize,
 }
 
-impl Ring {
+impl RingModel {
     /// Builds `segments` segments of `frames` frames each.
     fn new(segments: usize, frames: usize, gated: bool) -> Self {
         let bytes = segment_bytes(frames);
         let regions: Vec<_> = (0..segments).map(|_| Region::heap(bytes)).collect();
-        let control = Control::new(Region::heap(CONTROL_BYTES));
-        let parts = Parts {
+        let control = ControlFile::new(Region::heap(CONTROL_BYTES));
+        let parts = AppenderParts {
             segments: Segments::Ring(regions.clone()),
             control: control.clone(),
             frame: FRAME,
@@ -237,7 +237,7 @@ impl Ring {
     fn append(&mut self, sequence: u64) -> bool {
         match self.appender.append(sequence * 3, 16, &message(sequence)) {
             Ok(()) => true,
-            Err(AppendError::Blocked(Blocked::By(_) | Blocked::ByGroup)) => false,
+            Err(AppendError::Blocked(BlockedReason::ByReader(_) | BlockedReason::ByGroup)) => false,
             Err(_) => panic!("a small frame fits into memory"),
         }
     }
@@ -251,13 +251,13 @@ impl Ring {
         self.appender.append_batch(BATCH, 16, &payloads)
     }
 
-    fn enter(&self, index: u64) -> Option<Follower> {
+    fn enter(&self, index: u64) -> Option<SegmentCursor> {
         enter(&self.regions, index, self.frames)
     }
 }
 
 /// Returns a cursor at the start of this segment, if it holds this index; as a reader enters.
-fn enter(regions: &[Region], index: u64, frames: usize) -> Option<Follower> {
+fn enter(regions: &[Region], index: u64, frames: usize) -> Option<SegmentCursor> {
     let region = &regions[(index % regions.len() as u64) as usize];
     if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
         return None;
@@ -265,14 +265,14 @@ fn enter(regions: &[Region], index: u64, frames: usize) -> Option<Follower> {
     let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
     fence(Ordering::Acquire);
     let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
-    still.then(|| Follower::new(region.clone(), FRAME, segment_bytes(frames), index, base, false))
+    still.then(|| SegmentCursor::new(region.clone(), FRAME, segment_bytes(frames), index, base, false))
 }
 
 /// Executes one step; a frame must be whole, and the expected one.
-fn step(follower: &mut Follower) -> Step {
+fn step(follower: &mut SegmentCursor) -> CursorStep {
     let (expected, mut buffer) = (follower.sequence(), Vec::new());
     let step = follower.step(&mut buffer).expect("nothing is damaged");
-    if let Step::Frame(at) = step {
+    if let CursorStep::Frame(at) = step {
         assert_eq!((at.sequence, at.length), (expected, 16));
         assert!(at.stamp == expected * 3 || at.stamp == BATCH, "a stamp of another message");
         assert_eq!(buffer[..16], message(expected));
@@ -290,29 +290,29 @@ fn message(sequence: u64) -> [u8; 16] {
 }
 
 /// A word that a thread sleeps on.
-struct Futex {
+struct FutexModel {
     word: AtomicU64,
     asleep: Mutex<()>,
     woken: Condvar,
 }
 
-impl Default for Futex {
+impl Default for FutexModel {
     fn default() -> Self {
         Self { word: AtomicU64::new(0), asleep: Mutex::new(()), woken: Condvar::new() }
     }
 }
 
-impl Futex {
+impl FutexModel {
     fn sleep_while_set(&self) {
-        let asleep = self.asleep.lock().expect("nobody panics with it");
+        let asleep = self.asleep.lock().expect("no thread panics with it");
         if self.word.load(Ordering::SeqCst) == 1 {
-            drop(self.woken.wait(asleep).expect("nobody panics with it"));
+            drop(self.woken.wait(asleep).expect("no thread panics with it"));
         }
     }
 
     fn wake_all(&self) {
         self.word.store(0, Ordering::SeqCst);
-        drop(self.asleep.lock().expect("nobody panics with it"));
+        drop(self.asleep.lock().expect("no thread panics with it"));
         self.woken.notify_all();
     }
 }

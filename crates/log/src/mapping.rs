@@ -19,6 +19,7 @@ pub(crate) enum Access {
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
+    access: Access,
     guard: OnceLock<TruncationGuard>,
 }
 
@@ -55,15 +56,11 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(address.cast()).expect("mmap never gives the zero page");
-        Ok(Self { base, bytes, guard: OnceLock::new() })
+        Ok(Self { base, bytes, access, guard: OnceLock::new() })
     }
 
     pub fn base(&self) -> NonNull<u8> {
         self.base
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Guards the mapping: from here on a truncated file kills no process.
@@ -75,14 +72,13 @@ impl Mapping {
         Ok(())
     }
 
-    /// Returns the guard, if the mapping has one.
     pub fn guarded(&self) -> Option<&TruncationGuard> {
         self.guard.get()
     }
 
     /// Faults in all pages now. Best effort: an old kernel faults them in on first use instead.
-    pub fn populate(&self, access: Access) {
-        let advice = match access {
+    pub fn populate(&self) {
+        let advice = match self.access {
             Access::Read => libc::MADV_POPULATE_READ,
             Access::Write => libc::MADV_POPULATE_WRITE,
         };

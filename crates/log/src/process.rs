@@ -44,7 +44,7 @@ impl ProcessIdentity {
     /// Bits of [`Self::word`].
     pub const BITS: u32 = PID_BITS + BEGAN_BITS + IMAGE_BITS;
 
-    /// Returns this process. Where its own `/proc` is unreadable, or is another container's, the id alone identifies it.
+    /// Returns this process. The id alone identifies it where its `/proc` is unreadable, or is another container's.
     pub fn current() -> Self {
         let pid = std::process::id();
         match Self::read("/proc/self/stat") {
@@ -58,13 +58,12 @@ impl ProcessIdentity {
         (self.began, self.image) == (0, 0)
     }
 
-    /// Packs the identity into one word.
     pub fn word(self) -> u64 {
         let Self { pid, began, image } = self;
         (u64::from(image) << BEGAN_BITS | u64::from(began)) << PID_BITS | u64::from(pid) & mask(PID_BITS)
     }
 
-    /// Unpacks a word. The word may be forged.
+    /// Unpacks a word, which may be forged.
     pub fn from_word(word: u64) -> Self {
         let [pid, began, image] = [
             word & mask(PID_BITS),
@@ -177,7 +176,7 @@ mod tests {
     #[test]
     fn who_has_ended_does_not_live_though_its_parent_has_not_heard() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
-        // `spawn` returns while the child may still be inside exec, where its image changes: a reply comes after the exec.
+        // `spawn` may return while the child is inside exec, where its image changes: a reply comes after the exec.
         child.stdin.as_mut().unwrap().write_all(b"?").expect("cat reads");
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).expect("cat answers");
         let pid = child.id();
@@ -187,7 +186,7 @@ mod tests {
         drop(child.stdin.take());
         // SAFETY: the struct is plain numbers, for which zeros are valid.
         let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the child is this process's, and `told` a valid place for its status; WNOWAIT leaves the child a zombie.
+        // SAFETY: the child is this process's, and `told` a valid place for its status; it stays a zombie by WNOWAIT.
         let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut told, libc::WEXITED | libc::WNOWAIT) };
         assert_eq!((waited, now().map_err(|e| e.kind())), (0, Err(io::ErrorKind::InvalidData)));
         assert!(!begun.is_alive(here));

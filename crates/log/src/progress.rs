@@ -22,6 +22,9 @@ use crate::layout::{GENERATION, HEADER_BYTES, holding};
 const OPENED: u64 = 1024;
 const DURABLE_MARK_AT: u64 = 2048;
 
+/// Bytes of the checksum and the reserved bytes at a mark's end.
+const MARK_END_BYTES: usize = 8;
+
 /// Max reads of a mark while its writer may be changing it.
 const TRIES: usize = 100;
 
@@ -103,14 +106,12 @@ impl DurableTail {
     }
 }
 
-/// Records the number of segments opened.
 pub(crate) fn record_opened(file: &File, boot_id: [u8; 16], opened: u64) -> io::Result<()> {
     let mut mark = OpenedMark { boot_id, opened, checksum: 0, reserved: 0 };
     mark.checksum = sum(&mark);
     file.write_all_at(mark.as_bytes(), OPENED)
 }
 
-/// Returns the id of this boot.
 pub(crate) fn current_boot_id() -> Option<[u8; 16]> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
@@ -158,6 +159,12 @@ pub(crate) fn survey(
     Ok(Ok(LogExtent { open, found, opened: mark.opened.max(found), durable: firm, same_boot }))
 }
 
+impl DurableMark {
+    fn tail(self) -> LogTail {
+        LogTail { sequence: self.sequence, segment: self.segment, offset: self.offset }
+    }
+}
+
 impl LogExtent {
     /// Returns the sequence number below which resuming the log never cuts a message, nor writes another in its place.
     pub fn settled(&self) -> u64 {
@@ -183,44 +190,23 @@ fn word(file: &File, segment_bytes: usize, index: u64, offset: usize) -> io::Res
 }
 
 /// Returns a mark, zeros if it was never written; none if its checksum is wrong.
-fn read<M: HeaderMark>(file: &File, at: u64) -> io::Result<Option<M>> {
+fn read<M: FromBytes + IntoBytes + Immutable + KnownLayout>(file: &File, at: u64) -> io::Result<Option<M>> {
     for _ in 0..TRIES {
         let mut mark = M::new_zeroed();
         match file.read_exact_at(mark.as_mut_bytes(), at) {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Some(M::new_zeroed())),
             other => other?,
         }
-        if mark.as_bytes().iter().all(|byte| *byte == 0) || mark.checksum() == sum(&mark) {
+        let (content, end) = mark.as_bytes().split_at(size_of::<M>() - MARK_END_BYTES);
+        let is_unwritten = content.iter().chain(end).all(|byte| *byte == 0);
+        if is_unwritten || end.starts_with(&crc32c::crc32c(content).to_ne_bytes()) {
             return Ok(Some(mark));
         }
     }
     Ok(None)
 }
 
-trait HeaderMark: FromBytes + IntoBytes + Immutable + KnownLayout {
-    fn checksum(&self) -> u32;
-}
-
-impl HeaderMark for OpenedMark {
-    fn checksum(&self) -> u32 {
-        self.checksum
-    }
-}
-
-impl DurableMark {
-    fn tail(self) -> LogTail {
-        LogTail { sequence: self.sequence, segment: self.segment, offset: self.offset }
-    }
-}
-
-impl HeaderMark for DurableMark {
-    fn checksum(&self) -> u32 {
-        self.checksum
-    }
-}
-
-/// Returns the CRC32C of all bytes before the checksum and the reserved bytes at a mark's end.
+/// Returns the checksum that a mark should carry: the CRC32C of all bytes before its end.
 fn sum<M: IntoBytes + Immutable>(mark: &M) -> u32 {
-    let bytes = mark.as_bytes();
-    crc32c::crc32c(&bytes[..bytes.len() - 8])
+    crc32c::crc32c(&mark.as_bytes()[..size_of::<M>() - MARK_END_BYTES])
 }

@@ -8,7 +8,6 @@ use crate::log_path::READER_LOCKS;
 use crate::queue::{open_existing_claims, puller_lock_byte};
 use crate::reader::walk::WalkStep;
 use crate::sync::{Ordering, fence};
-use crate::wake::wake_all;
 use crate::{LogMessage, LogOpenError, LogPath, LogReadError, Reader};
 
 /// Max interval between a sleeping puller's checks for dead pullers that hold messages, in ns.
@@ -17,21 +16,21 @@ const DEAD_PULLER_CHECK_NS: u64 = 100_000_000;
 /// Consumer of a queue, which shares its messages with other pullers in any processes.
 ///
 /// ```
-/// use tickpath_log::{Config, Delivery, Place, Puller, Writer, waiting};
 /// use tickpath_clock::{Clock, HostClock};
+/// use tickpath_log::{Config, LogPath, QueueDelivery, QueuePuller, Writer, queue_backlog};
 ///
 /// let clock = HostClock::get()?;
-/// let place = Place::shared_memory(&format!("doc-queue-{}", std::process::id()))?;
-/// let mut writer = Writer::open_queue(&Config::queue(place.clone()), clock.calibration())?;
+/// let path = LogPath::shared_memory(&format!("doc-queue-{}", std::process::id()))?;
+/// let mut writer = Writer::open_queue(&Config::queue(path.clone()), clock.calibration())?;
 /// for order in [b"first", b"other"] {
 ///     writer.publish(clock.ticks(), 16, order)?;
 /// }
-/// let mut puller = Puller::open(&place, Delivery::AtLeastOnce)?;
+/// let mut puller = QueuePuller::open(&path, QueueDelivery::AtLeastOnce)?;
 /// let pulled = puller.pull(1, |pulled| {
 ///     assert_eq!((pulled.message.payload, pulled.redelivered), (&b"first"[..], false));
 /// })?;
 /// puller.acknowledge();
-/// assert_eq!((pulled, waiting(&place)?), (1, 1));
+/// assert_eq!((pulled, queue_backlog(&path)?), (1, 1));
 /// writer.remove()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -73,7 +72,6 @@ impl QueuePuller {
         let claims = open_existing_claims(place)?;
         let (slot, lock) = take_slot(place)?;
         let owner = claims.join(slot, delivery);
-        let lasts = clock.calibration().ticks_of_ns(DEAD_PULLER_CHECK_NS / 2);
         let mut puller = Self {
             reader,
             claims,
@@ -83,16 +81,15 @@ impl QueuePuller {
             set_aside: 0,
             pending_damage: None,
             ended_pullers: 0,
+            check_interval: clock.calibration().ticks_of_ns(DEAD_PULLER_CHECK_NS / 2),
             clock,
             last_check: 0,
-            check_interval: lasts,
             path: place.clone(),
             fork_generation: ForkGeneration::current(),
             _lock: lock,
         };
         puller.free_dead_pullers();
-        let damaged = |e: LogReadError| LogOpenError::Damaged { place: place.clone(), what: e.to_string() };
-        puller.restart_at_cursor().map_err(damaged)?;
+        puller.restart_at_cursor().map_err(|e| LogOpenError::damaged(place, e))?;
         Ok(puller)
     }
 
@@ -245,10 +242,7 @@ impl Drop for QueuePuller {
         }
         // Pairs with the fence of a sleeper between its flag and its last check: at least one sees the other.
         fence(Ordering::SeqCst);
-        let sleepers = self.claims.control().sleepers();
-        if sleepers.load(Ordering::Relaxed) != 0 {
-            wake_all(sleepers);
-        }
+        self.claims.control.wake_sleepers();
     }
 }
 

@@ -23,13 +23,13 @@ use crate::guard::ProcessTrust;
 use crate::layout::SEGMENT_HEADER_BYTES;
 use crate::lock;
 use crate::log_path::{QUEUE, QUEUE_DRAFT, READER_LOCKS};
-use crate::mapping::{Access, Mapping, allocate};
+use crate::mapping::{Access, allocate};
 use crate::region::Region;
-use crate::{Config, LogOpenError, LogPath, LogReadError, OverflowPolicy, Reader, Writer};
+use crate::{Config, LogOpenError, LogPath, OverflowPolicy, Reader, Writer};
 
 impl Writer {
-    /// Creates a queue, or resumes an existing queue at its tail, as [`Writer::open`] does with a log. Each message
-    /// goes to one of the queue's [`QueuePuller`](crate::QueuePuller)s; without pullers messages stay until the queue is full.
+    /// Creates a queue, or resumes an existing queue at its tail, as [`Writer::open`] does with a log. Each message is
+    /// for one [`QueuePuller`](crate::QueuePuller) of the queue; without pullers messages stay until the queue is full.
     pub fn open_queue(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         if config.policy != OverflowPolicy::Fail {
             let policy = config.policy;
@@ -47,12 +47,12 @@ impl Writer {
 
     /// Makes this writer the writer of a queue.
     pub(crate) fn make_queue(&mut self, config: &Config) -> Result<(), LogOpenError> {
-        let control = self.control().clone();
-        let claims = match open_claims(&config.path, self.shape(), control.clone()) {
-            Err(LogOpenError::NotFound(_)) => create_claims(config, self.shape(), control)?,
+        let control = self.appender.control.clone();
+        let claims = match open_claims(&config.path, &self.shape, control.clone()) {
+            Err(LogOpenError::NotFound(_)) => create_claims(config, &self.shape, control)?,
             other => other?,
         };
-        claims.restore(self.oldest(), self.sequence());
+        claims.restore(self.appender.oldest(), self.sequence());
         self.gate_by_group();
         Ok(())
     }
@@ -62,8 +62,7 @@ impl Writer {
 pub fn queue_backlog(place: &LogPath) -> Result<u64, LogOpenError> {
     let mut reader = Reader::open_for_puller(place)?;
     // Passes damaged messages, too: pullers set them aside.
-    let damaged = |e: LogReadError| LogOpenError::Damaged { place: place.clone(), what: e.to_string() };
-    reader.seek(u64::MAX).map_err(damaged)?;
+    reader.seek(u64::MAX).map_err(|e| LogOpenError::damaged(place, e))?;
     let tail = reader.sequence();
     let claims = open_existing_claims(place)?;
     let is_gone = |slot: &usize| matches!(lock::holder(place, READER_LOCKS, puller_lock_byte(*slot)), Ok(None));
@@ -89,12 +88,10 @@ pub(crate) fn puller_lock_byte(slot: usize) -> u32 {
 fn open_claims(place: &LogPath, shape: &LogShape, control: ControlFile) -> Result<ClaimTable, LogOpenError> {
     let (capacity, bytes) = size(shape);
     let fail = |e| LogOpenError::from_io(place, bytes as u64, e);
-    let opened = place.open_folder().and_then(|folder| folder.open_file(QUEUE, Access::Write));
-    let file = opened.map_err(fail)?;
+    let file = place.open_file(QUEUE, Access::Write).map_err(fail)?;
     let claims = map(&file, control, capacity).map_err(fail)?;
     if !claims.has_header() {
-        let what = "its queue file is none, or of another size".to_owned();
-        return Err(LogOpenError::Damaged { place: place.clone(), what });
+        return Err(LogOpenError::damaged(place, "its queue file is none, or of another size"));
     }
     Ok(claims)
 }
@@ -117,9 +114,9 @@ fn create_claims(config: &Config, shape: &LogShape, control: ControlFile) -> Res
 }
 
 fn map(file: &File, control: ControlFile, capacity: u64) -> io::Result<ClaimTable> {
-    let mapping = Mapping::new(file, 0, ClaimTable::bytes(capacity), Access::Write)?;
-    mapping.populate(Access::Write);
-    Ok(ClaimTable::new(Region::mapped(mapping), control, capacity))
+    let region = Region::map(file, 0, ClaimTable::bytes(capacity), Access::Write)?;
+    region.populate();
+    Ok(ClaimTable::new(region, control, capacity))
 }
 
 /// Returns the number of owner words, at least as many as the smallest frames that fit the ring, and the bytes of their

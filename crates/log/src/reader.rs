@@ -1,4 +1,4 @@
-//! A reader of a log.
+//! A reader of a log. Runs of frames: `docs/design/bulk-reading.md`.
 
 mod cursor;
 pub(crate) mod lent;
@@ -7,12 +7,14 @@ pub(crate) mod walk;
 
 use std::fs::File;
 
-use tickpath_clock::{Calibration, Wait, relax, yield_now};
+use tickpath_clock::{
+    Calibration, MAX_SLEEP_FLAGS, Wait, WakeBarrier, relax, sleep_while, sleep_while_all_set, yield_now,
+};
 use zerocopy::FromBytes;
 
 use crate::control::{ControlFile, ReaderInfo};
 use crate::files::{self, LogShape};
-use crate::follow::{CursorStep, FrameAt, SegmentCursor};
+use crate::follow::{CursorStep, FrameAt, HOLE, SegmentCursor};
 use crate::guard::ProcessTrust;
 use crate::layout::{BASE_SEQUENCE, GENERATION, MAX_BASE, SEGMENT_CALIBRATION, holding, index_held};
 use crate::lock::{self, FileId};
@@ -23,7 +25,6 @@ use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
 use crate::truncation;
-use crate::wake::{MAX_FLAGS, WakeBarrier, sleep_while_all_set, sleep_while_set, wake_all};
 use crate::{LogOpenError, LogOwner, LogPath, LogReadError, OverflowPolicy};
 
 use slot::CursorSlot;
@@ -53,9 +54,9 @@ pub enum ReaderStart {
 pub enum Registration {
     /// The reader has a cursor in the control file: it gates a `fail` topic, may sleep, and appears in listings.
     Registered,
-    /// The reader is the mandatory reader of the log: no message that it has not read is recycled, even while it is away.
+    /// The reader is the log's mandatory reader: no message that it has not read is recycled, even while it is away.
     Mandatory,
-    /// The reader leaves no trace: for files of other boots and other users, and for more than 256 readers of one topic.
+    /// The reader leaves no trace: for files of other boots and users, and for more than 256 readers of one topic.
     Unregistered,
 }
 
@@ -87,7 +88,7 @@ pub struct LogMessage<'a> {
 pub struct Reader {
     follower: SegmentCursor,
     segments: Segments,
-    shape: LogShape,
+    pub(crate) shape: LogShape,
     path: LogPath,
     control: Option<ControlFile>,
     slot: Option<CursorSlot>,
@@ -121,7 +122,7 @@ impl Reader {
         Self::open_file(place, file, shape, start, registration, ProcessTrust::Untrusted)
     }
 
-    /// Opens an untrusted log at the oldest message, unregistered: the writer neither sees this reader nor waits for it.
+    /// Opens an untrusted log at the oldest message, unregistered: the writer neither sees nor waits for this reader.
     pub fn observe_untrusted(place: &LogPath) -> Result<Self, LogOpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
         files::reject_holes(place, &file)?;
@@ -142,34 +143,18 @@ impl Reader {
         let data = Some(lock::file_id(&file.metadata().map_err(io)?));
         let segments = shape.segments(file, Access::Read, others).map_err(io)?;
         let settled = match segments.survey(current_boot_id()).map_err(io)? {
-            Some(Err(missing)) => {
-                let what = missing.damage(&segments, &shape).to_string();
-                return Err(LogOpenError::Damaged { place: place.clone(), what });
-            }
+            Some(Err(missing)) => return Err(LogOpenError::damaged(place, missing.damage(&segments, &shape))),
             surveyed => surveyed.and_then(Result::ok).map_or(0, |extent| extent.settled()),
         };
         let follower = oldest(place, &segments, &shape, others)?;
-        let mut reader = Self {
-            follower,
-            segments,
-            shape,
-            path: place.clone(),
-            control: None,
-            slot: None,
-            buffer: Vec::new(),
-            missed: 0,
-            identity,
-            data,
-            settled,
-            is_ours,
-            trust: others,
-        };
+        let unnamed = Self::unnamed(follower, segments, shape, place);
+        let mut reader = Self { identity, data, settled, is_ours, trust: others, ..unnamed };
         reader.register(registration)?;
         reader.go_to(start)?;
         Ok(reader)
     }
 
-    /// Builds the reader of an unnamed log.
+    /// Builds an unregistered reader of a log that has no name, or none yet.
     pub(crate) fn unnamed(follower: SegmentCursor, segments: Segments, shape: LogShape, place: &LogPath) -> Self {
         Self {
             follower,
@@ -186,11 +171,6 @@ impl Reader {
             is_ours: true,
             trust: ProcessTrust::Trusted,
         }
-    }
-
-    /// Returns the header's fields, which describe the layout of frames.
-    pub(crate) fn shape(&self) -> &LogShape {
-        &self.shape
     }
 
     /// Returns the next message, a gap, or [`Next::Empty`]. A lent message is returned to the log by the next call.
@@ -250,7 +230,7 @@ impl Reader {
         match wait {
             Wait::Busy => self.follower.spin_poll(),
             Wait::Yield => yield_now(),
-            Wait::Block | Wait::Adaptive => self.sleep(timeout_ns),
+            Wait::Block | Wait::Adaptive => self.sleep_unless(timeout_ns, || false),
         }
     }
 
@@ -261,15 +241,15 @@ impl Reader {
             return Ok(());
         }
         let index = self.follower.index();
-        let io = |reason| LogReadError::Io { segment: index, reason };
-        let Some(surveyed) = self.segments.survey(current_boot_id()).map_err(io)? else { return Ok(()) };
+        let surveyed = self.segments.survey(current_boot_id()).map_err(unreadable(index))?;
+        let Some(surveyed) = surveyed else { return Ok(()) };
         let extent = surveyed.map_err(|missing| missing.damage(&self.segments, &self.shape))?;
         // Frames behind an open batch belong to the batch.
         let is_hole = extent.found > index + 1
             || self.follower.sequence() < extent.durable.sequence
             || self.follower.has_later_frame() && !self.follower.is_open();
         // The writer may have published meanwhile.
-        if is_hole && !self.has_news() { Err(self.follower.hole()) } else { Ok(()) }
+        if is_hole && !self.has_news() { Err(self.follower.damage(HOLE)) } else { Ok(()) }
     }
 
     /// Returns true if the files of an untrusted log were truncated; from then on [`Self::next`] fails too. Asks the
@@ -404,8 +384,7 @@ impl Reader {
     /// Enters the next segment, or a later one if that was recycled already. Returns false if it is not opened yet.
     fn enter_next(&mut self) -> Result<bool, LogReadError> {
         let next = self.follower.index() + 1;
-        let region = self.segments.get(next).map_err(|reason| LogReadError::Io { segment: next, reason })?;
-        let Some(region) = region else { return Ok(false) };
+        let Some(region) = self.segments.get(next).map_err(unreadable(next))? else { return Ok(false) };
         let Some(mut follower) = enter(region, &self.shape, next) else {
             // The segment holds a later index, or cannot be entered yet.
             let is_past = self.is_past(next);
@@ -422,8 +401,7 @@ impl Reader {
 
     /// Returns true if the ring has gone beyond this index.
     fn is_past(&self, index: u64) -> bool {
-        let region = self.segments.get(index).ok().flatten();
-        region.is_some_and(|region| region.word(GENERATION).load(Ordering::Acquire) > holding(index))
+        self.segments.generation(index).is_some_and(|generation| generation > holding(index))
     }
 
     /// Moves a lapped reader to the middle of the segments still present, so that the next lap is half a ring away.
@@ -438,8 +416,7 @@ impl Reader {
         }
         let (before, index) = (self.follower.sequence(), self.follower.index());
         for _ in 0..tries(self.trust) {
-            let mut there = present_segments(&self.segments, &self.shape)
-                .map_err(|reason| LogReadError::Io { segment: index, reason })?;
+            let mut there = present_segments(&self.segments, &self.shape).map_err(unreadable(index))?;
             there.retain(|follower| follower.index() > index && follower.sequence() >= before);
             if there.is_empty() {
                 relax();
@@ -452,21 +429,18 @@ impl Reader {
         Err(self.follower.damage("the ring went on, but no later segment is there"))
     }
 
-    /// Sleeps until a writer wakes the reader.
-    fn sleep(&self, timeout_ns: u64) {
-        self.sleep_unless(timeout_ns, || false);
-    }
-
-    /// Sleeps until a wake-up, unless `is_told` returns true once the sleeper's flag is visible to all processes. Yields
-    /// the core instead without a registration, or where the kernel cannot order the flag against the writer's commit.
-    pub(crate) fn sleep_unless(&self, timeout_ns: u64, is_told: impl Fn() -> bool) {
+    /// Sleeps until a wake-up, unless `has_other_news` returns true once the sleeper's flag is visible to all. Yields
+    /// the core without a registration, or where the kernel cannot order the flag against the writer's commit.
+    pub(crate) fn sleep_unless(&self, timeout_ns: u64, has_other_news: impl Fn() -> bool) {
         let Some(control) = &self.control else { return yield_now() };
         if !self.announce_sleep(control) {
             return yield_now();
         }
-        if !self.has_news() && !is_told() {
-            sleep_while_set(control.sleepers(), timeout_ns);
-            clear_sleep_flag(control);
+        if !self.has_news() && !has_other_news() {
+            sleep_while(control.sleepers(), 1, timeout_ns);
+            // A flag that no writer has cleared would cost it a useless system call at the next message. Other sleepers
+            // wake too, check for news and set the flag again.
+            control.wake_sleepers();
         }
     }
 
@@ -477,8 +451,7 @@ impl Reader {
         }
         self.follower.has_news().unwrap_or_else(|| {
             let next = self.follower.index() + 1;
-            let region = self.segments.get(next).ok().flatten();
-            region.is_some_and(|region| region.word(GENERATION).load(Ordering::Acquire) >= holding(next))
+            self.segments.generation(next).is_some_and(|generation| generation >= holding(next))
         })
     }
 
@@ -494,7 +467,7 @@ impl Reader {
 /// registered, or for more than 128 readers.
 pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     let controls: Vec<_> = readers.iter().filter_map(|reader| Some((*reader, reader.control.as_ref()?))).collect();
-    if controls.len() < readers.len() || controls.is_empty() || controls.len() > MAX_FLAGS {
+    if controls.len() < readers.len() || controls.is_empty() || controls.len() > MAX_SLEEP_FLAGS {
         return yield_now();
     }
     for (reader, control) in &controls {
@@ -505,16 +478,13 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     if !controls.iter().any(|(reader, _)| reader.has_news()) {
         let flags: Vec<_> = controls.iter().map(|(_, control)| control.sleepers()).collect();
         sleep_while_all_set(&flags, timeout_ns);
-        controls.iter().for_each(|(_, control)| clear_sleep_flag(control));
+        controls.iter().for_each(|(_, control)| control.wake_sleepers());
     }
 }
 
-/// Clears a flag that no writer has cleared, after a reader woke by itself: else the next message would cost the writer
-/// a useless system call. Other sleepers wake too, check for news and set the flag again.
-fn clear_sleep_flag(control: &ControlFile) {
-    if control.sleepers().load(Ordering::Relaxed) != 0 {
-        wake_all(control.sleepers());
-    }
+/// Returns the error of a segment that cannot be mapped.
+fn unreadable(segment: u64) -> impl Fn(std::io::Error) -> LogReadError {
+    move |reason| LogReadError::Io { segment, reason }
 }
 
 enum FrameOrGap {
@@ -574,10 +544,10 @@ pub(crate) fn oldest(
         if let Some(oldest) = held.into_iter().next() {
             return Ok(oldest);
         }
-        if segments.get(0).ok().flatten().is_none_or(|first| first.word(GENERATION).load(Ordering::Acquire) == 0) {
+        if segments.generation(0).is_none_or(|generation| generation == 0) {
             return Err(LogOpenError::NotFound(place.clone()));
         }
         relax();
     }
-    Err(LogOpenError::Damaged { place: place.clone(), what: "no segment is whole".to_owned() })
+    Err(LogOpenError::damaged(place, "no segment is whole"))
 }

@@ -21,9 +21,12 @@ pub struct DroppedData {
 }
 
 /// Reason why a log cannot be resumed.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ResumeError {
-    Damaged(LogReadError),
-    Io(std::io::Error),
+    #[error(transparent)]
+    Damaged(#[from] LogReadError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
 }
 
 /// An existing log, to be resumed.
@@ -230,16 +233,4 @@ fn clear(region: &Region, offset: usize, segment_bytes: usize) -> u64 {
         }
     }
     cleared
-}
-
-impl From<LogReadError> for ResumeError {
-    fn from(damage: LogReadError) -> Self {
-        Self::Damaged(damage)
-    }
-}
-
-impl From<std::io::Error> for ResumeError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error)
-    }
 }

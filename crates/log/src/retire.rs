@@ -65,7 +65,7 @@ fn names_mandatory(place: &LogPath) -> bool {
     files::open_control(place, ProcessTrust::Untrusted).is_ok_and(|control| control.has_mandatory())
 }
 
-/// Reports to a writer that has the log open that it has no readers. Registered readers continue on files without a name.
+/// Reports to a writer of the open log that it has no readers. Registered readers continue on files without a name.
 fn release_readers(place: &LogPath) {
     let Ok(control) = files::open_control(place, ProcessTrust::Untrusted) else { return };
     let registered: Vec<_> = control.registered().collect();

@@ -12,9 +12,10 @@ use crate::region::Region;
 #[cfg(not(loom))]
 use crate::{
     guard::ProcessTrust,
-    layout::HEADER_BYTES,
-    mapping::{Access, Mapping, allocate},
+    layout::{GENERATION, HEADER_BYTES},
+    mapping::{Access, allocate},
     progress::{self, DurableTail, LogExtent, MissingSegment},
+    sync::Ordering,
 };
 
 /// Source of segments.
@@ -49,39 +50,6 @@ struct SegmentPreallocator {
 }
 
 impl Segments {
-    /// Maps a ring of `count` segments.
-    #[cfg(not(loom))]
-    pub fn ring(
-        file: &File,
-        segment_bytes: usize,
-        count: usize,
-        access: Access,
-        others: ProcessTrust,
-    ) -> io::Result<Self> {
-        let mapping = Mapping::new(file, HEADER_BYTES as u64, segment_bytes * count, access)?;
-        if others == ProcessTrust::Untrusted {
-            mapping.guard()?;
-        }
-        mapping.populate(access);
-        let all = Region::mapped(mapping);
-        Ok(Self::Ring((0..count).map(|i| all.part(i * segment_bytes, segment_bytes)).collect()))
-    }
-
-    /// Maps segments of a growing file one by one.
-    #[cfg(not(loom))]
-    pub fn growing(file: File, segment_bytes: usize, access: Access, others: ProcessTrust) -> Self {
-        Self::Growing(GrowingFile {
-            file,
-            segment_bytes,
-            access,
-            trust: others,
-            boot_id: [0; 16],
-            durable: DurableTail::default(),
-            ready: VecDeque::new(),
-            preallocator: None,
-        })
-    }
-
     /// Returns the number of segments in the ring; none if the log grows.
     pub fn ring_len(&self) -> Option<u64> {
         match self {
@@ -102,8 +70,56 @@ impl Segments {
         }
     }
 
+    /// Returns the segment for this index, created if necessary.
+    pub fn get_or_create(&mut self, index: u64) -> io::Result<Region> {
+        match self {
+            Self::Ring(_) => Ok(self.get(index)?.expect("a ring has every index")),
+            #[cfg(not(loom))]
+            Self::Growing(growing) => growing.get_or_create(index),
+        }
+    }
+
+    /// Records that this segment was opened. Best effort: only the loss of a segment so recorded is detected.
+    pub fn record_opened(&self, index: u64) {
+        #[cfg(not(loom))]
+        if let Self::Growing(growing) = self {
+            let _ = progress::record_opened(&growing.file, growing.boot_id, index + 1);
+        }
+        #[cfg(loom)]
+        let _ = index;
+    }
+}
+
+#[cfg(not(loom))]
+impl Segments {
+    /// Maps a ring of `count` segments of `bytes` each.
+    pub fn ring(file: &File, bytes: usize, count: usize, access: Access, others: ProcessTrust) -> io::Result<Self> {
+        let all = Region::map(file, HEADER_BYTES as u64, bytes * count, access)?;
+        all.guard_against(others)?;
+        all.populate();
+        Ok(Self::Ring((0..count).map(|i| all.part(i * bytes, bytes)).collect()))
+    }
+
+    /// Maps segments of a growing file one by one.
+    pub fn growing(file: File, segment_bytes: usize, access: Access, others: ProcessTrust) -> Self {
+        Self::Growing(GrowingFile {
+            file,
+            segment_bytes,
+            access,
+            trust: others,
+            boot_id: [0; 16],
+            durable: DurableTail::default(),
+            ready: VecDeque::new(),
+            preallocator: None,
+        })
+    }
+
+    /// Returns the generation of the segment that would hold this index; none if it cannot be read.
+    pub fn generation(&self, index: u64) -> Option<u64> {
+        Some(self.get(index).ok()??.word(GENERATION).load(Ordering::Acquire))
+    }
+
     /// Guards the segments: from here on a truncated file kills no process.
-    #[cfg(not(loom))]
     pub fn guard(&mut self) -> io::Result<()> {
         match self {
             Self::Ring(regions) => regions.iter().try_for_each(Region::guard),
@@ -115,7 +131,6 @@ impl Segments {
     }
 
     /// Compares the expected with the existing extent of a growing log, seen from this boot; none for a ring.
-    #[cfg(not(loom))]
     pub fn survey(&self, boot: Option<[u8; 16]>) -> io::Result<Option<Result<LogExtent, MissingSegment>>> {
         match self {
             Self::Ring(_) => Ok(None),
@@ -123,29 +138,13 @@ impl Segments {
         }
     }
 
-    /// Sets the boot id of a growing log's writer.
-    #[cfg(not(loom))]
     pub fn set_boot_id(&mut self, boot: [u8; 16]) {
         if let Self::Growing(growing) = self {
             growing.boot_id = boot;
         }
     }
 
-    /// Records that this segment was opened. Best effort: only the loss of a segment so recorded is detected.
-    pub fn record_opened(&self, index: u64) {
-        match self {
-            Self::Ring(_) => {}
-            #[cfg(not(loom))]
-            Self::Growing(growing) => {
-                let _ = progress::record_opened(&growing.file, growing.boot_id, index + 1);
-            }
-        }
-        #[cfg(loom)]
-        let _ = index;
-    }
-
     /// Returns the file of a growing log, and its durable extent.
-    #[cfg(not(loom))]
     pub fn growing_file(&self) -> Option<(&File, &DurableTail)> {
         match self {
             Self::Ring(_) => None,
@@ -153,17 +152,7 @@ impl Segments {
         }
     }
 
-    /// Returns the segment for this index, created if necessary.
-    pub fn get_or_create(&mut self, index: u64) -> io::Result<Region> {
-        match self {
-            Self::Ring(_) => Ok(self.get(index)?.expect("a ring has every index")),
-            #[cfg(not(loom))]
-            Self::Growing(growing) => growing.get_or_create(index),
-        }
-    }
-
     /// Maps and faults in `count` segments from `first` on, and starts a thread that creates more as they are used.
-    #[cfg(not(loom))]
     pub fn preallocate(&mut self, first: u64, count: u64) -> io::Result<()> {
         let Self::Growing(growing) = self else { return Ok(()) };
         for index in first..first + count {
@@ -175,12 +164,8 @@ impl Segments {
     }
 
     /// Makes the written pages durable.
-    #[cfg(not(loom))]
     pub fn sync(&self) -> io::Result<()> {
-        match self {
-            Self::Ring(_) => Ok(()),
-            Self::Growing(growing) => growing.file.sync_data(),
-        }
+        self.growing_file().map_or(Ok(()), |(file, _)| file.sync_data())
     }
 }
 
@@ -193,13 +178,9 @@ impl GrowingFile {
 
     fn map(&self, index: u64) -> io::Result<Region> {
         let offset = HEADER_BYTES as u64 + index * self.segment_bytes as u64;
-        let region = Region::mapped(Mapping::new(&self.file, offset, self.segment_bytes, self.access)?);
-        self.guard(&region)?;
+        let region = Region::map(&self.file, offset, self.segment_bytes, self.access)?;
+        region.guard_against(self.trust)?;
         Ok(region)
-    }
-
-    fn guard(&self, region: &Region) -> io::Result<()> {
-        if self.trust == ProcessTrust::Untrusted { region.guard() } else { Ok(()) }
     }
 
     fn get_or_create(&mut self, index: u64) -> io::Result<Region> {
@@ -207,8 +188,8 @@ impl GrowingFile {
             Some(region) => region?,
             None => make_segment(&self.file, index, self.segment_bytes)?,
         };
-        // A segment created ahead was touched by the kernel only, to which a truncated file is an error and not a signal.
-        self.guard(&region)?;
+        // A preallocated segment was touched by the kernel only, for which a truncated file is an error and no signal.
+        region.guard_against(self.trust)?;
         if self.ready.is_empty()
             && let Some(ahead) = &mut self.preallocator
         {
@@ -263,7 +244,7 @@ impl SegmentPreallocator {
 fn make_segment(file: &File, index: u64, segment_bytes: usize) -> io::Result<Region> {
     let offset = HEADER_BYTES as u64 + index * segment_bytes as u64;
     allocate(file, offset, segment_bytes as u64)?;
-    let mapping = Mapping::new(file, offset, segment_bytes, Access::Write)?;
-    mapping.populate(Access::Write);
-    Ok(Region::mapped(mapping))
+    let region = Region::map(file, offset, segment_bytes, Access::Write)?;
+    region.populate();
+    Ok(region)
 }

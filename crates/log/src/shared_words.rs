@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::folder::open_own_file;
 use crate::log_path::LogPath;
-use crate::mapping::{Access, Mapping, allocate};
+use crate::mapping::{Access, allocate};
 use crate::region::Region;
 
 /// Words shared by processes, 128 bytes apart so that no two are fetched together.
@@ -23,8 +23,7 @@ impl SharedWords {
     pub fn open(name: &str) -> io::Result<Self> {
         let file = open_own_file(&path(name)?)?;
         allocate(&file, 0, BYTES as u64)?;
-        let mapping = Mapping::new(&file, 0, BYTES, Access::Write)?;
-        Ok(Self { region: Region::mapped(mapping) })
+        Ok(Self { region: Region::map(&file, 0, BYTES, Access::Write)? })
     }
 
     /// Lists the shared words in shared memory now, by name.

@@ -24,7 +24,7 @@ impl Syncer {
     pub fn sync(&mut self, upto: LogTail) -> io::Result<()> {
         refuse_fork(self.fork_generation)?;
         self.file.sync_data()?;
-        self.durable.as_ref().map_or(Ok(()), |firm| firm.record(&self.file, upto))
+        self.durable.as_ref().map_or(Ok(()), |durable| durable.record(&self.file, upto))
     }
 }
 
@@ -32,46 +32,41 @@ impl Writer {
     /// Returns the end of the log.
     #[inline]
     pub fn tail(&self) -> LogTail {
-        self.appender().tail()
+        self.appender.tail()
     }
 
     /// Returns a handle that waits for the disk while this writer continues.
     pub fn syncer(&self) -> io::Result<Syncer> {
         // A file opened anew, and no duplicated descriptor: the kernel reports a failed write once per opened file, and
         // a call through a duplicate would consume the report.
-        match self.appender().segments.growing_file() {
-            Some((file, firm)) => {
-                Ok(Syncer { file: reopen(file)?, durable: Some(firm.clone()), fork_generation: self.fork_generation() })
-            }
-            None => Ok(Syncer { file: self.open_data()?, durable: None, fork_generation: self.fork_generation() }),
-        }
+        let (file, durable) = match self.appender.segments.growing_file() {
+            Some((file, durable)) => (reopen(file)?, Some(durable.clone())),
+            None => (self.path().open_file(DATA, Access::Read)?, None),
+        };
+        Ok(Syncer { file, durable, fork_generation: self.fork_generation })
     }
 
     /// Returns once all published messages would survive a loss of power. Fails in a fork.
     pub fn sync(&self) -> io::Result<()> {
-        refuse_fork(self.fork_generation())?;
+        refuse_fork(self.fork_generation)?;
         if self.policy() != OverflowPolicy::Keep && self.path().is_shared_memory() {
             return Ok(());
         }
-        match self.appender().segments.growing_file() {
-            Some((file, firm)) => {
+        match self.appender.segments.growing_file() {
+            Some((file, durable)) => {
                 file.sync_data()?;
-                firm.record(file, self.tail())
+                durable.record(file, self.tail())
             }
             // Any descriptor of the file suffices: mapped pages belong to it, too.
-            None => self.open_data()?.sync_all(),
+            None => self.path().open_file(DATA, Access::Read)?.sync_all(),
         }
-    }
-
-    fn open_data(&self) -> io::Result<File> {
-        self.path().open_folder()?.open_file(DATA, Access::Read)
     }
 }
 
 /// Rejects a fork: it has published nothing, and another thread of its parent may have held the lock of the marks at
 /// the fork, so that waiting for the lock would block for ever.
-fn refuse_fork(born: ForkGeneration) -> io::Result<()> {
-    if born.is_forked() { Err(io::Error::other(LogPublishError::Forked)) } else { Ok(()) }
+fn refuse_fork(opened: ForkGeneration) -> io::Result<()> {
+    if opened.is_forked() { Err(io::Error::other(LogPublishError::Forked)) } else { Ok(()) }
 }
 
 /// Opens the same file once more, even if its name is gone or belongs to another file by now.

@@ -10,15 +10,15 @@ impl Writer {
     /// Guards the log: from here on a truncation of its files kills this process no more. Messages published after a
     /// truncation are lost, and [`Self::is_truncated`] returns true.
     pub fn guard(&mut self) -> std::io::Result<()> {
-        self.control().region().guard()?;
-        self.appender_mut().guard()
+        self.appender.control.region.guard()?;
+        self.appender.guard()
     }
 
     /// Returns true if the files of a guarded log were truncated. Asks the operating system, as
     /// [`Reader::is_truncated`](crate::Reader::is_truncated) does.
     pub fn is_truncated(&self) -> bool {
-        let bytes = self.shape().data_bytes(self.appender().index());
-        is_truncated(self.appender().region(), Some(self.control()), self.path(), bytes)
+        let bytes = self.shape.data_bytes(self.appender.index());
+        is_truncated(self.appender.region(), Some(&self.appender.control), self.path(), bytes)
     }
 }
 
@@ -35,11 +35,11 @@ pub(crate) fn is_truncated(data: &Region, control: Option<&ControlFile>, place: 
         guard.is_truncated()
     };
     is_short(data, DATA, bytes)
-        || control.is_some_and(|control| is_short(control.region(), CONTROL, CONTROL_BYTES as u64))
+        || control.is_some_and(|control| is_short(&control.region, CONTROL, CONTROL_BYTES as u64))
 }
 
 /// Returns true if a truncation is already recorded, without asking the operating system.
 pub(crate) fn is_known_truncated(data: &Region, control: Option<&ControlFile>) -> bool {
     let is_known = |region: &Region| region.guarded().is_some_and(TruncationGuard::is_truncated);
-    is_known(data) || control.is_some_and(|control| is_known(control.region()))
+    is_known(data) || control.is_some_and(|control| is_known(&control.region))
 }

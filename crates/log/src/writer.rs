@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use tickpath_clock::{Calibration, ForkGeneration};
+use tickpath_clock::{Calibration, ForkGeneration, WakeBarrier};
 use zerocopy::IntoBytes;
 
 use crate::append::{AppendError, Appender, AppenderParts, BlockedReason};
@@ -11,26 +11,26 @@ use crate::control::{ControlFile, MAX_READERS};
 use crate::files::{self, LogShape};
 use crate::guard::ProcessTrust;
 use crate::layout::FIRST_KIND;
-use crate::lock::{self, ByteLock, TryLock};
+use crate::lock::{self, ByteLock, TryLock, writer_lock};
 use crate::log_file::LogFile;
 use crate::log_path::{QUEUE, READER_LOCKS, WRITER_LOCK};
 use crate::mapping::Access;
 use crate::recover::{DroppedData, ResumableLog, ResumeError};
 use crate::segments::Segments;
 use crate::sync::Ordering;
-use crate::wake::{WakeBarrier, wake_all};
-use crate::{Config, LogBatchError, LogOpenError, LogOwner, LogPath, LogPublishError, LogReadError, OverflowPolicy};
+use crate::{Config, LogBatchError, LogOpenError, LogOwner, LogPath, LogPublishError, OverflowPolicy};
 
 /// Publisher of a log's frames; a kernel lock excludes a second one.
 pub struct Writer {
-    appender: Appender,
+    pub(crate) appender: Appender,
     path: LogPath,
-    shape: LogShape,
-    barrier: WakeBarrier,
+    pub(crate) shape: LogShape,
+    /// Orders a commit before the check for sleeping readers.
+    pub(crate) barrier: WakeBarrier,
     /// Rejects a message while no reader is registered: set for `fail` logs without a group.
     needs_reader: bool,
     /// Process that opened the writer: detects a forked child, whose copy is not the writer.
-    fork_generation: ForkGeneration,
+    pub(crate) fork_generation: ForkGeneration,
     dropped: Option<DroppedData>,
     /// Data file of the log: detects its removal.
     data: Box<LogFile>,
@@ -38,12 +38,15 @@ pub struct Writer {
     _lock: Option<ByteLock>,
 }
 
+/// Opens a log that has no files: creates them, or fails.
+type OpenMissing = fn(&Config, &LogShape) -> Result<Appender, LogOpenError>;
+
 impl Writer {
     /// Creates a log, or resumes an existing log at its tail. Stamps must come from the clock of this calibration.
     pub fn open(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
-        Self::open_or(config, calibration, ProcessTrust::Trusted, create)
+        Self::open_or(create, config, calibration, ProcessTrust::Trusted)
     }
 
     /// As [`Self::open`], for a log whose files an untrusted process can write to as well: guarded before the first
@@ -51,7 +54,7 @@ impl Writer {
     pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
-        let mut writer = Self::open_or(config, calibration, ProcessTrust::Untrusted, create)?;
+        let mut writer = Self::open_or(create, config, calibration, ProcessTrust::Untrusted)?;
         writer.guard().map_err(|e| LogOpenError::from_io(&config.path, 0, e))?;
         Ok(writer)
     }
@@ -61,61 +64,60 @@ impl Writer {
     pub fn open_existing(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::require_first_segment(&config.path)?;
-        Self::open_or(config, calibration, ProcessTrust::Trusted, |config, _| {
-            Err(LogOpenError::NotFound(config.path.clone()))
-        })
+        let fail: OpenMissing = |config, _| Err(LogOpenError::NotFound(config.path.clone()));
+        Self::open_or(fail, config, calibration, ProcessTrust::Trusted)
     }
 
     fn open_or(
+        missing: OpenMissing,
         config: &Config,
         calibration: &Calibration,
         others: ProcessTrust,
-        make: impl FnOnce(&Config, &LogShape) -> Result<(LogShape, Appender), LogOpenError>,
     ) -> Result<Self, LogOpenError> {
         // Before the lock is taken: a rejected configuration must not create a file.
         LogShape::of(config, calibration)?;
-        let lock = take_lock(config)?;
-        let mut writer = Self::locked(config, calibration, others, make)?;
-        writer._lock = Some(lock);
-        Ok(writer)
+        let lock = writer_lock(&config.path, config.mode)?;
+        let writer = Self::locked(missing, config, calibration, others)?;
+        Ok(Self { _lock: Some(lock), ..writer })
     }
 
     /// Opens a log whose writer lock the caller holds.
     fn locked(
+        missing: OpenMissing,
         config: &Config,
         calibration: &Calibration,
         others: ProcessTrust,
-        make: impl FnOnce(&Config, &LogShape) -> Result<(LogShape, Appender), LogOpenError>,
     ) -> Result<Self, LogOpenError> {
         let wanted = LogShape::of(config, calibration)?;
-        let place = config.path.clone();
+        let place = &config.path;
         let barrier = WakeBarrier::of_this_host();
-        let (shape, (appender, cut)) = match files::open_data(&place, Access::Write) {
-            Err(LogOpenError::NotFound(_)) => {
-                make(config, &wanted).map(|(shape, appender)| (shape, (appender, None)))?
-            }
+        let (shape, (appender, dropped)) = match files::open_data(place, Access::Write) {
+            Err(LogOpenError::NotFound(_)) => (wanted, (missing(config, &wanted)?, None)),
             Err(e) => return Err(e),
             Ok((file, shape)) => {
                 let control = files::open_or_create_control(config, others)?;
                 let segments = shape.segments(file, Access::Write, others);
-                let segments = segments.map_err(|e| LogOpenError::from_io(&place, shape.segment_bytes as u64, e))?;
+                let segments = segments.map_err(|e| LogOpenError::from_io(place, shape.segment_bytes as u64, e))?;
                 (shape, resume(config, &wanted, shape, segments, control)?)
             }
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
-        let needs_reader = shape.policy == OverflowPolicy::Fail && appender.control.group_cursor().is_none();
-        let (data, born) = (Box::new(LogFile::at(&place)), ForkGeneration::current());
-        Ok(Self {
+        Ok(Self { dropped, ..Self::new(appender, shape, place.clone(), barrier) })
+    }
+
+    /// Builds a writer without a lock.
+    pub(crate) fn new(appender: Appender, shape: LogShape, path: LogPath, barrier: WakeBarrier) -> Self {
+        Self {
+            needs_reader: shape.policy == OverflowPolicy::Fail && appender.control.group_cursor().is_none(),
+            data: Box::new(LogFile::at(&path)),
             appender,
-            path: place,
+            path,
             shape,
             barrier,
-            needs_reader,
-            fork_generation: born,
-            dropped: cut,
-            data,
+            fork_generation: ForkGeneration::current(),
+            dropped: None,
             _lock: None,
-        })
+        }
     }
 
     /// Recreates the log where its files [were removed](Self::is_removed) and resumes there with the next sequence
@@ -129,15 +131,15 @@ impl Writer {
         }
         let config = &Config { first_sequence: self.sequence(), ..config.with_group() };
         files::create_folder(config)?;
-        let mut lock = if self.has_lock() { None } else { Some(take_lock(config)?) };
+        let mut lock = if self.has_lock() { None } else { Some(writer_lock(&config.path, config.mode)?) };
         if self.path.is_shared_memory() && !self.data.is_data_removed() {
             // A file that cannot be removed is reused.
             let _ = self.path.remove();
             files::create_folder(config)?;
-            lock = Some(take_lock(config)?);
+            lock = Some(writer_lock(&config.path, config.mode)?);
         }
-        let mut made = Self::locked(config, calibration, ProcessTrust::Trusted, create)?;
-        if self.control().group_cursor().is_some() {
+        let mut made = Self::locked(create, config, calibration, ProcessTrust::Trusted)?;
+        if self.appender.control.group_cursor().is_some() {
             made.make_queue(config)?;
         }
         made._lock = lock.or_else(|| self._lock.take());
@@ -147,44 +149,17 @@ impl Writer {
 
     /// Returns the number of messages of a queue that are not done; 0 for a log that is no queue.
     pub fn unfinished(&self) -> u64 {
-        self.control().group_cursor().map_or(0, |done| self.sequence().saturating_sub(done))
+        self.appender.control.group_cursor().map_or(0, |done| self.sequence().saturating_sub(done))
     }
 
     /// Returns true if the lock file that excludes a second writer still has its name.
     fn has_lock(&self) -> bool {
-        self._lock.as_ref().is_some_and(|lock| !lock::is_replaced(&self.path, WRITER_LOCK, lock.file()))
-    }
-
-    /// Returns the barrier that orders a commit before the check for sleeping readers.
-    pub(crate) fn barrier(&self) -> WakeBarrier {
-        self.barrier
+        self._lock.as_ref().is_some_and(|lock| !lock::is_replaced(&self.path, WRITER_LOCK, lock.id))
     }
 
     /// Returns true in a forked child: the writer belongs to the parent.
     pub fn is_forked(&self) -> bool {
         self.fork_generation.is_forked()
-    }
-
-    /// Returns the process that opened the writer.
-    pub(crate) fn fork_generation(&self) -> ForkGeneration {
-        self.fork_generation
-    }
-
-    /// Builds the writer of an unnamed log.
-    pub(crate) fn unnamed(appender: Appender, shape: LogShape, barrier: WakeBarrier) -> Self {
-        let (place, born) = (LogPath::nowhere(), ForkGeneration::current());
-        let data = Box::new(LogFile::at(&place));
-        Self {
-            appender,
-            path: place,
-            shape,
-            barrier,
-            needs_reader: false,
-            fork_generation: born,
-            dropped: None,
-            data,
-            _lock: None,
-        }
     }
 
     /// Prefetches the cache lines of the next message, assuming `payload` bytes, and reads the words that a publish
@@ -265,7 +240,8 @@ impl Writer {
         self.sync().map_err(fail)?;
         let next = Config { first_sequence: self.sequence(), path: self.path.clone(), ..config.clone() };
         files::move_to(&next, folder).map_err(fail)?;
-        let (shape, appender) = create(&next, &LogShape::of(&next, calibration)?)?;
+        let shape = LogShape::of(&next, calibration)?;
+        let appender = create(&next, &shape)?;
         appender.control.barrier().store(self.barrier.code(), Ordering::SeqCst);
         (self.shape, self.appender, self.dropped) = (shape, appender, None);
         *self.data = LogFile::at(&self.path);
@@ -320,9 +296,8 @@ impl Writer {
             return true;
         }
         // Absent readers hold no lock, and a returning reader must find its lock free.
-        let here: Vec<usize> =
-            self.appender.control.registered().filter(|reader| !reader.away).map(|reader| reader.slot).collect();
-        !here.is_empty() && !here.into_iter().all(|slot| self.free_if_dead(slot))
+        let here: Vec<_> = self.appender.control.registered().filter(|reader| !reader.away).collect();
+        !here.is_empty() && !here.iter().all(|reader| free_if_dead(&self.path, &self.appender, reader.slot))
     }
 
     /// Returns true if the log's data file, or the lock file that excludes a second writer, was removed or replaced.
@@ -340,27 +315,6 @@ impl Writer {
     /// Removes the log. Readers that have it open keep their mappings.
     pub fn remove(self) -> std::io::Result<()> {
         self.path.remove()
-    }
-
-    pub(crate) fn appender(&self) -> &Appender {
-        &self.appender
-    }
-
-    pub(crate) fn appender_mut(&mut self) -> &mut Appender {
-        &mut self.appender
-    }
-
-    pub(crate) fn shape(&self) -> &LogShape {
-        &self.shape
-    }
-
-    pub(crate) fn control(&self) -> &ControlFile {
-        &self.appender.control
-    }
-
-    /// Returns the sequence number of the oldest message still present.
-    pub(crate) fn oldest(&self) -> u64 {
-        self.appender.oldest()
     }
 
     /// Gates this writer by the oldest message of the group that is not done; from then on it needs no reader.
@@ -435,46 +389,25 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// Frees the cursor of a dead reader that blocks the writer, so that the append can be retried; else returns the error.
+    /// Frees the cursor of a dead reader that blocks the writer, for a retry of the append; else returns the error.
     fn unblock(&mut self, e: AppendError) -> Result<(), LogPublishError> {
         match e {
             AppendError::TooLarge(bytes) => Err(LogPublishError::TooLarge { bytes, limit: self.max_payload() }),
-            AppendError::Blocked(BlockedReason::ByReader(slot)) if self.free_if_dead(slot) => Ok(()),
-            e => Err(e.into()),
-        }
-    }
-
-    /// Frees the cursor of a reader whose process has ended, shown by its free lock. Returns false while the process lives.
-    fn free_if_dead(&self, slot: usize) -> bool {
-        match lock::try_lock(&self.path, READER_LOCKS, slot as u32, 0o600) {
-            Ok(TryLock::Acquired(_lock)) => {
-                self.appender.control.release(slot);
-                true
+            AppendError::Blocked(BlockedReason::ByReader(slot)) if free_if_dead(&self.path, &self.appender, slot) => {
+                Ok(())
             }
-            _ => false,
+            e => Err(e.into()),
         }
     }
 
     #[inline(always)]
     fn wake(&self) {
         self.barrier.writer_fence();
-        let sleepers = self.appender.control.sleepers();
-        if sleepers.load(Ordering::Relaxed) != 0 {
-            wake_all(sleepers);
-        }
+        self.appender.control.wake_sleepers();
     }
 }
 
-fn take_lock(config: &Config) -> Result<ByteLock, LogOpenError> {
-    let place = &config.path;
-    match lock::try_lock(place, WRITER_LOCK, 0, config.mode) {
-        Ok(TryLock::Acquired(lock)) => Ok(lock),
-        Ok(TryLock::HeldBy(pid)) => Err(LogOpenError::HasWriter { place: place.clone(), pid }),
-        Err(e) => Err(LogOpenError::from_io(place, 0, e)),
-    }
-}
-
-fn create(config: &Config, shape: &LogShape) -> Result<(LogShape, Appender), LogOpenError> {
+fn create(config: &Config, shape: &LogShape) -> Result<Appender, LogOpenError> {
     let fail = |e| LogOpenError::from_io(&config.path, shape.segment_bytes as u64, e);
     let (file, control) = files::create(config, shape)?;
     // Created here with the log's mode: a lock file created by the first reader would belong to that reader alone.
@@ -484,8 +417,7 @@ fn create(config: &Config, shape: &LogShape) -> Result<(LogShape, Appender), Log
     segments.set_boot_id(shape.calibration.boot_id);
     reserve(config, shape, &mut segments, 0).map_err(fail)?;
     let parts = parts(shape, segments, control, shape.calibration.as_bytes());
-    let appender = Appender::fresh(parts, config.first_sequence).map_err(fail)?;
-    Ok((*shape, appender))
+    Appender::fresh(parts, config.first_sequence).map_err(fail)
 }
 
 pub(crate) fn parts<'a>(
@@ -527,12 +459,12 @@ fn resume(
     let first = found.first_sequence;
     let boot = wanted.calibration.boot_id;
     let extent = segments.survey(Some(boot)).map_err(io)?.transpose();
-    let extent = extent.map_err(|missing| damaged(place, &missing.damage(&segments, &found)))?;
+    let extent = extent.map_err(|missing| LogOpenError::damaged(place, missing.damage(&segments, &found)))?;
     segments.set_boot_id(boot);
     let remains = ResumableLog { parts: parts(&found, segments, control, calibration), first, extent };
     let (mut appender, cut) = remains.resume().map_err(|e| match e {
         ResumeError::Io(e) => io(e),
-        ResumeError::Damaged(what) => damaged(place, &what),
+        ResumeError::Damaged(what) => LogOpenError::damaged(place, what),
     })?;
     let next = appender.index() + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
@@ -540,7 +472,9 @@ fn resume(
         // The control file was lost: no message counts as read.
         appender.control.add_mandatory(appender.oldest());
     }
-    free_dead_readers(place, &appender);
+    for reader in appender.control.registered().collect::<Vec<_>>() {
+        free_if_dead(place, &appender, reader.slot);
+    }
     let has_queue = || place.open_folder().is_ok_and(|folder| folder.metadata(QUEUE).is_ok());
     if appender.control.group_cursor().is_none() && has_queue() {
         // The queue lost its control file: a message counts as done only by its owner word.
@@ -561,14 +495,14 @@ fn resume(
     Ok((appender, cut))
 }
 
-/// Frees the cursors of readers whose processes have ended.
-fn free_dead_readers(place: &LogPath, appender: &Appender) {
-    let registered: Vec<_> = appender.control.registered().collect();
-    for reader in registered {
-        if let Ok(TryLock::Acquired(_lock)) = lock::try_lock(place, READER_LOCKS, reader.slot as u32, 0o600) {
-            appender.control.release(reader.slot);
-        }
+/// Frees the cursor of a reader whose process has ended, as its free lock shows; returns false while the process lives.
+fn free_if_dead(place: &LogPath, appender: &Appender, slot: usize) -> bool {
+    let lock = lock::try_lock(place, READER_LOCKS, slot as u32, 0o600);
+    let is_dead = matches!(lock, Ok(TryLock::Acquired(_)));
+    if is_dead {
+        appender.control.release(slot);
     }
+    is_dead
 }
 
 fn reserve(config: &Config, shape: &LogShape, segments: &mut Segments, first: u64) -> std::io::Result<()> {
@@ -576,19 +510,11 @@ fn reserve(config: &Config, shape: &LogShape, segments: &mut Segments, first: u6
     segments.preallocate(first, count)
 }
 
-fn damaged(place: &LogPath, what: &LogReadError) -> LogOpenError {
-    LogOpenError::Damaged { place: place.clone(), what: what.to_string() }
-}
-
 fn describe(shape: &LogShape) -> String {
     let LogShape { policy, segment_bytes, segments, .. } = shape;
-    match policy {
-        OverflowPolicy::Keep => format!("policy {policy}, segments of {segment_bytes} bytes"),
-        _ if shape.mandatory => {
-            format!("policy {policy}, a mandatory reader, {segments} segments of {segment_bytes} bytes")
-        }
-        _ => format!("policy {policy}, {segments} segments of {segment_bytes} bytes"),
-    }
+    let reader = if shape.mandatory { ", a mandatory reader" } else { "" };
+    let count = if *policy == OverflowPolicy::Keep { String::new() } else { format!("{segments} ") };
+    format!("policy {policy}{reader}, {count}segments of {segment_bytes} bytes")
 }
 
 fn clock_name(calibration: &Calibration) -> String {

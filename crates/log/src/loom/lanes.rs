@@ -8,8 +8,8 @@ use ::loom::model::Builder;
 use ::loom::sync::{Arc, Condvar, Mutex};
 use ::loom::thread;
 
-use crate::laned::Laned;
-use crate::lanes::{BYTES, Lanes};
+use crate::lane_stream::LaneStream;
+use crate::lanes::{BYTES, LanePair};
 use crate::region::Region;
 
 /// Records that fill the ring: one of its four lines stays free.
@@ -18,71 +18,71 @@ const FULL: u64 = 3;
 /// Sends a line and a half, around the ring's end, to a receiver: the ring is full, or has room; its records are lines,
 /// or a line and a half, too.
 #[test]
-fn what_is_said_in_a_lane_is_heard_whole_and_in_order() {
-    for (lengths, heard_before) in [(&[16, 16, 16][..], 0), (&[16, 16, 16], 2), (&[96, 16], 0)] {
+fn a_lane_delivers_all_bytes_in_order() {
+    for (lengths, received_before) in [(&[16, 16, 16][..], 0), (&[16, 16, 16], 2), (&[96, 16], 0)] {
         bounded(move || {
-            let (mut speaker, mut listener) = lanes();
+            let (mut sender, mut receiver) = lanes();
             let mut words = (1..).flat_map(|word: u8| [word; 8]);
-            let (mut said, mut heard) = (Vec::new(), Vec::new());
+            let (mut sent, mut received) = (Vec::new(), Vec::new());
             for &length in lengths {
                 let record: Vec<u8> = words.by_ref().take(length).collect();
-                assert_eq!(speaker.write(&record), Ok(length));
-                said.extend(record);
+                assert_eq!(sender.write(&record), Ok(length));
+                sent.extend(record);
             }
-            (0..heard_before).for_each(|_| hear(&mut listener, &mut heard));
-            let listens = thread::spawn(move || {
-                (0..4).for_each(|_| hear(&mut listener, &mut heard));
-                (listener, heard)
+            (0..received_before).for_each(|_| receive(&mut receiver, &mut received));
+            let receiving = thread::spawn(move || {
+                (0..4).for_each(|_| receive(&mut receiver, &mut received));
+                (receiver, received)
             });
             let mut rest: Vec<u8> = words.take(96).collect();
-            said.extend(&rest);
-            rest.drain(..speaker.write(&rest).expect("a sound lane"));
-            let (mut listener, mut heard) = listens.join().expect("the listener's checks hold");
+            sent.extend(&rest);
+            rest.drain(..sender.write(&rest).expect("a sound lane"));
+            let (mut receiver, mut received) = receiving.join().expect("the receiver's checks hold");
             while !rest.is_empty() {
-                hear(&mut listener, &mut heard);
-                rest.drain(..speaker.write(&rest).expect("a sound lane"));
+                receive(&mut receiver, &mut received);
+                rest.drain(..sender.write(&rest).expect("a sound lane"));
             }
-            while listener.has_news() {
-                hear(&mut listener, &mut heard);
+            while receiver.has_news() {
+                receive(&mut receiver, &mut received);
             }
-            assert_eq!(heard, said);
+            assert_eq!(received, sent);
         });
     }
 }
 
 /// One side sends two messages, the other sleeps until it has received them.
 #[test]
-fn who_sleeps_is_rung_for_news() {
+fn a_sleeping_receiver_is_woken() {
     bounded(|| {
-        let (mut speaker, mut listener) = sides();
-        let listens = thread::spawn(move || {
-            let mut heard = Vec::new();
-            while heard.len() < 32 {
-                hear_or_sleep(&mut listener, &mut heard);
+        let (mut sender, mut receiver) = sides();
+        let receiving = thread::spawn(move || {
+            let mut received = Vec::new();
+            while received.len() < 32 {
+                receive_or_sleep(&mut receiver, &mut received);
             }
-            heard
+            received
         });
         for number in 0..2 {
-            assert_eq!(speaker.write(&message(number)).expect("there is room"), 16);
+            assert_eq!(sender.write(&message(number)).expect("there is room"), 16);
         }
-        assert_eq!(listens.join().expect("the listener wakes up"), [message(0), message(1)].concat());
+        assert_eq!(receiving.join().expect("the receiver wakes up"), [message(0), message(1)].concat());
     });
 }
 
 /// One side receives the records that filled the ring, the other sleeps until all its bytes have found room.
 #[test]
-fn who_waits_for_room_is_rung() {
+fn a_sender_that_waits_for_room_is_woken() {
     bounded(|| {
-        let (mut speaker, mut listener) = sides();
-        (0..FULL).for_each(|number| assert_eq!(speaker.write(&message(number)).expect("there is room"), 16));
-        let speaks = thread::spawn(move || say_all(&mut speaker, &message(FULL)));
-        let mut heard = Vec::new();
+        let (mut sender, mut receiver) = sides();
+        (0..FULL).for_each(|number| assert_eq!(sender.write(&message(number)).expect("there is room"), 16));
+        let sending = thread::spawn(move || send_all(&mut sender, &message(FULL)));
+        let mut received = Vec::new();
         for _ in 0..FULL {
-            hear_now(&mut listener, &mut heard);
+            receive_now(&mut receiver, &mut received);
         }
-        speaks.join().expect("the speaker wakes up");
-        hear_now(&mut listener, &mut heard);
-        assert_eq!(heard, (0..=FULL).flat_map(message).collect::<Vec<u8>>());
+        sending.join().expect("the sender wakes up");
+        receive_now(&mut receiver, &mut received);
+        assert_eq!(received, (0..=FULL).flat_map(message).collect::<Vec<u8>>());
     });
 }
 
@@ -90,15 +90,15 @@ fn who_waits_for_room_is_rung() {
 #[test]
 fn both_sides_of_a_full_ring_wake_each_other() {
     bounded(|| {
-        let (mut speaker, mut listener) = sides();
-        (0..FULL).for_each(|number| assert_eq!(speaker.write(&message(number)).expect("there is room"), 16));
-        let speaks = thread::spawn(move || say_all(&mut speaker, &message(FULL)));
-        let mut heard = Vec::new();
-        while heard.len() < 16 * (FULL as usize + 1) {
-            hear_or_sleep(&mut listener, &mut heard);
+        let (mut sender, mut receiver) = sides();
+        (0..FULL).for_each(|number| assert_eq!(sender.write(&message(number)).expect("there is room"), 16));
+        let sending = thread::spawn(move || send_all(&mut sender, &message(FULL)));
+        let mut received = Vec::new();
+        while received.len() < 16 * (FULL as usize + 1) {
+            receive_or_sleep(&mut receiver, &mut received);
         }
-        assert_eq!(heard, (0..=FULL).flat_map(message).collect::<Vec<u8>>());
-        speaks.join().expect("the speaker wakes up");
+        assert_eq!(received, (0..=FULL).flat_map(message).collect::<Vec<u8>>());
+        sending.join().expect("the sender wakes up");
     });
 }
 
@@ -109,31 +109,31 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Builds the two ends of two lanes.
-fn lanes() -> (Lanes, Lanes) {
+fn lanes() -> (LanePair, LanePair) {
     let (here, there) = (Region::without_races(BYTES), Region::without_races(BYTES));
-    (Lanes::new(here.clone(), there.clone()), Lanes::new(there, here))
+    (LanePair::new(here.clone(), there.clone()), LanePair::new(there, here))
 }
 
 /// Builds the two ends of two lanes, with a bell at each.
-fn sides() -> (Laned<Socket>, Laned<Socket>) {
-    let (speaker, listener) = lanes();
-    let (here, there) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
-    let socket = Socket { ours: here.clone(), theirs: there.clone() };
-    (Laned::new(socket, speaker), Laned::new(Socket { ours: there, theirs: here }, listener))
+fn sides() -> (LaneStream<BellSocket>, LaneStream<BellSocket>) {
+    let (sender, receiver) = lanes();
+    let (here, there) = (Arc::new(RingCount::default()), Arc::new(RingCount::default()));
+    let socket = BellSocket { ours: here.clone(), theirs: there.clone() };
+    (LaneStream::new(socket, sender), LaneStream::new(BellSocket { ours: there, theirs: here }, receiver))
 }
 
-fn hear(listener: &mut Lanes, heard: &mut Vec<u8>) {
+fn receive(receiver: &mut LanePair, received: &mut Vec<u8>) {
     let mut room = [0; 128];
-    let bytes = listener.read(&mut room).expect("a sound lane");
-    heard.extend_from_slice(&room[..bytes]);
+    let bytes = receiver.read(&mut room).expect("a sound lane");
+    received.extend_from_slice(&room[..bytes]);
 }
 
 /// Receives without waiting; returns true if bytes were there.
-fn hear_now(listener: &mut Laned<Socket>, heard: &mut Vec<u8>) -> bool {
+fn receive_now(receiver: &mut LaneStream<BellSocket>, received: &mut Vec<u8>) -> bool {
     let mut room = [0; 128];
-    match listener.read(&mut room) {
+    match receiver.read(&mut room) {
         Ok(bytes) => {
-            heard.extend_from_slice(&room[..bytes]);
+            received.extend_from_slice(&room[..bytes]);
             true
         }
         Err(e) => {
@@ -143,69 +143,69 @@ fn hear_now(listener: &mut Laned<Socket>, heard: &mut Vec<u8>) -> bool {
     }
 }
 
-fn hear_or_sleep(listener: &mut Laned<Socket>, heard: &mut Vec<u8>) {
-    if !hear_now(listener, heard) {
-        sleep(listener);
+fn receive_or_sleep(receiver: &mut LaneStream<BellSocket>, received: &mut Vec<u8>) {
+    if !receive_now(receiver, received) {
+        sleep(receiver);
     }
 }
 
 /// Sends all bytes as a client does: it receives before it sends, and checks its bell before the room.
-fn say_all(speaker: &mut Laned<Socket>, mut rest: &[u8]) {
+fn send_all(sender: &mut LaneStream<BellSocket>, mut rest: &[u8]) {
     loop {
-        assert!(!hear_now(speaker, &mut Vec::new()), "nobody speaks to who speaks");
-        match speaker.write(rest) {
-            Ok(said) => rest = &rest[said..],
+        assert!(!receive_now(sender, &mut Vec::new()), "the other side sends nothing");
+        match sender.write(rest) {
+            Ok(sent) => rest = &rest[sent..],
             Err(e) => assert_eq!(e.kind(), io::ErrorKind::WouldBlock),
         }
         if rest.is_empty() {
             return;
         }
-        sleep(speaker);
+        sleep(sender);
     }
 }
 
-fn sleep(side: &mut Laned<Socket>) {
-    if side.sleeps() {
+fn sleep(side: &mut LaneStream<BellSocket>) {
+    if side.announce_sleep() {
         side.socket().ours.wait();
     }
-    side.wakes();
-    side.look_at_socket();
+    side.withdraw_sleep();
+    side.mark_socket_readable();
 }
 
 /// A socket that carries only rings.
-struct Socket {
-    ours: Arc<Bell>,
-    theirs: Arc<Bell>,
+struct BellSocket {
+    ours: Arc<RingCount>,
+    theirs: Arc<RingCount>,
 }
 
 /// Rings that were not taken yet.
 #[derive(Default)]
-struct Bell {
+struct RingCount {
     rings: Mutex<usize>,
     rung: Condvar,
 }
 
-impl Bell {
+impl RingCount {
     fn wait(&self) {
-        let mut rings = self.rings.lock().expect("nobody panics with it");
+        let mut rings = self.rings.lock().expect("no thread panics with it");
         while *rings == 0 {
-            rings = self.rung.wait(rings).expect("nobody panics with it");
+            rings = self.rung.wait(rings).expect("no thread panics with it");
         }
     }
 }
 
-impl Read for Socket {
+impl Read for BellSocket {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        match std::mem::take(&mut *self.ours.rings.lock().expect("nobody panics with it")) {
+        match std::mem::take(&mut *self.ours.rings.lock().expect("no thread panics with it")) {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             rings => Ok(rings),
         }
     }
 }
 
-impl Write for Socket {
+impl Write for BellSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        *self.theirs.rings.lock().expect("nobody panics with it") += bytes.len();
+        *self.theirs.rings.lock().expect("no thread panics with it") += bytes.len();
         self.theirs.rung.notify_one();
         Ok(bytes.len())
     }

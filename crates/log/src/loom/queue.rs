@@ -5,10 +5,10 @@ use ::loom::model::Builder;
 use ::loom::sync::Arc;
 use ::loom::thread;
 
-use super::{Ring, enter, message};
-use crate::claim::{Claim, Claimant, Claims, Delivery};
-use crate::control::{CONTROL_BYTES, Control};
-use crate::follow::Step;
+use super::{RingModel, enter, message};
+use crate::claim::{Claim, ClaimOwner, ClaimTable, QueueDelivery};
+use crate::control::{CONTROL_BYTES, ControlFile};
+use crate::follow::CursorStep;
 use crate::layout::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 use crate::region::Region;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -17,18 +17,18 @@ const MESSAGES: u64 = 2;
 
 /// States of the lock of the puller that dies.
 const HELD: u64 = 0;
-const FALLEN: u64 = 1;
+const RELEASED: u64 = 1;
 
 #[test]
 fn each_message_goes_to_one_puller_and_the_cursor_follows() {
     bounded(|| {
-        let claims = group(Control::new(Region::heap(CONTROL_BYTES)));
+        let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
         let theirs = claims.clone();
         let other = thread::spawn(move || {
-            let owner = theirs.join(1, Delivery::AtLeastOnce);
+            let owner = theirs.join(1, QueueDelivery::AtLeastOnce);
             claim_and_finish(&theirs, owner)
         });
-        let owner = claims.join(0, Delivery::AtMostOnce);
+        let owner = claims.join(0, QueueDelivery::AtMostOnce);
         let mut all = claim_and_finish(&claims, owner);
         all.extend(other.join().expect("the other puller ends"));
         all.sort_unstable();
@@ -39,20 +39,20 @@ fn each_message_goes_to_one_puller_and_the_cursor_follows() {
 /// One puller claims as many messages as it can, finishes some and dies at any moment; the other receives the rest,
 /// each message once, and knows which of them the first had.
 #[test]
-fn what_a_fallen_puller_leaves_comes_again() {
+fn messages_of_a_dead_puller_are_redelivered() {
     for finishes in 0..=2 {
         bounded(move || {
-            let claims = group(Control::new(Region::heap(CONTROL_BYTES)));
+            let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
             let lock = Arc::new(AtomicU64::new(HELD));
             let (theirs, held) = (claims.clone(), lock.clone());
-            let falling = thread::spawn(move || fall(&theirs, &held, Delivery::AtLeastOnce, finishes));
-            let owner = claims.join(0, Delivery::AtLeastOnce);
+            let dying = thread::spawn(move || claim_and_die(&theirs, &held, QueueDelivery::AtLeastOnce, finishes));
+            let owner = claims.join(0, QueueDelivery::AtLeastOnce);
             let mut ours = Vec::new();
             take(&claims, owner, &mut ours);
-            if bury_fallen(&claims, &lock) {
+            if end_dead_puller(&claims, &lock) {
                 take(&claims, owner, &mut ours);
             }
-            let claimed = falling.join().expect("the falling puller ends");
+            let claimed = dying.join().expect("the dying puller ends");
             claims.leave(1);
             take(&claims, owner, &mut ours);
             check_shares(&claimed, finishes, &ours);
@@ -65,18 +65,18 @@ fn what_a_fallen_puller_leaves_comes_again() {
 
 /// Messages handed over for good are never redelivered, and block no puller.
 #[test]
-fn what_a_fallen_puller_has_taken_is_done() {
+fn messages_handed_over_by_a_dead_puller_are_done() {
     bounded(|| {
-        let claims = group(Control::new(Region::heap(CONTROL_BYTES)));
+        let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
         let lock = Arc::new(AtomicU64::new(HELD));
         let (theirs, held) = (claims.clone(), lock.clone());
-        let falling = thread::spawn(move || fall(&theirs, &held, Delivery::AtMostOnce, 0));
-        let owner = claims.join(0, Delivery::AtLeastOnce);
+        let dying = thread::spawn(move || claim_and_die(&theirs, &held, QueueDelivery::AtMostOnce, 0));
+        let owner = claims.join(0, QueueDelivery::AtLeastOnce);
         let mut all = claim_and_finish(&claims, owner);
-        if bury_fallen(&claims, &lock) {
+        if end_dead_puller(&claims, &lock) {
             all.extend(claim_and_finish(&claims, owner));
         }
-        all.extend(falling.join().expect("the falling puller ends"));
+        all.extend(dying.join().expect("the dying puller ends"));
         claims.leave(1);
         all.extend(claim_and_finish(&claims, owner));
         all.sort_unstable();
@@ -87,24 +87,24 @@ fn what_a_fallen_puller_has_taken_is_done() {
 /// The writer needs the segment of the first message while one puller dies with it and the other takes it over: the
 /// segment stays unchanged until the message is done, and is then recycled.
 #[test]
-fn the_writer_recycles_only_what_is_done() {
+fn the_writer_recycles_only_done_messages() {
     bounded(|| {
-        let mut ring = Ring::new(2, 1, true);
+        let mut ring = RingModel::new(2, 1, true);
         assert!(ring.append(0) && ring.append(1));
         let (claims, regions) = (group(ring.control.clone()), ring.regions.clone());
         let lock = Arc::new(AtomicU64::new(HELD));
         let (theirs, held) = (claims.clone(), lock.clone());
-        let falling = thread::spawn(move || fall(&theirs, &held, Delivery::AtLeastOnce, 1));
+        let dying = thread::spawn(move || claim_and_die(&theirs, &held, QueueDelivery::AtLeastOnce, 1));
         let writer = thread::spawn(move || {
             let recycled = ring.append(2);
             (ring, recycled)
         });
-        let owner = claims.join(0, Delivery::AtLeastOnce);
+        let owner = claims.join(0, QueueDelivery::AtLeastOnce);
         let mut ours = read_and_finish(&regions, &claims, owner);
-        if bury_fallen(&claims, &lock) {
+        if end_dead_puller(&claims, &lock) {
             ours.extend(read_and_finish(&regions, &claims, owner));
         }
-        let claimed = falling.join().expect("the falling puller ends");
+        let claimed = dying.join().expect("the dying puller ends");
         let (mut ring, recycled) = writer.join().expect("the writer ends");
         claims.leave(1);
         ours.extend(read_and_finish(&regions, &claims, owner));
@@ -123,38 +123,38 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Builds the words of a queue of two messages, both present.
-fn group(control: Control) -> Claims {
-    let claims = Claims::new(Region::heap(Claims::bytes(MESSAGES)), control, MESSAGES);
+fn group(control: ControlFile) -> ClaimTable {
+    let claims = ClaimTable::new(Region::heap(ClaimTable::bytes(MESSAGES)), control, MESSAGES);
     claims.restore(0, MESSAGES);
     claims
 }
 
 /// Claims as many messages as it can, finishes the first `finishes` of them, and drops its lock last.
-fn fall(claims: &Claims, lock: &AtomicU64, delivery: Delivery, finishes: usize) -> Vec<u64> {
+fn claim_and_die(claims: &ClaimTable, lock: &AtomicU64, delivery: QueueDelivery, finishes: usize) -> Vec<u64> {
     let owner = claims.join(1, delivery);
     let claimed: Vec<u64> = (0..MESSAGES).filter(|&sequence| claims.claim(sequence, owner).is_some()).collect();
     claimed.iter().take(finishes).for_each(|&sequence| claims.finish(sequence));
-    lock.store(FALLEN, Ordering::Release);
+    lock.store(RELEASED, Ordering::Release);
     claimed
 }
 
 /// Ends the dead puller's slot; returns true if its lock was free.
-fn bury_fallen(claims: &Claims, lock: &AtomicU64) -> bool {
-    let has_fallen = lock.load(Ordering::Acquire) == FALLEN;
-    if has_fallen {
-        let before = claims.fallen();
+fn end_dead_puller(claims: &ClaimTable, lock: &AtomicU64) -> bool {
+    let is_dead = lock.load(Ordering::Acquire) == RELEASED;
+    if is_dead {
+        let before = claims.ended_pullers();
         claims.leave(1);
-        assert_ne!(claims.fallen(), before, "nobody would walk again");
+        assert_ne!(claims.ended_pullers(), before, "no puller would walk again");
     }
-    has_fallen
+    is_dead
 }
 
 /// Claims as many messages as it can.
-fn take(claims: &Claims, owner: Claimant, taken: &mut Vec<(u64, Claim)>) {
+fn take(claims: &ClaimTable, owner: ClaimOwner, taken: &mut Vec<(u64, Claim)>) {
     taken.extend((0..MESSAGES).filter_map(|sequence| Some((sequence, claims.claim(sequence, owner)?))));
 }
 
-fn claim_and_finish(claims: &Claims, owner: Claimant) -> Vec<u64> {
+fn claim_and_finish(claims: &ClaimTable, owner: ClaimOwner) -> Vec<u64> {
     let mut taken = Vec::new();
     take(claims, owner, &mut taken);
     taken.iter().for_each(|&(sequence, _)| claims.finish(sequence));
@@ -163,7 +163,7 @@ fn claim_and_finish(claims: &Claims, owner: Claimant) -> Vec<u64> {
 }
 
 /// Reads each message in place, after it was claimed, as pullers do.
-fn read_and_finish(regions: &[Region], claims: &Claims, owner: Claimant) -> Vec<(u64, Claim)> {
+fn read_and_finish(regions: &[Region], claims: &ClaimTable, owner: ClaimOwner) -> Vec<(u64, Claim)> {
     let mut taken = Vec::new();
     for sequence in 0..MESSAGES {
         let Some(mut follower) = enter(regions, sequence, 1) else {
@@ -172,7 +172,7 @@ fn read_and_finish(regions: &[Region], claims: &Claims, owner: Claimant) -> Vec<
             assert!(claims.cursor() > sequence, "message {sequence} is gone, and was not done");
             continue;
         };
-        if !matches!(follower.pass().expect("nothing is damaged"), Step::Frame(_)) {
+        if !matches!(follower.skip_frame().expect("nothing is damaged"), CursorStep::Frame(_)) {
             continue;
         }
         let Some(claim) = claims.claim(sequence, owner) else { continue };
@@ -194,7 +194,7 @@ fn check_shares(claimed: &[u64], finishes: usize, ours: &[(u64, Claim)]) {
         let shares: Vec<Claim> = ours.iter().filter(|(s, _)| *s == sequence).map(|&(_, claim)| claim).collect();
         let expected: &[Claim] = match (finished.contains(&sequence), left.contains(&sequence)) {
             (true, _) => &[],
-            (false, true) => &[Claim::Again],
+            (false, true) => &[Claim::Redelivered],
             (false, false) => &[Claim::First],
         };
         assert_eq!(shares, expected, "message {sequence}, claimed {claimed:?}, finished {finishes}");

@@ -41,7 +41,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Rejects a forked child: moving the shared cursor would let messages be recycled that the other process still reads.
+    /// Rejects a forked child: moving the shared cursor would recycle messages that the other process still reads.
     #[inline(always)]
     pub(super) fn refuse_fork(&self) -> Result<(), LogReadError> {
         match &self.slot {
@@ -124,10 +124,7 @@ impl Reader {
                 return Ok(());
             }
         }
-        Err(LogOpenError::Damaged {
-            place: self.path.clone(),
-            what: "no segment stays long enough to enter".to_owned(),
-        })
+        Err(LogOpenError::damaged(&self.path, "no segment stays long enough to enter"))
     }
 
     /// Replaces [`ReaderStart::Cursor`] by the mandatory reader's cursor; other readers have none from before.
@@ -175,8 +172,7 @@ impl Reader {
         };
         self.missed = self.follower.sequence().saturating_sub(wanted);
         while self.follower.sequence() < wanted {
-            let damaged = |e: LogReadError| LogOpenError::Damaged { place: self.path.clone(), what: e.to_string() };
-            match self.follower.step(&mut self.buffer).map_err(damaged)? {
+            match self.follower.step(&mut self.buffer).map_err(|e| LogOpenError::damaged(&self.path, e))? {
                 CursorStep::Frame(_) => {}
                 CursorStep::Lapped => return Ok(false),
                 // The newest segment ends here only if a writer is just opening the next one.

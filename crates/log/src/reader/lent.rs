@@ -1,7 +1,7 @@
 //! Messages lent for as long as their holder keeps them.
 //!
 //! ```text
-//!   Reader ── lend ──> Lent, Lent … ──> their segment, mapped until the last of them is dropped
+//!   Reader ── lend ──> LentFrame, LentFrame … ──> their segment, mapped until the last of them is dropped
 //!     └── continues, and is closed
 //! ```
 //!
@@ -10,7 +10,8 @@
 //! * Its writer writes behind the tail only, including the lines that it takes and the zeros that it puts there.
 //! * A writer that resumes the log after a kill cuts what is behind the last whole frame, or behind an unfinished
 //!   batch: no reader returns that. In a later boot it may also cut data never known to be on the disk, behind a
-//!   missing piece; a reader that began behind the piece has returned it. Such a message is copied ([`LentFrame::is_copy`]).
+//!   missing piece; a reader that began behind the piece has returned it. Such a message is copied, see
+//!   [`LentFrame::is_copy`].
 //! * Removing or moving the log leaves the mapped file as it is. A fork has the same pages.
 //!
 //! In a `fail` log a frame stays while a cursor holds it, and a cursor belongs to a process: a fork would read a frame
@@ -134,7 +135,7 @@ impl AsRef<[u8]> for LentFrame {
 impl fmt::Debug for LentFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sequence, stamp, kind, .. } = self;
-        f.debug_struct("Lent")
+        f.debug_struct("LentFrame")
             .field("sequence", sequence)
             .field("stamp", stamp)
             .field("kind", kind)

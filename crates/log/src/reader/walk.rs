@@ -3,7 +3,7 @@
 
 use tickpath_clock::relax;
 
-use super::{LogMessage, Reader, ReaderStart, Registration, TRIES, enter, present_segments};
+use super::{LogMessage, Reader, ReaderStart, Registration, TRIES, enter, present_segments, unreadable};
 use crate::follow::{CursorStep, FrameAt};
 use crate::guard::ProcessTrust;
 use crate::{LogOpenError, LogPath, LogReadError, files};
@@ -60,8 +60,7 @@ impl Reader {
     pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), LogReadError> {
         let segment = self.follower.index();
         for _ in 0..TRIES {
-            let there =
-                present_segments(&self.segments, &self.shape).map_err(|reason| LogReadError::Io { segment, reason })?;
+            let there = present_segments(&self.segments, &self.shape).map_err(unreadable(segment))?;
             let found = there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1);
             let Some(follower) = there.into_iter().nth(found) else {
                 relax();
@@ -93,7 +92,7 @@ impl Reader {
     #[cold]
     fn walk_on(&mut self) -> Result<Option<WalkStep>, LogReadError> {
         let segment = self.follower.index() + 1;
-        let region = self.segments.get(segment).map_err(|reason| LogReadError::Io { segment, reason })?;
+        let region = self.segments.get(segment).map_err(unreadable(segment))?;
         match region.and_then(|region| enter(region, &self.shape, segment)) {
             Some(follower) => {
                 self.follower = follower;

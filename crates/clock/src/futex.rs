@@ -1,4 +1,5 @@
-//! Sleep until a writer publishes, and wake-ups that cost next to nothing while no reader sleeps.
+//! Sleep on words of memory, also shared with other processes, and wake-ups that cost a writer next to nothing while no
+//! thread sleeps.
 //!
 //! ```text
 //!   sleeper                          writer
@@ -11,9 +12,13 @@
 //! The two barriers are one half each of a store-load fence: without it both sides could miss each other. The sleeper's
 //! half is `membarrier`, which makes every running thread of the host that registered for it execute a full fence; so
 //! the writer's half is free, and a writer does not stall for the reader's cache line after each message. Where the
-//! kernel has no `membarrier`, both halves are a full fence; the log's writer records the kind in the control file.
+//! kernel has no `membarrier`, both halves are a full fence; a log's writer records the kind in the control file.
+//! Design: `docs/design/wake-ups.md`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
+
+use crate::counter::monotonic_ns;
+use crate::wait::yield_now;
 
 /// `membarrier` commands, from the kernel's interface; libc does not define all of them.
 const QUERY: libc::c_int = 0;
@@ -25,7 +30,7 @@ static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// Implementation of the fence's two halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WakeBarrier {
+pub enum WakeBarrier {
     /// The sleeper pays.
     Membarrier,
     /// Both pay.
@@ -57,6 +62,7 @@ impl WakeBarrier {
         Self::Membarrier
     }
 
+    /// Returns the number of this kind, for a word that other processes read.
     pub fn code(self) -> u64 {
         match self {
             Self::Membarrier => 1,
@@ -64,6 +70,7 @@ impl WakeBarrier {
         }
     }
 
+    /// Returns the kind of this number; a full fence for any other number.
     pub fn from_code(code: u64) -> Self {
         if code == 1 { Self::Membarrier } else { Self::Fence }
     }
@@ -77,7 +84,7 @@ impl WakeBarrier {
         }
     }
 
-    /// Executes the sleeper's half, between the flag and the last check. Returns false if this process cannot execute it.
+    /// Executes the sleeper's half, between the flag and the last check. Returns false if this process cannot.
     pub fn sleeper_fence(self) -> bool {
         fence(Ordering::SeqCst);
         match self {
@@ -94,18 +101,16 @@ fn membarrier(command: libc::c_int) -> Option<i64> {
     (answer >= 0).then_some(answer)
 }
 
-/// Sleeps while the flag is 1, until a wake-up or the timeout.
-pub(crate) fn sleep_while_set(flag: &AtomicU32, timeout_ns: u64) {
-    let timeout_ns = timeout_ns.min(MAX_SLEEP_NS);
-    let timeout =
-        libc::timespec { tv_sec: (timeout_ns / 1_000_000_000) as i64, tv_nsec: (timeout_ns % 1_000_000_000) as i64 };
-    // SAFETY: the flag is a valid word for the call's length and the timeout a valid struct. All returns (woken, value
-    // differed, interrupted, timed out) mean the same to the caller: check again.
-    unsafe { libc::syscall(libc::SYS_futex, flag.as_ptr(), libc::FUTEX_WAIT, 1, &timeout) };
-}
-
 /// Max sleep, a day, in ns: longer ones would overflow the kernel's seconds.
 const MAX_SLEEP_NS: u64 = 86_400_000_000_000;
+
+/// Sleeps while the word has this value, until a wake-up or the timeout.
+pub fn sleep_while(word: &AtomicU32, value: u32, timeout_ns: u64) {
+    let timeout = timespec(timeout_ns.min(MAX_SLEEP_NS));
+    // SAFETY: the word is a valid one for the call's length and the timeout a valid struct. All returns (woken, value
+    // differed, interrupted, timed out) mean the same to the caller: check again.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &timeout) };
+}
 
 /// Futex word to sleep on, in the kernel's layout (`struct futex_waitv`).
 #[derive(Clone, Copy)]
@@ -120,35 +125,44 @@ struct FutexWaiter {
 const FUTEX2_SIZE_U32: u32 = 2;
 
 /// Max flags that one thread can sleep on.
-pub(crate) const MAX_FLAGS: usize = 128;
+pub const MAX_SLEEP_FLAGS: usize = 128;
 
 /// Sleeps while all flags are 1, until a wake-up of one of them or the timeout.
-pub(crate) fn sleep_while_all_set(flags: &[&AtomicU32], timeout_ns: u64) {
-    let mut waiters = [FutexWaiter { value: 0, address: 0, flags: 0, reserved: 0 }; MAX_FLAGS];
+pub fn sleep_while_all_set(flags: &[&AtomicU32], timeout_ns: u64) {
+    let mut waiters = [FutexWaiter { value: 0, address: 0, flags: 0, reserved: 0 }; MAX_SLEEP_FLAGS];
     for (waiter, flag) in waiters.iter_mut().zip(flags) {
         *waiter = FutexWaiter { value: 1, address: flag.as_ptr() as u64, flags: FUTEX2_SIZE_U32, reserved: 0 };
     }
     // The call takes an absolute time of CLOCK_MONOTONIC, not a duration.
-    let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `until` is a valid place for the result.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut until) };
-    let ns = (until.tv_nsec as u64).saturating_add(timeout_ns.min(MAX_SLEEP_NS));
-    until.tv_sec += (ns / 1_000_000_000) as i64;
-    until.tv_nsec = (ns % 1_000_000_000) as i64;
-    let count = flags.len().min(MAX_FLAGS);
-    // SAFETY: the waiters are valid structs that name valid words for the call's length; see `sleep_while_set`.
+    let until = timespec(monotonic_ns() + timeout_ns.min(MAX_SLEEP_NS));
+    let count = flags.len().min(MAX_SLEEP_FLAGS);
+    // SAFETY: the waiters are valid structs that name valid words for the call's length; see `sleep_while`.
     let result =
         unsafe { libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), count, 0, &until, libc::CLOCK_MONOTONIC) };
     if result == -1 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
         // Before Linux 5.16 one thread cannot sleep on several words.
-        tickpath_clock::yield_now();
+        yield_now();
     }
 }
 
-/// Wakes all sleepers on the flag.
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+/// Clears the flag and wakes all sleepers on it.
 #[cold]
-pub(crate) fn wake_all(flag: &AtomicU32) {
+pub fn wake_all(flag: &AtomicU32) {
     flag.store(0, Ordering::SeqCst);
-    // SAFETY: the flag is a valid word for the call's length.
-    unsafe { libc::syscall(libc::SYS_futex, flag.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    wake(flag, i32::MAX);
+}
+
+/// Wakes a thread that sleeps on the word; returns false if there was none.
+pub(crate) fn wake_one(word: &AtomicU32) -> bool {
+    wake(word, 1) == 1
+}
+
+/// Wakes up to `most` threads that sleep on the word; returns the kernel's answer, their number.
+fn wake(word: &AtomicU32, most: i32) -> i64 {
+    // SAFETY: the word is a valid one for the call's length.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, most) }
 }
