@@ -1,8 +1,8 @@
 //! Admin commands: which of them the core accepts, and the error message for each that it refuses.
 
 use tickpath_market::{AccountId, OrdStatus, OrderId, Quantity, SymbolId};
+use tickpath_oms_records::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Reconcile, Resolve};
 
-use crate::control::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Reconcile, Resolve};
 use crate::core::{At, Core};
 use crate::open_orders::CancelFilter;
 use crate::order::Order;
@@ -130,14 +130,14 @@ pub enum AdminCommandError {
 
 impl Core {
     /// Checks whether the core would accept an admin command now.
-    pub fn validate(&self, word: &Input) -> Result<(), AdminCommandError> {
-        match word {
+    pub fn validate(&self, command: &Input) -> Result<(), AdminCommandError> {
+        match command {
             Input::Kill(kill) => check_scope(kill.scope, kill.target),
             Input::CancelScope(cancel) => check_scope(cancel.scope, cancel.target),
             Input::Reconcile(reconcile) => self.check_reconcile(reconcile),
             Input::Resolve(resolve) => self.check_resolve(resolve).map(drop),
-            Input::QueryStatus(inquire) => {
-                let slot = self.find_order(inquire.order).ok_or(AdminCommandError::NoOrder(OrderId(inquire.order)))?;
+            Input::QueryStatus(query) => {
+                let slot = self.find_for_command(query.order)?;
                 self.status_request_id(self.orders.get(slot)).map(drop).ok_or(AdminCommandError::CannotQuery)
             }
             Input::EnterOrder(enter) => self.build_entered_order(enter).map(drop),
@@ -149,16 +149,16 @@ impl Core {
     }
 
     /// Returns the open orders that a command may change.
-    pub fn affected_orders(&self, word: &Input) -> Vec<OrderView> {
+    pub fn affected_orders(&self, command: &Input) -> Vec<OrderView> {
         let in_scope = |scope: u8, target: u32| {
-            let slots = self.open_slots().map(|slot| self.orders.get(slot));
-            slots.filter(|order| is_in_scope(order, scope, target)).map(Order::view).collect()
+            let filter = cancel_filter(scope, target);
+            self.orders.open_orders().filter(|order| filter.covers_order(order)).map(Order::view).collect()
         };
-        match word {
+        match command {
             Input::Kill(kill) if kill.on != 0 && kill.cancel != 0 => in_scope(kill.scope, kill.target),
             Input::CancelScope(cancel) => in_scope(cancel.scope, cancel.target),
             Input::Resolve(resolve) => self.order(OrderId(resolve.order)).into_iter().collect(),
-            Input::QueryStatus(inquire) => self.order(OrderId(inquire.order)).into_iter().collect(),
+            Input::QueryStatus(query) => self.order(OrderId(query.order)).into_iter().collect(),
             Input::EnterFill(enter) => self.order(OrderId(enter.order)).into_iter().collect(),
             Input::DayEnd(_) => in_scope(KILL_ALL, 0),
             _ => Vec::new(),
@@ -166,32 +166,33 @@ impl Core {
     }
 
     pub(crate) fn cancel_scope(&mut self, at: At, cancel: &CancelScope, out: &mut Outputs) -> bool {
-        let CancelScope { scope: of, target, .. } = *cancel;
-        let is_taken = check_scope(of, target).is_ok();
-        if is_taken {
-            self.cancel_all(at, None, out, cancel_filter(of, target));
+        let is_accepted = check_scope(cancel.scope, cancel.target).is_ok();
+        if is_accepted {
+            self.cancel_all(at, None, out, cancel_filter(cancel.scope, cancel.target));
         }
-        is_taken
+        is_accepted
     }
 
     /// Checks whether a venue can be asked for all orders. Requests must not wait: the answer would seem to decide
     /// them.
     pub(crate) fn check_reconcile(&self, reconcile: &Reconcile) -> Result<(), AdminCommandError> {
-        let venue = reconcile.venue.0;
-        let route = self.routes.iter().nth(venue.into());
+        let number = reconcile.venue.0;
         if reconcile.reason[0] == 0 {
             return Err(AdminCommandError::Reason);
         }
-        match venue < VENUE_LIMIT && route.is_none_or(|route| route.sends_at_once() && route.rules.answers_status != 0)
-        {
-            true => Ok(()),
-            false => Err(AdminCommandError::CannotReconcile(venue)),
-        }
+        let venue = self.venues.find(reconcile.venue);
+        let can_answer = venue.is_none_or(|venue| venue.sends_at_once() && venue.rules.answers_status != 0);
+        if number < VENUE_LIMIT && can_answer { Ok(()) } else { Err(AdminCommandError::CannotReconcile(number)) }
+    }
+
+    /// Returns the order that a command names.
+    pub(crate) fn find_for_command(&self, order: u64) -> Result<u32, AdminCommandError> {
+        self.orders.find(order).ok_or(AdminCommandError::NoOrder(OrderId(order)))
     }
 
     /// Returns the order that a command would resolve and its new phase, or the reason to refuse the command.
     pub(crate) fn check_resolve(&self, resolve: &Resolve) -> Result<(u32, OrderPhase), AdminCommandError> {
-        let slot = self.find_order(resolve.order).ok_or(AdminCommandError::NoOrder(OrderId(resolve.order)))?;
+        let slot = self.find_for_command(resolve.order)?;
         let order = self.orders.get(slot);
         let phase = match OrdStatus::from_code(resolve.status) {
             Some(OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled) => OrderPhase::Open,
@@ -224,16 +225,6 @@ pub(crate) fn cancel_filter(scope: u8, target: u32) -> CancelFilter {
         KILL_SYMBOL => CancelFilter::AllOfSymbol(SymbolId(target)),
         KILL_SESSION => CancelFilter::Session(target),
         _ => CancelFilter::All,
-    }
-}
-
-/// Returns whether an order is in this scope.
-fn is_in_scope(order: &Order, scope: u8, target: u32) -> bool {
-    match scope {
-        KILL_ACCOUNT => order.account.0 == target,
-        KILL_SYMBOL => order.symbol.0 == target,
-        KILL_SESSION => u32::from(order.session) == target,
-        _ => true,
     }
 }
 

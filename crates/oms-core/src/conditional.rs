@@ -16,17 +16,19 @@
 
 use tickpath_market::{
     ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, NewOrder, OrderId, OrderType, Price, Quantity,
-    ReplaceConditional, ReplaceOrder, Request, Trigger, VenueId,
+    ReplaceConditional, ReplaceOrder, Request, Trigger,
 };
+use tickpath_oms_records::TriggerFired;
 use tickpath_oms_risk::{Breach, RiskFacts, check};
-use tickpath_oms_slots::{SnapshotError, SnapshotReader, SnapshotWriter};
 
-use crate::control::TriggerFired;
+use crate::client_reports::report_output;
 use crate::core::{At, Core};
-use crate::order::{MAY_HAVE_RETRIED, NONE, Order, PendingTrigger};
-use crate::reports::is_unknown_at_venue;
-use crate::requests::{check_queue_room, deny, facts, report_output, undefined};
+use crate::order::{MAY_HAVE_RETRIED, NONE, Order};
+use crate::report_class::is_unknown_at_venue;
+use crate::requests::facts;
 use crate::state::{OrderEvent, OrderPhase, next_phase};
+use crate::trading_config::unknown_symbol;
+use crate::triggers::PendingTrigger;
 use crate::{Denial, Envelope, Outputs};
 
 /// Order that waits for its trigger.
@@ -54,18 +56,18 @@ struct ArmedReplace {
 impl Core {
     /// Returns the orders that wait for their trigger.
     pub fn armed_orders(&self) -> impl Iterator<Item = ArmedOrder> + '_ {
-        self.armed.values().filter(|arming| self.is_armed(arming.slot)).map(|arming| self.armed_view(arming))
+        self.triggers.iter().filter(|pending| self.is_armed(pending.slot)).map(|pending| self.armed_view(pending))
     }
 
     /// Returns an order that waits for its trigger; none if it does not.
     pub fn armed_order(&self, id: OrderId) -> Option<ArmedOrder> {
-        let slot = self.find_order(id.0).filter(|&slot| self.is_armed(slot))?;
-        self.armed.get(&slot).map(|arming| self.armed_view(arming))
+        let slot = self.orders.find(id.0).filter(|&slot| self.is_armed(slot))?;
+        self.triggers.get(slot).map(|pending| self.armed_view(pending))
     }
 
     /// Returns an upper bound of the number of armed orders, which includes those that may have fired.
     pub fn armed_upper_bound(&self) -> usize {
-        self.armed.len()
+        self.triggers.len()
     }
 
     /// Accepts a conditional order, or denies it.
@@ -80,17 +82,13 @@ impl Core {
         if new.trigger.check().is_err() {
             return Err(Denial::Malformed.into());
         }
-        if let Err(refusal) = self.check_new_armed(at, envelope, &mut order, &new.trigger) {
-            self.add_denied_id(order.session, order.client);
-            return Err(refusal);
-        }
+        let checked = self.check_new_armed(at, envelope, &mut order, &new.trigger);
+        self.orders.use_up_if_denied(order.session, order.client, checked)?;
         let slot = self.add_order(order);
         let NewOrder { client_order_id, cause, position_effect, .. } = new.order;
-        let (by, since, trigger) = (order.id, at.stamp, new.trigger);
-        self.armed.insert(
-            slot,
-            PendingTrigger { slot, position_effect, reserved: [0; 3], cause, request_id: by, since, trigger },
-        );
+        let (request_id, since, trigger) = (order.id, at.stamp, new.trigger);
+        let pending = PendingTrigger { slot, position_effect, reserved: [0; 3], cause, request_id, since, trigger };
+        self.triggers.insert(pending);
         out.push(report_output(&order, ExecType::PendingNew, client_order_id));
         Ok(())
     }
@@ -102,8 +100,7 @@ impl Core {
         order: &mut Order,
         trigger: &Trigger,
     ) -> Result<(), Breach> {
-        let venue = self.trading.context(order.account, order.symbol).map(|entry| entry.instrument.venue);
-        order.route = venue.map_err(|denial| undefined(denial, order))?.0;
+        order.venue = self.trading.context(order.account, order.symbol)?.instrument.venue;
         self.check_trigger(envelope, trigger)?;
         order.position = self.positions.find_or_create(order.account, order.symbol);
         order.phase = OrderPhase::Armed;
@@ -116,25 +113,17 @@ impl Core {
             return Err(Denial::NoTicks.into());
         }
         let unknown = trigger.conditions().find(|condition| self.trading.instrument_of(condition.symbol).is_none());
-        let refusal = unknown.map(|condition| Breach {
-            denial: Denial::UnknownSymbol,
-            limit: 0,
-            value: condition.symbol.0.into(),
-        });
-        refusal.map_or(Ok(()), Err)
+        unknown.map_or(Ok(()), |condition| Err(unknown_symbol(condition.symbol)))
     }
 
     /// Checks an armed order as if the market stood at its price and no other order worked; all checks run when it
     /// fires. It counts among the open orders, to which it adds `more`.
     fn check_armed_terms(&self, at: At, envelope: &Envelope, order: &Order, more: u32) -> Result<(), Breach> {
-        let entry = self.trading.context(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        let entry = self.trading.context(order.account, order.symbol)?;
         check(&RiskFacts {
-            price: order.price,
-            quantity: order.quantity,
-            minimum: 1,
             reference_price: if order.price == 0 { 1 } else { order.price },
             reference_age_ns: 0,
-            request_age_ns: self.rate.ns(at.stamp.saturating_sub(envelope.sent)),
+            request_age_ns: self.clock.ns(at.stamp.saturating_sub(envelope.sent)),
             open_orders: entry.open.orders.saturating_add(more),
             ..facts(&entry, envelope, order)
         })
@@ -159,9 +148,8 @@ impl Core {
                     .into()),
             });
         let (price, quantity, trigger) = (replace.price, replace.quantity.0, Some(replace.trigger));
-        let rearm = ArmedReplace { client, price, quantity, trigger };
-        self.add_denied_id(session, client.0);
-        self.rearm(at, envelope, named?, &rearm, out)
+        self.orders.add_denied_id(session, client.0);
+        self.rearm(at, envelope, named?, &ArmedReplace { client, price, quantity, trigger }, out)
     }
 
     /// Replaces price and quantity of an armed order; none if the request names no armed order.
@@ -176,7 +164,7 @@ impl Core {
         let slot = named.filter(|&slot| self.is_armed(slot))?;
         let (session, client) = (envelope.session, replace.client_order_id);
         let (price, quantity) = (replace.price, replace.quantity.0);
-        self.add_denied_id(session, client.0);
+        self.orders.add_denied_id(session, client.0);
         Some(self.rearm(at, envelope, slot, &ArmedReplace { client, price, quantity, trigger: None }, out))
     }
 
@@ -199,9 +187,9 @@ impl Core {
         }
         self.check_armed_terms(at, envelope, &next, 0)?;
         self.update_order(slot, &next);
-        let by = self.id(at);
-        if let Some((arming, trigger)) = self.armed.get_mut(&slot).zip(rearm.trigger) {
-            *arming = PendingTrigger { trigger, request_id: by, since: at.stamp, ..*arming };
+        let request_id = self.id(at);
+        if let Some((pending, trigger)) = self.triggers.get_mut(slot).zip(rearm.trigger) {
+            *pending = PendingTrigger { trigger, request_id, since: at.stamp, ..*pending };
         }
         out.push(report_output(&next, ExecType::Replaced, rearm.client));
         Ok(())
@@ -209,20 +197,20 @@ impl Core {
 
     /// Runs all checks on an order whose trigger has fired, and sends or denies it. Returns false if it is not armed.
     pub(crate) fn apply_trigger(&mut self, at: At, fired: &TriggerFired, out: &mut Outputs) -> bool {
-        let Some(slot) = self.find_order(fired.order).filter(|&slot| self.is_armed(slot)) else { return false };
-        let Some(arming) = self.armed.remove(&slot) else { return false };
+        let Some(slot) = self.orders.find(fired.order).filter(|&slot| self.is_armed(slot)) else { return false };
+        let Some(pending) = self.triggers.remove(slot) else { return false };
         let order = *self.orders.get(slot);
         let new = NewOrder {
             client_order_id: ClientOrderId(order.id),
             price: Price(order.price),
             quantity: Quantity(order.quantity),
-            cause: if arming.cause == 0 { fired.tick } else { arming.cause },
+            cause: if pending.cause == 0 { fired.tick } else { pending.cause },
             symbol: order.symbol,
             account: order.account,
             side: order.side.code(),
             order_type: order.order_type.code(),
             time_in_force: order.time_in_force.code(),
-            position_effect: arming.position_effect,
+            position_effect: pending.position_effect,
             reserved: [0; 4],
         };
         let request = Request::New(new);
@@ -248,15 +236,12 @@ impl Core {
             session: order.session,
             ..Envelope::default()
         };
-        let entry = self.trading.context(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        let entry = self.trading.context(order.account, order.symbol)?;
         let venue = entry.instrument.venue;
         self.check_rights(order.session, order.account, request)?;
         let facts = RiskFacts {
-            price: order.price,
-            quantity: order.quantity,
-            minimum: 1,
             increase: order.quantity,
-            worst_position: self.worst_position(order.position, order.side),
+            worst_position: self.positions.worst_position(order.position, order.side),
             // Its message was counted on arrival.
             messages: 0,
             open_orders: entry.open.orders,
@@ -265,46 +250,41 @@ impl Core {
         };
         check(&facts)?;
         self.check_optional(&entry, &facts, order, at.stamp, true)?;
-        let valued = match order.order_type {
+        let valuation_price = match order.order_type {
             OrderType::Limit => order.price,
             OrderType::Market => fired.reference_price.0,
         };
-        let route = self.routes.get(venue);
-        check_queue_room(route)?;
-        let phase = next_phase(order.phase, OrderEvent::Released).unwrap_or(order.phase);
-        let phase = if route.sends_at_once() { phase } else { OrderPhase::Queued };
-        Ok(Order { phase, valuation_price: valued, route: venue.0, ..*order })
+        let state = self.venues.get(venue);
+        state.check_queue_room()?;
+        let sends_at_once = state.sends_at_once();
+        let phase = if sends_at_once { order.phase.after(OrderEvent::Released) } else { OrderPhase::Queued };
+        Ok(Order { phase, valuation_price, venue, ..*order })
     }
 
     /// Denies all armed orders at once after a disk failure, like all waiting orders: they never leave.
     pub(crate) fn deny_all_armed(&mut self, out: &mut Outputs) {
-        let slots: Vec<u32> = self.armed.keys().copied().filter(|&slot| self.is_armed(slot)).collect();
+        let slots: Vec<u32> = self.triggers.slots().filter(|&slot| self.is_armed(slot)).collect();
         for slot in slots {
-            self.armed.remove(&slot);
+            self.triggers.remove(slot);
             self.deny_armed(slot, Breach { denial: Denial::DiskFailed, limit: 0, value: 1 }, out);
         }
     }
 
     fn deny_armed(&mut self, slot: u32, refusal: Breach, out: &mut Outputs) {
         let order = *self.orders.get(slot);
-        let phase = next_phase(order.phase, OrderEvent::Denied).unwrap_or(order.phase);
-        self.update_order(slot, &Order { phase, ..order });
-        self.counts.denied_requests += 1;
-        out.push(deny(order.id, order.session, ClientOrderId(order.client), order.account, refusal));
+        self.update_order(slot, &Order { phase: order.phase.after(OrderEvent::Denied), ..order });
+        self.deny(order.id, order.session, ClientOrderId(order.client), order.account, refusal, out);
     }
 
     /// Puts armed orders in doubt after another boot of the host: they may have fired in the journal's lost tail,
     /// unless their session's outputs wait for the disk. Clears the earlier boot's stamps, which mean nothing any more.
     pub(crate) fn doubt_armed_orders(&mut self) {
-        let slots: Vec<u32> = self.armed.keys().copied().collect();
+        self.triggers.clear_stamps();
+        let slots: Vec<u32> = self.triggers.slots().filter(|&slot| self.is_armed(slot)).collect();
         for slot in slots {
-            if let Some(arming) = self.armed.get_mut(&slot) {
-                arming.since = 0;
-            }
             let order = *self.orders.get(slot);
-            if order.phase == OrderPhase::Armed && self.trading.rules(order.session).level == 0 {
-                let phase = next_phase(order.phase, OrderEvent::Released).unwrap_or(order.phase);
-                self.update_order(slot, &Order { phase, ..order });
+            if self.trading.rules(order.session).level == 0 {
+                self.update_order(slot, &Order { phase: order.phase.after(OrderEvent::Released), ..order });
             }
         }
     }
@@ -315,31 +295,22 @@ impl Core {
     #[cold]
     pub(crate) fn resolve_armed_status(&mut self, slot: u32, report: &ExecutionReport, next: Order) -> Option<Order> {
         let order = *self.orders.get(slot);
-        let has_heard = next.phase != OrderPhase::Rejected || !is_unknown_at_venue(report) || order.cancel != NONE;
-        if has_heard || !self.armed.contains_key(&slot) {
-            self.armed.remove(&slot);
+        let has_left = next.phase != OrderPhase::Rejected || !is_unknown_at_venue(report) || order.cancel != NONE;
+        if has_left || self.triggers.get(slot).is_none() {
+            self.triggers.remove(slot);
             return Some(next);
         }
-        let doubted = self.routes.get(VenueId(order.route)).last_loss;
+        let last_loss = self.venues.get(order.venue).last_loss;
         let marks = order.marks & !MAY_HAVE_RETRIED;
-        (report.client_order_id.0 >= doubted).then_some(Order { phase: OrderPhase::Armed, marks, ..order })
+        (report.client_order_id.0 >= last_loss).then_some(Order { phase: OrderPhase::Armed, marks, ..order })
     }
 
     pub(crate) fn is_armed(&self, slot: u32) -> bool {
         self.orders.get(slot).phase == OrderPhase::Armed
     }
 
-    fn armed_view(&self, arming: &PendingTrigger) -> ArmedOrder {
-        let PendingTrigger { trigger, request_id: by, since, .. } = *arming;
-        ArmedOrder { order: OrderId(self.orders.get(arming.slot).id), trigger, request_id: by, since }
-    }
-
-    pub(crate) fn save_armed(&self, save: &mut SnapshotWriter<'_>) {
-        save.write_list(&self.armed.values().copied().collect::<Vec<_>>());
-    }
-
-    pub(crate) fn load_armed(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
-        self.armed = load.read_list::<PendingTrigger>()?.into_iter().map(|arming| (arming.slot, arming)).collect();
-        Ok(())
+    fn armed_view(&self, pending: &PendingTrigger) -> ArmedOrder {
+        let PendingTrigger { trigger, request_id, since, .. } = *pending;
+        ArmedOrder { order: OrderId(self.orders.get(pending.slot).id), trigger, request_id, since }
     }
 }

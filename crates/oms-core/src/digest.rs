@@ -1,4 +1,5 @@
-//! Digest over every output: it checks that two runs gave the same outputs, and is no defence against forgers.
+//! Digest over every output: it checks that two runs gave the same outputs, and is no defence against forgers. A
+//! message is folded in two chains (`docs/design/bulk-reading.md`).
 
 use tickpath_market::Kind;
 use zerocopy::IntoBytes;

@@ -2,22 +2,22 @@
 //! never arrived, and the position of an account.
 //!
 //! Limits do not apply, because the entered events have happened. The admin states the venue's id of an order; the
-//! venue's [kept](crate::foreign) reports of the order are applied at once, and the venue is asked for its status.
+//! [kept reports](crate::unknown_reports) of the order are applied at once, and the venue is asked for its status.
 //! Where only the venue's own order id is known, the OMS cannot ask under an id of its own: the venue's reports alone
 //! show the order's state, and the venue refuses a cancel. An entered fill has the venue's execution id, so that a late
 //! report of the same fill changes nothing.
 
 use tickpath_market::{
-    ExecType, ExecutionReport, ManualOrderIndicator, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
-    TimeInForce, VenueId, VenueOrderId,
+    ExecType, ExecutionReport, ManualOrderIndicator, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity,
+    VenueOrderId,
 };
+use tickpath_oms_records::{EnterFill, EnterOrder, EnterPosition};
 
 use crate::admin_command::AdminCommandError;
-use crate::control::{EnterFill, EnterOrder, EnterPosition};
+use crate::client_reports::report_as;
 use crate::core::{At, Core};
 use crate::order::Order;
-use crate::reports::ReportClass;
-use crate::requests::report_as;
+use crate::report_class::ReportClass;
 use crate::state::OrderPhase;
 use crate::venue_table::VENUE_LIMIT;
 use crate::{Output, Outputs, ReportRecord};
@@ -25,26 +25,26 @@ use crate::{Output, Outputs, ReportRecord};
 impl Core {
     /// Enters an order, applies the kept reports of it, and asks its venue for the status; returns false if refused.
     pub(crate) fn enter_order(&mut self, at: At, enter: &EnterOrder, out: &mut Outputs) -> bool {
-        let id = OrderId::new(self.epoch, at.sequence);
-        let is_free =
-            id.sequence() == at.sequence && at.sequence > self.last_request && self.find_order(id.0).is_none();
-        let Some((mut order, heard)) = self.build_entered_order(enter).ok().filter(|_| is_free) else { return false };
-        self.last_request = at.sequence;
-        order.id = id.0;
+        let id = self.id(at);
+        let is_free = self.ids.is_free(at.sequence) && self.orders.find(id).is_none();
+        let entered = self.build_entered_order(enter).ok().filter(|_| is_free);
+        let Some((mut order, reports)) = entered else { return false };
+        self.ids.note_request(at.sequence);
+        order.id = id;
         order.position = self.positions.find_or_create(order.account, order.symbol);
         let slot = self.add_order(order);
-        self.aliases.add(order.id, order.route, enter.sent_as.0, enter.venue_order_id.0);
+        self.aliases.add(order.id, order.venue, enter.sent_as.0, enter.venue_order_id.0);
         let manual = ManualOrderIndicator::Manual.code();
         let report = ExecutionReport { manual, ..report_as(&order, ExecType::New, enter.client_order_id) };
         out.push(Output::Report { session: order.session, report });
         // The kept reports of the order are applied now.
-        for record in heard {
+        for record in reports {
             self.unknown_reports.remove(&record);
-            self.report(at, &record, out);
+            self.apply_report(at, &record, out);
         }
         // The venue's answer supplies the order's events, or shows whether the known ones are complete.
         if self.orders.get(slot).phase.is_live() {
-            self.inquire(at, slot, out);
+            self.query_status(at, slot, out);
         }
         true
     }
@@ -65,62 +65,41 @@ impl Core {
             time_in_force: enter.time_in_force,
             ..NewOrder::default()
         };
-        let (Ok(()), Some(side), Some(order_type), Some(time_in_force)) = (
-            terms.check(),
-            Side::from_code(enter.side),
-            OrderType::from_code(enter.order_type),
-            TimeInForce::from_code(enter.time_in_force),
-        ) else {
-            return Err(AdminCommandError::Terms);
-        };
-        let is_limit = order_type == OrderType::Limit;
-        if enter.quantity.0 <= 0 || (!is_limit && enter.price != Price::ZERO) || enter.venue.0 >= VENUE_LIMIT {
+        let order = Order::of_request(&terms).ok_or(AdminCommandError::Terms)?;
+        let has_valid_price = order.order_type == OrderType::Limit || enter.price == Price::ZERO;
+        if enter.quantity.0 <= 0 || !has_valid_price || enter.venue.0 >= VENUE_LIMIT {
             return Err(AdminCommandError::Terms);
         }
-        let order = Order {
-            client: enter.client_order_id.0,
-            venue_order_id: enter.venue_order_id.0,
-            price: enter.price.0,
-            valuation_price: enter.price.0,
-            quantity: enter.quantity.0,
-            account: enter.account,
-            symbol: enter.symbol,
-            route: enter.venue.0,
-            session: enter.session,
-            side,
-            order_type,
-            time_in_force,
-            phase: OrderPhase::Open,
-            ..Order::EMPTY
-        };
-        let heard = self.check_enter_order(enter, &order)?;
-        Ok((order, heard))
+        let (venue, session, phase) = (enter.venue, enter.session, OrderPhase::Open);
+        let order = Order { venue_order_id: enter.venue_order_id.0, venue, session, phase, ..order };
+        let reports = self.check_enter_order(enter, &order)?;
+        Ok((order, reports))
     }
 
     /// Checks everything but the terms of an order to enter. Returns its kept reports, which must agree with the terms.
     fn check_enter_order(&self, enter: &EnterOrder, order: &Order) -> Result<Vec<ReportRecord>, AdminCommandError> {
-        let (venue, sent_as, own) = (enter.venue.0, enter.sent_as.0, enter.venue_order_id.0);
+        let (sent_as, own) = (enter.sent_as.0, enter.venue_order_id.0);
         let client = enter.client_order_id.0;
         if enter.reason[0] == 0 {
             return Err(AdminCommandError::Reason);
         } else if sent_as == 0 && own == 0 {
             return Err(AdminCommandError::MissingVenueId);
-        } else if self.find_by_venue_id(venue, sent_as, own).is_some() {
+        } else if self.find_by_venue_id(enter.venue, sent_as, own).is_some() {
             return Err(AdminCommandError::KnownOrder);
         } else if self.trading.context(order.account, order.symbol).is_err() {
             return Err(AdminCommandError::Undefined { account: order.account.0, symbol: order.symbol.0 });
         } else if !self.trading.is_entitled(order.session, order.account) {
             return Err(AdminCommandError::NotEntitled { session: order.session, account: order.account.0 });
-        } else if client == 0 || self.find_client(order.session, client).is_some() {
+        } else if client == 0 || self.orders.has_client_id(order.session, client) {
             return Err(AdminCommandError::ClientId { session: order.session, client });
         }
-        let heard = self.unknown_reports.find_by_order(venue, sent_as, own);
+        let reports = self.unknown_reports.find_by_order(enter.venue, sent_as, own);
         let agrees = |record: &ReportRecord| {
             let report = &record.report;
-            let is_side = report.side == order.side.code() && report.venue.0 == venue;
+            let is_side = report.side == order.side.code() && report.venue == enter.venue;
             is_side && report.symbol == order.symbol && report.account == order.account
         };
-        if heard.iter().all(agrees) { Ok(heard) } else { Err(AdminCommandError::Disagrees) }
+        if reports.iter().all(agrees) { Ok(reports) } else { Err(AdminCommandError::Disagrees) }
     }
 
     /// Enters a fill as if the venue reported it; returns false if the entry is refused.
@@ -142,7 +121,7 @@ impl Core {
             price: Price(order.price),
             symbol: order.symbol,
             account: order.account,
-            venue: VenueId(order.route),
+            venue: order.venue,
             exec_type: ExecType::Trade.code(),
             status: status.code(),
             side: order.side.code(),
@@ -188,16 +167,16 @@ impl Core {
 
     /// Returns the order whose fill would be entered, or the reason to refuse the entry.
     pub(crate) fn check_enter_fill(&self, enter: &EnterFill) -> Result<u32, AdminCommandError> {
-        let slot = self.find_order(enter.order).ok_or(AdminCommandError::NoOrder(OrderId(enter.order)))?;
+        let slot = self.find_for_command(enter.order)?;
         let order = self.orders.get(slot);
-        let most = order.quantity.max(self.pending_replace(order).0);
+        let most = order.quantity.max(self.orders.pending_replace(order).0);
         if enter.reason[0] == 0 {
             return Err(AdminCommandError::Reason);
         } else if matches!(order.phase, OrderPhase::Denied | OrderPhase::Queued | OrderPhase::Armed) {
             return Err(AdminCommandError::NotSent);
         } else if enter.exec_id.0 == 0 || enter.quantity.0 <= 0 {
             return Err(AdminCommandError::Fill);
-        } else if self.find_fill(slot, enter.exec_id.0).is_some() {
+        } else if self.orders.find_fill(slot, enter.exec_id.0).is_some() {
             return Err(AdminCommandError::FillKnown(enter.exec_id.0));
         } else if enter.venue_sequence != 0 && !{ *order }.note_sequence(enter.venue_sequence) {
             return Err(AdminCommandError::SeenSequence(enter.venue_sequence));

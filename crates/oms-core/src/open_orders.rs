@@ -12,12 +12,13 @@
 //! costs nothing. A mass cancel unchains the empty groups that it visits: a new order has paid for each such visit.
 //!
 //! The lists are unordered: [`OpenOrders::find_cancelable`] sorts the slots that it finds, because outputs are in the
-//! order of slots. The index is in no snapshot; a loaded core builds it anew.
+//! order of slots. A set of the open slots serves visits of all orders in that order. A snapshot holds the set only;
+//! a loaded core builds the lists anew.
 
 use std::hint::black_box;
 
 use tickpath_market::{AccountId, SymbolId};
-use tickpath_oms_slots::{Index, Linked, LinkedPages, tag};
+use tickpath_oms_slots::{BitSet, Index, Linked, LinkedPages, SnapshotError, SnapshotReader, SnapshotWriter, tag};
 
 use crate::order::{NONE, Order};
 
@@ -29,9 +30,9 @@ const NOT_OPEN: u32 = u32::MAX - 2;
 /// Place of an order in the list of its group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OrderLink {
-    /// Slot of the next order; [`UNLIMITED`] after the last one.
+    /// Slot of the next order; [`NONE`] after the last one.
     next: u32,
-    /// Slot of the previous order; [`UNLIMITED`] before the first one, [`UNLISTED`] or [`NOT_OPEN`].
+    /// Slot of the previous order; [`NONE`] before the first one, [`UNLISTED`] or [`NOT_OPEN`].
     prev: u32,
 }
 
@@ -92,7 +93,7 @@ pub(crate) enum CancelFilter {
         session: u16,
         account: AccountId,
     },
-    /// All orders of a session in one symbol, by the slot of the position; [`UNLIMITED`] if there is no position.
+    /// All orders of a session in one symbol, by the slot of the position; [`NONE`] if there is no position.
     Position {
         session: u16,
         position: u32,
@@ -108,6 +109,8 @@ pub(crate) enum CancelFilter {
 
 /// The index of open orders.
 pub(crate) struct OpenOrders {
+    /// Slots of the open orders.
+    slots: BitSet,
     groups: Vec<OrderGroup>,
     pairs: Vec<AccountGroup>,
     sessions: Vec<SessionGroups>,
@@ -120,9 +123,10 @@ pub(crate) struct OpenOrders {
 }
 
 impl OpenOrders {
-    /// Creates an empty index.
-    pub(crate) fn new() -> Self {
+    /// Creates an empty index with room for the expected number of orders.
+    pub(crate) fn with_expected(orders: usize) -> Self {
         Self {
+            slots: BitSet::with_expected(orders),
             groups: Vec::new(),
             pairs: Vec::new(),
             sessions: Vec::new(),
@@ -136,12 +140,14 @@ impl OpenOrders {
     #[inline]
     pub(crate) fn add(&mut self, orders: &mut OrderTable, slot: u32) {
         debug_assert_eq!(orders.get(slot).cancel, NONE, "a new order has no cancel");
+        self.slots.set(slot, true);
         let group = self.count(orders.get(slot));
         self.list(orders, slot, group);
     }
 
     /// Counts an order as open, and lists it if it has no outstanding cancel.
     pub(crate) fn insert(&mut self, orders: &mut OrderTable, slot: u32) {
+        self.slots.set(slot, true);
         if orders.link(slot).prev != NOT_OPEN {
             return;
         }
@@ -155,6 +161,7 @@ impl OpenOrders {
     /// Removes an order that is not open any more.
     #[inline]
     pub(crate) fn remove(&mut self, orders: &mut OrderTable, slot: u32) {
+        self.slots.set(slot, false);
         if orders.link(slot).prev == NOT_OPEN {
             return;
         }
@@ -177,11 +184,17 @@ impl OpenOrders {
         }
     }
 
+    /// Returns the first open slot from `from` on and before `until`.
+    #[inline]
+    pub(crate) fn next_before(&self, from: u32, until: u32) -> Option<u32> {
+        self.slots.next_before(from, until)
+    }
+
     /// Returns the slots of the open orders in scope without an outstanding cancel, ascending. The cost grows with
     /// their number; scopes that no client can name (an account or symbol in all sessions, or all) visit every group.
-    pub(crate) fn find_cancelable(&mut self, orders: &OrderTable, meant: CancelFilter) -> Vec<u32> {
+    pub(crate) fn find_cancelable(&mut self, orders: &OrderTable, filter: CancelFilter) -> Vec<u32> {
         let mut slots = Vec::new();
-        match meant {
+        match filter {
             CancelFilter::Position { session, position } => {
                 if let Some(group) = self.find_group(session, position) {
                     self.visit_group(orders, group, &mut slots);
@@ -203,7 +216,7 @@ impl OpenOrders {
             CancelFilter::AllOfAccount(_) | CancelFilter::AllOfSymbol(_) | CancelFilter::All => {
                 for group in 0..self.groups.len() as u32 {
                     self.visited += 1;
-                    if self.groups[group as usize].is_in_scope(meant) {
+                    if self.groups[group as usize].is_in_scope(filter) {
                         self.visit_group(orders, group, &mut slots);
                     }
                 }
@@ -214,8 +227,8 @@ impl OpenOrders {
     }
 
     /// Returns whether the scope has any open order, with or without an outstanding cancel.
-    pub(crate) fn has_open(&self, meant: CancelFilter) -> bool {
-        match meant {
+    pub(crate) fn has_open(&self, filter: CancelFilter) -> bool {
+        match filter {
             CancelFilter::Position { session, position } => {
                 self.find_group(session, position).is_some_and(|group| self.groups[group as usize].open > 0)
             }
@@ -225,7 +238,7 @@ impl OpenOrders {
             CancelFilter::Session(_)
             | CancelFilter::AllOfAccount(_)
             | CancelFilter::AllOfSymbol(_)
-            | CancelFilter::All => self.groups.iter().any(|group| group.open > 0 && group.is_in_scope(meant)),
+            | CancelFilter::All => self.groups.iter().any(|group| group.open > 0 && group.is_in_scope(filter)),
         }
     }
 
@@ -236,6 +249,11 @@ impl OpenOrders {
 
     /// Removes all orders and groups; the memory stays allocated.
     pub(crate) fn clear(&mut self) {
+        self.slots.clear();
+        self.clear_groups();
+    }
+
+    fn clear_groups(&mut self) {
         self.groups.clear();
         self.pairs.clear();
         self.sessions.clear();
@@ -243,8 +261,33 @@ impl OpenOrders {
         self.by_account.clear();
     }
 
+    /// Sets whether an order is open, for a table whose groups are built afterwards by [`Self::rebuild_groups`].
+    pub(crate) fn set_slot(&mut self, slot: u32, is_open: bool) {
+        self.slots.set(slot, is_open);
+    }
+
+    /// Builds the groups of the open orders anew. No order of the table has a link yet.
+    pub(crate) fn rebuild_groups(&mut self, orders: &mut OrderTable) {
+        self.clear_groups();
+        let (mut from, end) = (0, orders.len());
+        while let Some(slot) = self.slots.next_before(from, end) {
+            from = slot + 1;
+            self.insert(orders, slot);
+        }
+    }
+
+    pub(crate) fn save(&self, save: &mut SnapshotWriter<'_>) {
+        self.slots.save(save);
+    }
+
+    /// Loads the slots; [`Self::rebuild_groups`] builds the rest.
+    pub(crate) fn load(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
+        self.slots.load(load)
+    }
+
     /// Reads the memory that the next order of a session would need, to warm the cache.
     pub(crate) fn prefetch(&self, orders: &OrderTable, session: u16) {
+        black_box(self.slots.next_before(orders.len(), u32::MAX));
         let Some(row) = self.sessions.get(usize::from(session)) else { return };
         let Some(group) = self.groups.get(row.latest as usize) else { return };
         black_box((group.position, group.open, group.next, self.pairs[group.pair as usize].open));
@@ -398,14 +441,25 @@ impl OpenOrders {
 
 impl OrderGroup {
     /// Returns whether the group's orders are in scope.
-    fn is_in_scope(&self, meant: CancelFilter) -> bool {
-        match meant {
-            CancelFilter::Account { session, account } => (self.session, self.account) == (session, account),
-            CancelFilter::Position { session, position } => (self.session, self.position) == (session, position),
-            CancelFilter::Session(session) => u32::from(self.session) == session,
-            CancelFilter::AllOfAccount(account) => self.account == account,
-            CancelFilter::AllOfSymbol(symbol) => self.symbol == symbol,
-            CancelFilter::All => true,
+    fn is_in_scope(&self, filter: CancelFilter) -> bool {
+        filter.covers(self.session, self.account, self.symbol, self.position)
+    }
+}
+
+impl CancelFilter {
+    /// Returns whether an order is in scope.
+    pub(crate) fn covers_order(self, order: &Order) -> bool {
+        self.covers(order.session, order.account, order.symbol, order.position)
+    }
+
+    fn covers(self, of_session: u16, of_account: AccountId, of_symbol: SymbolId, of_position: u32) -> bool {
+        match self {
+            Self::Account { session, account } => (of_session, of_account) == (session, account),
+            Self::Position { session, position } => (of_session, of_position) == (session, position),
+            Self::Session(session) => u32::from(of_session) == session,
+            Self::AllOfAccount(account) => of_account == account,
+            Self::AllOfSymbol(symbol) => of_symbol == symbol,
+            Self::All => true,
         }
     }
 }

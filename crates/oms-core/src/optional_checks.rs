@@ -42,7 +42,7 @@ impl Core {
     ) -> Result<(), Breach> {
         let like = DuplicateKey::of(order);
         let before = self.trading.recent(order.account).and_then(|recent| recent.find(&like));
-        let is_new = !has_waited && self.find_order(order.id).is_none();
+        let is_new = !has_waited && self.orders.find(order.id).is_none();
         let firm = self.trading.firm();
         let unless_waited = |messages: u64| if has_waited { 0 } else { messages };
         check_optional(&OptionalFacts {
@@ -53,14 +53,14 @@ impl Core {
             firm: firm.limits,
             is_limit: order.order_type == OrderType::Limit,
             is_sell: order.side == Side::Sell,
-            second: self.second_of_day(stamp),
+            second: self.clock.second_of_day(stamp),
             session_messages: unless_waited(self.trading.messages_of(order.session)),
             symbol_messages: unless_waited(entry.symbol_messages),
             firm_messages: unless_waited(firm.window.messages),
             messages: unless_waited(entry.messages_today),
             fills: entry.open.fills,
             since_duplicate_ns: match before {
-                Some(before) if is_new => self.ns(stamp.saturating_sub(before)),
+                Some(before) if is_new => self.clock.ns(stamp.saturating_sub(before)),
                 _ => u64::MAX,
             },
             firm_orders: match facts.open_orders {
@@ -85,27 +85,25 @@ impl Core {
         if facts.limits.no_self_match == 0 {
             return None;
         }
-        let met = self.self_match.best_match(
-            order.position,
-            order.side,
-            worst_price(order.order_type, order.side, facts.price),
-        )?;
-        let names_price = met != i64::MIN && met != i64::MAX;
-        Some(if names_price { met } else { facts.limit_or_reference() as i64 })
+        let limit = worst_price(order.order_type, order.side, facts.price);
+        let price = self.self_match.best_match(order.position, order.side, limit)?;
+        let has_price = price != i64::MIN && price != i64::MAX;
+        Some(if has_price { price } else { facts.limit_or_reference() as i64 })
     }
 
     /// Returns the account's worst-case position value with the order; zero if the order does not increase it.
     fn gross_value(&self, order: &Order, facts: &RiskFacts<'_>) -> i128 {
-        let other_side = self.worst_position(order.position, order.side.opposite());
+        let other_side = self.positions.worst_position(order.position, order.side.opposite());
         let reach = other_side.max(facts.worst_position + i128::from(facts.increase));
         if reach <= other_side.max(facts.worst_position) {
             return 0;
         }
         let others = self.positions.of_account(order.account).filter(|&(slot, _)| slot != order.position);
-        let at_worst = |slot| self.worst_position(slot, Side::Buy).max(self.worst_position(slot, Side::Sell));
+        let worst = |slot, side| self.positions.worst_position(slot, side);
+        let at_worst = |slot| worst(slot, Side::Buy).max(worst(slot, Side::Sell));
         let value = |reach: i128, symbol: SymbolId| {
             let price = i128::from(self.trading.price(symbol)).abs();
-            times_multiplier(reach.saturating_mul(price), self.multiplier(symbol)).min(MAX_VALUE)
+            times_multiplier(reach.saturating_mul(price), self.trading.multiplier(symbol)).min(MAX_VALUE)
         };
         others.map(|(slot, symbol)| value(at_worst(slot), symbol)).sum::<i128>() + value(reach, order.symbol)
     }
@@ -116,8 +114,8 @@ impl Core {
             return 0;
         }
         let results = self.positions.of_account(order.account).map(|(slot, symbol)| {
-            times_multiplier(self.positions.result(slot, self.trading.price(symbol)), self.multiplier(symbol))
-                .clamp(-MAX_VALUE, MAX_VALUE)
+            let result = self.positions.result(slot, self.trading.price(symbol));
+            times_multiplier(result, self.trading.multiplier(symbol)).clamp(-MAX_VALUE, MAX_VALUE)
         });
         -results.sum::<i128>()
     }

@@ -1,4 +1,4 @@
-//! Stored data of an order, its trigger, a cancel or replace, and a fill.
+//! Stored data of an order, its fills, its pending requests and its sequence gap.
 //!
 //! ```text
 //!   quantity  the total requested, as last replaced
@@ -11,7 +11,7 @@
 //! ```
 
 use tickpath_market::{
-    AccountId, ClientOrderId, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, Trigger,
+    AccountId, ClientOrderId, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce,
     VenueId, VenueOrderId,
 };
 use tickpath_oms_risk::{MAX_VALUE, times_multiplier};
@@ -86,14 +86,15 @@ pub(crate) struct Order {
     pub(crate) cancel: u32,
     /// Slot of the pending replace.
     pub(crate) replace: u32,
-    /// Number of the order's venue, from its admission on.
-    pub(crate) route: u16,
+    /// Venue of the order, from its admission on.
+    pub(crate) venue: VenueId,
     pub(crate) session: u16,
     pub(crate) side: Side,
     pub(crate) order_type: OrderType,
     pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: OrderPhase,
-    /// Sum of [`SEQUENCE_LOST`], [`HAS_GAP`], [`UNSEQUENCED_END`], [`IN_DOUBT`], [`HAS_MANUAL_FILL`], [`CLIENT_ID_FREED`], [`MAY_HAVE_RETRIED`].
+    /// Sum of [`SEQUENCE_LOST`], [`HAS_GAP`], [`UNSEQUENCED_END`], [`IN_DOUBT`], [`HAS_MANUAL_FILL`],
+    /// [`CLIENT_ID_FREED`] and [`MAY_HAVE_RETRIED`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
@@ -134,22 +135,6 @@ pub(crate) struct PendingRequest {
     pub(crate) reserved: [u8; 5],
 }
 
-/// Data of a pending trigger, kept beside its order until the order has certainly left.
-#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub(crate) struct PendingTrigger {
-    /// Slot of the order.
-    pub(crate) slot: u32,
-    pub(crate) position_effect: u8,
-    pub(crate) reserved: [u8; 3],
-    pub(crate) cause: u64,
-    /// Id of the request that brought the trigger.
-    pub(crate) request_id: u64,
-    /// Time of that request, in ticks.
-    pub(crate) since: u64,
-    pub(crate) trigger: Trigger,
-}
-
 /// Client id of a denied request, kept alone because the id is used up.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -172,6 +157,17 @@ pub(crate) struct Fill {
     pub(crate) changed: u32,
 }
 
+/// Order that misses a venue sequence.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct SequenceGap {
+    /// Slot of the order.
+    pub(crate) slot: u32,
+    pub(crate) reserved: u32,
+    /// Time at which the gap was seen, in ticks; zero if it was in another boot of the host.
+    pub(crate) since: u64,
+}
+
 const _: () = assert!(size_of::<Order>() == 120 && size_of::<PendingRequest>() == 40 && size_of::<Fill>() == 24);
 
 impl Order {
@@ -192,7 +188,7 @@ impl Order {
         position: NONE,
         cancel: NONE,
         replace: NONE,
-        route: 0,
+        venue: VenueId(0),
         session: 0,
         side: Side::Buy,
         order_type: OrderType::Limit,
@@ -201,6 +197,24 @@ impl Order {
         marks: 0,
         reserved: [0; 3],
     };
+
+    /// Builds an order with the terms of a request; none if the request has an unknown code.
+    #[inline]
+    pub(crate) fn of_request(new: &NewOrder) -> Option<Self> {
+        new.check().ok()?;
+        Some(Self {
+            client: new.client_order_id.0,
+            price: new.price.0,
+            valuation_price: new.price.0,
+            quantity: new.quantity.0,
+            account: new.account,
+            symbol: new.symbol,
+            side: Side::from_code(new.side)?,
+            order_type: OrderType::from_code(new.order_type)?,
+            time_in_force: TimeInForce::from_code(new.time_in_force)?,
+            ..Self::EMPTY
+        })
+    }
 
     pub(crate) fn leaves(&self) -> i64 {
         if self.phase.is_live() { self.quantity.saturating_sub(self.known_filled()).max(0) } else { 0 }
@@ -294,6 +308,12 @@ impl Order {
         self.marks &= !SEQUENCE_LOST;
     }
 
+    /// Returns whether the fills equal the venue's quantity and do not exceed the total, as they must once every event
+    /// is known.
+    pub(crate) fn adds_up(&self) -> bool {
+        self.filled == self.reported && self.filled <= self.quantity
+    }
+
     /// Returns the cumulative quantity by the fills or by the venue's reports, whichever is larger.
     pub(crate) fn known_filled(&self) -> i64 {
         self.filled.max(self.reported)
@@ -314,7 +334,7 @@ impl Order {
             side: self.side,
             order_type: self.order_type,
             time_in_force: self.time_in_force,
-            venue: VenueId(self.route),
+            venue: self.venue,
             price: Price(self.price),
             quantity: Quantity(self.quantity),
             cumulative: Quantity(self.filled),

@@ -32,6 +32,8 @@ pub(crate) struct PositionTable {
     results: Vec<i128>,
     /// Slots of each account's positions.
     by_account: HashMap<u32, Vec<u32>>,
+    /// Positions may be older than their symbol's first price: the core was loaded from a snapshot of core version 3.
+    pub(crate) has_unpriced: bool,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -61,6 +63,7 @@ impl PositionTable {
             symbol_limits: Vec::new(),
             results: Vec::new(),
             by_account: HashMap::new(),
+            has_unpriced: false,
         }
     }
 
@@ -159,6 +162,12 @@ impl PositionTable {
 
     pub(crate) fn get(&self, slot: u32) -> &PositionView {
         &self.list[slot as usize].view
+    }
+
+    /// Returns how far a position reaches on a side, working orders included.
+    #[inline]
+    pub(crate) fn worst_position(&self, slot: u32, side: Side) -> i128 {
+        self.get(slot).worst_position(side)
     }
 
     /// Changes an order's share of the working quantity on its side.

@@ -10,7 +10,7 @@ use tickpath_market::{AccountId, OrderId, Quantity, SymbolId, VenueId};
 
 use crate::core::Core;
 use crate::order::Order;
-use crate::{KILL_ACCOUNT, KILL_SESSION, KILL_SYMBOL, PositionView};
+use crate::{KILL_ACCOUNT, KILL_SESSION, KILL_SYMBOL, PositionView, ReportRecord};
 
 /// Reference to a number. As text it is a clause: `account 1 has a position of 1 in symbol 2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +45,7 @@ impl Core {
             .or_else(|| self.held_position(|_, held| held == symbol))
             .or_else(|| self.trigger_on(symbol))
             .or_else(|| self.ended_order(|order| order.symbol == symbol))
-            .or_else(|| {
-                let foreign =
-                    self.unknown_order_reports().into_iter().find(|foreign| foreign.record.report.symbol == symbol);
-                foreign.map(|foreign| IdReference::UnknownOrderReport(foreign.sequence))
-            })
+            .or_else(|| self.unknown_report(|record| record.report.symbol == symbol))
             .or_else(|| self.kill_switch(KILL_SYMBOL, symbol.0))
     }
 
@@ -58,53 +54,44 @@ impl Core {
         self.open_order(|order| order.account == account)
             .or_else(|| self.held_position(|holder, _| holder == account))
             .or_else(|| self.ended_order(|order| order.account == account))
-            .or_else(|| {
-                let foreign =
-                    self.unknown_order_reports().into_iter().find(|foreign| foreign.record.report.account == account);
-                foreign.map(|foreign| IdReference::UnknownOrderReport(foreign.sequence))
-            })
+            .or_else(|| self.unknown_report(|record| record.report.account == account))
             .or_else(|| self.kill_switch(KILL_ACCOUNT, account.0))
     }
 
     /// Returns the first reference found to the number of a venue. Positions in the venue's symbols do not count: the
     /// core does not know where a symbol traded that is not defined any more.
     pub fn reference_to_venue(&self, venue: VenueId) -> Option<IdReference> {
-        self.open_order(|order| order.route == venue.0)
-            .or_else(|| self.ended_order(|order| order.route == venue.0))
-            .or_else(|| {
-                let foreign = self.unknown_order_reports().into_iter().find(|foreign| foreign.record.source == venue);
-                foreign.map(|foreign| IdReference::UnknownOrderReport(foreign.sequence))
-            })
+        self.open_order(|order| order.venue == venue)
+            .or_else(|| self.ended_order(|order| order.venue == venue))
+            .or_else(|| self.unknown_report(|record| record.source == venue))
     }
 
     /// Returns the first reference found to the number of a session. Reports of ended days are not kept or counted.
     pub fn reference_to_session(&self, session: u16) -> Option<IdReference> {
         self.open_order(|order| order.session == session)
             .or_else(|| self.ended_order(|order| order.session == session))
-            .or_else(|| self.used_id(session))
+            .or_else(|| self.orders.used_client_id(session).map(IdReference::UsedClientId))
             .or_else(|| self.kill_switch(KILL_SESSION, session.into()))
     }
 
-    fn open_order(&self, is_it: impl Fn(&Order) -> bool) -> Option<IdReference> {
-        let open = self.open_slots().map(|slot| self.orders.get(slot)).find(|&order| is_it(order));
+    fn open_order(&self, matches: impl Fn(&Order) -> bool) -> Option<IdReference> {
+        let open = self.orders.open_orders().find(|&order| matches(order));
         open.map(|order| IdReference::OpenOrder(OrderId(order.id)))
     }
 
-    fn ended_order(&self, is_it: impl Fn(&Order) -> bool) -> Option<IdReference> {
-        let ended = (0..self.orders.len()).map(|slot| self.orders.get(slot)).find(|&order| is_it(order));
+    fn ended_order(&self, matches: impl Fn(&Order) -> bool) -> Option<IdReference> {
+        let ended = self.orders.iter().find(|&order| matches(order));
         ended.map(|order| IdReference::EndedOrder(OrderId(order.id)))
     }
 
-    /// Returns a client id that a session used up by a cancel, a replace or a denied request.
-    fn used_id(&self, session: u16) -> Option<IdReference> {
-        let asked = (0..self.pending.len()).map(|slot| self.pending.get(slot)).find(|ask| ask.session == session);
-        let denied = || (0..self.denied.len()).map(|slot| self.denied.get(slot)).find(|id| id.session == session);
-        asked.map(|ask| ask.client).or_else(|| denied().map(|id| id.client)).map(IdReference::UsedClientId)
+    fn unknown_report(&self, matches: impl Fn(&ReportRecord) -> bool) -> Option<IdReference> {
+        let kept = self.unknown_reports.list().into_iter().find(|kept| matches(&kept.record));
+        kept.map(|kept| IdReference::UnknownOrderReport(kept.sequence))
     }
 
-    fn held_position(&self, is_it: impl Fn(AccountId, SymbolId) -> bool) -> Option<IdReference> {
-        let held = self.positions().find(|&(account, symbol, view)| {
-            is_it(account, symbol) && (view.net, view.working_buy, view.working_sell) != (0, 0, 0)
+    fn held_position(&self, matches: impl Fn(AccountId, SymbolId) -> bool) -> Option<IdReference> {
+        let held = self.positions.iter().find(|&(account, symbol, view)| {
+            matches(account, symbol) && (view.net, view.working_buy, view.working_sell) != (0, 0, 0)
         });
         held.map(|(account, symbol, view)| IdReference::Position { account, symbol, view })
     }
@@ -116,7 +103,7 @@ impl Core {
     }
 
     fn kill_switch(&self, scope: u8, target: u32) -> Option<IdReference> {
-        self.kills().any(|switch| switch == (scope, target)).then_some(IdReference::KillSwitch)
+        self.trading.kills().any(|switch| switch == (scope, target)).then_some(IdReference::KillSwitch)
     }
 }
 

@@ -5,24 +5,24 @@
 //! duplicate, so no id is ever both denied and working. A request that is not admitted leaves a count alone.
 
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder,
-    OrderDenied, OrderId, OrderType, Price, Quantity, ReplaceOrder, Request, Side, StatusRequest, TimeInForce, VenueId,
-    VenueOrderId,
+    AccountId, CancelOrder, ClientOrderId, ExecType, MassCancel, MassCancelType, NewOrder, OrderType, ReplaceOrder,
+    Request, StatusRequest,
 };
 use tickpath_oms_risk::{Breach, RiskFacts, check};
 
+use crate::client_reports::{report_as, report_output};
 use crate::core::{At, Core};
 use crate::open_orders::CancelFilter;
 use crate::order::{NONE, Order, PendingRequest, UNSEQUENCED_END};
 use crate::recent::{DuplicateKey, RecentOrder};
 use crate::state::{OrderEvent, OrderPhase, next_phase};
-use crate::trading_config::TradingContext;
-use crate::{Denial, Envelope, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Output, Outputs};
+use crate::trading_config::{TradingContext, unknown_account};
+use crate::{Denial, Envelope, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Outputs};
 
 impl Core {
     /// Passes a request on to its venue, or denies it.
     #[inline]
-    pub(crate) fn request(&mut self, at: At, envelope: &Envelope, request: &Request, out: &mut Outputs) {
+    pub(crate) fn apply_request(&mut self, at: At, envelope: &Envelope, request: &Request, out: &mut Outputs) {
         let passed = match (self.admit(at, envelope, request), request) {
             (Err(refusal), _) => Err(refusal),
             (Ok(()), Request::New(new)) => self.new_order(at, envelope, new, out),
@@ -34,24 +34,16 @@ impl Core {
             (Ok(()), Request::ReplaceConditional(replace)) => self.replace_conditional(at, envelope, replace, out),
         };
         if let Err(refusal) = passed {
-            self.counts.denied_requests += 1;
             let client = request.client_order_id();
-            out.push(deny(self.id(at), envelope.session, client, request.account(), refusal));
+            self.deny(self.id(at), envelope.session, client, request.account(), refusal, out);
         }
-        self.last_request = self.last_request.max(at.sequence);
-    }
-
-    /// Returns the core's id of the input at this journal sequence.
-    #[inline]
-    pub(crate) fn id(&self, at: At) -> u64 {
-        OrderId::new(self.epoch, at.sequence).0
+        self.ids.note_request(at.sequence);
     }
 
     /// Checks whether the session may make the request. Only entitled sessions' requests count for the account.
     fn admit(&mut self, at: At, envelope: &Envelope, request: &Request) -> Result<(), Breach> {
         let (session, account, client) = (envelope.session, self.account_of(request), request.client_order_id());
-        // A sequence that does not fit an id would repeat ids of this epoch.
-        if at.sequence <= self.last_request || at.sequence >> OrderId::SEQUENCE_BITS != 0 {
+        if !self.ids.is_free(at.sequence) {
             return Err(Denial::Sequence.into());
         }
         let kind = right_of(request);
@@ -62,25 +54,23 @@ impl Core {
         // A session that has lost the right to trade may still cancel its own orders.
         if kind & (MAY_NEW | MAY_REPLACE) != 0 {
             if !self.trading.has_account(account) {
-                return Err(Breach { denial: Denial::UnknownAccount, limit: 0, value: account.0.into() });
+                return Err(unknown_account(account));
             }
             if !is_entitled {
                 return Err(not_entitled(account));
             }
         }
         if is_entitled {
-            let rate = self.rate;
-            self.trading.count_message(account, at.stamp, |ticks| rate.ns(ticks));
+            self.trading.count_message(account, at.stamp, |ticks| self.clock.ns(ticks));
         }
-        let rate = self.rate;
-        self.trading.count_session_message(session, at.stamp, |ticks| rate.ns(ticks));
+        self.trading.count_session_message(session, at.stamp, |ticks| self.clock.ns(ticks));
         if client.0 == 0 {
             return Err(Denial::MissingClientOrderId.into());
         }
         match request {
             // A status request changes nothing, so its id may come twice.
             Request::Status(_) => Ok(()),
-            _ if self.find_client(session, client.0).is_some() => Err(Denial::DuplicateClientOrderId.into()),
+            _ if self.orders.has_client_id(session, client.0) => Err(Denial::DuplicateClientOrderId.into()),
             _ => Ok(()),
         }
     }
@@ -88,7 +78,7 @@ impl Core {
     /// Returns the account of a request; for a cancel by order id, the order's account.
     fn account_of(&self, request: &Request) -> AccountId {
         let named = match request {
-            Request::Cancel(cancel) if cancel.order_id.0 != 0 => self.find_order(cancel.order_id.0),
+            Request::Cancel(cancel) if cancel.order_id.0 != 0 => self.orders.find(cancel.order_id.0),
             _ => None,
         };
         named.map_or(request.account(), |slot| self.orders.get(slot).account)
@@ -96,14 +86,11 @@ impl Core {
 
     fn new_order(&mut self, at: At, envelope: &Envelope, new: &NewOrder, out: &mut Outputs) -> Result<(), Breach> {
         let mut order = self.build_order(at, envelope, new)?;
-        if let Err(refusal) = self.check_new(at, envelope, &mut order) {
-            self.add_denied_id(order.session, order.client);
-            return Err(refusal);
-        }
+        let checked = self.check_new(at, envelope, &mut order);
+        self.orders.use_up_if_denied(order.session, order.client, checked)?;
         let slot = self.add_order(order);
         let recent = || RecentOrder { key: DuplicateKey::of(&order), stamp: at.stamp };
-        let rate = self.rate;
-        self.trading.add_recent(order.account, recent, |stamp| rate.ns(at.stamp.saturating_sub(stamp)));
+        self.trading.add_recent(order.account, recent, |stamp| self.clock.ns(at.stamp.saturating_sub(stamp)));
         let new_order = NewOrder { client_order_id: ClientOrderId(order.id), ..*new };
         if !self.retries.has_no_rules() {
             self.retries.track(&order, new_order, envelope.sent);
@@ -117,89 +104,63 @@ impl Core {
     /// Builds the order that a request asks for, without the fields that the checks set.
     #[inline]
     pub(crate) fn build_order(&self, at: At, envelope: &Envelope, new: &NewOrder) -> Result<Order, Denial> {
-        let (Ok(()), Some(side), Some(order_type), Some(time_in_force)) = (
-            new.check(),
-            Side::from_code(new.side),
-            OrderType::from_code(new.order_type),
-            TimeInForce::from_code(new.time_in_force),
-        ) else {
-            return Err(Denial::Malformed);
-        };
-        Ok(Order {
-            id: self.id(at),
-            client: new.client_order_id.0,
-            price: new.price.0,
-            valuation_price: match order_type {
-                OrderType::Limit => new.price.0,
-                OrderType::Market => envelope.reference_price.0,
-            },
-            quantity: new.quantity.0,
-            account: new.account,
-            symbol: new.symbol,
-            session: envelope.session,
-            side,
-            order_type,
-            time_in_force,
-            ..Order::EMPTY
-        })
+        let mut order = Order::of_request(new).ok_or(Denial::Malformed)?;
+        (order.id, order.session) = (self.id(at), envelope.session);
+        if order.order_type == OrderType::Market {
+            order.valuation_price = envelope.reference_price.0;
+        }
+        Ok(order)
     }
 
     /// Checks a new order, and sets its position, its venue and its phase.
     fn check_new(&mut self, at: At, envelope: &Envelope, order: &mut Order) -> Result<(), Breach> {
-        self.trading.context(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        self.trading.context(order.account, order.symbol)?;
         order.position = self.positions.find_or_create(order.account, order.symbol);
-        let rate = self.rate;
-        let price = envelope.reference_price.0;
-        self.note_first_price(order.symbol, price);
-        self.trading.count_symbol_message(order.symbol, price, at.stamp, |ticks| rate.ns(ticks));
+        self.count_symbol_message(at, envelope, order);
         let entry = self.trading.context(order.account, order.symbol)?;
-        order.route = entry.instrument.venue.0;
+        order.venue = entry.instrument.venue;
         let facts = RiskFacts {
-            price: order.price,
-            quantity: order.quantity,
-            minimum: 1,
             increase: order.quantity.max(0),
-            worst_position: self.worst_position(order.position, order.side),
-            request_age_ns: self.rate.ns(at.stamp.saturating_sub(envelope.sent)),
+            worst_position: self.positions.worst_position(order.position, order.side),
+            request_age_ns: self.clock.ns(at.stamp.saturating_sub(envelope.sent)),
             open_orders: entry.open.orders.saturating_add(1),
             added_quantity: order.quantity.max(0),
             ..facts(&entry, envelope, order)
         };
         check(&facts)?;
         self.check_optional(&entry, &facts, order, at.stamp, false)?;
-        let route = self.routes.get(VenueId(order.route));
-        order.phase = if route.sends_at_once() { OrderPhase::Sent } else { OrderPhase::Queued };
-        check_queue_room(route)
+        let venue = self.venues.get(order.venue);
+        order.phase = if venue.sends_at_once() { OrderPhase::Sent } else { OrderPhase::Queued };
+        venue.check_queue_room()
+    }
+
+    /// Counts a new order or a replace for its symbol, and notes the symbol's reference price.
+    #[inline]
+    fn count_symbol_message(&mut self, at: At, envelope: &Envelope, order: &Order) {
+        let price = envelope.reference_price.0;
+        self.note_first_price(order.symbol, price);
+        self.trading.count_symbol_message(order.symbol, price, at.stamp, |ticks| self.clock.ns(ticks));
     }
 
     fn cancel(&mut self, at: At, envelope: &Envelope, cancel: &CancelOrder, out: &mut Outputs) -> Result<(), Breach> {
-        let client = cancel.client_order_id;
-        let slot = match self.check_cancel(envelope, cancel) {
-            Ok(slot) => slot,
-            Err(refusal) => {
-                self.add_denied_id(envelope.session, client.0);
-                return Err(refusal);
-            }
-        };
-        let ask = self.add_pending(PendingRequest {
-            id: self.id(at),
-            client: client.0,
-            session: envelope.session,
-            ..PendingRequest::EMPTY
-        });
-        self.request_cancel(at, slot, ask, cancel.cause, envelope.sent, out);
+        let (session, client) = (envelope.session, cancel.client_order_id.0);
+        let checked = self.check_cancel(envelope, cancel);
+        let slot = self.orders.use_up_if_denied(session, client, checked)?;
+        let pending = PendingRequest { id: self.id(at), client, session, ..PendingRequest::EMPTY };
+        let pending = self.orders.add_pending(pending);
+        self.request_cancel(at, slot, pending, cancel.cause, envelope.sent, out);
         Ok(())
     }
 
-    /// Sends a cancel to the venue, or withdraws an order that never left.
-    pub(crate) fn request_cancel(&mut self, at: At, slot: u32, ask: u32, cause: u64, sent: u64, out: &mut Outputs) {
+    /// Sends a cancel to the venue, or withdraws an order that never left. `pending` is the slot of the cancel.
+    pub(crate) fn request_cancel(&mut self, at: At, slot: u32, pending: u32, cause: u64, sent: u64, out: &mut Outputs) {
         let before = *self.orders.get(slot);
-        if matches!(before.phase, OrderPhase::Queued | OrderPhase::Armed) {
-            self.update_order(slot, &Order { cancel: ask, ..before });
-            return self.withdraw(slot, self.owners_request_id(&before, ask), ExecType::Canceled, out);
-        }
-        let order = Order { cancel: ask, ..before };
+        let order = Order { cancel: pending, ..before };
         self.update_order(slot, &order);
+        let client = self.owners_request_id(&order, pending);
+        if matches!(before.phase, OrderPhase::Queued | OrderPhase::Armed) {
+            return self.withdraw(slot, client, ExecType::Canceled, out);
+        }
         let request = Request::Cancel(CancelOrder {
             client_order_id: ClientOrderId(self.id(at)),
             original: self.id_at_venue(&order),
@@ -209,61 +170,24 @@ impl Core {
             ..CancelOrder::default()
         });
         let left = self.send(slot, order.session, request, sent, out);
-        self.pending.get_mut(ask).waits = u8::from(!left);
-        let client = self.owners_request_id(&order, ask);
+        self.orders.pending_mut(pending).waits = u8::from(!left);
         out.push(report_output(&order, ExecType::PendingCancel, client));
-        self.notify_requester(&order, ask, out, |client| report_as(&order, ExecType::PendingCancel, client));
+        self.notify_requester(&order, pending, out, |client| report_as(&order, ExecType::PendingCancel, client));
         // The cancel of an unknown order may be sent again: only the latest cancel is outstanding.
         self.notify_if_decided(&before, &order, out, |client| report_as(&order, ExecType::OrderStatus, client));
-    }
-
-    /// Returns the client id of a cancel or replace for the order's session: the order's if another session asked.
-    pub(crate) fn owners_request_id(&self, order: &Order, ask: u32) -> ClientOrderId {
-        let own = self.pending_request(ask).filter(|ask| ask.session == order.session);
-        ClientOrderId(own.map_or(order.client, |ask| ask.client))
-    }
-
-    /// Notifies the requester of a cancel, if another session than the order's, that the cancel is decided or
-    /// superseded.
-    #[inline]
-    pub(crate) fn notify_if_decided(
-        &self,
-        before: &Order,
-        after: &Order,
-        out: &mut Outputs,
-        report: impl FnOnce(ClientOrderId) -> ExecutionReport,
-    ) {
-        if before.cancel != after.cancel {
-            self.notify_requester(before, before.cancel, out, report);
-        }
-    }
-
-    /// Reports to the requester of a cancel, unless it is the order's own session, which gets every report anyway.
-    #[inline]
-    fn notify_requester(
-        &self,
-        order: &Order,
-        ask: u32,
-        out: &mut Outputs,
-        report: impl FnOnce(ClientOrderId) -> ExecutionReport,
-    ) {
-        if let Some(ask) = self.pending_request(ask).filter(|ask| ask.session != order.session) {
-            out.push(Output::Report { session: ask.session, report: report(ClientOrderId(ask.client)) });
-        }
     }
 
     /// Withdraws an order that still waits in the OMS and that no venue has received.
     pub(crate) fn withdraw(&mut self, slot: u32, client: ClientOrderId, exec_type: ExecType, out: &mut Outputs) {
         let before = *self.orders.get(slot);
-        let phase = next_phase(before.phase, OrderEvent::Withdrawn).unwrap_or(before.phase);
+        let phase = before.phase.after(OrderEvent::Withdrawn);
         // A venue's report would contradict that the order never left.
         let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | UNSEQUENCED_END, ..before };
         self.update_order(slot, &order);
         self.retries.untrack(order.id);
-        self.routes.get(VenueId(order.route)).waiting.remove(slot, |_| true);
-        self.armed.remove(&slot);
-        out.push(report_output(&order, exec_type, client));
-        self.notify_if_decided(&before, &order, out, |client| report_as(&order, exec_type, client));
+        self.venues.get(order.venue).waiting.remove(slot, |_| true);
+        self.triggers.remove(slot);
+        self.report_change(&before, &order, exec_type, client, out);
     }
 
     /// Checks a cancel and returns its order. Limits and kill switches never deny a cancel.
@@ -275,11 +199,10 @@ impl Core {
         let order = self.orders.get(slot);
         next_phase(order.phase, OrderEvent::Cancel)?;
         // The cancel of an unknown order may be lost and can be sent again, unless it still waits in the OMS.
-        let waits = self.pending_request(order.cancel).is_some_and(|ask| ask.waits != 0);
         match (order.phase.is_unknown(), order.cancel != NONE) {
             (false, _) if order.leaves() == 0 => Err(Denial::TooLate.into()),
             (false, true) => Err(Denial::AlreadyPending.into()),
-            (true, true) if waits => Err(Denial::AlreadyPending.into()),
+            (true, true) if self.orders.waits(order.cancel) => Err(Denial::AlreadyPending.into()),
             (true, _) | (false, false) => Ok(slot),
         }
     }
@@ -291,20 +214,15 @@ impl Core {
         replace: &ReplaceOrder,
         out: &mut Outputs,
     ) -> Result<(), Breach> {
-        if !self.armed.is_empty()
+        if !self.triggers.is_empty()
             && let Some(done) = self.replace_armed(at, envelope, replace, out)
         {
             return done;
         }
         let client = replace.client_order_id;
-        let slot = match self.check_replace(at, envelope, replace) {
-            Ok(slot) => slot,
-            Err(refusal) => {
-                self.add_denied_id(envelope.session, client.0);
-                return Err(refusal);
-            }
-        };
-        let ask = self.add_pending(PendingRequest {
+        let checked = self.check_replace(at, envelope, replace);
+        let slot = self.orders.use_up_if_denied(envelope.session, client.0, checked)?;
+        let pending = self.orders.add_pending(PendingRequest {
             id: self.id(at),
             client: client.0,
             quantity: replace.quantity.0,
@@ -312,7 +230,7 @@ impl Core {
             session: envelope.session,
             ..PendingRequest::EMPTY
         });
-        let order = Order { replace: ask, ..*self.orders.get(slot) };
+        let order = Order { replace: pending, ..*self.orders.get(slot) };
         self.update_order(slot, &order);
         let request = Request::Replace(ReplaceOrder {
             client_order_id: ClientOrderId(self.id(at)),
@@ -321,7 +239,7 @@ impl Core {
             ..*replace
         });
         let left = self.send(slot, order.session, request, envelope.sent, out);
-        self.pending.get_mut(ask).waits = u8::from(!left);
+        self.orders.pending_mut(pending).waits = u8::from(!left);
         out.push(report_output(&order, ExecType::PendingReplace, client));
         Ok(())
     }
@@ -334,33 +252,30 @@ impl Core {
         if order.cancel != NONE || order.replace != NONE {
             return Err(Denial::AlreadyPending.into());
         }
-        let rate = self.rate;
-        let price = envelope.reference_price.0;
-        self.note_first_price(order.symbol, price);
-        self.trading.count_symbol_message(order.symbol, price, at.stamp, |ticks| rate.ns(ticks));
-        let request_age_ns = rate.ns(at.stamp.saturating_sub(envelope.sent));
+        self.count_symbol_message(at, envelope, &order);
+        let request_age_ns = self.clock.ns(at.stamp.saturating_sub(envelope.sent));
         let (price, quantity, stamp) = (replace.price.0, replace.quantity.0, at.stamp);
         let change = NewTerms { price, quantity, request_age_ns, has_waited: false, stamp };
         self.check_change(envelope, &order, &change)?;
-        check_queue_room(self.routes.get(VenueId(order.route)))?;
+        self.venues.get(order.venue).check_queue_room()?;
         Ok(slot)
     }
 
     /// Checks an order as it would be after a replace. A replace that has waited is part of the account's open value
     /// already, so its value is left out.
     pub(crate) fn check_change(&self, envelope: &Envelope, order: &Order, change: &NewTerms) -> Result<(), Breach> {
-        let entry = self.trading.context(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
-        let (asked, asked_at) = self.pending_replace(order);
+        let entry = self.trading.context(order.account, order.symbol)?;
+        let (asked, asked_at) = self.orders.pending_replace(order);
         let multiplier = entry.instrument.multiplier;
         let holds = order.value(0, 0, multiplier);
+        let worst = self.positions.worst_position(order.position, order.side);
         let facts = facts(&entry, envelope, order);
         let facts = RiskFacts {
             price: change.price,
             quantity: change.quantity,
             minimum: order.known_filled().saturating_add(1),
             increase: change.quantity.saturating_sub(order.quantity).max(0),
-            worst_position: self.worst_position(order.position, order.side) - i128::from(order.exposure(asked))
-                + i128::from(order.exposure(0)),
+            worst_position: worst - i128::from(order.exposure(asked)) + i128::from(order.exposure(0)),
             request_age_ns: change.request_age_ns,
             messages: if change.has_waited { 0 } else { facts.messages },
             added_quantity: change.quantity.saturating_sub(order.filled).max(0),
@@ -377,7 +292,7 @@ impl Core {
     fn status(&mut self, at: At, envelope: &Envelope, status: &StatusRequest, out: &mut Outputs) -> Result<(), Breach> {
         let slot = self.find_named(envelope, status.account, status.original)?;
         if self.orders.get(slot).phase.is_unknown() {
-            self.inquire(at, slot, out);
+            self.query_status(at, slot, out);
         }
         out.push(report_output(self.orders.get(slot), ExecType::OrderStatus, status.client_order_id));
         Ok(())
@@ -385,26 +300,22 @@ impl Core {
 
     /// Requests the cancel of all working orders of a session for an account, or in one symbol of the account.
     fn mass_cancel(&mut self, at: At, envelope: &Envelope, all: &MassCancel, out: &mut Outputs) -> Result<(), Breach> {
-        let by_symbol = match MassCancelType::from_code(all.cancel_type) {
-            Some(MassCancelType::All) => false,
-            Some(MassCancelType::Symbol) => true,
-            None => return Err(Denial::Malformed.into()),
-        };
         let (session, client) = (envelope.session, all.client_order_id.0);
-        let meant = match by_symbol {
-            false => CancelFilter::Account { session, account: all.account },
-            true => {
+        let filter = match MassCancelType::from_code(all.cancel_type) {
+            Some(MassCancelType::All) => CancelFilter::Account { session, account: all.account },
+            Some(MassCancelType::Symbol) => {
                 let position = self.positions.find(all.account, all.symbol).unwrap_or(NONE);
                 CancelFilter::Position { session, position }
             }
+            None => return Err(Denial::Malformed.into()),
         };
-        self.add_denied_id(session, client);
-        self.cancel_all(at, Some((client, session)), out, meant);
+        self.orders.add_denied_id(session, client);
+        self.cancel_all(at, Some((client, session)), out, filter);
         if !out.is_empty() {
             return Ok(());
         }
         // Every request gets an answer: the open orders have outstanding cancels, or there are none.
-        Err(if self.open.has_open(meant) { Denial::AlreadyPending } else { Denial::UnknownOrder }.into())
+        Err(if self.orders.has_open(filter) { Denial::AlreadyPending } else { Denial::UnknownOrder }.into())
     }
 
     /// Requests the cancel of every open order in scope that has no outstanding cancel, by ascending id. The order's
@@ -412,13 +323,14 @@ impl Core {
     ///
     /// This is one input, so all of its outputs are one turn of the core's thread. The turn grows with the number of
     /// orders that it cancels, each of which came by a request of its own.
-    pub(crate) fn cancel_all(&mut self, at: At, asked: Option<(u64, u16)>, out: &mut Outputs, meant: CancelFilter) {
+    pub(crate) fn cancel_all(&mut self, at: At, asked: Option<(u64, u16)>, out: &mut Outputs, filter: CancelFilter) {
         // The cancel of an order changes no other order.
-        for slot in self.open.find_cancelable(&self.orders, meant) {
+        for slot in self.orders.find_cancelable(filter) {
             let order = self.orders.get(slot);
             let (client, session) = asked.unwrap_or((order.client, order.session));
-            let ask = self.pending.push(PendingRequest { id: self.id(at), client, session, ..PendingRequest::EMPTY });
-            self.request_cancel(at, slot, ask, 0, at.stamp, out);
+            let cancel = PendingRequest { id: self.id(at), client, session, ..PendingRequest::EMPTY };
+            let pending = self.orders.add_pending_unindexed(cancel);
+            self.request_cancel(at, slot, pending, 0, at.stamp, out);
         }
     }
 
@@ -429,20 +341,17 @@ impl Core {
         account: AccountId,
         original: ClientOrderId,
     ) -> Result<u32, Breach> {
-        self.find_original(envelope.session, original.0)
-            .filter(|&slot| self.orders.get(slot).account == account)
-            .ok_or(Denial::UnknownOrder.into())
+        let named = self.orders.find_by_client(envelope.session, original.0);
+        named.filter(|&slot| self.orders.get(slot).account == account).ok_or(Denial::UnknownOrder.into())
     }
 
     /// Returns the order with this id, if the session owns it or may trade for its account. Any other id is reported as
     /// unknown, so that a session cannot probe for orders.
     fn find_permitted(&self, session: u16, id: u64) -> Result<u32, Breach> {
         let may_name = |order: &Order| order.session == session || self.trading.is_entitled(session, order.account);
-        self.find_order(id).filter(|&slot| may_name(self.orders.get(slot))).ok_or(Denial::UnknownOrder.into())
+        self.orders.find(id).filter(|&slot| may_name(self.orders.get(slot))).ok_or(Denial::UnknownOrder.into())
     }
-}
 
-impl Core {
     /// Checks whether a session still has the rights for a request that it sent earlier.
     pub(crate) fn check_rights(&self, session: u16, account: AccountId, request: &Request) -> Result<(), Breach> {
         let kind = right_of(request);
@@ -479,57 +388,7 @@ pub(crate) fn check_replaceable(order: &Order) -> Result<(), Denial> {
     if order.leaves() == 0 { Err(Denial::TooLate) } else { Ok(()) }
 }
 
-/// Checks whether one more request may wait for a venue that accepts nothing.
-pub(crate) fn check_queue_room(route: &crate::venue_table::VenueState) -> Result<(), Breach> {
-    if route.has_queue_room() {
-        return Ok(());
-    }
-    let value = route.waiting.len() as i128;
-    Err(Breach { denial: Denial::VenueQueue, limit: route.rules.max_queued.into(), value })
-}
-
-/// Builds the core's own report to an order's session, after a request or unsolicited.
-pub(crate) fn report_output(order: &Order, exec_type: ExecType, client: ClientOrderId) -> Output {
-    Output::Report { session: order.session, report: report_as(order, exec_type, client) }
-}
-
-/// Builds a report under the id by which its receiver knows the order or the request.
-pub(crate) fn report_as(order: &Order, exec_type: ExecType, client: ClientOrderId) -> ExecutionReport {
-    ExecutionReport { exec_type: exec_type.code(), venue: VenueId(order.route), ..base_report(order, client) }
-}
-
-/// Builds the denial of a request.
-pub(crate) fn deny(id: u64, session: u16, client: ClientOrderId, account: AccountId, refusal: Breach) -> Output {
-    let denied = OrderDenied {
-        order_id: OrderId(id),
-        client_order_id: client,
-        limit: refusal.limit.to_le_bytes(),
-        value: refusal.value.to_le_bytes(),
-        account,
-        code: refusal.denial.code(),
-        reserved: 0,
-    };
-    Output::Denied { session, denied }
-}
-
-/// Builds the fields that every report to a client takes from its order.
-pub(crate) fn base_report(order: &Order, client: ClientOrderId) -> ExecutionReport {
-    ExecutionReport {
-        order_id: OrderId(order.id),
-        client_order_id: client,
-        venue_order_id: VenueOrderId(order.venue_order_id),
-        cumulative_quantity: Quantity(order.filled),
-        leaves_quantity: Quantity(order.leaves()),
-        price: Price(order.price),
-        symbol: order.symbol,
-        account: order.account,
-        status: order.status().code(),
-        side: order.side.code(),
-        ..Default::default()
-    }
-}
-
-/// Builds the facts that do not depend on the kind of request.
+/// Builds the facts of an order that do not depend on the kind of request.
 pub(crate) fn facts<'a>(entry: &TradingContext<'a>, envelope: &Envelope, order: &Order) -> RiskFacts<'a> {
     RiskFacts {
         limits: entry.limits,
@@ -538,9 +397,9 @@ pub(crate) fn facts<'a>(entry: &TradingContext<'a>, envelope: &Envelope, order: 
         disk_failed: entry.disk_failed,
         messages: entry.messages,
         order_type: order.order_type,
-        price: 0,
-        quantity: 0,
-        minimum: 0,
+        price: order.price,
+        quantity: order.quantity,
+        minimum: 1,
         increase: 0,
         worst_position: 0,
         reference_price: envelope.reference_price.0,
@@ -568,13 +427,4 @@ fn right_of(request: &Request) -> u8 {
 /// Builds the refusal for an account that the session may not trade for.
 fn not_entitled(account: AccountId) -> Breach {
     Breach { denial: Denial::NotEntitled, limit: 0, value: account.0.into() }
-}
-
-/// Builds the refusal that names the undefined account or symbol.
-pub(crate) fn undefined(denial: Denial, order: &Order) -> Breach {
-    let value = match denial {
-        Denial::UnknownAccount => order.account.0.into(),
-        _ => order.symbol.0.into(),
-    };
-    Breach { denial, limit: 0, value }
 }

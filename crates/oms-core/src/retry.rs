@@ -14,15 +14,16 @@
 //! doubt until its venue reports that it lived under the known id, or an operator resolves it. There is no doubt for
 //! sessions whose outputs leave only after the disk has their input.
 
-use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderId, Quantity, Request, VenueId};
-use tickpath_oms_risk::{GIVE_UP, OTHER_LINE, RejectRule};
+use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, NewOrder, Quantity, Request, VenueId};
+use tickpath_oms_risk::{GIVE_UP, OTHER_LINE};
 
+use crate::client_reports::base_report;
 use crate::core::{At, Core};
+use crate::id_source::fits_id;
 use crate::order::{MAY_HAVE_RETRIED, NONE, Order};
-use crate::reports::{ReportClass, is_unknown_at_venue};
-use crate::requests::base_report;
+use crate::report_class::{ReportClass, is_unknown_at_venue};
 use crate::retry_rules::RetryState;
-use crate::state::{OrderEvent, OrderPhase, next_phase};
+use crate::state::{OrderEvent, OrderPhase};
 use crate::venue_queue::QueuedRequest;
 use crate::{Output, Outputs, ReportRecord};
 
@@ -32,7 +33,7 @@ impl Core {
         if self.retries.has_no_states() {
             return None;
         }
-        let waiting = self.routes.front(venue).filter(|waiting| matches!(waiting.request, Request::New(_)))?;
+        let waiting = self.venues.front(venue).filter(|waiting| matches!(waiting.request, Request::New(_)))?;
         u8::try_from(self.retries.state(self.orders.get(waiting.order).id)?.avoided_line.checked_sub(1)?).ok()
     }
 
@@ -42,13 +43,13 @@ impl Core {
         &mut self,
         at: At,
         slot: u32,
-        said: ReportClass,
+        class: ReportClass,
         record: &ReportRecord,
         out: &mut Outputs,
     ) -> bool {
-        let is_astray = self.orders.get(slot).marks & MAY_HAVE_RETRIED != 0;
-        let may_be = is_astray || !self.retries.has_no_states() || !self.aliases.is_empty();
-        may_be && self.apply_current_retry(at, slot, said, record, out)
+        let may_have_retried = self.orders.get(slot).marks & MAY_HAVE_RETRIED != 0;
+        let may_be_retry = may_have_retried || !self.retries.has_no_states() || !self.aliases.is_empty();
+        may_be_retry && self.apply_current_retry(at, slot, class, record, out)
     }
 
     #[cold]
@@ -56,20 +57,20 @@ impl Core {
         &mut self,
         at: At,
         slot: u32,
-        said: ReportClass,
+        class: ReportClass,
         record: &ReportRecord,
         out: &mut Outputs,
     ) -> bool {
-        let (order, name) = (*self.orders.get(slot), record.report.order_id.0);
-        if self.aliases.is_earlier(order.id, order.route, name) {
-            self.apply_earlier_retry(at, slot, said, &record.report, out);
+        let (order, sent_as) = (*self.orders.get(slot), record.report.order_id.0);
+        if self.aliases.is_earlier(order.id, order.venue, sent_as) {
+            self.apply_earlier_retry(at, slot, class, &record.report, out);
             return true;
         }
         // The venue had reported only its own id of the order until now.
-        if name != order.id && self.aliases.current(order.id).is_none() {
-            self.aliases.add(order.id, order.route, name, 0);
+        if sent_as != order.id && self.aliases.current(order.id).is_none() {
+            self.aliases.add(order.id, order.venue, sent_as, 0);
         }
-        match (said, self.retries.state(order.id)) {
+        match (class, self.retries.state(order.id)) {
             (ReportClass::Acknowledged | ReportClass::Status | ReportClass::Lost | ReportClass::CancelRejected, _) => {
                 false
             }
@@ -81,8 +82,8 @@ impl Core {
                 }
                 true
             }
-            (ReportClass::Rejected, Some(&tried)) if self.may_retry(at, slot, &tried, &record.report) => {
-                self.retry(at, slot, &tried, record, out);
+            (ReportClass::Rejected, Some(&state)) if self.may_retry(at, slot, &state, &record.report) => {
+                self.retry(at, slot, &state, record, out);
                 true
             }
             _ => {
@@ -100,31 +101,32 @@ impl Core {
         &mut self,
         at: At,
         slot: u32,
-        said: ReportClass,
+        class: ReportClass,
         report: &ExecutionReport,
         out: &mut Outputs,
     ) {
-        let is_known = said == ReportClass::Filled && self.find_fill(slot, report.exec_id.0).is_some();
-        if is_known || matches!(said, ReportClass::Rejected | ReportClass::Status | ReportClass::Acknowledged) {
+        let is_known = class == ReportClass::Filled && self.orders.find_fill(slot, report.exec_id.0).is_some();
+        if is_known || matches!(class, ReportClass::Rejected | ReportClass::Status | ReportClass::Acknowledged) {
             self.counts.duplicates += 1;
             return;
         }
         self.counts.contradictions += 1;
         self.put_in_doubt(at, slot, OrderEvent::Conflict, 0, out);
-        if matches!(said, ReportClass::Filled | ReportClass::Amended) {
+        if class.has_fill() {
             // The sequence and the cumulative quantity are those of that try.
             let report = ExecutionReport { venue_sequence: 0, cumulative_quantity: Quantity::ZERO, ..*report };
-            self.apply_event(at, slot, said, &report, out);
+            self.apply_event(at, slot, class, &report, out);
         }
     }
 
-    /// Marks orders [`MAY_HAVE_RETRIED`] after another boot of the host: orders in flight, or that may have fired, may have been
-    /// rejected and tried again in the journal's lost tail. Sessions whose outputs wait for the disk are exempt.
+    /// Marks orders [`MAY_HAVE_RETRIED`] after another boot of the host: orders in flight, or that may have fired, may
+    /// have been rejected and tried again in the journal's lost tail. Sessions whose outputs wait for the disk are
+    /// exempt.
     pub(crate) fn mark_possible_retries(&mut self) {
-        let sent = self.retries.tracked_orders().filter_map(|order| self.find_order(order));
+        let sent = self.retries.tracked_orders().filter_map(|order| self.orders.find(order));
         let sent = sent.filter(|&slot| self.orders.get(slot).phase == OrderPhase::Sent);
-        let fired = self.armed.keys().copied().filter(|&slot| !self.is_armed(slot));
-        let fired = fired.filter(|&slot| self.retries.allows_retry(self.orders.get(slot).route));
+        let fired = self.triggers.slots().filter(|&slot| !self.is_armed(slot));
+        let fired = fired.filter(|&slot| self.retries.allows_retry(self.orders.get(slot).venue));
         for slot in sent.chain(fired).collect::<Vec<_>>() {
             let order = self.orders.get_mut(slot);
             if self.trading.rules(order.session).level == 0 {
@@ -137,7 +139,7 @@ impl Core {
     /// nothing; neither does a missing order, unless the venue numbers and would have numbered a rejection.
     #[cold]
     pub(crate) fn resolve_possible_retry(&mut self, order: &Order, report: &ExecutionReport, next: Order) -> Order {
-        let numbered = self.routes.get(VenueId(order.route)).rules.numbered != 0;
+        let numbered = self.venues.get(order.venue).rules.numbered != 0;
         match next.phase {
             OrderPhase::Rejected if !(numbered && is_unknown_at_venue(report)) => {
                 Order { phase: OrderPhase::Unknown, ..*order }
@@ -148,40 +150,38 @@ impl Core {
 
     /// Returns whether an order may be tried again: its rejection is the venue's only event, no cancel or replace is
     /// pending, and a retry rule allows it.
-    fn may_retry(&self, at: At, slot: u32, tried: &RetryState, report: &ExecutionReport) -> bool {
+    fn may_retry(&self, at: At, slot: u32, state: &RetryState, report: &ExecutionReport) -> bool {
         let order = self.orders.get(slot);
-        let rule = self.retries.rule(order.route, report.reason).filter(|rule| rule.action != GIVE_UP);
-        let is_numbered = self.routes.iter().nth(order.route.into()).is_none_or(|route| route.rules.numbered != 0);
-        rule.is_some_and(|rule| tried.count < rule.times)
+        let rule = self.retries.rule(order.venue, report.reason).filter(|rule| rule.action != GIVE_UP);
+        let numbered = self.venues.find(order.venue).is_none_or(|venue| venue.rules.numbered != 0);
+        rule.is_some_and(|rule| state.count < rule.times)
             && order.phase == OrderPhase::Sent
             && (order.cancel, order.replace) == (NONE, NONE)
             && (order.sequence, order.filled, report.cumulative_quantity.0) == (0, 0, 0)
-            && report.venue_sequence == u64::from(is_numbered)
+            && report.venue_sequence == u64::from(numbered)
             && !self.trading.disk_failed()
-            && at.sequence >> OrderId::SEQUENCE_BITS == 0
+            && fits_id(at.sequence)
     }
 
     /// Queues a rejected order to be checked again and sent under another id; its client gets the venue's code.
-    fn retry(&mut self, at: At, slot: u32, tried: &RetryState, record: &ReportRecord, out: &mut Outputs) {
+    fn retry(&mut self, at: At, slot: u32, state: &RetryState, record: &ReportRecord, out: &mut Outputs) {
         let (order, report) = (*self.orders.get(slot), &record.report);
-        let is_for_another = |rule: &RejectRule| rule.action == OTHER_LINE;
-        let avoids = self.retries.rule(order.route, report.reason).is_some_and(is_for_another);
+        let rule = self.retries.rule(order.venue, report.reason);
+        let avoids_line = rule.is_some_and(|rule| rule.action == OTHER_LINE);
         let id = self.id(at);
-        let request = NewOrder { client_order_id: ClientOrderId(id), ..tried.request };
-        let refused_by = if avoids { record.line } else { 0 };
-        self.aliases.add(order.id, order.route, id, 0);
-        self.retries.record_retry(tried, request, refused_by);
-        let phase = next_phase(order.phase, OrderEvent::Returned).unwrap_or(order.phase);
-        self.update_order(slot, &Order { phase, ..order });
-        let waiting =
-            QueuedRequest { order: slot, session: order.session, request: Request::New(request), sent: tried.sent };
-        self.routes.get(VenueId(order.route)).waiting.push(waiting);
-        let told = ExecutionReport {
+        let new_order = NewOrder { client_order_id: ClientOrderId(id), ..state.request };
+        self.aliases.add(order.id, order.venue, id, 0);
+        self.retries.record_retry(state, new_order, if avoids_line { record.line } else { 0 });
+        self.update_order(slot, &Order { phase: order.phase.after(OrderEvent::Returned), ..order });
+        let request = Request::New(new_order);
+        let waiting = QueuedRequest { order: slot, session: order.session, request, sent: state.sent };
+        self.venues.get(order.venue).waiting.push(waiting);
+        let report = ExecutionReport {
             exec_type: ExecType::OrderStatus.code(),
             reason: report.reason,
             venue: report.venue,
             ..base_report(self.orders.get(slot), ClientOrderId(order.client))
         };
-        out.push(Output::Report { session: order.session, report: told });
+        out.push(Output::Report { session: order.session, report });
     }
 }

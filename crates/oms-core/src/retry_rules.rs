@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tickpath_market::NewOrder;
+use tickpath_market::{NewOrder, VenueId};
 use tickpath_oms_risk::{GIVE_UP, OTHER_LINE, RejectRule};
 use tickpath_oms_slots::{SnapshotError, SnapshotReader, SnapshotWriter};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -14,7 +14,7 @@ use crate::venue_table::VENUE_LIMIT;
 #[derive(Debug, Default)]
 pub(crate) struct RetryRules {
     /// Rules by venue and code.
-    rules: BTreeMap<(u16, u16), RejectRule>,
+    rules: BTreeMap<(VenueId, u16), RejectRule>,
     /// Retry state by order id, for orders that may still be rejected.
     states: BTreeMap<u64, RetryState>,
 }
@@ -40,14 +40,14 @@ impl RetryRules {
     pub(crate) fn define(&mut self, rule: &RejectRule) -> bool {
         let is_good = rule.venue.0 < VENUE_LIMIT && rule.action <= OTHER_LINE;
         if is_good {
-            self.rules.insert((rule.venue.0, rule.code), *rule);
+            self.rules.insert((rule.venue, rule.code), *rule);
         }
         is_good
     }
 
     /// Removes the rule of a code, after which orders end again; returns false if there was none.
     pub(crate) fn remove_rule(&mut self, venue: u32, code: u16) -> bool {
-        u16::try_from(venue).is_ok_and(|venue| self.rules.remove(&(venue, code)).is_some())
+        u16::try_from(venue).is_ok_and(|venue| self.rules.remove(&(VenueId(venue), code)).is_some())
     }
 
     /// Returns whether there are no retry rules.
@@ -59,27 +59,26 @@ impl RetryRules {
     /// Keeps the data to try a new order again, if its venue has a retry rule.
     #[cold]
     pub(crate) fn track(&mut self, order: &Order, request: NewOrder, sent: u64) {
-        if self.allows_retry(order.route) {
+        if self.allows_retry(order.venue) {
             let order = order.id;
             self.states.insert(order, RetryState { request, sent, order, avoided_line: 0, count: 0, reserved: [0; 5] });
         }
     }
 
     /// Returns the rule for a venue's code, if one is set.
-    pub(crate) fn rule(&self, venue: u16, code: u16) -> Option<&RejectRule> {
+    pub(crate) fn rule(&self, venue: VenueId, code: u16) -> Option<&RejectRule> {
         self.rules.get(&(venue, code))
     }
 
     /// Returns whether any rule of this venue allows a retry.
-    pub(crate) fn allows_retry(&self, venue: u16) -> bool {
+    pub(crate) fn allows_retry(&self, venue: VenueId) -> bool {
         let mut rules = self.rules.range((venue, 0)..=(venue, u16::MAX));
         rules.any(|(_, rule)| rule.action != GIVE_UP && rule.times > 0)
     }
 
     /// Notes a retry, its request, and the line that it should avoid, if any.
-    pub(crate) fn record_retry(&mut self, tried: &RetryState, request: NewOrder, refused_by: u16) {
-        self.states
-            .insert(tried.order, RetryState { request, avoided_line: refused_by, count: tried.count + 1, ..*tried });
+    pub(crate) fn record_retry(&mut self, before: &RetryState, request: NewOrder, avoided_line: u16) {
+        self.states.insert(before.order, RetryState { request, avoided_line, count: before.count + 1, ..*before });
     }
 
     /// Returns whether there is no order that could be tried again.
@@ -117,10 +116,10 @@ impl RetryRules {
     }
 
     pub(crate) fn load(load: &mut SnapshotReader<'_>) -> Result<Self, SnapshotError> {
-        let (rules, tries) = (load.read_list::<RejectRule>()?, load.read_list::<RetryState>()?);
+        let (rules, states) = (load.read_list::<RejectRule>()?, load.read_list::<RetryState>()?);
         Ok(Self {
-            rules: rules.into_iter().map(|rule| ((rule.venue.0, rule.code), rule)).collect(),
-            states: tries.into_iter().map(|tried| (tried.order, tried)).collect(),
+            rules: rules.into_iter().map(|rule| ((rule.venue, rule.code), rule)).collect(),
+            states: states.into_iter().map(|state| (state.order, state)).collect(),
         })
     }
 }

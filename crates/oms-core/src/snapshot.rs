@@ -10,8 +10,12 @@ use tickpath_oms_slots::{SnapshotError, SnapshotReader, SnapshotWriter};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::aliases::OrderAliases;
-use crate::core::{CORE_VERSION, Config, Core, CoreCounts, TickRate};
+use crate::boot_clock::{BootClock, TickRate};
+use crate::core::{CORE_VERSION, Core};
+use crate::counts::CoreCounts;
 use crate::digest::OutputDigest;
+use crate::id_source::IdSource;
+use crate::order_store::Config;
 use crate::recent::RecentOrder;
 use crate::retry_rules::RetryRules;
 use crate::trading_config::{
@@ -35,20 +39,11 @@ struct SavedCore {
     digest: Digest,
 }
 
-/// Order that misses a venue sequence, with the tick at which the gap was seen.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct SavedGap {
-    slot: u32,
-    reserved: u32,
-    since: u64,
-}
-
 /// Scalar fields that core version 3 lacked.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SavedCoreMore {
-    booted: u64,
+    started: u64,
     utc_ns: u64,
     has_unpriced: u64,
 }
@@ -89,7 +84,7 @@ struct SavedSymbol {
 const ALL: u32 = 1;
 const KILLED: u32 = 2;
 
-/// A [`Session`] in a snapshot; its account bits follow those of the session before.
+/// A [`SessionEntry`] in a snapshot; its account bits follow those of the session before.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SavedSession {
@@ -114,7 +109,7 @@ struct SavedFirm {
     reserved: u64,
 }
 
-/// Order of an account's [`RecentOrders`] list in a snapshot.
+/// A [`RecentOrder`] of an account in a snapshot.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SavedRecentOrder {
@@ -128,32 +123,25 @@ impl Core {
     pub fn save(&self, emit: &mut dyn FnMut(&[u8])) {
         let mut save = SnapshotWriter::begin(emit, CORE_VERSION);
         save.write_item(&SavedCore {
-            key: self.config.key,
-            last_request: self.last_request,
-            epoch: self.epoch,
-            boot_id: self.boot_id,
-            ns_of_tick: self.rate.raw(),
+            key: self.orders.key(),
+            last_request: self.ids.last_request,
+            epoch: self.ids.epoch,
+            boot_id: self.clock.boot_id,
+            ns_of_tick: self.clock.rate.raw(),
             counts: self.counts,
             digest: self.output_digest.digest(),
         });
         self.orders.save(&mut save);
-        self.pending.save(&mut save);
-        self.fills.save(&mut save);
-        self.denied.save(&mut save);
-        self.by_id.save(&mut save);
-        self.by_client.save(&mut save);
-        self.by_exec.save(&mut save);
-        self.live.save(&mut save);
         self.trading.save(&mut save);
-        self.routes.save(&mut save);
+        self.venues.save(&mut save);
         self.positions.save(&mut save);
-        let gapped = self.gapped.iter().map(|&(slot, since)| SavedGap { slot, reserved: 0, since });
-        save.write_list(&gapped.collect::<Vec<_>>());
-        let (booted, utc_ns) = self.booted;
-        save.write_list(&[SavedCoreMore { booted, utc_ns, has_unpriced: self.has_unpriced.into() }]);
+        save.write_list(&self.gaps);
+        let BootClock { started, utc_ns, .. } = self.clock;
+        let has_unpriced = self.positions.has_unpriced.into();
+        save.write_list(&[SavedCoreMore { started, utc_ns, has_unpriced }]);
         self.trading.save_more(&mut save);
         self.positions.save_more(&mut save);
-        self.save_armed(&mut save);
+        self.triggers.save(&mut save);
         self.unknown_reports.save(&mut save);
         self.aliases.save(&mut save);
         self.retries.save(&mut save);
@@ -166,35 +154,28 @@ impl Core {
         let state: SavedCore = load.read_item()?;
         let mut core = Self::new(Config { expected_orders, key: state.key });
         core.orders.load(&mut load)?;
-        core.pending.load(&mut load)?;
-        core.fills.load(&mut load)?;
-        core.denied.load(&mut load)?;
-        core.by_id.load(&mut load)?;
-        core.by_client.load(&mut load)?;
-        core.by_exec.load(&mut load)?;
-        core.live.load(&mut load)?;
         core.trading.load(&mut load)?;
-        core.routes.load(&mut load)?;
+        core.venues.load(&mut load)?;
         core.positions.load(&mut load)?;
-        core.gapped = load.read_list::<SavedGap>()?.into_iter().map(|gap| (gap.slot, gap.since)).collect();
-        (core.last_request, core.epoch, core.boot_id) = (state.last_request, state.epoch, state.boot_id);
-        (core.rate, core.counts) = (TickRate::from_raw(state.ns_of_tick), state.counts);
-        core.output_digest = OutputDigest::resume_from(state.digest);
+        core.gaps = load.read_list()?;
+        core.ids = IdSource { epoch: state.epoch, last_request: state.last_request };
+        (core.clock.boot_id, core.clock.rate) = (state.boot_id, TickRate::from_raw(state.ns_of_tick));
+        (core.counts, core.output_digest) = (state.counts, OutputDigest::resume_from(state.digest));
         if !load.has_previous_layout() {
             let [more] = load.read_list::<SavedCoreMore>()?[..] else { return Err(SnapshotError::Damaged) };
-            (core.booted, core.has_unpriced) = ((more.booted, more.utc_ns), more.has_unpriced != 0);
+            (core.clock.started, core.clock.utc_ns) = (more.started, more.utc_ns);
+            core.positions.has_unpriced = more.has_unpriced != 0;
             core.trading.load_more(&mut load)?;
             core.positions.load_more(&mut load)?;
-            core.load_armed(&mut load)?;
+            core.triggers.load(&mut load)?;
             core.unknown_reports.load(&mut load)?;
             core.trading.has_optional_limits |= core.positions.has_limits();
             core.aliases = OrderAliases::load(&mut load)?;
             core.retries = RetryRules::load(&mut load)?;
         } else {
-            core.has_unpriced = true;
+            core.positions.has_unpriced = true;
         }
         core.rebuild_self_match();
-        core.rebuild_open_orders();
         Ok(core)
     }
 }

@@ -2,7 +2,6 @@
 
 use tickpath_oms_slots::{IndexPage, Linked, empty_page};
 
-use crate::core::Core;
 use crate::open_orders::{ORDERS_PER_PAGE, OrderLink};
 use crate::order::{Fill, Order};
 
@@ -11,9 +10,9 @@ const BUCKET_PAGES: usize = 6;
 
 /// Memory for the next 4096 orders, built and touched on a thread other than the core's.
 pub struct SparePage {
-    orders: Box<[Linked<Order, OrderLink>]>,
-    fills: Box<[Fill]>,
-    buckets: Vec<IndexPage>,
+    pub(crate) orders: Box<[Linked<Order, OrderLink>]>,
+    pub(crate) fills: Box<[Fill]>,
+    pub(crate) buckets: Vec<IndexPage>,
 }
 
 impl SparePage {
@@ -30,25 +29,5 @@ impl SparePage {
 impl Default for SparePage {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl Core {
-    /// Returns whether the core will need a [`SparePage`] soon. Without one the core builds its own when it needs it.
-    pub fn needs_page(&self) -> bool {
-        self.orders.needs_page()
-    }
-
-    /// Adds memory for the next orders. The results are the same with and without it.
-    pub fn add_page(&mut self, page: SparePage) {
-        self.orders.add_page(page.orders);
-        self.fills.add_page(page.fills);
-        for (turn, buckets) in page.buckets.into_iter().enumerate() {
-            match turn % 3 {
-                0 => self.by_id.add_page(buckets),
-                1 => self.by_client.add_page(buckets),
-                _ => self.by_exec.add_page(buckets),
-            }
-        }
     }
 }

@@ -161,6 +161,11 @@ pub(crate) const fn status(phase: OrderPhase, pending: PendingKind, filled: i64,
 }
 
 impl OrderPhase {
+    /// Returns the phase after an event that is no request of a client, and so cannot be denied.
+    pub(crate) fn after(self, event: OrderEvent) -> Self {
+        next_phase(self, event).unwrap_or(self)
+    }
+
     /// Returns whether the order may still be filled: its open quantity is exposure.
     pub(crate) const fn is_live(self) -> bool {
         match self {

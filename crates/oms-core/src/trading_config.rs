@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tickpath_market::{AccountId, SymbolId};
-use tickpath_oms_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, has_optional_fields};
+use tickpath_oms_risk::{ACCOUNT_BYTES, Breach, INSTRUMENT_BYTES, SESSION_BYTES, has_optional_fields};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::recent::{RecentOrder, RecentOrders};
@@ -388,14 +388,12 @@ impl TradingConfig {
 
     /// Returns whether the account has self-match prevention.
     pub(crate) fn prevents_self_match(&self, account: AccountId) -> bool {
-        let limits = self.accounts.get(account.0 as usize).and_then(|row| row.limits.as_ref());
-        limits.is_some_and(|limits| limits.no_self_match != 0)
+        self.accounts.get(account.0 as usize).is_some_and(AccountEntry::prevents_self_match)
     }
 
     /// Returns whether any account has self-match prevention.
     pub(crate) fn prevents_any_self_match(&self) -> bool {
-        let is_so = |row: &AccountEntry| row.limits.as_ref().is_some_and(|limits| limits.no_self_match != 0);
-        self.accounts.iter().any(is_so)
+        self.accounts.iter().any(AccountEntry::prevents_self_match)
     }
 
     /// Closes all rate windows and forgets recent orders: their stamps are from another boot's clock.
@@ -419,26 +417,26 @@ impl TradingConfig {
 
     /// Clears the open orders and values of all accounts, at a day's end also traded values, messages, recent orders.
     pub(crate) fn reset_totals(&mut self, day_ended: bool) {
-        let again = |open: &mut TradingTotals| match day_ended {
+        let reset = |open: &mut TradingTotals| match day_ended {
             true => *open = TradingTotals::default(),
             false => *open = TradingTotals { traded: open.traded, fills: open.fills, ..TradingTotals::default() },
         };
         for row in &mut self.accounts {
-            again(&mut row.open);
+            reset(&mut row.open);
             if day_ended {
                 (row.messages_today, row.recent) = (0, None);
             }
         }
-        again(&mut self.firm.open);
+        reset(&mut self.firm.open);
     }
 
-    /// Returns the entry of an account and a symbol, or which of the two is not defined.
+    /// Returns the context of an account and a symbol, or the refusal that names the undefined one.
     #[inline]
-    pub(crate) fn context(&self, account: AccountId, symbol: SymbolId) -> Result<TradingContext<'_>, Denial> {
-        let row = self.accounts.get(account.0 as usize).ok_or(Denial::UnknownAccount)?;
-        let limits = row.limits.as_ref().ok_or(Denial::UnknownAccount)?;
-        let traded = self.symbols.get(symbol.0 as usize).ok_or(Denial::UnknownSymbol)?;
-        let instrument = traded.instrument.as_ref().ok_or(Denial::UnknownSymbol)?;
+    pub(crate) fn context(&self, account: AccountId, symbol: SymbolId) -> Result<TradingContext<'_>, Breach> {
+        let row = self.accounts.get(account.0 as usize).ok_or_else(|| unknown_account(account))?;
+        let limits = row.limits.as_ref().ok_or_else(|| unknown_account(account))?;
+        let traded = self.symbols.get(symbol.0 as usize).ok_or_else(|| unknown_symbol(symbol))?;
+        let instrument = traded.instrument.as_ref().ok_or_else(|| unknown_symbol(symbol))?;
         let kills = u8::from(self.killed) + u8::from(row.killed) + u8::from(traded.killed);
         let disk_failed = self.disk_failed;
         Ok(TradingContext {
@@ -466,6 +464,12 @@ impl TradingConfig {
     }
 }
 
+impl AccountEntry {
+    fn prevents_self_match(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.no_self_match != 0)
+    }
+}
+
 impl SessionEntry {
     fn compute_denied_kinds(&self) -> u8 {
         self.rules.withheld | if self.killed { MAY_NEW | MAY_REPLACE } else { 0 }
@@ -474,6 +478,18 @@ impl SessionEntry {
     pub(crate) fn with_denied_kinds(self) -> Self {
         Self { denied_kinds: self.compute_denied_kinds(), ..self }
     }
+}
+
+/// Builds the refusal of an account without limits.
+#[cold]
+pub(crate) fn unknown_account(account: AccountId) -> Breach {
+    Breach { denial: Denial::UnknownAccount, limit: 0, value: account.0.into() }
+}
+
+/// Builds the refusal of a symbol without an instrument.
+#[cold]
+pub(crate) fn unknown_symbol(symbol: SymbolId) -> Breach {
+    Breach { denial: Denial::UnknownSymbol, limit: 0, value: symbol.0.into() }
 }
 
 /// Returns the row of an id and grows the table up to it; none if the id is out of range.

@@ -23,17 +23,14 @@ impl Core {
     /// Returns the first open order in the slots `from` to `until` whose venue owes an answer, and the slot to continue
     /// from.
     pub fn next_unanswered(&self, mut from: u32, until: u32) -> (Option<UnansweredOrder>, u32) {
-        while let Some(slot) = self.live.next_before(from, until) {
+        while let Some(slot) = self.orders.next_open(from, until) {
             from = slot + 1;
             let order = self.orders.get(slot);
             if let Some(request) = self.unanswered_request(order) {
-                let (id, venue) = (OrderId(order.id), VenueId(order.route));
-                let route = self.routes.iter().nth(order.route.into());
-                let is_question_waiting = request == 0 && route.is_some_and(|route| route.has_status_request(slot));
-                return (
-                    Some(UnansweredOrder { order: id, venue, request, is_query_waiting: is_question_waiting }),
-                    from,
-                );
+                let waits = || self.venues.find(order.venue).is_some_and(|venue| venue.has_status_request(slot));
+                let is_query_waiting = request == 0 && waits();
+                let (order, venue) = (OrderId(order.id), order.venue);
+                return (Some(UnansweredOrder { order, venue, request, is_query_waiting }), from);
             }
         }
         (None, until)
@@ -46,19 +43,20 @@ impl Core {
 
     /// Returns the day orders that were sent to their venue and whose end it has not reported.
     pub fn unconfirmed_day_orders(&self) -> impl Iterator<Item = (OrderId, VenueId)> + '_ {
-        let orders = self.open_slots().map(|slot| self.orders.get(slot));
         let at_venue = |order: &&Order| matches!(order.phase, OrderPhase::Sent | OrderPhase::Open);
         let ends_today = |order: &&Order| order.time_in_force != TimeInForce::GoodTillCancel;
-        orders.filter(at_venue).filter(ends_today).map(|order| (OrderId(order.id), VenueId(order.route)))
+        let unconfirmed = self.orders.open_orders().filter(at_venue).filter(ends_today);
+        unconfirmed.map(|order| (OrderId(order.id), order.venue))
     }
 
     /// Returns the id of the request that an order's venue has not answered, if any; zero stands for a status request.
     fn unanswered_request(&self, order: &Order) -> Option<u64> {
-        let asked = |ask: u32| self.pending_request(ask).filter(|ask| ask.waits == 0).map(|ask| ask.id);
+        let sent = |slot: u32| self.orders.pending(slot).filter(|pending| pending.waits == 0);
+        let sent_id = |slot: u32| sent(slot).map(|pending| pending.id);
         match order.phase {
             OrderPhase::Lost | OrderPhase::Unknown => Some(0),
             OrderPhase::Sent => Some(self.id_at_venue(order).0),
-            OrderPhase::Open => asked(order.cancel).or_else(|| asked(order.replace)),
+            OrderPhase::Open => sent_id(order.cancel).or_else(|| sent_id(order.replace)),
             OrderPhase::Armed | OrderPhase::Queued => None,
             OrderPhase::Denied | OrderPhase::Expired | OrderPhase::Canceled | OrderPhase::Rejected => None,
         }

@@ -1,18 +1,18 @@
 //! Reports of unknown orders: entered elsewhere, lost with the tail of a journal, or dropped at the end of a day.
 //!
 //! Each report is kept, as an input of the journal and in the snapshot, until an admin enters its order. The report is
-//! then applied as if it arrived now, and the order goes by its venue [name](crate::aliases). A report whose order is
-//! never entered is listed, and dropped after five ends of days.
+//! then applied as if it arrived now, and the order goes by an [alias](crate::aliases) at its venue. A report whose
+//! order is never entered is listed, and dropped after five ends of days.
 
 use std::collections::BTreeMap;
 
-use tickpath_market::ExecutionReport;
+use tickpath_market::{ExecutionReport, VenueId};
 use tickpath_oms_slots::{SnapshotError, SnapshotReader, SnapshotWriter};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::ReportRecord;
 
-/// Max reports kept at once; further reports are counted as strangers, but not kept.
+/// Max reports kept at once; further reports are counted, but not kept.
 pub(crate) const MAX_REPORTS: usize = 1 << 16;
 /// Number of day ends after which a kept report is dropped.
 const MAX_DAYS: u32 = 5;
@@ -33,7 +33,7 @@ pub(crate) struct UnknownOrderReports {
 }
 
 /// Identity of a report: venue, id that the order was sent under, venue order id, sequence, execution id, type, status.
-type ReportKey = (u16, u64, u64, u64, u64, u8, u8);
+type ReportKey = (VenueId, u64, u64, u64, u64, u8, u8);
 
 /// Kept report, also the form in a snapshot.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -50,7 +50,7 @@ impl UnknownOrderReports {
     pub(crate) fn list(&self) -> Vec<UnknownOrderReport> {
         let each = |kept: &RetainedReport| UnknownOrderReport { sequence: kept.sequence, record: kept.record };
         let mut list: Vec<UnknownOrderReport> = self.reports.values().map(each).collect();
-        list.sort_unstable_by_key(|foreign| foreign.sequence);
+        list.sort_unstable_by_key(|report| report.sequence);
         list
     }
 
@@ -72,11 +72,12 @@ impl UnknownOrderReports {
     }
 
     /// Returns the reports kept under these ids, oldest first; one of them may reveal the id the order was sent under.
-    pub(crate) fn find_by_order(&self, venue: u16, sent_as: u64, own: u64) -> Vec<ReportRecord> {
-        let of_venue = || self.reports.values().filter(|kept| kept.record.source.0 == venue);
+    pub(crate) fn find_by_order(&self, venue: VenueId, sent_as: u64, own: u64) -> Vec<ReportRecord> {
+        let of_venue = || self.reports.values().filter(|kept| kept.record.source == venue);
         let is_own = |report: &ExecutionReport| own != 0 && report.venue_order_id.0 == own;
-        let told = of_venue().map(|kept| &kept.record.report).filter(|report| is_own(report)).map(|it| it.order_id.0);
-        let sent_as = [sent_as].into_iter().chain(told).find(|&name| name != 0).unwrap_or(0);
+        let reported = of_venue().map(|kept| &kept.record.report).filter(|report| is_own(report));
+        let mut ids = std::iter::once(sent_as).chain(reported.map(|report| report.order_id.0));
+        let sent_as = ids.find(|&id| id != 0).unwrap_or(0);
         let is_meant = |kept: &&RetainedReport| {
             let report = &kept.record.report;
             (sent_as != 0 && report.order_id.0 == sent_as) || is_own(report)
@@ -107,7 +108,7 @@ impl UnknownOrderReports {
 fn key(record: &ReportRecord) -> ReportKey {
     let report = &record.report;
     (
-        record.source.0,
+        record.source,
         report.order_id.0,
         report.venue_order_id.0,
         report.venue_sequence,

@@ -1,11 +1,12 @@
 //! Venues: their rules, whether they can be reached, and the requests that wait for them.
 
 use tickpath_market::{Request, VenueId};
+use tickpath_oms_risk::Breach;
 use tickpath_oms_slots::{SnapshotError, SnapshotReader, SnapshotWriter};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::VenueRules;
 use crate::venue_queue::{QueuedRequest, VenueQueue};
+use crate::{Denial, VenueRules};
 
 /// Upper bound of venue numbers, which index a table.
 pub(crate) const VENUE_LIMIT: u16 = 1 << 12;
@@ -15,7 +16,7 @@ pub(crate) struct VenueState {
     pub(crate) rules: VenueRules,
     pub(crate) is_up: bool,
     pub(crate) waiting: VenueQueue,
-    /// Id of the last doubt: the answer to a status request with a lower id may be from before the loss.
+    /// Id of the last loss of messages: the answer to a status request with a lower id may be from before the loss.
     pub(crate) last_loss: u64,
 }
 
@@ -26,7 +27,7 @@ pub(crate) struct VenueTable {
 }
 
 impl VenueState {
-    /// Creates a venue with default rules, which counts as up until a line record reports otherwise.
+    /// Creates a venue with default rules, which counts as up until a connection record reports otherwise.
     fn new(venue: VenueId) -> Self {
         Self { rules: VenueRules::of(venue), is_up: true, waiting: VenueQueue::default(), last_loss: 0 }
     }
@@ -36,9 +37,13 @@ impl VenueState {
         self.is_up && self.waiting.is_empty()
     }
 
-    /// Returns whether one more new order or replace may wait.
-    pub(crate) fn has_queue_room(&self) -> bool {
-        self.sends_at_once() || self.waiting.len() < self.rules.max_queued as usize
+    /// Checks whether one more new order or replace may wait.
+    pub(crate) fn check_queue_room(&self) -> Result<(), Breach> {
+        if self.sends_at_once() || self.waiting.len() < self.rules.max_queued as usize {
+            return Ok(());
+        }
+        let (limit, value) = (self.rules.max_queued.into(), self.waiting.len() as i128);
+        Err(Breach { denial: Denial::VenueQueue, limit, value })
     }
 
     /// Returns whether a status request for this order waits.
@@ -56,7 +61,7 @@ impl VenueState {
     }
 }
 
-/// A [`VenueState`] in a snapshot; its waiting requests follow those of the route before.
+/// A [`VenueState`] in a snapshot; its waiting requests follow those of the venue before.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SavedVenueState {
@@ -66,7 +71,7 @@ struct SavedVenueState {
     last_loss: u64,
 }
 
-/// A [`Waiting`] in a snapshot.
+/// A [`QueuedRequest`] in a snapshot.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SavedQueuedRequest {
@@ -106,31 +111,30 @@ impl SavedQueuedRequest {
 
 impl VenueTable {
     pub(crate) fn save(&self, save: &mut SnapshotWriter<'_>) {
-        let routes = self.list.iter().map(|route| SavedVenueState {
-            rules: route.rules,
-            is_up: route.is_up.into(),
-            waiting: route.waiting.len() as u32,
-            last_loss: route.last_loss,
+        let venues = self.list.iter().map(|venue| SavedVenueState {
+            rules: venue.rules,
+            is_up: venue.is_up.into(),
+            waiting: venue.waiting.len() as u32,
+            last_loss: venue.last_loss,
         });
-        save.write_list(&routes.collect::<Vec<_>>());
-        save.write_list(
-            &self.list.iter().flat_map(|route| route.waiting.iter()).map(SavedQueuedRequest::of).collect::<Vec<_>>(),
-        );
+        save.write_list(&venues.collect::<Vec<_>>());
+        let waiting = self.list.iter().flat_map(|venue| venue.waiting.iter());
+        save.write_list(&waiting.map(SavedQueuedRequest::of).collect::<Vec<_>>());
     }
 
     pub(crate) fn load(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
-        let (routes, waiting) = (load.read_list::<SavedVenueState>()?, load.read_list::<SavedQueuedRequest>()?);
+        let (venues, waiting) = (load.read_list::<SavedVenueState>()?, load.read_list::<SavedQueuedRequest>()?);
         let mut waiting = waiting.iter().map(SavedQueuedRequest::waiting);
         self.list.clear();
-        for saved in &routes {
+        for saved in &venues {
             let waiting = waiting.by_ref().take(saved.waiting as usize).collect::<Result<_, _>>()?;
-            let SavedVenueState { rules, is_up, last_loss: doubted, .. } = *saved;
-            self.list.push(VenueState { rules, is_up: is_up != 0, waiting, last_loss: doubted });
+            let SavedVenueState { rules, is_up, last_loss, .. } = *saved;
+            self.list.push(VenueState { rules, is_up: is_up != 0, waiting, last_loss });
         }
         Ok(())
     }
 
-    /// Returns a venue, with the rules of [`VenueRules::of_account`] until it is defined.
+    /// Returns a venue, with the rules of [`VenueRules::of`] until the venue is defined.
     #[inline]
     pub(crate) fn get(&mut self, venue: VenueId) -> &mut VenueState {
         // A larger number has no definition: its orders are denied before they could wait at the last place.
@@ -139,6 +143,12 @@ impl VenueTable {
             self.grow(place);
         }
         &mut self.list[place]
+    }
+
+    /// Returns a venue; none if no record has named the venue or one with a higher number.
+    #[inline]
+    pub(crate) fn find(&self, venue: VenueId) -> Option<&VenueState> {
+        self.list.get(usize::from(venue.0))
     }
 
     /// Sets a venue's rules; returns false if its number is out of range.
@@ -157,8 +167,13 @@ impl VenueTable {
 
     /// Returns the request that waited longest, if the venue can be reached.
     pub(crate) fn front(&self, venue: VenueId) -> Option<&QueuedRequest> {
-        let route = self.list.get(usize::from(venue.0))?;
-        route.waiting.front().filter(|_| route.is_up)
+        let venue = self.find(venue)?;
+        venue.waiting.front().filter(|_| venue.is_up)
+    }
+
+    /// Removes and returns the requests that wait for any venue.
+    pub(crate) fn drain_waiting(&mut self) -> Vec<QueuedRequest> {
+        self.list.iter_mut().flat_map(|venue| venue.waiting.drain()).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &VenueState> {

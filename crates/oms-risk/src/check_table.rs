@@ -1,4 +1,4 @@
-//! The denial codes, and the table of checks.
+//! The denial codes, and the table of checks. Design: `docs/design/order-path.md`.
 
 use tickpath_market::OrderType;
 

@@ -2,17 +2,18 @@
 //!
 //! ```text
 //!   Instrument · AccountLimits · SymbolLimits ┐
-//!   SessionRules · FirmLimits                 ├──> Facts ──> check ──────┬──> passed
-//!   the order, what its account has and did   ┘    Rare ───> check_rare ─┴──> Refusal: denial, limit, value
+//!   SessionRules · FirmLimits                 ├──> RiskFacts ─────> check ───────────┬──> passed
+//!   the order, what its account has and did   ┘    OptionalFacts ─> check_optional ──┴──> Breach: denial, limit, value
 //! ```
 //!
-//! No state is kept here: the caller gathers the facts, and the same facts give the same result.
+//! | file             | contents                                             |
+//! |------------------|------------------------------------------------------|
+//! | `definition.rs`  | instruments, limits, rights, venues, retry rules     |
+//! | `check_table.rs` | the table of checks, and the denial codes            |
+//! | `optional.rs`    | the optional checks                                  |
 //!
-//! | file            | contents                                             |
-//! |-----------------|------------------------------------------------------|
-//! | `definition.rs` | instruments, limits, rights, venues, retry rules     |
-//! | `check_table.rs`       | the table of checks, and the denial codes            |
-//! | `optional.rs`       | the optional checks                                  |
+//! Invariant: no state is kept here. The caller gathers the facts, and the same facts give the same result.
+//! `docs/risk-checks.md` is made from the same table (`docs/design/order-path.md`).
 
 mod check_table;
 mod definition;

@@ -4,22 +4,25 @@
 //!   id ──tag──> Index ──slot──┬──> Pages     the item, at an address that never changes
 //!                             └──> BitSet    whether the slot is in a set
 //!
-//!   Index, Pages, BitSet ──Save──> bytes of a snapshot ──Load──> Index, Pages, BitSet
+//!   Index, Pages, BitSet ──SnapshotWriter──> bytes of a snapshot ──SnapshotReader──> Index, Pages, BitSet
 //! ```
 //!
-//! A slot is the number of an item, from 0, in the order in which the items were added. A list grows by a page and moves no
-//! item, an index grows by splitting one bucket: an insert costs the same at the first item and at the five millionth.
+//! A slot is the number of an item, from 0, in the order in which the items were added.
 //!
 //! | file          | contents                                                                |
 //! |---------------|-------------------------------------------------------------------------|
 //! | `page.rs`     | [`Pages`]: a list in pages of fixed size                                |
 //! | `index.rs`    | [`Index`]: linear hashing, from the tags of ids to slots                |
+//! | `linked.rs`   | [`LinkedPages`]: a list in pages whose items have a link each           |
 //! | `bit_set.rs`  | [`BitSet`]: a set of slots, one bit each                                |
-//! | `queue.rs`    | [`SlotQueue`]: items in their order of leaving, found by slot               |
-//! | `snapshot.rs` | [`SnapshotWriter`] and [`SnapshotReader`]: numbers and lists as the bytes of a snapshot     |
+//! | `queue.rs`    | [`SlotQueue`]: items in their order of leaving, found by slot           |
+//! | `snapshot.rs` | [`SnapshotWriter`] and [`SnapshotReader`]: numbers and lists as the bytes of a snapshot |
+//!
+//! Invariant: a list grows by a page and moves no item, an index grows by splitting one bucket: an insert costs the
+//! same at the first item and at the five millionth.
 //!
 //! ```
-//! use tickpath_oms_slots::{BitSet, Index, Load, Pages, Save, tag};
+//! use tickpath_oms_slots::{BitSet, Index, Pages, SnapshotReader, SnapshotWriter, tag};
 //!
 //! // Prices by order id, and which of the orders are open.
 //! let mut orders: Pages<[u64; 2], 64> = Pages::new([0; 2], 1_000);
@@ -35,9 +38,9 @@
 //!
 //! let mut bytes = Vec::new();
 //! let mut emit = |piece: &[u8]| bytes.extend_from_slice(piece);
-//! let mut save = Save::begin(&mut emit, 1);
-//! orders.save(&mut save);
-//! open.save(&mut save);
+//! let mut writer = SnapshotWriter::begin(&mut emit, 1);
+//! orders.save(&mut writer);
+//! open.save(&mut writer);
 //!
 //! let mut left = bytes.as_slice();
 //! let mut fill = |piece: &mut [u8]| match left.split_at_checked(piece.len()) {
@@ -48,9 +51,9 @@
 //!     }
 //!     None => false,
 //! };
-//! let mut load = Load::begin(&mut fill)?;
+//! let mut reader = SnapshotReader::begin(&mut fill)?;
 //! let mut loaded: Pages<[u64; 2], 64> = Pages::new([0; 2], 0);
-//! loaded.load(&mut load)?;
+//! loaded.load(&mut reader)?;
 //! assert_eq!(loaded.get(slot), orders.get(slot));
 //! # Ok::<(), tickpath_oms_slots::SnapshotError>(())
 //! ```

@@ -12,16 +12,16 @@ const MAX_SPARE_PAGES: usize = 3;
 /// A list in pages of `N` items. An item keeps its slot and its address while the list grows.
 ///
 /// ```
-/// use tickpath_oms_slots::{Pages, blank};
+/// use tickpath_oms_slots::{Pages, empty_page};
 ///
 /// let mut prices: Pages<i64, 4096> = Pages::new(0, 10_000);
 /// // Another thread can build the page: the list then grows without a pause.
-/// prices.give_page(blank(0, 4096));
-/// assert!(!prices.wants_page());
+/// prices.add_page(empty_page(0, 4096));
+/// assert!(!prices.needs_page());
 /// assert_eq!(prices.push(100), 0);
 /// *prices.get_mut(0) += 1;
 /// assert_eq!(prices.get(0), &101);
-/// assert!(prices.wants_page());
+/// assert!(prices.needs_page());
 /// ```
 pub struct Pages<T, const N: usize> {
     pages: Vec<Box<[T]>>,

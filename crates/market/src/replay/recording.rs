@@ -25,16 +25,16 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// A parsed recording, ready to be replayed.
 ///
 /// ```
-/// use tickpath_market::replay::{Event, Pace, Recording};
+/// use tickpath_market::replay::{MarketTick, Recording, ReplaySpeed};
 ///
 /// let recording = Recording::synthetic(1, 1_000);
-/// for (offset_ns, event) in recording.schedule(Pace::Fixed { per_second: 500.0 }, false)? {
+/// for (offset_ns, event) in recording.schedule(ReplaySpeed::Fixed { per_second: 500.0 }, false)? {
 ///     assert_eq!(offset_ns % 2_000_000, 0);
-///     if let Event::Top(top) = event {
+///     if let MarketTick::Top(top) = event {
 ///         assert!(top.bid < top.ask);
 ///     }
 /// }
-/// # Ok::<(), tickpath_market::replay::PaceError>(())
+/// # Ok::<(), tickpath_market::replay::ReplaySpeedError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recording {

@@ -20,17 +20,16 @@ pub struct Boot {
     pub utc_ns: u64,
 }
 
-/// [`KillSwitch::check_scope`]: everything.
+/// [`KillSwitch::scope`]: everything.
 pub const KILL_ALL: u8 = 1;
-/// [`KillSwitch::check_scope`]: one account.
+/// [`KillSwitch::scope`]: one account.
 pub const KILL_ACCOUNT: u8 = 2;
-/// [`KillSwitch::check_scope`]: one symbol.
+/// [`KillSwitch::scope`]: one symbol.
 pub const KILL_SYMBOL: u8 = 3;
-/// [`KillSwitch::check_scope`]: the journal's disk has failed. Waiting requests that add risk are refused at once, and only a start
-/// on a sound disk turns the switch off.
+/// [`KillSwitch::scope`]: the journal's disk has failed. Waiting requests that add risk are refused at once, and only a
+/// start on a sound disk turns the switch off.
 pub const KILL_DISK: u8 = 4;
-
-/// [`KillSwitch::check_scope`]: one session.
+/// [`KillSwitch::scope`]: one session.
 pub const KILL_SESSION: u8 = 5;
 
 /// Names of the scopes, for input and output alike.
@@ -42,12 +41,12 @@ const SCOPES: [(u8, &str); 5] = [
     (KILL_SESSION, "session"),
 ];
 
-/// Returns the name of a [`KillSwitch::check_scope`]; none for an unknown code.
+/// Returns the name of a [`KillSwitch::scope`]; none for an unknown code.
 pub fn scope_name(scope: u8) -> Option<&'static str> {
     SCOPES.iter().find(|(code, _)| *code == scope).map(|&(_, name)| name)
 }
 
-/// Returns the [`KillSwitch::check_scope`] with this name, if an operator may use it: only the OMS sets the disk's switch.
+/// Returns the [`KillSwitch::scope`] with this name, if an operator may use it: only the OMS sets the disk's switch.
 pub fn scope_by_name(name: &str) -> Option<u8> {
     SCOPES.iter().find(|(code, called)| *called == name && *code != KILL_DISK).map(|&(code, _)| code)
 }
@@ -224,7 +223,7 @@ pub struct Reconcile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CancelScope {
-    /// As [`KillSwitch::check_scope`], but not [`KILL_DISK`].
+    /// As [`KillSwitch::scope`], but not [`KILL_DISK`].
     pub scope: u8,
     /// Zero.
     pub reserved: [u8; 3],
