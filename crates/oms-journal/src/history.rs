@@ -12,7 +12,6 @@
 //! that reconnects resumes from its number without the core. Nothing waits for this log to be on a disk: reports that a
 //! power loss took are written again, and reports that the journal lost with its own tail are removed.
 
-use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -23,10 +22,10 @@ use tickpath_log::{
 use tickpath_oms_core::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+pub mod existing;
+
 use crate::JournalError;
-use crate::archive::{
-    Archive, archive_folder, archived_days, free_archive_folder, free_sibling, is_archived, make_folder, read_start,
-};
+use crate::archive::{archive_folder, archived_days, free_archive_folder, is_archived, make_folder};
 use crate::lane::frame;
 use crate::ledger::entry_mut;
 
@@ -117,21 +116,6 @@ pub struct SessionReport<'a> {
     pub message: &'a [u8],
 }
 
-/// The history as a start finds it, before it is opened for writing.
-pub struct ExistingHistory {
-    config: Config,
-    owner: LogOwner,
-    /// Number after the last report of each session in the log; none without a history of this day.
-    next_numbers: Option<Vec<u64>>,
-    marks: Vec<HistoryMark>,
-    /// Number of the first frame: a history that is rebuilt keeps it.
-    first: u64,
-    /// Number after the last readable frame.
-    end: u64,
-    /// Reason why there is no usable history.
-    lost: Option<String>,
-}
-
 /// Returns the configuration of the history beside this journal. The history reserves as much memory as the journal.
 pub fn config(journal: &Config) -> Config {
     let place = place(&journal.path);
@@ -142,127 +126,6 @@ pub fn config(journal: &Config) -> Config {
 /// Returns the place of a journal's history.
 pub fn place(journal: &LogPath) -> LogPath {
     LogPath::folder(journal.dir().join("reports"))
-}
-
-impl ExistingHistory {
-    /// Reads the history of the journal in this place. Returns also the number of the first record of the journal's own
-    /// log.
-    pub fn read(config: &Config, journal: &LogPath) -> Result<(Self, u64), JournalError> {
-        let own = Reader::open(journal, ReaderStart::Oldest, Registration::Unregistered)?;
-        let first = own.first_sequence();
-        let ended = Archive::of(journal)?.last_before(first);
-        let id = read_start(journal)?.map_or(0, |start| start.journal);
-        Ok((Self::read_log(config, id, first, ended)?, first))
-    }
-
-    /// Reads the history of the journal with this id, whose log begins with the record `first`; the last archived log
-    /// begins with `ended`. The history found is that of this day, or of the last day if a kill came before it was
-    /// archived.
-    fn read_log(config: &Config, journal: u64, first: u64, ended: Option<u64>) -> Result<Self, JournalError> {
-        let mut owner = LogOwner { journal, incarnation: 0, base: first };
-        let (mut has, mut marks, mut begin, mut end, mut lost) = (None, Vec::new(), 0, 0, None);
-        let is_left =
-            |day: u64| day < first && ended.is_none_or(|ended| ended <= day) && !is_archived(&config.path, day);
-        match Reader::open(&config.path, ReaderStart::Oldest, Registration::Unregistered) {
-            Ok(mut log) if log.owner() == owner || log.owner().journal == journal && is_left(log.owner().base) => {
-                (owner, begin) = (log.owner(), log.first_sequence());
-                let mut scan = HistoryScan::default();
-                let whole = loop {
-                    match log.next() {
-                        Ok(Next::Message(message)) => scan.note_frame(&message),
-                        Ok(_) => break log.check_end().is_ok(),
-                        Err(_) => break false,
-                    }
-                };
-                end = log.sequence();
-                // A history that a power loss has torn is rebuilt from the journal.
-                if whole && scan.base {
-                    (has, marks) = (Some(scan.next), scan.marks);
-                } else {
-                    lost = Some("it is torn".to_owned());
-                }
-            }
-            // The journal holds all of it, so an unreadable history is set aside and never prevents a start.
-            Ok(_) => lost = Some("it is of another day, or of another journal".to_owned()),
-            Err(e @ (LogOpenError::NotFound(_) | LogOpenError::Damaged { .. } | LogOpenError::Version { .. })) => {
-                lost = Some(e.to_string());
-                // The unreadable log may be that of the last day, if that day was not archived.
-                owner.base = ended.filter(|&day| config.path.dir().exists() && is_left(day)).unwrap_or(first);
-            }
-            Err(e) => return Err(e.into()),
-        }
-        Ok(Self { config: config.clone(), owner, next_numbers: has, marks, first: begin, end, lost })
-    }
-
-    /// Returns the number of the first record of the journal's log of that day.
-    pub fn day(&self) -> u64 {
-        self.owner.base
-    }
-
-    /// Gives up this history, because the records of its missing reports are gone. [`Self::open`] then sets it aside
-    /// and begins with this day, whose log begins with this record.
-    pub fn discard(&mut self, first: u64) {
-        if self.owner.base != first {
-            self.first = self.end;
-        }
-        (self.owner.base, self.next_numbers) = (first, None);
-        self.lost = Some("the records of what it lacks are gone".to_owned());
-    }
-
-    /// Returns why reports that were sent are not in the history, if any were; the start writes them again.
-    pub fn loss_reason(&self, said: &[u64]) -> Option<&str> {
-        let has_said = said.iter().any(|&said| said > 0);
-        self.lost.as_deref().filter(|_| has_said || self.config.path.exists())
-    }
-
-    /// Returns the first report number of a session that is missing; none without a history of this day.
-    pub fn next(&self, session: u16) -> Option<u64> {
-        let has = self.next_numbers.as_ref()?;
-        Some(has.get(usize::from(session)).copied().unwrap_or(0))
-    }
-
-    /// Returns whether all reports below these numbers are in the history, given one number for each session.
-    pub fn has_all(&self, said: &[u64]) -> bool {
-        let has = |session: usize| self.next(session as u16).unwrap_or(0);
-        said.iter().enumerate().all(|(session, &said)| has(session) >= said)
-    }
-
-    /// Opens the history for writing. `base` has each session's report number at the start of the day, as far as the
-    /// journal knows, and `said` the present one: reports unknown to the journal are removed.
-    pub fn open(self, base: &[u64], said: &[u64], calibration: &Calibration) -> Result<History, JournalError> {
-        let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
-        let place = &self.config.path;
-        // Memory is reserved at the end: a log that is only being opened needs none.
-        let ended = EndedDay::find(place, &self.owner, 1);
-        let first_sequence = self.first.max(ended.last().map_or(0, EndedDay::end));
-        let config = Config { owner: self.owner, first_sequence, reserve_bytes: 0, ..self.config.clone() };
-        let marks = HistoryIndex::default();
-        let mut kept = None;
-        match &self.next_numbers {
-            Some(has) if is_ahead(has) => kept = Some(keep_journaled(place, said)?),
-            Some(_) => {}
-            None if place.exists() => set_aside(place)?,
-            None => {}
-        }
-        let log = Writer::open(&config, calibration)?;
-        let next = self.next_numbers.clone().unwrap_or_default();
-        let mut history =
-            History { log, config, calibration: *calibration, next, frames_since_mark: 0, index: marks.clone() };
-        *marks.lock() =
-            IndexedDays { place: Some(place.clone()), owner: self.owner, marks: Vec::new(), ended, keep: 1 };
-        if history.log.is_new() {
-            let first = kept.as_ref().map_or(base, |(base, _)| base);
-            history.next = first.to_vec();
-            history.write_base(&mut marks.lock())?;
-            for (number, session, stamp, kind, message) in kept.iter().flat_map(|(_, kept)| kept) {
-                history.write(*session, *number, *stamp, *kind, message)?;
-            }
-        } else {
-            marks.lock().marks = self.marks;
-        }
-        history.log.reserve(self.config.reserve_bytes).map_err(JournalError::Disk)?;
-        Ok(history)
-    }
 }
 
 impl History {
@@ -347,7 +210,7 @@ impl HistoryIndex {
         self.lock().read(session, from)
     }
 
-    /// Reads as [`Self::parse_report`] does; none if this day is over.
+    /// Reads as [`Self::read`] does; none if this day is over.
     pub fn read_in(&self, day: u64, session: u16, from: u64) -> Result<Option<SessionReader>, LogOpenError> {
         let marked = self.lock();
         if self.day() == day { marked.read(session, from).map(Some) } else { Ok(None) }
@@ -544,28 +407,6 @@ impl HistoryScan {
     }
 }
 
-type KeptReport = (u64, u16, u64, u8, Vec<u8>);
-
-/// Returns the base of a history and its reports that the journal knows; sets the history aside.
-fn keep_journaled(place: &LogPath, said: &[u64]) -> Result<(Vec<u64>, Vec<KeptReport>), JournalError> {
-    let mut log = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
-    let (mut scan, mut kept) = (HistoryScan::default(), Vec::new());
-    let mut base = Vec::new();
-    while let Next::Message(message) = log.next()? {
-        scan.note_frame(&message);
-        match parse_report(&message) {
-            Some(report) if report.number < said.get(usize::from(report.session)).copied().unwrap_or(0) => {
-                kept.push((report.number, report.session, report.stamp, report.kind, report.message.to_vec()));
-            }
-            Some(_) => {}
-            None => base.clone_from(&scan.next),
-        }
-    }
-    drop(log);
-    set_aside(place)?;
-    Ok((base, kept))
-}
-
 impl EndedDay {
     /// Finds the last days of this journal that were archived before this owner's day began, in ascending order: at
     /// most `set_kept_days`, or all for zero.
@@ -594,20 +435,4 @@ impl EndedDay {
     fn end(&self) -> u64 {
         Reader::open(&self.place, ReaderStart::Now, Registration::Unregistered).map_or(0, |log| log.sequence())
     }
-}
-
-/// Sets a history aside that belongs to another day or contradicts the journal.
-fn set_aside(place: &LogPath) -> Result<(), JournalError> {
-    let owner = tickpath_log::owner(place).unwrap_or_default();
-    // A false history is no archived day, so its folder has another name.
-    let folder = free_sibling(archive_folder(place, owner.base).with_extension("aside"));
-    let moved = fs::create_dir_all(&folder).and_then(|()| {
-        for entry in fs::read_dir(place.dir())?.flatten() {
-            if entry.file_type()?.is_file() {
-                fs::rename(entry.path(), folder.join(entry.file_name()))?;
-            }
-        }
-        Ok(())
-    });
-    moved.map_err(JournalError::NotArchived)
 }

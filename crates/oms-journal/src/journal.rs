@@ -1,8 +1,9 @@
 //! The journal: every input of the core, in the order in which it was applied.
 //!
 //! The journal is a chain of logs with one numbering. The current log lies in the journal's folder; at the end of a day
-//! it ends with a [`Rolled`], moves to `archive/` under its first number, and the next log begins. A [`Start`] begins
-//! each log, so that a later core can begin the next one.
+//! it ends with a `JournalRollover`, moves to `archive/` under its first number, and the next log begins. A
+//! `JournalStart` begins each log, so that a later core can begin the next one. The memory of the next records is made
+//! ready behind a sync (`docs/design/journal-memory.md`).
 
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
@@ -118,7 +119,7 @@ impl Journal {
         self.begin_next_log()
     }
 
-    /// Completes [`Self::roll`] for a journal that already has its [`Rolled`].
+    /// Completes [`Self::roll`] for a journal that already has its [`JournalRollover`].
     fn begin_next_log(&mut self) -> Result<(), JournalError> {
         let folder = archive::archive_folder(&self.config.path, self.log.first_sequence());
         let empty = Config { reserve_bytes: 0, ..self.config.clone() };

@@ -11,7 +11,7 @@
 //! on the disk before it has its name; the journal is not synced for it, because that would stall the writer. A
 //! snapshot is used only after the very record that it was made after: a journal that has lost that record, was
 //! restored or begun anew is read from its beginning. Nothing is lost with a snapshot: a doubtful snapshot can be
-//! removed.
+//! removed. The thread that makes snapshots keeps its core (`docs/design/journal-memory.md`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};

@@ -56,17 +56,6 @@ pub struct Weekdays([bool; 7]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holiday(Date);
 
-/// Calendar of a sequencer, and when to check it next. Times are nanoseconds since the Unix epoch.
-#[derive(Debug, Default)]
-pub(crate) struct DaySchedule {
-    pub(crate) calendar: Option<Calendar>,
-    /// Start of the journal's log, for a journal without a named day: earlier ends are not its own.
-    pub(crate) began_ns: u64,
-    pub(crate) next_check_ns: u64,
-    /// The day whose end was refused and reported to the operator.
-    pub(crate) refused: u32,
-}
-
 /// Reason why a text is no part of a calendar.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CalendarError {

@@ -7,8 +7,9 @@ use tickpath_clock::{Priority, RequestRate, Wait};
 use tickpath_log::Config as LogConfig;
 use tickpath_market::{AccountId, Notional, Quantity};
 use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, NameRecord, RejectRule, SymbolLimits, VenueRules};
+use tickpath_oms_journal::commit::AckLevel;
+use tickpath_oms_journal::identity::WantedIdentities;
 
-use crate::commit::AckLevel;
 use crate::lanes::LanesConfig;
 use crate::unanswered::VenueExpectations;
 
@@ -33,7 +34,7 @@ pub struct Config {
     pub other_cpu: Option<usize>,
     /// The priority of the core's thread.
     pub priority: Priority,
-    /// Whether reports to sessions without lanes are kept as a [history](crate::history_index), which a front end reads.
+    /// Whether reports to sessions without lanes are kept as a [history](crate::history), which a front end reads.
     pub history: bool,
     /// Inputs between two snapshots, and one at the end of a day; zero for none. A thread beside the core makes them,
     /// and takes as much memory as the core itself.
@@ -45,7 +46,8 @@ pub struct Config {
 }
 
 /// Trading configuration: instruments, accounts, venues, sessions, limits and rights. Every start and
-/// [`Sequencer::replace_definitions`](crate::Sequencer::replace_definitions) journal its additions, and end what it no longer lists.
+/// [`Sequencer::replace_definitions`](crate::Sequencer::replace_definitions) journal its additions, and end what it no
+/// longer lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TradingDefinitions {
     /// Instruments that can be traded.
@@ -67,6 +69,13 @@ pub struct TradingDefinitions {
     /// The names of venues, and of the users that sessions belong to. A number keeps its name while something bears the
     /// number, see [`IdentityConflicts`](crate::IdentityConflicts); a number without a name here is not checked.
     pub names: Vec<NameRecord>,
+}
+
+impl TradingDefinitions {
+    /// Returns the definitions that give numbers a meaning.
+    pub(crate) fn identities(&self) -> WantedIdentities<'_> {
+        WantedIdentities { instruments: &self.instruments, accounts: &self.accounts, names: &self.names }
+    }
 }
 
 /// A session's rights.

@@ -1,9 +1,8 @@
 //! Reasons why an OMS stops, or does not start.
 
 use tickpath_log::{LogOpenError, LogPath, LogPublishError, LogReadError, ProcessId};
+use tickpath_oms_journal::identity::IdentityConflicts;
 use tickpath_oms_journal::{JournalError, LaneKind, LineId};
-
-use crate::identity::IdentityConflicts;
 
 /// Reason why the OMS stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +19,7 @@ pub enum OmsError {
         has: String,
     },
     /// An error of the journal, its archive, a snapshot or the history. If one of their logs cannot be opened or read,
-    /// the error is [`Self::OpenLineFn`] or [`Self::Read`].
+    /// the error is [`Self::Open`] or [`Self::Read`].
     #[error(transparent)]
     Journal(JournalError),
     /// A lane refuses a message permanently.
@@ -39,7 +38,7 @@ pub enum OmsError {
         /// The place of the lane.
         place: LogPath,
     },
-    /// A desk gives numbers another meaning while something bears them. Nothing of the desk was taken.
+    /// A trading configuration gives numbers another meaning while something bears them. Nothing of it was applied.
     #[error(transparent)]
     IdentityConflicts(#[from] IdentityConflicts),
     /// All epochs are used up.

@@ -1,18 +1,21 @@
 //! Session front end: brings in sessions that have no lanes of their own, and sends them their reports.
 //!
-//! Front end and core meet at three places: requests of sessions go to `take`, with their number and T1; reports to the
-//! sessions are in the [history](crate::history_index); questions and notices pass through a [`ControlPort`], in turns in which
-//! the core is idle.
+//! Front end and core meet at three places: requests of sessions go to an [`InputSink`], with their number and T1;
+//! reports to the sessions are in the [history](crate::Sequencer::history_index); questions and notices pass through a
+//! [`ControlPort`], in turns in which the core is idle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tickpath_clock::Clock;
 use tickpath_oms_journal::LaneKind;
 
 use crate::OmsError;
 use crate::lanes::InputEvent;
+use crate::sequencer::Sequencer;
 
-pub use crate::sequencer::{ControlPort, FrontEndWaker};
+pub use crate::front_end_reports::FrontEndWaker;
+pub use crate::sequencer::control_port::ControlPort;
 
 /// Sessions of a front end have numbers below this one.
 pub const MAX_SESSIONS: u16 = 65_000;
@@ -25,10 +28,39 @@ impl<F: FnMut(LaneKind, u64, InputEvent<'_>) -> Result<(), OmsError>> InputSink 
 /// Session front end. The core's thread polls it, or it has a thread of its own.
 pub trait SessionFrontEnd: Send {
     /// Does one turn without waiting; returns the amount of work done.
-    fn poll(&mut self, take: &mut impl InputSink) -> Result<usize, OmsError>;
+    fn poll(&mut self, sink: &mut impl InputSink) -> Result<usize, OmsError>;
 
     /// Sleeps until there may be work, or the time is over: only on a thread of its own.
     fn sleep(&mut self, timeout_ns: u64);
+}
+
+/// Front end that is open, with the parts that stay on the core's thread.
+pub struct OpenFrontEnd<C, F> {
+    /// The sessions' side, which the core's thread polls, or a thread of its own.
+    pub sessions: F,
+    /// The core's side; `None` for a front end without questions and commands.
+    pub control: Option<Box<dyn ControlPort<C>>>,
+    /// Waker that is called when outputs were released; `None` for a front end that never sleeps.
+    pub waker: Option<FrontEndWaker>,
+}
+
+impl<C, F> OpenFrontEnd<C, F> {
+    /// Returns a front end that only carries sessions, and never sleeps.
+    pub fn of(sessions: F) -> Self {
+        Self { sessions, control: None, waker: None }
+    }
+}
+
+/// Opens a front end, if there is one, and attaches its waker to the sequencer.
+pub(crate) fn open_front_end<C: Clock, F>(
+    open: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
+    sequencer: &mut Sequencer<C>,
+    state: FrontEndState,
+) -> Result<Option<OpenFrontEnd<C, F>>, OmsError> {
+    let Some(open) = open else { return Ok(None) };
+    let mut opened = open(sequencer, state)?;
+    sequencer.set_waker(opened.waker.take());
+    Ok(Some(opened))
 }
 
 /// Initial state of a front end.
@@ -60,8 +92,8 @@ impl FrontEndState {
 
     /// Returns the state of a front end with a thread of its own: the core publishes its progress, with session 0 at
     /// this place.
-    pub(crate) fn threaded(next_request: Vec<u64>, taken: Arc<[AtomicU64]>, first: usize) -> Self {
-        let journaled = JournalProgress { at_start: next_request.clone(), published: Some((taken, first)) };
+    pub(crate) fn threaded(next_request: Vec<u64>, journaled: Arc<[AtomicU64]>, first: usize) -> Self {
+        let journaled = JournalProgress { at_start: next_request.clone(), published: Some((journaled, first)) };
         Self { next_request, journaled, has_thread: true }
     }
 }

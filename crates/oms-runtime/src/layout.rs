@@ -14,8 +14,8 @@
 
 mod inline;
 mod mutex;
-mod source;
 mod split;
+mod tick_feed;
 
 use std::sync::atomic::AtomicBool;
 
@@ -25,13 +25,12 @@ use tickpath_oms_journal::LaneKind;
 
 use crate::OmsError;
 use crate::agent;
-use crate::front_end::{FrontEndState, NoFrontEnd, SessionFrontEnd};
+use crate::front_end::{FrontEndState, NoFrontEnd, OpenFrontEnd, SessionFrontEnd};
 use crate::sequencer::Sequencer;
 
 pub use crate::config::{Config, Layout, ParseLayoutError};
 pub use crate::lanes::InputEvent;
 pub use inline::Inline;
-pub(crate) use source::LaneSource;
 
 impl Config {
     /// Returns the error with the process that already has the journal or the lanes, if that process is another OMS.
@@ -68,7 +67,7 @@ pub fn run<C: Clock + Sync>(
     run_with(
         clock,
         config,
-        None::<fn(&mut Sequencer<C>, FrontEndState) -> Result<NoFrontEnd, OmsError>>,
+        None::<fn(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, NoFrontEnd>, OmsError>>,
         ticks,
         stop,
         ready,
@@ -79,7 +78,7 @@ pub fn run<C: Clock + Sync>(
 pub fn run_with<C: Clock + Sync, F: SessionFrontEnd>(
     clock: C,
     config: &Config,
-    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<F, OmsError>>,
+    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
     ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
@@ -90,7 +89,7 @@ pub fn run_with<C: Clock + Sync, F: SessionFrontEnd>(
 fn run_on<C: Clock + Sync, F: SessionFrontEnd>(
     clock: C,
     config: &Config,
-    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<F, OmsError>>,
+    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
     ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),

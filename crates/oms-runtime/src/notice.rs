@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::meter::NOTICES;
 use tickpath_market::{OrderId, VenueId};
+use tickpath_oms_journal::meter::NOTICES;
 use tickpath_oms_journal::{LaneKind, LineId};
 
 /// Max notices that are kept; older notices are dropped, but stay counted.

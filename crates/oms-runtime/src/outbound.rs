@@ -36,6 +36,15 @@ pub(crate) struct PendingOutput {
     pub output: Output,
 }
 
+impl PendingOutput {
+    /// Returns whether the output may leave: records below `synced` are durable, and after a disk failure no output
+    /// waits.
+    #[inline]
+    pub fn may_leave(&self, synced: u64, disk_failed: bool) -> bool {
+        disk_failed || !self.needs_disk || self.sequence < synced
+    }
+}
+
 impl Outbound {
     pub fn new(log: Writer) -> Self {
         Self { target: OutboundTarget::Log(log), held: VecDeque::new() }
@@ -105,13 +114,12 @@ impl Outbound {
         self.held.push_back(held);
     }
 
-    /// Takes out the next output that may leave: records below `synced` are durable, and after a disk failure all may
-    /// leave.
+    /// Removes and returns the next held output, if it may leave.
     pub fn next_releasable(&mut self, synced: u64, disk_failed: bool) -> Option<PendingOutput> {
-        self.held.pop_front_if(|held| disk_failed || !held.needs_disk || held.sequence < synced)
+        self.held.pop_front_if(|held| held.may_leave(synced, disk_failed))
     }
 
-    /// Takes out all held outputs.
+    /// Removes and returns all held outputs.
     pub fn take_held(&mut self) -> VecDeque<PendingOutput> {
         std::mem::take(&mut self.held)
     }

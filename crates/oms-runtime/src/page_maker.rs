@@ -1,4 +1,5 @@
-//! A side thread that builds and touches the core's memory before the core needs it.
+//! A side thread that builds and touches the core's memory before the core needs it. Design:
+//! `docs/design/journal-memory.md`.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 

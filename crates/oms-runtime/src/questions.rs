@@ -8,12 +8,10 @@
 //! A question is an admin command in the journal; the venue returns its id in the answer. Nothing here is journaled:
 //! the reports of an answer are inputs like all reports, and a restart drops the questions.
 
-mod venue_answers;
-
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use tickpath_market::{AccountId, ExecType, ExecutionReport, OrdStatus, OrderId, Quantity, Side, SymbolId, VenueId};
-use tickpath_oms_core::OrderView;
+use tickpath_oms_core::{Core, OrderView};
 
 /// Max questions that are kept, answered or not; beyond it the oldest is dropped.
 const MAX_QUESTIONS: usize = 8;
@@ -115,6 +113,34 @@ impl Questions {
     /// Returns the answer to the question of this record, if it is complete.
     pub fn answer(&self, record: u64) -> Option<&VenueAnswer> {
         self.list.iter().find(|question| question.record == record)?.answer.as_ref()
+    }
+
+    /// Returns whether a question waits for this report.
+    pub fn has_question_of(&mut self, report: &ExecutionReport) -> bool {
+        self.question_of(report).is_some()
+    }
+
+    /// Adds a report that the core has applied to the question that it belongs to, with its order before and after. The
+    /// last report completes the answer.
+    pub fn add_report(
+        &mut self,
+        core: &Core,
+        venue: VenueId,
+        report: &ExecutionReport,
+        before: Option<OrderView>,
+        after: Option<OrderView>,
+    ) {
+        let Some(question) = self.question_of(report) else { return };
+        if !question.add_report(report, before, after) {
+            return;
+        }
+        let is_of_venue = |order: &OrderView| order.venue == venue;
+        // Only an answer about all orders is held against all that are open.
+        let is_about_all = question.is_about_all();
+        let live = core.open_orders().filter(|_| is_about_all);
+        let open = live.filter(is_of_venue).filter(|order| order.status != OrdStatus::Armed).collect();
+        question.complete(report, open, core.all_orders().filter(is_of_venue));
+        self.update_waiting();
     }
 
     /// Returns the question that this report belongs to.

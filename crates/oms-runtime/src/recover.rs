@@ -32,7 +32,7 @@ pub(crate) struct RecoveredOms {
 
 /// Reports to sessions without lanes, collected while the journal is replayed.
 pub(crate) struct ReportReplay {
-    pub history: history::ExistingHistory,
+    pub history: history::existing::ExistingHistory,
     /// The first record of the journal's own log.
     pub first: u64,
     /// Report counts of each session: before the history's day, and so far.
@@ -44,7 +44,7 @@ pub(crate) struct ReportReplay {
 
 impl ReportReplay {
     fn open(config: &Config, journal: &LogPath) -> Result<Self, OmsError> {
-        let (found, first) = history::ExistingHistory::read(config, journal)?;
+        let (found, first) = history::existing::ExistingHistory::read(config, journal)?;
         Ok(Self { history: found, first, base: None, counts: Vec::new(), missing: VecDeque::new() })
     }
 
@@ -70,9 +70,9 @@ impl ReportReplay {
         }
         for output in outputs {
             let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
-            let said = entry_mut(&mut self.counts, *session);
-            let number = *said;
-            *said += 1;
+            let count = entry_mut(&mut self.counts, *session);
+            let number = *count;
+            *count += 1;
             if is_behind && self.history.next(*session).is_none_or(|next| number >= next) {
                 self.missing.push_back((at.sequence, *output));
             }
@@ -108,16 +108,16 @@ impl RecoveredOms {
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
         lanes.refuse_second_oms()?;
-        let mut telling = history.map(|history| ReportReplay::open(history, journal)).transpose()?;
+        let mut reports = history.map(|history| ReportReplay::open(history, journal)).transpose()?;
         let candidates = lanes.kinds().map(|kind| CandidateLane::open(kind, lanes, calibration));
         let mut candidates = CandidateLanes::new(candidates.collect::<Result<_, _>>()?);
         let begin = |day| {
             snapshot::open_replay(journal, config, |next, ledger| {
-                let can_tell = telling.as_ref().is_none_or(|telling| telling.can_begin_at(next, ledger, day));
-                candidates.hold_all_before(ledger) && can_tell
+                let has_reports = reports.as_ref().is_none_or(|reports| reports.can_begin_at(next, ledger, day));
+                candidates.hold_all_before(ledger) && has_reports
             })
         };
-        let (day, first) = telling.as_ref().map_or((0, 0), |telling| (telling.history.day(), telling.first));
+        let (day, first) = reports.as_ref().map_or((0, 0), |reports| (reports.history.day(), reports.first));
         let begun = match begin(day) {
             // The reports that the history lacks of the last day are in no record any more: only the current day is
             // written, and in full.
@@ -132,19 +132,19 @@ impl RecoveredOms {
         };
         let (mut replay, mut core) = begun?;
         candidates.resume_from(replay.ledger());
-        if let Some(telling) = &mut telling {
-            telling.begin(replay.sequence(), replay.ledger());
+        if let Some(reports) = &mut reports {
+            reports.begin(replay.sequence(), replay.ledger());
         }
         while replay.step(&mut core, |at, input, outputs| {
             candidates.note(at, input, outputs);
-            if let Some(telling) = &mut telling {
-                telling.note(at, outputs);
+            if let Some(reports) = &mut reports {
+                reports.note(at, outputs);
             }
         })? {}
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
         let lanes = candidates.classify(&ledger, epoch, calibration)?;
-        Ok(Self { core, ledger, lanes, end: replay.log_end(), report_replay: telling })
+        Ok(Self { core, ledger, lanes, end: replay.log_end(), report_replay: reports })
     }
 }
 
@@ -363,7 +363,7 @@ impl OutputTrail {
     /// Notes that a venue has answered a request. The request had left, so a lane that ends before it is an old copy.
     #[inline]
     fn note_answered(&mut self, request: u64) {
-        let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request: said, .. } if said.client_order_id().0 == request);
+        let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request: sent, .. } if sent.client_order_id().0 == request);
         if !self.unsent.is_empty() && self.lost.is_none() && self.unsent.iter().rev().any(is_it) {
             self.lost = Some("it is older than what its venue has answered to");
         }

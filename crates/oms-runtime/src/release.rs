@@ -3,165 +3,109 @@
 //! ```text
 //!   input ─> journal ─> core ─> outputs ──┬── os, lane clear ──────────────> lane
 //!                                         ├── disk ─> held, in order ─sync─> lane
-//!                                         └── lane full, or no reader ─────> Returned: waits in the core
+//!                                         └── lane full, or no reader ─────> ReturnedRequest: waits in the core
 //! ```
 //!
-//! A venue with lines has its lane behind the choice of a line; a request that no line takes now comes back, too.
-//!
-//! Held outputs stay in order for each lane. A request that comes back is an input: it waits in the core, is checked
-//! again, and leaves by a `Release`.
+//! A venue with lines has its lane behind the choice of a line; a request that no line takes now is returned, too. Held
+//! outputs stay in order for each lane.
 
 use tickpath_clock::Clock;
-use tickpath_log::LogPublishError;
+use tickpath_log::{LogPublishError, Writer};
 use tickpath_market::VenueId;
-use tickpath_oms_core::{Input, KILL_DISK, KillSwitch, Output, Release, UnsentRequest};
+use tickpath_oms_core::{Departure, Output, Outputs};
+use tickpath_oms_journal::commit::AckLevel;
+use tickpath_oms_journal::meter::OmsMeter;
 
 use crate::OmsError;
-use crate::commit::{AckLevel, GroupCommit};
+use crate::front_end_reports::FrontEndReports;
 use crate::lines::OutputProgress;
-use crate::notice::Notice;
 use crate::outbound::{Outbound, PendingOutput};
-use crate::sequencer::Sequencer;
+use crate::session_durability::SessionDurability;
+use crate::venue_outputs::VenueOutputs;
 
-impl<C: Clock> Sequencer<C> {
-    /// Finds the venues that have disconnected. Their requests wait in the core from now on, and are checked again.
-    #[cold]
-    pub(crate) fn check_venues(&mut self) -> Result<usize, OmsError> {
-        let mut done = 0;
-        for place in 0..self.venues.len() {
-            let venue = VenueId(place as u16);
-            let is_gone = self.venues[place].as_ref().is_some_and(|log| !log.is_read());
-            if is_gone && self.core.is_up(venue) {
-                self.note_venue_line(venue, false)?;
-                done += 1;
-            }
-            done += self.give_up_lost_lines(venue)?;
-        }
-        Ok(done)
-    }
+/// Outbound logs of venues and sessions, and the outputs held in front of them.
+#[derive(Default)]
+pub(crate) struct OutputRelease {
+    pub venues: VenueOutputs,
+    /// Report logs of the sessions with lanes, by session.
+    pub sessions: Vec<Outbound>,
+    /// Reports to the sessions without lanes.
+    pub front_end: FrontEndReports,
+    pub durability: SessionDurability,
+    /// Number of held outputs.
+    held: usize,
+    /// Requests that a lane has just refused.
+    returned: Vec<ReturnedRequest>,
+    /// Departure of the last request, which the record of the next request carries.
+    pub departure: Departure,
+}
 
-    /// Finds the venues that can be reached again, and releases the requests that wait for them.
-    #[cold]
-    pub(crate) fn release_waiting(&mut self) -> Result<usize, OmsError> {
-        let mut done = 0;
-        for place in 0..self.venues.len() {
-            let venue = VenueId(place as u16);
-            let Some(outbound) = &mut self.venues[place] else { continue };
-            if !outbound.is_clear() || !outbound.has_room() {
-                continue;
-            }
-            if !self.core.is_up(venue) {
-                self.note_venue_line(venue, true)?;
-                done += 1;
-            }
-            while let Some((order, request)) = self.core.next_waiting(venue) {
-                if let (Some(line), Some(lines)) = (self.core.avoided_line(venue), self.lines(venue)) {
-                    lines.avoid(request.client_order_id().0, line);
-                }
-                if self.venues[place].as_mut().is_some_and(|outbound| outbound.room_for(&request).is_err()) {
-                    break;
-                }
-                let now = self.clock.ticks();
-                let (reference_price, reference_age_ns) = self.reference(request.symbol(), now);
-                let (order, request) = (order.0, request.client_order_id().0);
-                let reserved = [0; 6];
-                let release = Release { order, request, reference_price, reference_age_ns, venue, reserved };
-                // The request keeps its age when it comes back once more.
-                let since = self.core.waiting_since(venue).unwrap_or(now);
-                let sequence = self.apply(now, &Input::Release(release))?;
-                self.release_to_venues(sequence, since)?;
-                self.release_to_sessions(sequence, now)?;
-                self.after_input()?;
-                done += 1;
-            }
-        }
-        Ok(done)
-    }
+/// Request that its venue's lane has just refused.
+#[derive(Clone, Copy)]
+pub(crate) struct ReturnedRequest {
+    pub venue: VenueId,
+    /// T1 of the input, in ticks.
+    pub stamp: u64,
+    pub output: Output,
+    /// Whether the lane has a reader.
+    pub has_reader: bool,
+}
 
-    /// Releases the held outputs that are durable by now. Returns their number.
-    #[cold]
-    pub(crate) fn release_held(&mut self) -> Result<usize, OmsError> {
-        let synced = self.commit.as_ref().map_or(u64::MAX, GroupCommit::synced);
-        let before = self.held;
-        for place in 0..self.venues.len() {
-            while let Some(held) = self.venues[place].as_mut().and_then(|log| log.next_releasable(synced, false)) {
-                self.held -= 1;
-                self.publish_request(VenueId(place as u16), held.stamp, held.output)?;
-            }
-        }
-        self.journal_returned()?;
-        for place in 0..self.sessions.len() {
-            while let Some(held) = self.sessions[place].next_releasable(synced, self.disk_failed) {
-                self.held -= 1;
-                self.sessions[place].publish(self.clock.ticks(), &held.output).map_err(OmsError::Lane)?;
-            }
-        }
-        if let Some(history) = &mut self.history {
-            let may_leave = |held: &mut PendingOutput| self.disk_failed || !held.needs_disk || held.sequence < synced;
-            while let Some(held) = self.held_reports.pop_front_if(may_leave) {
-                self.held -= 1;
-                history.append(self.clock.ticks(), &held.output)?;
-            }
-        }
-        if before > self.held
-            && let Some(bell) = &self.waker
-        {
-            bell();
-        }
-        Ok(before - self.held)
-    }
-
-    /// Handles a failed disk: denies new orders from here on and those that had not left, passes cancels, and releases
-    /// all held reports. The denials come first, so that a client that receives a report of an order which the disk
-    /// does not have also receives that order's end.
-    #[cold]
-    pub(crate) fn fail_disk(&mut self, why: &str) -> Result<usize, OmsError> {
-        self.disk_failed = true;
-        self.notices.add(Notice::DiskFailed(why.to_owned()));
-        self.apply_and_release(
-            self.clock.ticks(),
-            &Input::Kill(KillSwitch { scope: KILL_DISK, on: 1, ..KillSwitch::default() }),
-        )?;
-        for place in 0..self.venues.len() {
-            let held = self.venues[place].as_mut().map(Outbound::take_held).unwrap_or_default();
-            self.held -= held.len();
-            let venue = VenueId(place as u16);
-            self.returned
-                .extend(held.into_iter().map(|PendingOutput { stamp, output, .. }| (venue, stamp, output, true)));
-        }
-        self.journal_returned()?;
-        Ok(1 + self.release_held()?)
-    }
-
-    /// Releases the core's requests. Reading the clock costs as much as a check, so the frames carry T1.
+impl OutputRelease {
+    /// Returns the number of held outputs.
     #[inline]
-    pub(crate) fn release_to_venues(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
-        let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, venues, levels, returned: returning, held, departure, .. } = self;
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Returns whether requests were returned that the journal does not hold as returned yet.
+    #[inline]
+    pub fn has_returned(&self) -> bool {
+        !self.returned.is_empty()
+    }
+
+    /// Returns whether the outputs of this record may still wait for the disk.
+    pub fn may_be_held(&self, record: u64) -> bool {
+        self.held > 0 && record >= self.durability.synced()
+    }
+
+    /// Returns whether a session was ever sent a report: its lane and the history number them from the first report on.
+    pub fn has_reports(&self, session: u16) -> bool {
+        let place = usize::from(session);
+        let in_lane = self.sessions.get(place).and_then(Outbound::log).map_or(0, Writer::sequence);
+        let in_history = self.front_end.next_numbers().get(place).copied().unwrap_or(0);
+        in_lane > 0 || in_history > 0
+    }
+
+    /// Releases the requests among the outputs of the record `sequence`; `stamp` is T1.
+    #[inline]
+    pub fn release_to_venues(&mut self, outputs: &Outputs, sequence: u64, stamp: u64) -> Result<(), OmsError> {
+        let waits_for_disk = self.durability.waits_for_disk();
+        let Self { venues, durability, held, returned, departure, .. } = self;
         for output in outputs.iter() {
             let Output::Venue { venue, session, .. } = output else { continue };
-            let for_disk = waits_for_disk && is_disk_session(levels, *session);
-            match venues.get_mut(usize::from(venue.0)) {
-                Some(Some(log)) if !for_disk && log.is_clear() && returning.is_empty() => {
-                    match log.publish(stamp, output) {
-                        Ok(passed) => departure.handed_over |= passed == OutputProgress::HandedOver,
-                        Err(e @ (LogPublishError::Full | LogPublishError::NoReader)) => {
-                            departure.queued = true;
-                            returning.push((*venue, stamp, *output, matches!(e, LogPublishError::Full)));
-                        }
-                        Err(e) => return Err(OmsError::Lane(e)),
+            let for_disk = waits_for_disk && durability.is_disk_session(*session);
+            match venues.log_mut(*venue) {
+                Some(log) if !for_disk && log.is_clear() && returned.is_empty() => match log.publish(stamp, output) {
+                    Ok(progress) => departure.handed_over |= progress == OutputProgress::HandedOver,
+                    Err(e @ (LogPublishError::Full | LogPublishError::NoReader)) => {
+                        departure.queued = true;
+                        let has_reader = matches!(e, LogPublishError::Full);
+                        returned.push(ReturnedRequest { venue: *venue, stamp, output: *output, has_reader });
                     }
-                }
-                // A request behind one that came back comes back, too: a venue must not receive a cancel before its
-                // order. A venue without lanes counts as always down.
+                    Err(e) => return Err(OmsError::Lane(e)),
+                },
+                // A request behind a returned one is returned, too: a venue must not receive a cancel before its order.
+                // A venue without lanes counts as always down.
                 log => {
                     departure.queued = true;
+                    let has_reader = log.is_some();
                     match log {
-                        Some(Some(log)) if returning.iter().all(|(to, ..)| to != venue) => {
+                        Some(log) if returned.iter().all(|other| other.venue != *venue) => {
                             log.hold(PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output });
                             *held += 1;
                         }
-                        log => returning.push((*venue, stamp, *output, matches!(log, Some(Some(_))))),
+                        _ => returned.push(ReturnedRequest { venue: *venue, stamp, output: *output, has_reader }),
                     }
                 }
             }
@@ -169,95 +113,126 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Publishes a request to its venue. A request that the lane does not take comes back once this input is done.
+    /// Releases the reports and denials among the outputs of the record `sequence`.
     #[inline]
-    pub(crate) fn publish_request(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
-        // A request behind one that came back comes back, too: a venue must not receive a cancel before its order.
-        let is_behind = !self.returned.is_empty() && self.returned.iter().any(|(to, ..)| *to == venue);
-        let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { return Ok(()) };
+    pub fn release_to_sessions(
+        &mut self,
+        outputs: &Outputs,
+        sequence: u64,
+        stamp: u64,
+        meter: &mut Option<OmsMeter>,
+    ) -> Result<(), OmsError> {
+        let waits_for_disk = self.durability.waits_for_disk();
+        let Self { sessions, front_end, durability, held, .. } = self;
+        for output in outputs.iter() {
+            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
+            if let Some(meter) = meter {
+                meter.count_output(output);
+            }
+            let for_disk = waits_for_disk && durability.is_disk_session(*session);
+            let pending = || PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output };
+            match sessions.get_mut(usize::from(*session)) {
+                Some(log) if log.is_clear() && !for_disk => {
+                    log.publish(stamp, output).map_err(OmsError::Lane)?;
+                }
+                Some(log) => {
+                    log.hold(pending());
+                    *held += 1;
+                }
+                // The reports held there belong to sessions of the disk level, and go first.
+                None if for_disk || (!front_end.is_clear() && durability.is_disk_session(*session)) => {
+                    *held += front_end.hold(pending());
+                }
+                None => front_end.publish(stamp, output)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the values that every output reads, to keep their memory warm.
+    #[inline]
+    pub fn prefetch(&self, session: u16) -> (Option<AckLevel>, u64, usize, usize) {
+        (self.durability.level(session), self.departure.at, self.held, self.returned.len())
+    }
+
+    /// Publishes a request to its venue. A request that the lane does not take is returned.
+    #[inline]
+    pub fn publish_request(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
+        // A request behind a returned one is returned, too: a venue must not receive a cancel before its order.
+        let is_behind = self.has_returned() && self.returned.iter().any(|other| other.venue == venue);
+        let Some(log) = self.venues.log_mut(venue) else { return Ok(()) };
         let sent = if is_behind { Err(LogPublishError::Full) } else { log.publish(stamp, &output) };
         match sent {
             Ok(_) => Ok(()),
             Err(e @ (LogPublishError::Full | LogPublishError::NoReader)) => {
                 self.departure.queued = true;
-                self.returned.push((venue, stamp, output, matches!(e, LogPublishError::Full)));
+                let has_reader = matches!(e, LogPublishError::Full);
+                self.returned.push(ReturnedRequest { venue, stamp, output, has_reader });
                 Ok(())
             }
             Err(e) => Err(OmsError::Lane(e)),
         }
     }
 
-    /// Returns the held requests behind one that comes back, too: the venue must not receive a cancel before its order.
-    fn return_held_behind(&mut self) {
-        for place in 0..self.returned.len() {
-            let (venue, .., is_there) = self.returned[place];
-            let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { continue };
-            let held = log.take_held();
-            self.held -= held.len();
-            self.returned
-                .extend(held.into_iter().map(|PendingOutput { stamp, output, .. }| (venue, stamp, output, is_there)));
-        }
-    }
-
-    /// Journals that requests did not leave, and that a venue without a reader is down. A client whose request can
-    /// never leave any more receives a report.
-    #[cold]
-    pub(crate) fn journal_returned(&mut self) -> Result<(), OmsError> {
-        self.return_held_behind();
-        for (venue, stamp, output, is_there) in std::mem::take(&mut self.returned) {
-            let Output::Venue { request, .. } = output else { continue };
-            let now = self.clock.ticks();
-            let sequence = self.apply(now, &Input::UnsentRequest(UnsentRequest::new(venue, stamp, &request)))?;
-            self.release_to_sessions(sequence, now)?;
-            if !is_there && self.core.is_up(venue) {
-                self.note_venue_line(venue, false)?;
-            }
-        }
-        Ok(())
-    }
-
-    #[inline]
-    pub(crate) fn release_to_sessions(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
-        let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, sessions, history, held_reports: late, levels, held, meter, .. } = self;
-        for output in outputs.iter() {
-            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
-            if let Some(meter) = meter {
-                meter.count_output(output);
-            }
-            let for_disk = waits_for_disk && is_disk_session(levels, *session);
-            let Some(log) = sessions.get_mut(usize::from(*session)) else {
-                match history {
-                    // The waiting outputs belong to sessions of this level, and go first.
-                    Some(_) if for_disk || (!late.is_empty() && is_disk_session(levels, *session)) => {
-                        late.push_back(PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output });
-                        *held += 1;
-                    }
-                    Some(history) => history.append(stamp, output)?,
-                    // A removed session receives nothing.
-                    None => {}
+    /// Publishes an output that a start finds missing in its lane.
+    pub fn publish_missing(&mut self, now: u64, output: Output) -> Result<(), OmsError> {
+        match output {
+            Output::Venue { venue, .. } => self.publish_request(venue, now, output),
+            Output::Report { session, .. } | Output::Denied { session, .. } => {
+                match self.sessions.get_mut(usize::from(session)) {
+                    Some(log) => log.publish(now, &output).map(drop).map_err(OmsError::Lane),
+                    None => self.front_end.publish(now, &output).map_err(OmsError::from),
                 }
-                continue;
-            };
-            if log.is_clear() && !for_disk {
-                log.publish(stamp, output).map_err(OmsError::Lane)?;
-                continue;
             }
-            log.hold(PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output });
-            *held += 1;
+        }
+    }
+
+    /// Releases the held requests that are durable by now.
+    pub fn release_held_requests(&mut self, synced: u64) -> Result<(), OmsError> {
+        for venue in self.venues.numbers() {
+            while let Some(held) = self.venues.log_mut(venue).and_then(|log| log.next_releasable(synced, false)) {
+                self.held -= 1;
+                self.publish_request(venue, held.stamp, held.output)?;
+            }
         }
         Ok(())
     }
 
-    /// Returns whether any output may have to wait for the disk.
-    #[inline]
-    fn waits_for_disk(&self) -> bool {
-        self.commit.is_some() && !self.disk_failed
+    /// Releases the held reports and denials that are durable by now.
+    pub fn release_held_reports(&mut self, synced: u64, clock: &impl Clock) -> Result<(), OmsError> {
+        let disk_failed = self.durability.has_disk_failed();
+        for log in &mut self.sessions {
+            while let Some(held) = log.next_releasable(synced, disk_failed) {
+                self.held -= 1;
+                log.publish(clock.ticks(), &held.output).map_err(OmsError::Lane)?;
+            }
+        }
+        self.held -= self.front_end.release_held(synced, disk_failed, clock)?;
+        Ok(())
     }
-}
 
-/// Returns whether a session asks for the disk level.
-#[inline]
-fn is_disk_session(levels: &[AckLevel], session: u16) -> bool {
-    levels.get(usize::from(session)).is_some_and(|level| *level == AckLevel::Disk)
+    /// Removes and returns the returned requests, with the held requests behind them: a venue must not receive a cancel
+    /// before its order.
+    pub fn take_returned(&mut self) -> Vec<ReturnedRequest> {
+        for place in 0..self.returned.len() {
+            let ReturnedRequest { venue, has_reader, .. } = self.returned[place];
+            self.return_held(venue, has_reader);
+        }
+        std::mem::take(&mut self.returned)
+    }
+
+    /// Returns all held requests: none of them leaves any more without another check.
+    pub fn return_all_held(&mut self) {
+        for venue in self.venues.numbers() {
+            self.return_held(venue, true);
+        }
+    }
+
+    fn return_held(&mut self, venue: VenueId, has_reader: bool) {
+        let Some(log) = self.venues.log_mut(venue) else { return };
+        let held = log.take_held();
+        self.held -= held.len();
+        let request = |PendingOutput { stamp, output, .. }| ReturnedRequest { venue, stamp, output, has_reader };
+        self.returned.extend(held.into_iter().map(request));
+    }
 }

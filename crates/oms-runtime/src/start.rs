@@ -1,36 +1,32 @@
 //! The start of an OMS: journal, epoch, doubts, lanes, definitions, in that order.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 
-use crate::meter::OmsMeter;
 use tickpath_clock::{Calibration, Clock, RequestRate, TokenBucket};
 use tickpath_log::{Config as LogConfig, LogOpenError, LogOwner, Next, Reader, ReaderStart, Writer, owner};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_oms_core::{
-    At, Boot, Core, Departure, Input, LOST_REPORTS, LOST_REQUESTS, LaneRecord, MessageLoss, Output, Outputs,
-    RecordKind, UnsentRequest,
+    At, Boot, Core, Input, LOST_REPORTS, LOST_REQUESTS, LaneRecord, MessageLoss, Output, Outputs, RecordKind,
+    UnsentRequest,
 };
 use tickpath_oms_journal::journal::{Journal, fresh_id};
-use tickpath_oms_journal::snapshot::SnapshotMaker;
-use tickpath_oms_journal::{Definitions, JournalError, LaneKind, LaneLedger, LineId, history};
+use tickpath_oms_journal::meter::OmsMeter;
+use tickpath_oms_journal::{Definitions, LaneKind, LaneLedger, LineId, history, identity};
 
 use crate::OmsError;
-use crate::calendar::DaySchedule;
-use crate::commit::{AckLevel, GroupCommit};
 use crate::config::Config;
-use crate::config_changes::raise_level;
-use crate::identity;
-use crate::lanes::{LaneFiles, make_lane, remove_stale};
-use crate::layout::LaneSource;
-use crate::lines::{LineWaker, LinesContext, VenueLines};
+use crate::day_state::DayState;
+use crate::housekeeping::Housekeeping;
+use crate::lane_source::LaneSource;
+use crate::lanes::{make_lane, remove_stale};
+use crate::market_prices::MarketPrices;
 use crate::notice::{Notice, NoticeLog};
 use crate::outbound::Outbound;
-use crate::page_maker::PageMaker;
 use crate::questions::Questions;
 use crate::recover::{LaneState, RecoveredLane, RecoveredOms, ReportReplay};
+use crate::release::OutputRelease;
 use crate::sequencer::Sequencer;
-use crate::triggers::Triggers;
+use crate::session_durability::SessionDurability;
 use crate::unanswered::UnansweredOrders;
 
 /// Input sources of the OMS, as a start opens them.
@@ -64,11 +60,14 @@ impl<C: Clock> Sequencer<C> {
         let history = config.history.then(|| history::config(&config.journal));
         let recovered =
             RecoveredOms::open(&config.journal.path, laid_out, &config.lanes, history.as_ref(), &calibration)?;
-        let RecoveredOms { core, ledger, lanes, end, report_replay: telling } = recovered;
+        let RecoveredOms { core, ledger, lanes, end, report_replay } = recovered;
         // Before any write: settings files of another OMS, or of another day, must change nothing here.
-        identity::check(&core, ledger.definitions(), &config.trading, |session| ledger.has_messages(session))?;
+        identity::check(&core, ledger.definitions(), config.trading.identities(), |session| {
+            ledger.has_messages(session)
+        })?;
         journal.resume(ledger.journal(), end, clock.ticks())?;
-        let mut sequencer = Self::with_config(clock, config, journal, core)?;
+        let mut sequencer = Self::bare(clock, journal, core);
+        sequencer.release.durability = SessionDurability::of(config);
         if let Some(cut) = sequencer.journal.cut() {
             sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
         }
@@ -77,69 +76,40 @@ impl<C: Clock> Sequencer<C> {
         let others =
             lanes.iter().filter_map(|lane| Some((owner(&lane.config.path).ok()?.incarnation, reach(lane.kind))));
         let epoch = sequencer.begin_epoch(others, &calibration)?;
-        if let Some(telling) = telling {
-            sequencer.complete_history(telling, &calibration)?;
+        if let Some(report_replay) = report_replay {
+            sequencer.complete_history(report_replay, &calibration)?;
         }
         let sources = sequencer.take_over_lanes(config, &ledger, lanes, epoch, &calibration)?;
         sequencer.definitions = ledger.definitions().clone();
-        sequencer.last_day = ledger.last_day();
+        sequencer.day.note_end(ledger.last_day());
         if sequencer.journal_changes(&config.trading)? > 0 {
             sequencer.journal.sync()?;
         }
-        sequencer.watch_armed();
+        sequencer.market.watch_armed(&sequencer.core);
         sequencer.journal.reserve()?;
         sequencer.start_commit()?;
-        sequencer.start_snapshots(config)?;
+        sequencer.housekeeping = Housekeeping::start(config, sequencer.journal.tail().sequence)?;
         sequencer.start_counters(config, epoch)?;
         Ok((sequencer, InputSources { sources, next_request: ledger.next_requests().to_vec() }))
-    }
-
-    fn with_config(clock: C, config: &Config, journal: Journal, core: Core) -> Result<Self, OmsError> {
-        let pages = config.seed.is_none().then(PageMaker::start).transpose().map_err(OmsError::Thread)?;
-        Ok(Self { pages, levels: levels(config), ..Self::bare(clock, journal, core) })
     }
 
     /// Returns a sequencer without lanes, threads, history or meter.
     pub(crate) fn bare(clock: C, journal: Journal, core: Core) -> Self {
         Self {
             clock,
-            core,
             journal,
+            core,
             outputs: Outputs::new(),
-            venues: Vec::new(),
-            sessions: Vec::new(),
-            line_places: Vec::new(),
-            line_shared: None,
-            history: None,
-            held_reports: VecDeque::new(),
-            control_port: None,
-            waker: None,
-            levels: Vec::new(),
+            release: OutputRelease::default(),
+            market: MarketPrices::default(),
             definitions: Definitions::default(),
-            commit: None,
-            held: 0,
-            returned: Vec::new(),
-            busy_turns: 0,
-            idle_turns: 0,
-            venues_checked: 0,
-            reference_prices: Vec::new(),
-            triggers: Triggers::default(),
-            sees_ticks: false,
-            departure: Departure::default(),
-            refused: 0,
-            disk_failed: false,
+            unanswered: UnansweredOrders::default(),
+            questions: Questions::default(),
+            day: DayState::default(),
+            housekeeping: Housekeeping::default(),
             notices: NoticeLog::default(),
             meter: None,
-            pages: None,
-            snapshots: None,
-            next_snapshot: u64::MAX,
-            answers: UnansweredOrders::default(),
-            notified_unknown_orders: false,
-            questions: Questions::default(),
-            last_day: 0,
-            day_schedule: DaySchedule::default(),
-            lane_files: LaneFiles::default(),
-            venue_checks: 0,
+            refused: 0,
         }
     }
 
@@ -172,19 +142,19 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Opens the history and appends the reports that it lacks.
-    fn complete_history(&mut self, telling: ReportReplay, calibration: &Calibration) -> Result<(), OmsError> {
-        let ReportReplay { history: found, first, base, counts: said, missing: mut above } = telling;
-        if let Some(why) = found.loss_reason(&said) {
+    fn complete_history(&mut self, replay: ReportReplay, calibration: &Calibration) -> Result<(), OmsError> {
+        let ReportReplay { history: found, first, base, counts, mut missing } = replay;
+        if let Some(why) = found.loss_reason(&counts) {
             self.notices.add(Notice::HistoryLost(why.to_owned()));
         }
         let mut day = found.day();
-        let mut history = found.open(&base.unwrap_or_else(|| said.clone()), &said, calibration)?;
+        let mut history = found.open(&base.unwrap_or_else(|| counts.clone()), &counts, calibration)?;
         let now = self.clock.ticks();
         // Two rolls may be missing in the history: one by a process that was killed before it rolled the history, one
         // by this start.
         for next in [first, self.journal.log().first_sequence()] {
-            let before = above.partition_point(|(sequence, _)| *sequence < next);
-            for (_, output) in above.drain(..before) {
+            let before = missing.partition_point(|(sequence, _)| *sequence < next);
+            for (_, output) in missing.drain(..before) {
                 history.append(now, &output)?;
             }
             if next != day {
@@ -192,10 +162,10 @@ impl<C: Clock> Sequencer<C> {
                 day = next;
             }
         }
-        for (_, output) in &above {
+        for (_, output) in &missing {
             history.append(now, output)?;
         }
-        self.history = Some(history);
+        self.release.front_end.open(history);
         Ok(())
     }
 
@@ -208,30 +178,30 @@ impl<C: Clock> Sequencer<C> {
         epoch: u64,
         calibration: &Calibration,
     ) -> Result<Vec<LaneSource>, OmsError> {
-        let mut said = Vec::new();
+        let mut new_outputs = Vec::new();
         for lane in &mut lanes {
             let venue = match lane.kind {
                 LaneKind::VenueRequests(venue) | LaneKind::Line(LineId { venue, .. }) => venue,
                 _ => continue,
             };
             if let LaneState::Outbound(_, unsent) = &mut lane.state {
-                said.extend(self.return_unsent(venue, std::mem::take(unsent))?);
+                new_outputs.extend(self.return_unsent(venue, std::mem::take(unsent))?);
             }
         }
         config.lanes.refuse_second_oms()?;
         // Journals all doubts before the first lane is replaced: a second kill finds either the doubts or their
         // evidence.
-        said.extend(self.doubt_lost(&lanes)?);
+        new_outputs.extend(self.doubt_lost(&lanes)?);
         self.journal.sync()?;
-        let (mut sources, mut untold, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut sources, mut missing, mut broken) = (Vec::new(), Vec::new(), Vec::new());
         // The control lane comes first, because its reader marks a running OMS: of two OMSes that start at once, the
         // second is refused before it touches a lane of the first.
         let (control, others): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.kind == LaneKind::Control);
         let controls = control.len();
         for lane in control.into_iter().chain(others) {
             let RecoveredLane { kind, config: lane, state } = lane;
-            let (writer, above) = match state {
-                LaneState::Outbound(writer, above) => (Some(*writer), above),
+            let (writer, unsent) = match state {
+                LaneState::Outbound(writer, unsent) => (Some(*writer), unsent),
                 LaneState::Inbound => (None, VecDeque::new()),
                 LaneState::Lost(why) => {
                     let known = ledger.recorded_lane(kind).is_some() || lane.path.dir().exists();
@@ -242,13 +212,17 @@ impl<C: Clock> Sequencer<C> {
                     (Some(writer), VecDeque::new())
                 }
             };
-            untold.extend(above);
+            missing.extend(unsent);
             match (kind, writer) {
-                (LaneKind::VenueRequests(venue), Some(writer)) => self.install_venue(venue, Outbound::new(writer)),
-                (LaneKind::Line(line), Some(writer)) => {
-                    self.install_line(line, writer, ledger, config)?;
+                (LaneKind::VenueRequests(venue), Some(writer)) => {
+                    self.release.venues.install(venue, Outbound::new(writer));
                 }
-                (LaneKind::Reports(_), Some(writer)) => self.sessions.push(Outbound::new(writer)),
+                (LaneKind::Line(id), Some(writer)) => {
+                    if let Some(line) = config.lanes.lines.iter().find(|line| line.id == id) {
+                        self.release.venues.install_line(line, &config.lanes, writer, ledger, &self.clock)?;
+                    }
+                }
+                (LaneKind::Reports(_), Some(writer)) => self.release.sessions.push(Outbound::new(writer)),
                 (_, writer) => {
                     drop(writer);
                     let (source, found) = self.open_source(kind, &lane, ledger, config, calibration)?;
@@ -258,17 +232,8 @@ impl<C: Clock> Sequencer<C> {
             }
         }
         let now = self.clock.ticks();
-        for output in untold.into_iter().map(|(_, output)| output).chain(said) {
-            match output {
-                Output::Venue { venue, .. } => self.publish_request(venue, now, output)?,
-                Output::Report { session, .. } | Output::Denied { session, .. } => {
-                    if let Some(log) = self.sessions.get_mut(usize::from(session)) {
-                        log.publish(now, &output).map_err(OmsError::Lane)?;
-                    } else if let Some(history) = &mut self.history {
-                        history.append(now, &output)?;
-                    }
-                }
-            }
+        for output in missing.into_iter().map(|(_, output)| output).chain(new_outputs) {
+            self.release.publish_missing(now, output)?;
         }
         // Broken sources come last: their outputs need all lanes, with the earlier outputs already published.
         for (lane, broken) in broken {
@@ -286,17 +251,17 @@ impl<C: Clock> Sequencer<C> {
     /// Gives requests that never reached the venue's lane back to the core, where they wait and are checked again.
     /// Returns the core's outputs.
     fn return_unsent(&mut self, venue: VenueId, unsent: VecDeque<(At, Output)>) -> Result<Vec<Output>, OmsError> {
-        let mut said = Vec::new();
+        let mut new_outputs = Vec::new();
         if unsent.is_empty() {
-            return Ok(said);
+            return Ok(new_outputs);
         }
         self.notices.add(Notice::Returned { venue, requests: unsent.len() as u64 });
         for (at, output) in unsent {
             let Output::Venue { request, .. } = output else { continue };
             self.apply(self.clock.ticks(), &Input::UnsentRequest(UnsentRequest::new(venue, at.stamp, &request)))?;
-            said.extend_from_slice(self.outputs.as_slice());
+            new_outputs.extend_from_slice(self.outputs.as_slice());
         }
-        Ok(said)
+        Ok(new_outputs)
     }
 
     /// Puts the content of lost lanes in doubt, and the open orders of venues that have no lanes any more. Returns the
@@ -306,7 +271,7 @@ impl<C: Clock> Sequencer<C> {
             lanes.iter().find(|lane| lane.kind == kind).is_none_or(|lane| matches!(lane.state, LaneState::Lost(_)))
         };
         let venues: BTreeSet<VenueId> = self.core.open_orders().map(|order| order.venue).collect();
-        let mut said = Vec::new();
+        let mut new_outputs = Vec::new();
         for venue in venues {
             // A line's reports are requested again by number, so only requests in a lost lane are in doubt.
             let mut lines = lanes.iter().filter(|lane| is_line_of(lane.kind, venue)).peekable();
@@ -320,11 +285,11 @@ impl<C: Clock> Sequencer<C> {
             for (_, lost) in lost.into_iter().filter(|(is_lost, _)| *is_lost) {
                 let doubt = MessageLoss { messages: 0, venue, lost, reserved: [0; 5] };
                 self.apply(self.clock.ticks(), &Input::MessageLoss(doubt))?;
-                said.extend_from_slice(self.outputs.as_slice());
+                new_outputs.extend_from_slice(self.outputs.as_slice());
                 self.notices.add(Notice::Doubt { venue, unknown: self.core.counts().unknown });
             }
         }
-        Ok(said)
+        Ok(new_outputs)
     }
 
     fn make_lane(
@@ -343,40 +308,6 @@ impl<C: Clock> Sequencer<C> {
         let record = LaneRecord { incarnation: epoch, base: owner.base, index, carries, reserved: [0; 5] };
         self.journal.lane(self.clock.ticks(), &record)?;
         Ok(writer)
-    }
-
-    /// Adds a line to its venue. The line is down until the venue has reported which requests it has.
-    fn install_line(
-        &mut self,
-        id: LineId,
-        writer: Writer,
-        ledger: &LaneLedger,
-        config: &Config,
-    ) -> Result<(), OmsError> {
-        let Some(line) = config.lanes.lines.iter().find(|line| line.id == id) else { return Ok(()) };
-        if self.lines(id.venue).is_none() {
-            let shared = match &self.line_shared {
-                Some(shared) => shared.clone(),
-                None => LinesContext { waker: Arc::new(LineWaker::new()?), validity: Arc::default() },
-            };
-            self.line_shared = Some(shared.clone());
-            self.install_venue(id.venue, Outbound::with_lines(VenueLines::new(&self.clock, shared)));
-        }
-        let clock = self.clock.clone();
-        if let Some(lines) = self.lines(id.venue) {
-            let place = lines.len();
-            lines.add(line, &config.lanes, writer, ledger, &clock)?;
-            self.line_places.push((id.venue, place));
-        }
-        Ok(())
-    }
-
-    fn install_venue(&mut self, venue: VenueId, outbound: Outbound) {
-        let place = usize::from(venue.0);
-        if self.venues.len() <= place {
-            self.venues.resize_with(place + 1, || None);
-        }
-        self.venues[place] = Some(outbound);
     }
 
     /// Opens the reader of a lane, behind the last message of it that the journal holds. An unreadable lane is returned
@@ -407,32 +338,12 @@ impl<C: Clock> Sequencer<C> {
         Ok((LaneSource::new(kind, reader, bucket, watches), broken))
     }
 
-    /// Starts the snapshot thread, if snapshots are configured. The thread avoids the core's processor.
-    fn start_snapshots(&mut self, config: &Config) -> Result<(), OmsError> {
-        if config.snapshot_every > 0 {
-            let maker = SnapshotMaker::start(&config.journal.path, config.snapshot_every, config.other_cpu);
-            self.snapshots = Some(maker.map_err(OmsError::Thread)?);
-            self.next_snapshot = self.journal.tail().sequence + config.snapshot_every;
-        }
-        Ok(())
-    }
-
-    /// Starts the counters in shared memory and the watch over the lanes' files. A simulation, which has a seed, has no
-    /// reader for the counters and skips both.
+    /// Starts the counters in shared memory. A simulation, which has a seed, has no reader for them.
     fn start_counters(&mut self, config: &Config, epoch: u64) -> Result<(), OmsError> {
         if config.seed.is_none() {
-            self.meter =
-                Some(OmsMeter::open(&config.lanes.name, config.lanes.all_venues(), epoch, &self.current_gauges())?);
+            let (name, venues) = (&config.lanes.name, config.lanes.all_venues());
+            self.meter = Some(OmsMeter::open(name, venues, epoch, &self.current_gauges())?);
             self.publish_gauges();
-            self.lane_files = LaneFiles::of(&config.lanes)?;
-        }
-        Ok(())
-    }
-
-    /// Starts the commit thread, if any session asks for the disk level.
-    pub(crate) fn start_commit(&mut self) -> Result<(), OmsError> {
-        if self.levels.contains(&AckLevel::Disk) {
-            self.commit = Some(GroupCommit::start(self.journal.log(), self.clock.clone()).map_err(JournalError::Disk)?);
         }
         Ok(())
     }
@@ -458,15 +369,8 @@ fn open_at(lane: &LogConfig, next: u64) -> Result<(Reader, u64), LogOpenError> {
     if cursor == next {
         return Ok((reader, 0));
     }
-    let look = Reader::observe_untrusted(&lane.path)?;
-    Ok((reader, count_messages(look, next, cursor)))
-}
-
-/// Returns the durability level of each session.
-fn levels(config: &Config) -> Vec<AckLevel> {
-    let mut levels = vec![AckLevel::Os; config.lanes.sessions.into()];
-    config.trading.sessions.iter().for_each(|session| raise_level(&mut levels, session.session, session.level));
-    levels
+    let observer = Reader::observe_untrusted(&lane.path)?;
+    Ok((reader, count_messages(observer, next, cursor)))
 }
 
 fn is_line_of(kind: LaneKind, venue: VenueId) -> bool {
@@ -476,19 +380,19 @@ fn is_line_of(kind: LaneKind, venue: VenueId) -> bool {
 /// Counts the frames of a lane between two numbers that may have been messages: readable messages, and frames that are
 /// gone.
 fn count_messages(mut lane: Reader, from: u64, to: u64) -> u64 {
-    let mut none = 0;
+    let mut unreadable = 0;
     while let Ok(next) = lane.next() {
         match next {
             Next::Message(message) if message.sequence >= to => break,
             Next::Message(message) if message.sequence >= from => {
-                let is_one = Request::read(message.kind, message.payload).is_ok()
+                let is_message = Request::read(message.kind, message.payload).is_ok()
                     || ExecutionReport::read(message.kind, message.payload).is_ok()
                     || RecordKind::from_code(message.kind).is_some();
-                none += u64::from(!is_one);
+                unreadable += u64::from(!is_message);
             }
             Next::Message(_) | Next::Gap(_) => {}
             Next::Empty => break,
         }
     }
-    to - from - none
+    to - from - unreadable
 }

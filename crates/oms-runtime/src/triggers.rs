@@ -25,8 +25,6 @@
 //! one tick: many such orders on one threshold delay the messages behind this tick. The work is not spread over turns,
 //! because the next tick must find all entries that the last one left, and some of them may fire.
 
-mod ticks;
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -96,12 +94,38 @@ struct PriceWatch {
 
 /// A watch whose threshold is reached, with the condition that the price meets.
 #[derive(Debug, Clone, Copy)]
-struct ReachedWatch {
+pub(crate) struct ReachedWatch {
     watch: PriceWatch,
     condition: Condition,
 }
 
+impl ReachedWatch {
+    /// Returns the order that waits.
+    pub fn order(&self) -> OrderId {
+        self.watch.order
+    }
+
+    /// Returns the condition that the price meets.
+    pub fn condition(&self) -> &Condition {
+        &self.condition
+    }
+}
+
 impl Triggers {
+    /// Sets whether the next ticks are those from before this start that the topic still holds.
+    pub fn set_catching_up(&mut self, is_catching_up: bool) {
+        self.is_catching_up = is_catching_up;
+        if !is_catching_up {
+            self.put_back(u64::MAX);
+        }
+    }
+
+    /// Returns whether the ticks are those from before this start.
+    #[inline]
+    pub fn is_catching_up(&self) -> bool {
+        self.is_catching_up
+    }
+
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries == 0
@@ -122,8 +146,13 @@ impl Triggers {
         self.newly_armed.extend(armed);
     }
 
+    /// Removes and returns an order that the core has just reported as armed.
+    pub fn pop_newly_armed(&mut self) -> Option<OrderId> {
+        self.newly_armed.pop()
+    }
+
     /// Watches the conditions of a trigger that do not hold.
-    fn add(&mut self, armed: &ArmedOrder, references: &[ReferencePrices]) {
+    pub fn add(&mut self, armed: &ArmedOrder, references: &[ReferencePrices]) {
         let does_hold = |condition: &Condition| latest(references, condition).is_some_and(|at| condition.holds(at));
         let needs_both = armed.trigger.join == TriggerJoin::And.code();
         let watched = armed.trigger.conditions().filter(|condition| !does_hold(condition));
@@ -132,7 +161,8 @@ impl Triggers {
         }
     }
 
-    fn watch(&mut self, armed: &ArmedOrder, condition: &Condition) {
+    /// Watches a condition of an order.
+    pub fn watch(&mut self, armed: &ArmedOrder, condition: &Condition) {
         let (key, order, by) = (key(condition, condition.price), armed.order, armed.request_id);
         let fresh = WatchedOrder { request: by, conditions: 0 };
         let watched = self.watched.entry(order).or_insert(fresh);
@@ -155,7 +185,8 @@ impl Triggers {
         self.add(armed, references);
     }
 
-    fn is_watched(&self, armed: &ArmedOrder) -> bool {
+    /// Returns whether an order is watched for the trigger that it has now.
+    pub fn is_watched(&self, armed: &ArmedOrder) -> bool {
         self.has(armed.order, armed.request_id)
     }
 
@@ -165,7 +196,7 @@ impl Triggers {
 
     /// Removes and returns the next watch of an instrument that its prices have reached.
     #[inline]
-    fn next_reached(&mut self, symbol: SymbolId, prices: &ReferencePrices) -> Option<ReachedWatch> {
+    pub fn next_reached(&mut self, symbol: SymbolId, prices: &ReferencePrices) -> Option<ReachedWatch> {
         let board = self.boards.get_mut(symbol.0 as usize)?.as_mut()?;
         for (price_type, heaps) in TriggerPriceType::ALL.iter().zip(&mut board.0) {
             let Some(price) = prices.price_of(price_type.code()) else { continue };
@@ -189,7 +220,7 @@ impl Triggers {
     }
 
     /// Returns whether a reached watch fires its order. A watch that may fire later is kept.
-    fn fires(
+    pub fn fires(
         &mut self,
         reached: &ReachedWatch,
         armed: Option<ArmedOrder>,
@@ -218,7 +249,7 @@ impl Triggers {
     }
 
     /// Puts the watches back that were aside until a tick with this stamp.
-    fn put_back(&mut self, stamp: u64) {
+    pub fn put_back(&mut self, stamp: u64) {
         while let Some(first) = self.postponed.first_entry().filter(|first| *first.key() <= stamp) {
             for reached in first.remove() {
                 self.entries -= 1;
@@ -236,7 +267,7 @@ impl Triggers {
     }
 
     /// Drops the watches of orders that are not armed any more, if they are the majority.
-    fn drop_stale(&mut self, core: &Core) {
+    pub fn drop_stale(&mut self, core: &Core) {
         if self.entries.max(self.watched.len()) <= 4 * core.armed_upper_bound() + MAX_STALE {
             return;
         }
@@ -274,7 +305,8 @@ impl ReferencePrices {
     }
 }
 
-fn latest(references: &[ReferencePrices], condition: &Condition) -> Option<Price> {
+/// Returns the latest price that a condition is compared with; `None` without a price.
+pub(crate) fn latest(references: &[ReferencePrices], condition: &Condition) -> Option<Price> {
     references.get(condition.symbol.0 as usize)?.price_of(condition.price_type)
 }
 

@@ -9,12 +9,14 @@
 //! An order is overdue between `answer_within` and two passes later. A question that waits for its line is not
 //! repeated.
 
-mod overdue;
-
 use std::collections::HashMap;
 
+use tickpath_clock::Calibration;
 use tickpath_market::VenueId;
-use tickpath_oms_core::UnansweredOrder;
+use tickpath_oms_core::{Core, UnansweredOrder};
+
+/// Max slots of orders that a turn checks.
+const SLOTS_PER_TURN: u32 = 4096;
 
 /// The longest pause between two questions after one order is this many times `answer_within`.
 const MAX_PAUSE: u64 = 16;
@@ -67,8 +69,24 @@ impl UnansweredOrders {
         self.expectations_of(venue).is_some_and(|watch| watch.expires_day_orders)
     }
 
+    /// Returns the slot at which this turn's part of the pass ends; `None` if every venue may take any time.
+    pub fn end_of_turn(&self) -> Option<u32> {
+        let is_timed = self.expectations.iter().any(|watch| watch.answer_within_ns > 0);
+        is_timed.then(|| self.next_slot.saturating_add(SLOTS_PER_TURN))
+    }
+
+    /// Returns the next order of the pass that has no answer, as far as this slot; `None` behind the last one there.
+    pub fn next_of_pass(&mut self, core: &Core, until: u32) -> Option<UnansweredOrder> {
+        let (found, next) = core.next_unanswered(self.next_slot, until);
+        self.next_slot = next;
+        if found.is_none() && next >= core.slot_count() {
+            self.end_pass();
+        }
+        found
+    }
+
     /// Notes an order without an answer at `now`, and returns whether its time is up.
-    fn is_overdue(&mut self, found: &UnansweredOrder, now: u64, ticks: impl Fn(u64) -> u64) -> bool {
+    pub fn is_overdue(&mut self, found: &UnansweredOrder, now: u64, calibration: &Calibration) -> bool {
         let within = self.expectations_of(found.venue).map_or(0, |watch| watch.answer_within_ns);
         if within == 0 {
             return false;
@@ -85,7 +103,7 @@ impl UnansweredOrders {
             waits.since = now;
         }
         let pause = (1 << waits.asked.min(16)).min(MAX_PAUSE);
-        let is_overdue = now.saturating_sub(waits.since) >= ticks(within.saturating_mul(pause));
+        let is_overdue = now.saturating_sub(waits.since) >= calibration.ticks_of_ns(within.saturating_mul(pause));
         if is_overdue {
             (waits.since, waits.asked) = (now, waits.asked + 1);
         }

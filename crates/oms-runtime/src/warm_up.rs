@@ -9,7 +9,7 @@
 //! After milliseconds of spinning, an order runs cold: through code, cache lines and address translations that have not
 //! been used. So the same functions run on a second OMS that shares only its code with the first, and the first OMS's
 //! next cache lines are read. No warm-up order can reach the first OMS's journal, lanes, digest or counts: the second
-//! OMS has its own, and the first is only a shared reference.
+//! OMS has its own, and the first is only a shared reference. Design: `docs/design/warm-up.md`.
 
 use std::hint::black_box;
 
@@ -27,7 +27,7 @@ use tickpath_oms_journal::{JournalError, LaneKind};
 use zerocopy::IntoBytes;
 
 use crate::OmsError;
-use crate::layout::LaneSource;
+use crate::lane_source::LaneSource;
 use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;
 use crate::triggers::ReferencePrices;
@@ -48,16 +48,16 @@ impl<C: Clock> Sequencer<C> {
     fn warm_up_oms(&self) -> Result<Option<(Self, LaneSource, WarmUpClient)>, OmsError> {
         let real = self;
         let Some((session, order, venue)) = first_order(real) else { return Ok(None) };
-        let lane = real.venues.get(usize::from(venue.0)).and_then(|venue| venue.as_ref()?.log());
-        let lane = lane.unwrap_or(real.journal.log());
+        let lane = real.release.venues.log(venue).and_then(Outbound::log).unwrap_or(real.journal.log());
         let like = |log: &Writer| log.warm_up_log().map_err(JournalError::Disk);
         let journal = Journal::for_warm_up(like(real.journal.log())?.writer, &real.journal);
         let mut second = Sequencer::bare(real.clock.clone(), journal, Core::new(Config::default()));
-        second.venues.resize_with(usize::from(venue.0), || None);
-        second.venues.push(Some(Outbound::new(like(lane)?.writer)));
-        let reports = real.sessions.get(usize::from(session)).and_then(Outbound::log).map(like).transpose()?;
-        second.sessions.extend(reports.map(|made| Outbound::new(made.writer)));
-        second.sees_ticks = real.sees_ticks;
+        second.release.venues.install(venue, Outbound::new(like(lane)?.writer));
+        let reports = real.release.sessions.get(usize::from(session)).and_then(Outbound::log).map(like).transpose()?;
+        second.release.sessions.extend(reports.map(|made| Outbound::new(made.writer)));
+        if real.market.sees_ticks() {
+            second.market.expect_ticks();
+        }
         let calibration = *real.clock.calibration();
         let (ticks_per_second, boot_id) = (calibration.ticks_per_second, calibration.boot_id);
         let now = real.clock.ticks();
@@ -81,19 +81,18 @@ impl<C: Clock> Sequencer<C> {
 
     /// Reads the memory that an order like this one needs next.
     fn prefetch(&self, like: &OrderView) {
-        if let Some(lane) = self.venues.get(usize::from(like.venue.0)).and_then(|venue| venue.as_ref()?.log()) {
+        if let Some(lane) = self.release.venues.log(like.venue).and_then(Outbound::log) {
             lane.warm_up(size_of::<NewOrder>());
         }
-        if let Some(log) = self.sessions.get(usize::from(like.session)).and_then(Outbound::log) {
+        if let Some(log) = self.release.sessions.get(usize::from(like.session)).and_then(Outbound::log) {
             log.warm_up(size_of::<tickpath_market::ExecutionReport>());
         }
         self.core.prefetch_order(self.journal.tail().sequence, like);
-        // The last outputs lie where the next outputs will be.
+        // The next outputs overwrite the last ones.
         self.outputs.iter().for_each(|output| {
             black_box(*output);
         });
-        black_box((self.levels.get(usize::from(like.session)), self.reference(like.symbol, 0), self.departure.at));
-        black_box((self.held, self.returned.len(), self.busy_turns, self.next_snapshot));
+        black_box((self.reference(like.symbol, 0), self.release.prefetch(like.session)));
         self.journal.prefetch();
     }
 }
@@ -153,7 +152,7 @@ impl WarmUpClient {
             }
         }
         let symbol = self.order.symbol;
-        if let Some(&ReferencePrices { price, stamp, bid, ask, .. }) = real.reference_prices.get(symbol.0 as usize) {
+        if let Some(&ReferencePrices { price, stamp, bid, ask, .. }) = real.market.known(symbol) {
             second.tick(stamp, &TopOfBook { bid, ask, symbol, ..TopOfBook::default() })?;
             // Before the first order the reference price is as good as any.
             if self.order.price == Price::ZERO {

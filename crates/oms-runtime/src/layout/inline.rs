@@ -3,11 +3,12 @@
 use tickpath_clock::Clock;
 use tickpath_log::{Reader, sleep_until_any};
 
-use super::source::{LaneSource, catch_up_ticks, poll_ticks};
+use super::tick_feed::{catch_up_ticks, poll_ticks};
 use crate::OmsError;
 use crate::agent::Agent;
 use crate::config::Config;
-use crate::front_end::{FrontEndState, NoFrontEnd, SessionFrontEnd};
+use crate::front_end::{ControlPort, FrontEndState, NoFrontEnd, OpenFrontEnd, SessionFrontEnd, open_front_end};
+use crate::lane_source::LaneSource;
 use crate::sequencer::Sequencer;
 use crate::warm_up::{IdleTurns, WarmUpClient};
 
@@ -18,6 +19,7 @@ pub struct Inline<C, F = NoFrontEnd> {
     sources: Vec<LaneSource>,
     ticks: Option<Reader>,
     front: Option<F>,
+    control: Option<Box<dyn ControlPort<C>>>,
     warm_up: Option<InlineWarmUp<C, F>>,
     idle_turns: IdleTurns,
 }
@@ -34,7 +36,7 @@ impl<C: Clock> Inline<C> {
         Self::with_front_end(
             clock,
             config,
-            None::<fn(&mut Sequencer<C>, FrontEndState) -> Result<NoFrontEnd, OmsError>>,
+            None::<fn(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, NoFrontEnd>, OmsError>>,
             ticks,
         )
     }
@@ -45,18 +47,19 @@ impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
     pub fn with_front_end(
         clock: C,
         config: &Config,
-        front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<F, OmsError>>,
+        front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
         ticks: Option<Reader>,
     ) -> Result<Self, OmsError> {
         let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
-        let opening = FrontEndState::inline(inbound.next_request);
-        let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
+        let state = FrontEndState::inline(inbound.next_request);
+        let front = open_front_end(front, &mut sequencer, state)?;
+        let (front, control) = front.map_or((None, None), |front| (Some(front.sessions), front.control));
         let mut ticks = ticks;
         catch_up_ticks(&mut ticks, &mut sequencer)?;
-        let rehearsal = sequencer.warm_up_for(config);
+        let warm_up = sequencer.warm_up_for(config);
         let mut inline = Self::of(sequencer, inbound.sources);
-        (inline.ticks, inline.front) = (ticks, front);
-        inline.warm_up = rehearsal.map(|(second, source, client)| {
+        (inline.ticks, inline.front, inline.control) = (ticks, front, control);
+        inline.warm_up = warm_up.map(|(second, source, client)| {
             let oms = Box::new(Self::of(second, vec![source]));
             InlineWarmUp { oms, client }
         });
@@ -66,7 +69,8 @@ impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
 
     fn of(sequencer: Sequencer<C>, sources: Vec<LaneSource>) -> Self {
         let clock = sequencer.clock().clone();
-        Self { clock, sequencer, sources, ticks: None, front: None, warm_up: None, idle_turns: IdleTurns::default() }
+        let (ticks, front, control, warm_up) = (None, None, None, None);
+        Self { clock, sequencer, sources, ticks, front, control, warm_up, idle_turns: IdleTurns::default() }
     }
 
     /// Takes a warm-up order through the OMS's own code, on private lanes and a private journal. Returns false without
@@ -102,7 +106,7 @@ impl<C: Clock, F: SessionFrontEnd> Agent for Inline<C, F> {
     // Never inlined: a copy of the function for the warm-up would keep the OMS's own code cold.
     #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, sequencer, sources, ticks, front, idle_turns: turns, .. } = self;
+        let Self { clock, sequencer, sources, ticks, front, control, idle_turns, .. } = self;
         // Prices first: the first orders after a start must not be checked without a price.
         let mut done = poll_ticks(ticks, sequencer)?;
         for source in sources {
@@ -112,8 +116,8 @@ impl<C: Clock, F: SessionFrontEnd> Agent for Inline<C, F> {
             done += front.poll(&mut |lane, received, event| sequencer.handle_event(lane, received, event))?;
         }
         done += sequencer.poll_lines()?;
-        done += sequencer.do_housekeeping(done == 0)?;
-        turns.note_work(done);
+        done += sequencer.do_housekeeping(done == 0, control)?;
+        idle_turns.note_work(done);
         Ok(done)
     }
 

@@ -7,10 +7,11 @@ use std::thread;
 use tickpath_clock::{Clock, GapDetector, SchedulingGap, apply_schedule};
 use tickpath_log::{Reader, sleep_until_any};
 
-use super::source::{LaneSource, apply_tick, catch_up_ticks, poll_log, split_sources};
+use super::tick_feed::{apply_tick, catch_up_ticks};
 use crate::OmsError;
 use crate::agent::{self, Agent};
 use crate::config::Config;
+use crate::lane_source::{LaneSource, poll_log, split_sources};
 use crate::sequencer::Sequencer;
 
 /// A thread that takes the core's lock for each message.
@@ -26,21 +27,22 @@ struct LockedAgent<'a, C> {
 impl<C: Clock> Agent for LockedAgent<'_, C> {
     #[inline]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, core, sources: from, ticks, does_housekeeping: does_chores } = self;
+        let Self { clock, core, sources, ticks, does_housekeeping } = self;
         let mut done = 0;
         if let Some(lane) = ticks {
             done += poll_log(lane, |message| apply_tick(message, || lock(core)))?;
         }
-        for source in from {
+        for source in sources {
             done += source.poll(clock, |lane, event| {
                 let received = clock.ticks();
                 lock(core).handle_event(lane, received, event)
             })?;
         }
-        if *does_chores {
+        if *does_housekeeping {
             let mut core = lock(core);
             done += core.poll_lines()?;
-            done += core.do_housekeeping(done == 0)?;
+            // This layout has no front end.
+            done += core.do_housekeeping(done == 0, &mut None)?;
         }
         Ok(done)
     }
@@ -51,13 +53,13 @@ impl<C: Clock> Agent for LockedAgent<'_, C> {
         }
         let mut sources: Vec<&Reader> = self.sources.iter().filter_map(LaneSource::reader).collect();
         sources.extend(&self.ticks);
-        // Messages of the other thread may leave chores for this thread, and do not wake it.
+        // Messages of the other thread may leave housekeeping for this thread, and do not wake it.
         let timeout_ns = if self.does_housekeeping { timeout_ns.min(HOUSEKEEPING_NS) } else { timeout_ns };
         sleep_until_any(&sources, timeout_ns);
     }
 }
 
-/// Max nanoseconds that a sleeping venue line goes without its chores.
+/// Max nanoseconds that a sleeping venue line goes without its housekeeping.
 const HOUSEKEEPING_NS: u64 = 200_000;
 
 /// Returns whether the core may have work for which nothing wakes the thread.

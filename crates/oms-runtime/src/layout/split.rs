@@ -16,11 +16,12 @@ use tickpath_log::{
 use tickpath_oms_journal::LaneKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::source::{LaneSource, catch_up_ticks, poll_log, poll_ticks, split_sources};
+use super::tick_feed::{catch_up_ticks, poll_ticks};
 use crate::OmsError;
 use crate::agent::{self, Agent};
 use crate::config::Config;
-use crate::front_end::{FrontEndState, MAX_SESSIONS, SessionFrontEnd};
+use crate::front_end::{ControlPort, FrontEndState, MAX_SESSIONS, OpenFrontEnd, SessionFrontEnd, open_front_end};
+use crate::lane_source::{LaneSource, poll_log, split_sources};
 use crate::lanes::InputEvent;
 use crate::lines::LineAgent;
 use crate::sequencer::Sequencer;
@@ -75,15 +76,20 @@ struct LaneForwarder<C> {
 
 impl<C: Clock> Agent for LaneForwarder<C> {
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, sources: from, agents, core_lane: to, journaled: taken } = self;
+        let Self { clock, sources, agents, core_lane, journaled } = self;
         let mut done = 0;
         for (place, agent) in agents {
-            done += agent.poll(&mut |_, received, event| hand_over(to, received, *place, &event))?;
+            done += agent.poll()?;
+            while let Some(event) = agent.next_event() {
+                let received = clock.ticks();
+                event.pass_to(|event| hand_over(core_lane, received, *place, &event))?;
+            }
+            done += agent.end_turn();
         }
-        for (place, source) in from {
-            // Pairs with the Release of the core: the messages that it has taken are in the journal.
-            source.confirm(taken[*place].load(Ordering::Acquire));
-            done += source.poll(clock, |_, event| hand_over(to, clock.ticks(), *place, &event))?;
+        for (place, source) in sources {
+            // Pairs with the Release of the core: the messages below this number are in the journal.
+            source.confirm(journaled[*place].load(Ordering::Acquire));
+            done += source.poll(clock, |_, event| hand_over(core_lane, clock.ticks(), *place, &event))?;
         }
         Ok(done)
     }
@@ -143,6 +149,7 @@ struct CoreAgent<C> {
     lanes: Vec<LaneKind>,
     inner: Vec<Reader>,
     ticks: Option<Reader>,
+    control: Option<Box<dyn ControlPort<C>>>,
     journaled: JournaledNumbers,
     warm_up: Option<SplitWarmUp<C>>,
     idle_turns: IdleTurns,
@@ -159,23 +166,18 @@ impl<C: Clock> SplitWarmUp<C> {
     fn of(real: &Sequencer<C>, like: &Writer, config: &Config) -> Option<Self> {
         let (sequencer, source, client) = real.warm_up_for(config)?;
         let made = like.warm_up_log().ok()?;
-        let (clock, taken) = (sequencer.clock().clone(), JournaledNumbers::from_iter([AtomicU64::new(0)]));
-        let lanes = vec![source.lane()];
-        let from = vec![(0, source)];
-        let receiver = LaneForwarder {
-            clock,
-            sources: from,
-            agents: Vec::new(),
-            core_lane: made.writer,
-            journaled: taken.clone(),
-        };
-        Some(Self { client, receiver, core: Box::new(CoreAgent::of(sequencer, lanes, vec![made.reader], taken)) })
+        let (clock, journaled) = (sequencer.clock().clone(), JournaledNumbers::from_iter([AtomicU64::new(0)]));
+        let (lanes, sources) = (vec![source.lane()], vec![(0, source)]);
+        let receiver =
+            LaneForwarder { clock, sources, agents: Vec::new(), core_lane: made.writer, journaled: journaled.clone() };
+        Some(Self { client, receiver, core: Box::new(CoreAgent::of(sequencer, lanes, vec![made.reader], journaled)) })
     }
 }
 
 impl<C: Clock> CoreAgent<C> {
-    fn of(sequencer: Sequencer<C>, lanes: Vec<LaneKind>, inner: Vec<Reader>, taken: JournaledNumbers) -> Self {
-        Self { sequencer, lanes, inner, ticks: None, journaled: taken, warm_up: None, idle_turns: IdleTurns::default() }
+    fn of(sequencer: Sequencer<C>, lanes: Vec<LaneKind>, inner: Vec<Reader>, journaled: JournaledNumbers) -> Self {
+        let (ticks, control, warm_up) = (None, None, None);
+        Self { sequencer, lanes, inner, ticks, control, journaled, warm_up, idle_turns: IdleTurns::default() }
     }
 
     /// Takes a warm-up order through the OMS's own code, on private lanes and a private journal. Returns false without
@@ -201,13 +203,13 @@ impl<C: Clock> Agent for CoreAgent<C> {
     // Never inlined: a copy of the function for the warm-up would keep the OMS's own code cold.
     #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { sequencer, lanes, inner, ticks, journaled: taken, idle_turns: turns, .. } = self;
+        let Self { sequencer, lanes, inner, ticks, control, journaled, idle_turns, .. } = self;
         let mut done = poll_ticks(ticks, sequencer)?;
         for lane in inner {
-            done += poll_log(lane, |message| apply_handed_over(sequencer, lanes, taken, message))?;
+            done += poll_log(lane, |message| apply_handed_over(sequencer, lanes, journaled, message))?;
         }
-        done += sequencer.do_housekeeping(done == 0)?;
-        turns.note_work(done);
+        done += sequencer.do_housekeeping(done == 0, control)?;
+        idle_turns.note_work(done);
         Ok(done)
     }
 
@@ -236,8 +238,8 @@ struct FrontEndAgent<F> {
     commands: usize,
 }
 
-/// Adds a place among the lanes for each possible session, because a desk may change while the OMS runs, and a last
-/// place for the admin commands. Returns the first place.
+/// Adds a place among the lanes for each possible session, because the configuration may change while the OMS runs, and
+/// a last place for the admin commands. Returns the first place.
 fn add_sessions(lanes: &mut Vec<LaneKind>) -> usize {
     let first = lanes.len();
     lanes.extend((0..MAX_SESSIONS).map(LaneKind::Requests));
@@ -247,13 +249,13 @@ fn add_sessions(lanes: &mut Vec<LaneKind>) -> usize {
 
 impl<F: SessionFrontEnd> Agent for FrontEndAgent<F> {
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { front, core_lane: to, first_session: first, commands: words } = self;
+        let Self { front, core_lane, first_session, commands } = self;
         front.poll(&mut |lane, received, event| {
             let place = match lane {
-                LaneKind::Requests(session) => *first + usize::from(session),
-                _ => *words,
+                LaneKind::Requests(session) => *first_session + usize::from(session),
+                _ => *commands,
             };
-            hand_over(to, received, place, &event)
+            hand_over(core_lane, received, place, &event)
         })
     }
 
@@ -267,7 +269,7 @@ impl<F: SessionFrontEnd> Agent for FrontEndAgent<F> {
 fn apply_handed_over<C: Clock>(
     sequencer: &mut Sequencer<C>,
     lanes: &[LaneKind],
-    taken: &JournaledNumbers,
+    journaled: &JournaledNumbers,
     message: &LogMessage<'_>,
 ) -> Result<(), OmsError> {
     let Ok((head, payload)) = HandOverHeader::read_from_prefix(message.payload) else { return Ok(()) };
@@ -287,7 +289,7 @@ fn apply_handed_over<C: Clock>(
     let is_message = matches!(event, InputEvent::Message(_));
     sequencer.handle_event(lane, message.stamp, event)?;
     if is_message {
-        taken[source].store(head.number.wrapping_add(1), Ordering::Release);
+        journaled[source].store(head.number.wrapping_add(1), Ordering::Release);
     }
     Ok(())
 }
@@ -296,7 +298,7 @@ fn apply_handed_over<C: Clock>(
 pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
     clock: C,
     config: &Config,
-    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<F, OmsError>>,
+    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
     ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
@@ -306,6 +308,8 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
     inbound.sources.iter_mut().for_each(LaneSource::hold_cursor);
     let mut lanes: Vec<LaneKind> = inbound.sources.iter().map(LaneSource::lane).collect();
     let agents: Vec<(usize, Box<LineAgent>)> = sequencer
+        .release
+        .venues
         .take_agents()
         .into_iter()
         .map(|(line, agent)| {
@@ -314,22 +318,24 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
         })
         .collect();
     let first = if front.is_some() { add_sessions(&mut lanes) } else { lanes.len() };
-    let taken: JournaledNumbers = lanes.iter().map(|_| AtomicU64::new(0)).collect();
-    let opening = FrontEndState::threaded(inbound.next_request, taken.clone(), first);
-    let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
+    let journaled: JournaledNumbers = lanes.iter().map(|_| AtomicU64::new(0)).collect();
+    let state = FrontEndState::threaded(inbound.next_request, journaled.clone(), first);
+    let front = open_front_end(front, &mut sequencer, state)?;
+    let (front, control) = front.map_or((None, None), |front| (Some(front.sessions), front.control));
     let mut ticks = ticks;
     catch_up_ticks(&mut ticks, &mut sequencer)?;
     let lane = front.is_some().then(|| inner_lane(config, "core.sockets", &calibration)).transpose()?;
-    let words = lanes.len().saturating_sub(1);
-    let outside = front.zip(lane).map(|(front, (to, from))| {
-        (FrontEndAgent { front, core_lane: to, first_session: first, commands: words }, from)
+    let commands = lanes.len().saturating_sub(1);
+    let outside = front.zip(lane).map(|(front, (core_lane, reader))| {
+        (FrontEndAgent { front, core_lane, first_session: first, commands }, reader)
     });
     let (client_writer, clients) = inner_lane(config, "core.clients", &calibration)?;
     let (venue_writer, venues) = inner_lane(config, "core.venues", &calibration)?;
     let (outside, outer) = outside.unzip();
     let inner = [clients, venues].into_iter().chain(outer).collect();
-    let rehearsal = SplitWarmUp::of(&sequencer, &client_writer, config);
-    let mut core = CoreAgent { ticks, warm_up: rehearsal, ..CoreAgent::of(sequencer, lanes, inner, taken.clone()) };
+    let warm_up = SplitWarmUp::of(&sequencer, &client_writer, config);
+    let core = CoreAgent::of(sequencer, lanes, inner, journaled.clone());
+    let mut core = CoreAgent { ticks, control, warm_up, ..core };
     (0..WarmUpClient::WARM_UPS).for_each(|_| _ = core.run_warm_up());
     let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate(), |(_, source)| source.lane());
     let receiver = LaneForwarder {
@@ -337,10 +343,9 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
         sources: clients,
         agents: Vec::new(),
         core_lane: client_writer,
-        journaled: taken.clone(),
+        journaled: journaled.clone(),
     };
-    let line =
-        LaneForwarder { clock: clock.clone(), sources: venues, agents, core_lane: venue_writer, journaled: taken };
+    let line = LaneForwarder { clock: clock.clone(), sources: venues, agents, core_lane: venue_writer, journaled };
     let gaps = thread::scope(|scope| {
         let receiver = agent::spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = agent::spawn(scope, "oms-line", config, &clock, line, stop);

@@ -1,4 +1,4 @@
-//! A line's agent: sends its lane's requests to the venue, passes the venue's reports to the sequencer, and finds out
+//! A line's agent: sends its lane's requests to the venue, yields the venue's reports to the sequencer, and finds out
 //! at each connect which requests the venue has.
 //!
 //! ```text
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tickpath_clock::Calibration;
 use tickpath_log::{LogMessage, LogPath, LogReadError, Next, Reader, ReaderStart, Registration};
-use tickpath_market::{Kind, Request};
+use tickpath_market::{ExecutionReport, Kind, Request};
 use tickpath_oms_core::{LOST_REPORTS, LOST_REQUESTS};
 use tickpath_oms_journal::{LaneKind, LaneLedger, LineId};
-use tickpath_venue::{Line, LineEvent as Said, LineSendError, ResumeState};
+use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
 use zerocopy::IntoBytes;
 
 use super::flow::{LineFlow, LineWaker, LinesContext};
@@ -31,9 +31,6 @@ use crate::lanes::{InputEvent, LanesConfig};
 /// Pause between two attempts to connect: the first, and the longest.
 const MIN_PAUSE_NS: u64 = 10_000_000;
 const MAX_PAUSE_NS: u64 = 1_000_000_000;
-
-/// Input sink for an agent's events: lane, time of receipt in ticks, event.
-pub(crate) type LineEventSink<'a> = dyn FnMut(LaneKind, u64, InputEvent<'_>) -> Result<(), OmsError> + 'a;
 
 /// Clock of the inputs' stamps, in ticks.
 pub(crate) type TickClock = Box<dyn Fn() -> u64 + Send>;
@@ -50,6 +47,41 @@ enum LineState {
     /// Up, but the request with this number is too old to leave. The lane from there on is given back once the venue is
     /// known to have all requests before it.
     Expired(u64),
+}
+
+/// Event of a line, which waits in the line's agent for the sequencer.
+#[derive(Debug)]
+pub(crate) enum AgentEvent {
+    /// A report, with its number on the line and the time at which the venue sent it.
+    Report { number: u64, stamp: u64, report: ExecutionReport },
+    /// A request that the venue does not have, with its number and stamp in the lane.
+    Returned { number: u64, stamp: u64, request: Request },
+    /// The venue may have lost requests or reports, as in [`InputEvent::Lost`].
+    Lost { what: u8, messages: u64 },
+    /// The line is connected: each request below this number is settled.
+    Up(u64),
+    /// The line is not connected, for this reason.
+    Down(String),
+}
+
+impl AgentEvent {
+    /// Passes the event to a sink, in the form of a lane's event.
+    #[inline]
+    pub fn pass_to<T>(&self, sink: impl FnOnce(InputEvent<'_>) -> T) -> T {
+        match self {
+            Self::Report { number, stamp, report } => {
+                let (kind, payload) = (Kind::ExecutionReport.code(), report.as_bytes());
+                sink(InputEvent::Message(&LogMessage { sequence: *number, stamp: *stamp, kind, payload }))
+            }
+            Self::Returned { number, stamp, request } => {
+                let (kind, payload) = (request.kind().code(), request.as_bytes());
+                sink(InputEvent::Returned(&LogMessage { sequence: *number, stamp: *stamp, kind, payload }))
+            }
+            Self::Lost { what, messages } => sink(InputEvent::Lost { what: *what, messages: *messages }),
+            Self::Up(upto) => sink(InputEvent::LineUp(*upto)),
+            Self::Down(why) => sink(InputEvent::LineDown(why)),
+        }
+    }
 }
 
 /// Agent of one line.
@@ -75,6 +107,8 @@ pub(crate) struct LineAgent {
     sent: u64,
     /// Request that was read, but not yet taken by the line: number, stamp, request.
     pending: Option<(u64, u64, Request)>,
+    /// Events that the sequencer has not applied yet.
+    events: VecDeque<AgentEvent>,
     /// Reason why the line is down, as last reported.
     reported_reason: Option<String>,
     /// Error that makes the lane unreadable.
@@ -88,17 +122,17 @@ impl LineAgent {
         line: Box<dyn Line>,
         lanes: &LanesConfig,
         ledger: &LaneLedger,
-        (flow, shared): (Arc<LineFlow>, LinesContext),
+        (flow, context): (Arc<LineFlow>, LinesContext),
         (now, calibration): (TickClock, Calibration),
     ) -> Result<Self, OmsError> {
-        let LinesContext { waker: bell, validity } = shared;
+        let LinesContext { waker, validity } = context;
         let place = lanes.lane(LaneKind::Line(id))?.path;
         let mut requests = Reader::open(&place, ReaderStart::Cursor, Registration::Mandatory)?;
         requests.freeze_cursor();
         // The journal holds the returned requests before the cursor moves.
-        let (cursor, given_back) = (requests.sequence(), ledger.first_unreturned(id));
-        let settled = cursor.max(given_back);
-        let proof = if cursor > given_back { cursor } else { 0 };
+        let (cursor, returned) = (requests.sequence(), ledger.first_unreturned(id));
+        let settled = cursor.max(returned);
+        let confirmed = if cursor > returned { cursor } else { 0 };
         let next_report = ledger.next_report(id);
         flow.set_proven(settled);
         flow.set_journaled(next_report);
@@ -110,18 +144,25 @@ impl LineAgent {
             place,
             requests,
             flow,
-            waker: bell,
+            waker,
             validity,
             state: LineState::Down(0),
             pause_ns: MIN_PAUSE_NS,
             settled,
-            confirmed: proof,
+            confirmed,
             next_report,
             sent: 0,
             pending: None,
+            events: VecDeque::new(),
             reported_reason: None,
             failed: None,
         })
+    }
+
+    /// Returns the line as the source of its events.
+    #[inline]
+    pub fn lane(&self) -> LaneKind {
+        LaneKind::Line(self.id)
     }
 
     /// Returns the place of the lane.
@@ -188,73 +229,84 @@ impl LineAgent {
         self.sent > number
     }
 
-    /// Does one turn: connects, sends, receives. Returns the amount of work done.
-    pub fn poll(&mut self, take: &mut LineEventSink<'_>) -> Result<usize, OmsError> {
-        let lane = LaneKind::Line(self.id);
+    /// Begins a turn: connects, sends and receives, and keeps the events of the line. Returns the amount of work done.
+    pub fn poll(&mut self) -> Result<usize, OmsError> {
         if let Some(e) = self.failed.take() {
             return Err(e.into());
         }
         match self.state {
             LineState::Down(again) => return self.connect(again),
             LineState::Returned(upto) if self.flow.is_up_from(upto) => self.begin_sending(upto)?,
-            LineState::Expired(from) if self.settled >= from => self.return_requests(from, take)?,
-            LineState::Returned(upto) if self.flow.is_return_again_from(upto) => self.return_requests(upto, take)?,
+            LineState::Expired(from) if self.settled >= from => self.return_requests(from)?,
+            LineState::Returned(upto) if self.flow.is_return_again_from(upto) => self.return_requests(upto)?,
             _ => {}
         }
         let sent = self.send_pending();
-        let Self { line, now, flow, requests, next_report, settled, confirmed: proof, .. } = self;
+        match self.receive() {
+            (Err(lost), _) => {
+                self.disconnect(lost.0);
+                Ok(1)
+            }
+            (Ok(done), None) => Ok(done + sent + self.send_pending()),
+            (Ok(done), Some(next_request)) => self.compare_with_venue(next_request).map(|()| done + 1),
+        }
+    }
+
+    /// Removes and returns the next event of this turn.
+    #[inline]
+    pub fn next_event(&mut self) -> Option<AgentEvent> {
+        self.events.pop_front()
+    }
+
+    /// Ends a turn, whose events were passed on: confirms the reports that the journal holds, and sends the requests
+    /// that the core has published meanwhile. Returns the number of sent requests.
+    pub fn end_turn(&mut self) -> usize {
+        if !matches!(self.state, LineState::Down(_)) {
+            self.line.confirm(self.flow.journaled());
+        }
+        self.send_pending()
+    }
+
+    /// Receives from the line: keeps its events, and notes proofs of receipt. Also returns the venue's next request
+    /// number if the line has just connected.
+    fn receive(&mut self) -> (Result<usize, ConnectionLost>, Option<Option<u64>>) {
+        let Self { line, flow, requests, next_report, settled, confirmed, events, .. } = self;
         // A line without any message so far has lost nothing.
         let is_used = *next_report > 0 || requests.sequence() > requests.owner().base;
-        let (mut up, mut ended) = (None, Ok(()));
-        let polled = line.poll(&mut |said| {
-            let told = match said {
-                Said::Up { next_request, next_report: next } => {
-                    up = Some(next_request);
-                    let lost = next.map_or(0, |next| next.saturating_sub(*next_report));
-                    *next_report = next.unwrap_or(*next_report).max(*next_report);
-                    match next {
-                        Some(_) if lost == 0 => Ok(()),
-                        None if !is_used => Ok(()),
-                        _ => take(lane, now(), InputEvent::Lost { what: LOST_REPORTS, messages: lost }),
-                    }
+        let mut up = None;
+        let polled = line.poll(&mut |event| match event {
+            LineEvent::Up { next_request, next_report: next } => {
+                up = Some(next_request);
+                let messages = next.map_or(0, |next| next.saturating_sub(*next_report));
+                *next_report = next.unwrap_or(*next_report).max(*next_report);
+                if messages > 0 || (next.is_none() && is_used) {
+                    events.push_back(AgentEvent::Lost { what: LOST_REPORTS, messages });
                 }
-                Said::Acknowledged(next) => {
-                    let next = next.min(requests.sequence());
-                    if next > *settled {
-                        (*settled, *proof) = (next, next);
-                        flow.set_proven(next);
-                        requests.confirm(next);
-                    }
-                    Ok(())
+            }
+            LineEvent::Acknowledged(next) => {
+                let next = next.min(requests.sequence());
+                if next > *settled {
+                    (*settled, *confirmed) = (next, next);
+                    flow.set_proven(next);
+                    requests.confirm(next);
                 }
-                Said::Report { number, stamp, report } => {
-                    let kind = Kind::ExecutionReport.code();
-                    *next_report = number + 1;
-                    let message = LogMessage { sequence: number, stamp, kind, payload: report.as_bytes() };
-                    take(lane, now(), InputEvent::Message(&message))
-                }
-            };
-            if ended.is_ok() {
-                ended = told;
+            }
+            LineEvent::Report { number, stamp, report } => {
+                *next_report = number + 1;
+                events.push_back(AgentEvent::Report { number, stamp, report: *report });
             }
         });
-        ended?;
-        self.line.confirm(self.flow.journaled());
-        match (polled, up) {
-            (Err(lost), _) => self.disconnect(lost.0, take).map(|()| 1),
-            (Ok(done), None) => Ok(done + sent + self.send_pending()),
-            (Ok(done), Some(next_request)) => self.compare_with_venue(next_request, take).map(|()| done + 1),
-        }
+        (polled, up)
     }
 
     /// Sleeps until one of these agents has work, the waker is called, or the time is over.
     pub fn sleep(agents: &[(usize, Box<Self>)], timeout_ns: u64) {
-        let Some(bell) = agents.first().map(|(_, agent)| agent.waker.clone()) else { return };
-        bell.arm();
+        let Some(waker) = agents.first().map(|(_, agent)| agent.waker.clone()) else { return };
+        waker.arm();
         let sockets: Vec<BorrowedFd<'_>> = agents.iter().filter_map(|(_, agent)| agent.line.socket()).collect();
-        let mut looks: Vec<PollFd<'_>> = sockets
+        let mut watched: Vec<PollFd<'_>> = sockets
             .into_iter()
-            .chain([bell.as_fd()])
+            .chain([waker.as_fd()])
             .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN))
             .collect();
         // Work from before the waker was armed does not wake the thread.
@@ -262,9 +314,9 @@ impl LineAgent {
         if !has_work {
             let timeout = Timespec { tv_sec: 0, tv_nsec: timeout_ns.min(999_999_999) as i64 };
             // An interrupted sleep ends like any other.
-            let _ = poll(&mut looks, Some(&timeout));
+            let _ = poll(&mut watched, Some(&timeout));
         }
-        bell.disarm();
+        waker.disarm();
     }
 
     fn has_work(&self) -> bool {
@@ -296,8 +348,7 @@ impl LineAgent {
 
     /// Compares the venue's next request number with the lane, and gives back the requests that the venue does not
     /// have.
-    fn compare_with_venue(&mut self, next_request: Option<u64>, take: &mut LineEventSink<'_>) -> Result<(), OmsError> {
-        let lane = LaneKind::Line(self.id);
+    fn compare_with_venue(&mut self, next_request: Option<u64>) -> Result<(), OmsError> {
         while self.requests.next()? != Next::Empty {}
         let tail = self.requests.sequence();
         let from = match next_request {
@@ -307,37 +358,42 @@ impl LineAgent {
                      one. Give each line of each OMS its own login there",
                     self.line.address()
                 );
-                return self.disconnect(why, take);
+                self.disconnect(why);
+                return Ok(());
             }
             Some(next) if next >= self.confirmed => {
                 self.confirmed = next;
                 next
             }
-            // The venue had more requests than it knows of now, or cannot tell.
+            // The venue knows fewer requests than before, or no number.
             forgotten => {
                 if tail > self.settled || forgotten.is_some() {
-                    take(lane, (self.now)(), InputEvent::Lost { what: LOST_REQUESTS, messages: 0 })?;
+                    self.events.push_back(AgentEvent::Lost { what: LOST_REQUESTS, messages: 0 });
                 }
                 self.confirmed = 0;
                 forgotten.unwrap_or(tail)
             }
         };
         // Requests that were given back before are not given back again, whatever became of that connection.
-        self.return_requests(from.max(self.settled), take)
+        self.return_requests(from.max(self.settled))
     }
 
     /// Gives back the requests from this number on: they never left, or the venue does not have them.
-    fn return_requests(&mut self, from: u64, take: &mut LineEventSink<'_>) -> Result<(), OmsError> {
-        let lane = LaneKind::Line(self.id);
+    fn return_requests(&mut self, from: u64) -> Result<(), OmsError> {
+        let Self { place, events, .. } = self;
         let mut upto = from;
-        let now = &self.now;
-        for_each_message(&self.place, from, &mut |message| {
+        for_each_message(place, from, &mut |message| {
             upto = message.sequence + 1;
-            take(lane, now(), InputEvent::Returned(message))
+            // Only the core writes here.
+            if let Ok(request) = Request::read(message.kind, message.payload) {
+                events.push_back(AgentEvent::Returned { number: message.sequence, stamp: message.stamp, request });
+            }
+            Ok(())
         })?;
         self.settled = upto;
         self.state = LineState::Returned(upto);
-        take(lane, (self.now)(), InputEvent::LineUp(upto))
+        self.events.push_back(AgentEvent::Up(upto));
+        Ok(())
     }
 
     /// Begins to send: the core has the requests that were given back.
@@ -349,9 +405,8 @@ impl LineAgent {
         Ok(())
     }
 
-    fn disconnect(&mut self, why: String, take: &mut LineEventSink<'_>) -> Result<(), OmsError> {
-        let now = (self.now)();
-        let again = LineState::Down(now + self.calibration.ticks_of_ns(self.pause_ns));
+    fn disconnect(&mut self, why: String) {
+        let again = LineState::Down((self.now)() + self.calibration.ticks_of_ns(self.pause_ns));
         self.pause_ns = (self.pause_ns * 2).min(MAX_PAUSE_NS);
         // Reports a reason once for all attempts, but always reports the end of a connection whose start was reported.
         let was_up = matches!(
@@ -359,23 +414,22 @@ impl LineAgent {
             LineState::Up | LineState::Returned(_) | LineState::Expired(_)
         );
         if was_up || self.reported_reason.as_deref() != Some(&why) {
-            take(LaneKind::Line(self.id), now, InputEvent::LineDown(&why))?;
+            self.events.push_back(AgentEvent::Down(why.clone()));
             self.reported_reason = Some(why);
         }
-        Ok(())
     }
 }
 
-/// Passes each message in a lane from this number on to `take`.
+/// Passes each message in a lane from this number on to `sink`.
 pub(super) fn for_each_message(
     place: &LogPath,
     from: u64,
-    take: &mut dyn FnMut(&LogMessage<'_>) -> Result<(), OmsError>,
+    sink: &mut dyn FnMut(&LogMessage<'_>) -> Result<(), OmsError>,
 ) -> Result<(), OmsError> {
-    let mut look = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+    let mut reader = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
     loop {
-        match look.next()? {
-            Next::Message(message) if message.sequence >= from => take(&message)?,
+        match reader.next()? {
+            Next::Message(message) if message.sequence >= from => sink(&message)?,
             Next::Message(_) | Next::Gap(_) => {}
             Next::Empty => return Ok(()),
         }

@@ -4,17 +4,17 @@
 //!                                  ┌─ rate, window ─ lane of line 0, a log ─ agent ─ Line::send ─┐
 //!   core ─> requests of a venue ───┼─ rate, window ─ lane of line 1 ──────── agent ──────────────┼──> the venue
 //!                                  └─ rate, window ─ lane of line 2 ──────── agent ──────────────┘
-//!   journal <─ sequencer <─ reports, numbered by line ──────────────────────── agents <─ Line::poll ──┘
+//!   journal <─ sequencer <─ AgentEvent: reports, numbered by line ───────────── agents <─ Line::poll ──┘
 //! ```
 //!
 //! A line has a lane like any venue, and the lane's reader is an agent of the OMS itself. A request is in the lane
 //! before it is sent, its number on the line is its place in the lane, and the lane's cursor is the proof of receipt.
 //! After any crash the next agent can therefore ask the venue for the number below which it has all requests, unless
-//! the venue cannot tell.
+//! the venue does not know.
 //!
 //! * A request that the venue does **not** have returns to the core, is checked again like all requests that waited,
 //!   and leaves by any line that is ready. Its number is left out, and it is never resent as it lay: it may be too old.
-//! * A request is in doubt if its venue cannot tell whether it has it.
+//! * A request is in doubt if its venue does not know whether it has it.
 //! * Reports have no lane: the journal knows their numbers, and the venue is asked for the reports from there on.
 //!
 //! A request goes to the first line, in turn, that is up, has room in its window of unproven requests, and may send one
@@ -23,7 +23,6 @@
 //! Such a request keeps the line's rate limit, but needs no room in the window.
 
 mod agent;
-mod events;
 mod flow;
 mod rate_limit;
 mod validity;
@@ -124,8 +123,8 @@ impl VenueLines {
         let calibration = clock.calibration();
         let (shared, time) = ((flow.clone(), self.shared.clone()), (now(clock), *calibration));
         let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared, time)?;
-        let (on_way, place) = (agent.unproven()?, agent.place().clone());
-        let pace = LineRateLimit::new(config.rate_per_second, calibration);
+        let (in_flight, place) = (agent.unproven()?, agent.place().clone());
+        let rate_limit = LineRateLimit::new(config.rate_per_second, calibration);
         let lost_after = calibration.ticks_of_ns(config.lost_after_ns);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
         let down_since = Some((self.now)());
@@ -134,10 +133,10 @@ impl VenueLines {
             lane,
             place,
             flow,
-            rate_limit: pace,
+            rate_limit,
             window,
             agent,
-            in_flight: on_way,
+            in_flight,
             down_since,
             lost_after,
         });
@@ -158,7 +157,7 @@ impl VenueLines {
     #[inline]
     pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<OutputProgress, LogPublishError> {
         let place = self.choose_line(request)?;
-        let Self { now, list, next_line: turn, shared, avoided } = self;
+        let Self { now, list, next_line, shared, avoided } = self;
         let line = &mut list[place];
         line.rate_limit.count_request(&*now);
         let number = line.lane.publish(stamp, request.kind().code(), request.as_bytes())?;
@@ -166,7 +165,7 @@ impl VenueLines {
         if !avoided.is_empty() {
             avoided.retain(|(order, _)| *order != order_of(request));
         }
-        *turn = if place + 1 < list.len() { place + 1 } else { 0 };
+        *next_line = if place + 1 < list.len() { place + 1 } else { 0 };
         let line = &mut list[place];
         line.flow.set_published(number + 1);
         let Some(agent) = &mut line.agent else {
@@ -179,14 +178,14 @@ impl VenueLines {
 
     #[inline]
     fn choose_line(&mut self, request: &Request) -> Result<usize, LogPublishError> {
-        let Self { now, list, next_line: turn, avoided, .. } = self;
+        let Self { now, list, next_line, avoided, .. } = self;
         for line in list.iter_mut() {
             let proven = line.flow.proven();
             while line.in_flight.pop_front_if(|(number, _)| *number < proven).is_some() {}
         }
         if list.len() > 1 && !matches!(request, Request::New(_)) {
             let order = order_of(request);
-            let follows = |line: &OutboundLine| line.in_flight.iter().any(|(_, on_way)| *on_way == order);
+            let follows = |line: &OutboundLine| line.in_flight.iter().any(|(_, named)| *named == order);
             if let Some(place) = list.iter().position(follows) {
                 let line = &mut list[place];
                 // While the line is down it has no limits, because its lane returns to the core when it comes up. The
@@ -200,12 +199,12 @@ impl VenueLines {
                 };
             }
         }
-        let shunned = if avoided.is_empty() { None } else { avoided_line(list, avoided, request) };
+        let avoided_line = if avoided.is_empty() { None } else { line_to_avoid(list, avoided, request) };
         let mut refused = LogPublishError::NoReader;
         for step in 0..list.len() {
-            let place = (*turn + step) % list.len();
+            let place = (*next_line + step) % list.len();
             let line = &mut list[place];
-            if !line.flow.is_up() || shunned == Some(line.id) {
+            if !line.flow.is_up() || avoided_line == Some(line.id) {
                 continue;
             }
             refused = LogPublishError::Full;
@@ -233,7 +232,7 @@ impl VenueLines {
     /// Notes that a line has given a request back: the request is not in flight any more.
     pub fn note_returned(&mut self, id: LineId, number: u64) {
         let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return };
-        while line.in_flight.pop_front_if(|(on_way, _)| *on_way <= number).is_some() {}
+        while line.in_flight.pop_front_if(|(sent, _)| *sent <= number).is_some() {}
     }
 
     /// Marks a line as down.
@@ -291,19 +290,16 @@ impl VenueLines {
         }
     }
 
-    /// Takes the agent of the line at this place, for another thread, or for a turn of this thread.
-    pub fn take_agent(&mut self, place: usize) -> Option<Box<LineAgent>> {
-        self.list.get_mut(place)?.agent.take()
+    /// Returns the agent of the line at this place, if the agent runs on the core's thread.
+    #[inline]
+    pub fn agent_mut(&mut self, place: usize) -> Option<&mut LineAgent> {
+        self.list.get_mut(place)?.agent.as_deref_mut()
     }
 
-    /// Gives an agent back.
-    pub fn return_agent(&mut self, place: usize, agent: Box<LineAgent>) {
-        self.list[place].agent = Some(agent);
-    }
-
-    /// Returns the id of the line at this place.
-    pub fn id(&self, place: usize) -> Option<LineId> {
-        self.list.get(place).map(|line| line.id)
+    /// Moves out the agent of the line at this place, which runs on a thread of its own from then on.
+    pub fn take_agent(&mut self, place: usize) -> Option<(LineId, Box<LineAgent>)> {
+        let line = self.list.get_mut(place)?;
+        Some((line.id, line.agent.take()?))
     }
 
     /// Returns the number of lines.
@@ -319,22 +315,23 @@ fn now<C: Clock>(clock: &C) -> TickClock {
 
 /// Returns the line that a new order should avoid, if any other is up.
 #[cold]
-fn avoided_line(list: &[OutboundLine], avoided: &[(u64, u8)], request: &Request) -> Option<LineId> {
+fn line_to_avoid(list: &[OutboundLine], avoided: &[(u64, u8)], request: &Request) -> Option<LineId> {
     let Request::New(new) = request else { return None };
     let (_, line) = avoided.iter().find(|(order, _)| *order == new.client_order_id.0)?;
-    let (by, others): (Vec<&OutboundLine>, Vec<&OutboundLine>) = list.iter().partition(|other| other.id.line == *line);
-    others.iter().any(|other| other.flow.is_up()).then(|| by.first().map(|line| line.id)).flatten()
+    let (avoided, others): (Vec<&OutboundLine>, Vec<&OutboundLine>) =
+        list.iter().partition(|other| other.id.line == *line);
+    others.iter().any(|other| other.flow.is_up()).then(|| avoided.first().map(|line| line.id)).flatten()
 }
 
 /// Returns the orders that the requests of a lane name, and the epoch before which orders may have used the line, if it
 /// was ever `used`: their reports come only by the line that they went by.
 fn orders_in_doubt(place: &LogPath, used: bool) -> Result<InDoubtOrders, OmsError> {
-    let look = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
-    let owner = look.owner();
-    if look.sequence() > owner.base {
+    let reader = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+    let owner = reader.owner();
+    if reader.sequence() > owner.base {
         return Ok(InDoubtOrders::All);
     }
-    drop(look);
+    drop(reader);
     let before = if used && owner.base > 0 { owner.incarnation } else { 0 };
     let mut orders = BTreeSet::new();
     for_each_message(place, 0, &mut |message| {

@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 use crate::scripted_venue::{ScriptedVenue, informed, new_orders, questions, report};
 use crate::{
-    AckLevel, Clock, LaneKind, LaneMessage, LogPublishError, NewOrder, Notice, Request, RequestRate, SECOND, SLOW,
+    AckLevel, Clock, LaneKind, LogPublishError, NewOrder, Notice, ReceivedMessage, Request, RequestRate, SECOND, SLOW,
     Scene, TIGHT, VENUE, WIDE, Writer, cancel, limit, poll, replace, settle, top,
 };
 
@@ -42,10 +42,10 @@ fn windows_survive_a_reboot() {
     }
 }
 
-fn denials(heard: &[LaneMessage]) -> Vec<u16> {
-    let code = |heard: &LaneMessage| match heard {
-        LaneMessage::Denied(denied) => Some(denied.code),
-        LaneMessage::Report(_) => None,
+fn denials(heard: &[ReceivedMessage]) -> Vec<u16> {
+    let code = |heard: &ReceivedMessage| match heard {
+        ReceivedMessage::Denied(denied) => Some(denied.code),
+        ReceivedMessage::Report(_) => None,
     };
     heard.iter().filter_map(code).collect()
 }

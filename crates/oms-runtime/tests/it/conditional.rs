@@ -13,7 +13,7 @@ use tickpath_oms_core::{Denial, Input};
 use tickpath_oms_runtime::layout::Inline;
 use zerocopy::IntoBytes;
 
-use crate::{Client, Dice, LaneMessage, Scene, WIDE, cancel, limit, poll, replace, seed, top};
+use crate::{Client, Dice, ReceivedMessage, Scene, WIDE, cancel, limit, poll, replace, seed, top};
 
 const ROUNDS: u64 = 12;
 const ACTS: u64 = 300;
@@ -272,7 +272,7 @@ fn an_oms_without_ticks_says_so() {
     let mut client = scene.client(0);
     client.send(armed(1, on(TriggerPriceType::Last, TriggerDirection::Up, 99)));
     while poll(&mut oms) > 0 {}
-    let [LaneMessage::Denied(denied)] = client.receive()[..] else { panic!("it is denied") };
+    let [ReceivedMessage::Denied(denied)] = client.receive()[..] else { panic!("it is denied") };
     assert_eq!(denied.code, Denial::NoTicks.code());
 }
 

@@ -4,12 +4,12 @@ use tickpath_market::{AccountId, Quantity, Side, SymbolId};
 use tickpath_oms_core::{AccountLimits, Denial, FirmLimits, Input, MAY_NEW, SymbolLimits, VenueRules};
 
 use crate::scripted_venue::{ScriptedVenue, informed, new_orders};
-use crate::{AckLevel, LaneMessage, NewOrder, Scene, TIGHT, VENUE, WIDE, limit, poll};
+use crate::{AckLevel, NewOrder, ReceivedMessage, Scene, TIGHT, VENUE, WIDE, limit, poll};
 
-fn denied(heard: &[LaneMessage]) -> Vec<u16> {
-    let code = |heard: &LaneMessage| match heard {
-        LaneMessage::Denied(denied) => Some(denied.code),
-        LaneMessage::Report(_) => None,
+fn denied(heard: &[ReceivedMessage]) -> Vec<u16> {
+    let code = |heard: &ReceivedMessage| match heard {
+        ReceivedMessage::Denied(denied) => Some(denied.code),
+        ReceivedMessage::Report(_) => None,
     };
     heard.iter().filter_map(code).collect()
 }

@@ -15,8 +15,8 @@ use zerocopy::IntoBytes;
 
 use crate::scripted_venue::{ScriptedVenue, fill, informed, new_orders, questions, report, with_one_order};
 use crate::{
-    Clock, Kind, LaneKind, LaneMessage, LogPublishError, Notice, OmsError, Reader, ReaderStart, Registration, SECOND,
-    Scene, VENUE, WIDE, Writer, limit, poll, top,
+    Clock, Kind, LaneKind, LogPublishError, Notice, OmsError, Reader, ReaderStart, ReceivedMessage, Registration,
+    SECOND, Scene, VENUE, WIDE, Writer, limit, poll, top,
 };
 
 #[test]
@@ -249,10 +249,9 @@ fn fills_that_were_not_read_put_orders_in_doubt_and_are_resolved() {
     assert_eq!(view(&mut oms, id).status, OrdStatus::PartiallyFilled);
     let position = oms.sequencer().core().position(WIDE, SymbolId(0));
     assert_eq!((position.net, position.working_buy), (3 * 100_000_000, 7 * 100_000_000));
-    let words = client.receive();
-    assert!(
-        matches!(words.last(), Some(LaneMessage::Report(report)) if report.status == OrdStatus::PartiallyFilled.code())
-    );
+    let messages = client.receive();
+    let Some(ReceivedMessage::Report(report)) = messages.last() else { panic!("a report was expected: {messages:?}") };
+    assert_eq!(report.status, OrdStatus::PartiallyFilled.code());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tickpath_oms_runtime::layout::Inline;
 use zerocopy::IntoBytes;
 
 use crate::layouts::{ThreadedOms, await_messages, each_layout};
-use crate::{Clock, Dice, LaneMessage, SLOW, Scene, cancel, limit, poll, replace, seed, settle};
+use crate::{Clock, Dice, ReceivedMessage, SLOW, Scene, cancel, limit, poll, replace, seed, settle};
 
 /// Frames of random bytes that a neighbour writes.
 const FRAMES: u64 = 3_000;
@@ -259,10 +259,10 @@ fn journaled(scene: &Scene, is_meant: fn(&Input) -> bool) -> u64 {
 }
 
 /// Returns whether this is the first answer to a request: a denial or a pending report.
-fn is_first_answer(heard: &LaneMessage) -> bool {
+fn is_first_answer(heard: &ReceivedMessage) -> bool {
     match heard {
-        LaneMessage::Denied(_) => true,
-        LaneMessage::Report(report) => {
+        ReceivedMessage::Denied(_) => true,
+        ReceivedMessage::Report(report) => {
             let pending = [ExecType::PendingNew, ExecType::PendingCancel, ExecType::PendingReplace];
             pending.iter().any(|exec_type| exec_type.code() == report.exec_type)
         }

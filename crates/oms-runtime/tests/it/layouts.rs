@@ -210,7 +210,7 @@ impl Deadline {
 }
 
 /// Waits for this many reports or denials and returns them.
-pub fn await_messages(client: &mut Client, deadline: &Deadline, count: usize) -> Vec<crate::LaneMessage> {
+pub fn await_messages(client: &mut Client, deadline: &Deadline, count: usize) -> Vec<crate::ReceivedMessage> {
     let mut heard = Vec::new();
     while heard.len() < count {
         deadline.check("an answer");

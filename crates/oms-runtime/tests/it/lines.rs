@@ -2,114 +2,20 @@
 
 mod identity;
 mod slow;
+mod test_line;
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex};
 
 use tickpath_market::{ExecutionReport, OrderId};
 use tickpath_oms_core::{Denial, OTHER_LINE, RejectRule};
 use tickpath_oms_runtime::{LineFactory, LineId, OmsLineConfig};
-use tickpath_venue::{ConnectionLost, Line as VenueLine, LineEvent as Said, LineSendError, ResumeState};
+use tickpath_venue::Line;
 
 use super::*;
+use test_line::TestLine;
 
 /// Clock step of a turn that waits for an event.
 const TURN_NS: u64 = 1_000_000;
-
-/// State of a test line.
-#[derive(Default)]
-struct TestLineState {
-    /// Number of requests that the venue has, as the line reports it at the next connect. The line stays down while
-    /// this is none.
-    has: Option<Option<u64>>,
-    resume: Option<ResumeState>,
-    is_up: bool,
-    is_cut: bool,
-    is_full: bool,
-    sent: Vec<(u64, Request)>,
-    received: u64,
-    told: u64,
-    reports: Vec<ExecutionReport>,
-}
-
-#[derive(Clone, Default)]
-struct TestLine(Arc<Mutex<TestLineState>>);
-
-impl TestLine {
-    fn with_state<T>(&self, change: impl FnOnce(&mut TestLineState) -> T) -> T {
-        change(&mut self.0.lock().expect("nobody panics with it"))
-    }
-
-    /// Returns the numbers of the sent requests and their kinds: N, C, R or S.
-    fn sent(&self) -> Vec<(u64, char)> {
-        let word = |request: &Request| match request {
-            Request::New(_) => 'N',
-            Request::Cancel(_) => 'C',
-            Request::Replace(_) => 'R',
-            Request::Status(_) => 'S',
-            Request::MassCancel(_) => 'M',
-            Request::Conditional(_) | Request::ReplaceConditional(_) => panic!("what is armed has not left"),
-        };
-        self.with_state(|hands| hands.sent.iter().map(|(number, request)| (*number, word(request))).collect())
-    }
-
-    fn cut(&self) {
-        self.with_state(|hands| (hands.is_cut, hands.has) = (true, None));
-    }
-
-    fn accept_connect(&self, has: Option<u64>) {
-        self.with_state(|hands| hands.has = Some(has));
-    }
-}
-
-impl VenueLine for TestLine {
-    fn address(&self) -> String {
-        "a test's hands".to_owned()
-    }
-
-    fn connect(&mut self, resume: &ResumeState) {
-        self.with_state(|hands| (hands.resume, hands.is_up, hands.is_cut) = (Some(*resume), false, false));
-    }
-
-    fn send(&mut self, number: u64, _stamp: u64, request: &Request) -> Result<(), LineSendError> {
-        self.with_state(|hands| match (hands.is_up, hands.is_full) {
-            (true, false) => {
-                hands.sent.push((number, *request));
-                Ok(())
-            }
-            (true, true) => Err(LineSendError::Full),
-            (false, _) => Err(LineSendError::Down),
-        })
-    }
-
-    fn confirm(&mut self, _next_report: u64) {}
-
-    fn poll(&mut self, take: &mut dyn FnMut(Said<'_>)) -> Result<usize, ConnectionLost> {
-        self.with_state(|hands| {
-            if std::mem::take(&mut hands.is_cut) {
-                (hands.is_up, hands.resume) = (false, None);
-                return Err(ConnectionLost("cut".to_owned()));
-            }
-            if let (false, Some(next_request), Some(resume)) = (hands.is_up, hands.has, hands.resume) {
-                (hands.is_up, hands.told) = (true, resume.next_report);
-                take(Said::Up { next_request, next_report: Some(resume.next_report) });
-                return Ok(1);
-            }
-            if hands.is_up {
-                take(Said::Acknowledged(hands.received));
-                for report in std::mem::take(&mut hands.reports) {
-                    take(Said::Report { number: hands.told, stamp: 0, report: &report });
-                    hands.told += 1;
-                }
-            }
-            Ok(0)
-        })
-    }
-
-    fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        None
-    }
-}
 
 /// Returns an OMS whose venue is reached by this many lines only, all of them up, and its client.
 fn joined<const N: usize>(change: impl FnOnce(&mut Scene)) -> ([TestLine; N], Scene, TimedOms, Client) {
@@ -133,7 +39,7 @@ fn scene(wires: &[TestLine]) -> Scene {
 
 fn config_of(wire: &TestLine, line: u8) -> OmsLineConfig {
     let wire = wire.clone();
-    let open = LineFactory::new(move || Ok(Box::new(wire.clone()) as Box<dyn VenueLine>));
+    let open = LineFactory::new(move || Ok(Box::new(wire.clone()) as Box<dyn Line>));
     OmsLineConfig {
         id: LineId { venue: VENUE, line },
         open,
@@ -220,10 +126,10 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
         panic!("the replace is not behind its order: {by:?}")
     };
     assert_eq!(behind, before + 1);
-    let ids = first.with_state(|hands| hands.sent[0].1.client_order_id());
+    let ids = first.with_state(|state| state.sent[0].1.client_order_id());
     let again = wires
         .iter()
-        .map(|wire| wire.with_state(|hands| hands.sent.iter().filter(|sent| sent.1.client_order_id() == ids).count()));
+        .map(|wire| wire.with_state(|state| state.sent.iter().filter(|sent| sent.1.client_order_id() == ids).count()));
     assert_eq!(again.sum::<usize>(), 2, "once, and once more when the venue had said that it has not got it");
 }
 
@@ -256,7 +162,7 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
         joined::<1>(|scene| scene.config.trading.accounts[0].max_request_age_ns = SECOND);
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent() == [(0, 'N')]);
-    wires[0].with_state(|hands| hands.is_full = true);
+    wires[0].with_state(|state| state.is_full = true);
     client.send(limit(Side::Buy, 2, 100, 1));
     client.send(limit(Side::Buy, 3, 100, 1));
     client.send(cancel(4, 3));
@@ -265,17 +171,17 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
     client.receive();
     scene.clock.advance(2 * SECOND);
     scene.tick(99, 101);
-    wires[0].with_state(|hands| hands.is_full = false);
+    wires[0].with_state(|state| state.is_full = false);
     // The OMS returns no request until the venue has confirmed the ones sent.
     for _ in 0..20 {
         poll(&mut oms);
     }
     assert_eq!(wires[0].sent(), [(0, 'N')]);
-    wires[0].with_state(|hands| hands.received = 1);
+    wires[0].with_state(|state| state.received = 1);
     until(&mut oms, "the cancel of what the venue has leaves", |_| wires[0].sent().len() == 2);
     assert_eq!(wires[0].sent()[1], (5, 'C'), "behind the numbers of what was given back");
     let heard = client.receive();
-    let [LaneMessage::Report(canceled), LaneMessage::Denied(denied)] = heard[..] else {
+    let [ReceivedMessage::Report(canceled), ReceivedMessage::Denied(denied)] = heard[..] else {
         panic!("two answers: {heard:?}")
     };
     assert_eq!(
@@ -285,7 +191,7 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
     );
     assert_eq!((denied.client_order_id.0, Denial::from_code(denied.code)), (2, Some(Denial::RequestAge)));
     // The line continues, and no second notice that it is up was sent.
-    wires[0].with_state(|hands| hands.received = 6);
+    wires[0].with_state(|state| state.received = 6);
     client.send(limit(Side::Buy, 6, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 3);
     let ups = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count();
@@ -298,7 +204,7 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
     (1..=4).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "each line has two", |_| wires.iter().all(|wire| wire.sent().len() == 2));
     // The first order of the first line has arrived; no other report came.
-    wires[0].with_state(|hands| hands.received = 1);
+    wires[0].with_state(|state| state.received = 1);
     poll(&mut oms);
     wires[0].cut();
     until(&mut oms, "the loss is told", has_lost);
@@ -312,12 +218,12 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
     until(&mut oms, "both are asked for", |_| wires[1].sent().len() == 4);
     assert_eq!(oms.sequencer().counts().unknown, 2);
     let asked = |place: usize| {
-        wires[1].with_state(|hands| match hands.sent[place].1 {
+        wires[1].with_state(|state| match state.sent[place].1 {
             Request::Status(status) => status.original,
             ref other => panic!("a question: {other:?}"),
         })
     };
-    let sent = wires[0].with_state(|hands| [hands.sent[0].1.client_order_id(), hands.sent[1].1.client_order_id()]);
+    let sent = wires[0].with_state(|state| [state.sent[0].1.client_order_id(), state.sent[1].1.client_order_id()]);
     assert_eq!([asked(2), asked(3)], sent);
     assert!(oms.sequencer().notices().any(|notice| matches!(notice, Notice::LineGivenUp { orders: 2, .. })));
     // A cancel no longer waits for the dead line.
@@ -325,14 +231,14 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
     until(&mut oms, "it goes by the other", |_| wires[1].sent().last().is_some_and(|last| last.1 == 'C'));
     // The line is back after all: a request missing at the venue is not sent again, because its answer decides.
     wires[0].accept_connect(Some(1));
-    until(&mut oms, "it is up", |_| wires[0].with_state(|hands| hands.is_up));
+    until(&mut oms, "it is up", |_| wires[0].with_state(|state| state.is_up));
     for _ in 0..20 {
         poll(&mut oms);
     }
     assert_eq!((wires[0].sent().len(), oms.sequencer().counts().ignored), (2, 0));
     assert_eq!(oms.sequencer().counts().unknown, 2);
-    let (order, question) = wires[1].with_state(|hands| (sent[1], hands.sent[3].1.client_order_id()));
-    wires[1].with_state(|hands| hands.reports.push(unknown_order_answer(order, question)));
+    let (order, question) = wires[1].with_state(|state| (sent[1], state.sent[3].1.client_order_id()));
+    wires[1].with_state(|state| state.reports.push(unknown_order_answer(order, question)));
     until(&mut oms, "it is known", |oms| oms.sequencer().counts().unknown == 1);
     assert_eq!(oms.sequencer().counts().rejected, 1);
 }
@@ -343,12 +249,12 @@ fn what_went_by_a_line_before_its_lane_was_lost_is_in_doubt_too() {
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires.iter().any(|wire| !wire.sent().is_empty()));
     let by = usize::from(wires[0].sent().is_empty());
-    let order = wires[by].with_state(|hands| hands.sent[0].1.client_order_id());
-    wires[by].with_state(|hands| (hands.received, hands.reports) = (1, vec![taken(order)]));
+    let order = wires[by].with_state(|state| state.sent[0].1.client_order_id());
+    wires[by].with_state(|state| (state.received, state.reports) = (1, vec![taken(order)]));
     until(&mut oms, "the venue works it", |oms| oms.sequencer().counts().working == 1);
     drop((oms, client));
     scene.config.lanes.remove().expect("nobody has them open");
-    wires.iter().for_each(|wire| wire.with_state(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None)));
+    wires.iter().for_each(|wire| wire.with_state(|state| (state.is_up, state.has, state.resume) = (false, None, None)));
     let mut oms = TimedOms::new(&scene);
     // The order's reports come by that line only, and the other line's new lane has no record of the order.
     wires[1 - by].accept_connect(None);
@@ -362,7 +268,7 @@ fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     drop(oms);
-    wires[0].with_state(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    wires[0].with_state(|state| (state.is_up, state.has, state.resume) = (false, None, None));
     let mut oms = TimedOms::new(&scene);
     scene.clock.advance(11 * SECOND);
     until(&mut oms, "it is unknown", |oms| oms.sequencer().counts().unknown == 1);
@@ -386,12 +292,12 @@ fn what_a_line_refuses_goes_by_the_other_as_long_as_that_is_up() {
             wires[1 - by].cut();
             until(&mut oms, "the loss is told", has_lost);
         }
-        let order = wires[by].with_state(|hands| hands.sent.last().expect("just sent").1.client_order_id());
-        wires[by].with_state(|hands| hands.reports.push(refused(order, BUSY)));
+        let order = wires[by].with_state(|state| state.sent.last().expect("just sent").1.client_order_id());
+        wires[by].with_state(|state| state.reports.push(refused(order, BUSY)));
         let to = if is_other_up { 1 - by } else { by };
         let sent = wires[to].sent().len();
         until(&mut oms, "it goes again", |_| wires[to].sent().len() > sent);
-        let again = wires[to].with_state(|hands| hands.sent.last().expect("just sent").1.client_order_id());
+        let again = wires[to].with_state(|state| state.sent.last().expect("just sent").1.client_order_id());
         assert_ne!(again, order, "under another id");
     }
     assert_eq!((oms.sequencer().counts().rejected, oms.sequencer().counts().sending), (0, 3));
@@ -438,27 +344,27 @@ fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
     let (wires, scene, mut oms, mut client) = joined::<1>(|_| {});
     (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "all are sent", |_| wires[0].sent().len() == 5);
-    wires[0].with_state(|hands| hands.received = 2);
+    wires[0].with_state(|state| state.received = 2);
     for _ in 0..4 {
         poll(&mut oms);
     }
     drop(oms);
-    wires[0].with_state(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    wires[0].with_state(|state| (state.is_up, state.has, state.resume) = (false, None, None));
     let mut oms = TimedOms::new(&scene);
     // The first two had proof, and the third has arrived too.
     up(&mut oms, &wires, 3);
     until(&mut oms, "the rest is sent", |_| wires[0].sent().len() == 7);
     assert_eq!(wires[0].sent()[5..], [(5, 'N'), (6, 'N')], "their numbers rise");
     let ids: Vec<u64> =
-        wires[0].with_state(|hands| hands.sent.iter().map(|(_, request)| request.client_order_id().0).collect());
+        wires[0].with_state(|state| state.sent.iter().map(|(_, request)| request.client_order_id().0).collect());
     assert_eq!(ids[3..5], ids[5..7], "the two that never arrived");
     // A second loss without any request taken since: returned requests are not returned again.
     wires[0].cut();
-    until(&mut oms, "the loss", |_| wires[0].with_state(|hands| !hands.is_up));
-    wires[0].with_state(|hands| hands.received = 0);
+    until(&mut oms, "the loss", |_| wires[0].with_state(|state| !state.is_up));
+    wires[0].with_state(|state| state.received = 0);
     up(&mut oms, &wires, 7);
     drop(oms);
-    wires[0].with_state(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    wires[0].with_state(|state| (state.is_up, state.has, state.resume) = (false, None, None));
     let mut oms = TimedOms::new(&scene);
     up(&mut oms, &wires, 7);
     assert_eq!(wires[0].sent().len(), 7);
@@ -471,13 +377,13 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     wires[0].cut();
-    until(&mut oms, "the loss", |_| wires[0].with_state(|hands| !hands.is_up));
+    until(&mut oms, "the loss", |_| wires[0].with_state(|state| !state.is_up));
     wires[0].accept_connect(None);
     until(&mut oms, "it is asked for", |_| wires[0].sent() == [(0, 'N'), (1, 'S')]);
     assert_eq!(oms.sequencer().counts().unknown, 1);
     // The venue never had it.
-    let order = wires[0].with_state(|hands| hands.sent[0].1.client_order_id());
-    let asked = wires[0].with_state(|hands| hands.sent[1].1.client_order_id());
+    let order = wires[0].with_state(|state| state.sent[0].1.client_order_id());
+    let asked = wires[0].with_state(|state| state.sent[1].1.client_order_id());
     let never = ExecutionReport {
         order_id: OrderId(order.0),
         client_order_id: asked,
@@ -489,7 +395,7 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
         reason: 5,
         ..ExecutionReport::default()
     };
-    wires[0].with_state(|hands| hands.reports.push(never));
+    wires[0].with_state(|state| state.reports.push(never));
     until(&mut oms, "it is known", |oms| oms.sequencer().counts().unknown == 0);
 }
 
@@ -497,14 +403,14 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
 fn a_venue_that_has_lost_what_it_had_leaves_doubt_and_is_asked() {
     let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
-    wires[0].with_state(|hands| hands.received = 1);
+    wires[0].with_state(|state| state.received = 1);
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     for _ in 0..4 {
         poll(&mut oms);
     }
     wires[0].cut();
-    until(&mut oms, "the loss", |_| wires[0].with_state(|hands| !hands.is_up));
-    wires[0].with_state(|hands| hands.received = 0);
+    until(&mut oms, "the loss", |_| wires[0].with_state(|state| !state.is_up));
+    wires[0].with_state(|state| state.received = 0);
     wires[0].accept_connect(Some(0));
     until(&mut oms, "it is asked for, and not sent again", |_| wires[0].sent() == [(0, 'N'), (1, 'S')]);
     assert_eq!(oms.sequencer().counts().unknown, 1);
@@ -517,15 +423,15 @@ fn what_came_back_too_old_is_refused_at_the_line() {
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     wires[0].cut();
-    until(&mut oms, "the loss", |_| wires[0].with_state(|hands| !hands.is_up));
+    until(&mut oms, "the loss", |_| wires[0].with_state(|state| !state.is_up));
     scene.clock.advance(2 * SECOND);
     scene.tick(99, 101);
     wires[0].accept_connect(Some(0));
     let mut denied = None;
     until(&mut oms, "it is denied", |_| {
         denied = client.receive().into_iter().find_map(|heard| match heard {
-            LaneMessage::Denied(denied) => Some(denied),
-            LaneMessage::Report(_) => None,
+            ReceivedMessage::Denied(denied) => Some(denied),
+            ReceivedMessage::Report(_) => None,
         });
         denied.is_some()
     });
@@ -543,9 +449,9 @@ fn a_window_that_is_full_makes_what_comes_wait() {
     // A waiting order can be canceled before it is sent.
     client.send(cancel(6, 5));
     until(&mut oms, "it is canceled", |oms| oms.sequencer().queued() == 2);
-    wires[0].with_state(|hands| hands.received = 1);
+    wires[0].with_state(|state| state.received = 1);
     until(&mut oms, "one more leaves", |_| wires[0].sent().len() == 3);
-    wires[0].with_state(|hands| hands.received = 3);
+    wires[0].with_state(|state| state.received = 3);
     until(&mut oms, "the last leaves", |_| wires[0].sent() == [(0, 'N'), (1, 'N'), (2, 'N'), (3, 'N')]);
 }
 
@@ -588,19 +494,19 @@ fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_
         [(&all[..1], false), (&all[..2], false), (&all[..3], false), (&all[..2], true), (&all[..2], false)]
     {
         scene.config.lanes.lines = lines.to_vec();
-        wires.iter().for_each(|wire| wire.with_state(|hands| (hands.is_up, hands.resume) = (false, None)));
+        wires.iter().for_each(|wire| wire.with_state(|state| (state.is_up, state.resume) = (false, None)));
         let mut oms = TimedOms::new(&scene);
         let doubted = oms.sequencer().notices().any(|notice| matches!(notice, Notice::Doubt { .. }));
         doubts.push((doubted, lost));
         // An order that stays open, so that a request can be in doubt.
         let mut client = scene.client(0);
-        wires[..lines.len()].iter().for_each(|wire| wire.with_state(|hands| hands.has = None));
+        wires[..lines.len()].iter().for_each(|wire| wire.with_state(|state| state.has = None));
         client.send(limit(Side::Buy, lines.len() as u64 * 100 + doubts.len() as u64, 100, 1));
-        wires[0].with_state(|hands| hands.has = hands.resume.map(|resume| Some(resume.next_request)));
+        wires[0].with_state(|state| state.has = state.resume.map(|resume| Some(resume.next_request)));
         until(&mut oms, "the first line is up", |_| {
-            wires[0].with_state(|hands| {
-                hands.has = hands.resume.map(|resume| Some(resume.next_request));
-                hands.is_up && hands.sent.iter().any(|(_, request)| matches!(request, Request::New(_)))
+            wires[0].with_state(|state| {
+                state.has = state.resume.map(|resume| Some(resume.next_request));
+                state.is_up && state.sent.iter().any(|(_, request)| matches!(request, Request::New(_)))
             })
         });
     }

@@ -8,6 +8,7 @@ mod config_changes;
 mod days;
 mod drop_copy;
 mod failure_guarantees;
+mod fixture;
 mod history;
 mod hostile;
 mod identity;
@@ -23,40 +24,30 @@ mod silent_venue;
 mod venue_questions;
 mod warm_up;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
-use tickpath_clock::{Clock, Priority, SimulatedClock, Wait};
+use tickpath_clock::{Clock, SimulatedClock};
 use tickpath_log::{
     Config as LogConfig, LogPath, LogPublishError, Next, OverflowPolicy, Reader, ReaderStart, Registration, Writer,
 };
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, Notional, OrdStatus, OrderDenied,
-    OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId,
+    CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, Price, Quantity,
+    ReplaceOrder, Request, Side, SymbolId,
 };
-use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Core, Input, Instrument, Output, VenueRules};
+use tickpath_oms_core::{Core, Input, Instrument, Output, VenueRules};
 use tickpath_oms_runtime::layout::Inline;
 use tickpath_oms_runtime::{
-    AckLevel, Agent, Config, LaneKind, LanesConfig, Layout, Notice, OmsError, RequestRate, SessionConfig, SessionLanes,
-    TradingDefinitions, VenueLanes, journal,
+    AckLevel, Agent, Config, LaneKind, Layout, Notice, OmsError, RequestRate, SessionLanes, TradingDefinitions,
+    VenueLanes, journal,
 };
 use tickpath_venue_sim::{Config as VenueConfig, SimVenue, VenueEngine};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// An account far below its limits in every test.
-const WIDE: AccountId = AccountId(1);
-/// An account with a limit for every check.
-const TIGHT: AccountId = AccountId(2);
-/// An account that may send one message a second.
-const SLOW: AccountId = AccountId(3);
-
-/// The venue.
-const VENUE: VenueId = VenueId(1);
+use fixture::{ClientRequest, ReceivedMessage, SECOND, SLOW, TIGHT, VENUE, WIDE, config, limit, top};
 
 /// Start time of every test, in ticks of a nanosecond.
 const MORNING: u64 = 1_000;
-const SECOND: u64 = 1_000_000_000;
 
 /// Max turns: a path that is still busy then never becomes idle.
 const MAX_TURNS: usize = 100_000;
@@ -79,7 +70,7 @@ impl Scene {
         let place = LogPath::shared_memory(&format!("{name}.market")).expect("the name is good");
         let market = LogConfig::topic(place, OverflowPolicy::Overwrite);
         let feed = Writer::open(&market, clock.calibration()).expect("the topic is new");
-        Self { config: config(&name, folder.path()), clock, market, feed, _folder: folder }
+        Self { config: config(&name, folder.path(), 2), clock, market, feed, _folder: folder }
     }
 
     /// Opens the OMS on this thread, with prices from the market.
@@ -171,13 +162,6 @@ struct Client {
     reports: Reader,
 }
 
-/// A message to a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LaneMessage {
-    Report(ExecutionReport),
-    Denied(OrderDenied),
-}
-
 impl Client {
     fn send(&mut self, request: impl Into<ClientRequest>) {
         self.try_send(request).expect("the OMS reads this lane, and it has room");
@@ -189,10 +173,10 @@ impl Client {
     }
 
     /// Returns all messages since the last call.
-    fn receive(&mut self) -> Vec<LaneMessage> {
+    fn receive(&mut self) -> Vec<ReceivedMessage> {
         let mut heard = Vec::new();
         let drained = self.reports.drain(usize::MAX, |next| match next {
-            Next::Message(message) => heard.push(LaneMessage::read(message.kind, message.payload)),
+            Next::Message(message) => heard.push(ReceivedMessage::read(message.kind, message.payload)),
             other => panic!("a client that keeps up finds {other:?}"),
         });
         drained.expect("the report log is sound");
@@ -201,130 +185,16 @@ impl Client {
 
     /// Returns the reports since the last call, none of them a denial: request, report type, and the order's status.
     fn receive_reports(&mut self) -> Vec<(u64, ExecType, OrdStatus)> {
-        self.receive().iter().map(LaneMessage::summary).collect()
+        self.receive().iter().map(ReceivedMessage::summary).collect()
     }
 }
 
-impl LaneMessage {
+impl ReceivedMessage {
     fn read(kind: u8, payload: &[u8]) -> Self {
         if kind == Kind::OrderDenied.code() {
             return Self::Denied(OrderDenied::read_from_bytes(payload).expect("a whole denial"));
         }
         Self::Report(ExecutionReport::read(kind, payload).expect("a sound report"))
-    }
-
-    fn summary(&self) -> (u64, ExecType, OrdStatus) {
-        let Self::Report(report) = self else { panic!("a report was expected: {self:?}") };
-        let exec_type = ExecType::from_code(report.exec_type).expect("a known code");
-        (report.client_order_id.0, exec_type, OrdStatus::from_code(report.status).expect("a known code"))
-    }
-}
-
-/// A request, or an order that is converted to a request.
-struct ClientRequest(Request);
-
-impl From<Request> for ClientRequest {
-    fn from(request: Request) -> Self {
-        Self(request)
-    }
-}
-
-impl From<NewOrder> for ClientRequest {
-    fn from(order: NewOrder) -> Self {
-        Self(Request::New(order))
-    }
-}
-
-/// Returns the configuration of an OMS with two sessions on one thread.
-fn config(name: &str, folder: &Path) -> Config {
-    let journal = LogConfig::journal(LogPath::folder(folder.join("journal")));
-    Config {
-        lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 2, &[VENUE]) },
-        journal: LogConfig { segment_bytes: 1 << 16, ..journal },
-        trading: trading_config(),
-        expected_orders: 1_024,
-        layout: Layout::Inline,
-        wait: Wait::Yield,
-        cpu: None,
-        other_cpu: None,
-        priority: Priority::Normal,
-        snapshot_every: 0,
-        warm_up: true,
-        history: false,
-        seed: Some(0x5eed),
-    }
-}
-
-/// Returns a desk with two instruments, of which only the first has a market, and the three accounts.
-fn trading_config() -> TradingDefinitions {
-    let instrument = |symbol: u32, name: &str| Instrument {
-        symbol: SymbolId(symbol),
-        venue: VENUE,
-        reserved: 0,
-        name: name.parse().expect("a good name"),
-        multiplier: 1,
-        ..Instrument::default()
-    };
-    let wide = AccountLimits {
-        account: WIDE,
-        rate_limit: 0,
-        rate_window_ns: SECOND,
-        max_order_quantity: Quantity::from_whole(1_000_000),
-        max_notional: Notional::from_whole(1_000_000_000).0.to_le_bytes(),
-        credit: [0; 16],
-        collar: 2_000,
-        max_open_orders: 0,
-        max_reference_age_ns: 60 * SECOND,
-        max_request_age_ns: 0,
-        max_position: Quantity(i64::MAX),
-        ..AccountLimits::default()
-    };
-    let tight = AccountLimits {
-        account: TIGHT,
-        max_order_quantity: Quantity::from_whole(1_000),
-        max_notional: Notional::from_whole(50_000).0.to_le_bytes(),
-        max_position: Quantity::from_whole(700),
-        ..wide
-    };
-    let slow = AccountLimits { account: SLOW, rate_limit: 1, ..wide };
-    let session = |session: u16| SessionConfig {
-        session,
-        level: AckLevel::Os,
-        cancel_on_disconnect: false,
-        accounts: vec![ALL_ACCOUNTS],
-        withheld: 0,
-        limits: Default::default(),
-        rate: RequestRate::UNLIMITED,
-    };
-    TradingDefinitions {
-        instruments: vec![instrument(0, "FIRST"), instrument(1, "SECOND")],
-        accounts: vec![wide, tight, slow],
-        venues: vec![VenueRules::of(VENUE)],
-        sessions: vec![session(0), session(1)],
-        ..TradingDefinitions::default()
-    }
-}
-
-fn top(bid: i64, ask: i64) -> TopOfBook {
-    TopOfBook {
-        bid: Price::from_whole(bid),
-        bid_quantity: Quantity::from_whole(10),
-        ask: Price::from_whole(ask),
-        ask_quantity: Quantity::from_whole(10),
-        ..TopOfBook::default()
-    }
-}
-
-/// Returns a day limit order of the wide account.
-fn limit(side: Side, id: u64, price: i64, quantity: i64) -> NewOrder {
-    NewOrder {
-        client_order_id: ClientOrderId(id),
-        price: Price::from_whole(price),
-        quantity: Quantity::from_whole(quantity),
-        account: WIDE,
-        side: side.code(),
-        order_type: OrderType::Limit.code(),
-        ..NewOrder::default()
     }
 }
 

@@ -8,7 +8,7 @@ use tickpath_market::{
 use tickpath_oms_core::Denial;
 use tickpath_oms_runtime::LanesConfig;
 
-use crate::{ClientRequest, LaneMessage, SECOND, SLOW, Scene, TIGHT, cancel, limit, poll, replace, settle};
+use crate::{ClientRequest, ReceivedMessage, SECOND, SLOW, Scene, TIGHT, cancel, limit, poll, replace, settle};
 
 #[test]
 fn an_order_is_acknowledged_accepted_and_filled_against_the_market() {
@@ -22,9 +22,9 @@ fn an_order_is_acknowledged_accepted_and_filled_against_the_market() {
     assert_eq!(client.receive_reports(), [(1, ExecType::PendingNew, OrdStatus::PendingNew)], "before the venue has it");
     settle(&mut oms, &mut venue);
     let heard = client.receive();
-    let words: Vec<_> = heard.iter().map(LaneMessage::summary).collect();
+    let words: Vec<_> = heard.iter().map(ReceivedMessage::summary).collect();
     assert_eq!(words, [(1, ExecType::New, OrdStatus::New), (1, ExecType::Trade, OrdStatus::Filled)]);
-    let LaneMessage::Report(fill) = heard[1] else { panic!("a fill is a report") };
+    let ReceivedMessage::Report(fill) = heard[1] else { panic!("a fill is a report") };
     assert_eq!((fill.last_price, fill.last_quantity), (Price::from_whole(101), Quantity::from_whole(2)));
     assert_eq!((fill.cumulative_quantity, fill.leaves_quantity), (Quantity::from_whole(2), Quantity::ZERO));
 
@@ -57,11 +57,11 @@ fn an_order_is_replaced_and_canceled() {
     client.send(replace(2, 1, 91, 7));
     settle(&mut oms, &mut venue);
     let heard = client.receive();
-    let Some(LaneMessage::Report(replaced)) = heard.last() else { panic!("the last word is a report: {heard:?}") };
+    let Some(ReceivedMessage::Report(replaced)) = heard.last() else { panic!("the last word is a report: {heard:?}") };
     assert_eq!((replaced.price, replaced.leaves_quantity), (Price::from_whole(91), Quantity::from_whole(7)));
     client.send(cancel(3, 1));
     settle(&mut oms, &mut venue);
-    let words: Vec<_> = heard.iter().map(LaneMessage::summary).chain(client.receive_reports()).collect();
+    let words: Vec<_> = heard.iter().map(ReceivedMessage::summary).chain(client.receive_reports()).collect();
     assert_eq!(
         words,
         [
@@ -88,7 +88,7 @@ fn each_check_denies_on_the_session_that_asked() {
         client.send(request.0);
         settle(&mut oms, &mut venue);
         match client.receive()[..] {
-            [LaneMessage::Denied(OrderDenied { client_order_id, code, .. })] => {
+            [ReceivedMessage::Denied(OrderDenied { client_order_id, code, .. })] => {
                 assert_eq!((client_order_id, code), (id, denial.code()), "{denial}");
             }
             ref others => panic!("one denial was expected ({denial}): {others:?}"),
@@ -123,7 +123,7 @@ fn limits_count_what_is_on_its_way() {
         client.send(request.0);
         settle(&mut oms, &mut venue);
         match client.receive().last() {
-            Some(LaneMessage::Denied(denied)) => Denial::from_code(denied.code),
+            Some(ReceivedMessage::Denied(denied)) => Denial::from_code(denied.code),
             _ => None,
         }
     };
@@ -156,10 +156,10 @@ fn two_requests_for_one_order_do_not_cross() {
     client.send(cancel(3, 1));
     client.send(replace(4, 1, 91, 5));
     poll(&mut oms);
-    let codes = |heard: &[LaneMessage]| -> Vec<Option<u16>> {
-        let code = |heard: &LaneMessage| match heard {
-            LaneMessage::Denied(denied) => Some(denied.code),
-            LaneMessage::Report(_) => None,
+    let codes = |heard: &[ReceivedMessage]| -> Vec<Option<u16>> {
+        let code = |heard: &ReceivedMessage| match heard {
+            ReceivedMessage::Denied(denied) => Some(denied.code),
+            ReceivedMessage::Report(_) => None,
         };
         heard.iter().map(code).collect()
     };
@@ -184,19 +184,18 @@ fn sessions_do_not_hear_each_other() {
     first.send(cancel(3, 2));
     settle(&mut oms, &mut venue);
     let heard = first.receive();
-    let reports =
-        heard.iter().filter(|h| matches!(h, LaneMessage::Report(_))).map(LaneMessage::summary).collect::<Vec<_>>();
+    let reports = heard.iter().filter(|message| matches!(message, ReceivedMessage::Report(_)));
     assert_eq!(
-        reports,
+        reports.map(ReceivedMessage::summary).collect::<Vec<_>>(),
         [
             (1, ExecType::PendingNew, OrdStatus::PendingNew),
             (1, ExecType::New, OrdStatus::New),
             (1, ExecType::Trade, OrdStatus::PartiallyFilled),
         ]
     );
-    let strange =
-        |heard: &&LaneMessage| matches!(heard, LaneMessage::Denied(d) if d.code == Denial::UnknownOrder.code());
-    assert_eq!(heard.iter().filter(strange).count(), 1, "{heard:?}");
+    let is_unknown_order =
+        |m: &&ReceivedMessage| matches!(m, ReceivedMessage::Denied(d) if d.code == Denial::UnknownOrder.code());
+    assert_eq!(heard.iter().filter(is_unknown_order).count(), 1, "{heard:?}");
     assert_eq!(
         second.receive_reports(),
         [

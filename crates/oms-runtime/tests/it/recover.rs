@@ -13,9 +13,9 @@ use tickpath_oms_runtime::LaneKind;
 use tickpath_oms_runtime::layout::Inline;
 
 use crate::{
-    Agent, ClientRequest, Clock, Config, Dice, Kind, LaneMessage, Layout, LogPath, MORNING, Next, Reader, ReaderStart,
-    Registration, Scene, VENUE, cancel, client_frames, config, frames, limit, poll, replace, seed, settle, top,
-    venue_frames,
+    Agent, ClientRequest, Clock, Config, Dice, Kind, Layout, LogPath, MORNING, Next, Reader, ReaderStart,
+    ReceivedMessage, Registration, Scene, VENUE, cancel, client_frames, config, frames, limit, poll, replace, seed,
+    settle, top, venue_frames,
 };
 
 const NAME: &str = "TICKPATH_TEST_NAME";
@@ -215,7 +215,7 @@ fn check_cut(first: &Scene, records: &[(u64, u8, Vec<u8>)], has_left: bool) {
     let mut oms = scene.informed();
     let _venue = scene.venue_lanes();
     // Requests waiting for the venue are sent before the OMS answers later requests of clients.
-    oms.sequencer().do_housekeeping(true).unwrap_or_else(|e| panic!("the OMS stopped: {e}"));
+    oms.sequencer().do_housekeeping(true, &mut None).unwrap_or_else(|e| panic!("the OMS stopped: {e}"));
     let context = format!("{} records, left: {has_left}", records.len());
     assert!(scene.to_venue() == venue_frames(&all), "{context}: to the venue");
     for session in [0, 1] {
@@ -446,11 +446,11 @@ fn child_main() {
         assert!(end_with_parent(std::os::unix::process::parent_id()));
         let market = LogPath::shared_memory(&format!("{name}.market")).expect("a good name");
         let ticks = Reader::open(&market, ReaderStart::Oldest, Registration::Registered).expect("the topic is there");
-        let config = Config { layout, ..config(&name, &folder) };
+        let config = Config { layout, ..config(&name, &folder, 2) };
         let ran = tickpath_oms_runtime::layout::run(clock, &config, Some(ticks), &AtomicBool::new(false), || {});
         panic!("nobody stops it: {ran:?}");
     }
-    let mut oms = Inline::open(clock.clone(), &config(&name, &folder), None).expect("the one before is dead");
+    let mut oms = Inline::open(clock.clone(), &config(&name, &folder, 2), None).expect("the one before is dead");
     oms.sequencer().tick(clock.ticks(), &top(99, 101)).expect("nothing waits for it");
     for _ in 0..LIFE {
         match oms.poll() {
@@ -503,15 +503,15 @@ impl Drop for Process {
     }
 }
 
-fn note(heard: &[LaneMessage], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
+fn note(heard: &[ReceivedMessage], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
     for heard in heard {
         match heard {
-            LaneMessage::Report(report) if report.exec_type == ExecType::PendingNew.code() => {
+            ReceivedMessage::Report(report) if report.exec_type == ExecType::PendingNew.code() => {
                 let is_first = acknowledged.insert(report.client_order_id.0);
                 assert!(is_first, "order {} is acknowledged twice", report.client_order_id);
             }
-            LaneMessage::Report(_) => {}
-            LaneMessage::Denied(request) => denied.push(request.client_order_id.0),
+            ReceivedMessage::Report(_) => {}
+            ReceivedMessage::Denied(request) => denied.push(request.client_order_id.0),
         }
     }
 }

@@ -133,9 +133,9 @@ fn a_lost_fill_is_found_by_the_next_question() {
     desk.send(cancel(3, 1));
     assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
     assert_eq!(desk.position(), 0, "bought and sold");
-    let told = desk.client.receive();
-    let fills = told.iter().filter(|heard| matches!(heard, LaneMessage::Report(report) if report.last_quantity.0 > 0));
-    assert_eq!(fills.count(), 2, "each fill is told once: {told:?}");
+    let messages = desk.client.receive();
+    let is_fill = |message: &&ReceivedMessage| matches!(message, ReceivedMessage::Report(r) if r.last_quantity.0 > 0);
+    assert_eq!(messages.iter().filter(is_fill).count(), 2, "each fill is reported once: {messages:?}");
     let refused = |notice: &Notice| matches!(notice, Notice::RefusedOpen { reason: 8, .. });
     assert!(desk.oms.sequencer().notices().any(refused));
     desk.check_replay();
@@ -178,9 +178,9 @@ fn a_comparison_with_the_venue_finds_lost_fills_and_lost_requests_and_books_the_
     let [position] = &answer.positions[..] else { panic!("{:?}", answer.positions) };
     assert_eq!((position.ours, position.venues), ([whole(3); 2], [whole(3); 2]));
     assert_eq!(desk.position(), 0, "bought and sold");
-    let told = desk.client.receive();
-    let fills = told.iter().filter(|heard| matches!(heard, LaneMessage::Report(report) if report.last_quantity.0 > 0));
-    assert_eq!(fills.count(), 2, "each fill is told once: {told:?}");
+    let messages = desk.client.receive();
+    let is_fill = |message: &&ReceivedMessage| matches!(message, ReceivedMessage::Report(r) if r.last_quantity.0 > 0);
+    assert_eq!(messages.iter().filter(is_fill).count(), 2, "each fill is reported once: {messages:?}");
     // A second comparison finds the order that the venue lacks, and nothing else.
     let record = desk.reconcile();
     let again = desk.oms.sequencer().answer(record).expect("the venue has answered").clone();

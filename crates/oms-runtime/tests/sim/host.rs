@@ -11,7 +11,7 @@ use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, LogPath, Reader, ReaderStart, Registration};
 use tickpath_market::VenueId;
 use tickpath_oms_core::{Config as CoreConfig, Core, Input, Output};
-use tickpath_oms_runtime::front_end::FrontEndState;
+use tickpath_oms_runtime::front_end::{FrontEndState, OpenFrontEnd};
 use tickpath_oms_runtime::layout::Inline;
 use tickpath_oms_runtime::{
     Agent, Config, LanesConfig, Layout, ManualCommit, Notice, OmsError, Sequencer, TradingDefinitions, journal,
@@ -107,7 +107,7 @@ impl Host {
             let mut next_request = Vec::new();
             let open = |_: &mut Sequencer<SimClock>, opening: FrontEndState| {
                 next_request.clone_from(&opening.next_request);
-                Ok(SimFrontEnd::new(wires, clock.clone(), opening))
+                Ok(OpenFrontEnd::of(SimFrontEnd::new(wires, clock.clone(), opening)))
             };
             let mut oms = Inline::with_front_end(clock.clone(), config, Some(open), None)?;
             let hand = oms.sequencer().commit_manually()?;

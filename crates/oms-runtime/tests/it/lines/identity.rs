@@ -5,7 +5,7 @@ use super::{TestLine, joined};
 #[test]
 fn all_lines_of_an_oms_name_it_alike() {
     let ([one, other], _scene, oms, _client) = joined::<2>(|_| {});
-    let resume = |wire: &TestLine| wire.with_state(|hands| hands.resume).expect("the line has connected");
+    let resume = |wire: &TestLine| wire.with_state(|state| state.resume).expect("the line has connected");
     let (one, other) = (resume(&one), resume(&other));
     assert_ne!(one.journal, other.journal, "each line has numbers of its own");
     assert_eq!(one.oms, other.oms, "an exchange keeps order ids apart by this");

@@ -22,9 +22,9 @@ fn a_slow_line_asks_a_silent_venue_for_every_order() {
         oms.clock.advance(SECOND);
         // The OMS reads its clock in each sixteenth idle turn.
         (0..40).for_each(|_| _ = poll(&mut oms));
-        wire.with_state(|hands| {
-            hands.received = hands.sent.len() as u64;
-            for (_, request) in &hands.sent {
+        wire.with_state(|state| {
+            state.received = state.sent.len() as u64;
+            for (_, request) in &state.sent {
                 match request {
                     Request::New(new) => arrived.insert(new.client_order_id),
                     Request::Status(status) => asked.insert(status.original),

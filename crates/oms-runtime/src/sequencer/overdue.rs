@@ -5,12 +5,11 @@ use tickpath_market::{ExecType, ExecutionReport, OrdStatus, OrderId, VenueId};
 use tickpath_oms_core::{Input, LOST_ORDER, MessageLoss, QueryStatus, UnansweredOrder};
 use tickpath_venue::{TOO_LATE, UNKNOWN_ORDER};
 
+use super::Sequencer;
 use crate::OmsError;
 use crate::notice::Notice;
-use crate::sequencer::Sequencer;
 
-/// Max slots of orders that a turn checks, and max orders without an answer among them.
-const SLOTS_PER_TURN: u32 = 4096;
+/// Max orders without an answer that a turn checks.
 const MAX_CHECKED: u32 = 256;
 
 impl<C: Clock> Sequencer<C> {
@@ -18,36 +17,20 @@ impl<C: Clock> Sequencer<C> {
     /// the number of orders that were asked for.
     #[cold]
     pub(crate) fn check_unanswered(&mut self) -> Result<usize, OmsError> {
-        if self.answers.expectations.iter().all(|watch| watch.answer_within_ns == 0) {
-            return Ok(0);
-        }
-        let (mut done, mut left) = (0, MAX_CHECKED);
-        let until = self.answers.next_slot.saturating_add(SLOTS_PER_TURN);
-        while left > 0 {
-            let (found, next) = self.core.next_unanswered(self.answers.next_slot, until);
-            self.answers.next_slot = next;
-            let Some(found) = found else {
-                if next >= self.core.slot_count() {
-                    self.answers.end_pass();
-                }
-                break;
-            };
-            left -= 1;
-            if self.is_held(&found) {
+        let Some(until) = self.unanswered.end_of_turn() else { return Ok(0) };
+        let mut done = 0;
+        for _ in 0..MAX_CHECKED {
+            let Some(found) = self.unanswered.next_of_pass(&self.core, until) else { break };
+            // The venue has not received a request that waits here for the disk.
+            if self.release.may_be_held(OrderId(found.request).sequence()) {
                 continue;
             }
-            let (now, calibration) = (self.clock.ticks(), *self.clock.calibration());
-            if self.answers.is_overdue(&found, now, |ns| calibration.ticks_of_ns(ns)) {
+            let now = self.clock.ticks();
+            if self.unanswered.is_overdue(&found, now, self.clock.calibration()) {
                 done += usize::from(self.query_order(&found)?);
             }
         }
         Ok(done)
-    }
-
-    /// Returns whether a request waits here for the disk, so that its venue has not received it.
-    fn is_held(&self, found: &UnansweredOrder) -> bool {
-        let record = OrderId(found.request).sequence();
-        self.held > 0 && self.commit.as_ref().is_some_and(|commit| record >= commit.synced())
     }
 
     /// Puts an order in doubt, or asks for an order that is already in doubt. Returns false if its venue cannot be

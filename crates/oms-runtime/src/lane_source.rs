@@ -1,16 +1,11 @@
 //! Sources of messages: a turn of each lane.
 
-use std::ops::DerefMut;
-
 use tickpath_clock::{Clock, TokenBucket};
-use tickpath_log::{LogMessage, LogReadError, Next, Reader, ReaderStart, Registration};
-use tickpath_market::{Kind, TopOfBook, Trade};
+use tickpath_log::{LogMessage, LogReadError, Next, Reader};
 use tickpath_oms_journal::LaneKind;
-use zerocopy::FromBytes;
 
 use crate::OmsError;
 use crate::lanes::InputEvent;
-use crate::sequencer::Sequencer;
 
 /// Max messages that a turn takes from a lane before it moves to the others.
 const MAX_TURN_MESSAGES: usize = 16;
@@ -72,7 +67,7 @@ impl LaneSource {
     pub fn poll<C: Clock>(
         &mut self,
         clock: &C,
-        mut take: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
+        mut sink: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
     ) -> Result<usize, OmsError> {
         let Some(reader) = &mut self.reader else { return Ok(0) };
         for done in 0..MAX_TURN_MESSAGES {
@@ -80,16 +75,16 @@ impl LaneSource {
                 return Ok(done);
             }
             match reader.next() {
-                Ok(Next::Message(message)) => take(self.lane, InputEvent::Message(&message))?,
-                Ok(Next::Gap(missed)) => take(self.lane, InputEvent::Missed(missed))?,
+                Ok(Next::Message(message)) => sink(self.lane, InputEvent::Message(&message))?,
+                Ok(Next::Gap(missed)) => sink(self.lane, InputEvent::Missed(missed))?,
                 Ok(Next::Empty) => {
                     self.bucket.refund();
                     if self.watch.is_some() {
-                        self.check_client(clock, take)?;
+                        self.check_client(clock, sink)?;
                     }
                     return Ok(done);
                 }
-                Err(e) => return self.quarantine(&e, take).map(|()| done + 1),
+                Err(e) => return self.quarantine(&e, sink).map(|()| done + 1),
             }
         }
         Ok(MAX_TURN_MESSAGES)
@@ -99,11 +94,11 @@ impl LaneSource {
     fn quarantine(
         &mut self,
         why: &LogReadError,
-        mut take: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
+        mut sink: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
     ) -> Result<(), OmsError> {
         // A second OMS of the same name finds the first by the reader of its control lane.
         self.control_mark = self.reader.take().filter(|_| self.lane == LaneKind::Control);
-        take(self.lane, InputEvent::Damaged(why.to_string()))
+        sink(self.lane, InputEvent::Damaged(why.to_string()))
     }
 
     /// Reports when the lane's writer connects, and when it disconnects, once all its messages are taken.
@@ -111,7 +106,7 @@ impl LaneSource {
     fn check_client<C: Clock>(
         &mut self,
         clock: &C,
-        mut take: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
+        mut sink: impl FnMut(LaneKind, InputEvent<'_>) -> Result<(), OmsError>,
     ) -> Result<(), OmsError> {
         let (Some(watch), Some(reader)) = (&mut self.watch, &self.reader) else { return Ok(()) };
         let now = clock.ticks();
@@ -121,14 +116,14 @@ impl LaneSource {
         watch.checked = now;
         let is_up = reader.writer().is_some();
         if watch.is_up.replace(is_up) != Some(is_up) {
-            take(self.lane, InputEvent::Login(is_up))?;
+            sink(self.lane, InputEvent::Login(is_up))?;
         }
         Ok(())
     }
 }
 
 /// Splits lanes by thread: those of clients and operators, and those of venues.
-pub(super) fn split_sources<S>(
+pub(crate) fn split_sources<S>(
     sources: impl IntoIterator<Item = S>,
     lane: impl Fn(&S) -> LaneKind,
 ) -> (Vec<S>, Vec<S>) {
@@ -137,73 +132,16 @@ pub(super) fn split_sources<S>(
 
 /// Takes up to a turn's messages from a log of the OMS's own.
 #[inline]
-pub(super) fn poll_log(
+pub(crate) fn poll_log(
     log: &mut Reader,
-    mut take: impl FnMut(&LogMessage<'_>) -> Result<(), OmsError>,
+    mut sink: impl FnMut(&LogMessage<'_>) -> Result<(), OmsError>,
 ) -> Result<usize, OmsError> {
     for done in 0..MAX_TURN_MESSAGES {
         match log.next()? {
-            Next::Message(message) => take(&message)?,
+            Next::Message(message) => sink(&message)?,
             Next::Gap(_) => {}
             Next::Empty => return Ok(done),
         }
     }
     Ok(MAX_TURN_MESSAGES)
-}
-
-/// Takes all pending ticks before the first request: no order is checked without a price, or armed on an old price.
-pub(super) fn catch_up_ticks<C: Clock>(
-    ticks: &mut Option<Reader>,
-    sequencer: &mut Sequencer<C>,
-) -> Result<(), OmsError> {
-    if ticks.is_some() {
-        sequencer.expect_ticks();
-    }
-    sequencer.set_catching_up(true);
-    while poll_ticks(ticks, sequencer)? > 0 {}
-    sequencer.set_catching_up(false);
-    Ok(())
-}
-
-/// Takes a turn's ticks.
-#[inline]
-pub(super) fn poll_ticks<C: Clock>(
-    ticks: &mut Option<Reader>,
-    sequencer: &mut Sequencer<C>,
-) -> Result<usize, OmsError> {
-    let Some(ticks) = ticks else { return Ok(0) };
-    let mut done = poll_log(ticks, |message| apply_tick(message, || &mut *sequencer))?;
-    if done == 0
-        && sequencer.is_ticks_check_due()
-        && ticks.is_removed()
-        && let Ok(made) = Reader::open(ticks.path(), ReaderStart::Oldest, Registration::Registered)
-    {
-        // The publisher made the topic anew and writes to the old log no more: the rest of the old log comes first.
-        loop {
-            match poll_log(ticks, |message| apply_tick(message, || &mut *sequencer))? {
-                0 => break,
-                some => done += some,
-            }
-        }
-        *ticks = made;
-    }
-    Ok(done)
-}
-
-/// Applies a message that is a top of book or a trade; other messages bring no price.
-#[inline]
-pub(super) fn apply_tick<C: Clock, S: DerefMut<Target = Sequencer<C>>>(
-    message: &LogMessage<'_>,
-    sequencer: impl FnOnce() -> S,
-) -> Result<(), OmsError> {
-    if message.kind == Kind::TopOfBook.code() {
-        return match TopOfBook::read_from_bytes(message.payload) {
-            Ok(tick) => sequencer().tick(message.stamp, &tick),
-            Err(_) => Ok(()),
-        };
-    }
-    match Trade::read_from_bytes(message.payload) {
-        Ok(trade) if message.kind == Kind::Trade.code() => sequencer().trade(message.stamp, &trade),
-        _ => Ok(()),
-    }
 }

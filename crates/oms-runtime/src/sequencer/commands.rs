@@ -9,10 +9,10 @@ use tickpath_oms_core::{
 };
 use zerocopy::FromBytes;
 
+use super::Sequencer;
 use crate::OmsError;
-use crate::day::CommandError;
+use crate::command_error::CommandError;
 use crate::notice::Notice;
-use crate::sequencer::Sequencer;
 
 /// Acknowledgement of an admin command that was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,37 +32,27 @@ impl<C: Clock> Sequencer<C> {
         kind: u8,
         record: &[u8],
     ) -> Result<Result<AppliedCommand, CommandError>, OmsError> {
-        let Some(mut word) = decode_command(kind, record, 0) else {
+        let Some(mut command) = decode_command(kind, record, 0) else {
             self.refused += 1;
             return Ok(Err(AdminCommandError::NotACommand.into()));
         };
-        if let Input::EnterPosition(enter) = &mut word
+        if let Input::EnterPosition(enter) = &mut command
             && enter.price == Price::ZERO
         {
             (enter.price, _) = self.reference(enter.symbol, received);
         }
-        if let Err(why) = self.core.validate(&word) {
-            return Ok(Err(why.into()));
-        }
-        if let Input::Reconcile(reconcile) = &word
-            && !self.has_venue(reconcile.venue)
-        {
-            return Ok(Err(AdminCommandError::CannotReconcile(reconcile.venue.0).into()));
-        }
-        if let Input::DayEnd(end) = &word
-            && let Err(why) = self.check_day(end)
-        {
+        if let Err(why) = self.check_command(&command) {
             return Ok(Err(why));
         }
-        let mut orders = self.core.affected_orders(&word);
+        let mut orders = self.core.affected_orders(&command);
         orders.sort_unstable_by_key(|order| order.id);
-        let record = match self.take_command_or_day_end(received, &word)? {
+        let record = match self.apply_command_or_day_end(received, &command)? {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(Err(AdminCommandError::NotACommand.into())),
             Err(why) => return Ok(Err(why)),
         };
-        self.note_question(&word, record);
-        if let Input::EnterOrder(entered) = &word {
+        self.note_question(&command, record);
+        if let Input::EnterOrder(entered) = &command {
             orders = self.core.order_of(entered.session, entered.client_order_id).into_iter().collect();
         }
         for order in &mut orders {
@@ -75,11 +65,23 @@ impl<C: Clock> Sequencer<C> {
         Ok(Ok(AppliedCommand { record, orders }))
     }
 
+    /// Checks a command before it is journaled, in the core and against the configured venues and the ended days.
+    fn check_command(&self, command: &Input) -> Result<(), CommandError> {
+        self.core.validate(command)?;
+        match command {
+            Input::Reconcile(reconcile) if !self.release.venues.has(reconcile.venue) => {
+                Err(AdminCommandError::CannotReconcile(reconcile.venue.0).into())
+            }
+            Input::DayEnd(end) => self.day.check(end, self.utc_ns()),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes an admin command from the operator's lane.
     pub fn accept_control_frame(&mut self, received: u64, message: &LogMessage<'_>) -> Result<(), OmsError> {
         match decode_command(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
             Some(input) => {
-                if let Err(why) = self.take_command_or_day_end(received, &input)? {
+                if let Err(why) = self.apply_command_or_day_end(received, &input)? {
                     self.notices.add(Notice::NotArchived(why.to_string()));
                 }
                 Ok(())
@@ -93,13 +95,13 @@ impl<C: Clock> Sequencer<C> {
 
     /// Takes an admin command and returns its record; `None` if the core has ignored it. The end of a day also ends the
     /// journal's log, and is refused if the disk lacks room for that.
-    fn take_command_or_day_end(
+    fn apply_command_or_day_end(
         &mut self,
         received: u64,
-        word: &Input,
+        command: &Input,
     ) -> Result<Result<Option<u64>, CommandError>, OmsError> {
-        let Input::DayEnd(end) = word else { return self.take_command(received, word).map(Ok) };
-        let ballast = match (!self.disk_failed).then(|| self.reserve_for_roll()).transpose() {
+        let Input::DayEnd(end) = command else { return self.apply_command(received, command).map(Ok) };
+        let ballast = match (!self.has_disk_failed()).then(|| self.reserve_for_roll()).transpose() {
             Ok(ballast) => ballast,
             Err(why) => return Ok(Err(why)),
         };
@@ -107,15 +109,15 @@ impl<C: Clock> Sequencer<C> {
             ballast.free_reports();
         }
         self.doubt_unconfirmed()?;
-        let record = self.take_command(received, word)?;
-        self.last_day = if end.day > 0 { end.day } else { self.last_day };
+        let record = self.apply_command(received, command)?;
+        self.day.note_end(end.day);
         self.archive_day(ballast)?;
         Ok(Ok(record))
     }
 
-    fn take_command(&mut self, received: u64, word: &Input) -> Result<Option<u64>, OmsError> {
+    fn apply_command(&mut self, received: u64, command: &Input) -> Result<Option<u64>, OmsError> {
         let ignored = self.core.counts().ignored;
-        let record = self.apply(received, word)?;
+        let record = self.apply(received, command)?;
         // Read before the outputs leave: an input that follows from them may be ignored.
         let is_taken = self.core.counts().ignored == ignored;
         self.release_outputs(record, received)?;

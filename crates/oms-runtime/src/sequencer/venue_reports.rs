@@ -1,16 +1,16 @@
-//! The sequencer's handling of admins' questions.
+//! The sequencer's handling of venue reports, which may belong to the answer to an admin's question.
 
 use tickpath_clock::Clock;
-use tickpath_market::{OrdStatus, OrderId, VenueId};
-use tickpath_oms_core::{Input, OrderView, ReportRecord};
+use tickpath_market::OrderId;
+use tickpath_oms_core::{Input, ReportRecord};
 
-use super::VenueAnswer;
+use super::Sequencer;
 use crate::OmsError;
 use crate::notice::Notice;
-use crate::sequencer::Sequencer;
+use crate::questions::VenueAnswer;
 
 impl<C: Clock> Sequencer<C> {
-    /// Accepts a venue's report, which may belong to the answer to an admin's question.
+    /// Applies a venue's report, unless its order is unknown and too many reports of unknown orders are kept.
     #[inline]
     pub(crate) fn apply_report(&mut self, received: u64, input: &Input) -> Result<(), OmsError> {
         if self.core.has_max_unknown_reports() && !self.is_worth_recording(input) {
@@ -28,51 +28,37 @@ impl<C: Clock> Sequencer<C> {
     fn is_worth_recording(&mut self, input: &Input) -> bool {
         let Input::Report(record) = input else { return true };
         let is_known = self.core.is_for_known_order(record);
-        if !is_known && !std::mem::replace(&mut self.notified_unknown_orders, true) {
+        if !is_known && self.day.note_unknown_order() {
             self.notices.add(Notice::UnknownOrders { venue: record.source });
         }
         is_known
     }
 
+    /// Applies a report while a question waits, and adds the report to the answer if it belongs to one.
     #[cold]
     fn apply_answer(&mut self, received: u64, input: &Input) -> Result<(), OmsError> {
-        let Input::Report(ReportRecord { report, source: venue, .. }) = input else {
+        let Input::Report(ReportRecord { report, source, .. }) = input else {
             return self.apply_and_release(received, input);
         };
-        let venue = *venue;
-        if self.questions.question_of(report).is_none() {
+        if !self.questions.has_question_of(report) {
             return self.apply_and_release(received, input);
         }
-        let before = self.core.order_by_venue_id(venue, report.order_id.0);
+        let (venue, order) = (*source, report.order_id.0);
+        let before = self.core.order_by_venue_id(venue, order);
         self.apply_and_release(received, input)?;
-        let after = self.core.order_by_venue_id(venue, report.order_id.0);
-        let core = &self.core;
-        let Some(question) = self.questions.question_of(report) else { return Ok(()) };
-        if question.add_report(report, before, after) {
-            let is_of_venue = |order: &OrderView| order.venue == venue;
-            // Only an answer about all orders is held against all that are open.
-            let is_about_all = question.is_about_all();
-            let live = core.open_orders().filter(|_| is_about_all);
-            let open = live.filter(is_of_venue).filter(|order| order.status != OrdStatus::Armed).collect();
-            question.complete(report, open, core.all_orders().filter(is_of_venue));
-            self.questions.update_waiting();
-        }
+        let after = self.core.order_by_venue_id(venue, order);
+        self.questions.add_report(&self.core, venue, report, before, after);
         Ok(())
     }
 
     /// Keeps the question that an admin command has sent to a venue.
-    pub(crate) fn note_question(&mut self, word: &Input, record: u64) {
-        let all_of = match word {
+    pub(crate) fn note_question(&mut self, command: &Input, record: u64) {
+        let all_of = match command {
             Input::QueryStatus(_) => None,
             Input::Reconcile(reconcile) => Some(reconcile.venue),
             _ => return,
         };
         self.questions.add(record, OrderId::new(self.core.epoch(), record).0, all_of);
-    }
-
-    /// Returns whether the OMS has lanes or lines to a venue.
-    pub(crate) fn has_venue(&self, venue: VenueId) -> bool {
-        self.venues.get(usize::from(venue.0)).is_some_and(Option::is_some)
     }
 
     /// Returns the venue's answer to the question of the admin command with this record, once the answer is complete.

@@ -1,4 +1,5 @@
 //! Group commit: a thread makes the journal durable, each time for all records that came during the sync before.
+//! Design: `docs/design/group-commit.md`.
 //!
 //! After a disk failure nothing more becomes durable, and no output waits for the disk. New orders and replaces that
 //! had not left are denied and never leave ([`Denial::DiskFailed`]), cancels pass. Clients of [`AckLevel::Disk`]
@@ -31,14 +32,14 @@ pub enum AckLevel {
 }
 
 impl AckLevel {
-    /// Returns the level with this code. The next level will be `replica`.
+    /// Returns the level with this code; `None` for an unknown code.
     pub fn from_code(code: u8) -> Option<Self> {
         [Self::Os, Self::Disk].into_iter().find(|level| *level as u8 == code)
     }
 }
 
 /// Group commit of a journal.
-pub(crate) struct GroupCommit {
+pub struct GroupCommit {
     shared: Arc<CommitState>,
     driver: CommitDriver,
 }
@@ -97,8 +98,8 @@ impl GroupCommit {
     pub fn start(journal: &Writer, clock: impl Clock) -> io::Result<Self> {
         let (shared, mut syncer) = (CommitState::of(journal), journal.syncer()?);
         let thread_state = shared.clone();
-        let mut pace = CommitDelay { clock, delay_ns: 0 };
-        let work = move || while thread_state.commit_next(&mut syncer, &mut pace) {};
+        let mut delay = CommitDelay { clock, delay_ns: 0 };
+        let work = move || while thread_state.commit_next(&mut syncer, &mut delay) {};
         let thread = std::thread::Builder::new().name("oms-commit".into()).spawn(work)?;
         Ok(Self { shared, driver: CommitDriver::Thread(Some(thread)) })
     }
@@ -118,9 +119,9 @@ impl GroupCommit {
     /// Continues in the journal's next log; all records before that log are durable.
     pub fn continue_in(&self, journal: &Writer) -> io::Result<()> {
         let syncer = journal.syncer()?;
-        let mut asked = self.shared.lock();
-        (asked.upto, asked.next) = (None, Some(syncer));
-        drop(asked);
+        let mut request = self.shared.lock();
+        (request.upto, request.next) = (None, Some(syncer));
+        drop(request);
         self.shared.raise_watermark(journal.sequence());
         Ok(())
     }
@@ -161,9 +162,9 @@ impl Drop for GroupCommit {
 impl ManualCommit {
     /// Makes the requested records durable. Returns the commit watermark.
     pub fn commit(&mut self) -> u64 {
-        let mut asked = self.shared.lock();
-        let upto = asked.take_pending(&mut self.syncer);
-        drop(asked);
+        let mut request = self.shared.lock();
+        let upto = request.take_pending(&mut self.syncer);
+        drop(request);
         if let Some(upto) = upto {
             self.shared.sync(&mut self.syncer, upto);
         }
@@ -201,25 +202,25 @@ impl CommitState {
     }
 
     /// Waits for the next sync request and serves it; returns false at the end.
-    fn commit_next(&self, syncer: &mut Syncer, pace: &mut CommitDelay<impl Clock>) -> bool {
-        let mut asked = self.lock();
+    fn commit_next(&self, syncer: &mut Syncer, delay: &mut CommitDelay<impl Clock>) -> bool {
+        let mut request = self.lock();
         let mut upto = loop {
-            if asked.is_over || asked.error.is_some() {
+            if request.is_over || request.error.is_some() {
                 return false;
             }
-            match asked.take_pending(syncer) {
+            match request.take_pending(syncer) {
                 Some(upto) => break upto,
-                None => asked = self.changed.wait(asked).unwrap_or_else(|e| e.into_inner()),
+                None => request = self.changed.wait(request).unwrap_or_else(|e| e.into_inner()),
             }
         };
-        drop(asked);
-        if pace.delay_ns > 0 {
-            sleep_ns(pace.delay_ns);
+        drop(request);
+        if delay.delay_ns > 0 {
+            sleep_ns(delay.delay_ns);
             upto = self.lock().take_pending(syncer).unwrap_or(upto);
         }
-        let (before, from) = (self.synced.load(Ordering::Relaxed), pace.clock.ticks());
+        let (before, from) = (self.synced.load(Ordering::Relaxed), delay.clock.ticks());
         self.sync(syncer, upto);
-        pace.update(upto.sequence.saturating_sub(before), from);
+        delay.update(upto.sequence.saturating_sub(before), from);
         true
     }
 

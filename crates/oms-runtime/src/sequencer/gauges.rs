@@ -1,9 +1,9 @@
 //! Levels of the OMS for the readers of its counters.
 
-use crate::meter::GaugeValues;
 use tickpath_clock::Clock;
+use tickpath_oms_journal::meter::GaugeValues;
 
-use crate::sequencer::Sequencer;
+use super::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
     /// Publishes the current levels to the readers of the counters.
@@ -33,8 +33,8 @@ impl<C: Clock> Sequencer<C> {
             ("malformed", counts.malformed),
             ("ignored", counts.ignored),
             ("refused", self.refused),
-            ("held", self.held as u64),
-            ("disk_failed", self.disk_failed.into()),
+            ("held", self.held() as u64),
+            ("disk_failed", self.has_disk_failed().into()),
             ("journal_records", tail.sequence),
             ("journal_bytes", self.journal.bytes()),
         ]

@@ -8,20 +8,31 @@
 //!   session   the name of its user                borne by orders, requests, its kill switch, any report sent to it
 //! ```
 //! Open orders and the orders of the day count. Tick sizes, lots, hours, limits and rights are no part of a meaning:
-//! they change at any time. The rule is a pure function of the journal's content and the desk. It is checked before the
-//! first difference is journaled, so a journal never holds half of a refused desk, and old journals replay as before.
+//! they change at any time. The rule is a pure function of the journal's content and the wanted definitions. It is
+//! checked before the first difference is journaled, so a journal never holds half of a refused configuration, and old
+//! journals replay as before.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use tickpath_market::{AccountId, Symbol, SymbolId, VenueId};
 use tickpath_oms_core::{AccountLimits, Core, IdReference, Instrument, NAME_SESSION, NAME_VENUE, NameRecord};
-use tickpath_oms_journal::Definitions;
 
-use crate::config::TradingDefinitions;
+use crate::definitions::Definitions;
 
-/// Reason why a desk is refused: each number whose meaning would change while something bears it. Its text is a
-/// sentence on a line of its own for each conflict.
+/// Definitions of a trading configuration that give numbers a meaning.
+#[derive(Debug, Clone, Copy)]
+pub struct WantedIdentities<'a> {
+    /// Instruments that can be traded.
+    pub instruments: &'a [Instrument],
+    /// Accounts that may trade.
+    pub accounts: &'a [AccountLimits],
+    /// Names of venues, and of the users that sessions belong to.
+    pub names: &'a [NameRecord],
+}
+
+/// Reason why a trading configuration is refused: each number whose meaning would change while something bears it. Its
+/// text is a sentence on a line of its own for each conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityConflicts {
     /// The conflicts, at least one.
@@ -31,9 +42,9 @@ pub struct IdentityConflicts {
 /// A number that would change its meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityConflict {
-    /// The number that the desk reassigns.
+    /// The number that the configuration reassigns.
     pub of: EntityNumber,
-    /// The number's meaning, the desk's meaning, the bearer of the number, and the remedy.
+    /// The number's meaning, the wanted meaning, the bearer of the number, and the remedy.
     pub sentence: String,
 }
 
@@ -50,17 +61,17 @@ pub enum EntityNumber {
     Session(u16),
 }
 
-/// Checks a desk against the journal's definitions and orders; `has_reports` returns whether a session was ever sent a
-/// report.
-pub(crate) fn check(
+/// Checks wanted definitions against the journal's definitions and orders; `has_reports` returns whether a session was
+/// ever sent a report.
+pub fn check(
     core: &Core,
     known: &Definitions,
-    desk: &TradingDefinitions,
+    wanted: WantedIdentities<'_>,
     has_reports: impl Fn(u16) -> bool,
 ) -> Result<(), IdentityConflicts> {
-    let mut list = symbols(core, known, desk);
-    list.extend(desk.accounts.iter().filter_map(|limits| account(core, known, limits)));
-    for name in changed_names(known, desk) {
+    let mut list = symbols(core, known, wanted.instruments);
+    list.extend(wanted.accounts.iter().filter_map(|limits| account(core, known, limits)));
+    for name in changed_names(known, wanted.names) {
         list.extend(match name.of {
             NAME_VENUE => venue(core, known, name),
             NAME_SESSION => session(core, known, name, &has_reports),
@@ -71,16 +82,16 @@ pub(crate) fn check(
 }
 
 /// Returns whether a number would mean another instrument. A missing name or currency may be added.
-pub(crate) fn changes_meaning(was: &Instrument, wanted: &Instrument) -> bool {
+pub fn changes_meaning(was: &Instrument, wanted: &Instrument) -> bool {
     let is_named = was.name != Symbol::default() && was.name != wanted.name;
     is_named || !differences(was, wanted).is_empty()
 }
 
-fn symbols(core: &Core, known: &Definitions, desk: &TradingDefinitions) -> Vec<IdentityConflict> {
+fn symbols(core: &Core, known: &Definitions, instruments: &[Instrument]) -> Vec<IdentityConflict> {
     let is_known = |wanted: &&Instrument| {
         known.instrument(wanted.symbol).is_some_and(|was| was.name == wanted.name && !changes_meaning(was, wanted))
     };
-    let changed: Vec<&Instrument> = desk.instruments.iter().filter(|wanted| !is_known(wanted)).collect();
+    let changed: Vec<&Instrument> = instruments.iter().filter(|wanted| !is_known(wanted)).collect();
     if changed.is_empty() {
         return Vec::new();
     }
@@ -159,9 +170,9 @@ fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<I
     Some(IdentityConflict { of: EntityNumber::Account(number), sentence })
 }
 
-/// Returns the names of a desk whose number has another name so far, or none.
-fn changed_names<'a>(known: &'a Definitions, desk: &'a TradingDefinitions) -> impl Iterator<Item = &'a NameRecord> {
-    desk.names.iter().filter(move |name| known.name(name.of, name.number) != Some(*name))
+/// Returns the wanted names whose number has another name so far, or none.
+fn changed_names<'a>(known: &'a Definitions, names: &'a [NameRecord]) -> impl Iterator<Item = &'a NameRecord> {
+    names.iter().filter(move |name| known.name(name.of, name.number) != Some(*name))
 }
 
 fn venue(core: &Core, known: &Definitions, wanted: &NameRecord) -> Option<IdentityConflict> {

@@ -1,0 +1,98 @@
+//! Reports to the sessions without lanes: the history, which the front end reads, and the reports that wait for the
+//! disk in front of it.
+
+use std::collections::VecDeque;
+
+use tickpath_clock::Clock;
+use tickpath_oms_core::Output;
+use tickpath_oms_journal::JournalError;
+use tickpath_oms_journal::history::{History, HistoryIndex};
+
+use crate::outbound::PendingOutput;
+
+/// Waker of a sleeping front end.
+pub type FrontEndWaker = Box<dyn Fn() + Send + Sync>;
+
+/// Report log of the sessions without lanes.
+#[derive(Default)]
+pub(crate) struct FrontEndReports {
+    history: Option<History>,
+    held: VecDeque<PendingOutput>,
+    waker: Option<FrontEndWaker>,
+}
+
+impl FrontEndReports {
+    /// Sets the history.
+    pub fn open(&mut self, history: History) {
+        self.history = Some(history);
+    }
+
+    /// Sets the waker of the front end.
+    pub fn set_waker(&mut self, waker: Option<FrontEndWaker>) {
+        self.waker = waker;
+    }
+
+    /// Wakes the front end if it sleeps, because there may be new reports.
+    #[inline]
+    pub fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker();
+        }
+    }
+
+    /// Returns whether a report may be published at once: nothing is held.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Publishes a report, ahead of which nothing of its level is held. Without a history the session was removed, and
+    /// receives nothing.
+    #[inline]
+    pub fn publish(&mut self, stamp: u64, output: &Output) -> Result<(), JournalError> {
+        match &mut self.history {
+            Some(history) => history.append(stamp, output),
+            None => Ok(()),
+        }
+    }
+
+    /// Holds a report until it is durable. Returns the number of reports that this has added: none without a history.
+    pub fn hold(&mut self, report: PendingOutput) -> usize {
+        if self.history.is_none() {
+            return 0;
+        }
+        self.held.push_back(report);
+        1
+    }
+
+    /// Publishes the held reports that are durable by now. Returns their number.
+    pub fn release_held(&mut self, synced: u64, disk_failed: bool, clock: &impl Clock) -> Result<usize, JournalError> {
+        let Some(history) = &mut self.history else { return Ok(0) };
+        let mut done = 0;
+        while let Some(held) = self.held.pop_front_if(|held| held.may_leave(synced, disk_failed)) {
+            history.append(clock.ticks(), &held.output)?;
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// Begins the reports of the next day, whose journal log begins with this record.
+    pub fn begin_day(&mut self, first: u64) -> Result<(), JournalError> {
+        self.history.as_mut().map_or(Ok(()), |history| history.begin_day(first))
+    }
+
+    /// Returns the index by which the history is read; `None` without a history.
+    pub fn index(&self) -> Option<HistoryIndex> {
+        self.history.as_ref().map(History::index)
+    }
+
+    /// Returns the number of each session's next report; empty without a history.
+    pub fn next_numbers(&self) -> &[u64] {
+        self.history.as_ref().map(History::next_numbers).unwrap_or_default()
+    }
+
+    /// Returns the number of bytes in the last segment of the history; `None` without a history.
+    pub fn offset(&self) -> Option<u64> {
+        self.history.as_ref().map(History::offset)
+    }
+}

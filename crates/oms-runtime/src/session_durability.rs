@@ -1,0 +1,121 @@
+//! Durability of requests: the level that each session asks for, and the group commit that reaches it.
+
+use tickpath_clock::Clock;
+use tickpath_log::{LogTail, Writer};
+use tickpath_oms_journal::JournalError;
+use tickpath_oms_journal::commit::{AckLevel, GroupCommit, ManualCommit};
+
+use crate::OmsError;
+use crate::config::{Config, SessionConfig};
+
+/// Durability levels of the sessions, and the journal's group commit.
+#[derive(Default)]
+pub(crate) struct SessionDurability {
+    /// Durability level of each session.
+    levels: Vec<AckLevel>,
+    /// `None` while no session asks for the disk level.
+    commit: Option<GroupCommit>,
+    disk_failed: bool,
+}
+
+impl SessionDurability {
+    /// Returns the levels of a configuration's sessions, without a group commit.
+    pub fn of(config: &Config) -> Self {
+        let levels = vec![AckLevel::Os; config.lanes.sessions.into()];
+        let mut durability = Self { levels, ..Self::default() };
+        durability.raise_levels(&config.trading.sessions);
+        durability
+    }
+
+    /// Raises the levels of these sessions. No level falls before the next start, because held outputs keep their
+    /// place.
+    pub fn raise_levels(&mut self, sessions: &[SessionConfig]) {
+        for session in sessions {
+            let place = usize::from(session.session);
+            if self.levels.len() <= place {
+                self.levels.resize(place + 1, AckLevel::Os);
+            }
+            if session.level == AckLevel::Disk {
+                self.levels[place] = session.level;
+            }
+        }
+    }
+
+    /// Returns a session's level; `None` for an unknown session.
+    #[inline]
+    pub fn level(&self, session: u16) -> Option<AckLevel> {
+        self.levels.get(usize::from(session)).copied()
+    }
+
+    /// Returns whether a session asks for the disk level.
+    #[inline]
+    pub fn is_disk_session(&self, session: u16) -> bool {
+        self.level(session) == Some(AckLevel::Disk)
+    }
+
+    /// Returns whether any output may have to wait for the disk.
+    #[inline]
+    pub fn waits_for_disk(&self) -> bool {
+        self.commit.is_some() && !self.disk_failed
+    }
+
+    /// Returns the commit watermark: the records below it are durable. All are, as far as the sessions ask, without a
+    /// group commit.
+    pub fn synced(&self) -> u64 {
+        self.commit.as_ref().map_or(u64::MAX, GroupCommit::synced)
+    }
+
+    /// Requests a sync of all records up to this place.
+    #[inline]
+    pub fn request_sync(&self, upto: LogTail) {
+        if let Some(commit) = &self.commit {
+            commit.request_sync(upto);
+        }
+    }
+
+    /// Starts the commit thread of this journal, if a session asks for the disk level and the journal has none yet.
+    pub fn start_commit(&mut self, journal: &Writer, clock: &impl Clock) -> Result<(), OmsError> {
+        if self.commit.is_none() && !self.disk_failed && self.levels.contains(&AckLevel::Disk) {
+            self.commit = Some(GroupCommit::start(journal, clock.clone()).map_err(JournalError::Disk)?);
+        }
+        Ok(())
+    }
+
+    /// Replaces the commit thread by a handle that commits on demand.
+    pub fn commit_manually(&mut self, journal: &Writer) -> Result<ManualCommit, OmsError> {
+        let (commit, handle) = GroupCommit::manual(journal).map_err(JournalError::Disk)?;
+        self.commit = Some(commit);
+        Ok(handle)
+    }
+
+    /// Continues in the journal's next log; all records before that log are durable.
+    pub fn continue_in(&self, journal: &Writer) -> Result<(), OmsError> {
+        if let Some(commit) = &self.commit {
+            commit.continue_in(journal).map_err(JournalError::Disk)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the group commit, once the whole journal is durable.
+    pub fn end_commit(&mut self) {
+        self.commit = None;
+    }
+
+    /// Returns the error of a disk that has failed and is not marked as failed yet.
+    #[inline]
+    pub fn new_failure(&self) -> Option<String> {
+        let failed = self.commit.as_ref().filter(|commit| !self.disk_failed && commit.has_failed())?;
+        Some(failed.error())
+    }
+
+    /// Marks the disk as failed: from here on no output waits for it.
+    pub fn mark_failed(&mut self) {
+        self.disk_failed = true;
+    }
+
+    /// Returns whether the disk has failed.
+    #[inline]
+    pub fn has_disk_failed(&self) -> bool {
+        self.disk_failed
+    }
+}
