@@ -73,8 +73,8 @@ impl Client {
 
     /// Sends a request, stamped now, and returns its number in the session. It never waits.
     ///
-    /// A number does not prove that the request was sent or taken: reports do, and [`ClientEvent::NotTaken`] reports the
-    /// opposite.
+    /// A number does not prove that the request was sent or taken: reports do, and [`ClientEvent::NotTaken`] reports
+    /// the opposite.
     pub fn send(&mut self, request: &Request) -> Result<u64, ClientSendError<Request>> {
         self.send_at(request, self.clock.ticks())
     }
@@ -107,8 +107,8 @@ impl Client {
         Ok(())
     }
 
-    /// Sends an admin command: a record of `tickpath-oms-core`. It has no number; [`ClientEvent::CommandAnswered`] reports its
-    /// result. A command whose connection was lost gets no answer.
+    /// Sends an admin command: a record of `tickpath-oms-core`. It has no number; [`ClientEvent::CommandAnswered`]
+    /// reports its result. A command whose connection was lost gets no answer.
     ///
     /// # Panics
     ///
@@ -121,7 +121,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a query, which changes nothing. [`ClientEvent::BatchAnswers`] ends its answer.
+    /// Sends a query, which changes nothing. [`ClientEvent::Answered`] ends its answer.
     pub fn query(&mut self, query: Query) -> Result<(), ClientSendError<Query>> {
         let stamp = self.clock.ticks();
         ready(&mut self.state, query)?.queue_frame(FrameKind::Query.code(), 0, stamp, query.as_bytes());

@@ -122,7 +122,7 @@ pub enum ClientEvent {
     /// An instrument of the OMS, in answer to a query of the instruments.
     InstrumentRow(InstrumentRow),
     /// The kill switches that are on, in the answer to a query of the status: account 7, symbol 3. It comes right
-    /// before [`Self::BatchAnswers`], unless no switch is on that the user may see.
+    /// before [`Self::Answered`], unless no switch is on that the user may see.
     KillSwitches(String),
     /// The end of an answer to a query; a query whose connection was lost gets none.
     Answered(Option<Status>),

@@ -1,9 +1,9 @@
-//! Order entry for users' programs: a session with an OMS over a Unix socket, TCP or TLS, which survives the loss of its
-//! connection.
+//! Order entry for users' programs: a session with an OMS over a Unix socket, TCP or TLS, which survives the loss of
+//! its connection.
 //!
 //! ```no_run
-//! use tickpath_oms_client::{Client, Config, Event};
 //! use tickpath_market::{AccountId, ClientOrderId, NewOrder, OrderType, Request, Side, SymbolId};
+//! use tickpath_oms_client::{Client, ClientEvent, Config};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut client = Client::connect(Config::new("unix:///run/tickpath/oms.sock", "anna", "correct horse"))?;
@@ -21,7 +21,7 @@
 //! loop {
 //!     client.wait(1_000_000_000);
 //!     client.poll(|event| {
-//!         if let Event::Report { number, report, .. } = event {
+//!         if let ClientEvent::Report { number, report, .. } = event {
 //!             println!("{number}: {report:?}");
 //!         }
 //!     })?;
@@ -29,19 +29,18 @@
 //! # }
 //! ```
 //!
-//! # Polled or blocking
-//!
 //! [`Client::poll`] reads once and never waits: a program that spins calls nothing else. [`Client::wait`] sleeps until
 //! there may be an event. Either way a client must be polled more often than its heartbeat time, or the OMS takes it as
 //! dead; the only thread in the background is the one that reconnects. A program whose own output blocks calls
 //! [`Client::keep_alive`] meanwhile, which sends heartbeats and reads nothing.
 //!
-//! # What is lost with a connection
+//! # Invariants
 //!
-//! Nothing. Reports are numbered: a client that reconnects asks for the first report that it lacks, and a hole is an
-//! [`ClientEvent::Gap`]. Requests are numbered, too, and the OMS reports which number it expects next: requests that it took
-//! are never sent again, and those that it did not take come back as [`ClientEvent::NotTaken`]. The client does not send
-//! these again by itself: they were made for the market of their moment, and only the program knows if they still hold.
+//! * No report is lost with a connection, and none is passed on twice or out of order: a client that reconnects asks
+//!   for the first report that it lacks, and a hole is a [`ClientEvent::Gap`].
+//! * The client never resends a request by itself. The OMS states which number it expects next: requests that it did
+//!   not take come back as [`ClientEvent::NotTaken`], because they were made for the market of their moment.
+//! * A session stays alive while its program takes no reports ([`Client::keep_alive`]).
 
 mod address;
 mod client;
@@ -60,3 +59,7 @@ pub use config::{ClientPassword, Config, Since};
 pub use error::{ClientError, ClientSendError};
 pub use event::{ClientCounts, ClientEvent, CopiedReport, UNNUMBERED};
 pub use tickpath_oms_protocol::InstrumentRow;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

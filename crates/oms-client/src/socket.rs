@@ -1,68 +1,64 @@
-//! A stream of bytes to an OMS, over TCP, TLS, a Unix socket or lanes beside one.
+//! The socket of a connection to an OMS: how it is opened, and how long it waits.
 
-use std::io::{self, IoSliceMut, Read, Write};
+use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tickpath_log::{LanePair, LaneStream};
-use tickpath_oms_protocol::Binding;
-use tickpath_oms_protocol::tls::TlsStream;
+use tickpath_oms_protocol::OrderEntryStream;
 
 use crate::address::OmsAddress;
 use crate::tls::TlsTrust;
 
 /// An open socket.
 #[derive(Debug)]
-pub(crate) enum OmsSocket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-    Tls(Box<TlsStream<TcpStream>>),
-    Lanes(Box<LaneStream<UnixStream>>),
-}
+pub(crate) struct OmsSocket(OrderEntryStream<TcpStream, UnixStream, LaneStream<UnixStream>>);
 
 impl OmsSocket {
     /// Connects, within the timeout for each address of the name.
     pub fn connect(address: &OmsAddress, timeout: Duration) -> io::Result<Self> {
         match address {
             OmsAddress::Tcp { host, port } | OmsAddress::Tls { host, port, .. } => {
-                connect_tcp(host, *port, timeout).map(Self::Tcp)
+                connect_tcp(host, *port, timeout).map(|stream| Self(OrderEntryStream::Tcp(stream)))
             }
             OmsAddress::Unix(path) | OmsAddress::Lanes(path) => {
                 let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
                 // With a full backlog, connecting to a Unix socket blocks for the write timeout.
                 socket.set_write_timeout(Some(timeout))?;
                 socket.connect(&socket2::SockAddr::unix(path)?)?;
-                Ok(Self::Unix(OwnedFd::from(socket).into()))
+                Ok(Self(OrderEntryStream::Unix(OwnedFd::from(socket).into())))
             }
         }
     }
 
     /// Returns the same connection with TLS.
     pub fn secure(self, trust: TlsTrust) -> io::Result<Self> {
-        match self {
-            Self::Tcp(stream) => trust.secure(stream).map(|tls| Self::Tls(Box::new(tls))),
-            Self::Unix(_) | Self::Tls(_) | Self::Lanes(_) => Ok(self),
+        match self.0 {
+            OrderEntryStream::Tcp(stream) => trust.secure(stream).map(|tls| Self(OrderEntryStream::Tls(Box::new(tls)))),
+            other => Ok(Self(other)),
         }
     }
 
     /// Switches to the lanes in this memory.
     pub fn open_lanes(self, memory: [OwnedFd; 2]) -> io::Result<Self> {
-        match self {
-            Self::Unix(stream) => {
+        match self.0 {
+            OrderEntryStream::Unix(stream) => {
                 stream.set_nonblocking(true)?;
-                Ok(Self::Lanes(Box::new(LaneStream::new(stream, LanePair::join(memory)?))))
+                let lanes = LaneStream::new(stream, LanePair::join(memory)?);
+                Ok(Self(OrderEntryStream::Lanes(Box::new(lanes))))
             }
-            Self::Tcp(_) | Self::Tls(_) | Self::Lanes(_) => Ok(self),
+            other => Ok(Self(other)),
         }
     }
 
     /// Reads, and takes descriptors that arrive with the bytes.
     pub fn receive(&mut self, room: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
-        let Self::Unix(stream) = self else { return self.read(room) };
+        let OrderEntryStream::Unix(stream) = &self.0 else { return self.0.read(room) };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let got = recvmsg(stream, &mut [IoSliceMut::new(room)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
@@ -73,90 +69,53 @@ impl OmsSocket {
         Ok(got.bytes)
     }
 
-    /// Returns its lanes, if it has them.
-    pub fn lanes(&mut self) -> Option<&mut LaneStream<UnixStream>> {
-        if let Self::Lanes(lanes) = self { Some(lanes) } else { None }
-    }
-
-    /// Advances the TLS handshake by one step; returns true when it is done or not needed.
-    pub fn handshake(&mut self) -> io::Result<bool> {
-        if let Self::Tls(tls) = self { tls.handshake() } else { Ok(true) }
-    }
-
-    /// Returns the channel binding for a logon, if the connection has TLS.
-    pub fn binding(&self) -> io::Result<Option<Binding>> {
-        if let Self::Tls(tls) = self { tls.binding().map(Some) } else { Ok(None) }
-    }
-
-    /// Returns true if bytes may be left to read that a poll of the socket does not show.
-    pub fn has_more(&self) -> bool {
-        if let Self::Tls(tls) = self { tls.has_more() } else { false }
-    }
-
-    /// Returns true if written bytes were not sent yet.
-    pub fn wants_write(&self) -> bool {
-        if let Self::Tls(tls) = self { tls.wants_write() } else { false }
-    }
-
     /// Sets the timeout of reads and writes.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))),
-            Self::Tls(tls) => {
-                let stream = tls.socket();
+        match &self.0 {
+            OrderEntryStream::Tcp(stream) => set_tcp_timeout(stream, timeout),
+            OrderEntryStream::Tls(tls) => set_tcp_timeout(tls.socket(), timeout),
+            OrderEntryStream::Unix(stream) => {
                 stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout)))
             }
-            Self::Unix(stream) => stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))),
             // Lanes never wait.
-            Self::Lanes(_) => Ok(()),
+            OrderEntryStream::Lanes(_) => Ok(()),
         }
     }
 
     /// Sets whether reads and writes return at once.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
-            Self::Unix(stream) => stream.set_nonblocking(nonblocking),
-            Self::Tls(tls) => tls.socket().set_nonblocking(nonblocking),
-            Self::Lanes(_) => Ok(()),
+        match &self.0 {
+            OrderEntryStream::Tcp(stream) => stream.set_nonblocking(nonblocking),
+            OrderEntryStream::Unix(stream) => stream.set_nonblocking(nonblocking),
+            OrderEntryStream::Tls(tls) => tls.socket().set_nonblocking(nonblocking),
+            OrderEntryStream::Lanes(_) => Ok(()),
         }
     }
 }
 
-impl Read for OmsSocket {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(room),
-            Self::Unix(stream) => stream.read(room),
-            Self::Tls(tls) => tls.read(room),
-            Self::Lanes(lanes) => lanes.read(room),
-        }
-    }
-}
-
-impl Write for OmsSocket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-            Self::Tls(tls) => tls.write(bytes),
-            Self::Lanes(lanes) => lanes.write(bytes),
-        }
-    }
+impl Deref for OmsSocket {
+    type Target = OrderEntryStream<TcpStream, UnixStream, LaneStream<UnixStream>>;
 
     #[inline]
-    fn flush(&mut self) -> io::Result<()> {
-        if let Self::Tls(tls) = self { tls.flush() } else { Ok(()) }
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for OmsSocket {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
     }
 }
 
 impl AsFd for OmsSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
-            Self::Tls(tls) => tls.socket().as_fd(),
-            Self::Lanes(lanes) => lanes.socket().as_fd(),
+        match &self.0 {
+            OrderEntryStream::Tcp(stream) => stream.as_fd(),
+            OrderEntryStream::Unix(stream) => stream.as_fd(),
+            OrderEntryStream::Tls(tls) => tls.socket().as_fd(),
+            OrderEntryStream::Lanes(lanes) => lanes.socket().as_fd(),
         }
     }
 }
@@ -173,4 +132,8 @@ fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream
         }
     }
     Err(last)
+}
+
+fn set_tcp_timeout(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout)))
 }

@@ -15,9 +15,23 @@
 //!
 //! # Frames
 //!
-//! Every message is a frame: a [`FrameHeader`] of 24 bytes, then its payload. Requests and reports are the flat messages of
-//! [`tickpath-market`](https://docs.rs/tickpath-market), as they lie in a log; the session's own messages are in
-//! [`message`]. All numbers are little-endian.
+//! Every message is a frame: a [`FrameHeader`] of 24 bytes, then its payload. Requests and reports are the flat
+//! messages of [`tickpath-market`](https://docs.rs/tickpath-market), as they lie in a log; the session's own messages
+//! are in [`message`]. All numbers are little-endian.
+//!
+//! ```
+//! use tickpath_oms_protocol::{FrameBuffer, FrameKind, write_frame};
+//!
+//! let mut bytes = Vec::new();
+//! write_frame(&mut bytes, FrameKind::Heartbeat.code(), 7, 0, &[]);
+//!
+//! let mut buffer = FrameBuffer::default();
+//! buffer.free_space()[..bytes.len()].copy_from_slice(&bytes);
+//! buffer.advance(bytes.len());
+//! let frame = buffer.next()?.expect("the frame is whole");
+//! assert_eq!((frame.kind, frame.sequence), (FrameKind::Heartbeat.code(), 7));
+//! # Ok::<(), tickpath_oms_protocol::FrameError>(())
+//! ```
 //!
 //! # Numbers
 //!
@@ -27,9 +41,9 @@
 //! is a duplicate and is dropped; one above it ends the connection, because requests were lost in flight. Numbers
 //! belong to a journal, whose id is in the [`Welcome`]: with another one they begin anew.
 //!
-//! A request that the user's role does not allow is refused before the journal: [`FrameKind::RequestRefused`] answers it
-//! under the request's own number, and is no report. Such numbers belong to one connection: the next connection begins
-//! again at the number that the journal expects, which its [`Welcome`] has.
+//! A request that the user's role does not allow is refused before the journal: [`FrameKind::RequestRefused`] answers
+//! it under the request's own number, and is no report. Such numbers belong to one connection: the next connection
+//! begins again at the number that the journal expects.
 //!
 //! A heartbeat carries the number that its sender expects next. It is sent every half of the heartbeat time, whatever
 //! else is sent: a client that receives many reports learns only from heartbeats which of its requests were taken.
@@ -43,7 +57,7 @@
 //! # Encryption
 //!
 //! Over TLS the protocol is the same: [`tls::TlsStream`] is a stream over a stream. The proof of the logon is then bound
-//! to the connection.
+//! to the connection. [`OrderEntryStream`] is the stream of either side, over TCP, TLS, a Unix socket or lanes.
 //!
 //! # Shared memory
 //!
@@ -53,22 +67,29 @@
 //!
 //! # Versions
 //!
-//! Messages grow at their end. Each side reads the fields of a payload that it knows, and takes zero for fields that an
-//! older side does not send: a client of an older schema keeps working. The [`Welcome`] has the lower version of both.
-//!
 //! | version | added |
 //! |---|---|
 //! | 1 | all but the rows below |
 //! | 2 | [`Logon::features`] and [`Welcome::lanes`]: shared memory, opened by a logon; acknowledgements of admin commands, which an older client need not know; [`Query::ORDER`]; drop copies |
-//! | 3 | orders with a trigger: the requests of kinds 37 and 38, the status `ArmedOrder`, the report `Triggered` |
+//! | 3 | orders with a trigger: the requests of kinds 37 and 38, the status `Armed`, the report `Triggered` |
 //! | 4 | [`Welcome::rights`]: whether the session is a drop copy |
 //! | 5 | [`FrameKind::RequestRefused`]: the answer to a request that the user's role does not allow |
 //! | 6 | [`Query::INSTRUMENTS`]: the instruments that the OMS has, whatever a file says |
+//!
+//! # Invariants
+//!
+//! * Messages grow at their end, and a field that an older side does not send is zero. The welcome has the lower
+//!   version of both sides, so a client of an older schema keeps working.
+//! * A password is proved, never sent and never stored: the OMS has the keys that check a proof ([`Secret`]).
+//! * Over TLS ([`tls::TlsStream`]) a proof is bound to its connection.
+//! * A user that does not exist costs the same work, and gets challenges like those of real users ([`Decoys`]).
+//! * A secret is overwritten when it is dropped.
 
 mod frame;
 pub mod message;
 pub mod scram;
 mod secret;
+mod stream;
 pub mod tls;
 mod version;
 
@@ -80,4 +101,9 @@ pub use message::{
     LogonRejectReason, MAGIC, Query, Status, UserRole, Welcome,
 };
 pub use scram::{Binding, ClientLogon, Decoys, ScramError, Secret, SecretError, ServerLogon};
+pub use stream::OrderEntryStream;
 pub use version::{CONDITIONAL_VERSION, INSTRUMENTS_VERSION, REFUSAL_VERSION, RIGHTS_VERSION, VERSION};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -36,8 +36,8 @@ pub enum FrameKind {
     Answer = 120,
     /// An open order, as an execution report of its status; the frame's stamp is the order's session.
     OrderRow = 121,
-    /// Acknowledgement of an admin command: [`CommandAck`], then a sentence if the command was refused. A row for each order
-    /// in its scope precedes it.
+    /// Acknowledgement of an admin command: [`CommandAck`], then a sentence if the command was refused. A row for each
+    /// order in its scope precedes it.
     CommandAck = 122,
     /// Another session's report, for a client with a drop copy: [`CopyHeader`], then the message.
     Copy = 123,
@@ -72,7 +72,7 @@ pub struct Logon {
     pub last_sum: u32,
     /// Number that a client draws when it is made, and sends at each logon; zero if it has none.
     pub client: u32,
-    /// Optional features, from version 2 on: a sum of [`Logon::LANES_ROUTE`], [`Logon::DROP_COPY`] and [`Logon::RECONNECT`].
+    /// Optional features, from version 2 on: a sum of [`Logon::LANES`], [`Logon::DROP_COPY`] and [`Logon::RECONNECT`].
     pub features: u32,
     /// Zero.
     pub reserved_end: u32,
@@ -173,7 +173,8 @@ pub struct CopyHeader {
 pub struct CopyTrailer {
     /// Journal that the places belong to.
     pub journal: u64,
-    /// Place of the report among all reports. A place seen before is a duplicate, if no [`FrameKind::CopyRewind`] is between.
+    /// Place of the report among all reports. A place seen before is a duplicate, if no [`FrameKind::CopyRewind`] is
+    /// between.
     pub place: u64,
     /// First place that this message stands for. If it is above the place after the message before, there is a gap.
     pub from: u64,
@@ -189,11 +190,11 @@ pub struct CopyTrailer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Query {
-    /// [`Query::STATUS`], [`Query::ORDERS_PER_PAGE`], [`Query::ORDER`], [`Query::ANSWERED_BEFORE_STOP`] or [`Query::INSTRUMENTS`].
+    /// [`Query::STATUS`], [`Query::ORDERS`], [`Query::ORDER`], [`Query::ANSWERED`] or [`Query::INSTRUMENTS`].
     pub what: u32,
     /// Zero.
     pub reserved: u32,
-    /// The OMS's id of the order in question; a record of the journal for [`Query::ANSWERED_BEFORE_STOP`].
+    /// The OMS's id of the order in question; a record of the journal for [`Query::ANSWERED`].
     pub order: u64,
 }
 

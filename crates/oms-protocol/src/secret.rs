@@ -30,7 +30,7 @@ const NAME: &str = "SCRAM-SHA-256";
 /// ```
 /// use tickpath_oms_protocol::Secret;
 ///
-/// let secret = Secret::of("correct horse");
+/// let secret = Secret::from_password("correct horse");
 /// assert_eq!(secret.to_string().parse(), Ok(secret));
 /// ```
 ///
@@ -115,7 +115,7 @@ impl SecretForm {
 /// ```
 /// use tickpath_oms_protocol::{Decoys, Secret};
 ///
-/// let users = [Secret::of("correct horse")];
+/// let users = [Secret::from_password("correct horse")];
 /// let decoys = Decoys::new(&users);
 /// assert_eq!(decoys.of("nobody"), decoys.of("nobody"));
 /// ```

@@ -19,7 +19,8 @@ use tickpath_clock::Clock;
 use tickpath_log::LanePair;
 use tickpath_oms_protocol::scram::{Decoys, ServerLogon};
 use tickpath_oms_protocol::{
-    FrameBuffer, FrameError, FrameKind, Logon, LogonReject, LogonRejectReason, MAGIC, VERSION, write_frame_with_text,
+    FrameBuffer, FrameError, FrameKind, Logon, LogonReject, LogonRejectReason, MAGIC, OrderEntryStream, VERSION,
+    write_frame_with_text,
 };
 use zerocopy::IntoBytes;
 
@@ -35,7 +36,7 @@ use super::pending_logon::{ChallengedLogon, LogonBackoff, LogonStage, PendingLog
 use super::shortage::{Shortage, check_descriptor, is_resource_shortage, open_files_limit};
 use super::stream::ClientStream;
 use super::tls::ServerCertificate;
-use crate::settings::{OmsUser, Users};
+use crate::settings::OmsUser;
 
 /// Max unauthenticated connections; beyond it the busiest origin loses one.
 const MAX_PENDING_LOGONS: usize = MAX_UNAUTHENTICATED;
@@ -84,28 +85,23 @@ impl AcceptorThread {
         self.directory.clone()
     }
 
-    /// Returns the users and their change count, if that count differs from `changes`.
-    pub fn users_since(&self, changes: u64) -> Option<(u64, Arc<Users>)> {
-        self.directory.changed_since(changes)
-    }
-
     /// Starts to listen. Clients that have logged in are sent to `admitted`.
     pub fn open<C: Clock>(
         clock: C,
         config: &ServerConfig,
         admitted: SyncSender<AdmittedClient>,
-        desks: Sender<NewTradingConfig>,
-        room: DiskSpaceMonitor,
+        configs: Sender<NewTradingConfig>,
+        disk_space: DiskSpaceMonitor,
     ) -> Result<Self, ServerOpenError> {
-        let mut porter = Acceptor::open(clock, config, admitted, desks, room)?;
+        let mut acceptor = Acceptor::open(clock, config, admitted, configs, disk_space)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let (theirs, known) = (stop.clone(), porter.directory.clone());
+        let (stop_of_thread, directory) = (stop.clone(), acceptor.directory.clone());
         let bound = config.unix.as_deref().and_then(socket_identity);
-        let work = move || porter.work(&theirs);
+        let work = move || acceptor.work(&stop_of_thread);
         let thread =
             std::thread::Builder::new().name("oms-door".into()).spawn(work).map_err(ServerOpenError::Thread)?;
         let unix = config.unix.clone().zip(bound);
-        Ok(Self { directory: known, stop, thread: Some(thread), unix })
+        Ok(Self { directory, stop, thread: Some(thread), unix })
     }
 }
 
@@ -148,7 +144,7 @@ struct Acceptor<C> {
     /// The Unix socket accepts first in this turn: where descriptors are short, neither listener takes all of them.
     unix_first: bool,
     /// Free space of the journal's disk.
-    room: DiskSpaceMonitor,
+    disk_space: DiskSpaceMonitor,
 }
 
 /// Outcome of a turn of a connection.
@@ -163,8 +159,8 @@ impl<C: Clock> Acceptor<C> {
         clock: C,
         config: &ServerConfig,
         admitted: SyncSender<AdmittedClient>,
-        desks: Sender<NewTradingConfig>,
-        room: DiskSpaceMonitor,
+        configs: Sender<NewTradingConfig>,
+        disk_space: DiskSpaceMonitor,
     ) -> Result<Self, ServerOpenError> {
         let poll = Poll::new().map_err(ServerOpenError::Sockets)?;
         let listen = |place: String, reason| ServerOpenError::Listen { place, reason };
@@ -187,18 +183,17 @@ impl<C: Clock> Acceptor<C> {
             let _ = config.events.try_send(ServerEvent::Listening(format!("unix://{}", path.display())));
             unix = Some(listener);
         }
-        let books = ConfigReloader::open(config, desks)?;
-        let known = books.directory();
-        let key = load_or_create_key(&room.folder().join(DECOY_KEY_FILE)).unwrap_or_else(|e| {
+        let reloader = ConfigReloader::open(config, configs)?;
+        let directory = reloader.directory();
+        let key = load_or_create_key(&disk_space.folder().join(DECOY_KEY_FILE)).unwrap_or_else(|e| {
             let why = format!(
                 "{DECOY_KEY_FILE} cannot be kept in {}: {e}; until it can, a restart tells strangers which users there are",
-                room.folder().display()
+                disk_space.folder().display()
             );
             let _ = config.events.try_send(ServerEvent::Warning(why));
             Decoys::draw_key()
         });
-        let decoys = Decoys::with_key(key, known.current().list.iter().map(|user| &user.secret));
-        let (knocks, next_token) = (VecDeque::new(), FIRST);
+        let decoys = Decoys::with_key(key, directory.current().list.iter().map(|user| &user.secret));
         warn_low_limit(config);
         let config = config.clone();
         Ok(Self {
@@ -208,17 +203,17 @@ impl<C: Clock> Acceptor<C> {
             poll,
             tcp,
             unix,
-            pending: knocks,
-            next_token,
-            directory: known,
-            reloader: books,
+            pending: VecDeque::new(),
+            next_token: FIRST,
+            directory,
+            reloader,
             certificate,
             backoff: LogonBackoff::new(),
             decoys,
             decoys_version: 0,
             shortage: Shortage::default(),
             unix_first: false,
-            room,
+            disk_space,
         })
     }
 
@@ -250,15 +245,15 @@ impl<C: Clock> Acceptor<C> {
             let accepted = match (token, &self.tcp, &self.unix) {
                 (TCP, Some(tcp), _) => check_descriptor(tcp).and_then(|()| tcp.accept()).map(|(stream, _)| {
                     let _ = stream.set_nodelay(true);
-                    ClientStream::Tcp(stream)
+                    OrderEntryStream::Tcp(stream)
                 }),
-                (UNIX, _, Some(unix)) => {
-                    check_descriptor(unix).and_then(|()| unix.accept()).map(|(stream, _)| ClientStream::Unix(stream))
-                }
+                (UNIX, _, Some(unix)) => check_descriptor(unix)
+                    .and_then(|()| unix.accept())
+                    .map(|(stream, _)| OrderEntryStream::Unix(stream)),
                 _ => return false,
             };
             let mut stream = match accepted {
-                Ok(stream) => stream,
+                Ok(stream) => ClientStream(stream),
                 // This connection has already been closed: take the next.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(e) if is_resource_shortage(&e) => {
@@ -272,15 +267,15 @@ impl<C: Clock> Acceptor<C> {
             };
             self.shortage.reset_pause();
             if self.pending.len() == MAX_PENDING_LOGONS
-                && let Some(place) = eviction_victim(&self.pending)
+                && let Some(index) = eviction_victim(&self.pending)
             {
-                self.pending.remove(place);
+                self.pending.remove(index);
             }
             let token = Token(self.next_token);
             self.next_token = self.next_token.checked_add(1).unwrap_or(FIRST);
-            if self.poll.registry().register(&mut stream, token, Interest::READABLE).is_ok() {
+            if self.poll.registry().register(stream.source(), token, Interest::READABLE).is_ok() {
                 let since = self.clock.ticks();
-                let is_secure = self.certificate.is_some() && matches!(stream, ClientStream::Tcp(_));
+                let is_secure = self.certificate.is_some() && matches!(stream.0, OrderEntryStream::Tcp(_));
                 let stage = if is_secure { LogonStage::Hello } else { LogonStage::Logon };
                 let (origin, inbox) = (stream.origin(), FrameBuffer::default());
                 self.pending.push_back(PendingLogon { token, stream, inbox, since, origin, stage });
@@ -306,22 +301,22 @@ impl<C: Clock> Acceptor<C> {
 
     /// Runs a turn of one connection: reads and answers its frames.
     fn serve(&mut self, token: Token) {
-        let Some(place) = self.pending.iter().position(|knock| knock.token == token) else { return };
-        let Some(knock) = self.pending.remove(place) else { return };
-        let Some(mut knock) = self.start_tls(knock) else { return };
-        match self.read_logon(&mut knock) {
-            LogonOutcome::Pending => self.pending.insert(place, knock),
+        let Some(index) = self.pending.iter().position(|peer| peer.token == token) else { return };
+        let Some(peer) = self.pending.remove(index) else { return };
+        let Some(mut peer) = self.start_tls(peer) else { return };
+        match self.read_logon(&mut peer) {
+            LogonOutcome::Pending => self.pending.insert(index, peer),
             LogonOutcome::Closed => {}
-            LogonOutcome::Admitted(user, logon, server_final) => self.admit(knock, user, logon, server_final),
+            LogonOutcome::Admitted(user, logon, server_final) => self.admit(peer, user, logon, server_final),
         }
     }
 
     /// Begins TLS where the listener requires it. Returns none if the connection is gone.
-    fn start_tls(&mut self, mut knock: PendingLogon) -> Option<PendingLogon> {
-        let (LogonStage::Hello, ClientStream::Tcp(tcp), Some(certificate)) =
-            (&knock.stage, &knock.stream, &self.certificate)
+    fn start_tls(&mut self, mut peer: PendingLogon) -> Option<PendingLogon> {
+        let (LogonStage::Hello, OrderEntryStream::Tcp(tcp), Some(certificate)) =
+            (&peer.stage, &peer.stream.0, &self.certificate)
         else {
-            return Some(knock);
+            return Some(peer);
         };
         let mut first = [0];
         match tcp.peek(&mut first) {
@@ -329,53 +324,54 @@ impl<C: Clock> Acceptor<C> {
             Ok(_) if first[0] == TLS_HANDSHAKE => {}
             Ok(_) => {
                 let why = "this port speaks TLS only; connect by tls://HOST:PORT".to_owned();
-                self.refuse(&mut knock, 0, LogonRejectReason::Protocol, why);
-                return Some(knock);
+                self.refuse(&mut peer, 0, LogonRejectReason::Protocol, why);
+                return Some(peer);
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Some(knock),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Some(peer),
             Err(_) => return None,
         }
-        let PendingLogon { token, stream: ClientStream::Tcp(tcp), inbox, since, origin, .. } = knock else {
+        let PendingLogon { token, stream: ClientStream(OrderEntryStream::Tcp(tcp)), inbox, since, origin, .. } = peer
+        else {
             return None;
         };
-        let stream = ClientStream::Tls(Box::new(certificate.secure(tcp).ok()?));
+        let stream = ClientStream(OrderEntryStream::Tls(Box::new(certificate.secure(tcp).ok()?)));
         Some(PendingLogon { token, stream, inbox, since, origin, stage: LogonStage::Logon })
     }
 
-    fn read_logon(&mut self, knock: &mut PendingLogon) -> LogonOutcome {
+    fn read_logon(&mut self, peer: &mut PendingLogon) -> LogonOutcome {
         for _ in 0..MAX_READS {
-            if matches!(knock.stage, LogonStage::Refusing(..) | LogonStage::Delayed(..) | LogonStage::Hello) {
+            if matches!(peer.stage, LogonStage::Refusing(..) | LogonStage::Delayed(..) | LogonStage::Hello) {
                 return LogonOutcome::Pending;
             }
-            match knock.stream.read(knock.inbox.free_space()) {
+            match peer.stream.read(peer.inbox.free_space()) {
                 Ok(0) => return LogonOutcome::Closed,
-                Ok(bytes) => knock.inbox.advance(bytes),
+                Ok(bytes) => peer.inbox.advance(bytes),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return LogonOutcome::Pending,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => {
                     // The client's own message may be better, but this one reaches the operator.
                     if e.kind() == io::ErrorKind::InvalidData {
-                        self.report_refusal(&knock.stream, &format!("no TLS with it: {e}"));
+                        self.report_refusal(&peer.stream, &format!("no TLS with it: {e}"));
                     }
                     return LogonOutcome::Closed;
                 }
             }
             // A client sends one frame and waits for the answer, so one frame per read is enough.
-            let heard = match knock.inbox.next() {
+            let received = match peer.inbox.next() {
                 Ok(None) => continue,
                 Ok(Some(frame)) => Ok((frame.kind, frame.message::<Logon>(), frame.text.to_vec())),
                 Err(FrameError::Length(first))
-                    if first as u8 == TLS_HANDSHAKE && matches!(knock.stream, ClientStream::Tcp(_)) =>
+                    if first as u8 == TLS_HANDSHAKE && matches!(peer.stream.0, OrderEntryStream::Tcp(_)) =>
                 {
                     Err("this port speaks no TLS; connect by tcp://HOST:PORT, or give the OMS a [tls]".to_owned())
                 }
                 Err(e) => Err(e.to_string()),
             };
-            let answered = heard.and_then(|(kind, logon, text)| self.answer(knock, kind, logon, &text));
+            let answered = received.and_then(|(kind, logon, text)| self.answer(peer, kind, logon, &text));
             match answered {
                 Ok(Some(admitted)) => return admitted,
                 Ok(None) => {}
-                Err(why) => self.refuse(knock, 0, LogonRejectReason::Protocol, why),
+                Err(why) => self.refuse(peer, 0, LogonRejectReason::Protocol, why),
             }
         }
         LogonOutcome::Closed
@@ -383,17 +379,17 @@ impl<C: Clock> Acceptor<C> {
 
     fn answer(
         &mut self,
-        knock: &mut PendingLogon,
+        peer: &mut PendingLogon,
         kind: u8,
         logon: Logon,
         text: &[u8],
     ) -> Result<Option<LogonOutcome>, String> {
-        match (std::mem::replace(&mut knock.stage, LogonStage::Logon), FrameKind::from_code(kind)) {
+        match (std::mem::replace(&mut peer.stage, LogonStage::Logon), FrameKind::from_code(kind)) {
             (LogonStage::Logon, Some(FrameKind::Logon)) => {
                 if logon.magic != MAGIC || logon.version == 0 {
                     return Err("this is no logon of ours; is the client of another protocol?".to_owned());
                 }
-                let binding = knock.stream.binding().map_err(|e| e.to_string())?;
+                let binding = peer.stream.binding().map_err(|e| e.to_string())?;
                 if let Some((changes, users)) = self.directory.changed_since(self.decoys_version) {
                     self.decoys.update(users.list.iter().map(|user| &user.secret));
                     self.decoys_version = changes;
@@ -409,27 +405,22 @@ impl<C: Clock> Acceptor<C> {
                     ServerLogon::begin(text, binding.as_ref(), find).map_err(|e| e.to_string())?;
                 let mut out = Vec::new();
                 write_frame_with_text(&mut out, FrameKind::Challenge.code(), 0, self.clock.ticks(), &[], &challenge);
-                knock.stage = LogonStage::Proof(Box::new(ChallengedLogon { server, logon, users }));
+                peer.stage = LogonStage::Proof(Box::new(ChallengedLogon { server, logon, users }));
                 // A new socket takes so few bytes at once.
-                knock.stream.write_all(&out).map_err(|e| e.to_string())?;
+                peer.stream.write_all(&out).map_err(|e| e.to_string())?;
                 Ok(None)
             }
-            (LogonStage::Proof(begun), Some(FrameKind::Proof)) => Ok(self.verify(knock, begun, text.to_vec())),
+            (LogonStage::Proof(begun), Some(FrameKind::Proof)) => Ok(self.verify(peer, begun, text.to_vec())),
             _ => Err(format!("a frame of kind {kind} is none that a logon has; log in first")),
         }
     }
 
     /// Verifies a proof against the record that its challenge was made with, unless a wrong password delays it. Admits
     /// the user only if that record is still current.
-    fn verify(
-        &mut self,
-        knock: &mut PendingLogon,
-        begun: Box<ChallengedLogon>,
-        proof: Vec<u8>,
-    ) -> Option<LogonOutcome> {
+    fn verify(&mut self, peer: &mut PendingLogon, begun: Box<ChallengedLogon>, proof: Vec<u8>) -> Option<LogonOutcome> {
         let (now, name) = (self.clock.ticks(), begun.server.user().to_owned());
-        if !self.backoff.may_verify(knock.origin, &name, now) {
-            knock.stage = LogonStage::Delayed(begun, proof);
+        if !self.backoff.may_verify(peer.origin, &name, now) {
+            peer.stage = LogonStage::Delayed(begun, proof);
             return None;
         }
         let ChallengedLogon { server, logon, users } = *begun;
@@ -440,14 +431,14 @@ impl<C: Clock> Acceptor<C> {
             }
             (Ok(_), Some(_)) => {
                 let why = format!("the record of user '{name}' has changed since this logon began; log in again");
-                self.refuse(knock, 0, LogonRejectReason::NotPermitted, why);
+                self.refuse(peer, 0, LogonRejectReason::NotPermitted, why);
                 None
             }
             _ => {
                 let penalty = self.clock.calibration().ticks_of_ns(PENALTY_NS);
-                self.backoff.delay_until(knock.origin, &name, now + penalty);
+                self.backoff.delay_until(peer.origin, &name, now + penalty);
                 let why = format!("the user '{name}' or the password is wrong");
-                self.refuse(knock, penalty, LogonRejectReason::Password, why);
+                self.refuse(peer, penalty, LogonRejectReason::Password, why);
                 None
             }
         }
@@ -456,26 +447,26 @@ impl<C: Clock> Acceptor<C> {
     /// Verifies the proofs whose delay is over, one for each user and origin.
     fn verify_waiting(&mut self) {
         let now = self.clock.ticks();
-        let may_try = |knock: &PendingLogon, guesses: &LogonBackoff| match &knock.stage {
-            LogonStage::Delayed(begun, _) => guesses.may_verify(knock.origin, begun.server.user(), now),
+        let may_try = |peer: &PendingLogon, backoff: &LogonBackoff| match &peer.stage {
+            LogonStage::Delayed(begun, _) => backoff.may_verify(peer.origin, begun.server.user(), now),
             _ => false,
         };
-        while let Some(place) = self.pending.iter().position(|knock| may_try(knock, &self.backoff)) {
-            let Some(mut knock) = self.pending.remove(place) else { return };
-            let LogonStage::Delayed(begun, proof) = std::mem::replace(&mut knock.stage, LogonStage::Logon) else {
+        while let Some(index) = self.pending.iter().position(|peer| may_try(peer, &self.backoff)) {
+            let Some(mut peer) = self.pending.remove(index) else { return };
+            let LogonStage::Delayed(begun, proof) = std::mem::replace(&mut peer.stage, LogonStage::Logon) else {
                 return;
             };
-            match self.verify(&mut knock, begun, proof) {
-                Some(LogonOutcome::Admitted(user, logon, server_final)) => self.admit(knock, user, logon, server_final),
-                _ => self.pending.insert(place, knock),
+            match self.verify(&mut peer, begun, proof) {
+                Some(LogonOutcome::Admitted(user, logon, server_final)) => self.admit(peer, user, logon, server_final),
+                _ => self.pending.insert(index, peer),
             }
         }
     }
 
     /// Refuses a connection: the client receives the reason after so many ticks, and no frame of it changes that.
-    fn refuse(&self, knock: &mut PendingLogon, after: u64, refusal: LogonRejectReason, why: String) {
-        self.report_refusal(&knock.stream, &why);
-        knock.stage = LogonStage::Refusing(self.clock.ticks() + after, refusal, why);
+    fn refuse(&self, peer: &mut PendingLogon, after: u64, reason: LogonRejectReason, why: String) {
+        self.report_refusal(&peer.stream, &why);
+        peer.stage = LogonStage::Refusing(self.clock.ticks() + after, reason, why);
     }
 
     /// Reports a refusal to the operator. Escapes the sentence, because a name in it may have any characters.
@@ -483,16 +474,16 @@ impl<C: Clock> Acceptor<C> {
         let _ = self.config.events.try_send(ServerEvent::Refused { from: stream.peer(), why: escaped(why) });
     }
 
-    fn admit(&mut self, knock: PendingLogon, user: Arc<OmsUser>, logon: Logon, server_final: Vec<u8>) {
-        let PendingLogon { mut stream, inbox, .. } = knock;
-        if self.poll.registry().deregister(&mut stream).is_err() {
+    fn admit(&mut self, peer: PendingLogon, user: Arc<OmsUser>, logon: Logon, server_final: Vec<u8>) {
+        let PendingLogon { mut stream, inbox, .. } = peer;
+        if self.poll.registry().deregister(stream.source()).is_err() {
             return;
         }
         let logon = Logon { version: logon.version.min(VERSION), ..logon };
-        let wishes =
-            logon.version >= 2 && logon.features & Logon::LANES != 0 && matches!(stream, ClientStream::Unix(_));
+        let wants_lanes =
+            logon.version >= 2 && logon.features & Logon::LANES != 0 && matches!(stream.0, OrderEntryStream::Unix(_));
         // Without lanes, for lack of memory or on a kernel that cannot seal it, the socket serves as well.
-        let lanes = wishes.then(LanePair::create).and_then(Result::ok);
+        let lanes = wants_lanes.then(LanePair::create).and_then(Result::ok);
         // The gateway receives at every turn; a send fails only when the gateway has ended.
         let _ = self.admitted.send(AdmittedClient { stream, inbox, user, logon, server_final, lanes });
     }
@@ -501,26 +492,26 @@ impl<C: Clock> Acceptor<C> {
     fn run_checks(&mut self) {
         self.verify_waiting();
         let now = self.clock.ticks();
-        let patience = self.clock.calibration().ticks_of_ns(LOGON_TIMEOUT_NS);
-        let gone = |knock: &mut PendingLogon| match &knock.stage {
-            LogonStage::Refusing(at, refusal, why) if now >= *at => {
-                send_refusal(&mut knock.stream, now, *refusal, why);
+        let timeout = self.clock.calibration().ticks_of_ns(LOGON_TIMEOUT_NS);
+        let is_over = |peer: &mut PendingLogon| match &peer.stage {
+            LogonStage::Refusing(at, reason, why) if now >= *at => {
+                send_refusal(&mut peer.stream, now, *reason, why);
                 true
             }
             // It is closed at that time, however old the connection is.
             LogonStage::Refusing(..) => false,
-            _ if now.saturating_sub(knock.since) <= patience => false,
+            _ if now.saturating_sub(peer.since) <= timeout => false,
             LogonStage::Delayed(begun, _) => {
                 let user = begun.server.user();
                 let why = format!("wrong passwords of '{user}' come from where you are; wait a second and try again");
-                send_refusal(&mut knock.stream, now, LogonRejectReason::Full, &why);
+                send_refusal(&mut peer.stream, now, LogonRejectReason::Full, &why);
                 true
             }
             _ => true,
         };
-        self.pending.retain_mut(|knock| !gone(knock));
+        self.pending.retain_mut(|peer| !is_over(peer));
         self.reloader.check_files();
-        if let Some(why) = self.room.check(now, |ns| self.clock.calibration().ticks_of_ns(ns)) {
+        if let Some(why) = self.disk_space.check(now, |ns| self.clock.calibration().ticks_of_ns(ns)) {
             let _ = self.config.events.try_send(ServerEvent::Warning(why));
         }
         if let Some(Err(e)) = self.certificate.as_mut().map(ServerCertificate::reload_if_changed) {
@@ -530,10 +521,10 @@ impl<C: Clock> Acceptor<C> {
 }
 
 /// Sends a refusal with its reason, as far as the socket takes it at once.
-pub(crate) fn send_refusal(stream: &mut ClientStream, now: u64, refusal: LogonRejectReason, why: &str) {
+pub(crate) fn send_refusal(stream: &mut ClientStream, now: u64, reason: LogonRejectReason, why: &str) {
     let mut out = Vec::new();
-    let refused = LogonReject { code: refusal.code(), reserved: [0; 6] };
-    write_frame_with_text(&mut out, FrameKind::Refused.code(), 0, now, refused.as_bytes(), why.as_bytes());
+    let reject = LogonReject { code: reason.code(), reserved: [0; 6] };
+    write_frame_with_text(&mut out, FrameKind::Refused.code(), 0, now, reject.as_bytes(), why.as_bytes());
     let _ = stream.write(&out);
 }
 

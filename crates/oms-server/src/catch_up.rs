@@ -2,12 +2,11 @@
 //!
 //! One client has a turn at a time, and the rest of the thread's time between two turns belongs to all others.
 
-use tickpath_clock::Clock;
-use tickpath_oms_runtime::OmsError;
-use tickpath_oms_runtime::front_end::InputSink;
+use std::collections::VecDeque;
+use std::fmt::Display;
 
-use super::connection::{DisconnectReason, ReportSource};
-use super::gateway::{Gateway, mark, next_number};
+use super::connection::{ClientConnection, DisconnectReason, ReportSource};
+use super::report_feed::ReportFeed;
 
 /// Max frames of the history read per turn.
 const MAX_CATCH_UP_FRAMES: usize = 256;
@@ -15,63 +14,74 @@ const MAX_CATCH_UP_FRAMES: usize = 256;
 /// clients ask for their whole day.
 const REST_FACTOR: u64 = 3;
 
-impl<C: Clock> Gateway<C> {
-    /// Gives a turn to the client that has waited longest to catch up. Returns how many clients had one.
-    pub(super) fn catch_up(&mut self, sink: &mut impl InputSink) -> Result<usize, OmsError> {
-        if self.catching_up.is_empty() {
-            return Ok(0);
-        }
-        let from = self.clock.ticks();
-        if from < self.catch_up_at {
-            return Ok(0);
-        }
-        let Some(place) = self.catching_up.pop_front() else { return Ok(0) };
-        if let Err(end) = self.catch_up_client(place) {
-            self.disconnect(place, end, sink)?;
-        }
-        let to = self.clock.ticks();
-        self.catch_up_at = to + REST_FACTOR * to.saturating_sub(from);
-        Ok(1)
+/// Connections that catch up from the history, by slot, the longest waiting first.
+pub(super) struct CatchUpQueue {
+    waiting: VecDeque<usize>,
+    /// Time of the next turn, in ticks.
+    next_at: u64,
+}
+
+impl CatchUpQueue {
+    pub fn new(now: u64) -> Self {
+        Self { waiting: VecDeque::new(), next_at: now }
     }
 
-    /// Sends a client the next reports of the history, as far as its buffer has room, or makes it live again.
-    fn catch_up_client(&mut self, place: usize) -> Result<(), DisconnectReason> {
-        let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
-        if matches!(connection.source, ReportSource::Live) || !connection.has_room() {
-            return Ok(());
-        }
-        let mut here = match std::mem::replace(&mut connection.source, ReportSource::History(None)) {
-            ReportSource::History(Some(reading)) => reading,
-            ReportSource::History(None) | ReportSource::Live => {
-                match self.history.read(connection.session, connection.next_report) {
-                    Ok(reading) => Box::new(reading),
-                    Err(e) => return Err(DisconnectReason::ByServer(format!("the history cannot be read: {e}"))),
-                }
-            }
-        };
-        let more = here.read_frames(MAX_CATCH_UP_FRAMES, |report| {
-            if report.number >= connection.next_report {
-                connection.report(report);
-            }
-            connection.has_room()
-        });
-        match more {
-            Ok(true) => connection.source = ReportSource::History(Some(here)),
-            // Reports of the history that are not live yet are sent live later.
-            Ok(false) if connection.next_report >= next_number(&self.next_report, connection.session) => {
-                connection.source = ReportSource::Live;
-            }
-            Ok(false) => {
-                // No log has the reports that an archived day lacks: the client counts them as a gap.
-                if let Some(end) = here.end() {
-                    connection.next_report = connection.next_report.max(end);
-                }
-                connection.source = ReportSource::History(None);
-            }
-            Err(e) => return Err(DisconnectReason::ByServer(format!("the history cannot be read: {e}"))),
-        }
-        connection.flush()?;
-        mark(&mut self.unfinished, place);
-        Ok(())
+    /// Returns whether no connection waits for a turn.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
+
+    /// Queues a connection, unless it waits already.
+    pub fn push(&mut self, slot: usize) {
+        if !self.waiting.contains(&slot) {
+            self.waiting.push_back(slot);
+        }
+    }
+
+    /// Takes the connection whose turn begins now; none if none waits, or before the end of the rest.
+    pub fn begin_turn(&mut self, now: u64) -> Option<usize> {
+        if now < self.next_at { None } else { self.waiting.pop_front() }
+    }
+
+    /// Ends a turn, with its begin and end in ticks: the rest follows.
+    pub fn end_turn(&mut self, began: u64, ended: u64) {
+        self.next_at = ended + REST_FACTOR * ended.saturating_sub(began);
+    }
+}
+
+/// Sends a client the next reports of the history, as far as its buffer has room, or makes it live again. Returns
+/// whether the client had a turn.
+pub(super) fn send_history(connection: &mut ClientConnection, reports: &ReportFeed) -> Result<bool, DisconnectReason> {
+    let ClientConnection { source, output, next_report, session, .. } = connection;
+    let ReportSource::History(reader) = source else { return Ok(false) };
+    if !output.has_room() {
+        return Ok(false);
+    }
+    let reader = match reader {
+        Some(reader) => reader,
+        None => reader.insert(Box::new(reports.read(*session, *next_report).map_err(unreadable)?)),
+    };
+    let has_more = reader.read_frames(MAX_CATCH_UP_FRAMES, |report| {
+        if report.number >= *next_report {
+            output.write_report(report);
+            *next_report = report.number + 1;
+        }
+        output.has_room()
+    });
+    if !has_more.map_err(unreadable)? {
+        // Reports of the history that are not live yet are sent live later.
+        let is_live = *next_report >= reports.next(*session);
+        if !is_live && let Some(end) = reader.end() {
+            // No log has the reports that an archived day lacks: the client counts them as a gap.
+            *next_report = (*next_report).max(end);
+        }
+        *source = if is_live { ReportSource::Live } else { ReportSource::History(None) };
+    }
+    connection.flush()?;
+    Ok(true)
+}
+
+fn unreadable(reason: impl Display) -> DisconnectReason {
+    DisconnectReason::ByServer(format!("the history cannot be read: {reason}"))
 }

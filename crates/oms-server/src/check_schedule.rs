@@ -4,22 +4,53 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use tickpath_clock::Clock;
+
 use super::connection::ClientConnection;
 
-/// Connections by the time of their next check, in ticks.
-#[derive(Debug, Default)]
-pub(super) struct CheckSchedule(BinaryHeap<Reverse<(u64, usize, u64)>>);
+/// Interval between two rounds of checks.
+const CHECK_NS: u64 = 10_000_000;
+
+/// Connections by the time of their next check, and the time of the next round of checks, in ticks.
+#[derive(Debug)]
+pub(super) struct CheckSchedule {
+    queue: BinaryHeap<Reverse<(u64, usize, u64)>>,
+    next_round: u64,
+    /// Ticks from one round to the next.
+    interval: u64,
+}
 
 impl CheckSchedule {
-    /// Schedules a connection's next check at this time.
-    pub fn add(&mut self, at: u64, place: usize, connection: &ClientConnection) {
-        self.0.push(Reverse((at, place, connection.serial)));
+    /// Creates a schedule whose first round is due now.
+    pub fn new(clock: &impl Clock, now: u64) -> Self {
+        let interval = clock.calibration().ticks_of_ns(CHECK_NS);
+        Self { queue: BinaryHeap::new(), next_round: now, interval }
     }
 
-    /// Removes and returns the next connection that is due: its index and its serial.
+    /// Returns whether a round of checks is due, and sets the time of the round after it.
+    #[inline]
+    pub fn begin_round(&mut self, now: u64) -> bool {
+        if now < self.next_round {
+            return false;
+        }
+        self.next_round = now + self.interval;
+        true
+    }
+
+    /// Schedules a connection's next check at this time.
+    pub fn add(&mut self, at: u64, slot: usize, connection: &ClientConnection) {
+        self.queue.push(Reverse((at, slot, connection.serial)));
+    }
+
+    /// Schedules a connection's next check at this time, but not before the next round.
+    pub fn add_after_round(&mut self, at: u64, slot: usize, connection: &ClientConnection) {
+        self.add(at.max(self.next_round), slot, connection);
+    }
+
+    /// Removes and returns the next connection that is due: its slot and its serial.
     pub fn next(&mut self, now: u64) -> Option<(usize, u64)> {
-        let Reverse((_, place, serial)) = *self.0.peek().filter(|first| first.0.0 <= now)?;
-        self.0.pop();
-        Some((place, serial))
+        let Reverse((_, slot, serial)) = *self.queue.peek().filter(|first| first.0.0 <= now)?;
+        self.queue.pop();
+        Some((slot, serial))
     }
 }

@@ -1,6 +1,6 @@
 //! A logged-in client: its socket, its sequence numbers, and its position in the reports.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use tickpath_market::{
@@ -8,23 +8,18 @@ use tickpath_market::{
     ReplaceConditional, ReplaceOrder, Request, StatusRequest,
 };
 use tickpath_oms_protocol::{
-    CopyHeader, FrameBuffer, FrameKind, Logon, LogonReject, LogonRejectReason, REFUSAL_VERSION, UserRole, write_frame,
-    write_frame_with_text,
+    CopyHeader, FrameBuffer, FrameKind, Logon, LogonReject, LogonRejectReason, REFUSAL_VERSION, UserRole,
 };
 use tickpath_oms_runtime::TokenBucket;
 use tickpath_oms_runtime::history::{SessionReader, SessionReport};
 
 use zerocopy::IntoBytes;
 
-use super::control::{ControlRequest, QueryProgress};
+use super::control::{ClientControlRequest, ControlClient, ControlRequest, QueryProgress};
 use super::denials::role_denial;
+use super::output_buffer::OutputBuffer;
 use super::stream::ClientStream;
 use crate::settings::OmsUser;
-
-/// Max bytes pending for a client that does not read. A client that lags further catches up from the history.
-const MAX_PENDING_BYTES: usize = 1 << 20;
-/// Pending bytes below which a client that catches up is sent more.
-const REFILL_BELOW: usize = 64 << 10;
 
 /// Max bytes of a copied report.
 const MAX_COPY_BYTES: usize = size_of::<CopyHeader>() + 128;
@@ -40,9 +35,7 @@ pub(crate) struct ClientConnection {
     pub bucket: TokenBucket,
     /// Id of the client's latest mass cancel, whose reports cost tokens; zero if it has sent none.
     pub mass_cancel: ClientOrderId,
-    /// Output that the socket has not taken yet, from `sent` on.
-    out: Vec<u8>,
-    sent: usize,
+    pub output: OutputBuffer,
     /// Number of the next report to be sent.
     pub next_report: u64,
     pub source: ReportSource,
@@ -108,9 +101,9 @@ impl ClientConnection {
         session: u16,
         serial: u64,
         bucket: TokenBucket,
-        hears: ReportSource,
+        source: ReportSource,
     ) -> Self {
-        let only_reads = user.role == UserRole::Read;
+        let is_read_only = user.role == UserRole::Read;
         Self {
             stream,
             inbox,
@@ -119,10 +112,9 @@ impl ClientConnection {
             serial,
             bucket,
             mass_cancel: ClientOrderId(0),
-            out: Vec::new(),
-            sent: 0,
+            output: OutputBuffer::default(),
             next_report: 0,
-            source: hears,
+            source,
             is_readable: true,
             received: 0,
             outstanding: OutstandingControl::None,
@@ -132,7 +124,7 @@ impl ClientConnection {
             timeout: 0,
             shares_clock: false,
             version: 0,
-            is_read_only: only_reads,
+            is_read_only,
             refused: 0,
             is_journaled: true,
         }
@@ -175,32 +167,26 @@ impl ClientConnection {
     /// Sends a report, which must be the next one.
     #[inline]
     pub fn report(&mut self, report: &SessionReport<'_>) {
-        write_frame(&mut self.out, report.kind, report.number, report.stamp, report.message);
+        self.output.write_report(report);
         self.next_report = report.number + 1;
     }
 
     /// Sends a report of another session, with its time in nanoseconds since the Unix epoch.
-    pub fn copy(&mut self, place: u64, report: &SessionReport<'_>, copied: &CopyHeader, utc_ns: u64) {
-        let head = copied.as_bytes();
+    pub fn copy(&mut self, place: u64, report: &SessionReport<'_>, header: &CopyHeader, utc_ns: u64) {
+        let header = header.as_bytes();
         let mut payload = [0; MAX_COPY_BYTES];
-        payload[..head.len()].copy_from_slice(head);
-        let payload = &mut payload[..head.len() + report.message.len()];
-        payload[head.len()..].copy_from_slice(report.message);
-        // The time goes into the text, which older clients ignore.
-        write_frame_with_text(
-            &mut self.out,
-            FrameKind::Copy.code(),
-            place,
-            report.stamp,
-            payload,
-            &utc_ns.to_le_bytes(),
-        );
+        payload[..header.len()].copy_from_slice(header);
+        let payload = &mut payload[..header.len() + report.message.len()];
+        payload[header.len()..].copy_from_slice(report.message);
+        // The time is in the text, which older clients ignore.
+        let text = utc_ns.to_le_bytes();
+        self.output.write_frame_with_text(FrameKind::Copy.code(), place, report.stamp, payload, &text);
         self.next_report = place + 1;
     }
 
     /// Sends a message of the session itself, and notes its time for the next heartbeat.
     pub fn send_message(&mut self, kind: FrameKind, sequence: u64, now: u64, message: &[u8], text: &[u8]) {
-        write_frame_with_text(&mut self.out, kind.code(), sequence, now, message, text);
+        self.output.write_frame_with_text(kind.code(), sequence, now, message, text);
         self.last_sent = now;
     }
 
@@ -213,39 +199,39 @@ impl ClientConnection {
                 "this user only reads, and may send no request; give it the role trade, or log in as another user";
             return Err(DisconnectReason::ByServer(why.to_owned()));
         }
-        if self.is_lagging() {
+        if self.output.is_lagging() {
             return Err(DisconnectReason::ByServer("it reads none of the answers to its requests".to_owned()));
         }
         self.refused += 1;
         // The time of the last message stays as it is: a client whose requests are all refused needs heartbeats, too.
-        write_frame(&mut self.out, FrameKind::RequestRefused.code(), number, now, role_denial(request).as_bytes());
+        let denial = role_denial(request);
+        self.output.write_frame(FrameKind::RequestRefused.code(), number, now, denial.as_bytes());
         Ok(())
     }
 
-    /// Sends complete frames.
-    pub fn send_frames(&mut self, frames: &[u8]) {
-        self.out.extend_from_slice(frames);
+    /// Sends a question or an admin command to the core. `slot` is the connection's in the table of clients.
+    pub fn send_control(&mut self, slot: usize, request: ControlRequest, control: &ControlClient) {
+        let (serial, user) = (self.serial, self.user.clone());
+        // The receiver is gone only while the OMS ends.
+        let _ = control.requests.send(ClientControlRequest { slot, serial, request, user });
+        self.outstanding = OutstandingControl::Sent;
     }
 
-    /// Returns the number of bytes that the socket has not taken yet.
-    #[inline]
-    pub fn pending_bytes(&self) -> usize {
-        self.out.len() - self.sent
-    }
-
-    /// Returns whether so much output is pending that the client must catch up from the history.
-    pub fn is_lagging(&self) -> bool {
-        self.pending_bytes() > MAX_PENDING_BYTES
-    }
-
-    /// Returns whether there is room for more from the history.
-    pub fn has_room(&self) -> bool {
-        self.pending_bytes() < REFILL_BELOW
+    /// Takes up the client's next question or admin command, once the answer before it is complete.
+    pub fn send_next_control(&mut self, slot: usize, control: &ControlClient) {
+        if !matches!(self.outstanding, OutstandingControl::None) {
+            return;
+        }
+        match self.next_control.take() {
+            Some(ControlRequest::Query(query)) => self.outstanding = OutstandingControl::Queued(query),
+            Some(request) => self.send_control(slot, request, control),
+            None => {}
+        }
     }
 
     /// Sends the reason for the end, if the client can still receive it, and returns it as text.
-    pub fn close(&mut self, end: DisconnectReason, now: u64) -> String {
-        let why = match end {
+    pub fn close(&mut self, reason: DisconnectReason, now: u64) -> String {
+        let why = match reason {
             DisconnectReason::ByClient(why) => return why,
             DisconnectReason::ByServer(why) => {
                 self.send_message(FrameKind::Logout, 0, now, &[], why.as_bytes());
@@ -253,8 +239,8 @@ impl ClientConnection {
             }
             DisconnectReason::TakenOver => {
                 let why = "another logon has taken the session over".to_owned();
-                let refused = LogonReject { code: LogonRejectReason::InUse.code(), reserved: [0; 6] };
-                self.send_message(FrameKind::Refused, 0, now, refused.as_bytes(), why.as_bytes());
+                let reject = LogonReject { code: LogonRejectReason::InUse.code(), reserved: [0; 6] };
+                self.send_message(FrameKind::Refused, 0, now, reject.as_bytes(), why.as_bytes());
                 why
             }
         };
@@ -265,27 +251,10 @@ impl ClientConnection {
     /// Writes pending output to the socket. Returns the number of bytes written.
     #[inline]
     pub fn flush(&mut self) -> Result<usize, DisconnectReason> {
-        let before = self.sent;
-        while self.sent < self.out.len() {
-            match self.stream.write(&self.out[self.sent..]) {
-                Ok(0) => return Err(DisconnectReason::ByClient("its connection takes nothing more".to_owned())),
-                Ok(bytes) => self.sent += bytes,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(DisconnectReason::ByClient(format!("its connection broke: {e}"))),
-            }
-        }
-        // The socket may not have taken all that TLS has.
-        self.stream.flush().map_err(|e| DisconnectReason::ByClient(format!("its connection broke: {e}")))?;
-        let took = self.sent - before;
-        if self.sent == self.out.len() {
-            self.out.clear();
-            self.sent = 0;
-        } else if self.sent > MAX_PENDING_BYTES {
-            self.out.drain(..self.sent);
-            self.sent = 0;
-        }
-        Ok(took)
+        self.output.flush(&mut self.stream).map_err(|e| match e.kind() {
+            io::ErrorKind::WriteZero => DisconnectReason::ByClient("its connection takes nothing more".to_owned()),
+            _ => DisconnectReason::ByClient(format!("its connection broke: {e}")),
+        })
     }
 }
 
@@ -311,10 +280,10 @@ pub(crate) fn fit_request(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BY
     Some(length)
 }
 
-/// Returns a client's heartbeat time in milliseconds: its own choice within 100 to 600,000, or `ours` if it has none.
-pub(crate) fn heartbeat_ms(logon: &Logon, ours: u32) -> u32 {
+/// Returns a client's heartbeat time in milliseconds: its choice within 100 to 600,000, or `default` if it has none.
+pub(crate) fn heartbeat_ms(logon: &Logon, default: u32) -> u32 {
     match logon.heartbeat_ms {
-        0 => ours,
-        theirs => theirs.clamp(100, 600_000),
+        0 => default,
+        chosen => chosen.clamp(100, 600_000),
     }
 }

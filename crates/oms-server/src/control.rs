@@ -192,37 +192,37 @@ impl<C: Clock> tickpath_oms_runtime::front_end::ControlPort<C> for ControlServer
             }
             self.notices_sent = count;
         }
-        while let Ok(asked) = self.requests.try_recv() {
-            if matches!(&asked.request, ControlRequest::Query(listing) if listing.is_list()) {
-                self.pending_lists.push_back(asked);
+        while let Ok(received) = self.requests.try_recv() {
+            if matches!(&received.request, ControlRequest::Query(listing) if listing.is_list()) {
+                self.pending_lists.push_back(received);
                 continue;
             }
-            let frames = match &asked.request {
-                ControlRequest::Query(listing) => self.answer(&listing.query, &asked.user, oms),
+            let frames = match &received.request {
+                ControlRequest::Query(listing) => self.answer(&listing.query, &received.user, oms),
                 ControlRequest::Command { kind, record } => run_command(oms, *kind, record)?,
             };
-            let (slot, serial) = (asked.slot, asked.serial);
+            let (slot, serial) = (received.slot, received.serial);
             let _ = self.replies.send(CoreReply::Answer { slot, serial, frames, tokens: 0, remaining: None });
             done += 1;
         }
         done += self.answer_list(oms);
-        while let Ok(NewTradingConfig { config: desk, users, directory: known, answer }) = self.configs.try_recv() {
-            let judged = match oms.replace_definitions(&desk) {
+        while let Ok(NewTradingConfig { config, users, directory, answer }) = self.configs.try_recv() {
+            let result = match oms.replace_definitions(&config) {
                 Ok(changes) => {
                     // The sessions come first: a client that logs in as a new user finds its session.
-                    let _ = self.replies.send(CoreReply::Sessions(desk.sessions));
-                    known.replace(users);
+                    let _ = self.replies.send(CoreReply::Sessions(config.sessions));
+                    directory.replace(users);
                     Ok(changes)
                 }
                 // The old trading configuration stays, and so do the users.
                 Err(OmsError::IdentityConflicts(why)) => Err(why),
                 Err(e) => return Err(e),
             };
-            let _ = answer.send(judged);
+            let _ = answer.send(result);
             done += 1;
         }
-        if let Some(bell) = self.waker.as_ref().filter(|_| done > 0) {
-            bell.wake();
+        if let Some(waker) = self.waker.as_ref().filter(|_| done > 0) {
+            waker.wake();
         }
         Ok(done)
     }

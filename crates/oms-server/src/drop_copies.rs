@@ -81,23 +81,23 @@ impl DropCopyThread {
     pub fn open<C: Clock>(
         clock: C,
         config: &ServerConfig,
-        known: Arc<UserDirectory>,
+        directory: Arc<UserDirectory>,
         (place, journal): (LogPath, u64),
     ) -> Result<Self, ServerOpenError> {
-        let (newcomers, come) = channel();
-        let mut work = DropCopyWorker {
+        let (newcomers, receiver) = channel();
+        let mut worker = DropCopyWorker {
             clock,
             journal,
             place,
             heartbeat_ms: config.heartbeat_ms,
             max_copies: config.max_sessions,
-            directory: known,
+            directory,
             users_version: 0,
             events: config.events.clone(),
             waiting: Vec::new(),
             list: Vec::new(),
         };
-        let thread = std::thread::Builder::new().name("oms-copies".to_owned()).spawn(move || work.run(&come));
+        let thread = std::thread::Builder::new().name("oms-copies".to_owned()).spawn(move || worker.run(&receiver));
         Ok(Self { newcomers: Some(newcomers), thread: Some(thread.map_err(ServerOpenError::Thread)?) })
     }
 
@@ -118,19 +118,19 @@ impl Drop for DropCopyThread {
 }
 
 impl<C: Clock> DropCopyWorker<C> {
-    fn run(&mut self, come: &Receiver<Box<DropCopyLogon>>) {
+    fn run(&mut self, newcomers: &Receiver<Box<DropCopyLogon>>) {
         loop {
             if self.list.is_empty() && self.waiting.is_empty() {
-                let Ok(newcomer) = come.recv() else { return };
+                let Ok(newcomer) = newcomers.recv() else { return };
                 self.waiting.push(*newcomer);
             }
             loop {
-                match come.try_recv() {
+                match newcomers.try_recv() {
                     Ok(newcomer) => self.waiting.push(*newcomer),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
-                        for hearer in &mut self.list {
-                            hearer.connection.close(DisconnectReason::ByServer("the OMS stops".to_owned()), 0);
+                        for client in &mut self.list {
+                            client.connection.close(DisconnectReason::ByServer("the OMS stops".to_owned()), 0);
                         }
                         return;
                     }
@@ -147,12 +147,12 @@ impl<C: Clock> DropCopyWorker<C> {
 
     /// Welcomes a client at the first report that it lacks, or refuses it. While a day is archived, the client waits.
     fn admit(&mut self, mut newcomer: DropCopyLogon) {
-        let (copy, takes) = match self.open_for(&newcomer.admitted) {
+        let (copy, filter) = match self.open_for(&newcomer.admitted) {
             Ok(Some(opened)) => opened,
             Ok(None) => return self.waiting.push(newcomer),
-            Err((refusal, why)) => {
+            Err((reason, why)) => {
                 let AdmittedClient { stream, user, .. } = &mut newcomer.admitted;
-                send_refusal(stream, self.clock.ticks(), refusal, &why);
+                send_refusal(stream, self.clock.ticks(), reason, &why);
                 let (from, why) = (stream.peer(), format!("{}: {why}", user.name));
                 let _ = self.events.try_send(ServerEvent::Refused { from, why });
                 return;
@@ -174,18 +174,18 @@ impl<C: Clock> DropCopyWorker<C> {
             rights: Welcome::DROP_COPY,
             ..Welcome::default()
         };
-        let mut said = Vec::new();
-        write_frame_with_text(&mut said, FrameKind::Welcome.code(), 0, now, welcome.as_bytes(), &server_final);
+        let mut frame = Vec::new();
+        write_frame_with_text(&mut frame, FrameKind::Welcome.code(), 0, now, welcome.as_bytes(), &server_final);
         let from = stream.peer();
-        let (name, patience) = (user.name.clone(), u64::from(heartbeat_ms) * 1_000_000);
+        let (name, timeout_ns) = (user.name.clone(), u64::from(heartbeat_ms) * 1_000_000);
         let mut connection =
             ClientConnection::new(stream, FrameBuffer::default(), user, session, 0, bucket, ReportSource::Live);
         connection.next_report = copy.next();
         (connection.last_received, connection.last_sent) = (now, now);
-        connection.timeout = self.clock.calibration().ticks_of_ns(patience);
-        connection.send_frames(&said);
+        connection.timeout = self.clock.calibration().ticks_of_ns(timeout_ns);
+        connection.output.write_frames(&frame);
         let _ = self.events.try_send(ServerEvent::LoggedIn { user: name, session, from });
-        self.list.push(DropCopyClient { connection, copy, filter: takes });
+        self.list.push(DropCopyClient { connection, copy, filter });
     }
 
     /// Opens the history for a client at the first report that it lacks, with its filter; or returns a refusal. Returns
@@ -201,7 +201,7 @@ impl<C: Clock> DropCopyWorker<C> {
         let Some(filter) = &user.drop_copy else {
             return Err((LogonRejectReason::NotPermitted, "the user has no drop copy".to_owned()));
         };
-        let of_user = self.list.iter().filter(|hearer| hearer.connection.user.name == user.name).count();
+        let of_user = self.list.iter().filter(|client| client.connection.user.name == user.name).count();
         if of_user >= MAX_PER_USER {
             let why = format!("the user has {of_user} drop copies; log out of one, or add a user for more");
             return Err((LogonRejectReason::Full, why));
@@ -230,28 +230,25 @@ impl<C: Clock> DropCopyWorker<C> {
             self.users_version = *changes;
         }
         let (mut done, clock, events) = (false, &self.clock, &self.events);
-        self.list.retain_mut(|hearer| {
+        self.list.retain_mut(|client| {
             if let Some((_, users)) = &changed {
-                if users.find(&hearer.connection.user.name) != Some(&*hearer.connection.user) {
+                let user = &client.connection.user;
+                if users.find(&user.name) != Some(&**user) {
                     let why = "the user's rights have changed; log in again".to_owned();
-                    end(&mut hearer.connection, DisconnectReason::ByServer(why), events);
+                    disconnect(&mut client.connection, DisconnectReason::ByServer(why), events);
                     return false;
                 }
-                hearer.filter = hearer
-                    .connection
-                    .user
-                    .drop_copy
-                    .as_ref()
-                    .map(|f| f.with(users))
-                    .unwrap_or_else(|| hearer.filter.clone());
+                if let Some(filter) = &user.drop_copy {
+                    client.filter = filter.with(users);
+                }
             }
-            match hearer.turn(clock, now) {
-                Ok(did) => {
-                    done |= did;
+            match client.turn(clock, now) {
+                Ok(is_busy) => {
+                    done |= is_busy;
                     true
                 }
-                Err(why) => {
-                    end(&mut hearer.connection, why, events);
+                Err(reason) => {
+                    disconnect(&mut client.connection, reason, events);
                     false
                 }
             }
@@ -263,7 +260,7 @@ impl<C: Clock> DropCopyWorker<C> {
 impl DropCopyClient {
     /// Reads a client's heartbeats, and sends the reports that it lacks.
     fn turn<C: Clock>(&mut self, clock: &C, now: u64) -> Result<bool, DisconnectReason> {
-        let Self { connection, copy, filter: takes } = self;
+        let Self { connection, copy, filter } = self;
         connection.is_readable = true;
         let mut done = connection.read(|| clock.ticks())?;
         loop {
@@ -280,26 +277,25 @@ impl DropCopyClient {
         if now.saturating_sub(connection.last_received) > connection.timeout {
             return Err(DisconnectReason::ByServer("no word for too long".to_owned()));
         }
-        if connection.has_room() {
+        if connection.output.has_room() {
             let before = copy.next();
             let read = copy.read_frames_with_time(MAX_TURN_FRAMES, |place, report, utc_ns| {
-                if takes.matches(report) {
-                    let ClientConnection { next_report: from, .. } = *connection;
-                    let copied = CopyHeader {
-                        from,
+                if filter.matches(report) {
+                    let header = CopyHeader {
+                        from: connection.next_report,
                         session_number: report.number,
                         session: report.session,
                         kind: report.kind,
                         reserved: [0; 5],
                     };
-                    connection.copy(place, report, &copied, utc_ns);
+                    connection.copy(place, report, &header, utc_ns);
                 }
-                connection.has_room()
+                connection.output.has_room()
             });
             read.map_err(|e| DisconnectReason::ByServer(format!("the history cannot be read: {e}")))?;
             done |= copy.next() != before;
         }
-        if now.saturating_sub(connection.last_sent) > connection.timeout / 2 && !connection.is_lagging() {
+        if now.saturating_sub(connection.last_sent) > connection.timeout / 2 && !connection.output.is_lagging() {
             connection.send_message(FrameKind::Heartbeat, 0, now, &[], &[]);
         }
         done |= connection.flush()? > 0;
@@ -307,8 +303,8 @@ impl DropCopyClient {
     }
 }
 
-fn end(connection: &mut ClientConnection, end: DisconnectReason, events: &SyncSender<ServerEvent>) {
-    let why = connection.close(end, 0);
+fn disconnect(connection: &mut ClientConnection, reason: DisconnectReason, events: &SyncSender<ServerEvent>) {
+    let why = connection.close(reason, 0);
     let (user, session) = (connection.user.name.clone(), connection.session);
     let _ = events.try_send(ServerEvent::Disconnected { user, session, why });
 }

@@ -1,7 +1,7 @@
 //! The OMS as a server: clients log in over a Unix socket, TCP or TLS, send requests, and receive reports.
 //!
 //! ```text
-//!   door      the acceptor, a thread: listens, reads logons, checks passwords; holds each connection without a logon
+//!   acceptor  a thread: listens, reads logons, checks passwords; holds each connection without a logon
 //!     │ admitted
 //!     ▼
 //!   gateway   sockets ──requests──> sequencer ──> history, the log of all reports ──> gateway ──> sockets
@@ -10,18 +10,42 @@
 //! With the layout `inline` the core's thread polls the gateway; with `split` the gateway has a thread of its own, and
 //! passes requests to the core by a lane. A session is a number of the trading configuration. Its requests and reports
 //! are numbered in the journal, so both resume at the same numbers after any crash. A client that reconnects or cannot
-//! keep up catches up from the history, from the first report it lacks; the core takes no part.
+//! keep up catches up from the history, from the first report it lacks; the core takes no part. [`settings`] reads the
+//! configuration files.
+//!
+//! # Invariants
+//!
+//! * A connection without a logon costs the core nothing.
+//! * A request with a used number is dropped, and one that leaves a number out ends its connection: no request is taken
+//!   twice, and none is lost in silence.
+//! * A client that does not read costs a mebibyte, and one that floods has its token bucket; both wait in their own
+//!   socket.
+//! * All clients that catch up from the history together take a quarter of the thread. All order lists together take a
+//!   bounded share of it, and each is answered in pages.
+//! * A drop copy's number is a place in the history, the same over starts and kills. Neither the core nor another
+//!   session works for it. On a topic messages come at least once, numbered.
+//! * An admin command that the core would refuse is not journaled, and its sender gets the reason. A request that its
+//!   user's role does not allow has no number in the journal, and neither has its answer.
+//! * Denied requests have a budget for each session and day, and a smaller one while the journal's disk is short.
+//! * An address that other hosts reach is encrypted, or the configuration states that it is not.
+//! * A wrong password costs its origin and user a second, however many connections bring it. A proof is checked against
+//!   the record of its challenge, and admits only while that record is the user's.
+//! * A name from the wire is escaped wherever an operator reads it (`escape.rs`).
 
 mod acceptor;
+mod admission_queue;
 mod admit;
 mod budget;
 mod catch_up;
 mod changes;
 mod check_schedule;
+mod client_table;
+mod client_turn;
 mod config;
 mod config_reload;
 mod connection;
 mod control;
+mod copy_topics;
 mod denials;
 mod descriptors;
 mod disk_space;
@@ -34,9 +58,14 @@ mod gateway;
 mod locations;
 mod log_lines;
 mod origin;
+mod output_buffer;
 mod pending_logon;
+mod report_feed;
+mod session_numbers;
+mod session_table;
 pub mod settings;
 mod shortage;
+mod socket_poll;
 mod stream;
 mod timeouts;
 mod tls;
@@ -48,18 +77,20 @@ use mio::{Poll, Waker};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tickpath_clock::{Clock, SchedulingGap};
 use tickpath_log::Reader;
-use tickpath_oms_runtime::front_end::FrontEndState;
+use tickpath_oms_runtime::front_end::{FrontEndState, FrontEndWaker, OpenFrontEnd};
 use tickpath_oms_runtime::layout::run_with;
 use tickpath_oms_runtime::{Config, OmsError, Sequencer};
 
 pub use config::ServerConfig;
+pub use copy_topics::CopyTopicThreads;
 pub use error::ServerOpenError;
 pub use event::ServerEvent;
 pub use log_lines::LogWriter;
 pub use tls::{ServerTlsFiles, TlsError};
 
 use control::{ControlServer, GatewayWaker};
-use gateway::{Gateway, GatewayParts, WAKER_TOKEN};
+use gateway::{Gateway, GatewayParts};
+use socket_poll::WAKER_TOKEN;
 
 /// Runs an OMS as a server until `stop` is set, as [`tickpath_oms_runtime::layout::run`] does. The process is not dumpable from
 /// then on.
@@ -93,17 +124,17 @@ pub fn run<C: Clock + Sync>(
     })
 }
 
-/// Opens the gateway of an OMS, and attaches the [`ControlServer`] by which the core's thread serves it.
+/// Opens the gateway of an OMS, with the [`ControlServer`] by which the core's thread serves it.
 fn open<C: Clock>(
     oms: &mut Sequencer<C>,
     server: &ServerConfig,
     opening: FrontEndState,
-) -> Result<Gateway<C>, ServerOpenError> {
+) -> Result<OpenFrontEnd<C, Gateway<C>>, ServerOpenError> {
     let poll = Poll::new().map_err(ServerOpenError::Sockets)?;
     let bell = opening.has_thread.then(|| Waker::new(poll.registry(), WAKER_TOKEN).map(GatewayWaker::new));
     let bell = bell.transpose().map_err(ServerOpenError::Sockets)?;
     let (desks, changed) = channel();
-    let (window, asking) = ControlServer::new(server.events.clone(), changed, oms.clock().ticks(), bell.clone());
+    let (port, asking) = ControlServer::new(server.events.clone(), changed, oms.clock().ticks(), bell.clone());
     let marks = oms.history_index().unwrap_or_default();
     marks.set_kept_days(server.keep_days);
     let opened = GatewayParts {
@@ -115,10 +146,7 @@ fn open<C: Clock>(
         configs: desks,
         opening,
     };
-    let gateway = Gateway::open(oms.clock().clone(), poll, bell.clone(), server, opened)?;
-    oms.set_control_port(
-        Box::new(window),
-        bell.map(|bell| Box::new(move || bell.wake()) as tickpath_oms_runtime::front_end::FrontEndWaker),
-    );
-    Ok(gateway)
+    let sessions = Gateway::open(oms.clock().clone(), poll, bell.clone(), server, opened)?;
+    let waker = bell.map(|waker| Box::new(move || waker.wake()) as FrontEndWaker);
+    Ok(OpenFrontEnd { sessions, control: Some(Box::new(port)), waker })
 }

@@ -50,15 +50,15 @@ pub(crate) struct ChallengedLogon {
 
 /// Returns the connection to evict for a new one: from the busiest origin, the oldest that has sent no valid logon,
 /// else the oldest.
-pub(crate) fn eviction_victim(knocks: &VecDeque<PendingLogon>) -> Option<usize> {
+pub(crate) fn eviction_victim(pending: &VecDeque<PendingLogon>) -> Option<usize> {
     let mut counts = BTreeMap::new();
-    knocks.iter().for_each(|knock| *counts.entry(knock.origin).or_insert(0) += 1);
+    pending.iter().for_each(|peer| *counts.entry(peer.origin).or_insert(0) += 1);
     let most = counts.values().copied().max()?;
     // Age decides between equally busy origins, and no address.
-    let theirs = || knocks.iter().enumerate().filter(|(_, knock)| counts.get(&knock.origin) == Some(&most));
-    let is_heard = |knock: &PendingLogon| matches!(knock.stage, LogonStage::Proof(..) | LogonStage::Delayed(..));
-    let silent = theirs().find(|(_, knock)| !is_heard(knock));
-    silent.or_else(|| theirs().next()).map(|(place, _)| place)
+    let busiest = || pending.iter().enumerate().filter(|(_, peer)| counts.get(&peer.origin) == Some(&most));
+    let has_challenge = |peer: &PendingLogon| matches!(peer.stage, LogonStage::Proof(..) | LogonStage::Delayed(..));
+    let silent = busiest().find(|(_, peer)| !has_challenge(peer));
+    silent.or_else(|| busiest().next()).map(|(index, _)| index)
 }
 
 /// Logon back-off: after a wrong password the next proof of that user from that origin waits, however many connections
@@ -81,8 +81,8 @@ impl LogonBackoff {
 
     /// Makes the next proof for a user from this origin wait until that time.
     pub fn delay_until(&mut self, origin: PeerOrigin, user: &str, until: u64) {
-        let place = self.slot(origin, user);
-        self.until[place] = until;
+        let slot = self.slot(origin, user);
+        self.until[slot] = until;
     }
 
     fn slot(&self, origin: PeerOrigin, user: &str) -> usize {

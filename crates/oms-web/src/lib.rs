@@ -1,13 +1,24 @@
-//! The public view of a running OMS, which costs its core's thread nothing.
+//! The public view of a running OMS: metrics for Prometheus, a live page, and the frames that `tickpath top` draws.
 //!
 //! ```text
-//!   counters in shared memory ──> Meters ──┬──> /metrics, for Prometheus
-//!                                          ├──> View, a frame ──> the page, `tickpath top`
-//!   journal on the disk ──> Follower ──────┘
+//!   counters in shared memory ──> MeterReader ──┬──> /metrics, for Prometheus
+//!                                               ├──> view, a frame ──> the page, `tickpath top`
+//!   journal on the disk ──> JournalFollower ────┘
 //!                                     the page's kill and cancel ──> a session of its admin with the OMS
 //! ```
 //!
-//! A request needs a login (`logins`), which limits it to its user's view (`rights`); `guard` has the other checks.
+//! A request needs a login (`logins.rs`), which limits it to its user's view (`rights.rs`); `guard.rs` has the other
+//! checks.
+//!
+//! # Invariants
+//!
+//! * A reader costs the core nothing: the counters are words that one thread stores, and the journal is read from its
+//!   files.
+//! * A command that changes something goes by a session of the admin who asked for it, so the OMS itself checks the
+//!   right.
+//! * Neither the cookie nor the token of a login is worth anything alone (`logins.rs`, `guard.rs`).
+//! * A user sees the data that its session may see; a stranger sees `/health` and the page's own files.
+//! * Wrong passwords keep out the origin that they come from, and no other.
 
 mod accept;
 mod admin;

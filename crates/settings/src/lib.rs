@@ -5,7 +5,7 @@
 //! let text = "[listen]\nport = 80\nprot = 81\nwait = 'sometimes'\n";
 //! let mistakes = tickpath_settings::parse(text, Path::new("oms.toml"), |file| {
 //!     file.section("listen", |listen| {
-//!         let port: u16 = listen.need_number("port", 1024..=65535);
+//!         let port: u16 = listen.require_number("port", 1024..=65535);
 //!         let is_busy = listen.one_of("wait", &[("busy", true), ("block", false)]).unwrap_or(false);
 //!         (port, is_busy)
 //!     })
@@ -21,10 +21,11 @@
 //!
 //! A program reads the keys of a [`Section`]; a key that it does not read is a mistake. A wrong value is returned as if
 //! it were missing and its mistake is recorded, so that the program continues and finds the next mistake. The settings
-//! are returned only if there was no mistake.
+//! are returned only if there was no mistake. [`table_lines`] and [`table_cells`] read the tables beside such a file.
 
 mod mistakes;
 mod section;
+mod table;
 
 use std::fs;
 use std::io;
@@ -32,6 +33,7 @@ use std::path::{Path, PathBuf};
 
 pub use mistakes::Mistakes;
 pub use section::Section;
+pub use table::{TORN_CELL, table_cells, table_lines};
 
 /// Errors of a settings file.
 #[derive(Debug, thiserror::Error)]

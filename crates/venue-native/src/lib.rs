@@ -1,8 +1,13 @@
-//! A line to Tickpath's own exchange over TCP or a Unix socket: frames of `tickpath-oms-protocol`, numbered both ways, so
-//! that a connect states exactly what each side has ([`wire`]). The exchange's end uses [`FrameChannel`], too.
+//! A line to Tickpath's own exchange over TCP or a Unix socket: frames of `tickpath-oms-protocol`, numbered both ways,
+//! so that a connect states exactly what each side has ([`wire`]). The exchange's end uses [`FrameChannel`], too.
 //!
 //! Nothing is encrypted: a line is for a host's own loopback, or for a network without other users. An exchange can
-//! require a password of its lines ([`LinePassword`]), which is proved and never sent.
+//! require a password of its lines ([`LinePassword`]).
+//!
+//! # Invariants
+//!
+//! * A line names its OMS, and refuses an exchange that would mix its order ids with those of another OMS.
+//! * Both sides prove that they know the password of a line, and neither sends it.
 
 mod address;
 mod channel;

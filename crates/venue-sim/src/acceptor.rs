@@ -1,4 +1,4 @@
-//! A venue's socket connections: password, logon, requests, reports. State that outlives them is in [`Line`].
+//! A venue's socket connections: password, logon, requests, reports. State that outlives them is in [`VenueEngine`].
 
 use std::os::fd::AsFd;
 

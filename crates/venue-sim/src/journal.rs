@@ -3,7 +3,7 @@
 //! | kind | a record of | its payload |
 //! |---|---|---|
 //! | 32 to 36 | a request | its sequence number in its lane, then the bytes of the request |
-//! | 96 | the venue | [`Founded`] |
+//! | 96 | the venue | [`VenueIdentity`] |
 //! | 97, 98, 99 | another lane of requests, another lane of reports, another market | [`LaneJoin`] |
 //! | 100 | a tick | [`TickHeader`], then each of its four numbers that differs from the symbol's last tick |
 //! | 101, 102, 103 | a busted fill, a corrected fill, the end of the day | [`BustRecord`], [`CorrectRecord`], nothing |

@@ -3,28 +3,30 @@
 //! prices.
 //!
 //! ```text
-//!     requests ──> Venue ──┬── used ids                 ids of all orders so far
-//!                          ├── known orders             place of each resting order, outcome of ended ones
-//!                          ├── fills of the day         order of each fill, its present price and quantity
-//!     ticks ─────> maker ──┴── Book, one a symbol ──┐
-//!     operator                                      ├── levels, best last ── queue ── order, order, quote, order
-//!     reports <── one for each event of an order <──┘
+//!     requests ──> SimVenue ─┬── used ids                ids of all orders so far
+//!                            ├── known orders            place of each resting order, outcome of ended ones
+//!                            ├── fills of the day        order of each fill, its present price and quantity
+//!     ticks ─────> maker ────┴── OrderBook, per symbol ─┐
+//!     operator                                          ├── levels, best last ── queue ── order, order, quote, order
+//!     reports <── one for each event of an order <──────┘
 //! ```
 //!
 //! A [`SimVenue`] is pure: no I/O and no clock. The stamp of arrival is a parameter, and the same calls give the same
-//! reports. It identifies clients by order ids and accounts alone. A [`Line`] is a venue on its lanes, with a journal
-//! if it must survive a crash.
+//! reports. It identifies clients by order ids and accounts alone. A [`VenueEngine`] is a venue on its lanes, with a
+//! journal if it must survive a crash (`docs/design/venue-restart.md`). [`run`] is a venue as a process, configured by
+//! a file ([`Settings`]): it serves its OMS over lanes and sockets, keeps its market moving while the OMS is away, and
+//! without ticks publishes configured prices. It injects faults ([`InjectedFaults`]) on request.
 //!
 //! # Rules
 //!
-//! * **Ids.** A [`SimVenue`] has one space of order ids. The first `NewOrder` uses up its id, even if it is rejected; id
-//!   zero is invalid. A cancel, replace or status request names its order by that id alone: its symbol and account are
-//!   not compared, and its own id is only echoed.
-//! * **Owners.** At a [`Line`] each OMS that names itself in its logon has order ids of its own, which may equal those
-//!   of another OMS, and reaches its own orders only: an order of another OMS is unknown to it, its mass cancel covers
-//!   its own orders, and reports go to lines of the order's owner. Lanes, and lines that name no OMS, share one owner.
-//!   An OMS that makes its lanes anew for another journal stays that owner, and can cancel the orders that it finds
-//!   here.
+//! * **Ids.** A [`SimVenue`] has one space of order ids. The first `NewOrder` uses up its id, even if it is rejected;
+//!   id zero is invalid. A cancel, replace or status request names its order by that id alone: its symbol and account
+//!   are not compared, and its own id is only echoed.
+//! * **Owners.** At a [`VenueEngine`] each OMS that names itself in its logon has order ids of its own, which may equal
+//!   those of another OMS, and reaches its own orders only: an order of another OMS is unknown to it, its mass cancel
+//!   covers its own orders, and reports go to lines of the order's owner. Lanes, and lines that name no OMS, share one
+//!   owner. An OMS that makes its lanes anew for another journal stays that owner, and can cancel the orders that it
+//!   finds here.
 //! * **New order.** `New` comes first, then a `Trade` for each fill. The rest of an IOC or a market order is `Expired`.
 //!   A FOK that cannot fill whole is `New`, then `Expired`, and trades nothing. A limit price must be above zero, the
 //!   price field of a market order must be zero.
@@ -62,40 +64,10 @@
 //!   replace of any other order has sequence and quantities zero and, as in FIX, the status `Rejected`. All reports but
 //!   these and the status of unknown orders carry symbol, account and side of the order.
 //!
-//! # Journal
+//! # Invariants
 //!
-//! A line with a journal ([`Line::open`]) journals each input before it applies it: requests with their sequence number
-//! in their lane, ticks that moved its market, operator actions. A restart replays them to the same books, ids and
-//! counts, resumes each lane behind the journal's last input of it, and sends the reports that the report lane lacks.
-//!
-//! * A report's identity is its place in its lane: the venue counts its reports since it met the lane, and the lane
-//!   counts those it holds. If the lane holds more, it belongs to another venue, or the journal has lost its end.
-//! * A lane of another owner (of another journal, or of another incarnation of it) is another lane. The journal records
-//!   where the venue met it: requests are read from its beginning, and reports start there. Earlier reports that the
-//!   OMS never read are gone; an OMS that misses them requests the status of its orders.
-//! * A lane without an owner counts as the same lane, unless it ends before the place that the journal records.
-//! * A journal belongs to one venue number and one [`RULES_VERSION`]. Symbols can be added, and none removed.
-//!
-//! The journal also distinguishes socket lines: it holds each line's sequence numbers in both directions, so that a
-//! line that reconnects learns which requests the venue has, and receives the reports that it lacks. The number of
-//! known lines is bounded; a further line replaces a disconnected one with no resting order and with all its reports
-//! confirmed.
-//!
-//! The journal survives the end of any process. No append waits for the disk, so a loss of power may cost its end.
-//!
-//! # Process
-//!
-//! [`run`] is a venue as a process, configured by a file ([`Settings`]): it waits for the lanes of its OMS, serves the
-//! OMS, keeps its market moving while the OMS is away, and joins the OMS's present lanes when the OMS is back. Without
-//! ticks it quotes configured prices, and publishes them to its OMS. Injected faults ([`InjectedFaults`]) follow dice that are
-//! a part of the venue's state, so that a restart still arrives at the same lanes.
-//!
-//! # Memory
-//!
-//! A resting order takes 64 bytes and, like every order of the day, 48 in the table of known orders, which doubles its
-//! blocks of 64 ids as they fill. A fill takes 40 until the day ends. An order of an earlier day leaves one bit in the
-//! set of used ids, and a journal is as long as all its days. An order of an OMS that names itself takes some 80 more
-//! until it is forgotten: its id, and the route to its line.
+//! * A venue does not know its client's OMS: this crate never uses `oms-journal`, `oms-core` or `oms-risk`.
+//! * Connections and lines are bounded, whatever they send, and a name from the wire is escaped before it is printed.
 
 mod acceptor;
 mod book;

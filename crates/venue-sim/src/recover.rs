@@ -6,7 +6,8 @@
 //!   reports   … b c │            reports of the replay that the lane does not hold are sent now: d, e
 //! ```
 //!
-//! The [crate] documentation has the rules for lanes that differ from those before.
+//! The [crate] documentation has the rules for lanes that differ from those before. Design:
+//! `docs/design/venue-restart.md`.
 
 use std::collections::VecDeque;
 

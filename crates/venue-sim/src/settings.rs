@@ -110,7 +110,7 @@ impl Settings {
         if list.is_empty() { Ok(settings) } else { Err(VenueSettingsError { list }) }
     }
 
-    /// Returns the configuration for [`Line::open`](crate::Line::open).
+    /// Returns the configuration for [`VenueEngine::open`](crate::VenueEngine::open).
     pub fn engine_config(&self) -> EngineConfig {
         let symbols = self.instruments.iter().map(|(_, SymbolId(number))| number + 1).max().unwrap_or(0);
         EngineConfig {

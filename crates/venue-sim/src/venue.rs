@@ -26,12 +26,12 @@ pub struct Config {
 /// A simulated venue with a book for each symbol. The [crate] documentation has the rules.
 ///
 /// ```
-/// use tickpath_venue_sim::{Config, Venue};
+/// use tickpath_venue_sim::{Config, SimVenue};
 /// use tickpath_market::{
 ///     ClientOrderId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, TimeInForce, TopOfBook, VenueId,
 /// };
 ///
-/// let mut venue = Venue::new(Config { venue: VenueId(1), symbols: 1, expected_orders: 1_000 });
+/// let mut venue = SimVenue::new(Config { venue: VenueId(1), symbols: 1, expected_orders: 1_000 });
 /// let mut reports = Vec::new();
 /// let tick = TopOfBook {
 ///     bid: Price::from_whole(99),
@@ -53,8 +53,8 @@ pub struct Config {
 /// };
 /// venue.request(2, &Request::New(buy), &mut reports);
 ///
-/// let told: Vec<u8> = reports.iter().map(|report| report.exec_type).collect();
-/// assert_eq!(told, [ExecType::New.code(), ExecType::Trade.code()]);
+/// let types: Vec<u8> = reports.iter().map(|report| report.exec_type).collect();
+/// assert_eq!(types, [ExecType::New.code(), ExecType::Trade.code()]);
 /// ```
 #[derive(Debug)]
 pub struct SimVenue {

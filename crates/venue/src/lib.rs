@@ -10,24 +10,39 @@
 //! report before any client receives it, and passes the state of both sides to the line at each connect. So a line
 //! keeps no state that must survive its process.
 //!
+//! The OMS drives each line through this trait:
+//!
+//! ```
+//! use tickpath_venue::{ConnectionLost, Line, LineEvent};
+//!
+//! fn poll_once(line: &mut dyn Line, is_up: &mut bool) -> Result<usize, ConnectionLost> {
+//!     line.poll(&mut |event| match event {
+//!         LineEvent::Up { .. } => *is_up = true,
+//!         LineEvent::Acknowledged(next) => println!("the venue has all requests below {next}"),
+//!         LineEvent::Report { number, report, .. } => println!("report {number}: {report:?}"),
+//!     })
+//! }
+//! ```
+//!
 //! # The contract
 //!
-//! * **It never waits.** Each call returns at once: work that cannot be done now is refused ([`LineSendError::Full`]) or
-//!   continues in a later [`Line::poll`]. A name lookup in [`Line::connect`] is the only wait that is allowed.
+//! * **It never waits.** Each call returns at once: work that cannot be done now is refused ([`LineSendError::Full`])
+//!   or continues in a later [`Line::poll`]. A name lookup in [`Line::connect`] is the only wait that is allowed.
 //! * **Numbers.** Requests of a line have rising numbers; a number that is left out was never sent and never will be.
-//!   Reports are numbered without a gap from [`ResumeState::next_report`] on. A line maps the numbers of an exchange whose
-//!   protocol numbers otherwise; if the protocol has none, the line counts the reports itself.
-//! * **Connect.** [`Line::connect`] begins a connect; [`LineEvent::Connected`] ends it, and comes before any other event of that
-//!   connection. The event carries the *venue's* state of earlier requests: it has all below a number and none from
-//!   that number on. A line that knows only its own memory reports `None`, as does a line whose venue keeps no state;
-//!   then the OMS puts requests without proof of receipt in doubt, and asks for each order. The same holds for reports:
-//!   `None` means that some may be lost.
+//!   Reports are numbered without a gap from [`ResumeState::next_report`] on. A line maps the numbers of an exchange
+//!   whose protocol numbers otherwise; if the protocol has none, the line counts the reports itself.
+//! * **Connect.** [`Line::connect`] begins a connect; [`LineEvent::Up`] ends it, and comes before any other event of
+//!   that connection. The event carries the *venue's* state of earlier requests: it has all below a number and none
+//!   from that number on. A line that knows only its own memory reports `None`, as does a line whose venue keeps no
+//!   state; then the OMS puts requests without proof of receipt in doubt, and asks for each order. The same holds for
+//!   reports: `None` means that some may be lost.
 //! * **Proof of receipt** comes from the venue: an acknowledgement, or a report that answers the request, never the
-//!   fact that a socket took bytes. [`LineEvent::Acknowledged`] passes it on. A venue without acknowledgements before the next
-//!   connect would fill the OMS's window of unproven requests, so its line passes on what each answer proves.
-//! * **Loss.** [`Line::poll`] returns [`ConnectionLost`] once, when the connection has ended for any reason: closed, silent for
-//!   too long, refused, or unreadable. From then on the line is down and reports no event until it is connected again.
-//!   Only the OMS may send a request again that has no proof of receipt. A line never connects by itself.
+//!   fact that a socket took bytes. [`LineEvent::Acknowledged`] passes it on. A venue without acknowledgements before
+//!   the next connect would fill the OMS's window of unproven requests, so its line passes on what each answer proves.
+//! * **Loss.** [`Line::poll`] returns [`ConnectionLost`] once, when the connection has ended for any reason: closed,
+//!   silent for too long, refused, or unreadable. From then on the line is down and reports no event until it is
+//!   connected again. Only the OMS may send a request again that has no proof of receipt. A line never connects by
+//!   itself.
 //! * **Order.** Requests of a connection arrive in the order of their sends or not at all; reports are passed on in the
 //!   order of their numbers. A duplicate report is passed on once, if the protocol identifies duplicates.
 //! * **Ids.** A request's `client_order_id` is unique for ever within its OMS. Another OMS may use the same ids: a
@@ -47,12 +62,17 @@ use std::os::fd::BorrowedFd;
 
 use tickpath_market::{ExecutionReport, Request};
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 /// A line to a venue. The head of this crate is its contract.
 pub trait Line: Send {
     /// Returns the line's address, for messages.
     fn address(&self) -> String;
 
-    /// Begins to connect and ends any earlier connection. [`Self::poll`] then brings [`LineEvent::Connected`] or [`ConnectionLost`].
+    /// Begins to connect and ends any earlier connection. [`Self::poll`] then brings [`LineEvent::Up`] or
+    /// [`ConnectionLost`].
     fn connect(&mut self, resume: &ResumeState);
 
     /// Sends a request. On return the bytes are with the operating system, or wait in the line if its buffer is full.
@@ -100,8 +120,8 @@ pub enum LineEvent<'a> {
     Up {
         /// The venue has all sent requests below this number, and none from it on; none if it cannot report its state.
         next_request: Option<u64>,
-        /// The number of the next report; [`ResumeState::next_report`] if none is lost. None if some may be lost; the next
-        /// report then has that number nevertheless.
+        /// The number of the next report; [`ResumeState::next_report`] if none is lost. None if some may be lost; the
+        /// next report then has that number nevertheless.
         next_report: Option<u64>,
     },
     /// The venue has all requests below this number.

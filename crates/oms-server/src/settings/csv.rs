@@ -1,6 +1,6 @@
 //! Tables as CSV: the first line names the columns, in any order; every bad line is reported.
 //!
-//! Empty lines and lines that begin with `#` are left out. Cells have no quotes: no value here needs a comma.
+//! Empty lines and lines that begin with `#` are left out. A cell that holds a comma stands in quotation marks.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -9,7 +9,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
 
-use tickpath_settings::{Mistakes, SettingsError, read_text};
+use csv::StringRecord;
+use tickpath_settings::{Mistakes, SettingsError, TORN_CELL, read_text, table_cells, table_lines};
 
 /// Column of a table.
 pub(super) struct SettingsColumn {
@@ -21,8 +22,8 @@ pub(super) struct SettingsColumn {
 /// Line of a table, read cell by cell. A cell with a mistake is reported, and then counts as empty.
 pub(super) struct SettingsRow<'a> {
     line: usize,
-    columns: &'a [&'a str],
-    cells: Vec<&'a str>,
+    columns: &'a StringRecord,
+    cells: &'a StringRecord,
     mistakes: &'a mut Mistakes,
 }
 
@@ -42,48 +43,50 @@ fn parse<T>(
     mut take: impl FnMut(&mut SettingsRow<'_>) -> T,
 ) -> Result<Vec<T>, Mistakes> {
     let mut mistakes = Mistakes::new(file);
-    // Spreadsheets write a byte order mark before the first line.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let is_table = |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.starts_with('#');
-    let mut lines = (1..).zip(text.lines()).filter(is_table);
-    let Some((line, head)) = lines.next() else {
-        mistakes.add(1, format!("the table is empty; its first line names the columns: {}", names(columns)));
-        return Err(mistakes);
+    let mut rows = table_lines(text).map(|(line, text)| (line, table_cells(text)));
+    let head = match rows.next() {
+        Some((line, Some(head))) => check_header(&head, line, columns, &mut mistakes).then_some(head),
+        Some((line, None)) => {
+            mistakes.add(line, TORN_CELL);
+            None
+        }
+        None => {
+            mistakes.add(1, format!("the table is empty; its first line names the columns: {}", names(columns)));
+            None
+        }
     };
-    let head: Vec<&str> = head.split(',').map(str::trim).collect();
-    if !check_header(&head, line, columns, &mut mistakes) {
-        return Err(mistakes);
-    }
+    let Some(head) = head else { return Err(mistakes) };
     let mut values = Vec::new();
-    for (line, text) in lines {
-        let cells: Vec<&str> = text.split(',').map(str::trim).collect();
-        if text.contains('"') {
-            mistakes.add(line, "a cell is in quotes; write cells without quotes and without commas in them");
-        } else if cells.len() != head.len() {
-            let (cells, names) = (cells.len(), head.len());
-            mistakes
-                .add(line, format!("{cells} cells, but the first line names {names} columns; write one cell for each"));
-        } else {
-            let mut row = SettingsRow { line, columns: &head, cells, mistakes: &mut mistakes };
-            columns.iter().filter(|column| column.needed).for_each(|column| row.needed(column.name));
-            values.push(take(&mut row));
+    for (line, cells) in rows {
+        match cells {
+            None => mistakes.add(line, TORN_CELL),
+            Some(cells) if cells.len() != head.len() => {
+                let (cells, names) = (cells.len(), head.len());
+                let remedy = "write one cell for each";
+                mistakes.add(line, format!("{cells} cells, but the first line names {names} columns; {remedy}"));
+            }
+            Some(cells) => {
+                let mut row = SettingsRow { line, columns: &head, cells: &cells, mistakes: &mut mistakes };
+                columns.iter().filter(|column| column.needed).for_each(|column| row.needed(column.name));
+                values.push(take(&mut row));
+            }
         }
     }
     mistakes.into_result(values)
 }
 
 /// Checks the names of the columns, and reports their mistakes.
-fn check_header(head: &[&str], line: usize, columns: &[SettingsColumn], mistakes: &mut Mistakes) -> bool {
+fn check_header(head: &StringRecord, line: usize, columns: &[SettingsColumn], mistakes: &mut Mistakes) -> bool {
     let is_known = |name: &str| columns.iter().any(|column| column.name == name);
     for (place, name) in head.iter().enumerate() {
         if !is_known(name) {
             let known = names(columns);
             mistakes.add(line, format!("unknown column '{name}'; the columns, with commas between them: {known}"));
-        } else if head[..place].contains(name) {
+        } else if head.iter().take(place).any(|before| before == name) {
             mistakes.add(line, format!("column '{name}' comes twice; name it once"));
         }
     }
-    let is_missing = |column: &&SettingsColumn| column.needed && !head.contains(&column.name);
+    let is_missing = |column: &&SettingsColumn| column.needed && !head.iter().any(|name| name == column.name);
     let missing: Vec<&str> = columns.iter().filter(is_missing).map(|column| column.name).collect();
     if !missing.is_empty() {
         let missing = missing.join(",");
@@ -99,8 +102,8 @@ fn names(columns: &[SettingsColumn]) -> String {
 impl SettingsRow<'_> {
     /// Returns the cell of a column; none if the cell is empty, or if the table has no such column.
     pub(super) fn cell(&self, column: &str) -> Option<&str> {
-        let place = self.columns.iter().position(|name| *name == column)?;
-        Some(self.cells[place]).filter(|cell| !cell.is_empty())
+        let place = self.columns.iter().position(|name| name == column)?;
+        self.cells.get(place).filter(|cell| !cell.is_empty())
     }
 
     /// Parses a cell.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use tickpath_market::{Price, Symbol, SymbolId, VenueId};
 use tickpath_oms_core::{Instrument, TradingHours};
-use tickpath_settings::SettingsError;
+use tickpath_settings::{SettingsError, read_text, table_cells, table_lines};
 
 use super::csv::{self, SettingsColumn, SettingsRow};
 use super::limits::{MAX_ID, currency, flag, rate};
@@ -56,6 +56,22 @@ pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<
             ..limited(row)
         }
     })
+}
+
+/// Returns the name, the number and the venue of each row that has a name and a number; none without such a table. For
+/// a command to a running OMS, to which mistakes elsewhere in the table do not matter.
+pub fn list_instruments(file: &Path) -> Option<Vec<(String, u16, Option<String>)>> {
+    let text = read_text(file).ok()?;
+    let mut rows = table_lines(&text).filter_map(|(_, line)| table_cells(line));
+    let head = rows.next()?;
+    let place = |column: &str| head.iter().position(|name| name == column);
+    let (name, number, venue) = (place("symbol")?, place("number")?, place("venue"));
+    let listed = rows.filter_map(|cells| {
+        let name = cells.get(name).filter(|name| !name.is_empty())?;
+        let venue = venue.and_then(|venue| cells.get(venue)).map(str::to_owned);
+        Some((name.to_owned(), cells.get(number)?.parse().ok()?, venue))
+    });
+    Some(listed.collect())
 }
 
 /// Reads the price band and the rate limit.

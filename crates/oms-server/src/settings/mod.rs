@@ -44,7 +44,7 @@ pub use calendar::read_calendar as take_calendar;
 pub use copy_filter::{CopyFilter, CopyTopic, ResolvedCopyFilter};
 pub use edit::{EditError, NewUser, UsersFile};
 pub use init::{InitialFiles, OmsInitError, init};
-pub use instruments::instrument_columns;
+pub use instruments::{instrument_columns, list_instruments};
 pub use pattern::{AccountPattern, AccountPatternError};
 pub use sessions::{DenialLimits, KEEP_DAYS, MAX_SESSIONS, SessionDefaults};
 pub use symbols::symbol_columns;

@@ -49,7 +49,7 @@ fn a_word_is_answered_with_the_orders_that_it_meant() {
         assert_eq!(rows, [1, 2]);
         let record = answer.expect("it was taken");
         anna.until("both are canceled", |anna| {
-            let ends = anna.heard.iter().filter(|(_, heard)| heard.word().2 == OrdStatus::Canceled);
+            let ends = anna.heard.iter().filter(|(_, message)| message.summary().2 == OrdStatus::Canceled);
             ends.count() == 2
         });
         let (_, answer) = word(&mut boss, RecordKind::CancelScope, &of(session));

@@ -9,13 +9,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tickpath_clock::HostClock;
+use tickpath_market::ExecutionReport;
 use tickpath_oms_client::{Client as Remote, ClientEvent, Config as RemoteConfig, Since};
 use tickpath_oms_core::{DayEnd, RecordKind};
 use tickpath_oms_protocol::{
     ClientLogon, FrameBuffer, FrameHeader, FrameKind as Word, Logon, MAGIC, Query, VERSION, Welcome, write_frame,
     write_frame_with_text,
 };
-use tickpath_oms_runtime::Notice;
+use tickpath_oms_runtime::{Notice, RequestRate};
 use tickpath_oms_server::{ServerConfig, ServerEvent};
 
 use super::sessions::{OmsFixture, RecordingClient};

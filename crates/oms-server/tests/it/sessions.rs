@@ -185,8 +185,8 @@ pub(crate) struct RecordingClient {
 }
 
 impl RecordingClient {
-    pub(crate) fn send(&mut self, request: impl Into<AnyRequest>) {
-        let AnyRequest(request) = request.into();
+    pub(crate) fn send(&mut self, request: impl Into<ClientRequest>) {
+        let ClientRequest(request) = request.into();
         self.client.send(&request).expect("it is connected");
     }
 
@@ -224,7 +224,7 @@ impl RecordingClient {
     }
 
     pub(crate) fn told(&self) -> Vec<(u64, ExecType, OrdStatus)> {
-        self.heard.iter().map(|(_, heard)| heard.word()).collect()
+        self.heard.iter().map(|(_, message)| message.summary()).collect()
     }
 
     pub(crate) fn numbers(&self) -> Vec<u64> {

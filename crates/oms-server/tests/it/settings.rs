@@ -15,7 +15,7 @@ use tickpath_oms_core::{
     SessionRules, VenueRules,
 };
 use tickpath_oms_runtime::{Layout, RequestRate, SessionConfig};
-use tickpath_oms_server::settings::{self, Settings, UsersFile, instrument_columns};
+use tickpath_oms_server::settings::{self, Settings, UsersFile, instrument_columns, list_instruments};
 
 /// Initial files of an OMS, in a temporary folder that is removed on drop.
 struct Files(TempDir);
@@ -286,8 +286,9 @@ fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
         ("symbol,number,venue,lots", "1: unknown column 'lots'; the columns, with commas between them: @all"),
         ("# c\n\nsymbol,number,venue\nA,1", "4: 2 cells, but the first line names 3 columns; write one cell for each"),
         (
-            "symbol,number,venue\n\"A\",1,1",
-            "2: a cell is in quotes; write cells without quotes and without commas in them",
+            "symbol,number,venue\n\"A,1,1\nB,2,1",
+            "2: a quotation mark is not closed, or stands inside a cell; write the cell without it, or the whole cell \
+             between two",
         ),
         (
             "symbol,number,venue\nSEVENTEEN-LETTERS,1,1",
@@ -364,6 +365,10 @@ fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
         ..Instrument::default()
     };
     assert_eq!(files.read().instruments, [instrument(7, "A", 1), instrument(0, "B", 200)], "in any order of columns");
+    files.write("instruments.csv", "\"symbol\",number,venue\n\"A,B\",\"7\",\"SIM\"\n");
+    assert_eq!(files.read().instruments, [instrument(7, "A,B", 1)], "cells in quotation marks");
+    let listed = list_instruments(&files.at("instruments.csv"));
+    assert_eq!(listed, Some(vec![("A,B".to_owned(), 7, Some("SIM".to_owned()))]));
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Reader of the columns `symbol`, `number` and `venue` of the table of instruments, which the OMS reads as well.
 //!
-//! The first line names the columns, in any order; further columns are for the OMS alone. Empty lines and lines that
-//! begin with `#` are skipped. Cells have no quotes.
+//! The first line names the columns, in any order; further columns are for the OMS alone.
 
 use std::path::Path;
 
 use tickpath_market::{Symbol, SymbolId, VenueId};
-use tickpath_settings::{Mistakes, SettingsError, read_text};
+use tickpath_settings::{Mistakes, SettingsError, TORN_CELL, read_text, table_cells, table_lines};
 
 /// Upper bound of symbol numbers, exclusive.
 const SYMBOLS: u32 = (1 << 16) - 1;
@@ -16,9 +15,7 @@ const COLUMNS: [&str; 3] = ["symbol", "number", "venue"];
 /// Reads the instruments of this venue, which the table names by its number or by `calls`, its name.
 pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<Vec<(Symbol, SymbolId)>, SettingsError> {
     let text = read_text(file)?;
-    // Spreadsheets write a byte order mark before the first line.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let mut lines = table_lines(&text);
     let mut mistakes = Mistakes::new(file);
     let places = lines.next().map(|(line, head)| columns(line, head, &mut mistakes));
     let Some(places) = places.unwrap_or_else(|| {
@@ -29,8 +26,11 @@ pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<V
     };
     let mut listed: Vec<(Symbol, SymbolId)> = Vec::new();
     for (line, text) in lines {
-        let cells: Vec<&str> = text.split(',').map(str::trim).collect();
-        let [symbol, number, at] = places.map(|place| cells.get(place).copied().unwrap_or_default());
+        let Some(cells) = table_cells(text) else {
+            mistakes.add(line, TORN_CELL);
+            continue;
+        };
+        let [symbol, number, at] = places.map(|place| cells.get(place).unwrap_or_default());
         if !(calls == Some(at) || at == venue.0.to_string()) {
             continue;
         }
@@ -44,8 +44,11 @@ pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<V
 
 /// Returns the indices of the needed columns, and adds a mistake for each missing one.
 fn columns(line: usize, head: &str, mistakes: &mut Mistakes) -> Option<[usize; 3]> {
-    let head: Vec<&str> = head.split(',').map(str::trim).collect();
-    let place = |name: &str| head.iter().position(|column| *column == name);
+    let Some(head) = table_cells(head) else {
+        mistakes.add(line, TORN_CELL);
+        return None;
+    };
+    let place = |name: &str| head.iter().position(|column| column == name);
     for missing in COLUMNS.iter().filter(|name| place(name).is_none()) {
         mistakes.add(line, format!("column '{missing}' is missing; add it to this line, and its cell to each other"));
     }

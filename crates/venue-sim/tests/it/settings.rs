@@ -8,7 +8,7 @@ use tickpath_market::{Price, Quantity, SymbolId};
 use tickpath_venue_sim::{Chance, Settings, VenueInitError, init};
 
 const LEAST: &str = "venue = 3\noms = 'x'\njournal = 'j'\ninstruments = 'table.csv'\n";
-const TABLE: &str = "# what can be traded\nvenue, number,multiplier,symbol\n\n3,7,1,A\n4,0,1,A\nSIM,9,,B\n";
+const TABLE: &str = "# what can be traded\nvenue, number,multiplier,symbol\n\n3,\"7\",1,\"A\"\n4,0,1,A\nSIM,9,,B\n";
 
 #[test]
 fn the_first_file_is_good() {
@@ -100,6 +100,7 @@ fn every_mistake_of_the_table_is_told_with_its_line() {
         ("symbol,number,venue\nA,x,3\n", 2, "whole number"),
         ("symbol,number,venue\nA,65535,3\n", 2, "whole number"),
         ("symbol,number,venue\n,1,3\n", 2, "no symbol"),
+        ("symbol,number,venue\n\"A,1,3\n", 2, "quotation mark"),
         ("symbol,number,venue\nA,1,3\n\nA,2,3\n", 4, "once"),
         ("symbol,number,venue\nA,1,3\nB,1,3\n", 3, "once"),
     ] {

@@ -1,0 +1,60 @@
+//! Sequence numbers of the sessions' requests and reports.
+
+use tickpath_oms_runtime::front_end::{FrontEndState, JournalProgress};
+
+/// Number of each session's next request, or of its next report.
+#[derive(Debug)]
+pub(super) struct SessionNumbers(pub Vec<u64>);
+
+/// Numbers of the sessions' requests, and the journal's progress with them.
+#[derive(Debug)]
+pub(super) struct RequestNumbers {
+    next: SessionNumbers,
+    journaled: JournalProgress,
+}
+
+impl SessionNumbers {
+    /// Returns a session's next number.
+    #[inline]
+    pub fn next(&self, session: u16) -> u64 {
+        self.0.get(usize::from(session)).copied().unwrap_or(0)
+    }
+
+    /// Returns a session's next number, to be changed.
+    #[inline]
+    pub fn next_mut(&mut self, session: u16) -> &mut u64 {
+        let index = usize::from(session);
+        if index >= self.0.len() {
+            self.0.resize(index + 1, 0);
+        }
+        &mut self.0[index]
+    }
+}
+
+impl RequestNumbers {
+    /// Returns the numbers at a start.
+    pub fn new(opening: FrontEndState) -> Self {
+        Self { next: SessionNumbers(opening.next_request), journaled: opening.journaled }
+    }
+
+    /// Returns the number of a session's next request.
+    pub fn next(&self, session: u16) -> u64 {
+        self.next.next(session)
+    }
+
+    /// Returns the number of a session's next request, to be changed.
+    #[inline]
+    pub fn next_mut(&mut self, session: u16) -> &mut u64 {
+        self.next.next_mut(session)
+    }
+
+    /// Returns the number of a session's first request that is not in the journal yet.
+    pub fn first_unjournaled(&self, session: u16) -> u64 {
+        self.journaled.first_unjournaled(session, self.next(session))
+    }
+
+    /// Returns whether all requests of a session are in the journal.
+    pub fn are_journaled(&self, session: u16) -> bool {
+        self.first_unjournaled(session) >= self.next(session)
+    }
+}
