@@ -47,8 +47,7 @@ impl InDoubtMessages {
     /// stays in doubt, because an earlier copy may be published.
     pub fn settle(&mut self, place: &AmqpDestination) -> Vec<Fate> {
         let found = fates(&self.sent, &self.numbers, place, || AmqpServerError::Timeout);
-        let of = |fate: Fate| if fate == Fate::Published { fate } else { Fate::Unknown };
-        let settled: Vec<Fate> = found.into_iter().map(|(fate, _why)| of(fate)).collect();
+        let settled: Vec<Fate> = found.into_iter().map(|(fate, _why)| fate.after_resend()).collect();
         let before = std::mem::take(self);
         let all = before.numbers.into_iter().zip(before.bodies).zip(before.sent);
         for (((number, body), sent), fate) in all.zip(&settled) {

@@ -1,6 +1,22 @@
-//! Bus adapter for RabbitMQ: `amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?OPTIONS]`; the defaults are
-//! `guest:guest`, port 5672 and the virtual host `/`. A `/` in the name of a virtual host is written `%2F`. Several
-//! servers are the nodes of one cluster, and each connection uses the first that answers, also after a loss.
+//! The bus over RabbitMQ.
+//!
+//! ```no_run
+//! use tickpath_bus_amqp::AmqpBus;
+//! use tickpath_bus_api::{Connection, Policy, StartPosition, TopicConfig};
+//! use tickpath_clock::{Clock, HostClock, Wait};
+//!
+//! let bus = AmqpBus::connect("amqp://127.0.0.1:5672")?;
+//! let mut subscriber = bus.subscriber("ticks", StartPosition::Now, Wait::Block)?;
+//! let mut publisher = bus.publisher("ticks", &TopicConfig::new(Policy::Overwrite))?;
+//! publisher.publish(HostClock::get()?.ticks(), 200, b"101.5")?;
+//! subscriber.wait(1_000_000_000);
+//! subscriber.poll(64, &mut |event| println!("{event:?}"))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The URL is `amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?OPTIONS]`; the defaults are `guest:guest`,
+//! port 5672 and the virtual host `/`. A `/` in the name of a virtual host is written `%2F`. Several servers are the
+//! nodes of one cluster, and each connection uses the first that answers, also after a loss.
 //!
 //! * **TLS**: `amqps://`, port 5671, or `amqp://…?tls`; always required then, never optional. `&ca=FILE` names the only
 //!   authority that is trusted, else those of this host are; `&cert=FILE&key=FILE` are our own certificate and its key.
@@ -16,75 +32,55 @@
 //!
 //! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
 //!   with the first window that fails. A topic without subscribers confirms, too.
-//! * A subscriber is sent up to [`MAX_PREFETCH`] messages and [`MAX_PREFETCH_BYTES`] ahead, estimated from the lengths that
-//!   it has seen: it begins with few messages, and exceeds the bytes only where long messages follow many short ones,
-//!   until it polls the first of them. For a subscriber that is further behind the broker keeps [`MAX_BEHIND_BYTES`]
-//!   and drops the oldest messages. A second queue of the subscriber, which holds one message, receives what the broker
-//!   drops, as a notice. If all that came and what follows is from one publisher,
-//!   [`Gap::ReportsLost`](tickpath_bus_api::Gap) counts the loss by its sequence numbers. Else the loss cannot be counted,
-//!   and is reported as `Reconnected` before what follows: each loss, some twice, and at most once per round trip to
-//!   the broker. (Another publisher that came and ended within what was dropped between the messages of that publisher
-//!   is not reported.)
+//! * A subscriber is sent up to [`MAX_PREFETCH`] messages and [`MAX_PREFETCH_BYTES`] ahead, estimated from the lengths
+//!   that it has seen: the bytes are exceeded only where long messages follow many short ones, until the first of them
+//!   is polled. For a subscriber that is further behind the broker keeps [`MAX_BEHIND_BYTES`] and drops the oldest
+//!   messages.
+//! * Dropped messages are counted as [`Gap::Missed`](tickpath_bus_api::Gap) where the publisher's sequence numbers
+//!   allow it, else reported as `Reconnected`; so is a topic that was removed and made anew
+//!   (`docs/design/rabbitmq-losses.md`).
 //! * A lost connection is made again by a thread, and reported as [`Gap::Reconnected`](tickpath_bus_api::Gap). As long
 //!   as no connection holds for 5 s, the pause before a reconnect grows to a second; the same holds for pullers.
-//! * Once a second a subscriber checks whether the topic is still the same, and binds its queue to it again. If the
-//!   topic is removed, the subscriber receives again within about a second of polling, and reports `Reconnected`, also
-//!   if a publisher had already made the topic anew: subscribers bind the topic to two exchanges, named `~` and `~~`
-//!   and sixteen digits, which are deleted with the topic. Where a user has no right to make and bind these, or the
-//!   virtual host has a name longer than 32 bytes, only the publishers' sequence numbers show that a topic was made
-//!   anew.
 //!
 //! A **queue** is a queue of the same name, not exclusive; without `?durable`, at least once covers the death of
 //! pullers, not that of the broker.
 //!
-//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, or [`MAX_PREFETCH_BYTES`], estimated likewise,
-//!   and no more until it acknowledges. So no puller takes everything. But messages sent ahead go to no other puller
-//!   before this one ends, do not count as waiting, and are then marked as redelivered, also if they were never handed
-//!   over.
+//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, or [`MAX_PREFETCH_BYTES`], estimated
+//!   likewise, and no more until it acknowledges. Messages sent ahead go to no other puller before this one ends, do
+//!   not count as waiting, and are then marked as redelivered, also if they were never handed over.
 //! * A single message that was handed over can be given back. Durable queues count deliveries, including messages sent
-//!   ahead to a puller that ended before it handed them over. After [`most_deliveries`](QueueConfig::most_deliveries) a
-//!   message goes to the dead-letter queue, which stores it before it is removed here; if the broker crashes meanwhile,
-//!   the message may be there twice, under one origin. So that no message goes there unseen, a puller of such a queue
-//!   is sent one message at a time: it must acknowledge the message, or give it back, before it gets the next, and
-//!   pulls slower than other pullers; a message sent to a puller that ends before it pulls is counted all the same. A
-//!   queue without that number never gives a message up: a RabbitMQ from 4 on would do so after 20 deliveries, and is
-//!   configured not to. So all users of a queue must agree on the number, too, and a durable queue made before an
-//!   update to 4 is refused: pull it empty, and remove it.
+//!   ahead to a puller that ended. After [`max_deliveries`](tickpath_bus_api::QueueConfig::max_deliveries) a message
+//!   goes to the dead-letter queue, which stores it before it is removed here; if the broker crashes meanwhile, the
+//!   message may be there twice, under one message id. A puller of such a queue is sent one message at a time, so that
+//!   no message goes there unseen. A queue without that number never gives a message up: a RabbitMQ from 4 on would do
+//!   so after 20 deliveries, and is configured not to. All users of a queue must agree on the number, and a durable
+//!   queue made before an update to 4 is refused: pull it empty, and remove it.
 //! * Acknowledging waits until the broker has read the acknowledgement and passed it on to the queue. A durable queue
 //!   writes it to disk a moment later: if the broker crashes between the two, such messages are redelivered, marked,
 //!   and without a report. With at most once, a message is acknowledged before it is handed over.
 //! * When a puller's connection is lost, all that it has not acknowledged is redelivered, marked. Its next
-//!   acknowledgement reports how many messages that concerns, or how many are in doubt because the connection was lost
-//!   before the broker had answered. Unread messages of a lost connection are not handed over. The broker closes the
-//!   connection of a puller that holds messages for longer than its `consumer_timeout`, half an hour, with the same
-//!   effect.
-//! * A queue that no longer exists when the connection is made again, because the broker restarted or the queue was
-//!   removed, is reported as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has already made it anew:
-//!   pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue, and check it,
-//!   too, after they have changed how many messages they are sent ahead, for which they leave the queue. A user who has
-//!   no right to make that exchange gets the report only if the queue was not made anew; the same holds in a virtual
-//!   host whose name is longer than 32 bytes.
-//! * With at most once, messages may be gone whose puller loses its connection just when it takes them out of the
-//!   queue; their number is reported as `Gone`, too.
+//!   acknowledgement reports how many messages that concerns, or how many are in doubt. Unread messages of a lost
+//!   connection are not handed over. The broker closes the connection of a puller that holds messages for longer than
+//!   its `consumer_timeout`, half an hour, with the same effect.
+//! * A queue that no longer exists when the connection is made again is reported as
+//!   [`MessagesLost`](tickpath_bus_api::ReceiveError::MessagesLost), also if a pusher has already made it anew. So is
+//!   the number of messages that may be gone, with at most once, when a puller loses its connection as it takes them
+//!   out.
 //!
 //! For both: a message that was sent and not confirmed, because the connection was lost or no answer came for 5 s, is
 //! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again automatically. A message that surely did
 //! not leave is sent again, once per call, on a new connection; so is a message whose topic was removed. `resend` waits
 //! for late confirmations, then sends under the same sequence numbers: a subscriber gets the message once, a queue may
 //! have it twice. While the broker is short of memory or disk it reads no messages: the first message is in doubt, and
-//! stays in flight until that is over; behind it, publishing is
-//! [`Unavailable`](tickpath_bus_api::PublishError::Unavailable), after up to 5 s.
+//! behind it publishing is [`Unavailable`](tickpath_bus_api::PublishError::Unavailable), after up to 5 s.
 //!
 //! A message of another program, without our header, reaches a subscriber as an event of its own; a puller hands it
 //! over if it was opened to do so, else skips and removes it. The broker reserves names with `amq.` in front; these get
 //! a `~` before them on the broker, which no name of ours can have.
 //!
-//! # Threads
-//!
-//! Each publisher, subscriber, pusher and puller has a connection of its own, with two threads: `lapin-io-loop`, the
-//! library's, which writes, reads and parses, and `amqp`, which waits for the socket. The caller polls the library's
-//! futures itself, so that no task and no channel of ours lies in between. (Once per process the library starts one
-//! more thread, which sleeps.)
+//! Each publisher, subscriber, pusher and puller has a connection with two threads: `lapin-io-loop`, the library's,
+//! which writes, reads and parses, and `amqp`, which waits for the socket. The caller polls the library's futures
+//! itself:
 //!
 //! ```text
 //!   publish   caller ──> io loop ──> socket ─broker─> socket ──> amqp ──> io loop ──> caller
@@ -132,6 +128,10 @@ use crate::subscriber::AmqpSubscriber;
 pub use crate::consumer::{MAX_BEHIND_BYTES, MAX_PREFETCH, MAX_UNACKNOWLEDGED};
 pub use crate::prefetch::MAX_PREFETCH_BYTES;
 pub use crate::sender::MAX_PAYLOAD_BYTES;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// The registration of this transport: its name, URL schemes and port.
 pub const TRANSPORT: Transport = Transport {

@@ -12,6 +12,8 @@
 //!   tags   11 message   12 notice   13 notice   14 message   15 message   16 notice   17 message
 //!   reported   11              Reconnected          14           15      Reconnected      17
 //! ```
+//!
+//! Design: `docs/design/rabbitmq-losses.md`.
 
 use std::collections::VecDeque;
 
@@ -146,7 +148,7 @@ mod tests {
         Some(MessageId { clock: 1, publisher, sequence: number })
     }
 
-    /// Returns whether a loss is reported before `next`, after `came`, with `record_dropped` by notices of the tags 10, 11 and
+    /// Returns whether a loss is reported before `next`, after `came`, with `dropped` by notices of the tags 10, 11 and
     /// so on.
     fn is_told(came: &[Option<MessageId>], dropped: &[Option<MessageId>], next: Option<MessageId>) -> bool {
         let mut losses = DropTracker::default();

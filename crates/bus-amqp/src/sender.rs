@@ -115,12 +115,8 @@ impl AmqpSender {
                 continue;
             }
             let why = self.add_refusing_policy(why);
-            let error = match fates.get(sure) {
-                Some(Fate::Unknown) => why.unknown(&self.server.name()),
-                _ => self.unpublished(&why),
-            };
             let fates = [vec![Fate::Published; done], fates].concat();
-            return Err(BatchError::from_fates(&fates, error));
+            return Err(BatchError::from_failure(&fates, format!("{} {why}", self.server.name()), why.is_transient()));
         }
         Ok(())
     }

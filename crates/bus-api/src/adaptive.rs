@@ -1,4 +1,4 @@
-//! [`Wait::AdaptiveReceiver`] over any transport that can sleep: the transport sleeps, this module decides when.
+//! [`Wait::Adaptive`] over any transport that can sleep: the transport sleeps, this module decides when.
 
 use tickpath_clock::{AdaptiveWait, HostClock, IdleAction, Wait, relax};
 
@@ -8,7 +8,7 @@ use crate::queue::{PulledMessage, Puller};
 use crate::token::ResumeToken;
 use crate::topic::{PublisherState, Subscriber, SubscriptionEvent};
 
-/// Wraps a subscriber opened with [`Wait::AdaptiveReceiver`], which then sleeps only when that strategy says so; returns any
+/// Wraps a subscriber opened with [`Wait::Adaptive`], which then sleeps only when that strategy says so; returns any
 /// other unchanged.
 pub fn subscriber(wait: Wait, inner: impl Subscriber + 'static) -> Result<Box<dyn Subscriber>, ConnectError> {
     match wait {

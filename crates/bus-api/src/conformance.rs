@@ -6,11 +6,11 @@
 
 mod bounded_memory;
 mod child;
-mod firewall_proxy;
 mod fixture;
 mod kills;
 mod lending;
 mod message;
+mod network_proxy;
 mod numbered_pull;
 mod owned_event;
 mod process;
@@ -26,10 +26,10 @@ mod topic;
 
 pub use bounded_memory::check_bounded_memory;
 pub use child::{BusConnector, run_child, spawn};
-pub use firewall_proxy::FirewallProxy;
 pub use fixture::{ConformanceCase, Fixture};
 pub use kills::{KillCounts, KillRun};
 pub use message::{check_no_event, wait_until};
+pub use network_proxy::{NetworkProxy, ProxyMode};
 pub use owned_event::{OwnedEvent, next_event, next_foreign, pull_stamps};
 pub use queue::QUEUE_CASES;
 pub use role::ChildRole;

@@ -22,7 +22,7 @@ pub trait Connection: Send {
     /// Opens a topic for publishing.
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError>;
 
-    /// Subscribes to a topic, whether or not it has a publisher yet. With `Wait::Block` or `Wait::AdaptiveReceiver` the
+    /// Subscribes to a topic, whether or not it has a publisher yet. With `Wait::Block` or `Wait::Adaptive` the
     /// subscriber may sleep.
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError>;
 
@@ -35,7 +35,7 @@ pub trait Connection: Send {
     /// Opens a queue for pushing, and creates it if it does not exist.
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError>;
 
-    /// Opens a queue for pulling, whether or not anything was pushed yet. With `Wait::Block` or `Wait::AdaptiveReceiver` the
+    /// Opens a queue for pulling, whether or not anything was pushed yet. With `Wait::Block` or `Wait::Adaptive` the
     /// puller may sleep.
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError>;
 

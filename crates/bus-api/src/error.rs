@@ -81,10 +81,10 @@ impl PublishError {
         }
     }
 
-    /// Returns the error for a message that is certainly not published. `is_transient` states whether the cause can pass by
-    /// itself.
-    pub fn not_published(sentence: String, may_pass: bool) -> Self {
-        if may_pass { Self::Unavailable(sentence) } else { Self::Other(sentence.into()) }
+    /// Returns the error for a message that is certainly not published. `is_transient` states whether the cause can pass
+    /// by itself.
+    pub fn not_published(sentence: String, is_transient: bool) -> Self {
+        if is_transient { Self::Unavailable(sentence) } else { Self::Other(sentence.into()) }
     }
 
     /// Returns the fate of the message.
@@ -108,6 +108,13 @@ impl Fate {
     /// Returns the indexes of the messages in doubt.
     pub fn unknown(fates: &[Self]) -> impl Iterator<Item = usize> + '_ {
         fates.iter().enumerate().filter(|&(_, &fate)| fate == Self::Unknown).map(|(number, _)| number)
+    }
+
+    /// Returns the fate of a message in doubt after it was sent again with this fate: unless it is published now, it
+    /// stays in doubt, because an earlier copy may be published.
+    #[must_use]
+    pub fn after_resend(self) -> Self {
+        if self == Self::Published { self } else { Self::Unknown }
     }
 
     /// Returns how many sequence numbers of the publisher the batch has used: all up to the last message that is
@@ -142,6 +149,22 @@ impl BatchError {
     pub fn from_fates(fates: &[Fate], error: PublishError) -> Self {
         let done = fates.iter().take_while(|&&fate| fate == Fate::Published).count();
         Self { done, fates: fates[done..Fate::used(fates)].to_vec(), error }
+    }
+
+    /// Returns the error of a batch from the fate of each message, and the reason of the first failure, which
+    /// `is_transient` if it can pass by itself. The error states whether the first unpublished message is in doubt.
+    pub fn from_failure(fates: &[Fate], reason: String, is_transient: bool) -> Self {
+        let error = match fates.iter().find(|&&fate| fate != Fate::Published) {
+            // Applies to permanent reasons, too: the message may have arrived.
+            Some(Fate::Unknown) => PublishError::Unknown(reason),
+            _ => PublishError::not_published(reason, is_transient),
+        };
+        Self::from_fates(fates, error)
+    }
+
+    /// Returns the error of so many messages that all stay in doubt, for this reason.
+    pub fn all_unknown(count: usize, error: PublishError) -> Self {
+        Self::from_fates(&vec![Fate::Unknown; count], error)
     }
 
     /// Returns the fate of the message at this index of the batch.
@@ -225,5 +248,31 @@ mod tests {
         let at = BatchError::failed_at(1, error());
         assert_eq!(fates(at), [Published, Unknown, NotPublished, NotPublished, NotPublished]);
         assert_eq!(BatchError::from_fates(&[Published, NotPublished, NotPublished], PublishError::Full).fates, []);
+        assert_eq!(fates(BatchError::all_unknown(2, error()))[..3], [Unknown, Unknown, NotPublished]);
+    }
+
+    #[test]
+    fn the_error_of_a_batch_is_that_of_its_first_message_that_is_not_published() {
+        use Fate::{NotPublished, Published, Unknown};
+        let cases: [(&[Fate], bool, Fate, bool); 6] = [
+            (&[Published, Unknown, NotPublished], true, Unknown, true),
+            // The first message is in doubt, whatever the last answer was.
+            (&[Published, Unknown, NotPublished], false, Unknown, true),
+            (&[NotPublished, Unknown], true, NotPublished, true),
+            (&[NotPublished, Unknown], false, NotPublished, false),
+            (&[Published], true, NotPublished, true),
+            (&[], false, NotPublished, false),
+        ];
+        for (fates, is_transient, fate, passes) in cases {
+            let error = BatchError::from_failure(fates, String::new(), is_transient);
+            assert_eq!((error.error.fate(), error.error.is_transient()), (fate, passes), "{fates:?}");
+            assert!((0..3).all(|number| error.fate(number) == fates.get(number).copied().unwrap_or(NotPublished)));
+        }
+    }
+
+    #[test]
+    fn a_resend_that_is_refused_leaves_a_message_in_doubt() {
+        use Fate::{NotPublished, Published, Unknown};
+        assert_eq!([Published, NotPublished, Unknown].map(Fate::after_resend), [Published, Unknown, Unknown]);
     }
 }

@@ -21,7 +21,7 @@ const MAX_HOLES: usize = 1024;
 /// Publisher id and sequence number of a message on a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageId {
-    /// Clock that took the stamp: [`clock_id`] the publisher's host, since its last boot.
+    /// Clock that took the stamp: the [`clock_id`] of the publisher's host, since its last boot.
     pub clock: u64,
     /// Id of the publisher or pusher, different for each one that is opened.
     pub publisher: u64,

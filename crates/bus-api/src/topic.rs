@@ -128,7 +128,7 @@ pub struct Capabilities {
     /// Messages have sequence numbers, and losses are counted exactly.
     pub sequences: bool,
     /// A subscription can start at the oldest message, at a sequence number where there are any, and after a
-    /// [token](Subscriber::token).
+    /// [token](Subscriber::resume_token).
     pub history: bool,
     /// Under [`Policy::Overwrite`], messages older than [`TopicConfig::max_age_ns`] are removed.
     pub max_age: bool,

@@ -7,7 +7,7 @@
 //! Numbers are little-endian. The stamp is in ticks of the publisher's host, followed by the id of that host's clock,
 //! the publisher id and the publisher's sequence number ([`MessageId`]). A header of 16 bytes that ends with the mark
 //! `tickpt1` is accepted too, without an origin. Messages of other programs have no header: a subscriber gets them as
-//! [`SubscriptionEvent::ForeignMessage`], and a puller takes them if it was opened so, or else refuses or skips them.
+//! [`SubscriptionEvent::Foreign`], and a puller takes them if it was opened so, or else refuses or skips them.
 
 use crate::message_id::{MessageId, MessageIdTracker, SequenceCheck};
 use crate::{BatchError, ConnectError, ForeignMessage, Gap, Message, PublishError, SubscriptionEvent};
@@ -71,8 +71,8 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
 
 /// Passes the event in these bytes to the handler; a duplicate or late message makes none. If messages of its publisher
 /// are missing, it reports that gap instead and returns false, and the caller passes the same bytes again: each call
-/// makes at most one event. A gap that the topic's own count shows must be [reported](OriginTracker::told) to the
-/// tracker first.
+/// makes at most one event. A gap that the topic's own count shows must be [reported](MessageIdTracker::loss_reported)
+/// to the tracker first.
 #[inline]
 pub fn deliver(
     tracker: &mut MessageIdTracker,

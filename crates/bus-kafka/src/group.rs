@@ -4,7 +4,7 @@
 //!   offsets of a partition   │   done    │ handed over │ fetched │ …
 //!                            0      committed     handed_over  fetched
 //! ```
-//! The server keeps the offset `note_committed`, with a note for the next puller of the partition:
+//! The server keeps the offset `committed`, with a note for the next puller of the partition:
 //!
 //! | note | messages that the next puller marks as redelivered |
 //! |---|---|
@@ -16,7 +16,7 @@
 //!
 //! The offsets of a partition start over, or at a lower one, where its end was lost or its topic was recreated. A
 //! record after that is a duplicate if it lies below `handed_over`, and below the partition's end when the cut was
-//! noticed, and is no newer than the records handed over. All others are new.
+//! noticed, and is no newer than the records handed over. All others are new. Design: `docs/design/kafka-queues.md`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,8 @@ use tickpath_clock::utc_ns;
 
 use crate::cluster::Cluster;
 use crate::deadline::CallDeadline;
-use crate::partitions::{Assignment, NoteState, OPEN, OffsetCommit, PartitionState};
+use crate::partition_state::{NoteState, OPEN, PartitionState};
+use crate::partitions::{Assignment, OffsetCommit};
 use crate::reasons::OutageReasons;
 use crate::record::{BufferedRecord, FetchedRecord};
 

@@ -1,5 +1,21 @@
-//! The bus over Kafka: `kafka://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?OPTION[&OPTION…]]`. The first server that
-//! answers names all others of its cluster.
+//! The bus over Kafka.
+//!
+//! ```no_run
+//! use tickpath_bus_api::{Connection, Policy, StartPosition, TopicConfig};
+//! use tickpath_bus_kafka::KafkaBus;
+//! use tickpath_clock::{Clock, HostClock, Wait};
+//!
+//! let bus = KafkaBus::connect("kafka://127.0.0.1:9092")?;
+//! let mut subscriber = bus.subscriber("ticks", StartPosition::Now, Wait::Block)?;
+//! let mut publisher = bus.publisher("ticks", &TopicConfig::new(Policy::Keep))?;
+//! publisher.publish(HostClock::get()?.ticks(), 200, b"101.5")?;
+//! subscriber.wait(1_000_000_000);
+//! subscriber.poll(64, &mut |event| println!("{event:?}"))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The URL is `kafka://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?OPTION[&OPTION…]]`. The first server that answers names
+//! all others of its cluster.
 //!
 //! | option | what it does |
 //! |---|---|
@@ -19,8 +35,8 @@
 //!
 //! * The policy `keep` retains everything: `retention.ms` and `retention.bytes` are -1. With `overwrite`,
 //!   `retention.bytes` is the capacity, and `retention.ms` the maximum age, or -1. Old messages are deleted by the
-//!   segment, of which there are four, each of a mebibyte or more, and when the server checks, every five minutes
-//!   unless `log.retention.check.interval.ms` differs. So a topic never holds less than its capacity, and may hold far
+//!   segment, of which there are four, each of a mebibyte or more, and when the server checks (every five minutes
+//!   unless `log.retention.check.interval.ms` differs). So a topic never holds less than its capacity, and may hold far
 //!   more.
 //! * A publisher is refused where the topic's retention differs from what it asks for. A publisher without the right
 //!   DescribeConfigs takes the topic as it is. A subscriber that connects first creates an undecided topic: its
@@ -31,75 +47,44 @@
 //!   resends after a lost connection, or to the next leader, still arrive once and in order. A message waits for a
 //!   leader for 30 s. If no server at all is reachable, it is given up after 5 s.
 //! * A message that was given up may have arrived: the error says `Unknown`, and `resend` sends it again under the same
-//!   origin, so that subscribers of this crate get it once; other subscribers see it twice. In a batch each message has
-//!   its own fate. As the client library retries by itself and reports the last answer only, every failure leaves a
-//!   message unknown, except that it is too large or no valid record for this topic. If a published message has
-//!   overtaken an unknown one, `resend` refuses, because subscribers would drop the resent message. Failures before
-//!   anything was sent are `Unavailable`.
-//! * A subscriber tracks its own offset. After a lost connection it resumes there, and reports nothing, because nothing
-//!   is missed. Messages that the server has deleted are reported as `ReportsLost`, with the exact number. Markers of other
-//!   programs' transactions, and records of aborted ones, are no loss; neither are records that compaction has replaced
-//!   by newer ones.
-//! * Where the end of a topic is lost (a leader without all messages took over, or a disk lost some), or the topic was
-//!   removed and recreated, a subscriber reports [`Gap::Reconnected`](tickpath_bus_api::Gap) and resumes at the first
-//!   message whose Kafka timestamp is later than that of all messages seen and than the subscription's own start. The
-//!   publisher's host sets that timestamp: messages of a publisher whose clock is behind lie in the gap. No message
-//!   that the subscriber had before comes again. A loss is detected when the server refuses the offset, or knows that
-//!   it belongs to an earlier leader; a topic that is removed, recreated and filled beyond the offset within a moment
-//!   is not detected.
-//! * A token holds the next offset, the time of the newest message seen, and a fingerprint of the record before that
-//!   offset. The client library does not offer Kafka's topic id, so a resuming subscriber reads that record once more:
-//!   if it differs or is missing, the topic is another one or has lost its end, and `Reconnected` is reported. Deleted
-//!   messages are reported as `ReportsLost`. If nothing was seen before the token was given, only message times decide.
-//! * A message that the client library cannot read ends a subscription, or a puller, with an error: it has no zstd.
-//!   gzip, snappy and lz4 are supported.
+//!   message id, so that subscribers of this crate get it once; other subscribers see it twice. In a batch each message
+//!   has its own fate. If a published message has overtaken an unknown one, `resend` refuses, because subscribers would
+//!   drop the resent message. Failures before anything was sent are `Unavailable`.
+//! * A subscriber tracks its own offset. After a lost connection it resumes there, and misses nothing. Messages that
+//!   the server has deleted are reported as [`Gap::Missed`](tickpath_bus_api::Gap), with the exact number. Markers of
+//!   other programs' transactions, records of aborted ones, and records replaced by compaction are no loss.
+//! * A topic that has lost its end, or was removed and recreated, is reported as `Reconnected`; the subscriber resumes
+//!   at the first message that can be new (`docs/design/kafka-client.md`).
 //! * A subscriber or puller waits out a server that refuses TLS or the login as long as another server lets it in.
 //! * Messages of other programs, without our header, come as a separate event, with a sequence number; a puller skips
 //!   them, unless [`QueueConfig::foreign`](tickpath_bus_api::QueueConfig) gives them a kind. Skipped messages are
 //!   acknowledged with the delivered ones, because a group has one offset per partition.
-//! * A name is the same on the server, unless it holds a `:`. Then it gets a leading point, and `:` becomes `-.` and
-//!   `-` becomes `--`. If two names differ only in `.` and `_`, Kafka refuses the second one.
+//! * A name is the same on the server, unless it holds a `:` (`names.rs`). If two names differ only in `.` and `_`,
+//!   Kafka refuses the second one.
 //!
-//! **A queue** is a Kafka topic of six partitions and a consumer group, both named like a topic with a `:`, with
-//! `-queue` appended. At most six pullers share it at a time, each with its own partitions; a seventh waits. Pushing
-//! goes round the partitions, so that not even a single puller gets all messages in the order of pushing.
+//! **A queue** is a Kafka topic of six partitions and a consumer group. At most six pullers share it at a time, each
+//! with its own partitions; a seventh waits. Pushing goes round the partitions, so that not even a single puller gets
+//! all messages in the order of pushing.
 //!
-//! * A push that is unknown and sent again may be in the queue twice, under the same origin.
-//! * At least once, acknowledging commits the group's offset. At most once, the offset is committed before messages are
-//!   handed over. Acknowledging waits for the server's answer for 5 s, or for `silence_ns` if that is less: until then
-//!   the messages still belong to this puller. After that it returns `NotAcknowledged`, as it does, once, if messages
-//!   went to another puller before they were acknowledged. If an acknowledgement was sent and not answered, the
-//!   messages are in doubt: they are done, or come again. The answer may still come, and nothing else is acknowledged
-//!   before; it counts only for the offsets that were sent.
-//! * At most once, if a commit is not answered and the partition then goes to another puller, messages may be lost that
-//!   no puller was handed: the next pull returns `TopicGone`, with an upper bound of their number.
-//! * The client library sends heartbeats in the background, but a puller must also pull or wait within `silence_ns`. A
-//!   puller that is silent for longer, or dies, loses its partitions; a dropped puller gives them away at once. Ask for
-//!   two seconds or more: the library sends at most two heartbeats a second.
-//! * Partitions move when pullers come and go, while a puller pulls or waits. Messages that it was handed before and
-//!   has not acknowledged come again at another puller, marked: so acknowledge before the next pull.
-//! * Nothing that another puller had is handed over without the mark. A puller that was dropped or gave a partition
-//!   away commits a note of its position, and the marks are exact; after a death everything pushed until then is
-//!   marked. But a puller that the server has given up without its knowledge may hand over messages that another one
-//!   gets as new.
-//! * `waiting` counts all messages that are not acknowledged, including those handed over.
-//! * Acknowledged messages are deleted from the server's disk now and then. The server forgets a group's offset when it
-//!   has had no puller for seven days (`offsets.retention.minutes`): then messages not deleted yet come again.
-//! * Drop all pullers before a queue is removed. A remaining puller returns `TopicGone`, and commits no offset of the
-//!   removed topic: before each commit it asks whether its last one is still kept, for the server drops a group's
-//!   offsets with the topic. It then joins the group anew, and may mark as redelivered messages that no puller had.
-//!   That check costs an acknowledgement a second round trip, except within 5 ms of the last one.
-//! * A puller also returns `TopicGone` if a partition lost its end, or was recreated, and resumes with the messages that it
-//!   was not handed. It recognizes these by offset and timestamp: a message pushed after the loss and before the puller
-//!   noticed it is skipped if its offset was handed over before, and its pusher's clock is behind the newest message
-//!   that was.
+//! * A push that is unknown and sent again may be in the queue twice, under the same message id.
+//! * At least once, acknowledging commits the group's offset; at most once, the offset is committed before messages are
+//!   handed over. Marks of redelivered messages, lost acknowledgements and lost queues: `docs/design/kafka-queues.md`.
+//! * A puller must pull or wait within `silence_ns` (two seconds or more). A puller that is silent for longer, or dies,
+//!   loses its partitions; a dropped puller gives them away at once.
+//! * `waiting` counts all messages that are not acknowledged, including those handed over. Acknowledged messages are
+//!   deleted from the server's disk now and then.
+//! * The server forgets a group's offset when it has had no puller for seven days (`offsets.retention.minutes`): then
+//!   messages not deleted yet come again.
 //! * A puller fetches up to 16 MiB ahead, and its client library as much.
 //!
-//! The client library reconnects in the background, and does not report how often: `reconnects` is none, except for a
-//! subscriber, which counts how often no server at all was reachable.
-//!
+//! The client library reconnects in the background; what it does not report is in `docs/design/kafka-client.md`.
 //! Connecting creates Kafka's own topic `__consumer_offsets`, as any client does. Nothing else on the server is
 //! touched.
+//!
+//! # Features
+//!
+//! * `vendored-tls`: the client library builds OpenSSL and links it statically, so that the program needs no OpenSSL of
+//!   the host.
 
 mod advice;
 mod brokers;
@@ -111,6 +96,7 @@ mod group;
 mod handshake;
 mod names;
 mod outage_probe;
+mod partition_state;
 mod partitions;
 mod position;
 mod producer;
@@ -139,6 +125,10 @@ use crate::server::KafkaEndpoint;
 use crate::subscriber::KafkaSubscriber;
 
 pub use crate::publisher::MAX_PAYLOAD_BYTES;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// The Kafka transport, as the bus registers it.
 pub const TRANSPORT: Transport = Transport {

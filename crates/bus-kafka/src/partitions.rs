@@ -1,13 +1,11 @@
-//! A puller's progress in the partitions that its group has assigned to it, and the records fetched from them.
+//! The partitions that the group has assigned to a puller, and the records fetched from them.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use tickpath_bus_api::DeliveryGuarantee;
 
+use crate::partition_state::{NoteState, OPEN, PartitionState};
 use crate::record::{BufferedRecord, FetchedRecord};
-
-/// Note of a partition that a puller is pulling from.
-pub(crate) const OPEN: &str = "open";
 
 /// The partitions of one puller.
 #[derive(Default)]
@@ -36,46 +34,6 @@ pub(crate) struct Assignment {
     overdue: Vec<OffsetCommit>,
 }
 
-/// A puller's progress in one partition. Each position is the next offset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PartitionState {
-    /// Offset committed at the server.
-    committed: i64,
-    handed_over: i64,
-    fetched: i64,
-    /// Offset below which another puller may have had the messages.
-    redelivered: i64,
-    /// Timestamp of the newest record that was fetched.
-    newest_ms: Option<i64>,
-    /// Timestamp of the newest record that was handed over.
-    newest_handed_ms: Option<i64>,
-    /// Records that were handed over before the partition was cut, if it was.
-    duplicates: Option<DuplicateRange>,
-    /// Highest offset sent to the server since the last answered commit and not answered.
-    unanswered: i64,
-    note_state: NoteState,
-}
-
-/// The server's committed state of the group in a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoteState {
-    /// No offset that this puller knows of.
-    Unknown,
-    /// An offset, with the note of the partition's previous puller.
-    Previous,
-    /// An offset, with the note `open`.
-    Open,
-}
-
-/// Bounds of the records that may be seen again after a cut, and are duplicates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct DuplicateRange {
-    /// Exclusive upper offset: records not handed over before the cut, or stored since, lie at or above it.
-    end: i64,
-    /// Latest timestamp of such a record.
-    made_ms: i64,
-}
-
 /// An offset of a partition for the server to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OffsetCommit {
@@ -92,20 +50,10 @@ impl Assignment {
     /// before.
     pub fn buffer(&mut self, record: FetchedRecord<'_>) -> bool {
         let Some(share) = self.by_partition.get_mut(&record.partition) else { return true };
-        if record.offset < share.fetched {
+        if share.is_rewound(&record) {
             return false;
         }
-        let is_old = share.duplicates.is_some_and(|old| old.contains(&record));
-        let next = record.offset + 1;
-        if share.fetched == share.committed {
-            // Offsets in between are not in the log any more.
-            let done = if is_old { next } else { record.offset };
-            (share.committed, share.handed_over) = (done, done);
-        }
-        share.fetched = next;
-        if !is_old {
-            share.newest_ms = share.newest_ms.max(record.made_ms);
-            let redelivered = record.offset < share.redelivered;
+        if let Some(redelivered) = share.fetch(&record) {
             let FetchedRecord { partition, offset, made_ms, value } = record;
             let record = BufferedRecord { partition, offset, made_ms, value: value.to_vec(), redelivered };
             self.buffered_bytes += record.bytes();
@@ -123,30 +71,9 @@ impl Assignment {
         delivery: DeliveryGuarantee,
         now_ms: i64,
     ) {
-        let Some(share) = self.by_partition.get(&record.partition).copied() else { return };
-        let is_newer = match share.newest_ms {
-            Some(newest_ms) => record.made_ms.is_some_and(|made_ms| made_ms > newest_ms),
-            // No earlier record exists that could be a duplicate.
-            None => true,
-        };
-        if !is_newer && end.is_none_or(|end| end >= share.fetched) {
-            return;
-        }
-        let marked = if is_newer { 0 } else { share.redelivered.min(end.unwrap_or(i64::MAX)) };
-        let (old_ms, redelivered) = match (share.newest_handed_ms, delivery) {
-            // A pusher's clock may be ahead: a timestamp counts up to the present at most.
-            (Some(newest_had_ms), _) => (Some(newest_had_ms.min(now_ms)), marked),
-            (None, DeliveryGuarantee::AtMostOnce) => (Some(now_ms), 0),
-            (None, DeliveryGuarantee::AtLeastOnce) => (None, end.unwrap_or(i64::MAX)),
-        };
-        let old_end = end.unwrap_or(i64::MAX).min(share.handed_over);
-        let anew = PartitionState {
-            newest_ms: share.newest_ms,
-            newest_handed_ms: share.newest_handed_ms,
-            duplicates: old_ms.map(|made_ms| DuplicateRange { end: old_end, made_ms }),
-            ..PartitionState::at(record.offset, redelivered, NoteState::Unknown)
-        };
-        self.by_partition.insert(record.partition, anew);
+        let Some(share) = self.by_partition.get_mut(&record.partition) else { return };
+        let Some(restarted) = share.restarted(&record, end, delivery, now_ms) else { return };
+        *share = restarted;
         self.drop_records(&[record.partition]);
         self.is_truncated = true;
         self.buffer(record);
@@ -179,7 +106,7 @@ impl Assignment {
 
     /// Returns the offsets to commit when all records handed over are done.
     pub fn offsets_done(&self) -> Vec<OffsetCommit> {
-        let handed_over = self.by_partition.iter().filter(|(_, share)| share.committed < share.handed_over);
+        let handed_over = self.by_partition.iter().filter(|(_, share)| share.has_unacknowledged());
         handed_over
             .map(|(&partition, share)| OffsetCommit { partition, offset: share.handed_over, note: OPEN.to_owned() })
             .collect()
@@ -189,10 +116,7 @@ impl Assignment {
     pub fn note_committed(&mut self, places: &[OffsetCommit]) {
         for place in places {
             let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
-            self.done += (place.offset - share.committed).max(0) as u64;
-            share.committed = place.offset;
-            share.unanswered = 0;
-            share.note_state = NoteState::Open;
+            self.done += share.commit(place.offset);
         }
     }
 
@@ -200,7 +124,7 @@ impl Assignment {
     pub fn note_unanswered(&mut self, places: &[OffsetCommit]) {
         for place in places {
             let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
-            share.unanswered = share.unanswered.max(place.offset);
+            share.note_unanswered(place.offset);
         }
     }
 
@@ -233,8 +157,7 @@ impl Assignment {
         self.buffered_bytes -= records.iter().map(BufferedRecord::bytes).sum::<usize>();
         for record in &records {
             if let Some(share) = self.by_partition.get_mut(&record.partition) {
-                share.handed_over = record.offset + 1;
-                share.newest_handed_ms = share.newest_handed_ms.max(record.made_ms);
+                share.hand_over(record);
             }
         }
         records
@@ -272,7 +195,7 @@ impl Assignment {
 
     /// Forgets everything of a topic that was found to be recreated.
     pub fn clear_topic(&mut self) {
-        let held = self.by_partition.iter().filter(|(_, share)| share.committed < share.handed_over);
+        let held = self.by_partition.iter().filter(|(_, share)| share.has_unacknowledged());
         self.old_offsets.extend(held.map(|(&partition, share)| (partition, share.handed_over)));
         self.drop_all();
         self.is_recreated = true;
@@ -286,40 +209,6 @@ impl Assignment {
     /// Takes the offset below which this puller, and no other, may have had messages of a partition.
     pub fn take_old_offset(&mut self, partition: i32) -> i64 {
         self.old_offsets.remove(&partition).unwrap_or(0)
-    }
-}
-
-impl PartitionState {
-    /// Creates the progress of a partition committed at this offset, with nothing fetched yet.
-    pub fn at(offset: i64, redelivered: i64, kept: NoteState) -> Self {
-        Self {
-            committed: offset,
-            handed_over: offset,
-            fetched: offset,
-            redelivered,
-            newest_ms: None,
-            newest_handed_ms: None,
-            duplicates: None,
-            unanswered: 0,
-            note_state: kept,
-        }
-    }
-
-    fn in_doubt(&self) -> u64 {
-        (self.unanswered - self.committed).max(0) as u64
-    }
-
-    fn note(&self) -> String {
-        match self.redelivered.max(self.handed_over) {
-            i64::MAX => OPEN.to_owned(),
-            below => below.to_string(),
-        }
-    }
-}
-
-impl DuplicateRange {
-    fn contains(&self, record: &FetchedRecord<'_>) -> bool {
-        record.offset < self.end && record.made_ms.is_some_and(|made_ms| made_ms <= self.made_ms)
     }
 }
 

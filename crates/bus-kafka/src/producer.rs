@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer, PurgeConfig, ThreadedProducer};
-use tickpath_bus_api::{BatchError, Fate, PublishError};
+use tickpath_bus_api::Fate;
 
 use crate::cluster::Cluster;
 use crate::deadline::TIMEOUT;
@@ -62,17 +62,6 @@ pub(crate) struct KafkaSendFailure {
     pub reason: String,
     /// The same call can succeed later, if only the network or the servers change.
     pub is_transient: bool,
-}
-
-impl KafkaSendFailure {
-    /// Converts the failure to an error, which states whether the first unpublished message is surely not published.
-    pub fn error(self) -> BatchError {
-        let error = match self.fates.iter().find(|&&fate| fate != Fate::Published) {
-            Some(Fate::Unknown) => PublishError::Unknown(self.reason),
-            _ => PublishError::not_published(self.reason, self.is_transient),
-        };
-        BatchError::from_fates(&self.fates, error)
-    }
 }
 
 impl TopicProducer {
@@ -224,29 +213,4 @@ fn connect(
     // One server may have refused before another one answered.
     producer.context().reasons.clear();
     Ok(producer)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_error_of_a_batch_is_that_of_its_first_message_that_is_not_published() {
-        use Fate::{NotPublished, Published, Unknown};
-        let cases: [(&[Fate], bool, Fate, bool); 6] = [
-            (&[Published, Unknown, NotPublished], true, Unknown, true),
-            // The first message is in doubt, whatever the last answer was.
-            (&[Published, Unknown, NotPublished], false, Unknown, true),
-            (&[NotPublished, Unknown], true, NotPublished, true),
-            (&[NotPublished, Unknown], false, NotPublished, false),
-            (&[Published], true, NotPublished, true),
-            (&[], false, NotPublished, false),
-        ];
-        for (fates, may_pass, fate, passes) in cases {
-            let error =
-                KafkaSendFailure { fates: fates.to_vec(), reason: String::new(), is_transient: may_pass }.error();
-            assert_eq!((error.error.fate(), error.error.is_transient()), (fate, passes), "{fates:?}");
-            assert!((0..3).all(|number| error.fate(number) == fates.get(number).copied().unwrap_or(NotPublished)));
-        }
-    }
 }

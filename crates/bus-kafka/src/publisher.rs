@@ -61,7 +61,7 @@ impl KafkaPublisher {
     fn send(&mut self, count: usize, fill: &FillMessage<'_>) -> Result<(), BatchError> {
         self.unknown.clear();
         let Err(failure) = self.producer.send(count, fill) else { return Ok(()) };
-        let error = failure.error();
+        let error = BatchError::from_failure(&failure.fates, failure.reason, failure.is_transient);
         self.is_overtaken = is_overtaken(&error);
         self.unknown.extend(error.unknown().map(|number| {
             let mut copy = Vec::new();
@@ -78,7 +78,7 @@ impl KafkaPublisher {
         if self.is_topic && self.is_overtaken {
             let sentence = "what was published behind these messages has overtaken them, and subscribers would drop \
                             them as known; read the topic to see whether they have arrived, or publish them anew";
-            return Err(BatchError::from_fates(&vec![Fate::Unknown; count], PublishError::Other(sentence.into())));
+            return Err(BatchError::all_unknown(count, PublishError::Other(sentence.into())));
         }
         let unknown = &self.unknown;
         let fill = |number: usize, value: &mut Vec<u8>| value.extend_from_slice(&unknown[number]);
@@ -87,9 +87,8 @@ impl KafkaPublisher {
             self.unknown.clear();
             return Ok(());
         };
-        let published = |number: usize| failure.fates.get(number) == Some(&Fate::Published);
-        let fates: Vec<Fate> =
-            (0..count).map(|number| if published(number) { Fate::Published } else { Fate::Unknown }).collect();
+        let mut fates: Vec<Fate> = failure.fates.into_iter().map(Fate::after_resend).collect();
+        fates.resize(count, Fate::Unknown);
         let mut number = 0;
         self.unknown.retain(|_| {
             number += 1;

@@ -5,6 +5,26 @@
 //!
 //! A queue is one log too, with `.queue` after its name: the queue `orders` of `shm://lab` is the log
 //! `shm://lab.orders.queue`. A topic and a queue of one name do not collide; no topic's name may end so.
+//!
+//! ```
+//! use tickpath_bus_api::{Connection, Policy, StartPosition, TopicConfig};
+//! use tickpath_bus_log::LogBus;
+//! use tickpath_clock::{Clock, HostClock, Wait};
+//!
+//! let clock = HostClock::get()?;
+//! let bus = LogBus::connect("shm://")?;
+//! let topic = format!("doc-bus-log-{}", std::process::id());
+//! let mut publisher = bus.publisher(&topic, &TopicConfig::new(Policy::Keep))?;
+//! publisher.publish(clock.ticks(), 200, b"101.5")?;
+//! let mut subscriber = bus.subscriber(&topic, StartPosition::Oldest, Wait::Block)?;
+//! assert_eq!(subscriber.poll(64, &mut |event| println!("{event:?}"))?, 1);
+//! bus.remove_topic(&topic)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A publisher and a subscriber that spin without work run a warm-up on a private log (`docs/design/warm-up.md`). A
+//! subscription that resumes checks that the messages before its position are still the same (`start.rs`), and both
+//! ends watch the log's name, whose files may be removed (`name_watch.rs`).
 
 mod lending;
 mod name_watch;
@@ -28,6 +48,10 @@ use crate::name_watch::NamedWriter;
 use crate::publisher::LogPublisher;
 use crate::subscriber::LogSubscriber;
 use crate::topic_log::{MAX_PAYLOAD_BYTES, NAME, SEGMENTS, connect_error, name_error, segment_bytes};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// The log transport: name, URL schemes, `connect` and `advise`.
 pub const TRANSPORT: Transport = Transport {

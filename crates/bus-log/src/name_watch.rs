@@ -126,7 +126,7 @@ impl<T> NameWatch<T> {
         }
     }
 
-    /// Returns true if [`Self::look`] is due. Must be called whenever there is nothing to read.
+    /// Returns true if [`Self::find_successor`] is due. Must be called whenever there is nothing to read.
     #[inline(always)]
     pub(crate) fn is_due(&mut self) -> bool {
         self.successor.is_some() || self.schedule.counts_to_clock_read() && self.schedule.is_check_due(self.interval())

@@ -1,5 +1,5 @@
 //! Warm-up while there is nothing to do, so that the next message finds its code and cache lines warm: the lines are
-//! prefetched, and the code is run on a private log.
+//! prefetched, and the code is run on a private log. Design: `docs/design/warm-up.md`.
 
 use tickpath_log::WarmUpLog;
 

@@ -192,12 +192,12 @@ mod tests {
             arrived.report_loss(Ok("gap"));
             arrived.report_permanent(sentence.to_owned());
         }
-        assert_eq!(read(&mailbox), ["gap", "Final(\"a\")"]);
+        assert_eq!(read(&mailbox), ["gap", "PermanentError(\"a\")"]);
         arrived.report_permanent("d".to_owned());
         arrived.put("message");
         arrived.report_permanent("e".to_owned());
         arrived.report_loss(Ok("gap"));
-        assert_eq!(read(&mailbox), ["Final(\"d\")", "message", "Final(\"e\")", "gap"]);
+        assert_eq!(read(&mailbox), ["PermanentError(\"d\")", "message", "PermanentError(\"e\")", "gap"]);
     }
 
     #[test]
@@ -209,6 +209,6 @@ mod tests {
         assert!(mailbox.pop().is_some_and(|first| first.is_ok()), "the first loss is read");
         arrived.report_loss(Ok("gap"));
         arrived.report_permanent("b".to_owned());
-        assert_eq!(read(&mailbox), ["Final(\"a\")", "gap"]);
+        assert_eq!(read(&mailbox), ["PermanentError(\"a\")", "gap"]);
     }
 }

@@ -161,7 +161,7 @@ pub(crate) enum NatsServerError {
 }
 
 impl NatsServerError {
-    /// Returns [`Self::ByClient`], for any error that means that the client library's side of the connection has ended.
+    /// Returns [`Self::Closed`], for any error that means that the client library's side of the connection has ended.
     pub fn closed<E>(_ended: E) -> Self {
         Self::Closed
     }

@@ -1,5 +1,21 @@
-//! Bus adapter for NATS core, `nats://[USER:PASSWORD@]HOST:PORT` or `nats://TOKEN@HOST:PORT`, and for JetStream, with
-//! `?jetstream` behind the port.
+//! The bus over NATS, core and JetStream.
+//!
+//! ```no_run
+//! use tickpath_bus_api::{Connection, Policy, StartPosition, TopicConfig};
+//! use tickpath_bus_nats::NatsBus;
+//! use tickpath_clock::{Clock, HostClock, Wait};
+//!
+//! let bus = NatsBus::connect("nats://127.0.0.1:4222?jetstream")?;
+//! let mut subscriber = bus.subscriber("ticks", StartPosition::Now, Wait::Block)?;
+//! let mut publisher = bus.publisher("ticks", &TopicConfig::new(Policy::Keep))?;
+//! publisher.publish(HostClock::get()?.ticks(), 200, b"101.5")?;
+//! subscriber.wait(1_000_000_000);
+//! subscriber.poll(64, &mut |event| println!("{event:?}"))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The URL is `nats://[USER:PASSWORD@]HOST:PORT` or `nats://TOKEN@HOST:PORT`, with `?jetstream` behind the port for
+//! JetStream.
 //!
 //! | | NATS core | JetStream |
 //! |---|---|---|
@@ -22,33 +38,28 @@
 //! `?jetstream` topics and queues are in the server's memory, and lost with the server. `?jetstream&durable` keeps them
 //! in files, and `&replicas=N` on N servers of a cluster, 1 to 5. An existing topic or queue that is stored in another
 //! way, or on fewer servers, is refused with an error that says so. `pull` reports a queue that was lost with its
-//! server as [`ReceiveError::MessagesLost`](tickpath_bus_api::ReceiveError::Gone), once, and the queue is made anew.
+//! server as [`ReceiveError::MessagesLost`](tickpath_bus_api::ReceiveError::MessagesLost), once, and the queue is made
+//! anew.
 //!
 //! * Publishing and pushing run on the caller's thread, which itself waits for the socket or for the confirmation; no
 //!   other thread is involved. They are for threads that may block, not for asynchronous code. Between calls nothing
 //!   answers the server's pings: a connection that is idle for some minutes is closed by the server, and the next call
 //!   reconnects.
-//! * If the server has closed the connection before a call, the call reconnects once. If the connection is lost while
-//!   messages are in flight, core NATS reports them [in doubt](tickpath_bus_api::PublishError::Unknown), and `resend`
-//!   sends them again: subscribers drop duplicates, pullers do not. JetStream detects duplicates for 10 s in a topic
-//!   and for two minutes in a queue (by its header `Nats-Msg-Id`, the publisher id and number in hexadecimal digits),
-//!   which costs the server some memory per message. So the call itself sends again what was lost with a connection,
-//!   and no message is stored twice. A message that was first sent to a queue longer ago than half of that window is
-//!   not sent again, and stays in doubt; in a topic it is sent again, and subscribers drop the copy. A message that may
-//!   have arrived stays in doubt, whatever the server answers to a later attempt. A server that does not answer for 5 s
-//!   leaves messages in doubt, too; the next call, or `resend`, tries the same connection first.
+//! * If the server has closed the connection before a call, the call reconnects once. With JetStream the call also
+//!   resends messages that were in flight when the connection was lost; with core NATS they are in doubt
+//!   (`docs/design/nats-resends.md`).
 //! * A batch is sent in parts of 256 messages. With JetStream each message of a part has its own answer, and an error
 //!   reports the fate of each; the parts behind a failed part are not sent. A lack of room may pass
 //!   ([`Unavailable`](tickpath_bus_api::PublishError::Unavailable)); a missing permission does not. A publish that core
 //!   NATS refuses for a missing permission shows in the next call, because core NATS confirms nothing.
 //! * Each subscriber and each puller has a thread, which also reconnects after a loss. With core NATS a subscriber
-//!   reports a loss as [`Gap::Reconnected`](tickpath_bus_api::Gap), a puller as `MessagesLost`. With JetStream a subscriber
-//!   resumes at the next sequence number, and overwritten messages are counted. `Reconnected` there means that the
-//!   topic was removed or lost and begins anew at 0, or that the topic has come back with fewer messages than were
-//!   read, as from a backup, and the subscriber resumes behind those; a topic that has grown beyond what was read
+//!   reports a loss as [`Gap::Reconnected`](tickpath_bus_api::Gap), a puller as `MessagesLost`. With JetStream a
+//!   subscriber resumes at the next sequence number, and overwritten messages are counted. `Reconnected` there means
+//!   that the topic was removed or lost and begins anew at 0, or that the topic has come back with fewer messages than
+//!   were read, as from a backup, and the subscriber resumes behind those; a topic that has grown beyond what was read
 //!   before the subscriber looked is not detected. The same holds for a subscriber that resumes from a
-//!   [token](tickpath_bus_api::Subscriber::token), which holds the next sequence number, the stream's creation time,
-//!   and the time of the last message that was read.
+//!   [token](tickpath_bus_api::Subscriber::resume_token), which holds the next sequence number, the stream's creation
+//!   time, and the time of the last message that was read.
 //! * With core NATS at most [`MAX_UNREAD_BYTES`] lie unread in a subscriber or puller, counting 256 bytes of overhead
 //!   per message, and 32 MiB more in the client library. A subscriber or puller that is further behind is cut off, and
 //!   reports it like a lost connection.
@@ -57,30 +68,26 @@
 //! * A subscriber to JetStream requests at most 1,024 messages ahead and at most 8 MiB per request, and nothing more
 //!   while 32 MiB lie unread in the process. A puller requests what its call hands over: as many messages as the queue
 //!   has, up to 1,024 messages or 8 MiB, and the call waits for them, at most a second. Only a call that finds nothing
-//!   leaves a request for one message at the server. So messages that are pushed while a puller works go to other
-//!   pullers, except for that one message, which is given back if it lay unread for half the silence.
+//!   leaves a request for one message at the server, which is given back if it lay unread for half the silence.
 //! * The server notices a dead puller only by its silence. A puller that is dropped in order gives back at once what it
 //!   holds; messages that lay unread may be marked as redelivered, too, and count as delivered. An acknowledgement
 //!   returns when the server has answered for each message; all are asked about together. Messages without an answer
-//!   within some seconds are [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged): done, redelivered,
-//!   or in doubt. The same error covers messages that were held for longer than the silence, and messages of a queue
-//!   that has come back older. A message that was held for three quarters of the silence is not given back any more,
-//!   because another puller may have it soon. With at most once, all messages are confirmed before any is handed over.
-//!   Messages that the connection loses in between are gone, or redelivered if the server has no record of the
-//!   confirmation, and are reported as `MessagesLost`; so are messages that came longer ago than the silence, to a process that
-//!   was paused.
-//! * A message that was delivered more often than a queue's limit is moved by the puller that gets it: first stored in
-//!   the dead-letter queue, under an id that the server knows again for two minutes, and then removed here. A puller
-//!   that exits in between leaves the rest to the next one; only if that one comes later is the message stored there
-//!   twice, under the same origin. A message that cannot be moved, as where the account's storage is full, is reported
-//!   once as `NotAcknowledged`, and tried again each second, while the other messages are pulled.
+//!   within some seconds, messages held for longer than the silence, and those of a queue that has come back older are
+//!   [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged): done, redelivered, or in doubt.
+//! * With at most once, all messages are confirmed before any is handed over. Messages that the connection loses in
+//!   between are gone, or redelivered if the server has no record of the confirmation, and are reported as
+//!   `MessagesLost`; so are messages that came longer ago than the silence, to a process that was paused.
 //! * A queue of JetStream has no bound but the server's own memory or disk. The number of waiting messages does not
-//!   include those that were given back.
+//!   include those that were given back. A message delivered more often than the queue's limit goes to the dead-letter
+//!   queue; one that cannot be moved is reported once as `NotAcknowledged`, and tried again each second.
 //! * A user with restricted permissions must be allowed to publish and to subscribe to `_INBOX.>`, by which the
 //!   server's answers come; with JetStream, to publish to `$JS.>`, too.
 //! * A message from another program, without our header, reaches a subscriber as an event of its own, with a sequence
 //!   number in a topic of JetStream; a puller hands it over as a message of the kind that the puller was opened with,
 //!   or else skips and removes it.
+//!
+//! Invariant: a puller touches no message that another puller may hold by now. A message held for three quarters of the
+//! silence is therefore not given back any more.
 
 mod advice;
 mod arrivals;
@@ -130,6 +137,10 @@ use crate::subscriber::NatsSubscriber;
 
 pub use crate::backlog::MAX_UNREAD_BYTES;
 pub use crate::stream::MAX_PAYLOAD_BYTES;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// The registration of this transport: its name, URL schemes and port.
 pub const TRANSPORT: Transport = Transport {

@@ -1,4 +1,4 @@
-//! Messages in flight, and the fate of each.
+//! Messages in flight, and the fate of each. Resends: `docs/design/nats-resends.md`.
 
 use async_nats::Subject;
 use async_nats::jetstream::message::PublishMessage;
@@ -44,11 +44,6 @@ impl PublishProgress {
         Fate::unknown(&self.fates)
     }
 
-    /// Returns the fate of the first message that is not published.
-    pub fn first_fate(&self) -> Fate {
-        self.fates.iter().copied().find(|&fate| fate != Fate::Published).unwrap_or(Fate::Published)
-    }
-
     /// Returns the number of sequence numbers that are used: up to the last message that is published or in doubt.
     pub fn used(&self) -> usize {
         Fate::used(&self.fates)
@@ -57,9 +52,7 @@ impl PublishProgress {
     /// Marks messages of an earlier attempt as in doubt, whatever the last attempt was answered.
     pub fn mark_unknown(&mut self, sent: impl IntoIterator<Item = usize>) {
         for at in sent {
-            if self.fates[at] == Fate::NotPublished {
-                self.fates[at] = Fate::Unknown;
-            }
+            self.fates[at] = self.fates[at].after_resend();
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_nats::Subject;
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
-use tickpath_bus_api::{BatchError, Fate, MessageId, Numbering, PublishError, Publisher, Pusher, wire};
+use tickpath_bus_api::{BatchError, MessageId, Numbering, PublishError, Publisher, Pusher, wire};
 use tickpath_clock::{Clock, HostClock};
 use tokio::runtime::Handle;
 
@@ -116,14 +116,9 @@ impl NatsPublisher {
             let origin = MessageId { sequence: first.sequence + at as u64, ..first };
             Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
         };
-        let since = self.server.clock().ticks();
-        let (sending, result) = self.deliver(payloads.len(), &message, since);
-        self.numbering.advance(sending.used());
-        self.count_refusal(&sending);
-        let Err(error) = result else { return Ok(()) };
-        self.unknown = sending.unknown().map(message).collect();
-        self.unknown_since = since;
-        Err(BatchError::from_fates(&sending.fates, self.publish_error(&error, sending.first_fate())))
+        let (used, result) = self.send_new(payloads.len(), &message);
+        self.numbering.advance(used);
+        result
     }
 
     fn send_with_origin(
@@ -137,13 +132,21 @@ impl NatsPublisher {
         wire::check_message(kind, payload, self.max_payload)?;
         let refusals = self.refusals;
         let message = |_at: usize| Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payload) };
+        let (_used, result) = self.send_new(1, &message);
+        result.map_err(|e| e.error)
+    }
+
+    /// Sends new messages, and keeps those in doubt. Returns the number of used sequence numbers beside the result.
+    fn send_new(&mut self, count: usize, message: &dyn Fn(usize) -> Outgoing) -> (usize, Result<(), BatchError>) {
         let since = self.server.clock().ticks();
-        let (sending, result) = self.deliver(1, &message, since);
+        let (sending, result) = self.deliver(count, message, since);
         self.count_refusal(&sending);
-        let Err(error) = result else { return Ok(()) };
-        self.unknown = sending.unknown().map(message).collect();
-        self.unknown_since = since;
-        Err(self.publish_error(&error, sending.first_fate()))
+        let result = result.map_err(|error| {
+            self.unknown = sending.unknown().map(message).collect();
+            self.unknown_since = since;
+            BatchError::from_failure(&sending.fates, self.sentence(&error), error.is_transient())
+        });
+        (sending.used(), result)
     }
 
     /// Counts a refusal if numbers were sent and refused: they are used again, so that subscribers see no gap.
@@ -160,16 +163,16 @@ impl NatsPublisher {
             return Ok(());
         }
         if let Some(known_for) = self.expired_window(self.unknown_since) {
-            let fates = vec![Fate::Unknown; kept.len()];
             self.unknown = kept;
-            return Err(BatchError::from_fates(&fates, self.duplicate_error(known_for)));
+            return Err(BatchError::all_unknown(self.unknown.len(), self.duplicate_error(known_for)));
         }
         let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone(), self.unknown_since);
         let Err(error) = result else { return Ok(()) };
         // A message that was not sent by this attempt was sent by an earlier one.
         sending.mark_unknown(0..kept.len());
         self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
-        Err(BatchError::from_fates(&sending.fates, self.publish_error(&error, Fate::Unknown)))
+        // Applies to permanent errors, too: an earlier attempt may have arrived.
+        Err(BatchError::from_fates(&sending.fates, PublishError::Unknown(self.sentence(&error))))
     }
 
     /// Returns the queue's duplicate window if it may be over for a message first sent at `since`. Half of the window
@@ -258,13 +261,8 @@ impl NatsPublisher {
         Ok(())
     }
 
-    fn publish_error(&self, error: &NatsServerError, fate: Fate) -> PublishError {
-        let sentence = format!("{} {error}", self.server.name());
-        match fate {
-            // Applies to permanent errors, too: an earlier attempt may have arrived.
-            Fate::Unknown => PublishError::Unknown(sentence),
-            Fate::Published | Fate::NotPublished => PublishError::not_published(sentence, error.is_transient()),
-        }
+    fn sentence(&self, error: &NatsServerError) -> String {
+        format!("{} {error}", self.server.name())
     }
 }
 

@@ -238,7 +238,7 @@ impl BackgroundFeed for TopicFeed {
         }
         match found {
             Some(stream) => self.follow(connected, stream).await?,
-            // `TickClock` of a topic that does not exist yet begins at its first message.
+            // `Now` of a topic that does not exist yet begins at its first message.
             None => {
                 self.next.get_or_insert(match self.beginning.start {
                     StartPosition::Now | StartPosition::Oldest | StartPosition::After(_) => 0,

@@ -218,7 +218,7 @@ impl RedisConnection {
         self.request_messages(1, &[&["EVAL", script, &count][..], keys, words].concat(), read)
     }
 
-    /// Returns the digest by which this server knows a script, after a `SCRIPT MEAN_ENTRIES` if needed; none if the server
+    /// Returns the digest by which this server knows a script, after a `SCRIPT LOAD` if needed; none if the server
     /// refuses it.
     fn digest(&mut self, script: &'static str) -> Result<Option<String>, RedisServerError> {
         if let Some((_, digest)) = self.scripts.iter().find(|(known, _)| *known == script) {

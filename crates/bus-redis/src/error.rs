@@ -3,8 +3,6 @@
 use std::io;
 use std::time::Duration;
 
-use tickpath_bus_api::PublishError;
-
 use crate::resp::{ReplyLimit, RespError};
 
 /// Max number of characters of a server's text that a message repeats.
@@ -291,11 +289,6 @@ impl RedisServerError {
             | Self::ConnectionLost(_) => true,
             _ => false,
         }
-    }
-
-    /// Returns this error for a message that is certainly not published.
-    pub fn not_published(&self, server: &str) -> PublishError {
-        PublishError::not_published(format!("{server} {self}"), self.is_transient())
     }
 }
 

@@ -1,5 +1,19 @@
 //! The bus over Redis.
 //!
+//! ```no_run
+//! use tickpath_bus_api::{Connection, Policy, StartPosition, TopicConfig};
+//! use tickpath_bus_redis::RedisBus;
+//! use tickpath_clock::{Clock, HostClock, Wait};
+//!
+//! let bus = RedisBus::connect("redis://127.0.0.1:6379?streams")?;
+//! let mut subscriber = bus.subscriber("ticks", StartPosition::Now, Wait::Block)?;
+//! let mut publisher = bus.publisher("ticks", &TopicConfig::new(Policy::Keep))?;
+//! publisher.publish(HostClock::get()?.ticks(), 200, b"101.5")?;
+//! subscriber.wait(1_000_000_000);
+//! subscriber.poll(64, &mut |event| println!("{event:?}"))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | URL                                                             | topics                | queues               |
 //! |-----------------------------------------------------------------|-----------------------|----------------------|
 //! | `redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE]`      | publish and subscribe | lists                |
@@ -28,15 +42,9 @@
 //! publishers trim the stream: to about the bytes of its capacity (as a count of entries: capacity over mean entry
 //! size), and to its max age by the server's clock. A subscription can start at the oldest message, or resume from a
 //! token; entry ids are times, so there are no sequence numbers. After a lost connection a subscriber resumes after the
-//! last entry that it received, and misses nothing if the server kept its data. After a failover, and after a restart
-//! without `appendfsync always`, the loss is unknown: the subscriber gets `Gap::Reconnected` and continues after the
-//! last entry that it received. Only a stream that was certainly removed and created again is read from its beginning.
-//! Resuming from a token on a replica, which may lag behind its master, reports `Gap::Reconnected` too. A stream does
-//! not store its topic's policy: publishers of both policies are admitted, and one that overwrites trims what others
-//! mean to keep, so give all publishers of a topic the same policy. Entries that are trimmed before they are read are
-//! reported with their count: by the numbers of our publishers, and by the server's count (version 7 and newer). A
-//! burst that was trimmed whole between two reads is reported within three seconds, perhaps after messages that
-//! followed it.
+//! last entry that it received. Entries that are trimmed before they are read are counted, and a loss of unknown size
+//! is `Gap::Reconnected` (`docs/design/redis-streams.md`). All publishers of a topic need the same policy: a stream
+//! does not store it.
 //!
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
 //! least once, a message stays on the server, assigned to its puller, until it is acknowledged. Messages of a dropped
@@ -46,13 +54,8 @@
 //! four times a second for returned messages. At most once, a message in flight when the connection breaks is lost, and
 //! messages that a dropped puller had fetched but not handed over go back: to the front of a list, to the end of a
 //! stream. One call takes up to 100 messages, fewer after long ones, so that they have about [`MAX_PULLED_BYTES`]; at
-//! least once from a list that bound is exact, but for a single longer message. Beside a list lie the keys
-//! `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID`, `{QUEUE}/alive/ID` and `{QUEUE}/back/ID`, in the queue's own
-//! slot of a cluster.
-//!
-//! A stream that another client removed is created again by the next puller, and every puller reports the loss within a
-//! second: a second group, `tickpath~ID`, which vanishes with the stream, distinguishes it from another stream of its
-//! name. A list exists only while it holds something, so its removal cannot be detected.
+//! least once from a list that bound is exact, but for a single longer message. `list_at_least_once.rs` draws the keys
+//! beside a list.
 //!
 //! At least once, a single message can be given back: it goes to the next puller that polls, within a third of a second
 //! if that puller sleeps, and within a second on a stream that always has new entries. Streams count deliveries, and a
@@ -70,12 +73,16 @@
 //!   thread restores a lost connection; where the server accepts and then refuses, after a pause that grows to a
 //!   second. A puller then ends its previous connection (`CLIENT KILL`), so that no request in flight there takes
 //!   effect late; a user without the right to do that goes without.
-//! * An answer is bounded in bytes, in values and in the nesting of its arrays: 8 MiB where it brings no message, 64
-//!   MiB more for each message that was asked for. Beyond a bound the connection is closed, and the error names the
-//!   bound. A server that sends bytes that no request asked for is disconnected, too.
 //! * Foreign messages, without our header, reach a subscriber as an event of their own, an entry of a stream as a JSON
 //!   object of its fields. A puller refuses a foreign message and leaves it in the queue, unless the queue was opened
-//!   with a kind for such messages ([`QueueConfig::to_json`]). In a stream such an entry is passed by, and stays.
+//!   with a kind for such messages ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.
+//!
+//! # Invariants
+//!
+//! * On a server of the user the adapter changes no setting, and leaves nothing behind.
+//! * An answer is bounded in bytes, in values and in nesting before any of it is kept (`resp.rs`): 8 MiB where it
+//!   brings no message, 64 MiB more for each message that was asked for. A server that exceeds a bound, or sends bytes
+//!   that no request asked for, is disconnected, and the error names the bound.
 
 mod about;
 mod advice;
@@ -130,6 +137,10 @@ use crate::subscriber::RedisSubscriber;
 
 pub use crate::publisher::MAX_PAYLOAD_BYTES;
 pub use crate::puller::MAX_PULLED_BYTES;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// The Redis transport: name, URL schemes, `connect` and `advise`.
 pub const TRANSPORT: Transport = Transport {

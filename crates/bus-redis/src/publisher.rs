@@ -185,7 +185,7 @@ impl RedisPublisher {
     fn resend_unknown(&mut self) -> Result<(), BatchError> {
         let values = std::mem::take(&mut self.unknown);
         if values.is_empty() {
-            return self.abandoned.as_ref().map_or(Ok(()), AbandonedMessages::batch_error);
+            return self.abandoned.as_ref().map_or(Ok(()), AbandonedMessages::result);
         }
         let mut packed = Vec::new();
         for value in &values {
@@ -193,9 +193,7 @@ impl RedisPublisher {
             resp::bulk(&mut packed, &[value]);
         }
         let Err(mut failure) = self.exchange(&packed, values.len()) else { return Ok(()) };
-        // A message that is refused now may have been accepted the first time.
-        let open = failure.fates.iter_mut().filter(|fate| **fate == Fate::NotPublished);
-        open.for_each(|fate| *fate = Fate::Unknown);
+        failure.fates.iter_mut().for_each(|fate| *fate = fate.after_resend());
         if failure.error.is_transient() {
             self.unknown = Fate::unknown(&failure.fates).map(|at| values[at].clone()).collect();
             return Err(failure.into_batch_error(self.server.name()));
@@ -205,10 +203,10 @@ impl RedisPublisher {
             self.server.name(),
             failure.error
         );
-        let given_up = AbandonedMessages { count: Fate::unknown(&failure.fates).count(), reason: sentence };
-        let told = BatchError::from_fates(&failure.fates, given_up.error());
-        self.abandoned = Some(given_up);
-        Err(told)
+        let abandoned = AbandonedMessages { count: Fate::unknown(&failure.fates).count(), reason: sentence };
+        let error = BatchError::from_fates(&failure.fates, abandoned.error());
+        self.abandoned = Some(abandoned);
+        Err(error)
     }
 
     /// Sends commands in one write, then reads their replies. If a cluster node refuses because the name has moved,
@@ -315,8 +313,9 @@ impl ChannelReceivers {
 }
 
 impl AbandonedMessages {
-    fn batch_error(&self) -> Result<(), BatchError> {
-        Err(BatchError::from_fates(&vec![Fate::Unknown; self.count], self.error()))
+    /// Returns the result of each further call to resend the messages.
+    fn result(&self) -> Result<(), BatchError> {
+        Err(BatchError::all_unknown(self.count, self.error()))
     }
 
     fn error(&self) -> PublishError {
@@ -331,12 +330,7 @@ impl PipelineFailure {
     }
 
     fn into_batch_error(self, server: &str) -> BatchError {
-        let first = self.fates.iter().find(|&&fate| fate != Fate::Published);
-        let error = match first {
-            Some(Fate::Unknown) => PublishError::Unknown(format!("{server} {}", self.error)),
-            _ => self.error.not_published(server),
-        };
-        BatchError::from_fates(&self.fates, error)
+        BatchError::from_failure(&self.fates, format!("{server} {}", self.error), self.error.is_transient())
     }
 }
 

@@ -21,6 +21,7 @@
 //! Such a loss is reported within three seconds, so perhaps after messages that followed it. A server before version 7
 //! has no count: there it is reported as a loss of unknown size, and only if nothing follows until the reader asks. An
 //! answer without an entry, which servers before 7.2 give where entries came and went at once, is such a loss, too.
+//! Design: `docs/design/redis-streams.md`.
 
 use std::collections::HashSet;
 use std::time::Duration;

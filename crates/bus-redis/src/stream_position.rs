@@ -38,7 +38,7 @@ pub(crate) struct StreamPosition {
 enum EarlierIdentity {
     /// Identity and mark that the server reported; none and 0 if it reports none.
     Reported(Option<DataIdentity>, u64),
-    /// The server's [mark](Run::mark), from a token.
+    /// The server's [mark](DataIdentity::fingerprint), from a token.
     FromToken(u64),
 }
 

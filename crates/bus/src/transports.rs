@@ -72,7 +72,7 @@ mod left_out {
 
     pub const fn transport(schemes: &'static [&'static str], port: u16) -> Transport {
         let (name, port) = (schemes[0], Some(port));
-        Transport { name, schemes, form: "", ways: &[""], port, connect: refuse, advise: |_about| Vec::new() }
+        Transport { name, schemes, url_syntax: "", modes: &[""], port, connect: refuse, advise: |_about| Vec::new() }
     }
 
     fn refuse(url: &str) -> Result<Box<dyn Connection>, ConnectError> {

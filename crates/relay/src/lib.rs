@@ -10,11 +10,17 @@
 //! counted, and carried on as a gap message ([`GAP_KIND`](tickpath_bus::GAP_KIND)). A stamp is valid on its own host
 //! alone: in a log, a message stamped by another host gets its time of arrival.
 //!
-//! On a broker a message keeps its origin, and a message from a log gets one, so that no subscriber gets a duplicate.
+//! On a broker a message keeps its message id, and a message from a log gets one, so that no subscriber gets a
+//! duplicate.
 //!
 //! * [`record`], [`import`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or
 //!   stopped.
 //! * [`RelayMeter`]: the totals carried so far, readable from any thread.
+//! * `saved_position.rs`: the position of a carried topic, from which a restarted carrier resumes; `saver.rs` has it on
+//!   the disk. `source.rs` determines whose messages a ring has lost meanwhile.
+//!
+//! Invariant: a saved position never lies ahead of what is published. Messages behind it may come again: in a log they
+//! are compared with those that are there (`published_tail.rs`), on a broker their message id identifies them.
 
 mod address;
 pub mod bridge;
@@ -55,7 +61,7 @@ const RETRY_NS: u64 = 100_000_000;
 /// Pause of a carrier that may sleep before it tries a full topic again, in nanoseconds.
 const FULL_RETRY_NS: u64 = 100_000;
 
-/// Longest delay that the histogram of delays tells apart, in nanoseconds: an hour.
+/// Longest delay that the histogram of delays resolves, in nanoseconds: an hour.
 const LONGEST_DELAY_NS: u64 = 3_600_000_000_000;
 
 /// Environment of a carrier.

@@ -1,4 +1,22 @@
 //! TLS to a server: trusted authorities, the expected server name, and errors as sentences.
+//!
+//! ```no_run
+//! use std::net::TcpStream;
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! use tickpath_tls::{ClientConnection, NEWEST_VERSION, StreamOwned, client_config, describe_error, server_name};
+//!
+//! let host = "oms.example.com";
+//! let config = client_config(Some(Path::new("ca.pem")), None, NEWEST_VERSION)?;
+//! let tls = ClientConnection::new(Arc::new(config), server_name(host)?).map_err(|e| describe_error(&e, host))?;
+//! let stream = StreamOwned::new(tls, TcpStream::connect((host, 7878)).map_err(|e| e.to_string())?);
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! # Features
+//!
+//! * `authority`: makes certificate authorities and certificates, for tests.
 
 #[cfg(feature = "authority")]
 pub mod authority;
@@ -14,6 +32,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{AlertDescription, CertificateError, Error, RootCertStore, SupportedProtocolVersion};
 
 pub use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// TLS 1.3 and 1.2, which other vendors' servers may still require.
 pub const ALL_VERSIONS: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;

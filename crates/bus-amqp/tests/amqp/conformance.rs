@@ -1,7 +1,7 @@
 //! The conformance suite.
 
 use tickpath_bus_api::conformance::{
-    CASES, FirewallProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
+    CASES, NetworkProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
 };
 
 use crate::broker::Broker;
@@ -25,7 +25,7 @@ fn who_never_looks_holds_a_bounded_part() {
 #[test]
 fn a_network_that_forgets_a_connection_is_told() {
     let broker = Broker::get();
-    let relay = FirewallProxy::to(&broker.address);
+    let relay = NetworkProxy::to(&broker.address);
     let relayed = format!("{}?silence=3", broker.url_at(&relay.address()));
     check_silence_reported(&broker.url(), &relayed, &relay, connect);
 }

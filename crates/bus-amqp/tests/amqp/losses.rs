@@ -2,7 +2,7 @@
 
 use lapin::ExchangeKind;
 use tickpath_bus_amqp::{MAX_BEHIND_BYTES, MAX_PREFETCH};
-use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, next_event, pull_stamps, wait_until};
+use tickpath_bus_api::conformance::{OwnedEvent, ProxyMode, check_no_event, next_event, pull_stamps, wait_until};
 use tickpath_bus_api::{Connection, DeliveryGuarantee, Gap, Puller, ReceiveError, Subscriber, SubscriptionEvent};
 use tickpath_clock::{Clock, HostClock, Wait};
 
@@ -10,7 +10,6 @@ use crate::broker::{
     Scratch, consumers, declare_foreign, publish_fleeting, publish_foreign, publisher, puller, pusher, subscriber,
 };
 use crate::broker_failure::pull_until_error;
-use crate::flaky_proxy::Mode;
 use crate::server::relayed;
 
 const KIND: u8 = 16;
@@ -25,14 +24,14 @@ fn what_is_taken_out_of_a_queue_without_an_answer_is_told() {
     scratch.until_waiting(0);
     assert_eq!(pull_stamps(&mut *cut_off, 1).len(), 1);
 
-    relay.set(Mode::Mute);
+    relay.set(ProxyMode::Mute);
     match cut_off.pull(8, &mut |pulled| panic!("handed over, and perhaps still in the queue: {pulled:?}")) {
         Err(ReceiveError::MessagesLost(sentence)) => {
             assert!(sentence.starts_with("2 messages") && sentence.contains("may be gone"), "{sentence}");
         }
         other => panic!("{other:?}"),
     }
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     pusher(&scratch.bus, &scratch.name).push(2, KIND, b"after").unwrap();
     assert_eq!(pull_stamps(&mut *cut_off, 1), [(2, false)], "the broker had heard it, and it is told once");
     drop(cut_off);
@@ -45,12 +44,12 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
     let scratch = Scratch::new("barred");
     let (relay, bus) = relayed();
     let mut barred = subscriber(&bus, &scratch.name, Wait::Block);
-    relay.set(Mode::Refusing);
+    relay.set(ProxyMode::Refusing);
     relay.cut();
     // Another program takes the name for an exchange of another type.
     scratch.bus.remove_topic(&scratch.name).unwrap();
     declare_foreign(&scratch.name, ExchangeKind::Direct);
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
 
     let clock = HostClock::get().unwrap();
     let (mut errors, mut first) = (0, None);
@@ -126,14 +125,14 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
         pullers.each_mut().map(pull) == [Some(1); 2]
     });
 
-    relay.set(Mode::Refusing);
+    relay.set(ProxyMode::Refusing);
     relay.cut();
     scratch.bus.remove_queue(&scratch.name).unwrap();
     let error = pusher.push(2, KIND, b"nowhere").unwrap_err();
     assert!(error.to_string().contains("push again"), "{error}");
     pusher.push(3, KIND, b"after").unwrap();
     scratch.until_waiting(1);
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     for puller in &mut pullers {
         let news = pull_until_error(&mut **puller);
         assert!(matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("is gone")), "{news:?}");
@@ -148,7 +147,7 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
 #[test]
 fn a_queue_that_was_made_anew_while_its_puller_asked_for_more_ahead_is_told() {
     // The queue is removed after the broker has processed the old consumer's end, or before.
-    for (suffix, mode) in [("anew-between", Mode::Mute), ("anew-before", Mode::Stalled)] {
+    for (suffix, mode) in [("anew-between", ProxyMode::Mute), ("anew-before", ProxyMode::Stalled)] {
         let scratch = Scratch::new(suffix);
         let (relay, bus) = relayed();
         let mut pusher = pusher(&scratch.bus, &scratch.name);
@@ -161,14 +160,14 @@ fn a_queue_that_was_made_anew_while_its_puller_asked_for_more_ahead_is_told() {
         puller.acknowledge().unwrap();
         relay.set(mode);
         assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)], "{suffix}");
-        if mode == Mode::Mute {
+        if mode == ProxyMode::Mute {
             wait_until(|| consumers(&scratch.name) == 0);
         }
         scratch.bus.remove_queue(&scratch.name).unwrap();
         let error = pusher.push(2, KIND, b"nowhere").unwrap_err();
         assert!(error.to_string().contains("push again"), "{suffix}: {error}");
         pusher.push(3, KIND, b"after").unwrap();
-        relay.set(Mode::Open);
+        relay.set(ProxyMode::Open);
         let news = pull_until_error(&mut *puller);
         assert!(
             matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("is gone")),
@@ -387,13 +386,13 @@ fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
     numbered.publish(&scratch.name, ahead, DIGITS);
     // The other messages have arrived by then.
     numbered.read(&mut *subscriber, 28);
-    relay.set(Mode::Mute);
+    relay.set(ProxyMode::Mute);
     // The notice of the first loss is delayed: later messages are sent behind it, and some are dropped behind these.
     numbered.publish(&scratch.name, ahead + 12, HALF);
     numbered.read(&mut *subscriber, 40);
     numbered.publish(&scratch.name, 60, HALF);
     assert_eq!((numbered.losses, numbered.gaps), (0, 0), "nobody has come so far");
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     numbered.read_all(&mut *subscriber);
     numbered.check(2);
     check_no_event(&mut *subscriber);

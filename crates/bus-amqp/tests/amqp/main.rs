@@ -4,7 +4,6 @@ mod broker;
 mod broker_failure;
 mod conformance;
 mod dedicated_broker;
-mod flaky_proxy;
 mod hostile;
 mod kills;
 mod losses;

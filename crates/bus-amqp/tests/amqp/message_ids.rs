@@ -1,11 +1,10 @@
 //! Forwarded messages keep their origin.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, wait_until};
+use tickpath_bus_api::conformance::{OwnedEvent, ProxyMode, next_event, wait_until};
 use tickpath_bus_api::{Fate, Gap, MessageId, PublishError, Subscriber, SubscriptionEvent};
 use tickpath_clock::Wait;
 
 use crate::broker::{Scratch, publisher, subscriber};
-use crate::flaky_proxy::Mode;
 use crate::server::relayed;
 
 const KIND: u8 = 16;
@@ -60,7 +59,7 @@ fn a_carried_message_is_sent_again_as_the_same() {
     let mut publisher = publisher(&bus, &scratch.name);
     publisher.publish(1, KIND, b"own").unwrap();
     let (_, own) = next_origin(&mut *subscriber);
-    relay.set(Mode::Mute);
+    relay.set(ProxyMode::Mute);
     std::thread::scope(|scope| {
         let carrying = scope.spawn(|| publisher.publish_with_id(foreign_id(5), 2, KIND, b"once"));
         assert_eq!(next_origin(&mut *subscriber), (2, foreign_id(5)));
@@ -68,7 +67,7 @@ fn a_carried_message_is_sent_again_as_the_same() {
         let error = carrying.join().unwrap().unwrap_err();
         assert_eq!(error.fate(), Fate::Unknown, "{error}");
     });
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     publisher.resend().unwrap_or_else(|e| panic!("{e}"));
     publisher.publish(3, KIND, b"own").unwrap();
     // The copy is not handed over.

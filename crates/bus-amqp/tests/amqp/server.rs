@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use tickpath_bus_amqp::{AmqpBus, MAX_BEHIND_BYTES, MAX_PREFETCH, MAX_UNACKNOWLEDGED};
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
+use tickpath_bus_api::conformance::{NetworkProxy, OwnedEvent, ProxyMode, free_port, next_event, pull_stamps};
 use tickpath_bus_api::{
     Connection, DeliveryGuarantee, Fate, Gap, PulledMessage, Puller, QueueConfig, ReceiveError, Subscriber,
     SubscriptionEvent,
@@ -14,7 +14,6 @@ use tickpath_bus_api::{
 use tickpath_clock::{Wait, sleep_ns};
 
 use crate::broker::{Broker, Scratch, publish_foreign, publisher, puller, pusher, subscriber};
-use crate::flaky_proxy::{FlakyProxy, Mode};
 
 const KIND: u8 = 16;
 
@@ -31,7 +30,7 @@ fn a_subscriber_comes_back_and_says_so() {
         publisher.publish(1, KIND, b"before").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
-        relay.set(Mode::Refusing);
+        relay.set(ProxyMode::Refusing);
         relay.cut();
         for _ in 0..20 {
             assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from nowhere")).unwrap(), 0);
@@ -39,7 +38,7 @@ fn a_subscriber_comes_back_and_says_so() {
         }
         publisher.publish(2, KIND, b"missed").unwrap();
 
-        relay.set(Mode::Open);
+        relay.set(ProxyMode::Open);
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         publisher.publish(3, KIND, b"after").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
@@ -70,13 +69,13 @@ fn a_publisher_comes_back() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"one"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"two"));
 
-    relay.set(Mode::Refusing);
+    relay.set(ProxyMode::Refusing);
     relay.cut();
     let error = publisher.publish(3, KIND, b"lost").unwrap_err();
     let sentence = error.to_string();
     assert!(sentence.starts_with(&format!("amqp://{} ", relay.address())), "{sentence}");
     assert!(sentence.contains("try again") && error.is_transient(), "{sentence}");
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     publisher.publish(4, KIND, b"after").unwrap();
     assert_eq!(publisher.reconnects(), Some(2));
     // A message in doubt is given up, and is missing; one that was surely not published is not.
@@ -90,11 +89,11 @@ fn a_broker_that_hangs_is_not_waited_for_for_ever() {
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut publisher = publisher(&bus, &scratch.name);
     publisher.publish(1, KIND, b"before").unwrap();
-    relay.set(Mode::Stalled);
+    relay.set(ProxyMode::Stalled);
     let error = publisher.publish(2, KIND, b"stuck").unwrap_err();
     assert_eq!(error.fate(), Fate::Unknown, "{error}");
     assert!(error.to_string().contains("did not answer within 5 s"), "{error}");
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     // The message is on its way, and confirmed when it has arrived.
     publisher.resend().unwrap_or_else(|e| panic!("{e}"));
     publisher.publish(3, KIND, b"after").unwrap();
@@ -109,7 +108,7 @@ fn what_arrived_without_an_answer_is_sent_again_as_the_same() {
     let (relay, bus) = relayed();
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut publisher = publisher(&bus, &scratch.name);
-    relay.set(Mode::Mute);
+    relay.set(ProxyMode::Mute);
     std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.publish(1, KIND, b"once"));
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"once"));
@@ -117,7 +116,7 @@ fn what_arrived_without_an_answer_is_sent_again_as_the_same() {
         let error = publishing.join().unwrap().unwrap_err();
         assert_eq!(error.fate(), Fate::Unknown, "{error}");
     });
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     publisher.resend().unwrap_or_else(|e| panic!("{e}"));
     publisher.resend().unwrap_or_else(|e| panic!("there is nothing left to send: {e}"));
     publisher.publish(2, KIND, b"next").unwrap();
@@ -129,7 +128,7 @@ fn a_queue_may_have_twice_what_is_sent_again_under_one_origin() {
     let scratch = Scratch::new("unanswered-queue");
     let (relay, bus) = relayed();
     let mut pusher = pusher(&bus, &scratch.name);
-    relay.set(Mode::Mute);
+    relay.set(ProxyMode::Mute);
     std::thread::scope(|scope| {
         let pushing = scope.spawn(|| pusher.push(1, KIND, b"twice"));
         scratch.until_waiting(1);
@@ -137,7 +136,7 @@ fn a_queue_may_have_twice_what_is_sent_again_under_one_origin() {
         let error = pushing.join().unwrap().unwrap_err();
         assert_eq!(error.fate(), Fate::Unknown, "{error}");
     });
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     pusher.resend().unwrap_or_else(|e| panic!("{e}"));
     scratch.until_waiting(2);
     assert!(!scratch.bus.queue_capabilities().exact_resend);
@@ -160,7 +159,7 @@ fn a_batch_that_fails_in_the_middle_has_a_fate_for_each() {
     let mut publisher = publisher(&bus, &scratch.name);
     let payloads: Vec<Vec<u8>> = (0..WINDOW + 500).map(|number| number.to_string().into_bytes()).collect();
     let payloads: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
-    relay.set(Mode::Mute);
+    relay.set(ProxyMode::Mute);
     std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.publish_batch(1, KIND, &payloads));
         for payload in &payloads[..WINDOW] {
@@ -171,7 +170,7 @@ fn a_batch_that_fails_in_the_middle_has_a_fate_for_each() {
         assert_eq!((error.done, error.unknown().count(), error.fate(WINDOW)), (0, WINDOW, Fate::NotPublished));
         assert_eq!(error.error.fate(), Fate::Unknown, "{error}");
     });
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     publisher.resend().unwrap_or_else(|e| panic!("{e}"));
     publisher.publish_batch(2, KIND, &payloads[WINDOW..]).unwrap();
     for payload in &payloads[WINDOW..] {
@@ -301,7 +300,7 @@ fn what_was_acknowledged_without_an_answer_is_nobody_s_to_know() {
     // The broker first sends four messages ahead.
     assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)]);
     scratch.until_waiting(1);
-    relay.set(Mode::Mute);
+    relay.set(ProxyMode::Mute);
     std::thread::scope(|scope| {
         let acknowledging = scope.spawn(|| puller.acknowledge());
         // The broker has received the acknowledgement.
@@ -315,7 +314,7 @@ fn what_was_acknowledged_without_an_answer_is_nobody_s_to_know() {
             other => panic!("{other:?}"),
         }
     });
-    relay.set(Mode::Open);
+    relay.set(ProxyMode::Open);
     puller.acknowledge().unwrap_or_else(|e| panic!("it is told once: {e}"));
     let rest = pull_stamps(&mut *puller, 3);
     assert_eq!(rest.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3, 4]);
@@ -540,9 +539,9 @@ fn check(url: &str, words: &[&str]) {
 }
 
 /// Returns a bus behind a relay.
-pub fn relayed() -> (FlakyProxy, AmqpBus) {
+pub fn relayed() -> (NetworkProxy, AmqpBus) {
     let broker = Broker::get();
-    let relay = FlakyProxy::start(&broker.address);
+    let relay = NetworkProxy::to(&broker.address);
     let bus = AmqpBus::connect(&broker.url_at(&relay.address())).unwrap_or_else(|e| panic!("{e}"));
     (relay, bus)
 }

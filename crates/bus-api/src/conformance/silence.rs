@@ -3,8 +3,8 @@
 use tickpath_clock::Wait;
 
 use super::child::BusConnector;
-use super::firewall_proxy::FirewallProxy;
 use super::message::{KIND, TestDeadline, payload, publish};
+use super::network_proxy::NetworkProxy;
 use super::scratch::default_topic_config;
 use crate::{
     Connection, DeliveryGuarantee, Gap, Puller, Pusher, QueueConfig, StartPosition, Subscriber, SubscriptionEvent,
@@ -21,7 +21,7 @@ const AFTER: std::ops::Range<u64> = 20..30;
 /// Checks that each receiver reports in bounded time that nothing arrives, why, and when messages can arrive again, and
 /// loses nothing silently. The relayed URL goes through the relay and gives a server up after the shortest silence; the
 /// direct one does not.
-pub fn check_silence_reported(direct: &str, relayed: &str, relay: &FirewallProxy, connect: BusConnector) {
+pub fn check_silence_reported(direct: &str, relayed: &str, relay: &NetworkProxy, connect: BusConnector) {
     for wait in [Wait::Block, Wait::Yield] {
         let topic = format!("tickpath:test-{}-silence-{}", std::process::id(), wait.name());
         let open = |url: &str| connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
@@ -33,7 +33,7 @@ pub fn check_silence_reported(direct: &str, relayed: &str, relay: &FirewallProxy
     }
 }
 
-fn check_subscriber(near: &dyn Connection, far: &dyn Connection, relay: &FirewallProxy, topic: &str, wait: Wait) {
+fn check_subscriber(near: &dyn Connection, far: &dyn Connection, relay: &NetworkProxy, topic: &str, wait: Wait) {
     let opened = near.publisher(topic, &default_topic_config(near));
     let mut publisher = opened.unwrap_or_else(|e| panic!("no publisher: {e}"));
     let opened = far.subscriber(topic, StartPosition::Now, wait);
@@ -82,7 +82,7 @@ fn receive(
     }
 }
 
-fn check_puller(near: &dyn Connection, far: &dyn Connection, relay: &FirewallProxy, queue: &str, wait: Wait) {
+fn check_puller(near: &dyn Connection, far: &dyn Connection, relay: &NetworkProxy, queue: &str, wait: Wait) {
     let keeps = far.queue_capabilities().deliveries.contains(&DeliveryGuarantee::AtLeastOnce);
     let config = QueueConfig::new(if keeps { DeliveryGuarantee::AtLeastOnce } else { DeliveryGuarantee::AtMostOnce });
     let mut pusher = near.pusher(queue, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));

@@ -1,7 +1,7 @@
 //! The suite of all transports, run against Kafka.
 
 use tickpath_bus_api::conformance::{
-    CASES, ConformanceCase, FirewallProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported, free_port,
+    CASES, ConformanceCase, NetworkProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported, free_port,
 };
 
 use crate::kafka_server::{KafkaServer, acquire_permit};
@@ -38,7 +38,7 @@ fn a_network_that_forgets_a_connection_is_told() {
          listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,FAR:PLAINTEXT\n"
     );
     let server = KafkaServer::start(&format!(",FAR://127.0.0.1:{far}"), &advertised);
-    let relay = FirewallProxy::at(near, &format!("127.0.0.1:{far}"));
+    let relay = NetworkProxy::at(near, &format!("127.0.0.1:{far}"));
     check_silence_reported(&server.url(), &format!("kafka://{}?silence=3", relay.address()), &relay, connect);
 }
 

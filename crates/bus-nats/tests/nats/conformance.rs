@@ -1,7 +1,7 @@
 //! The conformance suite, with core NATS and with JetStream.
 
 use tickpath_bus_api::conformance::{
-    CASES, FirewallProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
+    CASES, NetworkProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
 };
 
 use crate::connect;
@@ -27,7 +27,7 @@ fn who_never_looks_holds_a_bounded_part() {
 #[test]
 fn a_network_that_forgets_a_connection_is_told() {
     let direct = url("");
-    let relay = FirewallProxy::to(direct.strip_prefix("nats://").expect("it is a NATS URL"));
+    let relay = NetworkProxy::to(direct.strip_prefix("nats://").expect("it is a NATS URL"));
     let relayed = format!("nats://{}?silence=3", relay.address());
     check_silence_reported(&direct, &relayed, &relay, connect);
     check_silence_reported(&url("?jetstream"), &format!("{relayed}&jetstream"), &relay, connect);

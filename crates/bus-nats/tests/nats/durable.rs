@@ -6,9 +6,8 @@ use tickpath_bus_api::{
 };
 use tickpath_clock::Wait;
 
-use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
+use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, relay_url, subscriber};
 use crate::nats_server::NatsServer;
-use crate::relay::CuttableRelay;
 
 #[test]
 fn what_is_durable_survives_its_server() {
@@ -61,8 +60,8 @@ fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
 #[test]
 fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late() {
     let mut server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
-    let mut subscriber = subscriber(&bus(&format!("{}?jetstream&durable", relay.url())), Wait::Block);
+    let relay = server.relayed();
+    let mut subscriber = subscriber(&bus(&format!("{}?jetstream&durable", relay_url(&relay))), Wait::Block);
     let mut publisher = publisher(&bus(&format!("{}?jetstream&durable", server.url())));
     publisher.publish(1, KIND, b"one").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
@@ -73,7 +72,7 @@ fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late(
     for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
     }
-    relay.cut();
+    relay.cut_off();
     server.kill();
     server.restore(&copy);
     server.restart();
@@ -174,16 +173,16 @@ fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor
 #[test]
 fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
     let mut server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let mut pusher = pusher(&bus(&format!("{}?jetstream&durable", server.url())), DeliveryGuarantee::AtLeastOnce);
     pusher.push(1, KIND, b"kept").unwrap();
     server.kill();
     let copy = server.back_up();
     server.restart();
     pusher.push(2, KIND, b"lost").unwrap();
-    let mut puller = puller(&bus(&format!("{}?jetstream&durable", relay.url())), DeliveryGuarantee::AtLeastOnce);
+    let mut puller = puller(&bus(&format!("{}?jetstream&durable", relay_url(&relay))), DeliveryGuarantee::AtLeastOnce);
     assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (2, false)]);
-    relay.cut();
+    relay.cut_off();
     server.kill();
     server.restore(&copy);
     server.restart();

@@ -1,6 +1,6 @@
 //! Helpers that open the tests' topics and queues.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps};
+use tickpath_bus_api::conformance::{NetworkProxy, OwnedEvent, next_event, pull_stamps};
 use tickpath_bus_api::{
     Connection, DeliveryGuarantee, Policy, Publisher, Puller, Pusher, QueueConfig, ReceiveError, StartPosition,
     Subscriber, TopicConfig,
@@ -18,6 +18,11 @@ pub const STREAM: &str = "tickpath-topic-tickpath+test+ticks";
 /// Returns the stamp of the next message, and whether it is marked as redelivered.
 pub fn pull(puller: &mut dyn Puller) -> (u64, bool) {
     pull_stamps(puller, 1)[0]
+}
+
+/// Returns the URL of the server behind a relay.
+pub fn relay_url(relay: &NetworkProxy) -> String {
+    format!("nats://{}", relay.address())
 }
 
 pub fn bus(url: &str) -> NatsBus {

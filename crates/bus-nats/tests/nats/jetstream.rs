@@ -7,21 +7,20 @@ use tickpath_bus_api::{
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
 
-use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
+use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, relay_url, subscriber};
 use crate::nats_server::NatsServer;
-use crate::relay::CuttableRelay;
 use crate::server::publish_foreign;
 
 #[test]
 fn nothing_is_missed_while_the_line_is_cut() {
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let mut publisher = publisher(&jetstream(&server.url()));
-    let mut subscriber = subscriber(&jetstream(&relay.url()), Wait::Block);
+    let mut subscriber = subscriber(&jetstream(&relay_url(&relay)), Wait::Block);
     for round in 0..5 {
         publisher.publish(2 * round, KIND, b"before").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2 * round, 2 * round, b"before"));
-        relay.cut();
+        relay.cut_off();
         publisher.publish(2 * round + 1, KIND, b"meanwhile").unwrap();
         relay.heal();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2 * round + 1, 2 * round + 1, b"meanwhile"));
@@ -33,11 +32,11 @@ fn nothing_is_missed_while_the_line_is_cut() {
 fn what_is_overwritten_while_the_line_is_cut_is_counted() {
     const COUNT: u64 = 100;
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let small = TopicConfig { capacity_bytes: 64 << 10, ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = jetstream(&server.url()).publisher(TOPIC, &small).unwrap_or_else(|e| panic!("{e}"));
-    let mut subscriber = subscriber(&jetstream(&relay.url()), Wait::Yield);
-    relay.cut();
+    let mut subscriber = subscriber(&jetstream(&relay_url(&relay)), Wait::Yield);
+    relay.cut_off();
     for stamp in 0..COUNT {
         publisher.publish(stamp, KIND, &[7; 4096]).unwrap();
     }
@@ -118,15 +117,15 @@ fn foreign_messages_have_a_place_and_no_queue_takes_them() {
 #[test]
 fn a_puller_acknowledges_after_a_cut_what_it_got_before() {
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
-    let (near, far) = (jetstream(&relay.url()), jetstream(&server.url()));
+    let relay = server.relayed();
+    let (near, far) = (jetstream(&relay_url(&relay)), jetstream(&server.url()));
     let mut pusher = pusher(&far, DeliveryGuarantee::AtLeastOnce);
     let mut first = puller(&near, DeliveryGuarantee::AtLeastOnce);
     for stamp in 0..4 {
         pusher.push(stamp, KIND, b"job").unwrap();
     }
     assert_eq!((pull(&mut *first), pull(&mut *first)), ((0, false), (1, false)));
-    relay.cut();
+    relay.cut_off();
     relay.heal();
     first.acknowledge().unwrap();
     assert_eq!((pull(&mut *first), first.reconnects()), ((2, false), Some(1)));
@@ -161,10 +160,10 @@ fn a_server_without_jetstream_is_said_so() {
 #[test]
 fn a_server_that_has_no_jetstream_or_has_lost_it_is_passed_over() {
     let (first, second, plain) = (NatsServer::start(&[]), NatsServer::start(&[]), NatsServer::start_plain());
-    let relay = CuttableRelay::to(first.port());
+    let relay = first.relayed();
     let others = [&plain, &second].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
     jetstream(&format!("nats://{others}"));
-    let bus = jetstream(&format!("{},{others}", relay.url()));
+    let bus = jetstream(&format!("{},{others}", relay_url(&relay)));
     let mut subscriber = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);

@@ -12,7 +12,6 @@ mod login;
 mod nats_server;
 mod outcomes;
 mod redelivered;
-mod relay;
 mod server;
 mod sharing;
 mod slow_consumers;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use tickpath_bus_api::conformance::free_port;
+use tickpath_bus_api::conformance::{NetworkProxy, free_port};
 use tickpath_clock::sleep_ns;
 
 /// A running server.
@@ -71,6 +71,11 @@ impl NatsServer {
     /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Returns a relay to the server.
+    pub fn relayed(&self) -> NetworkProxy {
+        NetworkProxy::to(&format!("127.0.0.1:{}", self.port))
     }
 
     /// Returns the process id.

@@ -1,6 +1,8 @@
 //! Fates of messages when the server hangs or refuses, and the error for each.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, resume_process, suspend_process, wait_until};
+use tickpath_bus_api::conformance::{
+    NetworkProxy, OwnedEvent, ProxyMode, next_event, resume_process, suspend_process, wait_until,
+};
 use tickpath_bus_api::{
     Connection, DeliveryGuarantee, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, ReceiveError,
     StartPosition, Subscriber, TopicConfig,
@@ -8,9 +10,10 @@ use tickpath_bus_api::{
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
 
-use crate::helpers::{KIND, QUEUE, STREAM, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
+use crate::helpers::{
+    KIND, QUEUE, STREAM, TOPIC, bus, publisher, pull, pull_error, puller, pusher, relay_url, subscriber,
+};
 use crate::nats_server::NatsServer;
-use crate::relay::CuttableRelay;
 use crate::server::{ask_jetstream, publish_foreign};
 
 #[test]
@@ -36,13 +39,13 @@ fn jetstream_keeps_once_what_was_unknown_and_sent_again() {
 #[test]
 fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let far = bus(&format!("{}?jetstream", server.url()));
-    let mut pusher = pusher(&bus(&format!("{}?jetstream", relay.url())), DeliveryGuarantee::AtLeastOnce);
+    let mut pusher = pusher(&bus(&format!("{}?jetstream", relay_url(&relay))), DeliveryGuarantee::AtLeastOnce);
     suspend_process(server.pid());
     let error = pusher.push(1, KIND, b"job").unwrap_err();
     assert!(matches!(error, PublishError::Unknown(_)), "{error}");
-    relay.cut();
+    relay.cut_off();
     resume_process(server.pid());
     relay.heal();
     // The message is on its way to the server, or has arrived.
@@ -54,14 +57,14 @@ fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
 #[test]
 fn what_a_queue_does_not_know_again_any_more_is_not_sent_again() {
     let (server, locked) = (NatsServer::start(&[]), NatsServer::start(&["--user", "ann", "--pass", "secret"]));
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let far = bus(&format!("{}?jetstream", server.url()));
     let name = "tickpath-queue-tickpath+test+jobs";
     let kept = "\"retention\":\"workqueue\",\"storage\":\"memory\",\"num_replicas\":1,\"duplicate_window\":100000000";
     let json = format!("{{\"name\":\"{name}\",\"subjects\":[\"queue/{QUEUE}\"],{kept}}}");
     ask_jetstream(server.port(), &format!("STREAM.CREATE.{name}"), &json);
-    let mut pusher = pusher(&bus(&format!("{}?jetstream", relay.url())), DeliveryGuarantee::AtLeastOnce);
-    relay.silence();
+    let mut pusher = pusher(&bus(&format!("{}?jetstream", relay_url(&relay))), DeliveryGuarantee::AtLeastOnce);
+    relay.set(ProxyMode::Mute);
     let pushed = std::thread::scope(|scope| {
         let pushing = scope.spawn(|| pusher.push(1, KIND, b"job"));
         wait_until(|| far.count_waiting(QUEUE).unwrap() == Some(1));
@@ -125,9 +128,9 @@ fn a_batch_of_which_one_is_refused_says_what_became_of_each() {
 #[test]
 fn what_arrived_is_unknown_though_the_second_attempt_ends_for_good() {
     let (server, locked) = (NatsServer::start(&[]), NatsServer::start(&["--user", "ann", "--pass", "secret"]));
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let mut witness = subscriber(&bus(&format!("{}?jetstream", server.url())), Wait::Block);
-    let mut publisher = publisher(&bus(&format!("{}?jetstream", relay.url())));
+    let mut publisher = publisher(&bus(&format!("{}?jetstream", relay_url(&relay))));
     let error = publish_then_lead_to(locked.port(), &relay, &mut *publisher, &mut *witness);
     assert!(matches!(error, PublishError::Unknown(_)) && error.to_string().contains("wants a password"), "{error}");
     relay.lead_to(server.port());
@@ -141,9 +144,9 @@ fn what_arrived_is_unknown_though_the_second_attempt_is_refused() {
     let (server, full) = (NatsServer::start(&[]), NatsServer::start(&[]));
     make_stream(&full, "\"max_msgs\":1,\"discard\":\"new\"");
     publish_foreign(full.port(), TOPIC, &["it is full"]);
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let mut witness = subscriber(&bus(&format!("{}?jetstream", server.url())), Wait::Block);
-    let mut publisher = keeping_publisher(&bus(&format!("{}?jetstream", relay.url())));
+    let mut publisher = keeping_publisher(&bus(&format!("{}?jetstream", relay_url(&relay))));
     let error = publish_then_lead_to(full.port(), &relay, &mut *publisher, &mut *witness);
     assert!(matches!(error, PublishError::Unknown(_)), "{error}");
     // A repeated refusal by that server proves nothing about the first copy.
@@ -193,14 +196,14 @@ fn what_the_user_has_no_right_to_does_not_pass() {
 #[test]
 fn what_cannot_be_acknowledged_is_said_once_and_comes_again() {
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let config = QueueConfig { silence_ns: 4_000_000_000, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
-    let bus = bus(&format!("{}?jetstream", relay.url()));
+    let bus = bus(&format!("{}?jetstream", relay_url(&relay)));
     let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
     let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     pusher.push(1, KIND, b"job").unwrap();
     assert_eq!(pull(&mut *puller), (1, false));
-    relay.cut();
+    relay.cut_off();
     let error = puller.acknowledge().unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.is_transient(), "{error}");
     puller.acknowledge().expect("it is told once");
@@ -230,11 +233,11 @@ fn a_queue_that_was_removed_is_told_and_pulled_on() {
 /// error.
 fn publish_then_lead_to(
     port: u16,
-    relay: &CuttableRelay,
+    relay: &NetworkProxy,
     publisher: &mut dyn Publisher,
     witness: &mut dyn Subscriber,
 ) -> PublishError {
-    relay.silence();
+    relay.set(ProxyMode::Mute);
     let published = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.publish(7, KIND, b"arrived"));
         assert_eq!(next_event(witness), OwnedEvent::at(0, 7, b"arrived"));

@@ -9,9 +9,8 @@ use tickpath_bus_api::{
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
 
-use crate::helpers::{KIND, QUEUE, bus, pull_error, puller, pusher};
+use crate::helpers::{KIND, QUEUE, bus, pull_error, puller, pusher, relay_url};
 use crate::nats_server::NatsServer;
-use crate::relay::CuttableRelay;
 use crate::server::{ask_jetstream, publish_foreign};
 
 /// A message as it was handed over.
@@ -191,11 +190,11 @@ fn a_server_that_has_forgotten_who_holds_a_message_gives_it_out_again_only_if_it
 #[test]
 fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() {
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let far = jetstream(&server);
     let dead = dead_letter_queue(QUEUE);
     let config = QueueConfig { max_deliveries: NonZeroU32::new(1), silence_ns: 1_000_000_000, ..at_least_once() };
-    let near = bus(&format!("{}?jetstream", relay.url()));
+    let near = bus(&format!("{}?jetstream", relay_url(&relay)));
     let mut puller = near.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let mut pusher = far.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
     pusher.push(1, KIND, b"bad").unwrap();

@@ -12,9 +12,10 @@ use tickpath_bus_api::{
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
 
-use crate::helpers::{KIND, QUEUE, TOPIC, bus, check_accepted, publisher, pull, puller, pusher, refused, subscriber};
+use crate::helpers::{
+    KIND, QUEUE, TOPIC, bus, check_accepted, publisher, pull, puller, pusher, refused, relay_url, subscriber,
+};
 use crate::nats_server::NatsServer;
-use crate::relay::CuttableRelay;
 
 #[test]
 fn a_killed_server_is_come_back_to() {
@@ -68,11 +69,11 @@ fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
 #[test]
 fn a_subscriber_whose_line_was_cut_says_so() {
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
-    let mut subscriber = subscriber(&bus(&relay.url()), Wait::Block);
+    let relay = server.relayed();
+    let mut subscriber = subscriber(&bus(&relay_url(&relay)), Wait::Block);
     let mut publisher = publisher(&bus(&server.url()));
     for round in 0..3 {
-        relay.cut();
+        relay.cut_off();
         publisher.publish(round, KIND, b"missed").unwrap();
         relay.heal();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
@@ -85,13 +86,13 @@ fn a_subscriber_whose_line_was_cut_says_so() {
 #[test]
 fn a_puller_of_a_group_goes_on_after_a_cut() {
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
-    let near = bus(&relay.url());
+    let relay = server.relayed();
+    let near = bus(&relay_url(&relay));
     let mut puller = puller(&near, DeliveryGuarantee::AtMostOnce);
     let mut pusher = pusher(&near, DeliveryGuarantee::AtMostOnce);
     pusher.push(1, KIND, b"before").unwrap();
     assert_eq!(pull(&mut *puller), (1, false));
-    relay.cut();
+    relay.cut_off();
     relay.heal();
     let mut losses = 0;
     // A core NATS group keeps nothing: push until the puller has reconnected.
@@ -233,12 +234,12 @@ fn somebody_else_there_is_said_so() {
 #[test]
 fn a_server_that_falls_silent_is_an_error_and_no_hang() {
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
-    let mut publisher = publisher(&bus(&format!("{}?jetstream", relay.url())));
+    let relay = server.relayed();
+    let mut publisher = publisher(&bus(&format!("{}?jetstream", relay_url(&relay))));
     publisher.publish(1, KIND, b"before").unwrap();
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     relay.lead_to(silent.local_addr().unwrap().port());
-    relay.cut();
+    relay.cut_off();
     relay.heal();
     let error = publisher.publish(2, KIND, b"lost").unwrap_err().to_string();
     assert!(error.contains("did not answer within 5 s"), "{error}");

@@ -5,9 +5,8 @@ use tickpath_bus_api::{Connection, DeliveryGuarantee, Gap, Policy, ReceiveError,
 use tickpath_bus_nats::MAX_UNREAD_BYTES;
 use tickpath_clock::Wait;
 
-use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull_error, puller, pusher, subscriber};
+use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull_error, puller, pusher, relay_url, subscriber};
 use crate::nats_server::NatsServer;
-use crate::relay::CuttableRelay;
 
 /// Size at which a limit by message count would not bound the memory.
 const BYTES: usize = 1_000_000;
@@ -57,11 +56,11 @@ fn a_subscriber_to_jetstream_reads_ahead_by_bytes_too() {
     /// Bytes that the client has requested, and those in socket buffers.
     const MAX_AHEAD_BYTES: u64 = 64 << 20;
     let server = NatsServer::start(&[]);
-    let relay = CuttableRelay::to(server.port());
+    let relay = server.relayed();
     let far = bus(&format!("{}?jetstream", server.url()));
     let large = TopicConfig { capacity_bytes: 256 << 20, ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = far.publisher(TOPIC, &large).unwrap_or_else(|e| panic!("{e}"));
-    let mut subscriber = subscriber(&bus(&format!("{}?jetstream", relay.url())), Wait::Block);
+    let mut subscriber = subscriber(&bus(&format!("{}?jetstream", relay_url(&relay))), Wait::Block);
     for stamp in 0..COUNT {
         publisher.publish(stamp, KIND, &[7; BYTES]).unwrap();
     }

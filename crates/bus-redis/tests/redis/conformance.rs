@@ -1,7 +1,7 @@
 //! The conformance suite over Redis: channels, lists, streams and queues on streams.
 
 use tickpath_bus_api::conformance::{
-    CASES, FirewallProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
+    CASES, NetworkProxy, QUEUE_CASES, check, check_bounded_memory, check_silence_reported,
 };
 
 use crate::connect;
@@ -52,7 +52,7 @@ fn a_unix_socket_carries_the_same() {
 #[test]
 fn a_network_that_forgets_a_connection_is_told() {
     let server = RedisServer::start(&[]);
-    let relay = FirewallProxy::to(&format!("127.0.0.1:{}", server.port()));
+    let relay = NetworkProxy::to(&format!("127.0.0.1:{}", server.port()));
     let direct = server.url();
     let relayed = format!("redis://{}?silence=3", relay.address());
     check_silence_reported(&direct, &relayed, &relay, connect);
