@@ -1,8 +1,8 @@
-"""Prints what is published on the topic 'ticks', until Ctrl-C, and what was missed.
+"""Prints the events of the topic 'ticks', gaps included, until Ctrl-C.
 
     python examples/python/02_subscribe.py [URL]
 
-It may be started before its publisher, 01_publish.py, or behind it; any number of them each see everything.
+Start it before its publisher, 01_publish.py, or after; each of several subscribers receives every tick.
 """
 
 import sys
@@ -19,7 +19,7 @@ with suppress(KeyboardInterrupt), tp.connect(url) as bus, bus.subscribe("ticks")
             case tp.TopOfBook():
                 print(f"bid {tp.decimal(event.bid):.2f}, ask {tp.decimal(event.ask):.2f}")
             case tp.Gap(None):
-                print("missed some, and nobody knows how many")
+                print("missed an unknown number of messages")
             case tp.Gap(missed):
                 print(f"missed {missed}")
             case _:

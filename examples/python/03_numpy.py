@@ -1,4 +1,4 @@
-"""Takes ticks into a numpy array, as many at once as have come, and prints their mean spread.
+"""Copies ticks into a numpy array, as many at a time as have arrived, and prints their mean spread.
 
     python examples/python/03_numpy.py [URL]
 
@@ -21,10 +21,10 @@ with suppress(KeyboardInterrupt), tp.connect(url) as bus, bus.subscribe("ticks")
     while ticks.wait():
         number = ticks.poll_into(array)
         if number == 0:
-            # It stops in front of what is no tick: a trade, other bytes, or a gap.
+            # Copying stops before any other event: a trade, a message, or a gap.
             print(*ticks.poll(1))
             continue
-        # The first is what the wait has found; here is what has come behind it.
+        # The first call copies the tick that the wait has found; this call copies the ticks after it.
         number += ticks.poll_into(array[number:])
         batch = array[:number]
         total += number

@@ -1,8 +1,8 @@
-"""Pushes five orders into a queue and pulls them: each goes to one puller, and comes again if it is not acknowledged.
+"""Pushes five orders into a queue and pulls them: an order is delivered once, and redelivered if it is not acknowledged.
 
     python examples/python/04_queue.py [URL]
 
-It ends by itself. The pullers are two here, one after the other, and may as well be two processes at once.
+The two pullers run one after the other here; they could as well be two processes at the same time.
 """
 
 import sys
@@ -13,7 +13,7 @@ url = sys.argv[1] if len(sys.argv) > 1 else "shm://"
 
 
 def pull(puller: tp.Puller, name: str, number: int) -> None:
-    """Prints so many messages of the queue."""
+    """Pulls and prints this number of messages."""
     for _ in range(number):
         pulled = next(puller)
         assert isinstance(pulled.message, tp.Message)
@@ -26,7 +26,7 @@ with tp.connect(url) as bus, bus.pusher("orders", "at-least-once") as orders:
         pull(first, "first", 2)
         first.acknowledge()
         pull(first, "first", 1)
-        # It ends here, and order 3 is not acknowledged.
+        # The puller is closed, and order 3 is not acknowledged.
     with bus.puller("orders", "at-least-once") as second:
         pull(second, "second", 3)
         second.acknowledge()

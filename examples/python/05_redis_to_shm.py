@@ -2,8 +2,8 @@
 
     python examples/python/05_redis_to_shm.py [SOURCE_URL [TARGET_URL]]
 
-Whoever publishes there stays as he is, with redis-py too. 02_subscribe.py shows what comes here: a redis-py message as
-Message(kind=128, …), one of ours as what it was. Without URLs it is from redis://localhost to shm://.
+Publishers on Redis stay unchanged, also those that use redis-py. 02_subscribe.py prints the messages: those of redis-py as
+Message(kind=128, …), those of Tickpath as published. The default URLs are redis://localhost and shm://.
 """
 
 import sys
@@ -16,7 +16,7 @@ target = sys.argv[2] if len(sys.argv) > 2 else "shm://"
 
 with suppress(KeyboardInterrupt), tp.bridge(source, target, "ticks") as bridge:
     shown = -1
-    # What ends it by itself, like a server that refuses for good, is raised here.
+    # A failure, such as a server that refuses for good, is raised here.
     while not bridge.wait(0.5):
         for sentence in bridge.told():
             print(sentence)

@@ -1,11 +1,11 @@
-"""Buys what has fallen below its mean, and sells what has risen above it, by an OMS that `tickpath oms init` has made.
+"""Buys below the mean price and sells above it, through an OMS that `tickpath oms init` has set up.
 
     python examples/python/06_strategy.py DESK [TICKS_URL [TOPIC [EDGE]]]
 
-DESK is the OMS's folder; the OMS and an exchange run (docs/python.md has the commands). The prices of the exchange that `init`
-makes stand still: an EDGE of 0 buys at each tick. The ticks are those on which the OMS checks prices, or those of another URL: of a
-recording, file:///FOLDER, it trades each tick and ends. Ctrl-C ends it before.
-The same in Rust, with the same orders on the same ticks, is crates/oms-client/examples/strategy.rs.
+DESK is the folder of the OMS, which runs with an exchange (docs/python.md has the commands). The prices of the exchange of `init`
+do not move: an EDGE of 0 buys at each tick. The ticks are those with which the OMS checks prices, or those of another URL; a
+recording, file:///FOLDER, is traded to its end. Ctrl-C ends the strategy.
+crates/oms-client/examples/strategy.rs is the same in Rust, with the same orders on the same ticks.
 """
 
 import sys
@@ -19,7 +19,7 @@ if not desk:
 
 
 class Fade(tp.Strategy):
-    """A limit order at the touch for each tick that is an edge or more away from the mean."""
+    """Strategy that sends a limit order at the touch for each tick at least an edge away from the mean."""
 
     def __init__(self, symbol: int, edge: int) -> None:
         self.symbol, self.edge = symbol, edge

@@ -1,7 +1,7 @@
-"""How fast the package is on this host: `python python/bench/measure.py [ROW…]`, with nothing else running.
+"""Speed of the package on this host: `python python/bench/measure.py [ROW…]`, with nothing else running.
 
-Each row is measured several times in turn with what it is held against, and the median is printed. What is not installed
-(redis, pyzmq, iceoryx2) or not there (a server that TICKPATH_REDIS names, the command) is named and left out.
+Each row is measured several times, in turn with the row that it is compared with, and the median is printed. Libraries that are
+not installed (redis, pyzmq, iceoryx2), a missing server (TICKPATH_REDIS) and a missing command are named and left out.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ DATA = b"x" * 48
 ROUNDS = 5
 MESSAGES = 1_000
 GAP = 0.001
-"""Seconds between two messages: each is alone."""
+"""Seconds between two messages, so that each is alone."""
 
 LENGTHS = {64: 20_000, 1 << 10: 10_000, 16 << 10: 1_000, 1 << 20: 24}
-"""Bytes of a message, and how many of them are kept at a time: up to some 32 MiB."""
+"""Bytes of a message, and the number of messages kept at a time: up to some 32 MiB."""
 
 
 def quickest(act: Callable[[int], None], count: int) -> float:
-    """Nanoseconds of one of so many, in the quickest of some rounds."""
+    """Returns the nanoseconds per call, in the quickest of several rounds."""
     took = []
     for _ in range(ROUNDS):
         begun = time.perf_counter_ns()
@@ -47,7 +47,7 @@ def quickest(act: Callable[[int], None], count: int) -> float:
 
 
 def calls() -> None:
-    """publish and an empty poll, with the loop around them taken off."""
+    """Measures publish and an empty poll, without the loop around them."""
     name = f"measure-{os.getpid()}"
     with tp.connect("shm://") as bus, bus.publisher(name) as publisher, bus.subscribe(name) as subscriber:
 
@@ -74,7 +74,7 @@ def calls() -> None:
 
 
 def batches() -> None:
-    """Objects and records that are received a second."""
+    """Measures the objects and records received per second."""
     name = f"measure-{os.getpid()}"
     with tp.connect("shm://") as bus, bus.publisher(name) as publisher, bus.subscribe(name) as subscriber:
         ticks, room = np.zeros(4_000, tp.TOP_OF_BOOK), np.zeros(4_000, tp.TOP_OF_BOOK)
@@ -98,8 +98,8 @@ def batches() -> None:
 
 
 def lend() -> None:
-    """A message that is lent, in turn with the same one polled: where copying ends to be cheaper. Who polls has it in his
-    cache then, so it is also measured with all of it read.
+    """Measures a lent message in turn with a polled one: up to which length copying is cheaper. A polled message is in the
+    cache, so the messages are also measured with all their bytes read.
     """
     Look = Callable[[bytes | memoryview], object]
 
@@ -138,14 +138,14 @@ def lend() -> None:
 
 
 def pace() -> None:
-    """Lets the gap pass, awake: who publishes is warm, as in the benches of the command."""
+    """Spins during the gap, so that the publisher is warm, as in the benches of the command."""
     begun = time.perf_counter()
     while time.perf_counter() - begun < GAP:
         pass
 
 
 def publish_alone(url: str, name: str) -> None:
-    """One message at a time, each stamped."""
+    """Publishes one message at a time, each stamped."""
     with tp.connect(url) as bus, bus.publisher(name) as publisher:
         time.sleep(1)
         for _ in range(MESSAGES):
@@ -178,7 +178,7 @@ def publish_by_zmq(url: str, _name: str) -> None:
 
 
 def iceoryx_service(name: str) -> Any:
-    """A service of iceoryx2, and the type of its messages."""
+    """Opens a service of iceoryx2; returns its node, the service and the type of its messages."""
     import ctypes
 
     import iceoryx2 as iox2  # type: ignore[import-not-found]
@@ -210,54 +210,54 @@ Publish = Callable[[str, str], None]
 
 
 def beside(publish: Publish, url: str, name: str, receive: Callable[[], list[int]]) -> float:
-    """The median of what is received while a process publishes, in nanoseconds."""
+    """Returns the median latency of the messages that another process publishes, in nanoseconds."""
     process = get_context("spawn").Process(target=publish, args=(url, name))
     process.start()
-    came = receive()
+    latencies = receive()
     process.join()
-    return median(came)
+    return median(latencies)
 
 
 def of_tickpath(wait: str) -> float:
     name = f"measure-{os.getpid()}-{time.monotonic_ns()}"
-    came: list[int] = []
+    latencies: list[int] = []
 
     def receive() -> list[int]:
         with tp.connect("shm://") as bus, bus.subscribe(name, wait=wait) as subscriber:  # type: ignore[arg-type]
             for event in subscriber:
                 assert isinstance(event, tp.Message)
-                came.append(tp.ns_between(event.stamp, tp.now()))
-                if len(came) == MESSAGES:
+                latencies.append(tp.ns_between(event.stamp, tp.now()))
+                if len(latencies) == MESSAGES:
                     bus.remove(name)
-                    return came
-        return came
+                    return latencies
+        return latencies
 
     return beside(publish_alone, "shm://", name, receive)
 
 
 def of_polling() -> float:
-    """The quickest way to wait: Python itself looks again and again."""
+    """Measures the quickest wait: a loop of polls in Python."""
     name = f"measure-{os.getpid()}-{time.monotonic_ns()}"
-    came: list[int] = []
+    latencies: list[int] = []
 
     def receive() -> list[int]:
         with tp.connect("shm://") as bus, bus.subscribe(name) as subscriber:
             poll, now = subscriber.poll, tp.now
-            while len(came) < MESSAGES:
+            while len(latencies) < MESSAGES:
                 while not (events := poll()):
                     pass
                 seen = now()
                 for event in events:
                     assert isinstance(event, tp.Message)
-                    came.append(tp.ns_between(event.stamp, seen))
+                    latencies.append(tp.ns_between(event.stamp, seen))
             bus.remove(name)
-        return came
+        return latencies
 
     return beside(publish_alone, "shm://", name, receive)
 
 
 def of_rust(wait: str) -> float:
-    """The same by the command's own processes."""
+    """Measures the same by the command's own processes."""
     command = os.environ.get("TICKPATH", "tickpath")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "result.json")
@@ -271,17 +271,17 @@ def of_redis() -> float:
     import redis
 
     url = os.environ["TICKPATH_REDIS"]
-    came: list[int] = []
+    latencies: list[int] = []
 
     def receive() -> list[int]:
         pubsub = redis.Redis.from_url(url).pubsub()
         pubsub.subscribe("measure")
         for message in pubsub.listen():
             if message["type"] == "message":
-                came.append(tp.ns_between(int.from_bytes(message["data"][:8], "little"), tp.now()))
-                if len(came) == MESSAGES:
+                latencies.append(tp.ns_between(int.from_bytes(message["data"][:8], "little"), tp.now()))
+                if len(latencies) == MESSAGES:
                     break
-        return came
+        return latencies
 
     return beside(publish_by_redis, url, "measure", receive)
 
@@ -289,7 +289,7 @@ def of_redis() -> float:
 def of_zmq() -> float:
     import zmq
 
-    came: list[int] = []
+    latencies: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
         url = f"ipc://{folder}/socket"
 
@@ -297,102 +297,102 @@ def of_zmq() -> float:
             socket = zmq.Context().socket(zmq.SUB)
             socket.setsockopt(zmq.SUBSCRIBE, b"")
             socket.connect(url)
-            while len(came) < MESSAGES * 9 // 10:
+            while len(latencies) < MESSAGES * 9 // 10:
                 try:
                     data = socket.recv(zmq.NOBLOCK)
                 except zmq.Again:
                     continue
-                came.append(tp.ns_between(int.from_bytes(data[:8], "little"), tp.now()))
-            return came
+                latencies.append(tp.ns_between(int.from_bytes(data[:8], "little"), tp.now()))
+            return latencies
 
         return beside(publish_by_zmq, url, "", receive)
 
 
 def of_iceoryx() -> float:
     name = f"measure-{os.getpid()}-{time.monotonic_ns()}"
-    came: list[int] = []
+    latencies: list[int] = []
 
     def receive() -> list[int]:
         _node, service, _type = iceoryx_service(name)
         subscriber = service.subscriber_builder().create()
         receive, now = subscriber.receive, tp.now
-        while len(came) < MESSAGES * 9 // 10:
+        while len(latencies) < MESSAGES * 9 // 10:
             while (sample := receive()) is None:
                 pass
             seen = now()
-            came.append(tp.ns_between(sample.payload().contents.stamp, seen))
+            latencies.append(tp.ns_between(sample.payload().contents.stamp, seen))
             sample.delete()
-        return came
+        return latencies
 
     return beside(publish_by_iceoryx, "", name, receive)
 
 
 def one_way() -> None:
-    """From the call that publishes to the object in the other process's hand, one message a millisecond."""
-    ways: dict[str, Callable[[], float]] = {
+    """Measures from the publish call to the object in another process, at a message per millisecond."""
+    clients: dict[str, Callable[[], float]] = {
         "Python to Python, poll in a loop": of_polling,
         "Python to Python, busy": lambda: of_tickpath("busy"),
         "Rust to Rust, busy": lambda: of_rust("busy"),
         "Python to Python, blocking": lambda: of_tickpath("block"),
     }
     if "TICKPATH_REDIS" in os.environ and importlib.util.find_spec("redis"):
-        ways["redis-py listen"] = of_redis
+        clients["redis-py listen"] = of_redis
     else:
         print("without redis-py: install redis, and name a server by TICKPATH_REDIS", file=sys.stderr)
     if importlib.util.find_spec("zmq"):
-        ways["pyzmq over ipc, spinning"] = of_zmq
+        clients["pyzmq over ipc, spinning"] = of_zmq
     else:
         print("without pyzmq: it is not installed", file=sys.stderr)
     if importlib.util.find_spec("iceoryx2"):
-        ways["iceoryx2, receive in a loop"] = of_iceoryx
+        clients["iceoryx2, receive in a loop"] = of_iceoryx
     else:
         print("without iceoryx2: it is not installed", file=sys.stderr)
-    came: dict[str, list[float]] = {name: [] for name in ways}
+    found: dict[str, list[float]] = {name: [] for name in clients}
     for _ in range(ROUNDS):
-        for name, measure in ways.items():
-            came[name].append(measure())
-    for name, medians in came.items():
+        for name, measure in clients.items():
+            found[name].append(measure())
+    for name, medians in found.items():
         print(f"one way, {name}: p50 {median(medians) / 1e3:.2f} µs ({min(medians) / 1e3:.2f} to {max(medians) / 1e3:.2f})")
 
 
 def event_loop() -> None:
-    """From the call that publishes to the task, beside what it consists of."""
+    """Measures from the publish call to a task, and the parts of this time."""
 
     def awaited() -> float:
         name = f"measure-{os.getpid()}-{time.monotonic_ns()}"
-        came: list[int] = []
+        latencies: list[int] = []
 
         async def main() -> None:
             with tp.connect("shm://") as bus, bus.subscribe(name) as subscriber:
                 async for event in subscriber:
                     assert isinstance(event, tp.Message)
-                    came.append(tp.ns_between(event.stamp, tp.now()))
-                    if len(came) == MESSAGES:
+                    latencies.append(tp.ns_between(event.stamp, tp.now()))
+                    if len(latencies) == MESSAGES:
                         bus.remove(name)
                         return
 
         def receive() -> list[int]:
             asyncio.run(main())
-            return came
+            return latencies
 
         return beside(publish_alone, "shm://", name, receive)
 
     def bare() -> float:
-        """An eventfd that a thread of the same process writes."""
-        readable, came, sent, left = os.eventfd(0, os.EFD_NONBLOCK), list[int](), [0], [MESSAGES]
+        """Measures an eventfd that a thread of the same process writes."""
+        readable, latencies, sent, left = os.eventfd(0, os.EFD_NONBLOCK), list[int](), [0], [MESSAGES]
 
         async def main() -> None:
             loop = asyncio.get_running_loop()
             done = loop.create_future()
 
-            def told() -> None:
-                came.append(tp.ns_between(sent[0], tp.now()))
-                # Two that come together are told once.
+            def notified() -> None:
+                latencies.append(tp.ns_between(sent[0], tp.now()))
+                # Two writes may cause one call.
                 left[0] -= os.eventfd_read(readable)
                 if left[0] == 0:
                     done.set_result(None)
 
-            loop.add_reader(readable, told)
+            loop.add_reader(readable, notified)
             await done
 
         def write() -> None:
@@ -407,19 +407,19 @@ def event_loop() -> None:
         asyncio.run(main())
         thread.join()
         os.close(readable)
-        return median(came)
+        return median(latencies)
 
-    ways = {"async for": awaited, "a blocking wait": lambda: of_tickpath("block"), "a bare eventfd": bare}
-    came: dict[str, list[float]] = {name: [] for name in ways}
+    waits = {"async for": awaited, "a blocking wait": lambda: of_tickpath("block"), "a bare eventfd": bare}
+    found: dict[str, list[float]] = {name: [] for name in waits}
     for _ in range(ROUNDS):
-        for name, measure in ways.items():
-            came[name].append(measure())
-    for name, medians in came.items():
+        for name, measure in waits.items():
+            found[name].append(measure())
+    for name, medians in found.items():
         print(f"wake-up, {name}: p50 {median(medians) / 1e3:.1f} µs")
 
 
 def life() -> None:
-    """The import, an interrupt, another thread's speed, and wake-ups while nothing comes."""
+    """Measures the import, an interrupt, another thread's speed, and wake-ups without messages."""
     script = "import time; a = time.perf_counter(); import tickpath; print(time.perf_counter() - a)"
     took = [float(subprocess.check_output([sys.executable, "-c", script])) for _ in range(ROUNDS)]
     print(f"import: {median(took) * 1e3:.0f} ms")
@@ -455,7 +455,7 @@ def life() -> None:
             waiting.start()
             ratios.append(speed(0.5) / alone)
             waiting.join()
-        print(f"another thread while one waits: {median(ratios):.1%} of its speed")
+        print(f"another thread during a wait: {median(ratios):.1%} of its speed")
 
         before = switches()
         subscriber.wait(5)
@@ -463,7 +463,7 @@ def life() -> None:
 
 
 def switches() -> int:
-    """How often this thread has slept."""
+    """Returns the number of voluntary context switches of this thread."""
     status = Path("/proc/thread-self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("voluntary")).split()[1])
 
@@ -473,6 +473,6 @@ ROWS = {"calls": calls, "batches": batches, "lend": lend, "one_way": one_way, "e
 if __name__ == "__main__":
     unknown = [name for name in sys.argv[1:] if name not in ROWS]
     if unknown:
-        sys.exit(f"measure: {unknown[0]!r} is no row; there are {', '.join(ROWS)}")
+        sys.exit(f"measure: {unknown[0]!r} is no row; use {', '.join(ROWS)}")
     for row in sys.argv[1:] or ROWS:
         ROWS[row]()

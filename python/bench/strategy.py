@@ -1,9 +1,8 @@
-"""From tick to T2 with a strategy in Python and in Rust, against one OMS that spins: `python python/bench/strategy.py`.
+"""From tick to T2 with a strategy in Python and in Rust, against an OMS that spins: `python python/bench/strategy.py`.
 
-The strategy has CPU 0 and spins. Feed and OMS take turns on CPU 1, for a host of two has no third, so what a strategy takes up
-to a turn's length is not seen in T2, but in T0. There is no venue: T2 is when the OMS has decided that the order waits.
-TICKPATH names the command, and
-STRATEGY the Rust example, `cargo build --release -p tickpath-oms-client --example strategy`.
+The strategy spins on CPU 0. The feed and the OMS take turns on CPU 1, since a host of two CPUs has no third: a strategy's time
+below the length of a turn shows in T0, and not in T2. There is no venue: T2 is the OMS's decision that the order waits.
+TICKPATH names the command, and STRATEGY the Rust example (`cargo build --release -p tickpath-oms-client --example strategy`).
 """
 
 import os
@@ -24,20 +23,20 @@ from desk import ASK, BTC, Desk
 ROUNDS = 5
 TICKS = 3_000
 STARTING = 1_000
-"""Ticks while the strategy may still be about to subscribe."""
+"""Ticks during which the strategy may still be starting."""
 GAP = 0.001
 RUST = os.environ.get("STRATEGY", str(ROOT / "target/release/examples/strategy"))
 HOPS = ("tick_to_order", "tick to T0", "t0_t2")
 
 
 def measure(command: list[str]) -> dict[str, float]:
-    """The hops of the orders that this strategy sends, by the OMS's journal: p50 in nanoseconds."""
+    """Returns the hops of a strategy's orders, from the OMS's journal: medians in nanoseconds."""
     with tempfile.TemporaryDirectory() as folder:
         desk = Desk(Path(folder))
         desk.change("oms.toml", '#layout = "split"', 'layout = "inline"')
         desk.change("oms.toml", '#wait = "block"', 'wait = "yield"')
         desk.change("oms.toml", "#cpu = 0", "cpu = 1")
-        # As many orders as ticks, which wait for a venue that never comes: T2 is when the OMS has decided that.
+        # As many orders as ticks, all of which wait for a missing venue.
         desk.change("accounts.csv", "\n1,1000,1000000000,100,10000000,,1000,10000,", "\n1,,1000000000,100,10000000,,1000,,")
         desk.change("oms.toml", "#max_queued = 1024", f"max_queued = {STARTING + 2 * TICKS}")
         recording = Path(folder) / "recording"
@@ -60,7 +59,7 @@ def measure(command: list[str]) -> dict[str, float]:
 
 
 def hops(journal: str) -> dict[str, float]:
-    """The medians of a journal's orders, in nanoseconds. An order's T2 stands in the record behind it."""
+    """Returns the medians of a journal's orders, in nanoseconds. The T2 of an order is in the next record."""
     number = r"=(\d+)"
     line = re.compile(f"journal_new_order .*sent{number} .*released_before{number} .*cause{number}")
     rows = [tuple(map(int, found.groups())) for found in line.finditer(journal)]
@@ -81,8 +80,8 @@ def main() -> None:
             found[name].append(measure(command))
     for name, rounds in found.items():
         print(f"{name}:", ", ".join(f"{hop} {median(one[hop] for one in rounds):.0f}" for hop in HOPS), "ns (p50)")
-    more = [python["tick_to_order"] - rust["tick_to_order"] for python, rust in zip(found["python"], found["rust"])]
-    print(f"python over rust, tick_to_order: {median(more):+.0f} ns of {sorted(round(one) for one in more)}")
+    added = [python["tick_to_order"] - rust["tick_to_order"] for python, rust in zip(found["python"], found["rust"])]
+    print(f"python over rust, tick_to_order: {median(added):+.0f} ns of {sorted(round(ns) for ns in added)}")
 
 
 main()

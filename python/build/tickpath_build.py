@@ -1,6 +1,7 @@
 """Builds the package for pip: the module and the command `tickpath` by one call of Cargo, so that nothing is compiled twice.
 
-`make wheel` makes the wheel for other hosts, by maturin alone. Here maturin knows the metadata, and this packs the files."""
+Maturin provides the metadata, and this backend packs the files; `make wheel` builds the wheel for other hosts by maturin alone.
+"""
 
 import base64
 import hashlib
@@ -12,9 +13,9 @@ import zipfile
 from pathlib import Path
 
 SCRIPTS = Path("target/wheel-data/scripts")
-"""Where `pyproject.toml` has maturin look (`data`)."""
+"""Folder of the command for maturin, as in `pyproject.toml` (`data`)."""
 
-# maturin wants the folder before it is asked for anything.
+# maturin needs the folder at every call.
 SCRIPTS.mkdir(parents=True, exist_ok=True)
 
 import maturin  # noqa: E402
@@ -28,14 +29,14 @@ from maturin import (  # noqa: E402, F401
 )
 
 PROFILE = "pip"
-"""How Cargo compiles: quicker than `wheel`, which optimises across crates, too."""
+"""Cargo profile, which compiles faster than `wheel`: without optimisation across crates."""
 
 BROKERS = "TICKPATH_BROKERS"
-"""With this in the environment NATS, RabbitMQ and Kafka are built in, which takes longer."""
+"""Environment variable that builds NATS, RabbitMQ and Kafka in, which takes longer."""
 
 
 def build(*packages: str) -> Path:
-    """Has Cargo build packages; gives the folder where they are."""
+    """Builds packages by Cargo; returns the folder of the files built."""
     names = [word for package in packages for word in ("-p", package)]
     features = [f"{package}/brokers" for package in packages if os.environ.get(BROKERS)]
     command = ["cargo", "build", "--profile", PROFILE, "--no-default-features", *names]
@@ -44,24 +45,24 @@ def build(*packages: str) -> Path:
 
 
 def build_wheel(directory: str, settings: dict[str, str] | None = None, metadata: str | None = None) -> str:
-    """A wheel of what is here, for this host."""
+    """Builds a wheel of this source for this host; returns its name."""
     built = build("tickpath-cli", "tickpath-python")
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(metadata) if metadata else Path(folder, prepare_metadata_for_build_wheel(folder, settings))
-        name = told.name.removesuffix(".dist-info")
-        files = {f"{told.name}/{path.relative_to(told)}": path for path in told.rglob("*") if path.is_file()}
+        info = Path(metadata) if metadata else Path(folder, prepare_metadata_for_build_wheel(folder, settings))
+        name = info.name.removesuffix(".dist-info")
+        files = {f"{info.name}/{path.relative_to(info)}": path for path in info.rglob("*") if path.is_file()}
         files |= {f"tickpath/{path.name}": path for path in Path("python/tickpath").iterdir() if path.is_file()}
         files["tickpath/_native.abi3.so"] = built / "lib_native.so"
         files[f"{name}.data/scripts/tickpath"] = built / "tickpath"
-        words = (told / "WHEEL").read_text().splitlines()
-        tag = next(line.removeprefix("Tag: ") for line in words if line.startswith("Tag: "))
+        lines = (info / "WHEEL").read_text().splitlines()
+        tag = next(line.removeprefix("Tag: ") for line in lines if line.startswith("Tag: "))
         wheel = f"{name}-{tag}.whl"
-        pack(Path(directory, wheel), files, f"{told.name}/RECORD")
+        pack(Path(directory, wheel), files, f"{info.name}/RECORD")
     return wheel
 
 
 def pack(wheel: Path, files: dict[str, Path], record: str) -> None:
-    """Writes files and the record of them, as PEP 427 has it."""
+    """Writes files and their record, as in PEP 427."""
     rows = [f"{record},,"]
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, path in sorted(files.items()):
@@ -74,6 +75,6 @@ def pack(wheel: Path, files: dict[str, Path], record: str) -> None:
 
 
 def build_editable(directory: str, settings: dict[str, str] | None = None, metadata: str | None = None) -> str:
-    """A wheel whose Python files are those of the checkout."""
+    """Builds a wheel whose Python files are those of the checkout; returns its name."""
     shutil.copy2(build("tickpath-cli") / "tickpath", SCRIPTS)
     return maturin.build_editable(directory, settings, metadata)

@@ -1,4 +1,4 @@
-"""Where the tests run: each on a log of its own, and over every broker that the environment names."""
+"""Places for tests: a log for each test, and every broker that the environment names."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ NAMES = count()
 
 @dataclass(frozen=True)
 class Place:
-    """A bus, and a name on it that nobody else has."""
+    """A bus, and a name that is unique on this host."""
 
     bus: tp.Bus
     url: str
@@ -32,6 +32,7 @@ class Place:
 
 
 def place(url: str) -> Iterator[Place]:
+    """Yields a place, and removes its topic and its queue afterwards."""
     name = f"tickpath-test-python-{os.getpid()}-{next(NAMES)}"
     with tp.connect(url) as bus:
         yield Place(bus, url, name)
@@ -41,28 +42,28 @@ def place(url: str) -> Iterator[Place]:
 
 @pytest.fixture
 def log() -> Iterator[Place]:
-    """A place in shared memory."""
+    """Provides a place in shared memory."""
     yield from place("shm://")
 
 
 @pytest.fixture(params=["shm", "file", *BROKERS])
 def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A place on every transport that is there."""
+    """Provides a place on every available transport."""
     if request.param == "shm":
         url = "shm://"
     elif request.param == "file":
         url = f"file://{tmp_path}"
     else:
-        variable, way = BROKERS[request.param]
+        variable, query = BROKERS[request.param]
         if variable not in os.environ:
             pytest.skip(f"{variable} names no broker; scripts/brokers run -- starts them")
-        url = os.environ[variable] + way
+        url = os.environ[variable] + query
     yield from place(url)
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """An OMS, a simulated exchange, and a market that has quoted."""
+    """Provides an OMS, a simulated exchange, and a market that has quoted."""
     if COMMAND is None:
         pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
     desk = Desk(tmp_path_factory.mktemp("desk"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import tickpath as tp
 
 COMMAND = shutil.which(os.environ.get("TICKPATH", ""))
-"""The real command, as the environment names it."""
+"""The real command, as named in the environment."""
 NAMES = count()
 PATIENCE_S = 60.0
 
@@ -20,7 +20,7 @@ BID, ASK = tp.units(61_800), tp.units("61800.1")
 
 
 class Desk:
-    """What `init` leaves, with names that nobody else of this host has."""
+    """A desk with the files of `init`, and names that are unique on this host."""
 
     def __init__(self, folder: Path, **faults: str) -> None:
         assert COMMAND is not None
@@ -28,8 +28,8 @@ class Desk:
         self.name = f"python-desk-{os.getpid()}-{next(NAMES)}"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.ticks = f"{self.name}.ticks"
-        for who in ("oms", "exchange"):
-            subprocess.run([self.command, who, "init", "--folder", str(folder)], check=True, capture_output=True)
+        for program in ("oms", "exchange"):
+            subprocess.run([self.command, program, "init", "--folder", str(folder)], check=True, capture_output=True)
         self.change("oms.toml", 'name = "oms"', f'name = "{self.name}"')
         self.change("oms.toml", 'tcp = "127.0.0.1:7001"', "")
         self.change("exchange.toml", 'oms = "oms"', f'oms = "{self.name}"')
@@ -47,17 +47,17 @@ class Desk:
         assert before in text, f"{file} has no {before}"
         path.write_text(text.replace(before, after, 1))
 
-    def start(self, who: str) -> None:
-        said = self.folder / f"{who}.said"
-        words = {"oms": ": ready", "exchange": "serving the OMS"}[who]
-        with said.open("wb") as err:
-            command = [self.command, who, "--config", str(self.folder / f"{who}.toml")]
-            self.running[who] = subprocess.Popen(command, stderr=err, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        if who == "oms":
-            await_words(said, words)
+    def start(self, program: str) -> None:
+        messages = self.folder / f"{program}.messages"
+        with messages.open("wb") as err:
+            command = [self.command, program, "--config", str(self.folder / f"{program}.toml")]
+            started = subprocess.Popen(command, stderr=err, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            self.running[program] = started
+        if program == "oms":
+            await_words(messages, ": ready")
 
-    def kill(self, who: str) -> None:
-        process = self.running.pop(who)
+    def kill(self, program: str) -> None:
+        process = self.running.pop(program)
         process.send_signal(signal.SIGKILL)
         process.wait()
 
@@ -65,13 +65,13 @@ class Desk:
         return tp.orders(url or self.url, "trader", self.password, account=1, symbols=self.symbols)
 
     def journal(self) -> str:
-        """What the OMS has written down, a line a record."""
+        """Returns the OMS's journal, a line per record."""
         command = [self.command, "log", "cat", str(self.folder / "journal")]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def close(self) -> None:
-        for who in list(self.running):
-            self.kill(who)
+        for program in list(self.running):
+            self.kill(program)
         for left in Path("/dev/shm").glob(f"tickpath.{self.name}.*"):
             shutil.rmtree(left, ignore_errors=True)
             left.unlink(missing_ok=True)
@@ -80,25 +80,25 @@ class Desk:
 def await_words(file: Path, words: str) -> None:
     end = time.monotonic() + PATIENCE_S
     while words not in file.read_text():
-        assert time.monotonic() < end, f"{words!r} did not come: {file.read_text()}"
+        assert time.monotonic() < end, f"{words!r} is missing: {file.read_text()}"
         time.sleep(0.01)
 
 
 def report(orders: tp.Orders, *, of: int, exec_type: str) -> tp.Report:
-    """The first report of this kind that answers this request."""
-    came: list[object] = []
+    """Returns the first report of this type that answers this request."""
+    received: list[object] = []
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         orders.wait(1)
         for event in orders.poll(1):
-            came.append(event)
+            received.append(event)
             if isinstance(event, tp.Report) and (event.client_order_id, event.exec_type) == (of, exec_type):
                 return event
-    raise AssertionError(f"no {exec_type} of {of}: {came}")
+    raise AssertionError(f"no {exec_type} of {of}: {received}")
 
 
 def await_price(desk: Desk) -> None:
-    """Until the market has quoted: without a price no order leaves."""
+    """Waits until the market has quoted: without a reference price the OMS denies every order."""
     with tp.connect("shm://") as bus, bus.subscribe(desk.ticks) as ticks:
         assert ticks.wait(PATIENCE_S)
     with desk.open() as orders:

@@ -1,6 +1,6 @@
-"""Processes that are forked, spawned, killed and ended, and handles that go in any order: `soak.py KIND ROUNDS SEED`.
+"""Soak test of forked, spawned, killed and ended processes, and of handles dropped in any order: `soak.py KIND ROUNDS SEED`.
 
-It ends with 0 and says nothing, or says what went wrong. Who hangs is aborted, and its stacks stand on standard error.
+Exits with 0 and without output, or prints the failure. A child that hangs is aborted, and prints its stacks to standard error.
 """
 
 import atexit
@@ -24,18 +24,18 @@ import tickpath as tp
 KIND = 200
 NAME = f"tickpath-soak-{os.getpid()}"
 
-# A topic's bytes: little, for it is made and filled again and again.
+# Bytes of a topic: few, since topics are created and filled in every round.
 CAPACITY = 1 << 16
 
-# Seconds after which something hangs: each of its turns takes some milliseconds.
+# Seconds after which a child counts as hung: each of its turns takes some milliseconds.
 PATIENCE = 30
 
-# What lives until the interpreter ends.
+# Objects that live until the interpreter ends.
 KEPT: list[object] = []
 
 
 def forks(rounds: int, _dice: Random) -> None:
-    """A fork is refused what its parent has opened, and opens its own."""
+    """A fork cannot use the handles of its parent, and opens its own."""
     with tp.connect("shm://") as bus, _publisher(bus, NAME) as publisher, bus.subscribe(NAME) as subscriber:
 
         def work() -> None:
@@ -46,12 +46,12 @@ def forks(rounds: int, _dice: Random) -> None:
 
         for _ in range(rounds):
             _ends_well(_fork(work))
-            publisher.publish(b"the parent's goes on", KIND)
+            publisher.publish(b"from the parent", KIND)
             assert len(subscriber.poll()) == 1
 
 
 def spawns(rounds: int, _dice: Random) -> None:
-    """Interpreters that begin anew publish, some at once."""
+    """Spawned interpreters publish, several at once."""
     names = [NAME, *(f"{NAME}-{number}" for number in range(3))]
     context = get_context("spawn")
     with tp.connect("shm://") as bus:
@@ -71,11 +71,11 @@ def spawns(rounds: int, _dice: Random) -> None:
 
 
 def publisher_kills(rounds: int, dice: Random) -> None:
-    """Who is killed while it publishes is dead at once, though a fork of its own lives on with all that it had open."""
+    """A publisher that is killed leaves its topic free at once, even if a fork of its process lives on with all handles."""
     with tp.connect("shm://") as bus, bus.subscribe(NAME) as subscriber:
         for _ in range(rounds):
-            with _telling(_publish_until_killed, dice.random() < 0.5) as (child, tells):
-                fork = int.from_bytes(os.read(tells, 4), "little")
+            with _child(_publish_until_killed, dice.random() < 0.5) as (child, ready):
+                fork = int.from_bytes(os.read(ready, 4), "little")
                 for _ in range(dice.randrange(200)):
                     assert subscriber.wait(PATIENCE)
                     _check(subscriber.poll(dice.randrange(1, 9)))
@@ -89,13 +89,13 @@ def publisher_kills(rounds: int, dice: Random) -> None:
 
 
 def subscriber_kills(rounds: int, dice: Random) -> None:
-    """Who is killed while it is subscribed holds nobody, though a fork of its own lives on."""
+    """A subscriber that is killed blocks no publisher, even if a fork of its process lives on."""
     with tp.connect("shm://") as bus, _publisher(bus, NAME, "fail") as publisher, bus.subscribe(NAME) as subscriber:
-        # From here on somebody is subscribed.
+        # The first poll registers the subscriber.
         subscriber.poll()
         for _ in range(rounds):
-            with _telling(_subscribe_until_killed, dice.random() < 0.5) as (child, tells):
-                fork = int.from_bytes(os.read(tells, 4), "little")
+            with _child(_subscribe_until_killed, dice.random() < 0.5) as (child, ready):
+                fork = int.from_bytes(os.read(ready, 4), "little")
                 for _ in range(dice.randrange(200)):
                     try:
                         publisher.publish(b"x" * 1_000, KIND)
@@ -111,20 +111,20 @@ def subscriber_kills(rounds: int, dice: Random) -> None:
 
 
 def exits(rounds: int, dice: Random) -> None:
-    """The interpreter ends with open handles, wherever they are kept."""
+    """An interpreter ends with open handles, wherever they are stored."""
     for _ in range(rounds):
         seed = dice.random()
         child = os.fork()
         if child == 0:
             signal.alarm(3 * PATIENCE)
             _keep_open(Random(seed))
-            # Out of here, and of the program, as any other interpreter ends.
+            # The child ends like any other interpreter.
             raise SystemExit
         _ends_well(child)
 
 
 def collections(rounds: int, dice: Random) -> None:
-    """Handles are collected in any order, and what they had is free."""
+    """Handles are collected in any order, and release their topics and queues."""
     for _ in range(rounds):
         kept: list[object] = [*_open_all()]
         kept += [_Holder(kept), _Holder(kept[dice.randrange(len(kept))])]
@@ -138,9 +138,9 @@ def collections(rounds: int, dice: Random) -> None:
 
 
 def threads(rounds: int, _dice: Random) -> None:
-    """A fork opens its own, whatever its parent's threads were at."""
+    """A fork opens its own handles, whatever the threads of its parent are doing."""
     is_over = threading.Event()
-    went_wrong: list[str] = []
+    failures: list[str] = []
 
     def churn(name: str) -> None:
         try:
@@ -149,7 +149,7 @@ def threads(rounds: int, _dice: Random) -> None:
                     publisher.publish(b"x", KIND)
                     assert len(subscriber.poll()) == 1
         except BaseException:
-            went_wrong.append(traceback.format_exc())
+            failures.append(traceback.format_exc())
 
     churning = [threading.Thread(target=churn, args=(f"{NAME}-{number}",)) for number in range(3)]
     for thread in churning:
@@ -161,7 +161,7 @@ def threads(rounds: int, _dice: Random) -> None:
         is_over.set()
         for thread in churning:
             thread.join()
-    assert not went_wrong, went_wrong
+    assert not failures, failures
 
 
 KINDS: dict[str, Callable[[int, Random], None]] = {
@@ -170,7 +170,7 @@ KINDS: dict[str, Callable[[int, Random], None]] = {
 
 
 class _Holder:
-    """Holds something, itself too, and closes what it can when it goes."""
+    """Owner of an object, in a reference cycle, which closes the object when collected."""
 
     def __init__(self, held: object) -> None:
         self.held, self.me = held, self
@@ -192,7 +192,7 @@ def _open_all() -> list[tp.Bus | tp.Publisher | tp.Subscriber | tp.Pusher | tp.P
 
 
 def _open_own() -> None:
-    """Everything, of a child's own."""
+    """Opens and uses handles of the child's own."""
     name = f"{NAME}-child"
     with tp.connect("shm://") as bus, _publisher(bus, name) as publisher, bus.subscribe(name) as subscriber:
         publisher.publish(b"x", KIND)
@@ -227,26 +227,26 @@ def _publish_one(name: str) -> None:
         publisher.publish(b"from a child", KIND)
 
 
-def _publish_until_killed(tell: Callable[[], None]) -> None:
+def _publish_until_killed(notify: Callable[[], None]) -> None:
     with tp.connect("shm://") as bus, _publisher(bus, NAME) as publisher:
-        tell()
+        notify()
         number = 0
         while True:
             publisher.publish(number.to_bytes(8, "little") * (number % 20 + 1), KIND)
             number += 1
 
 
-def _subscribe_until_killed(tell: Callable[[], None]) -> None:
+def _subscribe_until_killed(notify: Callable[[], None]) -> None:
     with tp.connect("shm://") as bus, bus.subscribe(NAME) as subscriber:
         subscriber.poll()
-        tell()
+        notify()
         while True:
             subscriber.wait()
             subscriber.poll(3)
 
 
 def _check(events: list[tp.Event]) -> bool:
-    """No message is a mixture of two. True if one of them is the next publisher's."""
+    """Checks that no message mixes two; returns True if a message is from the next publisher."""
     payloads = [event.payload for event in events if isinstance(event, tp.Message)]
     found = payloads.count(b"the next one")
     for payload in payloads:
@@ -259,16 +259,16 @@ def _refused(use: Callable[[], object]) -> None:
         use()
     except tp.Forked:
         return
-    raise AssertionError("a fork uses what is its parent's")
+    raise AssertionError("a fork uses a handle of its parent")
 
 
 def _fork(work: Callable[[], None]) -> int:
-    """A child that does this, and nothing else of ours."""
+    """Forks a child that does this work, and then exits."""
     child = os.fork()
     if child == 0:
         ended = 1
         try:
-            # Should we be gone, it does not stay.
+            # The child ends even without its parent.
             signal.alarm(3 * PATIENCE)
             work()
             ended = 0
@@ -280,20 +280,20 @@ def _fork(work: Callable[[], None]) -> int:
 
 
 @contextmanager
-def _telling(work: Callable[[Callable[[], None]], None], has_fork: bool) -> Iterator[tuple[int, int]]:
-    """A child that tells when it is at work, by the id of a fork of its own, or 0. It is gone at the end."""
-    tells, told = os.pipe()
+def _child(work: Callable[[Callable[[], None]], None], has_fork: bool) -> Iterator[tuple[int, int]]:
+    """Runs a child, which writes to a pipe when its work has begun: the process id of its own fork, or 0."""
+    ready, written = os.pipe()
 
-    def tell() -> None:
+    def notify() -> None:
         fork = _fork(_idle) if has_fork else 0
-        os.write(told, fork.to_bytes(4, "little"))
+        os.write(written, fork.to_bytes(4, "little"))
 
-    child = _fork(lambda: work(tell))
-    os.close(told)
+    child = _fork(lambda: work(notify))
+    os.close(written)
     try:
-        yield child, tells
+        yield child, ready
     finally:
-        os.close(tells)
+        os.close(ready)
 
 
 def _idle() -> None:
@@ -307,30 +307,30 @@ def _kill(child: int) -> None:
 
 
 def _ends_well(child: int) -> None:
-    is_gone = os.pidfd_open(child)
+    pidfd = os.pidfd_open(child)
     try:
-        _await_end(child, is_gone)
+        _await_end(child, pidfd)
     finally:
-        os.close(is_gone)
+        os.close(pidfd)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert ended == 0, f"a child has ended with {ended}"
 
 
-def _await_end(child: int, is_gone: int) -> None:
-    """Waits until this descriptor of a child's says that it is gone; one that hangs says where, and is ended."""
+def _await_end(child: int, pidfd: int) -> None:
+    """Waits for the end of a child, by its descriptor; a child that hangs prints its stacks, and is ended."""
     ends = select.poll()
-    ends.register(is_gone, select.POLLIN)
+    ends.register(pidfd, select.POLLIN)
     if ends.poll(PATIENCE * 1_000):
         return
     os.kill(child, signal.SIGABRT)
     if not ends.poll(5_000):
         os.kill(child, signal.SIGKILL)
-    raise AssertionError("a child has hung, in what stands above")
+    raise AssertionError("a child has hung; its stacks are above")
 
 
 def main(kind: str, rounds: str, seed: str) -> None:
     faulthandler.enable()
-    # A fork among threads is what is asked for here.
+    # Python warns of forks in programs with threads, which are tested here.
     warnings.simplefilter("ignore", DeprecationWarning)
     parent = os.getpid()
     try:

@@ -21,7 +21,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a coroutine, which must end within a minute."""
+    """Provides a function that runs a coroutine, which must end within a minute."""
     factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
 
     def run(main: Coroutine[Any, Any, None]) -> None:
@@ -36,20 +36,20 @@ def number(event: tp.Event) -> int:
     return int.from_bytes(event.payload, "little")
 
 
-def test_what_is_published_comes_to_a_task(run: Run, any_place: Place) -> None:
+def test_task_receives_messages(run: Run, any_place: Place) -> None:
     async def main() -> None:
         with any_place.bus.subscribe(any_place.name) as subscriber, any_place.bus.publisher(any_place.name) as publisher:
-            came: list[int] = []
+            received: list[int] = []
             events = aiter(subscriber)
             for sent in range(100):
                 publisher.publish(sent.to_bytes(8, "little"), KIND)
-                came.append(number(await anext(events)))
+                received.append(number(await anext(events)))
             publisher.publish_batch([sent.to_bytes(8, "little") for sent in range(100, 300)], KIND)
             async for event in subscriber:
-                came.append(number(event))
-                if len(came) == 300:
+                received.append(number(event))
+                if len(received) == 300:
                     break
-            assert came == list(range(300))
+            assert received == list(range(300))
 
     run(main())
 
@@ -72,23 +72,23 @@ def test_a_task_sleeps_until_another_thread_publishes(run: Run, log: Place) -> N
     run(main())
 
 
-def test_who_is_cancelled_loses_nothing(run: Run, log: Place) -> None:
+def test_cancelled_task_loses_no_message(run: Run, log: Place) -> None:
     async def main() -> None:
         with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
             events = aiter(subscriber)
-            came: list[int] = []
+            received: list[int] = []
             for sent in range(50):
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(anext(events), 0.001)
                 publisher.publish(sent.to_bytes(8, "little"), KIND)
-                came.append(number(await anext(events)))
-            assert came == list(range(50))
+                received.append(number(await anext(events)))
+            assert received == list(range(50))
             assert subscriber.poll() == []
 
     run(main())
 
 
-def test_others_have_their_turn_beside_a_stream_that_never_ends(run: Run, log: Place) -> None:
+def test_endless_stream_leaves_turns_to_other_tasks(run: Run, log: Place) -> None:
     async def main() -> None:
         with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
             turns = 0
@@ -112,7 +112,7 @@ def test_others_have_their_turn_beside_a_stream_that_never_ends(run: Run, log: P
     run(main())
 
 
-def test_close_ends_who_waits(run: Run, log: Place) -> None:
+def test_close_ends_a_waiting_task(run: Run, log: Place) -> None:
     async def main() -> None:
         for pause in (0.01, *[0.0] * 200):
             subscriber = log.bus.subscribe(log.name)
@@ -125,7 +125,7 @@ def test_close_ends_who_waits(run: Run, log: Place) -> None:
     run(main())
 
 
-def test_the_loop_goes_on_behind_a_wait_that_was_too_long(run: Run, log: Place) -> None:
+def test_loop_continues_after_timed_out_waits(run: Run, log: Place) -> None:
     async def main() -> None:
         with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
             events = aiter(subscriber)
@@ -143,7 +143,7 @@ def test_the_loop_goes_on_behind_a_wait_that_was_too_long(run: Run, log: Place) 
     run(main())
 
 
-def test_a_task_gets_what_a_killed_puller_held(log: Place) -> None:
+def test_task_receives_messages_of_a_killed_puller(log: Place) -> None:
     script = """
 import sys, tickpath as tp
 with tp.connect("shm://") as bus:
@@ -174,7 +174,7 @@ with tp.connect("shm://") as bus:
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
-def test_a_second_task_is_told(run: Run, log: Place) -> None:
+def test_second_waiting_task_is_refused(run: Run, log: Place) -> None:
     async def main() -> None:
         with log.bus.subscribe(log.name) as subscriber:
             first = asyncio.ensure_future(anext(aiter(subscriber)))
@@ -186,7 +186,7 @@ def test_a_second_task_is_told(run: Run, log: Place) -> None:
     run(main())
 
 
-def test_a_subscriber_goes_from_one_loop_to_the_next(run: Run, log: Place) -> None:
+def test_subscriber_moves_between_loops(run: Run, log: Place) -> None:
     with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
 
         async def one(sent: int) -> None:
@@ -201,11 +201,11 @@ def test_a_subscriber_goes_from_one_loop_to_the_next(run: Run, log: Place) -> No
         assert subscriber.wait(60) and len(subscriber.poll()) == 1
 
 
-def test_one_subscriber_is_closed_and_the_next_one_opened(run: Run, log: Place) -> None:
+def test_subscribers_are_closed_and_reopened(run: Run, log: Place) -> None:
     async def main() -> None:
         with log.bus.publisher(log.name) as publisher:
             for sent in range(200):
-                # What the loop still looks at for one may not become the other's.
+                # A descriptor that the loop still watches may not become the next subscriber's.
                 with log.bus.subscribe(log.name) as subscriber:
                     waiting = asyncio.ensure_future(anext(aiter(subscriber)))
                     await asyncio.sleep(0)
@@ -215,7 +215,7 @@ def test_one_subscriber_is_closed_and_the_next_one_opened(run: Run, log: Place) 
     run(main())
 
 
-def test_what_is_pushed_comes_to_a_task_and_is_acknowledged(run: Run, any_place: Place) -> None:
+def test_task_pulls_and_acknowledges_messages(run: Run, any_place: Place) -> None:
     delivery = any_place.bus.capabilities()["deliveries"][-1]
 
     async def main() -> None:
@@ -227,19 +227,19 @@ def test_what_is_pushed_comes_to_a_task_and_is_acknowledged(run: Run, any_place:
             await asyncio.sleep(0.01)
             for sent in range(10):
                 pusher.push(sent.to_bytes(8, "little"), KIND)
-            came = [(await waiting).message]
+            received = [(await waiting).message]
             async for pulled in puller:
-                came.append(pulled.message)
+                received.append(pulled.message)
                 puller.acknowledge()
-                if len(came) == 10:
+                if len(received) == 10:
                     break
-            # Kafka keeps the order of a partition, and has several.
-            assert sorted(map(number, came)) == list(range(10))
+            # Kafka keeps the order within each of several partitions.
+            assert sorted(map(number, received)) == list(range(10))
 
     run(main())
 
 
-def test_a_thousand_watched_subscribers_come_and_go(log: Place) -> None:
+def test_a_thousand_watched_subscribers_leave_no_threads_or_descriptors(log: Place) -> None:
     def open_here() -> tuple[int, int]:
         return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 
@@ -259,10 +259,10 @@ def test_a_thousand_watched_subscribers_come_and_go(log: Place) -> None:
         gc.collect()
 
     asyncio.run(main())
-    # Threads that nobody asks any more end at their next turn.
+    # Lookout threads of closed subscribers end at their next turn.
     for _ in range(600):
         now = open_here()
-        if all(ours <= theirs for ours, theirs in zip(now, before, strict=True)):
+        if all(left <= at_first for left, at_first in zip(now, before, strict=True)):
             return
         time.sleep(0.1)
     pytest.fail(f"{before} threads and descriptors became {now}")

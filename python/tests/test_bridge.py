@@ -1,4 +1,4 @@
-"""Bridges: what is published at the source comes at the target, and what ends a bridge is told."""
+"""Bridges: messages published at the source arrive at the target, and a failure is raised."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ TOPICS = ("ticks", "trades", "prices")
 
 @dataclass(frozen=True)
 class Ends:
-    """Two buses in shared memory, on which nobody else has a topic."""
+    """Two buses in shared memory without other topics."""
 
     source: str
     target: str
@@ -28,15 +28,15 @@ class Ends:
 
 @pytest.fixture
 def ends(log: Place) -> Iterator[Ends]:
-    made = Ends(f"shm://{log.name}-from", f"shm://{log.name}-to")
-    yield made
-    for url in (made.source, made.target):
+    buses = Ends(f"shm://{log.name}-from", f"shm://{log.name}-to")
+    yield buses
+    for url in (buses.source, buses.target):
         with tp.connect(url) as bus:
             for topic in TOPICS:
                 bus.remove(topic)
 
 
-def test_what_is_published_there_comes_here(ends: Ends) -> None:
+def test_bridge_carries_messages_to_the_target(ends: Ends) -> None:
     tick = tp.TopOfBook(1, 2, 3, 4)
     with tp.connect(ends.source) as there, tp.connect(ends.target) as here:
         with there.publisher("ticks") as publisher, tp.bridge(ends.source, ends.target, "ticks") as bridge:
@@ -46,7 +46,7 @@ def test_what_is_published_there_comes_here(ends: Ends) -> None:
                 first, *others = collect(subscriber, 3)
             assert isinstance(first, tp.TopOfBook) and (bytes(first), first.stamp) == (bytes(tick), 11)
             assert payloads(others) == [b"a", b"b"]
-            # The last one is counted behind its publishing.
+            # A message is counted after its publishing.
             while bridge.totals()["ticks"].messages < 3:
                 assert not bridge.wait(0.001)
             assert bridge.told() == [f"carrying 'ticks' of {ends.source} to 'ticks' of {ends.target}"]
@@ -55,7 +55,7 @@ def test_what_is_published_there_comes_here(ends: Ends) -> None:
         assert (carried.messages, carried.bytes, carried.foreign, carried.left) == (3, 50, 0, 0)
         assert repr(carried).startswith("Carried(messages=3, ")
         assert bridge.wait()
-        # Its topic is free again.
+        # The target's topic has no publisher any more.
         here.publisher("ticks").close()
 
 
@@ -68,7 +68,7 @@ def test_every_source_is_carried_into_shared_memory(any_place: Place, ends: Ends
         assert bridge.totals()[any_place.name].messages == 100
 
 
-def test_several_topics_go_side_by_side(ends: Ends) -> None:
+def test_several_topics_are_carried(ends: Ends) -> None:
     with tp.connect(ends.source) as there, tp.connect(ends.target) as here:
         with there.publisher("ticks") as ticks, there.publisher("trades") as trades:
             ticks.publish(b"tick", KIND)
@@ -80,7 +80,7 @@ def test_several_topics_go_side_by_side(ends: Ends) -> None:
     assert {topic: carried.messages for topic, carried in bridge.totals().items()} == {"ticks": 1, "trades": 1}
 
 
-def test_who_comes_back_goes_on_where_he_was(ends: Ends, tmp_path: Path) -> None:
+def test_bridge_resumes_at_its_position(ends: Ends, tmp_path: Path) -> None:
     with tp.connect(ends.source) as there, tp.connect(ends.target) as here, there.publisher("ticks") as publisher:
         with here.subscribe("ticks") as subscriber:
             for number in range(3):
@@ -90,12 +90,12 @@ def test_who_comes_back_goes_on_where_he_was(ends: Ends, tmp_path: Path) -> None
             assert not subscriber.wait(0.01)
 
 
-def test_bad_calls_are_told_with_the_remedy(ends: Ends) -> None:
+def test_invalid_calls_raise_the_remedy(ends: Ends) -> None:
     source, target = ends.source, ends.target
-    bytes_for_text: Any = [b"ticks"]
+    no_text: Any = [b"ticks"]
     mistakes: list[tuple[Callable[[], object], type[Exception], str]] = [
-        (lambda: tp.bridge(source, target, []), ValueError, "name one at least"),
-        (lambda: tp.bridge(source, target, bytes_for_text), TypeError, "a topic is text"),
+        (lambda: tp.bridge(source, target, []), ValueError, "no topic is given; give at least one"),
+        (lambda: tp.bridge(source, target, no_text), TypeError, "a topic name is text"),
         (lambda: tp.bridge(source, target, "ticks", foreign_kind=3), ValueError, "use 16 to 255"),
         (lambda: tp.bridge(source, target, "ticks", wait="spin"), ValueError, "use one of 'busy'"),  # type: ignore[arg-type]
         (lambda: tp.bridge(source, target, "ticks", policy="drop"), ValueError, "use one of 'overwrite'"),  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def test_bad_calls_are_told_with_the_remedy(ends: Ends) -> None:
 
 
 def fail(ends: Ends, folder: Path) -> tp.Bridge:
-    """A bridge whose place cannot be kept any more."""
+    """Starts a bridge whose position cannot be saved any more."""
     with tp.connect(ends.source) as there, there.publisher("ticks") as publisher:
         bridge = tp.bridge(ends.source, ends.target, "ticks", resume=folder)
         folder.rename(folder.with_suffix(".gone"))
@@ -123,7 +123,7 @@ def fail(ends: Ends, folder: Path) -> tp.Bridge:
     return bridge
 
 
-def test_what_ends_a_bridge_is_told_by_who_waits_and_then_by_nobody(ends: Ends, tmp_path: Path) -> None:
+def test_wait_raises_the_failure_and_close_does_not_repeat_it(ends: Ends, tmp_path: Path) -> None:
     bridge = fail(ends, tmp_path / "places")
     for _ in range(2):
         with pytest.raises(tp.ConnectError, match="cannot be kept"):
@@ -131,7 +131,7 @@ def test_what_ends_a_bridge_is_told_by_who_waits_and_then_by_nobody(ends: Ends, 
     bridge.close()
 
 
-def test_what_ends_a_bridge_is_told_at_the_end_of_its_block(ends: Ends, tmp_path: Path) -> None:
+def test_end_of_the_with_block_raises_the_failure(ends: Ends, tmp_path: Path) -> None:
     with pytest.raises(tp.ConnectError, match="cannot be kept"), fail(ends, tmp_path / "one"):
         pass
     with pytest.raises(KeyError) as raised, fail(ends, tmp_path / "other"):
@@ -139,7 +139,7 @@ def test_what_ends_a_bridge_is_told_at_the_end_of_its_block(ends: Ends, tmp_path
     assert any("the bridge had ended: " in note and "cannot be kept" in note for note in raised.value.__notes__)
 
 
-def test_an_interrupt_ends_its_wait(ends: Ends) -> None:
+def test_interrupt_ends_the_wait(ends: Ends) -> None:
     script = """
 import os, signal, sys, threading, tickpath as tp
 with tp.bridge(sys.argv[1], sys.argv[2], "ticks") as bridge:

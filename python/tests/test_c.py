@@ -1,4 +1,4 @@
-"""The module and the C library in one process: each has its own copy of what keeps a topic's publisher the only one."""
+"""The module and the C library in one process: each has its own copy of the code that admits one publisher per topic."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ from conftest import Place
 KIND = 200
 CAPACITY = 1 << 16
 
-# Of `tickpath.h`.
+# Constants of `tickpath.h`.
 HAS_PUBLISHER, TOPIC_FULL = 4, 7
 FAIL = 2
 NOW = 2**64 - 1
@@ -36,7 +36,7 @@ class PublisherConfig(ctypes.Structure):
 
 
 class CPublisher:
-    """A publisher of the C library in this process. What its functions give is a `tp_status`."""
+    """A publisher of the C library in this process. Its functions return a `tp_status`."""
 
     def __init__(self) -> None:
         self.library = ctypes.CDLL(LIBRARY)
@@ -58,7 +58,7 @@ class CPublisher:
 
 
 def is_refused_elsewhere(topic: str) -> bool:
-    """Whether another process cannot publish it."""
+    """Reports whether another process cannot publish the topic."""
     script = """
 import sys, tickpath as tp
 try:
@@ -67,15 +67,15 @@ except tp.ConnectError:
     print("refused")
 """
     command = [sys.executable, "-c", script, topic, str(CAPACITY)]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert said.returncode == 0, said
-    return said.stdout == "refused\n"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    return done.stdout == "refused\n"
 
 
 def test_a_topic_has_one_publisher(log: Place) -> None:
     c = CPublisher()
     with log.bus.publisher(log.name, capacity=CAPACITY) as publisher:
-        # Each time the library closes a file in which the module has a lock.
+        # Each attempt closes a file of the library on which the module holds a lock.
         for _ in range(3):
             assert c.open(log.name) == HAS_PUBLISHER
             assert is_refused_elsewhere(log.name)
@@ -94,7 +94,7 @@ def test_a_subscriber_holds_a_publisher(log: Place) -> None:
     log.bus.publisher(log.name, "fail", capacity=CAPACITY).close()
     c = CPublisher()
     with log.bus.subscribe(log.name) as subscriber:
-        # From here on it is counted.
+        # The first poll registers the subscriber.
         subscriber.poll()
         assert c.open(log.name, FAIL) == 0
         sent = 0

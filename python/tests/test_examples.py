@@ -1,4 +1,4 @@
-"""The examples, each as its users run it."""
+"""The examples, each run like by a user."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ LONGEST_S = 60
 
 @pytest.fixture
 def url(log: Place) -> Iterator[str]:
-    """A bus in shared memory, on which nobody else has a topic."""
+    """Provides the URL of a bus in shared memory without other topics."""
     scratch = f"shm://{log.name}"
     yield scratch
     with tp.connect(scratch) as bus:
@@ -29,30 +29,30 @@ def url(log: Place) -> Iterator[str]:
 
 
 class Example:
-    """An example that runs."""
+    """A running example."""
 
     def __init__(self, name: str, *arguments: str) -> None:
         command = [sys.executable, "-u", str(EXAMPLES / name), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def await_words(self, words: str) -> None:
-        """Reads what it prints, up to a line that has these words."""
+        """Reads the output up to a line with these words."""
         assert self.process.stdout is not None
         lines: list[str] = []
         while words not in "".join(lines[-1:]):
             line = self.process.stdout.readline()
-            assert line, f"{words!r} did not come: {lines}"
+            assert line, f"{words!r} is missing: {lines}"
             lines.append(line)
 
     def end(self) -> str:
-        """Waits for its end; what it printed since."""
+        """Waits for the end; returns the rest of the output."""
         assert self.process.stdout is not None
         rest = self.process.stdout.read()
         assert self.process.wait() == 0, rest
         return rest
 
     def interrupt(self) -> str:
-        """Presses Ctrl-C, which ends it without a word."""
+        """Presses Ctrl-C, which ends the example without a traceback."""
         self.process.send_signal(signal.SIGINT)
         rest = self.end()
         assert "Traceback" not in rest
@@ -61,7 +61,7 @@ class Example:
 
 @contextmanager
 def running(name: str, *arguments: str) -> Iterator[Example]:
-    """An example that is killed at the end, or when it takes too long."""
+    """Runs an example, which is killed at the end, or when it takes too long."""
     example = Example(name, *arguments)
     watch = threading.Timer(LONGEST_S, example.process.kill)
     watch.start()
@@ -106,11 +106,11 @@ def test_a_queue(url: str) -> None:
         assert example.end().splitlines() == expected
 
 
-@pytest.mark.parametrize("way", ["shm", "redis"])
-def test_a_bridge(url: str, way: str, log: Place) -> None:
-    if way == "redis" and "TICKPATH_REDIS" not in os.environ:
+@pytest.mark.parametrize("transport", ["shm", "redis"])
+def test_a_bridge(url: str, transport: str, log: Place) -> None:
+    if transport == "redis" and "TICKPATH_REDIS" not in os.environ:
         pytest.skip("TICKPATH_REDIS names no broker; scripts/brokers run -- starts them")
-    source = os.environ["TICKPATH_REDIS"] if way == "redis" else f"shm://{log.name}-from"
+    source = os.environ["TICKPATH_REDIS"] if transport == "redis" else f"shm://{log.name}-from"
     with tp.connect(source) as there, tp.connect(url) as here:
         with there.publisher("ticks") as publisher, running("05_redis_to_shm.py", source, url) as example:
             example.await_words("carrying 'ticks' of ")

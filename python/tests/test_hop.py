@@ -1,4 +1,4 @@
-"""Hops of a user's own code: blocks, functions and stamps; what is kept, counted and told, over threads, tasks and forks."""
+"""Hops of a user's own code: blocks, functions and stamps, in threads, tasks and forks; counts and errors."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ NONE: tuple[None, None, None] = (None, None, None)
 
 
 @pytest.fixture(autouse=True)
-def none_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_hops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "_HOPS", {})
 
 
@@ -31,13 +31,13 @@ def only_row() -> lab.Row:
     return row
 
 
-def test_a_hop_is_one_by_its_name() -> None:
+def test_each_name_has_one_hop() -> None:
     decode = lab.hop("decode")
     assert lab.hop("decode") is decode is lab.hop("decode", samples=1_000_000)
     assert lab.hop("decide") is not decode
     assert (decode.name, decode.samples, decode.count, decode.left_out) == ("decode", 1_000_000, 0, 0)
     assert repr(decode) == "<tickpath.lab.Hop decode, 0 samples>"
-    with pytest.raises(ValueError, match="decode has room for 1000000 samples already; give samples=… where it comes"):
+    with pytest.raises(ValueError, match="decode has room for 1000000 samples already; give samples=… at its first"):
         lab.hop("decode", samples=5)
 
 
@@ -67,7 +67,7 @@ def test_a_block_a_function_and_two_stamps_are_samples() -> None:
     assert row.max_ns is not None and row.max_ns < 1_000_000_000
 
 
-def test_a_ticks_way_into_the_code_is_seen(log: Place) -> None:
+def test_since_measures_from_the_stamp_of_a_tick(log: Place) -> None:
     with log.bus.publisher(log.name) as publisher, log.bus.subscribe(log.name, "oldest") as ticks:
         publisher.publish(tp.TopOfBook(1, 2, 3, 4))
         tick = next(ticks)
@@ -75,11 +75,11 @@ def test_a_ticks_way_into_the_code_is_seen(log: Place) -> None:
         lab.hop("tick_to_decode").since(tick.stamp)
     row = only_row()
     assert (row.hop, row.count, row.negative) == ("own.tick_to_decode", 1, 0)
-    # One that was made here has no stamp.
-    told = r"0 is no stamp: .*; give the stamp of one that did, or tickpath.now\(\)"
-    with pytest.raises(ValueError, match=told):
+    # A tick that the program made has no stamp.
+    sentence = r"0 is no stamp: .*; give the stamp of such an event, or an earlier tickpath.now\(\)"
+    with pytest.raises(ValueError, match=sentence):
         lab.hop("decode").since(tp.TopOfBook(1, 2, 3, 4).stamp)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=sentence):
         lab.hop("decode").between(5, 0)
     assert lab.hop("decode").count == 0
 
@@ -95,26 +95,26 @@ def test_percentiles_are_those_of_the_command(count: int) -> None:
     assert (row.count, row.max_ns, row.worst_ns) == (count, times[-1], tuple(times[-3:]))
     assert row.mean_ns == pytest.approx(sum(times) / count, rel=0.001)
     for odds, found in {2: row.p50_ns, 10: row.p90_ns, 100: row.p99_ns, 1_000: row.p999_ns, 10_000: row.p9999_ns}.items():
-        # Ten samples beyond it, else nothing is known.
+        # A percentile is known with ten samples beyond it.
         assert (found is not None) == (count >= 10 * odds), odds
         if found is not None:
             exact = times[ceil(count * (1 - 1 / odds) - 1e-9) - 1]
             assert exact * 0.998 <= found <= exact * 1.002, odds
-    # Its histogram is whole.
+    # The histogram is complete.
     assert row.hdr is not None and (count < 20) == (row.curve() == [])
 
 
-def test_what_came_out_negative_is_counted_and_in_no_percentile() -> None:
+def test_negative_samples_are_counted_and_in_no_percentile() -> None:
     hop, base = lab.hop("decode", samples=10), tp.now()
     hop.between(base, base + 5_000)
     hop.between(base + 5_000, base)
     result = lab.hops()
     (row,) = result.rows
     assert (row.count, row.negative, row.negative_max_ns) == (1, 1, -tp.ns_between(base + 5_000, base))
-    assert any("1 samples came out negative" in told for told in result.warnings)
+    assert any("1 samples are negative" in warning for warning in result.warnings)
 
 
-def test_what_does_not_fit_is_counted_and_told() -> None:
+def test_samples_that_do_not_fit_are_counted_and_reported() -> None:
     hop = lab.hop("decode", samples=10)
     for _ in range(15):
         with hop:
@@ -123,9 +123,9 @@ def test_what_does_not_fit_is_counted_and_told() -> None:
     result = lab.hops()
     (row,) = result.rows
     assert (row.count, row.valid) == (10, False)
-    told = 'own.decode has its first 10 samples, and 5 more did not fit: .* lab.hop("decode", samples=…), or clear'
+    note = 'own.decode has its first 10 samples, and 5 more did not fit: .* lab.hop("decode", samples=…), or clear'
     for text in (" ".join(result.warnings), " ".join(row.notes)):
-        for part in told.split(".*"):
+        for part in note.split(".*"):
             assert part in text
     hop.clear()
     assert (hop.count, hop.left_out) == (0, 0)
@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_counted_and_told() -> None:
     assert lab.hops().rows[0].valid
 
 
-def test_blocks_lie_in_each_other() -> None:
+def test_blocks_may_be_nested() -> None:
     outer, inner, deep = lab.hop("outer", samples=9), lab.hop("inner", samples=9), lab.hop("deep", samples=200)
     with outer:
         for _ in range(2):
@@ -154,7 +154,7 @@ def test_blocks_lie_in_each_other() -> None:
     assert longest[0] is not None and longest[1] is not None and longest[0] >= longest[1]
 
 
-def test_a_block_that_raises_is_a_sample_and_hides_nothing() -> None:
+def test_block_that_raises_is_a_sample() -> None:
     hop = lab.hop("decode")
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), hop:
@@ -177,7 +177,7 @@ def test_threads_share_a_hop() -> None:
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
-        # What is measured so far is had meanwhile.
+        # The measurements so far are available meanwhile.
         while any(thread.is_alive() for thread in threads):
             if hop.count:
                 assert lab.hops().rows[0].negative == 0
@@ -190,16 +190,16 @@ def test_threads_share_a_hop() -> None:
     assert (row.count, row.negative) == (30_000, 0)
 
 
-def test_threads_that_come_at_once_get_one_hop() -> None:
+def test_concurrent_threads_get_one_hop() -> None:
     start = threading.Barrier(4)
     for attempt in range(20):
         found: list[lab.Hop] = []
 
-        def come(name: str, found: list[lab.Hop]) -> None:
+        def create(name: str, found: list[lab.Hop]) -> None:
             start.wait()
             found.append(lab.hop(name, samples=1_000))
 
-        threads = [threading.Thread(target=come, args=(f"hop{attempt}", found)) for _ in range(4)]
+        threads = [threading.Thread(target=create, args=(f"hop{attempt}", found)) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -207,7 +207,7 @@ def test_threads_that_come_at_once_get_one_hop() -> None:
         assert len(found) == 4 and len({id(hop) for hop in found}) == 1
 
 
-def test_a_coroutine_function_is_timed_to_its_end_whoever_runs_meanwhile() -> None:
+def test_coroutine_function_is_timed_to_its_end() -> None:
     @lab.hop("wait", samples=10)
     async def wait(seconds: float) -> float:
         await asyncio.sleep(seconds)
@@ -223,7 +223,7 @@ def test_a_coroutine_function_is_timed_to_its_end_whoever_runs_meanwhile() -> No
         assert found >= asked * 0.9
 
 
-def test_no_sample_makes_a_python_object() -> None:
+def test_samples_create_no_python_objects() -> None:
     hop = lab.hop("decode", samples=100_000)
     stamp = tp.now()
 
@@ -240,13 +240,13 @@ def test_no_sample_makes_a_python_object() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Decode", "tick-to-order", "a.b", "a b", "ä", "a" * 41, "own.decode"])
-def test_a_bad_name_is_told(name: str) -> None:
+def test_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="^a hop cannot be called .*; use 1 to 40 lower case letters, digits and under"):
         lab.hop(name)
     assert lab._HOPS == {}
 
 
-def test_bad_input_is_told() -> None:
+def test_invalid_arguments_are_refused() -> None:
     for samples in (0, -1, 100_000_001):
         with pytest.raises(ValueError, match=f"room for {samples} samples is not possible; give 1 to 100000000"):
             lab.hop("decode", samples=samples)
@@ -255,25 +255,25 @@ def test_bad_input_is_told() -> None:
     with pytest.raises(RuntimeError, match=entered):
         hop.__exit__(*NONE)
     hop.__enter__()
-    told: list[str] = []
+    errors: list[str] = []
 
     def leave() -> None:
         try:
             hop.__exit__(*NONE)
         except RuntimeError as error:
-            told.append(str(error))
+            errors.append(str(error))
 
     thread = threading.Thread(target=leave)
     thread.start()
     thread.join()
-    assert "had not entered it" in told[0]
+    assert "had not entered it" in errors[0]
     hop.__exit__(*NONE)
     with pytest.raises(RuntimeError, match=entered):
         hop.__exit__(*NONE)
     assert hop.count == 1
 
 
-def test_what_is_no_function_is_not_timed() -> None:
+def test_only_functions_are_decorated() -> None:
     hop = lab.hop("decode", samples=10)
 
     def numbers() -> Iterator[int]:
@@ -285,16 +285,16 @@ def test_what_is_no_function_is_not_timed() -> None:
     cases: list[tuple[Any, str]] = [
         (numbers, "numbers is a generator, whose body runs after the call; put `with hop:` into it"),
         (later, "later is a generator"),
-        (int, "<class 'int'> is none; put `with hop:` around"),
-        (7, "7 is none"),
+        (int, "<class 'int'> is not one; put `with hop:` around"),
+        (7, "7 is not one"),
     ]
-    for wrong, told in cases:
+    for wrong, sentence in cases:
         with pytest.raises(TypeError) as caught:
             hop(wrong)
-        assert told in str(caught.value)
+        assert sentence in str(caught.value)
 
 
-def test_nothing_measured_is_told() -> None:
+def test_hops_without_samples_are_an_error() -> None:
     for _ in range(2):
         with pytest.raises(lab.LabError, match=r"^no hop has a sample in this process; put `with tickpath.lab.hop\('"):
             lab.hops()
@@ -302,7 +302,7 @@ def test_nothing_measured_is_told() -> None:
 
 
 def in_a_fork(work: Callable[[], object]) -> Any:
-    """What a forked child found."""
+    """Runs this in a forked child; returns its result."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -319,7 +319,7 @@ def in_a_fork(work: Callable[[], object]) -> Any:
     return json.loads(found)
 
 
-def test_a_fork_begins_with_none() -> None:
+def test_fork_starts_without_samples() -> None:
     kept, other = lab.hop("decode", samples=1_000), lab.hop("other", samples=1_000)
     for _ in range(40):
         with kept, other:
@@ -351,7 +351,7 @@ def test_a_fork_begins_with_none() -> None:
     assert (kept.count, other.count) == (40, 40)
 
 
-def test_a_block_that_was_open_at_a_fork_is_the_parents() -> None:
+def test_block_open_at_a_fork_belongs_to_the_parent() -> None:
     hop = lab.hop("decode", samples=10)
 
     def child() -> list[int]:
@@ -366,7 +366,7 @@ def test_a_block_that_was_open_at_a_fork_is_the_parents() -> None:
 
 
 def measured(monkeypatch: pytest.MonkeyPatch) -> lab.Result:
-    """Two hops, of a script whose arguments are nobody's business."""
+    """Measures two hops, in a script with a secret argument."""
     monkeypatch.setattr(sys, "argv", ["/desk/strategy.py", "--password", "secret"])
     decode, way, base = lab.hop("decode", samples=2_000), lab.hop("tick_to_decode", samples=2_000), tp.now()
     for step in range(2_000):
@@ -375,7 +375,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> lab.Result:
     return lab.hops()
 
 
-def test_a_result_is_like_any_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_result_of_hops_has_every_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MPLBACKEND", "Agg")
     result = measured(monkeypatch)
     raw = result.raw
@@ -387,21 +387,21 @@ def test_a_result_is_like_any_other(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     # A block around nothing: two stamps and two calls, however slow the host is.
     assert 10 < run["figures"]["record_cost_ns"] < 1_000_000
     for hop in run["hops"].values():
-        assert "unstalled" not in hop and "host_stall_share_p999" not in hop, "nobody watched"
+        assert "unstalled" not in hop and "host_stall_share_p999" not in hop, "the host was not watched"
     assert "secret" not in json.dumps(raw)
     result.save(tmp_path / "own.json")
     assert lab.load(tmp_path / "own.json").raw == raw
     frame = result.to_pandas()
     assert list(frame["hop"]) == ["own.decode", "own.tick_to_decode"] == result.to_polars()["hop"].to_list()
     assert list(frame["count"]) == [2_000, 2_000] and frame["p99_ns"].notna().all() and frame["p999_ns"].isna().all()
-    assert "own.tick_to_decode" in result._repr_html_() and "own, " in str(result)
-    # All of one's own are drawn, unless one is named.
+    assert "Result own, " in repr(result)
+    # All own hops are drawn by default.
     drawn = [line.get_label() for line in result.plot().get_lines()]
     assert len(drawn) == 2 and "own.decode" in drawn[0] and "own.tick_to_decode" in drawn[1]
     assert len(result.plot(hop="own.decode").get_lines()) == 1
 
 
-def test_the_command_renders_and_compares_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_command_renders_and_compares_a_result_of_hops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     command = shutil.which(os.environ.get("TICKPATH", ""))
     if command is None:
         pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
@@ -413,9 +413,10 @@ def test_the_command_renders_and_compares_it(monkeypatch: pytest.MonkeyPatch, tm
     def call(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([command, *words], capture_output=True, text=True)
 
-    told = call("report", files[0])
-    assert told.returncode == 0 and "own.tick_to_decode" in told.stdout, told.stderr
+    done = call("report", files[0])
+    assert done.returncode == 0 and "own.tick_to_decode" in done.stdout, done.stderr
     assert call("report", *files, "--json", str(whole)).returncode == 0
-    told = call("compare", str(whole), str(whole), "--fail-if", "own.decode.p99 > +10%")
-    assert (told.returncode, "limit kept: own.decode.p99" in told.stdout) == (0, True), told.stdout + told.stderr
+    done = call("compare", str(whole), str(whole), "--fail-if", "own.decode.p99 > +10%")
+    assert (done.returncode, "limit kept: own.decode.p99" in done.stdout) == (0, True), done.stdout + done.stderr
     assert "own: NEW beside OLD" in result.compare(result)
+    assert "own.tick_to_decode" in result._repr_html_() and "own, " in str(result)

@@ -1,4 +1,4 @@
-"""Messages that are lent: they lie where they lie, and stay, for as long as somebody has them."""
+"""Lent messages: they are read in place, and stay unchanged while a frame or a view of them exists."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ def lend(subscriber: tp.Subscriber) -> tp.Frame:
     return frame
 
 
-def test_what_is_lent_is_what_was_published(log: Place) -> None:
+def test_lent_message_equals_the_published_one(log: Place) -> None:
     sent = [b"", b"x", bytes(range(256)), b"y" * LONG]
     with log.bus.publisher(log.name, "keep") as publisher, log.bus.subscribe(log.name, "oldest") as subscriber:
         for number, data in enumerate(sent):
@@ -51,7 +51,7 @@ def test_a_tick_is_lent_as_its_bytes(log: Place) -> None:
 
 
 @pytest.mark.parametrize("policy", ["overwrite", "fail"])
-def test_what_does_not_stay_is_not_lent(log: Place, policy: Literal["overwrite", "fail"]) -> None:
+def test_topics_that_overwrite_or_fail_do_not_lend(log: Place, policy: Literal["overwrite", "fail"]) -> None:
     with log.bus.publisher(log.name, policy) as publisher, log.bus.subscribe(log.name) as subscriber:
         subscriber.poll()
         publisher.publish(b"x", KIND)
@@ -63,7 +63,7 @@ def test_what_does_not_stay_is_not_lent(log: Place, policy: Literal["overwrite",
         assert isinstance(event, tp.Message) and event.payload == b"x"
 
 
-def test_every_transport_says_whether_it_lends(any_place: Place) -> None:
+def test_capabilities_match_lending_on_every_transport(any_place: Place) -> None:
     can = any_place.bus.capabilities()
     assert set(can["lends"]) <= set(can["policies"])
     usual = can["policies"][0]
@@ -75,7 +75,7 @@ def test_every_transport_says_whether_it_lends(any_place: Place) -> None:
                 subscriber.lend()
 
 
-def test_a_topic_may_come_later(log: Place) -> None:
+def test_topic_may_be_created_later(log: Place) -> None:
     with log.bus.subscribe(log.name) as subscriber:
         assert subscriber.lend() is None
         assert not subscriber.wait(0.01)
@@ -86,17 +86,17 @@ def test_a_topic_may_come_later(log: Place) -> None:
                 assert bytes(frame) == b"first"
 
 
-def test_a_frame_is_not_closed_under_its_views(log: Place) -> None:
+def test_frame_with_views_cannot_be_closed(log: Place) -> None:
     with log.bus.publisher(log.name, "keep") as publisher, log.bus.subscribe(log.name) as subscriber:
         publisher.publish(b"0123456789", KIND)
         frame = lend(subscriber)
-        ways: list[Callable[[], Any]] = [
+        views: list[Callable[[], Any]] = [
             lambda: frame.data,
             lambda: frame.data[:4],
             lambda: np.frombuffer(frame.data, np.uint8)[:4],
         ]
-        for way in ways:
-            view = way()
+        for create in views:
+            view = create()
             with pytest.raises(BufferError, match="views of this frame's data"):
                 frame.close()
             assert bytes(view[:4]) == b"0123"
@@ -110,7 +110,7 @@ def test_a_frame_is_not_closed_under_its_views(log: Place) -> None:
                 use()
 
 
-def test_nothing_is_closed_while_its_messages_are_lent(log: Place) -> None:
+def test_handles_with_lent_messages_cannot_be_closed(log: Place) -> None:
     bus = tp.connect(log.url)
     with bus.publisher(log.name, "keep") as publisher:
         publisher.publish(b"x", KIND)
@@ -120,7 +120,7 @@ def test_nothing_is_closed_while_its_messages_are_lent(log: Place) -> None:
     for close in (subscriber.close, bus.close):
         with pytest.raises(BufferError, match=r"are lent \(1\)"):
             close()
-    # Its frame has gone, and what was made of it has not.
+    # A view of the dropped frame is left.
     view = frame.data
     del frame
     for close in (subscriber.close, bus.close):
@@ -132,7 +132,7 @@ def test_nothing_is_closed_while_its_messages_are_lent(log: Place) -> None:
         close()
 
 
-def test_what_is_raised_in_a_block_goes_on(log: Place) -> None:
+def test_exception_in_a_with_block_propagates(log: Place) -> None:
     with log.bus.publisher(log.name, "keep") as publisher:
         publisher.publish(b"x", KIND)
     with pytest.raises(KeyError, match="mine"):
@@ -147,7 +147,7 @@ def test_what_is_raised_in_a_block_goes_on(log: Place) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["shm", "file"])
-def test_what_is_lent_stays_whatever_comes_behind_it(log: Place, scheme: str, tmp_path: Path) -> None:
+def test_lent_messages_are_unchanged_by_later_messages(log: Place, scheme: str, tmp_path: Path) -> None:
     url = log.url if scheme == "shm" else f"file://{tmp_path}"
 
     def data(number: int) -> bytes:
@@ -164,7 +164,7 @@ def test_what_is_lent_stays_whatever_comes_behind_it(log: Place, scheme: str, tm
         bus.remove(log.name)
         with bus.publisher(log.name, "keep", capacity=64 << 10) as publisher:
             publisher.publish(bytes(LONG), KIND)
-        # A subscriber has the log that it began with.
+        # A subscriber keeps the log that it opened.
         frames += [lend(subscriber) for _ in range(60)]
         assert subscriber.lend() is None
         for number, frame in enumerate(frames):
@@ -173,7 +173,7 @@ def test_what_is_lent_stays_whatever_comes_behind_it(log: Place, scheme: str, tm
         bus.remove(log.name)
 
 
-def test_what_is_lent_may_be_collected_in_any_order(log: Place) -> None:
+def test_lent_objects_may_be_collected_in_any_order(log: Place) -> None:
     with log.bus.publisher(log.name, "keep") as publisher:
         publisher.publish(b"0123", KIND)
     for order in permutations(range(4)):
@@ -195,7 +195,7 @@ def test_what_is_lent_may_be_collected_in_any_order(log: Place) -> None:
         gc.collect()
 
 
-def test_a_fork_reads_what_was_lent(log: Place) -> None:
+def test_fork_reads_lent_messages(log: Place) -> None:
     with log.bus.publisher(log.name, "keep") as publisher, log.bus.subscribe(log.name) as subscriber:
         publisher.publish(b"x" * LONG, KIND)
         publisher.publish(b"next", KIND)
@@ -205,12 +205,12 @@ def test_a_fork_reads_what_was_lent(log: Place) -> None:
             if child == 0:
                 code = 1
                 try:
-                    is_there = view == b"x" * LONG and bytes(frame) == b"x" * LONG
+                    is_unchanged = view == b"x" * LONG and bytes(frame) == b"x" * LONG
                     try:
                         subscriber.lend()
                     except tp.Forked:
-                        code = 0 if is_there else 2
-                    # What it gives back, its parent has still.
+                        code = 0 if is_unchanged else 2
+                    # The parent keeps the loans that the fork returns.
                     view.release()
                     frame.close()
                     subscriber.close()
@@ -223,25 +223,25 @@ def test_a_fork_reads_what_was_lent(log: Place) -> None:
             assert bytes(frame) == b"next"
 
 
-def test_who_is_lent_messages_may_poll_others(log: Place) -> None:
+def test_lend_and_poll_alternate(log: Place) -> None:
     with log.bus.publisher(log.name, "keep") as publisher, log.bus.subscribe(log.name) as subscriber:
         for number in range(12):
             publisher.publish(bytes([number]), KIND)
-        came = []
+        received = []
         for number in range(12):
             if number % 3 == 0:
                 assert subscriber.wait(60)
             if number % 2 == 0:
                 with lend(subscriber) as frame:
-                    came.append(bytes(frame))
+                    received.append(bytes(frame))
             else:
                 (event,) = subscriber.poll(1)
                 assert isinstance(event, tp.Message)
-                came.append(event.payload)
-        assert came == [bytes([number]) for number in range(12)]
+                received.append(event.payload)
+        assert received == [bytes([number]) for number in range(12)]
 
 
-def test_what_was_waited_for_is_polled_as_what_it_is(log: Place) -> None:
+def test_awaited_events_are_polled_with_their_type(log: Place) -> None:
     tick, trade = tp.TopOfBook(1, 2, 3, 4, symbol=5), tp.Trade(6, 7, symbol=5)
     room = np.zeros(4, tp.TOP_OF_BOOK)
     with log.bus.publisher(log.name, "keep") as publisher, log.bus.subscribe(log.name) as subscriber:
@@ -257,7 +257,7 @@ def test_what_was_waited_for_is_polled_as_what_it_is(log: Place) -> None:
         assert isinstance(event, tp.Trade) and bytes(event) == bytes(trade)
 
 
-def test_a_task_gets_what_is_kept(log: Place) -> None:
+def test_task_receives_messages_of_a_keep_topic(log: Place) -> None:
     async def main() -> None:
         with log.bus.publisher(log.name, "keep") as publisher, log.bus.subscribe(log.name) as subscriber:
             events = aiter(subscriber)
@@ -269,7 +269,7 @@ def test_a_task_gets_what_is_kept(log: Place) -> None:
     asyncio.run(main())
 
 
-def test_a_token_is_behind_what_was_lent(log: Place) -> None:
+def test_token_is_behind_the_lent_message(log: Place) -> None:
     with log.bus.publisher(log.name, "keep") as publisher, log.bus.subscribe(log.name) as subscriber:
         publisher.publish_batch([b"0", b"1", b"2"], KIND)
         for number in (b"1", b"2"):
@@ -278,18 +278,18 @@ def test_a_token_is_behind_what_was_lent(log: Place) -> None:
             assert token is not None
             with log.bus.subscribe(log.name, token) as behind, lend(behind) as frame:
                 assert bytes(frame) == number
-            # What waits is not handed over yet.
+            # A waiting message is not returned yet.
             assert subscriber.wait(60) and subscriber.token() == token
 
 
-def test_a_frame_is_not_pickled(log: Place) -> None:
+def test_frame_cannot_be_pickled(log: Place) -> None:
     with log.bus.publisher(log.name, "keep") as publisher, log.bus.subscribe(log.name) as subscriber:
         publisher.publish(b"x", KIND)
-        with lend(subscriber) as frame, pytest.raises(TypeError, match="not pickled"):
+        with lend(subscriber) as frame, pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(frame)
 
 
-def test_what_a_stranger_can_write_to_is_refused(tmp_path: Path) -> None:
+def test_world_writable_log_is_refused(tmp_path: Path) -> None:
     with tp.connect(f"file://{tmp_path}") as bus, bus.publisher("ticks", "keep") as publisher:
         publisher.publish(b"x", KIND)
         for file in (tmp_path / "ticks").iterdir():

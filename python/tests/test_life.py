@@ -1,4 +1,4 @@
-"""The life of handles: closing, threads, forks, signals, and the end of the interpreter."""
+"""Lifetime of handles: closing, threads, forks, signals, and the end of the interpreter."""
 
 import gc
 import os
@@ -18,16 +18,16 @@ from conftest import BROKERS, Place
 
 KIND = 200
 
-# Processes of a kind that come and go in a test run, and in a long one.
+# Processes of each kind in a test run, and in a long test run.
 ROUNDS, SOAK_ROUNDS = 20, 1_000
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A script in an interpreter of its own, which must end within a minute."""
+    """Runs a script in an interpreter of its own, which must end within a minute."""
     return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=60)
 
 
-def test_what_is_closed_says_so(log: Place) -> None:
+def test_closed_handle_refuses_calls(log: Place) -> None:
     publisher, subscriber = log.bus.publisher(log.name), log.bus.subscribe(log.name)
     for handle in (publisher, subscriber):
         handle.close()
@@ -36,24 +36,24 @@ def test_what_is_closed_says_so(log: Place) -> None:
         publisher.publish(b"x", KIND)
     with pytest.raises(tp.Closed, match="this subscriber is closed"):
         next(subscriber)
-    # Its topic is free again.
+    # The topic has no publisher any more.
     log.bus.publisher(log.name).close()
 
 
-def test_who_waits_is_ended_by_close(log: Place) -> None:
+def test_close_ends_a_wait(log: Place) -> None:
     subscriber = log.bus.subscribe(log.name)
-    told: list[str] = []
+    errors: list[str] = []
 
     def wait() -> None:
         try:
             next(subscriber)
         except tp.Closed as e:
-            told.append(str(e))
+            errors.append(str(e))
 
     thread = threading.Thread(target=wait)
     thread.start()
     while True:
-        # It waits as soon as another thread may not use it.
+        # The thread waits as soon as other threads are refused.
         try:
             subscriber.poll()
         except tp.InUse as e:
@@ -61,10 +61,10 @@ def test_who_waits_is_ended_by_close(log: Place) -> None:
             break
     subscriber.close()
     thread.join(60)
-    assert told == ["this subscriber is closed; open another one"]
+    assert errors == ["this subscriber is closed; open another one"]
 
 
-def test_others_run_while_one_waits(log: Place) -> None:
+def test_other_threads_run_during_a_wait(log: Place) -> None:
     with log.bus.subscribe(log.name) as subscriber:
         thread = threading.Thread(target=lambda: subscriber.wait(0.5))
         thread.start()
@@ -118,7 +118,7 @@ def test_threads_share_a_bus(log: Place) -> None:
         assert sum(pool.map(lambda _: subscribe(), range(200))) == 0
 
 
-def test_the_interpreter_ends_though_a_finaliser_closes_what_a_thread_waits_on(log: Place) -> None:
+def test_interpreter_ends_when_a_finaliser_closes_an_awaited_handle(log: Place) -> None:
     script = """
 import sys, threading, tickpath as tp
 class Feed:
@@ -133,7 +133,7 @@ feed = Feed()
     assert done.returncode == 0, done
 
 
-def test_a_finaliser_that_runs_while_something_is_made_may_close_it(log: Place) -> None:
+def test_finaliser_may_close_a_handle_in_use(log: Place) -> None:
     script = """
 import gc, sys, tickpath as tp
 bus = tp.connect("shm://")
@@ -154,7 +154,7 @@ except tp.Closed:
     assert run(script, log.name).stdout == "closed\n"
 
 
-def test_a_fork_must_open_its_own(log: Place) -> None:
+def test_fork_must_open_its_own_handles(log: Place) -> None:
     with log.bus.publisher(log.name) as publisher, log.bus.subscribe(log.name) as subscriber:
         child = os.fork()
         if child == 0:
@@ -166,10 +166,10 @@ def test_a_fork_must_open_its_own(log: Place) -> None:
                     refused += 1
             publisher.close()
             with tp.connect(log.url) as bus, bus.subscribe(log.name) as own:
-                came = next(own)
-            os._exit(refused if isinstance(came, tp.Message) else 99)
+                event = next(own)
+            os._exit(refused if isinstance(event, tp.Message) else 99)
         while os.waitpid(child, os.WNOHANG) == (0, 0):
-            publisher.publish(b"the parent's goes on", KIND)
+            publisher.publish(b"from the parent", KIND)
         assert subscriber.poll()
 
 
@@ -250,19 +250,19 @@ def test_handles_may_be_collected_in_any_order(log: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", soak.KINDS)
-def test_processes_come_and_go(kind: str) -> None:
+def test_processes_start_and_end_repeatedly(kind: str) -> None:
     is_long = "TICKPATH_SOAK" in os.environ
     rounds = SOAK_ROUNDS if is_long else ROUNDS
     seed = os.environ.get("TICKPATH_SEED", "1")
     command = [sys.executable, soak.__file__, kind, str(rounds), seed]
-    # Also who is spawned says where it hangs.
+    # Spawned children print their stacks, too, if they hang.
     environment = os.environ | {"PYTHONFAULTHANDLER": "1"}
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         try:
-            said, _ = process.communicate(timeout=3_600 if is_long else 120)
+            output, _ = process.communicate(timeout=3_600 if is_long else 120)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGABRT)
-            said = "it has hung: " + process.communicate()[0]
-    assert (process.returncode, said) == (0, ""), f"{' '.join(command)}:\n{said}"
+            output = "the process hangs: " + process.communicate()[0]
+    assert (process.returncode, output) == (0, ""), f"{' '.join(command)}:\n{output}"

@@ -1,4 +1,4 @@
-"""A session with a real OMS and a simulated exchange: what becomes of orders, what is denied, and what a loss leaves."""
+"""A session with a real OMS and a simulated exchange: outcomes of orders, denials, and lost connections."""
 
 import copy
 import os
@@ -57,27 +57,27 @@ def test_a_denial_has_code_limit_and_value(desk: Desk) -> None:
         assert pickle.loads(pickle.dumps(denied)) == denied
 
 
-def test_what_a_session_tells_can_be_made_pickled_and_copied() -> None:
+def test_session_events_can_be_created_pickled_and_copied() -> None:
     denial = tp.Denial(code=23, limit=1, value=-(1 << 100))
-    told = [
+    events = [
         tp.Report(),
         tp.Report(client_order_id=7, exec_type="trade", status="filled", last_quantity=5, symbol=BTC, side=tp.BUY),
         tp.Report(client_order_id=7, exec_type="denied", status=None, denial=denial, live=False),
         denial,
         tp.NotTaken(client_order_id=7, request="replace"),
         tp.InDoubt(client_order_id=7, request="cancel"),
-        tp.Notice(what="failed", sentence="it is gone"),
+        tp.Notice(what="failed", sentence="the connection failed"),
     ]
-    for made in told:
-        assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
-    assert "exec_type='trade', status='filled', filled=0" in repr(told[1]) and "last=0.00000005@0" in repr(told[1])
-    with pytest.raises(TypeError, match="a Report has no 'quantity'; it has number, stamp, "):
+    for event in events:
+        assert pickle.loads(pickle.dumps(event)) == copy.deepcopy(event) == event
+    assert "exec_type='trade', status='filled', filled=0" in repr(events[1]) and "last=0.00000005@0" in repr(events[1])
+    with pytest.raises(TypeError, match="a Report has no field 'quantity'; use number, stamp, "):
         tp.Report(quantity=1)
     with pytest.raises(TypeError, match="symbol of a Report: "):
         tp.Report(symbol="BTCUSDT")
-    with pytest.raises(TypeError, match="'filled' is none of .*canceled, "):
+    with pytest.raises(TypeError, match="'filled' is not one of .*canceled, "):
         tp.Report(exec_type="filled")
-    with pytest.raises(TypeError, match="'connected' is none of .*canceled, "):
+    with pytest.raises(TypeError, match="'connected' is not one of .*canceled, "):
         tp.Report(status="connected")
 
 
@@ -119,14 +119,14 @@ def test_a_session_survives_its_oms(tmp_path: Path) -> None:
 
 
 def _until(orders: tp.Orders, what: str) -> list[object]:
-    """What comes, up to the notice of this."""
-    came: list[object] = []
+    """Returns the events up to this notice."""
+    received: list[object] = []
     while orders.wait(60):
         for event in orders.poll(1):
-            came.append(event)
+            received.append(event)
             if isinstance(event, tp.Notice) and event.what == what:
-                return came
-    raise AssertionError(f"no notice of {what}: {came}")
+                return received
+    raise AssertionError(f"no notice of {what}: {received}")
 
 
 def test_a_name_is_the_symbol_of_the_running_oms(desk: Desk) -> None:
@@ -137,34 +137,34 @@ def test_a_name_is_the_symbol_of_the_running_oms(desk: Desk) -> None:
         report(orders, of=orders.submit("BTCUSDT", tp.BUY, ASK, tp.units(1)), exec_type="trade")
     with opened({"coin": 1}) as orders:
         report(orders, of=orders.submit("coin", tp.BUY, ASK, tp.units(1)), exec_type="trade")
-    with pytest.raises(ValueError, match="BTCUSDT is symbol 1 at the OMS and 2 in the symbols that were given"):
+    with pytest.raises(ValueError, match="BTCUSDT is symbol 1 at the OMS and 2 in symbols="):
         opened({"BTCUSDT": 2})
 
 
-def test_what_is_no_order_is_refused_in_a_sentence(desk: Desk) -> None:
+def test_invalid_order_is_refused_with_the_remedy(desk: Desk) -> None:
     with desk.open() as orders:
-        for arguments, told in [
+        for arguments, sentence in [
             (("DOGE", tp.BUY, ASK, 1), "'DOGE' is no symbol of the OMS"),
             ((BTC, 3, ASK, 1), "3 is no side; give tickpath.BUY or SELL"),
             ((BTC, tp.BUY, None, 1), "a limit order has a price"),
         ]:
-            with pytest.raises(ValueError, match=told):
+            with pytest.raises(ValueError, match=sentence):
                 orders.submit(*arguments)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="whole number of 10⁻⁸"):
             orders.submit(BTC, tp.BUY, 61800.1, 1)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="a cause is the TopOfBook"):
             orders.submit(BTC, tp.BUY, ASK, 1, cause="tick")  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match="'gfd' is no time_in_force; use one of 'day'"):
+        with pytest.raises(ValueError, match="'gfd' is not a valid time_in_force; use one of 'day'"):
             orders.submit(BTC, tp.BUY, ASK, 1, time_in_force="gfd")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="a market order has no price"):
             orders.submit(BTC, tp.BUY, ASK, 1, order_type="market")
-        with pytest.raises(ValueError, match="0 is no id of a request"):
+        with pytest.raises(ValueError, match="0 is no request id"):
             orders.submit(BTC, tp.BUY, ASK, 1, id=0)
     with pytest.raises(ValueError, match="65535 is no session"):
         tp.orders(desk.url, "trader", desk.password, account=1, session=65_535)
 
 
-def test_an_id_of_ones_own_is_known_before_the_call(desk: Desk) -> None:
+def test_own_request_id_is_known_before_the_call(desk: Desk) -> None:
     with desk.open() as orders:
         own = tp.now()
         assert orders.submit(BTC, tp.BUY, ASK, tp.units("0.001"), id=own) == own
@@ -173,32 +173,32 @@ def test_an_id_of_ones_own_is_known_before_the_call(desk: Desk) -> None:
         assert again.denial is not None and again.denial.name == "DuplicateClientOrderId"
 
 
-def test_a_session_that_is_taken_over_says_what_is_in_doubt_and_ends(desk: Desk) -> None:
+def test_session_taken_over_by_another_client_ends(desk: Desk) -> None:
     with desk.open() as orders:
         answered = orders.submit(BTC, tp.BUY, tp.units(61_000), tp.units("0.001"))
         report(orders, of=answered, exec_type="new")
         with tp.orders(desk.url, "trader", desk.password, account=1, session=orders.session):
-            told: list[object] = []
+            received: list[object] = []
             with pytest.raises(tp.SessionEnded, match="give each program a session= of its own"):
                 for event in orders:
-                    told.append(event)
-            assert not [event for event in told if isinstance(event, tp.InDoubt | tp.NotTaken)], told
+                    received.append(event)
+            assert not [event for event in received if isinstance(event, tp.InDoubt | tp.NotTaken)], received
             with pytest.raises(tp.SessionEnded):
                 orders.submit(BTC, tp.BUY, ASK, 1)
 
 
-def test_who_is_not_let_in_is_told(desk: Desk, tmp_path: Path) -> None:
+def test_failed_logon_raises_the_reason(desk: Desk, tmp_path: Path) -> None:
     with pytest.raises(tp.ConnectError, match="the OMS refused"):
         tp.orders(desk.url, "trader", "wrong", account=1)
     with pytest.raises(tp.ConnectError, match="no OMS answers at .*is it running"):
         tp.orders(f"unix://{tmp_path}/nowhere.sock", "trader", "x", account=1)
     with pytest.raises(tp.ConnectError, match="is no address of an OMS"):
         tp.orders("shm://oms", "trader", "x", account=1)
-    with pytest.raises(ValueError, match="'later' is no since"):
+    with pytest.raises(ValueError, match="'later' is not a valid since"):
         tp.orders(desk.url, "trader", "x", account=1, since="later")  # type: ignore[arg-type]
 
 
-def test_what_is_closed_or_forked_says_so(desk: Desk) -> None:
+def test_closed_or_forked_session_refuses_calls(desk: Desk) -> None:
     orders = desk.open()
     child = os.fork()
     if child == 0:
@@ -209,7 +209,7 @@ def test_what_is_closed_or_forked_says_so(desk: Desk) -> None:
             os._exit(7)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    # The parent's goes on.
+    # The parent's session stays open.
     report(orders, of=orders.cancel(1), exec_type="denied")
     orders.close()
     orders.close()
@@ -232,7 +232,7 @@ with tp.orders(sys.argv[1], "trader", sys.argv[2], account=1) as orders:
     assert done.stdout == "interrupted\n", done
 
 
-def test_a_table_of_instruments_is_read(tmp_path: Path) -> None:
+def test_instruments_table_is_read(tmp_path: Path) -> None:
     table = tmp_path / "instruments.csv"
     table.write_text("# a remark\nsymbol,number,venue\n\nBTCUSDT, 1,SIM\nETHUSDT,2,SIM\n", encoding="utf-8-sig")
     assert tp.instruments(table) == {"BTCUSDT": 1, "ETHUSDT": 2}

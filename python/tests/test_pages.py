@@ -1,14 +1,12 @@
-"""The pages of `make docs`: every public name with its sentence, no dead link, and nothing that another host has to give. And
-the stub they are made from, whose sentences are the module's own."""
+"""The page of the package's public names, `docs/reference/python.md`: as its sources give it, every name with its sentence. And
+the stub that the page is made from, whose sentences are the module's own."""
 
 import ast
 import inspect
-import re
-import subprocess
+import os
 import sys
 from collections.abc import Iterator
-from html.parser import HTMLParser
-from importlib import import_module, util
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,44 +15,15 @@ from tickpath import _native
 
 REPOSITORY = Path(__file__).parents[2]
 STUB = REPOSITORY / "python/tickpath/_native.pyi"
-MODULES = ["tickpath", "tickpath.aio", "tickpath.errors", "tickpath.lab"]
+PAGE = REPOSITORY / "docs/reference/python.md"
 
+sys.path.insert(0, str(REPOSITORY / "python/book"))
 
-class Page(HTMLParser):
-    """What a page has: places, those of them that say something, and what it refers to."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__()
-        self.places: list[str] = []
-        self.told: set[str] = set()
-        self.links: list[str] = []
-        self.assets: list[str] = []
-        self.feed(file.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attributes}
-        if "id" in given:
-            self.places.append(given["id"])
-        if given.get("class") == "docstring" and self.places:
-            self.told.add(self.places[-1])
-        links = self.links if tag == "a" else self.assets
-        links += [given[name] for name in ("href", "src", "srcset", "data", "action") if name in given]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if util.find_spec("pdoc") is None:
-        pytest.skip("pdoc is not installed: pip install -r python/requirements.txt")
-    folder = tmp_path_factory.mktemp("pages")
-    # What pdoc cannot make out it warns of.
-    words = [sys.executable, "-W", "error::UserWarning", str(REPOSITORY / "python/pages/build.py"), str(folder)]
-    ended = subprocess.run(words, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return folder
+import reference  # noqa: E402
 
 
 def public(module: str) -> Iterator[str]:
-    """The names of a module that users have, and those in its classes."""
+    """Yields the public names of a module, and those of its classes."""
     for name in import_module(module).__all__:
         yield name
         thing = getattr(import_module(module), name)
@@ -63,50 +32,41 @@ def public(module: str) -> Iterator[str]:
             yield from (f"{name}.{member}" for member in members if not member.startswith("_"))
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_public_name_has_its_place_and_its_sentence(folder: Path, module: str) -> None:
-    page = Page(folder / f"{module.replace('.', '/')}.html")
+@pytest.mark.parametrize("module", reference.MODULES)
+def test_every_public_name_is_on_the_page_with_its_sentence(module: str) -> None:
     names = list(public(module))
     assert names, f"{module} has no __all__"
-    assert [name for name in names if name not in page.places] == [], "they are not on the page"
-    assert [name for name in names if name not in page.told] == [], "they have no docstring"
+    found = {one.name: one.text for entry in reference.entries(module) for one in entry.all()}
+    if module != "tickpath.errors":
+        found |= {one.name: one.text for entry in reference.entries("tickpath.errors") for one in entry.all()}
+    assert [name for name in names if name not in found] == [], "they are not on the page"
+    assert [name for name in names if not found[name]] == [], "they have no docstring"
 
 
-def test_no_link_is_dead_and_no_other_host_is_asked(folder: Path) -> None:
-    pages = {file: Page(file) for file in folder.rglob("*.html")}
-    assert {folder / f"{name}.html" for name in ("index", "python", "redis-py", "tickpath")} <= pages.keys()
-    wrong = []
-    for file, page in pages.items():
-        elsewhere = re.compile("(https?:)?//")
-        wrong += [f"{file.name} asks {asset}" for asset in page.assets if elsewhere.match(asset)]
-        styles = "".join(re.findall("<style>.*?</style>", file.read_text(encoding="utf-8"), re.DOTALL))
-        wrong += [f"{file.name} asks {asked}" for asked in re.findall(r"url\(\W*(?:https?:)?//[^)]*|@import[^;]*", styles)]
-        for link in [*page.links, *page.assets]:
-            path, _, place = link.partition("#")
-            target = (file.parent / path).resolve() if path else file
-            if re.match("[a-z]+:", link) or elsewhere.match(link):
-                continue
-            if not target.is_file() or place and place not in pages[target].places:
-                wrong.append(f"{file.name} leads to {link}, which is not there")
-    assert wrong == []
+def test_the_page_is_what_its_sources_give() -> None:
+    made = reference.page()
+    if "TICKPATH_BLESS" in os.environ:
+        PAGE.write_text(made, encoding="utf-8")
+    remedy = "python3 python/book/reference.py > docs/reference/python.md"
+    assert PAGE.read_text(encoding="utf-8") == made, f"the page differs from its sources; make it anew: {remedy}"
 
 
-def test_the_stub_says_what_the_module_says() -> None:
-    of_the_stub, of_the_module = {}, {}
+def test_docstrings_of_stub_and_module_are_equal() -> None:
+    stub, module = {}, {}
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef):
             continue
         thing = getattr(_native, node.name)
-        of_the_stub[node.name], of_the_module[node.name] = words(ast.get_docstring(node)), words(thing.__doc__)
+        stub[node.name], module[node.name] = words(ast.get_docstring(node)), words(thing.__doc__)
         for member in node.body if isinstance(node, ast.ClassDef) else []:
             if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
                 name = f"{node.name}.{member.name}"
-                of_the_stub[name] = words(ast.get_docstring(member))
-                of_the_module[name] = words(getattr(thing, member.name).__doc__)
-    assert of_the_stub == of_the_module
-    assert all(of_the_stub.values())
+                stub[name] = words(ast.get_docstring(member))
+                module[name] = words(getattr(thing, member.name).__doc__)
+    assert stub == module
+    assert all(stub.values())
 
 
 def words(docstring: str | None) -> str:
-    """Wherever its lines end."""
+    """Returns a docstring without its line breaks."""
     return " ".join((docstring or "").split())

@@ -1,4 +1,4 @@
-"""Queues: each message goes to one puller, and comes again if it is not acknowledged."""
+"""Queues: each message is delivered to one puller, and redelivered if it is not acknowledged."""
 
 import pytest
 
@@ -15,14 +15,14 @@ def pull(puller: tp.Puller, number: int) -> list[tp.Pulled]:
         if len(pulled) == number:
             return pulled
         puller.wait(0.01)
-    pytest.fail(f"only {pulled} came")
+    pytest.fail(f"only {pulled} arrived")
 
 
 def stamps(pulled: list[tp.Pulled]) -> list[int]:
     return [one.message.stamp for one in pulled]
 
 
-def test_what_is_pushed_is_pulled_once(any_place: Place) -> None:
+def test_each_message_is_pulled_once(any_place: Place) -> None:
     with any_place.bus.puller(any_place.name) as puller, any_place.bus.pusher(any_place.name) as pusher:
         for stamp in range(10):
             pusher.push(b"payload", KIND, stamp=stamp)
@@ -32,7 +32,7 @@ def test_what_is_pushed_is_pulled_once(any_place: Place) -> None:
         assert puller.pull() == []
 
 
-def test_what_is_not_acknowledged_comes_again(log: Place) -> None:
+def test_unacknowledged_message_is_redelivered(log: Place) -> None:
     bus, name = log.bus, log.name
     with bus.pusher(name, "at-least-once") as pusher:
         for stamp in range(4):

@@ -1,4 +1,4 @@
-"""Programs that use Redis without Tickpath, beside ours on one server: what docs/redis-py.md says of both."""
+"""Programs that use Redis without Tickpath, on a server that Tickpath uses, too, as in docs/redis-py.md."""
 
 import asyncio
 import json
@@ -21,52 +21,52 @@ HEADER = 40
 
 @pytest.fixture(params=["", "?streams"])
 def redis(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """A place on a Redis server."""
+    """Provides a place on a Redis server."""
     if "TICKPATH_REDIS" not in os.environ:
         pytest.skip("TICKPATH_REDIS names no broker; scripts/brokers run -- starts them")
     yield from place(os.environ["TICKPATH_REDIS"] + request.param)
 
 
 class Other:
-    """A connection of another program, which says a command a line."""
+    """A connection of another program, which sends a command per line."""
 
     def __init__(self, url: str) -> None:
         server = urlsplit(url)
         self.socket = socket.create_connection((server.hostname, server.port or 6379), 60)
 
-    def ask(self, command: str, last: bytes) -> bytes:
-        """What the server answers, up to these bytes."""
+    def request(self, command: str, last: bytes) -> bytes:
+        """Sends a command; returns the server's answer up to these bytes."""
         self.socket.sendall(command.encode() + b"\r\n")
         return self.await_bytes(last)
 
     def await_bytes(self, last: bytes) -> bytes:
-        came = b""
-        while last not in came:
+        received = b""
+        while last not in received:
             more = self.socket.recv(4096)
-            assert more, f"the server has closed the connection behind {came!r}"
-            came += more
-        return came
+            assert more, f"the server has closed the connection after {received!r}"
+            received += more
+        return received
 
 
 @pytest.fixture
 def other(redis: Place) -> Iterator[Other]:
-    made = Other(redis.url)
-    yield made
-    made.socket.close()
+    connection = Other(redis.url)
+    yield connection
+    connection.socket.close()
 
 
-def is_ours(value: bytes) -> bool:
-    """What the page shows: a header of 40 bytes, then the payload."""
+def has_header(value: bytes) -> bool:
+    """Reports whether a value begins with Tickpath's header of 40 bytes, as on the page."""
     return value[8] == KIND and value[9:16] == b"tickpt2"
 
 
-def test_what_others_publish_is_foreign_and_whole(redis: Place, other: Other) -> None:
+def test_messages_of_other_programs_are_foreign_and_complete(redis: Place, other: Other) -> None:
     is_stream = redis.url.endswith("?streams")
     with redis.bus.subscribe(redis.name) as subscriber:
         if is_stream:
-            other.ask(f"XADD {redis.name} * bid 64000.25 ask 64000.5", b"\r\n")
+            other.request(f"XADD {redis.name} * bid 64000.25 ask 64000.5", b"\r\n")
         else:
-            other.ask(f"PUBLISH {redis.name} 64000.25", b"\r\n")
+            other.request(f"PUBLISH {redis.name} 64000.25", b"\r\n")
         (event,) = collect(subscriber, 1)
     assert isinstance(event, tp.Foreign)
     if is_stream:
@@ -75,36 +75,36 @@ def test_what_others_publish_is_foreign_and_whole(redis: Place, other: Other) ->
         assert event.payload == b"64000.25"
 
 
-def test_others_find_our_payload_behind_a_header(redis: Place, other: Other) -> None:
+def test_other_programs_find_the_payload_behind_the_header(redis: Place, other: Other) -> None:
     with redis.bus.publisher(redis.name) as publisher:
         if redis.url.endswith("?streams"):
             publisher.publish(b"payload", KIND)
-            came = other.ask(f"XRANGE {redis.name} - +", b"payload")
-            assert b"$1\r\nm\r\n" in came
+            received = other.request(f"XRANGE {redis.name} - +", b"payload")
+            assert b"$1\r\nm\r\n" in received
         else:
-            other.ask(f"SUBSCRIBE {redis.name}", b":1\r\n")
+            other.request(f"SUBSCRIBE {redis.name}", b":1\r\n")
             publisher.publish(b"payload", KIND)
-            came = other.await_bytes(b"payload")
-    value = came[came.index(b"payload") - HEADER :]
-    assert is_ours(value) and value[HEADER:].startswith(b"payload")
+            received = other.await_bytes(b"payload")
+    value = received[received.index(b"payload") - HEADER :]
+    assert has_header(value) and value[HEADER:].startswith(b"payload")
 
 
-def test_a_list_is_of_one_kind_of_program(redis: Place, other: Other) -> None:
+def test_list_queue_refuses_entries_of_other_programs(redis: Place, other: Other) -> None:
     if redis.url.endswith("?streams"):
         pytest.skip("a list is a queue of the other URL")
     with redis.bus.pusher(redis.name, "at-most-once") as pusher:
         pusher.push(b"payload", KIND)
-    came = other.ask(f"BRPOP {redis.name} 0", b"payload\r\n")
-    value = came[came.index(b"payload") - HEADER :]
-    assert is_ours(value)
-    other.ask(f"LPUSH {redis.name} theirs", b"\r\n")
+    received = other.request(f"BRPOP {redis.name} 0", b"payload\r\n")
+    value = received[received.index(b"payload") - HEADER :]
+    assert has_header(value)
+    other.request(f"LPUSH {redis.name} theirs", b"\r\n")
     with pytest.raises(tp.ConnectError, match="what another program has pushed"):
         redis.bus.puller(redis.name, "at-most-once")
-    # It stays for who has pushed it.
-    assert other.ask(f"LLEN {redis.name}", b"\r\n") == b":1\r\n"
+    # The entry stays for the program that pushed it.
+    assert other.request(f"LLEN {redis.name}", b"\r\n") == b":1\r\n"
 
 
-def test_a_bridge_carries_what_others_publish(redis: Place, other: Other) -> None:
+def test_bridge_carries_messages_of_other_programs(redis: Place, other: Other) -> None:
     if redis.url.endswith("?streams"):
         pytest.skip("the other URL is the one that redis-py publishes on")
     target = f"shm://{redis.name}"
@@ -112,16 +112,16 @@ def test_a_bridge_carries_what_others_publish(redis: Place, other: Other) -> Non
         left.callback(here.remove, "ticks")
         with tp.bridge(redis.url, target, {redis.name: "ticks"}, foreign_kind=KIND) as bridge:
             with here.subscribe("ticks") as subscriber:
-                other.ask(f"PUBLISH {redis.name} 64000.25", b"\r\n")
-                (event,) = came = collect(subscriber, 1)
-        assert payloads(came) == [b"64000.25"]
+                other.request(f"PUBLISH {redis.name} 64000.25", b"\r\n")
+                (event,) = received = collect(subscriber, 1)
+        assert payloads(received) == [b"64000.25"]
         assert isinstance(event, tp.Message) and event.kind == KIND and event.stamp > 0
         assert bridge.totals()[redis.name].foreign == 1
         assert any("messages of other programs" in sentence for sentence in bridge.told())
 
 
 class Wire:
-    """A way to the Redis server that can fall silent: connections stay, and nothing comes through."""
+    """A proxy of the Redis server that can become silent: connections stay, and forward nothing."""
 
     def __init__(self) -> None:
         host, port = os.environ["TICKPATH_REDIS"].removeprefix("redis://").split(":")
@@ -154,9 +154,9 @@ def wire() -> Wire:
     return Wire()
 
 
-def test_close_does_not_wait_for_an_answer_that_another_thread_waits_for(wire: Wire) -> None:
+def test_close_does_not_wait_for_the_answer_to_another_thread(wire: Wire) -> None:
     has_ended = threading.Event()
-    told: list[tp.PublishError] = []
+    raised: list[tp.PublishError] = []
 
     async def main() -> None:
         bus = tp.connect(wire.url)
@@ -168,35 +168,35 @@ def test_close_does_not_wait_for_an_answer_that_another_thread_waits_for(wire: W
             try:
                 publisher.publish(b"second", 200)
             except tp.PublishError as e:
-                told.append(e)
+                raised.append(e)
             has_ended.set()
 
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.to_thread(publish), 0.1)
         publisher.close()
         bus.close()
-        assert not has_ended.is_set(), "the loop was held up for as long as the answer"
+        assert not has_ended.is_set(), "the event loop was blocked until the answer"
 
     asyncio.run(main())
     assert has_ended.wait(60)
-    assert told and "nobody knows whether the message has arrived" in str(told[0])
+    assert raised and "nobody knows whether the message has arrived" in str(raised[0])
 
 
-def standing(subscriber: tp.Subscriber) -> tuple[object, ...]:
+def state(subscriber: tp.Subscriber) -> tuple[object, ...]:
     return subscriber.outage, subscriber.reconnects, subscriber.duplicates, subscriber.late
 
 
-def test_an_outage_is_told_and_its_end(wire: Wire) -> None:
+def test_outage_and_its_end_are_reported(wire: Wire) -> None:
     topic = f"tickpath:test-{os.getpid()}-outage"
     with tp.connect(f"{wire.url}?silence=3") as bus, bus.subscribe(topic) as subscriber:
-        assert standing(subscriber) == (None, 0, 0, 0)
+        assert state(subscriber) == (None, 0, 0, 0)
         wire.is_silent = True
         while not (outage := subscriber.outage):
             subscriber.wait(0.05)
             assert subscriber.poll() == []
         assert wire.url in outage and "has said nothing for 3 s" in outage, outage
         wire.is_silent = False
-        while not (came := subscriber.poll()):
+        while not (received := subscriber.poll()):
             subscriber.wait(0.05)
-        assert came == [tp.Gap(None)]
-        assert standing(subscriber) == (None, 1, 0, 0)
+        assert received == [tp.Gap(None)]
+        assert state(subscriber) == (None, 1, 0, 0)

@@ -18,7 +18,7 @@ KIND = 200
 
 @pytest.fixture
 def several(any_place: Place) -> Iterator[tuple[Place, list[str]]]:
-    """A place, and three topics there."""
+    """Provides a place, and three topics there."""
     names = [f"{any_place.name}-{number}" for number in range(3)]
     yield any_place, names
     for name in names:
@@ -35,9 +35,9 @@ def sent(names: list[str], most: int) -> list[tuple[str, bytes]]:
     return [(chance.choice(names), bytes([number])) for number in range(most)]
 
 
-def by_topic(came: list[tuple[str, bytes]]) -> dict[str, list[bytes]]:
+def by_topic(received: list[tuple[str, bytes]]) -> dict[str, list[bytes]]:
     topics: dict[str, list[bytes]] = {}
-    for topic, data in came:
+    for topic, data in received:
         topics.setdefault(topic, []).append(data)
     return topics
 
@@ -49,24 +49,24 @@ def test_each_topic_keeps_its_order_and_none_is_lost(several: tuple[Place, list[
         multi = opened.enter_context(place.bus.subscribe(names))
         publishers = {name: opened.enter_context(place.bus.publisher(name)) for name in names}
         assert not multi.wait(0.01) and multi.poll() == []
-        came: list[tuple[str, bytes]] = []
-        # Polled while it comes, then iterated over.
+        received: list[tuple[str, bytes]] = []
+        # Poll during the publishing, then iterate.
         for topic, data in messages[:50]:
             publishers[topic].publish(data, KIND)
-            came += [(name, payload(event)) for name, event in multi.poll(2)]
-        while len(came) < 50:
+            received += [(name, payload(event)) for name, event in multi.poll(2)]
+        while len(received) < 50:
             assert multi.wait(PATIENCE_S)
-            came += [(name, payload(event)) for name, event in multi.poll()]
+            received += [(name, payload(event)) for name, event in multi.poll()]
         for topic, data in messages[50:]:
             publishers[topic].publish(data, KIND)
-        while len(came) < 100:
+        while len(received) < 100:
             name, event = next(multi)
-            came.append((name, payload(event)))
-        assert by_topic(came) == by_topic(messages)
+            received.append((name, payload(event)))
+        assert by_topic(received) == by_topic(messages)
         assert multi[names[1]].outage is None and multi.poll() == []
 
 
-def test_it_goes_on_behind_its_tokens(several: tuple[Place, list[str]]) -> None:
+def test_multi_subscriber_resumes_at_its_tokens(several: tuple[Place, list[str]]) -> None:
     place, names = several
     if not place.bus.capabilities()["history"]:
         with place.bus.subscribe(names) as multi:
@@ -78,22 +78,22 @@ def test_it_goes_on_behind_its_tokens(several: tuple[Place, list[str]]) -> None:
         for topic, data in messages:
             publishers[topic].publish(data, KIND)
         with place.bus.subscribe(names, "oldest") as first:
-            came = [(name, payload(event)) for name, event in (next(first) for _ in range(7))]
+            received = [(name, payload(event)) for name, event in (next(first) for _ in range(7))]
             tokens = first.tokens()
-        # Nobody knows of a token of the third: it begins with the oldest.
+        # The third topic has no token, and starts with the oldest message.
         publishers[names[2]].publish(b"third", KIND)
         tokens.pop(names[2])
         with place.bus.subscribe(names, tokens) as second:
-            came += [(name, payload(event)) for name, event in (next(second) for _ in range(14))]
-    assert by_topic(came) == by_topic([*messages, (names[2], b"third")])
+            received += [(name, payload(event)) for name, event in (next(second) for _ in range(14))]
+    assert by_topic(received) == by_topic([*messages, (names[2], b"third")])
 
 
-def test_a_task_hears_all_of_them(several: tuple[Place, list[str]]) -> None:
+def test_task_receives_all_topics(several: tuple[Place, list[str]]) -> None:
     place, names = several
     messages = sent(names, 60)
 
-    async def hear() -> list[tuple[str, bytes]]:
-        came: list[tuple[str, bytes]] = []
+    async def receive() -> list[tuple[str, bytes]]:
+        received: list[tuple[str, bytes]] = []
         with place.bus.subscribe(names) as multi, ExitStack() as opened:
             publishers = {name: opened.enter_context(place.bus.publisher(name)) for name in names}
             events = aiter(multi)
@@ -101,32 +101,32 @@ def test_a_task_hears_all_of_them(several: tuple[Place, list[str]]) -> None:
                 await asyncio.wait_for(anext(events), 0.01)
             for topic, data in messages:
                 publishers[topic].publish(data, KIND)
-                if len(came) % 3 == 0:
+                if len(received) % 3 == 0:
                     name, event = await asyncio.wait_for(anext(events), PATIENCE_S)
-                    came.append((name, payload(event)))
+                    received.append((name, payload(event)))
             async for name, event in events:
-                came.append((name, payload(event)))
-                if len(came) == len(messages):
-                    return came
-        raise AssertionError("it has no end")
+                received.append((name, payload(event)))
+                if len(received) == len(messages):
+                    return received
+        raise AssertionError("the iteration has ended")
 
-    assert by_topic(asyncio.run(hear())) == by_topic(messages)
+    assert by_topic(asyncio.run(receive())) == by_topic(messages)
 
 
 @pytest.mark.parametrize("wait", ["busy", "yield", "block", "adaptive"])
-def test_a_wait_ends_with_a_message_of_any_and_with_close(
+def test_wait_ends_with_a_message_of_any_topic_and_with_close(
     log: Place, wait: Literal["busy", "yield", "block", "adaptive"]
 ) -> None:
     names = [f"{log.name}-{number}" for number in range(2)]
     multi = log.bus.subscribe(names, wait=wait)
     try:
         with log.bus.publisher(names[1]) as publisher:
-            waiting = threading.Thread(target=lambda: came.append(multi.wait(PATIENCE_S)))
-            came: list[bool] = []
+            waiting = threading.Thread(target=lambda: received.append(multi.wait(PATIENCE_S)))
+            received: list[bool] = []
             waiting.start()
             publisher.publish(b"x", KIND)
             waiting.join()
-            assert came == [True]
+            assert received == [True]
             assert [(name, payload(event)) for name, event in multi.poll()] == [(names[1], b"x")]
         ended = threading.Thread(target=lambda: endings.append(pytest.raises(tp.Closed, lambda: list(multi))))
         endings: list[object] = []
@@ -147,17 +147,17 @@ def test_an_error_of_one_topic_loses_no_events_of_others(log: Place) -> None:
         multi = opened.enter_context(log.bus.subscribe(names))
         publishers = [opened.enter_context(log.bus.publisher(name)) for name in names]
         multi[names[1]].close()
-        came: list[bytes] = []
+        received: list[bytes] = []
         errors = 0
         for number in range(10):
             publishers[0].publish(bytes([number]), KIND)
             publishers[2].publish(bytes([number]), KIND)
             for _ in range(6):
                 try:
-                    came += [payload(event) for _, event in multi.poll()]
+                    received += [payload(event) for _, event in multi.poll()]
                 except tp.Closed:
                     errors += 1
-        assert sorted(came) == sorted(2 * [bytes([number]) for number in range(10)])
+        assert sorted(received) == sorted(2 * [bytes([number]) for number in range(10)])
         assert errors >= 10
         for call in (multi.wait, lambda: next(multi)):
             with pytest.raises(tp.Closed):
@@ -166,10 +166,10 @@ def test_an_error_of_one_topic_loses_no_events_of_others(log: Place) -> None:
         log.bus.remove(name)
 
 
-def test_who_waits_for_one_topic_leaves_the_others_usable(log: Place) -> None:
+def test_wait_for_one_topic_leaves_the_others_usable(log: Place) -> None:
     names = [f"{log.name}-{number}" for number in range(2)]
     with log.bus.subscribe(names) as multi, log.bus.publisher(names[1]) as publisher:
-        # A lookout thread of each has begun to wait, and is done with.
+        # A lookout thread of each topic has begun to wait, and may still hold its topic.
         for number in range(20):
             assert not multi.wait(0)
             publisher.publish(bytes([number]), KIND)
@@ -181,14 +181,14 @@ def test_who_waits_for_one_topic_leaves_the_others_usable(log: Place) -> None:
         log.bus.remove(name)
 
 
-def test_a_full_topic_does_not_keep_the_others_waiting(log: Place) -> None:
+def test_busy_topic_does_not_starve_the_others(log: Place) -> None:
     names = [f"{log.name}-{number}" for number in range(2)]
     with ExitStack() as opened:
         multi = opened.enter_context(log.bus.subscribe(names))
         for name in names:
             publisher = opened.enter_context(log.bus.publisher(name))
             publisher.publish_batch([bytes([number]) for number in range(100)], KIND)
-        # Each has more than a call takes.
+        # Each topic has more events than a call returns.
         polls = [{name for name, _ in multi.poll(10)} for _ in range(4)]
         assert polls == [{names[0]}, {names[1]}, {names[0]}, {names[1]}]
         assert [name for name, _ in (next(multi) for _ in range(4))] == [*names, *names]
@@ -196,12 +196,12 @@ def test_a_full_topic_does_not_keep_the_others_waiting(log: Place) -> None:
         log.bus.remove(name)
 
 
-def test_bad_topics_are_told_with_the_remedy(log: Place) -> None:
-    with pytest.raises(ValueError, match="no topic is named; give one or more"):
+def test_invalid_topics_raise_the_remedy(log: Place) -> None:
+    with pytest.raises(ValueError, match="no topic is given; give one or more"):
         log.bus.subscribe([])
-    with pytest.raises(ValueError, match="'a' is named twice; name each topic once"):
+    with pytest.raises(ValueError, match="'a' is given twice; give each topic once"):
         log.bus.subscribe(["a", "b", "a"])
-    with pytest.raises(ValueError, match="there is a start of 'c', which is not subscribed to"):
+    with pytest.raises(ValueError, match="'c' has a start, and is not among the topics"):
         log.bus.subscribe(["a", "b"], {"c": "now"})
     with log.bus.publisher(log.name) as publisher, log.bus.subscribe(log.name) as subscriber:
         publisher.publish(b"x", KIND)
@@ -212,13 +212,13 @@ def test_bad_topics_are_told_with_the_remedy(log: Place) -> None:
         with pytest.raises(ValueError, match="several topics start with 'now' or 'oldest', or with a dict"):
             log.bus.subscribe(["a", "b"], start)  # type: ignore[call-overload]
     for wrong in (3, None, b"ticks", ["a", 3]):
-        with pytest.raises(TypeError, match="a topic is its name, or a list of names, and not"):
+        with pytest.raises(TypeError, match="give the name of a topic, or a list of names, and not"):
             log.bus.subscribe(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a start is 'now'"):
         log.bus.subscribe("a", {"a": "now"})  # type: ignore[call-overload]
     with log.bus.subscribe(["a", "b"]) as multi:
-        with pytest.raises(KeyError, match="'c' is not subscribed to; there are 'a', 'b'"):
+        with pytest.raises(KeyError, match="'c' is not subscribed to; use one of 'a', 'b'"):
             multi["c"]
-        with pytest.raises(ValueError, match="a timeout of -1 s is none"):
+        with pytest.raises(ValueError, match="a timeout of -1 s is invalid"):
             multi.wait(-1)
         assert "'a' at shm://" in repr(multi) and "'b' at shm://" in repr(multi)

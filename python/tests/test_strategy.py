@@ -1,4 +1,4 @@
-"""Strategies: the same one live and on a recording, and how a run ends."""
+"""Strategies: live and on a recording, and the ends of a run."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ from desk import ASK, BTC, Desk, await_price
 
 
 class Taker(tp.Strategy):
-    """Buys a little at every offer, up to so many times, and ends with the last fill if it is to."""
+    """Strategy that buys a little at each of the first `most` offers; with `stops`, it ends after the last fill."""
 
     def __init__(self, most: int, *, stops: bool) -> None:
         self.most, self.stops = most, stops
@@ -62,7 +62,7 @@ def test_a_live_strategy_trades_and_stops(desk: Desk) -> None:
 
 
 def record(folder: Path, *, ticks: int) -> str:
-    """A recording of so many ticks, and a message behind them."""
+    """Writes a recording of `ticks` ticks and one message; returns its URL."""
     with tp.connect(f"file://{folder}") as bus, bus.publisher("ticks", "keep") as publisher:
         for number in range(ticks):
             publisher.publish(tp.TopOfBook(ASK - 10, 1, ASK, tp.units(5), symbol=BTC), stamp=1_000 + number)
@@ -75,19 +75,19 @@ def test_a_recording_is_traded_to_its_end(desk: Desk, tmp_path: Path) -> None:
     taker = Taker(20, stops=False)
     with desk.open() as orders:
         tp.run(taker, ticks=url, orders=orders)
-        # It is its owner's.
+        # The run leaves the session open.
         assert orders.connected
     assert [stamp for _, stamp in taker.sent] == list(range(1_000, 1_020))
     assert taker.filled == {id for id, _ in taker.sent}
     assert [isinstance(event, tp.Message) for event in taker.others] == [True]
 
 
-def test_a_run_whose_orders_are_denied_says_so(
+def test_run_logs_denied_orders(
     desk: Desk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Greedy(Taker):
         def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
-            # Far from the reference price that the OMS has, and then more than it lets through.
+            # One price is far from the OMS's reference price, and one quantity is above the limit.
             orders.submit(BTC, tp.BUY, tp.units(1), tp.units("0.001"), cause=tick)
             orders.submit(BTC, tp.BUY, ASK, tp.units(1_000_000), cause=tick)
 
@@ -98,7 +98,7 @@ def test_a_run_whose_orders_are_denied_says_so(
         tp.run(Greedy(1, stops=False), ticks=record(tmp_path, ticks=3), orders=orders)
         assert orders.requests == 6
     replay, denied = (record.message for record in caplog.records)
-    assert "a recording goes to an OMS that runs now" in replay
+    assert "a recording is traded against a live OMS" in replay
     assert denied.startswith("the OMS denied 6 of 6 requests: 3 by "), denied
     assert "3 by PriceCollar" in denied and "3 by MaximumQuantity" in denied, denied
     caplog.clear()
@@ -107,7 +107,7 @@ def test_a_run_whose_orders_are_denied_says_so(
     assert [record.message for record in caplog.records] == [replay]
 
 
-def test_a_topic_that_nobody_publishes_is_told_and_waited_for(
+def test_run_logs_and_awaits_a_topic_without_publisher(
     desk: Desk, log: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = log.name
@@ -117,7 +117,7 @@ def test_a_topic_that_nobody_publishes_is_told_and_waited_for(
             return tp.STOP
 
     def publish() -> None:
-        # Without the warning the tick comes all the same, and the test fails.
+        # Without the warning the tick is published later, and the test fails.
         end = time.monotonic() + 30
         while not caplog.records and time.monotonic() < end:
             time.sleep(0.01)
@@ -133,25 +133,25 @@ def test_a_topic_that_nobody_publishes_is_told_and_waited_for(
     ended.set()
     publishing.join()
     assert [record.message for record in caplog.records] == [
-        f"nobody publishes the topic {topic!r} on shm:// now; it is waited for"
+        f"the topic {topic!r} on shm:// has no publisher yet; the run waits for one"
     ]
 
 
 @pytest.mark.parametrize("wait", ["block", "busy"])
-def test_a_strategy_hears_several_topics(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
+def test_strategy_receives_several_topics(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
     topics = [f"{log.name}-{number}" for number in range(3)]
 
     class Sums(tp.Strategy):
         def __init__(self) -> None:
-            self.came: list[tuple[int, int]] = []
+            self.received: list[tuple[int, int]] = []
 
         def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> tp.Stop | None:
             assert isinstance(tick, tp.TopOfBook)
-            self.came.append((tick.symbol, tick.bid))
-            if len(self.came) % 5 == 0 and len(self.came) < 60:
-                # The topics take turns, and each is quiet while the others are not.
-                send(topics[len(self.came) // 5 % 3], 5)
-            return tp.STOP if len(self.came) == 60 else None
+            self.received.append((tick.symbol, tick.bid))
+            if len(self.received) % 5 == 0 and len(self.received) < 60:
+                # Only one topic at a time has ticks.
+                send(topics[len(self.received) // 5 % 3], 5)
+            return tp.STOP if len(self.received) == 60 else None
 
     sent: list[tuple[int, int]] = []
 
@@ -166,18 +166,18 @@ def test_a_strategy_hears_several_topics(desk: Desk, log: Place, wait: Literal["
         publishers = {name: opened.enter_context(log.bus.publisher(name)) for name in topics}
         send(topics[0], 5)
         tp.run(sums, ticks="shm://", topic=topics, orders=orders, wait=wait, start="oldest")
-        for wrong, told in (([], "no topic is named"), ([topics[0]] * 2, "is named twice")):
-            with pytest.raises(ValueError, match=told):
+        for wrong, sentence in (([], "no topic is given"), ([topics[0]] * 2, "is given twice")):
+            with pytest.raises(ValueError, match=sentence):
                 tp.run(sums, ticks="shm://", topic=wrong, orders=orders)
-        with pytest.raises(TypeError, match="goes with a list of topics"):
+        with pytest.raises(TypeError, match="needs a list of topics"):
             tp.run(sums, ticks="shm://", topic=topics[0], orders=orders, start={topics[0]: "oldest"})
     for name in topics:
         log.bus.remove(name)
-    assert sums.came == sent
+    assert sums.received == sent
 
 
 @pytest.mark.parametrize("wait", ["block", "busy"])
-def test_a_strategy_is_told_once_that_its_orders_wait_for_a_venue(
+def test_strategy_is_notified_once_that_its_orders_wait_for_a_venue(
     tmp_path: Path, wait: Literal["block", "busy"], log: Place
 ) -> None:
     class Waits(tp.Strategy):
@@ -189,7 +189,7 @@ def test_a_strategy_is_told_once_that_its_orders_wait_for_a_venue(
             self.orders.append(orders.submit(BTC, tp.BUY, ASK - 10, tp.units("0.001"), cause=tick))
 
         def on_report(self, report: tp.Report, orders: tp.Orders) -> tp.Stop | None:
-            # Gone for more than a second, it comes back: nothing else is said of what waits still.
+            # The exchange returns after more than a second: no second notice follows for the waiting orders.
             if self.notices and "exchange" not in away.running:
                 away.start("exchange")
             return tp.STOP if report.status == "new" else None
@@ -217,8 +217,8 @@ def test_a_strategy_is_told_once_that_its_orders_wait_for_a_venue(
     assert "RequestAge" in notice.sentence and "venues_up" in notice.sentence
 
 
-def test_a_recording_that_is_not_there_is_told(desk: Desk, tmp_path: Path) -> None:
-    with desk.open() as orders, pytest.raises(tp.ReceiveError, match="nothing is recorded there"):
+def test_missing_recording_is_an_error(desk: Desk, tmp_path: Path) -> None:
+    with desk.open() as orders, pytest.raises(tp.ReceiveError, match="nothing is recorded in "):
         tp.run(Taker(1, stops=True), ticks=f"file://{tmp_path}", orders=orders)
 
 
@@ -226,7 +226,7 @@ def test_a_recording_that_is_not_there_is_told(desk: Desk, tmp_path: Path) -> No
 def test_ctrl_c_ends_a_run(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
     class Waiting(Taker):
         def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
-            # From here on it waits for ticks that never come.
+            # After this message the run waits for ticks in vain.
             threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
@@ -243,7 +243,7 @@ def test_a_report_ends_a_run_that_waits_for_ticks(desk: Desk, log: Place, wait: 
 
         def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
             id = orders.submit(BTC, tp.BUY, tp.units(61_000), tp.units("0.001"))
-            # Another thread runs while this one spins.
+            # Another thread runs while this thread spins.
             threading.Timer(0.1, orders.cancel, (id,)).start()
 
     with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
@@ -252,7 +252,7 @@ def test_a_report_ends_a_run_that_waits_for_ticks(desk: Desk, log: Place, wait: 
 
 
 @pytest.mark.parametrize("wait", ["block", "busy"])
-def test_a_session_that_is_closed_elsewhere_ends_a_run(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
+def test_session_closed_by_another_thread_ends_a_run(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
     class Closing(Taker):
         def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
             threading.Timer(0.1, orders.close).start()
@@ -263,7 +263,7 @@ def test_a_session_that_is_closed_elsewhere_ends_a_run(desk: Desk, log: Place, w
             tp.run(Closing(1, stops=True), ticks=log.url, topic=log.name, start="oldest", orders=orders, wait=wait)
 
 
-def test_what_a_strategy_raises_is_raised(desk: Desk, tmp_path: Path) -> None:
+def test_exception_of_a_strategy_propagates(desk: Desk, tmp_path: Path) -> None:
     class Broken(tp.Strategy):
         def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
             raise ZeroDivisionError("mine")
@@ -279,7 +279,7 @@ def test_what_a_strategy_raises_is_raised(desk: Desk, tmp_path: Path) -> None:
             tp.run(Taker(1, stops=True), ticks=url, orders=orders)
 
 
-def test_a_report_behind_one_that_ends_a_run_stays_with_the_session(desk: Desk, tmp_path: Path) -> None:
+def test_report_after_the_end_of_a_run_stays_in_the_session(desk: Desk, tmp_path: Path) -> None:
     class Once(Taker):
         last = -1
 
@@ -298,12 +298,12 @@ def test_a_report_behind_one_that_ends_a_run_stays_with_the_session(desk: Desk, 
 
 
 @pytest.mark.parametrize("wait", ["block", "busy"])
-def test_a_run_hears_its_session_alone(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
+def test_run_has_exclusive_use_of_session_events(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
     class Watched(Taker):
         def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
-            for hear in (orders.poll, orders.wait, lambda: next(orders)):
+            for receive in (orders.poll, orders.wait, lambda: next(orders)):
                 with pytest.raises(tp.InUse, match="a run uses this session"):
-                    hear()
+                    receive()
             with pytest.raises(tp.InUse, match="a run uses this session"):
                 tp.run(Taker(0, stops=True), ticks=log.url, topic=log.name, orders=orders)
             # Another thread may send.
@@ -318,33 +318,33 @@ def test_a_run_hears_its_session_alone(desk: Desk, log: Place, wait: Literal["bl
         orders.poll()
 
 
-def test_what_a_strategy_gives_is_stop_or_nothing(desk: Desk, tmp_path: Path) -> None:
+def test_strategy_may_return_only_stop_or_none(desk: Desk, tmp_path: Path) -> None:
     class Odd(Taker):
         def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
-            return given  # type: ignore[return-value]
+            return returned  # type: ignore[return-value]
 
     async def later() -> None:
         pass
 
     url = record(tmp_path, ticks=1)
     with desk.open() as orders:
-        for given in (True, "stop", [tp.STOP], tp.Stop, coroutine := later()):
-            with pytest.raises(TypeError, match=r"on_tick gave .*; give tickpath\.STOP to end the run, else nothing"):
+        for returned in (True, "stop", [tp.STOP], tp.Stop, coroutine := later()):
+            with pytest.raises(TypeError, match=r"on_tick returned .*; return tickpath\.STOP to end the run, or None"):
                 tp.run(Odd(1, stops=True), ticks=url, orders=orders)
         coroutine.close()
         for strategy in (Odd, None, object()):
-            with pytest.raises(TypeError, match=r"is no strategy; give an object of a class of tickpath\.Strategy"):
+            with pytest.raises(TypeError, match=r"is no strategy; give an instance of a subclass of tickpath\.Strategy"):
                 tp.run(strategy, ticks=url, orders=orders)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="go with the URL of orders"):
+        with pytest.raises(TypeError, match="need a URL of orders"):
             tp.run(Taker(1, stops=True), ticks=url, orders=orders, user="trader")
 
 
-def test_a_table_of_instruments_is_read_or_told(tmp_path: Path) -> None:
+def test_instruments_table_is_read_or_refused(tmp_path: Path) -> None:
     file = tmp_path / "instruments.csv"
-    with pytest.raises(FileNotFoundError, match="instruments.csv is not there; `tickpath oms init`"):
+    with pytest.raises(FileNotFoundError, match="instruments.csv does not exist; `tickpath oms init`"):
         tp.instruments(file)
-    file.write_text("# all\nsymbol, number ,venue\nA, 1,X\n\nB,65535,X\n", "utf-8-sig")
-    assert tp.instruments(file) == {"A": 1, "B": 65535}
+    file.write_text('# all\nsymbol, number ,venue\nA, 1,X\n\n"B,C",65535,"X"\n', "utf-8-sig")
+    assert tp.instruments(file) == {"A": 1, "B,C": 65535}
     for rows in ("", "symbol\nA\n", "symbol,number\nA,1\nA,2\n", "symbol,number\nA,1\nB,1\n", "symbol,number\nA,70000\n", "A\n"):
         file.write_text(rows)
         with pytest.raises(ValueError, match="is no table of instruments: `tickpath oms --check`"):
@@ -357,26 +357,26 @@ def test_a_table_of_instruments_is_read_or_told(tmp_path: Path) -> None:
 
 
 def test_a_url_of_orders_needs_a_login() -> None:
-    with pytest.raises(ValueError, match="a linger of -1 s is none"):
+    with pytest.raises(ValueError, match="a linger of -1 s is invalid"):
         tp.run(Taker(1, stops=True), ticks="shm://", orders="unix:///nowhere", linger=-1)
-    with pytest.raises(TypeError, match="need user=, password= and account="):
+    with pytest.raises(TypeError, match="needs user=, password= and account="):
         tp.run(Taker(1, stops=True), ticks="shm://", orders="unix:///nowhere")
 
 
 def walk(folder: Path, *, ticks: int) -> str:
-    """A recording of prices that wander, the same each time."""
-    wander = random.Random(7)
+    """Writes a recording of a random walk, the same each time; returns its URL."""
+    dice = random.Random(7)
     bid = tp.units(61_800)
     with tp.connect(f"file://{folder}") as bus, bus.publisher("ticks", "keep") as publisher:
         for number in range(ticks):
-            bid += tp.units("0.1") * wander.randint(-4, 4)
-            tick = tp.TopOfBook(bid, 1, bid + tp.units("0.1"), 1, symbol=wander.choice((BTC, BTC, BTC, BTC + 1)))
+            bid += tp.units("0.1") * dice.randint(-4, 4)
+            tick = tp.TopOfBook(bid, 1, bid + tp.units("0.1"), 1, symbol=dice.choice((BTC, BTC, BTC, BTC + 1)))
             publisher.publish(tick, stamp=1_000 + number)
     return f"file://{folder}"
 
 
 def digest(journal: str) -> tuple[int, str]:
-    """How many orders a journal has, and the digest of all that their strategy has decided."""
+    """Returns the number of orders in a journal, and the digest of the fields that their strategy decides."""
     decided = ("cause", "symbol", "account", "side", "quantity", "price", "order_type", "time_in_force")
     orders = []
     for line in journal.splitlines():
@@ -394,7 +394,7 @@ def test_python_and_rust_send_the_same_orders(tmp_path: Path) -> None:
     for name, command in (("python", [sys.executable, str(example)]), ("rust", [os.environ["STRATEGY"]])):
         (folder := tmp_path / name).mkdir()
         desk = Desk(folder)
-        # All that comes is asked: nothing that a clock decides may come between.
+        # No limit on the rate of orders, since its denials would depend on the clock.
         desk.change("accounts.csv", "\n1,1000,", "\n1,,")
         try:
             desk.start("exchange")

@@ -1,4 +1,4 @@
-"""Recordings and journals as tables: what polars, pyarrow, pandas and duckdb read, and what they are told of a bad one."""
+"""Recordings and journals as tables for polars, pyarrow, pandas and duckdb, and errors about invalid ones."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ pa: Any = import_module("pyarrow")
 
 REPOSITORY = Path(__file__).parents[2]
 REAL = shutil.which(environ.get("TICKPATH", ""))
-"""The real command, as the environment names it."""
+"""The real command, as named in the environment."""
 
 KIND = 200
 TICK = tp.TopOfBook(tp.units("64000.25"), tp.units(1), tp.units("64000.5"), tp.units("2.5"), event_ns=7, symbol=3)
@@ -33,12 +33,12 @@ TRADE = tp.Trade(tp.units("-0.00000001"), tp.units("0.1"), trade_id=9, symbol=3,
 
 
 def loss(missed: int) -> bytes:
-    """How a recording keeps the news of a loss."""
+    """Returns the payload by which a recording notes a loss."""
     return b"TICKGAP1" + missed.to_bytes(8, "little")
 
 
 def record(folder: Path, *messages: tuple[Any, int | None], topic: str = "ticks") -> tp.Recording:
-    """A log that keeps these, each of its kind."""
+    """Records these messages, each with its kind."""
     with tp.connect(f"file://{folder}") as bus, bus.publisher(topic, "keep") as publisher:
         for data, kind in messages:
             publisher.publish(data, kind)
@@ -46,11 +46,11 @@ def record(folder: Path, *messages: tuple[Any, int | None], topic: str = "ticks"
 
 
 def mappings(folder: Path) -> int:
-    """How many files of this folder are mapped."""
+    """Returns the number of mapped files of this folder."""
     return Path("/proc/self/maps").read_text().count(str(folder))
 
 
-def test_a_recording_has_a_table_a_kind(tmp_path: Path) -> None:
+def test_recording_has_a_table_for_each_kind(tmp_path: Path) -> None:
     begun = tp.now()
     found = record(tmp_path, (TICK, None), (b"any\0thing", KIND), (TRADE, None), (loss(3), 255), (loss(0), 255))
     assert (found.place, repr(found)) == (f"file://{tmp_path}/ticks", f"Recording(file://{tmp_path}/ticks)")
@@ -75,7 +75,7 @@ def test_a_recording_has_a_table_a_kind(tmp_path: Path) -> None:
     assert pl.DataFrame(found.gaps).select("sequence", "missed").rows() == [(3, 3), (4, None)]
 
 
-def test_moments_are_those_of_the_stamps(tmp_path: Path) -> None:
+def test_times_match_the_stamps(tmp_path: Path) -> None:
     first = tp.now()
     with tp.connect(f"file://{tmp_path}") as bus, bus.publisher("ticks", "keep") as publisher:
         for later in (0, 1_000, 5_000_000_000):
@@ -87,7 +87,7 @@ def test_moments_are_those_of_the_stamps(tmp_path: Path) -> None:
         assert abs(moment - moments[0] - tp.ns_between(first, stamp)) <= 1
 
 
-def test_a_long_one_comes_in_batches(tmp_path: Path) -> None:
+def test_long_recording_is_read_in_batches(tmp_path: Path) -> None:
     count, batch = 70_000, np.zeros(1_000, tp.TOP_OF_BOOK)
     with tp.connect(f"file://{tmp_path}") as bus, bus.publisher("ticks", "keep") as publisher:
         for begin in range(0, count, len(batch)):
@@ -101,7 +101,7 @@ def test_a_long_one_comes_in_batches(tmp_path: Path) -> None:
     assert frame["bid"][count - 1] == tp.decimal(count - 1)
 
 
-def test_pyarrow_pandas_and_duckdb_read_it(tmp_path: Path) -> None:
+def test_pyarrow_pandas_and_duckdb_read_a_table(tmp_path: Path) -> None:
     trades = record(tmp_path, *[(TRADE, None)] * 3).trades
     table = pa.table(trades)
     assert table.schema == pa.schema(trades)
@@ -116,7 +116,7 @@ def test_pyarrow_pandas_and_duckdb_read_it(tmp_path: Path) -> None:
     assert counted.fetchall() == [(3, Decimal("0.3"))]
 
 
-def test_a_table_is_read_anew_and_to_where_the_log_ends(tmp_path: Path) -> None:
+def test_table_is_read_anew_up_to_the_end_of_the_log(tmp_path: Path) -> None:
     with tp.connect(f"file://{tmp_path}") as bus, bus.publisher("ticks", "keep") as publisher:
         publisher.publish(b"1", KIND)
         table = tp.recording(f"file://{tmp_path}", "ticks").messages
@@ -135,22 +135,22 @@ def test_a_table_without_rows_has_its_columns(tmp_path: Path) -> None:
         assert pa.table(table).num_rows == 0
 
 
-def test_streams_are_let_go_of(tmp_path: Path) -> None:
-    # By another process: a publisher's helper may still have a segment when that is closed.
+def test_streams_are_released(tmp_path: Path) -> None:
+    # Published by another process, since a helper thread of a closed publisher may still map a segment.
     script = "import sys, tickpath as tp\nwith tp.connect(sys.argv[1]) as bus, bus.publisher('ticks', 'keep') as to: to.publish(b'x', 200)"
     subprocess.run([sys.executable, "-c", script, f"file://{tmp_path}"], check=True, timeout=60)
     table = tp.recording(f"file://{tmp_path}", "ticks").messages
-    assert mappings(tmp_path) == 0, "a table that nobody reads has nothing open"
+    assert mappings(tmp_path) == 0, "an unread table maps no file"
     capsule = table.__arrow_c_stream__(table.__arrow_c_schema__())
     assert mappings(tmp_path) > 0
     del capsule
-    assert mappings(tmp_path) == 0, "its capsule was given up"
+    assert mappings(tmp_path) == 0, "the capsule is dropped"
     read = pa.table(table)
-    assert mappings(tmp_path) == 0, "it was read to its end"
+    assert mappings(tmp_path) == 0, "the stream is read to its end"
     assert read.num_rows == 1
 
 
-def test_a_live_topic_is_read_as_far_as_it_is_there(log: Place) -> None:
+def test_live_topic_is_read_up_to_its_present_end(log: Place) -> None:
     with log.bus.publisher(log.name, "overwrite", capacity=1 << 15) as publisher:
         publisher.publish(TICK)
         found = tp.recording("shm://", log.name)
@@ -158,7 +158,7 @@ def test_a_live_topic_is_read_as_far_as_it_is_there(log: Place) -> None:
         late = pa.RecordBatchReader.from_stream(found.tops_of_book)
         for _ in range(10_000):
             publisher.publish(TICK)
-        with pytest.raises(OSError, match="messages were overwritten before they were read.*record it"):
+        with pytest.raises(OSError, match="messages of this live topic were overwritten before they were read; record it"):
             late.read_all()
         with pytest.raises(OSError, match="overwritten"):
             early = pa.RecordBatchReader.from_stream(found.messages)
@@ -167,7 +167,7 @@ def test_a_live_topic_is_read_as_far_as_it_is_there(log: Place) -> None:
             early.read_all()
 
 
-def test_what_lies_before_damage_is_read_and_the_damage_is_told(tmp_path: Path) -> None:
+def test_rows_before_damage_are_read_and_the_damage_is_reported(tmp_path: Path) -> None:
     found = record(tmp_path, (b"the first one", KIND), (b"the second one", KIND))
     data = tmp_path / "ticks" / "data"
     raw = bytearray(data.read_bytes())
@@ -182,28 +182,28 @@ def test_what_lies_before_damage_is_read_and_the_damage_is_told(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("url", "topic", "told"),
+    ("url", "topic", "sentence"),
     [
-        ("file://{}", "tick", "/tick does not exist.*what lies there: ticks, trades$"),
+        ("file://{}", "tick", "/tick does not exist.*; the folder has ticks, trades$"),
         ("shm://", "nobody-has-published-this", "shm://nobody-has-published-this does not exist: no writer has made it, or its files were removed"),
         ("file://{}", "none", "none is damaged or no log: it does not start like a Tickpath log"),
         ("file://{}", "a/b", "'a/b' is no topic name"),
-        ("redis://me:secret@localhost:1", "ticks", "Redis cannot hand a topic over as tables; record it first"),
+        ("redis://me:secret@localhost:1", "ticks", "Redis cannot export a topic as tables; record it first"),
         ("nowhere://me:secret@there", "ticks", "'nowhere://there' names no transport"),
     ],
 )
-def test_what_is_no_recording_is_told(tmp_path: Path, url: str, topic: str, told: str) -> None:
-    for there in ("ticks", "trades"):
-        record(tmp_path, (b"x", KIND), topic=there)
+def test_invalid_recording_is_an_error(tmp_path: Path, url: str, topic: str, sentence: str) -> None:
+    for name in ("ticks", "trades"):
+        record(tmp_path, (b"x", KIND), topic=name)
     if topic == "none":
         (tmp_path / "none").mkdir()
         (tmp_path / "none" / "data").write_bytes(bytes(10_000))
-    with pytest.raises(tp.ConnectError, match=told) as caught:
+    with pytest.raises(tp.ConnectError, match=sentence) as caught:
         tp.recording(url.format(tmp_path), topic)
     assert "secret" not in str(caught.value)
 
 
-def test_a_recording_that_goes_away_is_told(tmp_path: Path) -> None:
+def test_removed_recording_is_an_error(tmp_path: Path) -> None:
     table = record(tmp_path, (b"x", KIND)).messages
     shutil.rmtree(tmp_path / "ticks")
     with pytest.raises(tp.ConnectError, match="does not exist"):
@@ -225,7 +225,7 @@ def new_order(id: int, cause: int, order_type: int = LIMIT) -> bytes:
 
 
 def plant(folder: Path, at: int) -> None:
-    """A journal with made-up stamps: of an account that nobody has defined, two orders and a cancel, then a report."""
+    """Writes a journal with given stamps: two orders and a cancel of an undefined account, then a report."""
     source = (REPOSITORY / "crates/oms-core/src/core.rs").read_text()
     version = re.search(r"CORE_VERSION: u32 = (\d+);", source)
     assert version is not None
@@ -297,7 +297,7 @@ def test_a_blotter_has_orders_fills_and_positions(tmp_path: Path) -> None:
     assert orders["order_type"].to_list() == ["limit", "market"]
     assert orders["side"].to_list() == ["buy"] * 2 and orders["venue"].to_list() == [None] * 2
     assert orders.schema["entered_utc"] == pl.Datetime("ns", "UTC")
-    # The report is of an order that was never sent: nothing of it is booked.
+    # The report is about an order that was never sent, and changes nothing.
     assert pl.DataFrame(blotter.fills).height == pl.DataFrame(blotter.positions).height == 0
     assert pl.DataFrame(blotter.positions).schema["realised_profit"] == pl.Decimal(38, 16)
 
@@ -309,21 +309,21 @@ def test_a_blotter_has_orders_fills_and_positions(tmp_path: Path) -> None:
         tp.blotter(tmp_path / "journal", marks={"NOPE": 1})
 
 
-def test_what_is_no_journal_is_told(tmp_path: Path) -> None:
+def test_invalid_journal_is_an_error(tmp_path: Path) -> None:
     record(tmp_path, (b"x", KIND))
     with pytest.raises(tp.ConnectError, match="no order journal: it does not begin with a start record"):
         tp.journal(tmp_path / "ticks")
     with pytest.raises(tp.ConnectError, match="nowhere does not exist"):
         tp.journal(tmp_path / "nowhere")
-    with pytest.raises(tp.ConnectError, match="a journal lies on a disk; give its folder"):
+    with pytest.raises(tp.ConnectError, match="a journal is on a disk; give its folder"):
         tp.journal("shm://journal")
 
 
-def test_a_journal_of_the_command_says_what_the_command_says(tmp_path: Path) -> None:
+def test_journal_matches_the_result_of_the_command(tmp_path: Path) -> None:
     if REAL is None:
         pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
     with warnings.catch_warnings():
-        # A machine that others use is no fault of the lab's.
+        # Other load on the machine may make a run invalid.
         warnings.simplefilter("ignore", RuntimeWarning)
         found = lab.run("orders", count=100, wait="block", journal=tmp_path / "journal")
     journal = tp.journal(tmp_path / "journal")

@@ -1,4 +1,4 @@
-"""What a trading program asks of a session beside orders: what is open, positions, triggers, cancels of all, an event loop."""
+"""A session for trading programs: open orders, positions, triggers, mass cancels, event loops."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def test_open_orders_and_positions_follow_the_reports(desk: Desk) -> None:
             assert orders.wait(PATIENCE_S)
             gone |= {event.order_id for event in orders.poll() if isinstance(event, tp.Report)}
         assert len(gone) >= 2 and orders.positions == {BTC: tp.units("0.75")}
-    # Whoever begins with the first report of the day knows what others of this session know.
+    # A client that starts with the first report of the day has the open orders and positions of the session.
     with tp.orders(desk.url, "trader", desk.password, account=1, since="start") as again:
         session = again.session
     with tp.orders(desk.url, "trader", desk.password, account=1, session=session, since="start") as again:
@@ -52,7 +52,7 @@ def test_open_orders_and_positions_follow_the_reports(desk: Desk) -> None:
 
 def test_a_strategy_knows_its_orders_and_positions(desk: Desk) -> None:
     class Holder(tp.Strategy):
-        """Buys once, and holds that."""
+        """Strategy that buys once, and holds the position."""
 
         def __init__(self) -> None:
             self.held: dict[int, int] = {}
@@ -71,19 +71,19 @@ def test_a_strategy_knows_its_orders_and_positions(desk: Desk) -> None:
     assert holder.held == {BTC: ONE}
 
 
-def test_an_order_that_is_denied_later_is_open_no_more(desk: Desk) -> None:
+def test_order_denied_later_is_not_open(desk: Desk) -> None:
     with desk.open() as orders:
-        # Armed, and then far from the market.
+        # Armed at first; once triggered, the price is too far from the market.
         id = orders.submit(BTC, tp.BUY, 10, ONE, trigger=tp.when(BTC, "bid", at_least=1))
-        told: list[tuple[str | None, list[int]]] = []
-        while not told or told[-1][0] != "denied":
+        reports: list[tuple[str | None, list[int]]] = []
+        while not reports or reports[-1][0] != "denied":
             assert orders.wait(PATIENCE_S)
-            # As far as what is handed over has it, and no further.
-            told += [(event.exec_type, list(orders.open)) for event in orders.poll(1) if isinstance(event, tp.Report)]
-        assert told[0] == ("pending_new", [id]) and told[-1] == ("denied", []), told
+            # `open` follows the reports returned so far, and none beyond them.
+            reports += [(event.exec_type, list(orders.open)) for event in orders.poll(1) if isinstance(event, tp.Report)]
+        assert reports[0] == ("pending_new", [id]) and reports[-1] == ("denied", []), reports
 
 
-def test_the_oms_is_asked_how_an_order_stands(desk: Desk) -> None:
+def test_status_queries_the_state_of_an_order(desk: Desk) -> None:
     with desk.open() as orders:
         id = orders.submit(BTC, tp.BUY, LOW, ONE)
         report(orders, of=id, exec_type="new")
@@ -112,8 +112,8 @@ def test_an_order_waits_for_its_trigger(desk: Desk) -> None:
         assert fired is not None and orders.positions == {BTC: ONE}
         wrongs: list[tuple[Callable[[], object], str]] = [
             (lambda: tp.when(BTC), "one of at_least and at_most"),
-            (lambda: tp.when(BTC, "mid", at_least=1), "'mid' is no price; use one of"),  # type: ignore[arg-type]
-            (lambda: never & at_once, "two conditions at most"),
+            (lambda: tp.when(BTC, "mid", at_least=1), "'mid' is not a valid price; use one of"),  # type: ignore[arg-type]
+            (lambda: never & at_once, "at most two conditions"),
             (lambda: orders.submit(BTC, tp.BUY, ASK, ONE, trigger=tp.when("NOPE", at_least=1)), "'NOPE' is no symbol"),
         ]
         for wrong, words in wrongs:
@@ -123,16 +123,16 @@ def test_an_order_waits_for_its_trigger(desk: Desk) -> None:
 
 @pytest.mark.parametrize("scheme", ["unix", "shm+unix"])
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_one_task_hears_while_others_send(desk: Desk, scheme: str, loop: object) -> None:
+def test_one_task_receives_while_others_send(desk: Desk, scheme: str, loop: object) -> None:
     async def main() -> None:
         with desk.open(f"{scheme}://{desk.folder}/oms.sock") as orders:
             filled: set[int] = set()
             enough = asyncio.Event()
 
-            async def hear() -> None:
-                async for told in orders:
-                    if isinstance(told, tp.Report) and told.status == "filled":
-                        filled.add(told.client_order_id)
+            async def receive() -> None:
+                async for event in orders:
+                    if isinstance(event, tp.Report) and event.status == "filled":
+                        filled.add(event.client_order_id)
                         if len(filled) == 60:
                             enough.set()
 
@@ -143,32 +143,32 @@ def test_one_task_hears_while_others_send(desk: Desk, scheme: str, loop: object)
                     await asyncio.sleep(0.002)
                 return sent
 
-            hears = asyncio.create_task(hear())
+            receiving = asyncio.create_task(receive())
             await asyncio.sleep(0)
             with pytest.raises(tp.InUse):
                 await anext(aiter(orders))
             sent = await asyncio.gather(send(), send(), send())
             await enough.wait()
             assert filled == set.union(*sent)
-            # A heartbeat is kept while nothing comes, and who is cancelled loses nothing.
-            hears.cancel()
+            # A cancelled task loses no event.
+            receiving.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await hears
+                await receiving
             id = orders.submit(BTC, tp.BUY, ASK, tp.units("0.001"), time_in_force="ioc")
-            async for told in orders:
-                if isinstance(told, tp.Report) and (told.client_order_id, told.status) == (id, "filled"):
+            async for event in orders:
+                if isinstance(event, tp.Report) and (event.client_order_id, event.status) == (id, "filled"):
                     break
-            waits = asyncio.ensure_future(anext(aiter(orders)))
+            waiting = asyncio.ensure_future(anext(aiter(orders)))
             await asyncio.sleep(0)
             orders.close()
             with pytest.raises(tp.Closed):
-                await waits
+                await waiting
 
     with asyncio.Runner(loop_factory=loop) as runner:  # type: ignore[arg-type]
         runner.run(asyncio.wait_for(main(), PATIENCE_S))
 
 
-def test_several_subscribers_are_waited_for_at_once(any_place: Place) -> None:
+def test_wait_any_waits_for_several_subscribers(any_place: Place) -> None:
     bus, names = any_place.bus, [any_place.name, f"{any_place.name}-b", f"{any_place.name}-c"]
     subscribers = [bus.subscribe(name) for name in names]
     publishers = [bus.publisher(name) for name in names]
@@ -182,14 +182,14 @@ def test_several_subscribers_are_waited_for_at_once(any_place: Place) -> None:
             assert isinstance(message, tp.Message) and message.payload == bytes([turn])
         for publisher in publishers:
             publisher.publish(b"x", 200)
-        came = 0
-        while came < 3:
-            came += sum(len(subscriber.poll()) for subscriber in tp.wait_any(subscribers, 60))
+        count = 0
+        while count < 3:
+            count += sum(len(subscriber.poll()) for subscriber in tp.wait_any(subscribers, 60))
         for wrong in ([], [1], subscribers[0]):
-            with pytest.raises(TypeError, match="a list of subscribers"):
+            with pytest.raises(TypeError, match="give a list of subscribers"):
                 tp.wait_any(wrong)  # type: ignore[arg-type]
         for seconds in (-1, float("inf"), float("nan")):
-            with pytest.raises(ValueError, match="is none"):
+            with pytest.raises(ValueError, match="is invalid"):
                 tp.wait_any(subscribers, seconds)
     finally:
         for subscriber in subscribers:
@@ -212,7 +212,7 @@ def test_events_are_rows() -> None:
         **{"event": "Foreign", "payload": b"x", "sequence": 3, "details": '{"key":"a"}'}
     }
     assert tp.as_dict(tp.Gap(None)) == {"event": "Gap", "missed": None}
-    # Nothing that an event has is left out.
+    # A row has every field of its event.
     kinds = ("getset_descriptor", "member_descriptor")
     for kind in (tp.TopOfBook, tp.Trade, tp.Message, tp.Foreign, tp.Gap, tp.Report, tp.Denial, tp.Notice, tp.Pulled):
         names = {name for name, value in vars(kind).items() if type(value).__name__ in kinds}

@@ -179,7 +179,7 @@ _EXACT = Context(prec=MAX_PREC, traps=[Inexact, InvalidOperation])
 def decimal(units: int) -> Decimal:
     """Converts a price or a quantity in units of 10⁻⁸ to a Decimal."""
     if isinstance(units, float):
-        raise TypeError(f"{units!r} is a float, which is no count of units; give an int, as a tick has it")
+        raise TypeError(f"{units!r} is a float, and units are whole numbers; give an int, such as the price of a tick")
     return Decimal(int(units)).scaleb(-8, _EXACT)
 
 
@@ -188,7 +188,7 @@ def units(number: Decimal | int | str) -> int:
     first.
     """
     if isinstance(number, float):
-        raise TypeError(f"{number!r} is a float, which is no exact price; give a Decimal, an int or text")
+        raise TypeError(f"{number!r} is a float, which is not exact; give a Decimal, an int or text")
     try:
         exact = Decimal(number).scaleb(8, _EXACT).to_integral_exact(context=_EXACT)
         if not exact.is_finite():
@@ -196,9 +196,9 @@ def units(number: Decimal | int | str) -> int:
     except Inexact:
         raise ValueError(f"{number} has more than eight decimals") from None
     except (InvalidOperation, ValueError):
-        raise ValueError(f"{number!r} is no decimal number; write it like '61800.25'") from None
+        raise ValueError(f"{number!r} is no decimal number; write a number like '61800.25'") from None
     if not -(1 << 63) <= exact < 1 << 63:
-        raise ValueError(f"{number} is no price or quantity; those are below 92233720368.54775808")
+        raise ValueError(f"{number} is out of range; prices and quantities are below 92233720368.54775808")
     return int(exact)
 
 

@@ -58,12 +58,12 @@ def as_dict(event: "_Event | _Told | Denial | Pulled") -> dict[str, Any]:
     """
     fields = _FIELDS.get(type(event))
     if fields is None:
-        raise TypeError(f"{event!r} is no event: a subscriber or a session gives them")
-    told = {"event": type(event).__name__, **{name: getattr(event, name) for name in fields}}
+        raise TypeError(f"{event!r} is no event; give an event of a subscriber or a session")
+    row = {"event": type(event).__name__, **{name: getattr(event, name) for name in fields}}
     for part in ("denial", "message"):
-        if told.get(part) is not None:
-            told[part] = as_dict(told[part])
-    return told
+        if row.get(part) is not None:
+            row[part] = as_dict(row[part])
+    return row
 
 
 def wait_any(subscribers: Iterable[Subscriber], timeout: float | None = None) -> Sequence[Subscriber]:
@@ -77,9 +77,9 @@ def wait_any(subscribers: Iterable[Subscriber], timeout: float | None = None) ->
     """
     sources = [] if isinstance(subscribers, Subscriber) else list(subscribers)
     if not sources or not all(isinstance(source, Subscriber) for source in sources):
-        raise TypeError(f"wait_any waits for a list of subscribers, as in wait_any([btc, eth]), and not for {subscribers!r}")
+        raise TypeError(f"give a list of subscribers, as in wait_any([btc, eth]), and not {subscribers!r}")
     if timeout is not None and not 0 <= timeout < float("inf"):
-        raise ValueError(f"a timeout of {timeout} s is none; give seconds, 0 or more, or None")
+        raise ValueError(f"a timeout of {timeout} s is invalid; give seconds, 0 or more, or None")
     left = timeout
     end = None if left is None else time.monotonic() + left
     # `wait(0)` would block while the lookout thread of a quiet source holds it, for up to 0.01 s.

@@ -546,11 +546,11 @@ class TopOfBook:
         """The instrument's number."""
     @property
     def stamp(self) -> int:
-        """Time of publication, in ticks of the publisher's clock; 0 in an event that was made here."""
+        """Time of publication, in ticks of the publisher's clock; 0 in an event that the program made."""
     @property
     def sequence(self) -> int | None:
-        """Sequence number in the topic, from 0; None where the transport counts none, and in an event that was made
-        here.
+        """Sequence number in the topic, from 0; None where the transport counts none, and in an event that the program
+        made.
         """
 
 @final
@@ -599,11 +599,11 @@ class Trade:
         """Side of the aggressor: 1 buys, 2 sells; 0 if none was given."""
     @property
     def stamp(self) -> int:
-        """Time of publication, in ticks of the publisher's clock; 0 in an event that was made here."""
+        """Time of publication, in ticks of the publisher's clock; 0 in an event that the program made."""
     @property
     def sequence(self) -> int | None:
-        """Sequence number in the topic, from 0; None where the transport counts none, and in an event that was made
-        here.
+        """Sequence number in the topic, from 0; None where the transport counts none, and in an event that the program
+        made.
         """
 
 @final
@@ -638,11 +638,11 @@ class Message:
         """Bytes of the message."""
     @property
     def stamp(self) -> int:
-        """Time of publication, in ticks of the publisher's clock; 0 in a message that was made here."""
+        """Time of publication, in ticks of the publisher's clock; 0 in a message that the program made."""
     @property
     def sequence(self) -> int | None:
-        """Sequence number in the topic, from 0; None where the transport counts none, and in a message that was made
-        here.
+        """Sequence number in the topic, from 0; None where the transport counts none, and in a message that the program
+        made.
         """
 
 @final
@@ -714,7 +714,7 @@ class Frame:
 @final
 class Orders:
     """A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with`
-    block, or close it: orders at a venue go on working.
+    block, or close it: orders at a venue keep working.
     """
 
     def submit(

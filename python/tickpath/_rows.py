@@ -130,7 +130,7 @@ class Row:
         largest = self.max_ns if self.max_ns is not None else 1 << 63
         values = _histogram(self.hdr)
         if sum(samples for _, samples in values) != self.count:
-            raise LabError(f"the histogram of {self.hop} is of another distribution; the file was changed, so measure again")
+            raise LabError(f"the histogram of {self.hop} does not have its {self.count} samples; the file was changed, so measure again")
         return [(odds, min(ns, largest)) for odds, ns in _steps(values, self.count)]
 
 
@@ -142,7 +142,7 @@ def rows_of(raw: Any, name: str) -> list[Row]:
         raise LabError(f"{name} is JSON without a 'schema' text; give a file that a bench wrote with --json")
     if raw["schema"] != SCHEMA:
         found = raw["schema"]
-        raise LabError(f"{name} says schema {found}; this tickpath reads {SCHEMA}; use the tickpath that wrote it")
+        raise LabError(f"{name} has schema {found}; this tickpath reads {SCHEMA}; use the tickpath that wrote it")
     rows: list[Row] = []
     place = "the file"
     try:
@@ -156,7 +156,7 @@ def rows_of(raw: Any, name: str) -> list[Row]:
             place = f"run {number}"
             rows += _rows_of_run(raw["workload"], run)
     except _Wrong as wrong:
-        allowed = "docs/result.schema.json says what is allowed"
+        allowed = "docs/result.schema.json has the allowed shape"
         raise LabError(f"{name} breaks {SCHEMA}: {place}: {wrong}; {allowed}") from None
     return rows
 
@@ -222,7 +222,7 @@ def _get(of: Any, key: str, kind: type[Kind]) -> Kind:
 def _maybe(of: Any, key: str, *kinds: type[Kind]) -> Kind | None:
     """Returns the value of a key; None if the key is missing or null."""
     if not isinstance(of, dict):
-        raise _Wrong(f"{json.dumps(of)[:40]} stands where names and values should")
+        raise _Wrong(f"{json.dumps(of)[:40]} is not an object")
     value = of.get(key)
     if value is None or isinstance(value, kinds):
         return value
@@ -281,9 +281,9 @@ def _histogram(text: str) -> list[tuple[int, int]]:
         data = base64.b64decode(text, validate=True)
         cookie, length, offset, digits, least, _most, _ratio = _HEADER.unpack_from(data)
     except (binascii.Error, struct.error, ValueError):
-        raise LabError("a histogram of the result is none; the file was changed, so measure again") from None
+        raise LabError("a histogram of the result is damaged; the file was changed, so measure again") from None
     if cookie != _V2 or offset or len(data) != _HEADER.size + length or not 0 <= digits <= 5:
-        raise LabError("a histogram of the result has another form; measure again")
+        raise LabError("a histogram of the result has an unknown encoding; measure again")
     half = max((2 * 10**digits - 1).bit_length(), 1) - 1
     unit = max(least, 1).bit_length() - 1
     values: list[tuple[int, int]] = []

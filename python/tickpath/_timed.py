@@ -11,10 +11,10 @@ from ._native import Hop, now
 def timed(hop: Hop, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function, timed; a coroutine function is timed from its first step to its end, awaits included."""
     if not callable(function) or isinstance(function, type):
-        raise TypeError(f"a hop times functions, and {function!r} is none; put `with hop:` around what it is to time")
+        raise TypeError(f"a hop decorates functions, and {function!r} is not one; put `with hop:` around the code to time")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         what = f"{function.__qualname__} is a generator, whose body runs after the call"
-        raise TypeError(f"{what}; put `with hop:` into it, around what lies between two yields")
+        raise TypeError(f"{what}; put `with hop:` into it, around the code between two yields")
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)

@@ -1,7 +1,7 @@
 """`async for` over subscribers, pullers and sessions with an OMS, on asyncio and uvloop.
 
     async for event in bus.subscribe("ticks"): ...
-    async for told in orders: ...
+    async for event in orders: ...
 
 For a task that finds no event, a lookout thread of the subscriber waits, and makes a descriptor readable that the event
 loop watches: until then the wait takes no turn of the loop, and does not hold the interpreter. A session needs no
@@ -26,7 +26,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _Source(Protocol[T_co]):
-    """A subscriber or a puller."""
+    """A subscriber, or a puller."""
 
     def _attempt(self) -> T_co | None: ...
     def _watch(self) -> int: ...
@@ -47,8 +47,8 @@ class Events(Generic[T]):
     def __init__(self, source: _Source[T]) -> None:
         self._source = source
         self._number = 0
-        self._news: asyncio.Future[None] | None = None
-        self._reading: _Reading | None = None
+        self._arrival: asyncio.Future[None] | None = None
+        self._reader: _LoopReader | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -66,30 +66,30 @@ class Events(Generic[T]):
         loop = asyncio.get_running_loop()
         readable = self._source._watch()
         try:
-            if self._reading is None or self._reading.loop is not loop:
-                self._rest()
-                self._reading = _Reading(loop, readable, self._told)
-            news = self._news = loop.create_future()
-            await news
+            if self._reader is None or self._reader.loop is not loop:
+                self._remove_reader()
+                self._reader = _LoopReader(loop, readable, self._notify)
+            arrival = self._arrival = loop.create_future()
+            await arrival
         except BaseException:
-            self._news = None
-            self._rest()
+            self._arrival = None
+            self._remove_reader()
             raise
         finally:
-            self._news = None
+            self._arrival = None
             self._source._unwatch()
         # Delayed, so that a task that waits again at once keeps its reader.
-        loop.call_soon(self._rest)
+        loop.call_soon(self._remove_reader)
 
-    def _told(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+    def _notify(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
 
-    def _rest(self) -> None:
+    def _remove_reader(self) -> None:
         """Removes the reader from the loop, if no task waits."""
-        if self._news is None and self._reading is not None:
-            self._reading.end()
-            self._reading = None
+        if self._arrival is None and self._reader is not None:
+            self._reader.end()
+            self._reader = None
 
 
 class Told:
@@ -118,33 +118,32 @@ class Told:
             return await asyncio.sleep(0)
         descriptor, seconds = sleeps
         loop = asyncio.get_running_loop()
-        news = loop.create_future()
+        arrival = loop.create_future()
 
-        def told() -> None:
-            if not news.done():
-                news.set_result(None)
+        def notify() -> None:
+            if not arrival.done():
+                arrival.set_result(None)
 
-        timer = loop.call_later(min(seconds, LONGEST), told)
-        reading = _Reading(loop, descriptor, told) if descriptor >= 0 else None
+        timer = loop.call_later(min(seconds, LONGEST), notify)
+        reader = _LoopReader(loop, descriptor, notify) if descriptor >= 0 else None
         try:
-            await news
+            await arrival
         finally:
             timer.cancel()
-            if reading is not None:
-                reading.end()
+            if reader is not None:
+                reader.end()
             # Another task may have closed the session; the next `_attempt` raises that.
             with suppress(Closed):
                 self._orders._is_awake()
 
 
-class _Reading:
-    """A loop that watches a duplicate of a descriptor: the source may be closed at any time, and its number be reused.
-    """
+class _LoopReader:
+    """Watch of a loop on a duplicate of a descriptor: the source may be closed at any time, and the number be reused."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, readable: int, told: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, readable: int, notify: Callable[[], None]) -> None:
         self.loop, self._process, self._readable = loop, os.getpid(), os.dup(readable)
         try:
-            loop.add_reader(self._readable, told)
+            loop.add_reader(self._readable, notify)
         except BaseException:
             os.close(self._readable)
             raise

@@ -1,9 +1,6 @@
 """Exceptions, whose sentences name the remedy."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .lab import Result
+from typing import Any
 
 __all__ = [
     "TickpathError",
@@ -111,5 +108,5 @@ class LabError(TickpathError):
 
     code: int | None = None
     """Exit code of the command, if a command ran; the README lists the codes."""
-    result: "Result | None" = None
-    """The result, if the bench measured something before it failed."""
+    result: Any = None
+    """The `tickpath.lab.Result`, if the bench measured something before it failed, else None."""

@@ -12,7 +12,8 @@ Measurements of your own code give a result of the same form:
         ...
     lab.hops().save("own.json")
 
-Times are nanoseconds. `result.warnings` must be read before a figure is quoted; every rendering shows them.
+Times are nanoseconds. `result.warnings` must be read before a figure is quoted; every rendering shows them. The page and
+the text of a result are made by `tickpath report`.
 """
 
 import gzip
@@ -29,15 +30,21 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import IO, Any
 
-from . import _render
+from ._curves import default_rows, plot
 from ._native import Hop, now, ns_between
+from ._packages import optional
 from ._rows import FLOATS, INTEGERS, Row, columns, rows_of
+from ._warnings import warnings_of
 from .errors import LabError
 
 __all__ = ["Hop", "LabError", "Result", "Row", "hop", "hops", "load", "run"]
+
+MAX_WARNINGS = 6
+"""Max warnings in the text of a result."""
 
 
 def run(workload: str, *arguments: str, json: str | os.PathLike[str] | None = None, **options: Any) -> "Result":
@@ -57,12 +64,12 @@ def run(workload: str, *arguments: str, json: str | os.PathLike[str] | None = No
     with tempfile.TemporaryDirectory(prefix="tickpath-lab-") as folder:
         file = Path(folder, "result.json") if json is None else Path(json)
         before = _identity(file)
-        code, said = _call([*words, "--json", str(file)])
-        # A file that was there before is not of this run.
+        code, messages = _call([*words, "--json", str(file)])
+        # An unchanged file is of an earlier run.
         result = load(file) if _identity(file) != before else None
     what = f"tickpath {' '.join(words)}"
     if result is None or code not in (0, 3):
-        error = LabError(_reason(what, code, said, result))
+        error = LabError(_reason(what, code, messages, result))
         error.code, error.result = code, result
         raise error
     if code == 3:
@@ -87,7 +94,7 @@ def load(path: str | os.PathLike[str]) -> "Result":
 
 
 _HOPS: dict[str, Hop] = {}
-"""The hops of this process. A fork keeps them, and each starts without samples there."""
+"""The hops of this process. A fork keeps the hops, and each starts without samples there."""
 
 
 def hop(name: str, samples: int | None = None) -> Hop:
@@ -105,11 +112,11 @@ def hop(name: str, samples: int | None = None) -> Hop:
     """
     found = _HOPS.get(name)
     if found is None:
-        made = Hop(name) if samples is None else Hop(name, samples)
-        # Another thread may have created it meanwhile.
-        found = _HOPS.setdefault(name, made)
+        created = Hop(name) if samples is None else Hop(name, samples)
+        # Another thread may have created the hop meanwhile.
+        found = _HOPS.setdefault(name, created)
     if samples is not None and samples != found.samples:
-        raise ValueError(f"the hop {name} has room for {found.samples} samples already; give samples=… where it comes first")
+        raise ValueError(f"the hop {name} has room for {found.samples} samples already; give samples=… at its first use")
     return found
 
 
@@ -126,8 +133,8 @@ def hops() -> "Result":
     text = Hop._result(list(_HOPS.values()), f"python {script}".strip(), runtime, cost)
     if text is None:
         raise LabError(
-            "no hop has a sample in this process; put `with tickpath.lab.hop('decode'):` around code of yours, run it, and "
-            "ask then"
+            "no hop has a sample in this process; put `with tickpath.lab.hop('decode'):` around your code, and run it before "
+            "hops()"
         )
     return Result(json.loads(text), "the result of hops()")
 
@@ -135,16 +142,16 @@ def hops() -> "Result":
 def _record_cost_ns() -> float:
     """Measures the cost of an empty block, in nanoseconds."""
     rounds = 1_000
-    nothing = Hop("nothing", rounds)
+    empty = Hop("empty", rounds)
     begun = now()
     for _ in range(rounds):
-        with nothing:
+        with empty:
             pass
     return ns_between(begun, now()) / rounds
 
 
 class Result:
-    """The result of a bench: the result file's data, its rows, and renderings made from these alone."""
+    """The result of a bench: the result file's data and its rows, with their renderings."""
 
     rows: list[Row]
     """The rows, one per run and hop, in the file's order."""
@@ -160,21 +167,21 @@ class Result:
     @cached_property
     def warnings(self) -> list[str]:
         """Warnings for the reader, as sentences: invalid runs with the reasons, lost messages, a slow build."""
-        return _render.warnings(self.raw, self.rows)
+        return warnings_of(self.raw, self.rows)
 
     def to_pandas(self) -> Any:
         """Returns a pandas.DataFrame with a line per row: the fields of `Row`, nested ones as `params.size_bytes`.
         ImportError.
         """
-        pandas = _render.needed("pandas")
-        taken = columns(self.raw, self.rows)
-        # A column of unknown numbers is a column of numbers all the same.
-        unknown = [name for name in (*INTEGERS, *FLOATS) if all(value is None for value in taken[name])]
-        return pandas.DataFrame(taken).astype(dict.fromkeys(unknown, "float64"))
+        pandas = optional("pandas")
+        values = columns(self.raw, self.rows)
+        # A column without a known number is a column of numbers, too.
+        unknown = [name for name in (*INTEGERS, *FLOATS) if all(value is None for value in values[name])]
+        return pandas.DataFrame(values).astype(dict.fromkeys(unknown, "float64"))
 
     def to_polars(self) -> Any:
         """Returns a polars.DataFrame with the columns of `to_pandas`. ImportError."""
-        polars = _render.needed("polars")
+        polars = optional("polars")
         kinds = {**dict.fromkeys(INTEGERS, polars.Int64), **dict.fromkeys(FLOATS, polars.Float64)}
         return polars.DataFrame(columns(self.raw, self.rows), schema_overrides=kinds)
 
@@ -185,8 +192,8 @@ class Result:
         curve is not valid. A curve with points has only those percentiles, since the file has no histogram. LabError:
         nothing to draw. ImportError.
         """
-        drawn = _render.usual(self.rows, hop) if rows is None else rows
-        return _render.plot(self.raw, self.rows, drawn, ax)
+        drawn = default_rows(self.rows, hop) if rows is None else rows
+        return plot(self.raw, self.rows, drawn, ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the result file, for `tickpath report` and `tickpath compare`. OSError."""
@@ -200,23 +207,42 @@ class Result:
             files = [os.path.join(folder, name) for name in ("old.json", "new.json")]
             self.save(files[0])
             other.save(files[1])
-            words = [_command(), "compare", *files, "--quiet"]
-            ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
-        if not ended.stdout:
-            error = LabError(_reason("tickpath compare", ended.returncode, ended.stderr, None))
-            error.code = ended.returncode
-            raise error
-        return ended.stdout
+            return _output("compare", *files, "--quiet")
+
+    def _report(self, *options: str) -> str:
+        """Returns the output of `tickpath report`. LabError: the command is missing or failed."""
+        with tempfile.TemporaryDirectory(prefix="tickpath-lab-") as folder:
+            file = os.path.join(folder, "result.json")
+            self.save(file)
+            return _output("report", file, *options)
+
+    def _not_rendered(self, error: LabError) -> str:
+        return f"{self!r} is not rendered: {error}"
 
     def _repr_html_(self) -> str:
-        return _render.html(self.raw, self.rows)
+        """Returns the warnings, and the page of `tickpath report` in a frame, which keeps its style to itself."""
+        items = "".join(f"<li>{escape(warning)}</li>" for warning in self.warnings)
+        try:
+            page = escape(self._report("--html", "-"))
+            body = f'<iframe srcdoc="{page}" width="100%" height="600"></iframe>'
+        except LabError as error:
+            body = f"<p>{escape(self._not_rendered(error))}</p>"
+        return f"<ul>{items}</ul>{body}" if items else body
 
     def __str__(self) -> str:
-        return _render.text(self.raw, self.rows, 6)
+        """Returns the first warnings, and the text of `tickpath report`."""
+        shown = self.warnings[:MAX_WARNINGS]
+        hidden = len(self.warnings) - len(shown)
+        more = [f"… and {hidden} more: .warnings has all"] if hidden else []
+        try:
+            text = self._report().rstrip()
+        except LabError as error:
+            text = self._not_rendered(error)
+        return "\n".join([*shown, *more, text])
 
     def __repr__(self) -> str:
-        told = f"; {len(self.warnings)} warnings, first: {self.warnings[0]}" if self.warnings else ""
-        return f"<tickpath.lab.Result {self.raw['workload']}, {self.raw['started_at']}, {len(self.rows)} rows{told}>"
+        first = f"; {len(self.warnings)} warnings, first: {self.warnings[0]}" if self.warnings else ""
+        return f"<tickpath.lab.Result {self.raw['workload']}, {self.raw['started_at']}, {len(self.rows)} rows{first}>"
 
 
 def _flags(options: dict[str, Any]) -> list[str]:
@@ -224,12 +250,12 @@ def _flags(options: dict[str, Any]) -> list[str]:
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if value is False:
-            raise LabError(f"{name}=False: leave out a flag that is not wanted; one that takes on or off has {name}='off'")
+            raise LabError(f"{name}=False: leave out an unwanted flag; a flag that takes on or off has {name}='off'")
         if value is True:
             words.append(flag)
         elif value is not None:
             values = [value] if isinstance(value, str | os.PathLike) or not hasattr(value, "__iter__") else list(value)
-            # In one word, since a value may begin with a dash.
+            # One argument, since a value may begin with a dash.
             words += [f"{flag}={one}" for one in values]
     return words
 
@@ -240,7 +266,7 @@ def _command() -> str:
     if named:
         found = shutil.which(named)
         if found is None:
-            raise LabError(f"TICKPATH names {named}, which is no program that can be run; correct it, or unset it")
+            raise LabError(f"TICKPATH names {named}, which is no executable program; correct TICKPATH, or unset it")
         return found
     beside = shutil.which("tickpath", path=os.path.dirname(sys.executable)) if sys.executable else None
     found = beside or shutil.which("tickpath")
@@ -252,6 +278,26 @@ def _command() -> str:
     return found
 
 
+def _output(*words: str) -> str:
+    """Runs the command to its end; returns its standard output. LabError: the output is empty."""
+    program = _command()
+    try:
+        ended = subprocess.run(
+            [program, *words], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
+        )
+    except (OSError, ValueError) as error:
+        raise _cannot_run(program, error) from None
+    if not ended.stdout:
+        failure = LabError(_reason(f"tickpath {words[0]}", ended.returncode, ended.stderr, None))
+        failure.code = ended.returncode
+        raise failure
+    return ended.stdout
+
+
+def _cannot_run(program: str, error: Exception) -> LabError:
+    return LabError(f"cannot run {program}: {error}; name another program by TICKPATH")
+
+
 def _call(words: list[str]) -> tuple[int, str]:
     """Runs the command to its end; returns its exit code and its standard error output, which is passed on meanwhile.
     """
@@ -261,26 +307,27 @@ def _call(words: list[str]) -> tuple[int, str]:
     try:
         process = subprocess.Popen([program, *words], **pipes, text=True, errors="replace", process_group=0)
     except (OSError, ValueError) as error:
-        raise LabError(f"cannot run {program}: {error}; TICKPATH names another program") from None
+        raise _cannot_run(program, error) from None
     assert process.stderr is not None
     with process.stderr as stderr:
         try:
-            said = _passed_on(stderr)
-            return process.wait(), said
+            messages = _pass_on(stderr)
+            return process.wait(), messages
         except BaseException:
             _end(process)
             raise
 
 
-def _passed_on(stderr: IO[str]) -> str:
-    said, is_refused = [], False
+def _pass_on(stderr: IO[str]) -> str:
+    """Prints the command's messages, and returns them."""
+    lines, is_refused = [], False
     for line in stderr:
-        said.append(line)
-        # An error of its argument parser is raised, and so not printed.
+        lines.append(line)
+        # An error of the argument parser is raised, and so not printed.
         is_refused = is_refused or line.startswith("error: ")
         if sys.stderr is not None and not is_refused:
             sys.stderr.write(line)
-    return "".join(said)
+    return "".join(lines)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -308,23 +355,25 @@ def _identity(file: Path) -> tuple[int, int] | None:
     return None
 
 
-def _reason(what: str, code: int, said: str, result: Result | None) -> str:
+def _reason(what: str, code: int, messages: str, result: Result | None) -> str:
     """Returns the reason for a command's failure: its own sentence, if any, and the warnings of its result, if any."""
     ended = f"{what} was ended by signal {-code}" if code < 0 else f"{what} ended with exit code {code}"
-    told = _sentence(said) or (f"{ended} without a result; run it in a terminal to see why" if result is None else ended)
-    return told if result is None else " ".join([f"{told}.", *result.warnings])
+    sentence = _sentence(messages)
+    if result is not None:
+        return " ".join([f"{sentence or ended}.", *result.warnings])
+    return sentence or f"{ended} without a result; run it in a terminal to see why"
 
 
-def _sentence(said: str) -> str:
+def _sentence(messages: str) -> str:
     """Extracts the error sentence that a command ended with, without the command's name; empty if there is none."""
     # The estimate of the duration has the same prefix.
-    lines = [line for line in said.strip().splitlines() if not line.startswith("tickpath: about ")]
+    lines = [line for line in messages.strip().splitlines() if not line.startswith("tickpath: about ")]
     starts = [place for place, line in enumerate(lines) if line.startswith(("tickpath: ", "error: "))]
     if not starts:
         return ""
-    told: list[str] = []
+    parts: list[str] = []
     for line in lines[starts[-1] :]:
         if line.startswith(("Usage:", "For more information")):
             break
-        told.append(line.strip())
-    return " ".join(filter(None, told)).partition(": ")[2]
+        parts.append(line.strip())
+    return " ".join(filter(None, parts)).partition(": ")[2]

@@ -57,7 +57,7 @@ class Strategy:
     ) -> Stop | None:
         """Handles any other event of the topic. By default a Gap is logged."""
         if isinstance(event, _native.Gap):
-            _warn(f"ticks were missed: {'nobody knows how many' if event.missed is None else event.missed}")
+            _warn(f"ticks were missed: {'an unknown number' if event.missed is None else event.missed}")
         return None
 
     def on_notice(
@@ -97,30 +97,29 @@ def run(
     (`wait="block"`) notices an event of each within a millisecond. Several recordings are not merged by their times.
 
     `orders` is a session from `tickpath.orders`, which stays open, or the URL of an OMS, with a user, a password and an
-    account; such a session is closed at the end, and orders at a venue go on working. `since="start"` first passes on
+    account; such a session is closed at the end, and orders at a venue keep working. `since="start"` first passes on
     the session's reports of the day, so that `orders.open` and `orders.positions` are of the whole day.
     """
     if not isinstance(strategy, Strategy):
-        what = f"{strategy!r} is no strategy; give an object of a class of tickpath.Strategy, as Mine() is of class Mine"
-        raise TypeError(what)
+        raise TypeError(f"{strategy!r} is no strategy; give an instance of a subclass of tickpath.Strategy")
     if not 0 <= linger < float("inf"):
-        raise ValueError(f"a linger of {linger} s is none; give seconds, 0 or more")
+        raise ValueError(f"a linger of {linger} s is invalid; give seconds, 0 or more")
     is_recording = ticks.startswith("file:")
     if start is None:
         start = "oldest" if is_recording else "now"
     with ExitStack() as opened:
         if isinstance(orders, str):
             if user is None or password is None or account is None:
-                raise TypeError("orders by their URL need user=, password= and account=, or give tickpath.orders(…)")
+                raise TypeError("a URL of orders needs user=, password= and account=; or give the session of tickpath.orders(…)")
             logon = _native.orders(orders, user, password, account=account, session=session, symbols=symbols, since=since)
             orders = opened.enter_context(logon)
         elif any(given is not None for given in (user, password, account, session, symbols)):
-            raise TypeError("user, password, account, session and symbols go with the URL of orders; these are opened already")
+            raise TypeError("user, password, account, session and symbols need a URL of orders; leave them out for an open session")
         bus = opened.enter_context(_native.connect(ticks))
         subscribers = dict[str, _native.Subscriber]()
         if isinstance(topic, str):
             if isinstance(start, Mapping):
-                raise TypeError("a start by topic goes with a list of topics; give this one its own")
+                raise TypeError("a dict of starts needs a list of topics; give a single topic its own start")
             subscribers[topic] = opened.enter_context(bus.subscribe(topic, start, wait=wait))
         else:
             multi = opened.enter_context(bus.subscribe(topic, start, wait=wait))  # type: ignore[arg-type]
@@ -129,7 +128,7 @@ def run(
             _warn(_REPLAY)
         for name, subscriber in subscribers.items():
             if not is_recording and subscriber.publisher == 0:
-                _warn(f"nobody publishes the topic {name!r} on {ticks} now; it is waited for")
+                _warn(f"the topic {name!r} on {ticks} has no publisher yet; the run waits for one")
         denied, before = dict[str, int](), orders.requests
         try:
             _native.trade(strategy, Stop.STOP, list(subscribers.values()), orders, wait != "busy", is_recording, linger, denied)
@@ -141,37 +140,41 @@ def run(
 
 
 _REPLAY = (
-    "a recording goes to an OMS that runs now: it holds orders against the reference prices and the clock of now, so that "
-    "prices of another day and a faster pace are denied (docs/risk-checks.md)"
+    "a recording is traded against a live OMS, which checks orders against its present reference prices and clock: it denies "
+    "prices of another day and a faster pace (docs/risk-checks.md)"
 )
 
 
 def _denied(denied: dict[str, int], requests: int, is_recording: bool) -> str:
     by_check = ", ".join(f"{count} by {name}" for name, count in sorted(denied.items(), key=lambda item: -item[1]))
-    remedy = "report.denial has limit and value of each, docs/risk-checks.md what to do"
+    remedy = "report.denial has the limit and the value of each, docs/risk-checks.md the remedies"
     if is_recording:
-        remedy += "; in a replay, reference prices and rates are those of now"
-    told = sum(denied.values())
-    of = f"{told} of {requests} requests" if told <= requests else f"{told} requests, some of them sent before,"
+        remedy += "; in a replay, reference prices and rates are those of the live OMS"
+    total = sum(denied.values())
+    of = f"{total} of {requests} requests" if total <= requests else f"{total} requests, some of them sent before,"
     return f"the OMS denied {of}: {by_check}; {remedy}"
 
 
 def instruments(file: str | PathLike[str]) -> dict[str, int]:
     """Returns the symbols' numbers in an OMS's instruments.csv, by name, as `symbols` of `tickpath.orders`."""
+    # Imported here, since most programs that import the package read no table.
+    import csv
+
     file, numbers = fspath(file), dict[str, int]()
     if not exists(file):
-        raise FileNotFoundError(f"{file} is not there; `tickpath oms init` makes the files of an OMS")
+        raise FileNotFoundError(f"{file} does not exist; `tickpath oms init` creates the files of an OMS")
     try:
         with open(file, encoding="utf-8-sig") as table:
-            rows = [[cell.strip() for cell in line.split(",")] for line in table if line.strip() and line[0] != "#"]
+            lines = [line for line in table if line.strip() and line[0] != "#"]
+        rows = [[cell.strip() for cell in row] for row in csv.reader(lines, strict=True)]
         symbol, number = rows[0].index("symbol"), rows[0].index("number")
         for row in rows[1:]:
-            name, its = row[symbol], int(row[number])
-            if name in numbers or its in numbers.values() or not 0 <= its < 1 << 16:
-                raise ValueError(f"{name}, {its}")
-            numbers[name] = its
-    except (IndexError, ValueError) as e:
-        sentence = f"{file} is no table of instruments: `tickpath oms --check` tells every mistake in it ({e})"
+            name, id = row[symbol], int(row[number])
+            if name in numbers or id in numbers.values() or not 0 <= id < 1 << 16:
+                raise ValueError(f"{name}, {id}")
+            numbers[name] = id
+    except (IndexError, ValueError, csv.Error) as e:
+        sentence = f"{file} is no table of instruments: `tickpath oms --check` lists every mistake in it ({e})"
         raise ValueError(sentence) from None
     return numbers
 

@@ -21,7 +21,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
         if given.is_instance_of::<PyString>() {
             return given.extract().map(Self::Name);
         }
-        let sentence = "a symbol is its number in the OMS, as a tick's symbol is, or its name";
+        let sentence = "a symbol is given by its number in the OMS, such as a tick's symbol, or by its name";
         given.extract::<u32>().map(Self::Number).map_err(|_| PyTypeError::new_err(sentence))
     }
 }
@@ -35,10 +35,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Units {
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         given.extract::<i64>().map(Self).map_err(|e| {
             if e.is_instance_of::<PyOverflowError>(given.py()) {
-                return PyOverflowError::new_err(format!("{} is no price or quantity; those have 64 bits", &*given));
+                return PyOverflowError::new_err(format!("{} does not fit a price or quantity of 64 bits", &*given));
             }
             PyTypeError::new_err(
-                "a price or a quantity is a whole number of 10⁻⁸: tickpath.units('61800.25') makes one of a Decimal or text",
+                "a price or a quantity is a whole number of 10⁻⁸; convert text and a Decimal by tickpath.units('61800')",
             )
         })
     }
@@ -76,6 +76,6 @@ pub fn milliseconds(what: &str, seconds: f64) -> PyResult<u32> {
     if (0.001..=86_400.0).contains(&seconds) {
         Ok((seconds * 1e3) as u32)
     } else {
-        Err(PyValueError::new_err(format!("a {what} of {seconds} s is none; give 0.001 to 86400 seconds")))
+        Err(PyValueError::new_err(format!("a {what} of {seconds} s is invalid; give 0.001 to 86400 seconds")))
     }
 }

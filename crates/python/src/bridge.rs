@@ -25,7 +25,10 @@ use tickpath_relay::bridge::{Settings, TopicRoute, open};
 use tickpath_relay::{FOREIGN_KIND, RelayContext, RelayError, RelayMeter, RelayTotals, TargetConfig};
 
 use crate::bus::{SubscribeStart, max_age_ns, policy_of, wait_of};
+use crate::clock::host_clock;
 use crate::error::{Error, connect_error};
+use crate::payload::invalid_kind;
+use crate::topic::timeout_of;
 
 /// Max duration of one wait for a carrier, and so the delay until a signal is noticed.
 const MAX_WAIT: Duration = Duration::from_millis(50);
@@ -55,11 +58,11 @@ pub fn start_bridge(
     capacity: Option<usize>,
     max_age: Option<f64>,
 ) -> PyResult<Bridge> {
-    let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let clock = host_clock(py)?;
     let resolving = || Ok::<_, ConnectError>((resolve_url(source)?, resolve_url(target)?));
     let (from, to) = py.detach(resolving).map_err(|e| connect_error(py, &e))?;
     if foreign_kind < FIRST_KIND {
-        return Err(PyValueError::new_err(format!("the kind {foreign_kind} is not ours to give; use 16 to 255")));
+        return Err(invalid_kind(foreign_kind));
     }
     let opening = TargetConfig {
         policy: policy.map(policy_of).transpose()?,
@@ -77,17 +80,17 @@ pub fn start_bridge(
         target: opening,
     };
     let carrier = Arc::new(BridgeWorker::new(settings, clock));
-    let working = carrier.clone();
-    let started = std::thread::Builder::new().name("bridge".to_owned()).spawn(move || working.run());
-    started.map_err(|e| Error::Connect.raise(py, &format!("no thread can be started ({e}); end some first")))?;
+    let worker = carrier.clone();
+    let started = std::thread::Builder::new().name("bridge".to_owned()).spawn(move || worker.run());
+    started.map_err(|e| Error::Connect.raise(py, &format!("cannot start a thread ({e}); end other threads first")))?;
     carrier.await_open(py)?;
-    Ok(Bridge { carrier, is_told: AtomicBool::new(false), born: ForkGeneration::current() })
+    Ok(Bridge { carrier, is_failure_raised: AtomicBool::new(false), born: ForkGeneration::current() })
 }
 
 /// Parses the topics given by Python.
 fn routes(topics: &Bound<'_, PyAny>) -> PyResult<Vec<TopicRoute>> {
     let name = |given: &Bound<'_, PyAny>| {
-        let sentence = "a topic is text; give a name, several names, or a dict of names here and names there";
+        let sentence = "a topic name is text; give one, several, or a dict of source names and target names";
         given.extract::<String>().map_err(|_| PyTypeError::new_err(sentence))
     };
     let mut routes = Vec::new();
@@ -104,7 +107,7 @@ fn routes(topics: &Bound<'_, PyAny>) -> PyResult<Vec<TopicRoute>> {
         }
     }
     if routes.is_empty() {
-        return Err(PyValueError::new_err("there is no topic to carry; name one at least"));
+        return Err(PyValueError::new_err("no topic is given; give at least one"));
     }
     Ok(routes)
 }
@@ -115,7 +118,7 @@ fn routes(topics: &Bound<'_, PyAny>) -> PyResult<Vec<TopicRoute>> {
 pub struct Bridge {
     carrier: Arc<BridgeWorker>,
     /// The error that ended the bridge was raised.
-    is_told: AtomicBool,
+    is_failure_raised: AtomicBool,
     born: ForkGeneration,
 }
 
@@ -157,17 +160,12 @@ impl Bridge {
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.check(py)?;
-        let timeout = match timeout {
-            None => Duration::MAX,
-            Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
-                PyValueError::new_err(format!("a timeout of {seconds} s is none; give seconds, 0 or more, or None"))
-            })?,
-        };
+        let timeout = timeout_of(timeout)?.unwrap_or(Duration::MAX);
         match self.carrier.await_end(py, timeout)? {
             None => Ok(false),
             Some(BridgeEnd::Stopped) => Ok(true),
             Some(BridgeEnd::Failed(failure)) => {
-                self.is_told.store(true, Ordering::Relaxed);
+                self.is_failure_raised.store(true, Ordering::Relaxed);
                 Err(failure.exception(py))
             }
         }
@@ -183,11 +181,11 @@ impl Bridge {
     /// Returns the totals carried so far, by the topics' names at the source.
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check(py)?;
-        let told = PyDict::new(py);
+        let totals = PyDict::new(py);
         for (route, meter) in self.carrier.settings.routes.iter().zip(&self.carrier.meters) {
-            told.set_item(route.from.as_str(), Py::new(py, PyCarried::of(&meter.totals()))?)?;
+            totals.set_item(route.from.as_str(), Py::new(py, PyCarried::of(&meter.totals()))?)?;
         }
-        Ok(told)
+        Ok(totals)
     }
 
     /// Ends the bridge; returns when the bridge has ended, after about a tenth of a second. Raises the error that had
@@ -222,7 +220,7 @@ impl Bridge {
         }
         self.carrier.stop.store(true, Ordering::Relaxed);
         Ok(match self.carrier.await_end(py, Duration::MAX)? {
-            Some(BridgeEnd::Failed(failure)) if !self.is_told.swap(true, Ordering::Relaxed) => Some(failure),
+            Some(BridgeEnd::Failed(failure)) if !self.is_failure_raised.swap(true, Ordering::Relaxed) => Some(failure),
             _ => None,
         })
     }
@@ -340,7 +338,7 @@ impl BridgeWorker {
             Ok(Ok(())) => BridgeEnd::Stopped,
             Ok(Err(error)) => BridgeEnd::Failed(BridgeFailure::of(&error)),
             Err(_panic) => {
-                let sentence = "the bridge has ended by a mistake of its own, which standard error shows; report it";
+                let sentence = "the bridge has ended by an internal error, which is on standard error; report it";
                 BridgeEnd::Failed(BridgeFailure { class: Error::Receive, sentence: sentence.to_owned() })
             }
         };
@@ -348,9 +346,9 @@ impl BridgeWorker {
     }
 
     fn carry(&self) -> Result<(), RelayError> {
-        let tell = |sentence: &str| self.add_sentence(sentence);
-        let outside = RelayContext { clock: self.clock, stop: &self.stop, report: &tell };
-        let opened = open(&self.settings, &self.meters, &outside)?;
+        let report = |sentence: &str| self.add_sentence(sentence);
+        let context = RelayContext { clock: self.clock, stop: &self.stop, report: &report };
+        let opened = open(&self.settings, &self.meters, &context)?;
         self.enter(BridgeStage::Carrying);
         opened.carry_until_stopped()
     }

@@ -1,6 +1,5 @@
 //! `connect(url)`: a bus with its topics and queues.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -11,7 +10,8 @@ use tickpath_bus::url::redact_logins;
 use tickpath_bus::{Connection, DeliveryGuarantee, Policy, QueueConfig, StartPosition, TopicConfig};
 use tickpath_clock::{HostClock, Wait};
 
-use crate::error::{Error, connect_error};
+use crate::clock::host_clock;
+use crate::error::connect_error;
 use crate::frame::{Loans, is_raised};
 use crate::handle::ObjectHandle;
 use crate::multi::MultiSubscriber;
@@ -22,7 +22,7 @@ use crate::topic::{PyPublisher, PySubscriber};
 /// Connects to a message bus at a URL: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST.
 #[pyfunction]
 pub fn connect(py: Python<'_>, url: &str) -> PyResult<PyBus> {
-    let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let clock = host_clock(py)?;
     let connecting = || Ok((tickpath_bus::connect(url)?, tickpath_bus::resolve_url(url)?));
     let (opened, url) = py.detach(connecting).map_err(|e| connect_error(py, &e))?;
     let is_quick = url.starts_with("shm:");
@@ -71,10 +71,10 @@ impl PyBus {
     ) -> PyResult<QueueConfig> {
         let most_deliveries =
             most_deliveries.map(|most| NonZeroU32::new(most).ok_or_else(invalid_max_deliveries)).transpose()?;
-        let usual = self.handle.with_locked(py, |connection| connection.queue_capabilities().deliveries[0])?;
+        let default = self.handle.with_locked(py, |connection| connection.queue_capabilities().deliveries[0])?;
         let delivery = match delivery {
             Some(word) => by_name("delivery", word, &DeliveryGuarantee::ALL, DeliveryGuarantee::name)?,
-            None => usual,
+            None => default,
         };
         let config = QueueConfig { max_deliveries: most_deliveries, ..QueueConfig::new(delivery) };
         Ok(QueueConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config })
@@ -99,8 +99,8 @@ impl PyBus {
         capacity: Option<usize>,
         max_age: Option<f64>,
     ) -> PyResult<PyPublisher> {
-        let usual = self.handle.with_locked(py, |connection| connection.capabilities().policies[0])?;
-        let policy = policy.map(policy_of).transpose()?.unwrap_or(usual);
+        let default = self.handle.with_locked(py, |connection| connection.capabilities().policies[0])?;
+        let policy = policy.map(policy_of).transpose()?.unwrap_or(default);
         let config = TopicConfig { max_age_ns: max_age_ns(max_age)?, ..TopicConfig::new(policy) };
         let config = TopicConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config };
         let opened = self.call(py, |connection| connection.publisher(topic, &config))?;
@@ -204,18 +204,19 @@ impl PyBus {
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (can, queues) =
             self.handle.with_locked(py, |connection| (connection.capabilities(), connection.queue_capabilities()))?;
-        let told = PyDict::new(py);
-        told.set_item("sequences", can.sequences)?;
-        told.set_item("history", can.history)?;
-        told.set_item("max_age", can.max_age)?;
-        told.set_item("single_publisher", can.single_publisher)?;
-        told.set_item("publisher_liveness", can.publisher_liveness)?;
-        told.set_item("whole_batches", can.whole_batches)?;
-        told.set_item("policies", can.policies.iter().map(|policy| policy.name()).collect::<Vec<_>>())?;
-        told.set_item("lends", can.lends.iter().map(|policy| policy.name()).collect::<Vec<_>>())?;
-        told.set_item("deliveries", queues.deliveries.iter().map(|delivery| delivery.name()).collect::<Vec<_>>())?;
-        told.set_item("max_payload", can.max_payload)?;
-        Ok(told)
+        let features = PyDict::new(py);
+        features.set_item("sequences", can.sequences)?;
+        features.set_item("history", can.history)?;
+        features.set_item("max_age", can.max_age)?;
+        features.set_item("single_publisher", can.single_publisher)?;
+        features.set_item("publisher_liveness", can.publisher_liveness)?;
+        features.set_item("whole_batches", can.whole_batches)?;
+        features.set_item("policies", can.policies.iter().map(|policy| policy.name()).collect::<Vec<_>>())?;
+        features.set_item("lends", can.lends.iter().map(|policy| policy.name()).collect::<Vec<_>>())?;
+        features
+            .set_item("deliveries", queues.deliveries.iter().map(|delivery| delivery.name()).collect::<Vec<_>>())?;
+        features.set_item("max_payload", can.max_payload)?;
+        Ok(features)
     }
 
     /// Closes the bus; a second call does nothing. Raises BufferError while a message of one of its topics is lent:
@@ -257,8 +258,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenTopics {
         }
         let wrong = |_| {
             PyTypeError::new_err(format!(
-                "a topic is its name, or a list of names, and not {}",
-                given.repr().map_or_else(|_| "that".to_owned(), |repr| repr.to_string())
+                "give the name of a topic, or a list of names, and not {}",
+                given.repr().map_or_else(|_| "this object".to_owned(), |repr| repr.to_string())
             ))
         };
         given.extract().map(Self::Several).map_err(wrong)
@@ -290,8 +291,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for SubscribeStart {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if given.is_none() {
-            let sentence =
-                "None is no start, nor the token of a subscriber that has none; start with 'now' or 'oldest'";
+            let sentence = "None is no start, and a topic without a history has no token; start with 'now' or 'oldest'";
             return Err(PyTypeError::new_err(sentence));
         }
         if let Ok(word) = given.extract::<String>() {
@@ -320,13 +320,10 @@ impl SubscribeStart {
 /// topic that is missing or None starts at the oldest message.
 fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(&'a str, StartPosition)>> {
     if topics.is_empty() {
-        return Err(PyValueError::new_err("no topic is named; give one or more, as in bus.subscribe(['btc', 'eth'])"));
+        return Err(PyValueError::new_err("no topic is given; give one or more, as in bus.subscribe(['btc', 'eth'])"));
     }
-    let names: BTreeSet<&String> = topics.iter().collect();
-    if names.len() < topics.len() {
-        let twice = topics.iter().find(|name| topics.iter().filter(|other| other == name).count() > 1);
-        let twice = twice.map_or_else(String::new, |name| format!("'{name}' "));
-        return Err(PyValueError::new_err(format!("{twice}is named twice; name each topic once")));
+    if let Some((_, name)) = topics.iter().enumerate().find(|(n, name)| topics[..*n].contains(name)) {
+        return Err(PyValueError::new_err(format!("'{name}' is given twice; give each topic once")));
     }
     let by_topic = match given {
         Some(given) => given.cast::<PyMapping>().ok(),
@@ -334,11 +331,9 @@ fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResul
     };
     if let Some(by_topic) = by_topic {
         for name in by_topic.keys()? {
-            if !names.iter().any(|known| name.eq(known).unwrap_or(false)) {
-                return Err(PyValueError::new_err(format!(
-                    "there is a start of {}, which is not subscribed to",
-                    name.repr()?
-                )));
+            if !topics.iter().any(|topic| name.eq(topic.as_str()).unwrap_or(false)) {
+                let sentence = format!("{} has a start, and is not among the topics; remove its start", name.repr()?);
+                return Err(PyValueError::new_err(sentence));
             }
         }
     }
@@ -351,7 +346,7 @@ fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResul
         (None, Some(given)) => match given.extract::<SubscribeStart>()?.start()? {
             start @ (StartPosition::Now | StartPosition::Oldest) => Ok(start),
             _ => Err(PyValueError::new_err(
-                "several topics start with 'now' or 'oldest', or with a dict of a start for each, such as tokens() gives",
+                "several topics start with 'now' or 'oldest', or with a dict of starts by topic, as from tokens()",
             )),
         },
         (None, None) => Ok(StartPosition::Now),
@@ -360,7 +355,7 @@ fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResul
 }
 
 fn invalid_max_deliveries() -> PyErr {
-    PyValueError::new_err("most_deliveries=0 would let nothing through; give 1 or more, or None for no end")
+    PyValueError::new_err("most_deliveries=0 would deliver no message; give 1 or more, or None for no limit")
 }
 
 /// Parses the name of a wait mode, as on the command line.
@@ -378,7 +373,9 @@ pub fn max_age_ns(seconds: Option<f64>) -> PyResult<Option<u64>> {
     match seconds {
         None => Ok(None),
         Some(seconds) if seconds > 0.0 && seconds < 1e9 => Ok(Some((seconds * 1e9) as u64)),
-        Some(seconds) => Err(PyValueError::new_err(format!("a max_age of {seconds} s is none; give seconds above 0"))),
+        Some(seconds) => {
+            Err(PyValueError::new_err(format!("a max_age of {seconds} s is invalid; give seconds above 0")))
+        }
     }
 }
 
@@ -386,6 +383,6 @@ pub fn max_age_ns(seconds: Option<f64>) -> PyResult<Option<u64>> {
 pub fn by_name<T: Copy>(what: &str, word: &str, all: &[T], name: fn(T) -> &'static str) -> PyResult<T> {
     all.iter().copied().find(|&one| name(one) == word).ok_or_else(|| {
         let names: Vec<_> = all.iter().map(|&one| format!("'{}'", name(one))).collect();
-        PyValueError::new_err(format!("'{word}' is no {what}; use one of {}", names.join(", ")))
+        PyValueError::new_err(format!("'{word}' is not a valid {what}; use one of {}", names.join(", ")))
     })
 }

@@ -25,9 +25,10 @@ pub struct PyTopOfBook {
     event_ns: u64,
     /// The instrument's number.
     symbol: u32,
-    /// Time of publication, in ticks of the publisher's clock; 0 in an event that was made here.
+    /// Time of publication, in ticks of the publisher's clock; 0 in an event that the program made.
     pub stamp: u64,
-    /// Sequence number in the topic, from 0; None where the transport counts none, and in an event that was made here.
+    /// Sequence number in the topic, from 0; None where the transport counts none, and in an event that the program
+    /// made.
     pub sequence: Option<u64>,
 }
 
@@ -47,9 +48,10 @@ pub struct PyTrade {
     symbol: u32,
     /// Side of the aggressor: 1 buys, 2 sells; 0 if none was given.
     aggressor: u8,
-    /// Time of publication, in ticks of the publisher's clock; 0 in an event that was made here.
+    /// Time of publication, in ticks of the publisher's clock; 0 in an event that the program made.
     pub stamp: u64,
-    /// Sequence number in the topic, from 0; None where the transport counts none, and in an event that was made here.
+    /// Sequence number in the topic, from 0; None where the transport counts none, and in an event that the program
+    /// made.
     pub sequence: Option<u64>,
 }
 
@@ -61,9 +63,10 @@ pub struct PyMessage {
     pub kind: u8,
     /// Bytes of the message.
     pub payload: Py<PyBytes>,
-    /// Time of publication, in ticks of the publisher's clock; 0 in a message that was made here.
+    /// Time of publication, in ticks of the publisher's clock; 0 in a message that the program made.
     pub stamp: u64,
-    /// Sequence number in the topic, from 0; None where the transport counts none, and in a message that was made here.
+    /// Sequence number in the topic, from 0; None where the transport counts none, and in a message that the program
+    /// made.
     pub sequence: Option<u64>,
 }
 
@@ -114,8 +117,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for WholeUnits {
 /// Formats the arguments of an event that differ from their defaults: nonzero values, and the sequence number if any.
 fn optional_arguments(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
     let sequence = sequence.map(|sequence| ("sequence", sequence));
-    let told = parts.iter().copied().filter(|(_, value)| *value != 0).chain(sequence);
-    told.fold(String::new(), |text, (name, value)| text + &format!(", {name}={value}"))
+    let shown = parts.iter().copied().filter(|(_, value)| *value != 0).chain(sequence);
+    shown.fold(String::new(), |text, (name, value)| text + &format!(", {name}={value}"))
 }
 
 #[pymethods]
@@ -471,7 +474,7 @@ pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
     if let Ok(message) = cause.cast::<PyMessage>() {
         return Ok(message.get().stamp);
     }
-    let sentence = "a cause is the TopOfBook, Trade or Message to which this is the answer, or its stamp";
+    let sentence = "a cause is the TopOfBook, Trade or Message that the request answers, or its stamp";
     cause.extract().map_err(|_| PyTypeError::new_err(sentence))
 }
 
@@ -486,38 +489,8 @@ pub fn kind_of_records(bytes: usize) -> Option<u8> {
     }
 }
 
-/// Passes the payload to `act`, with the kind of a tick, trade or message; raw bytes have none.
-pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u8>) -> PyResult<R>) -> PyResult<R> {
-    if let Ok(bytes) = data.cast::<PyBytes>() {
-        return act(bytes.as_bytes(), None);
-    }
-    if let Ok(tick) = data.cast::<PyTopOfBook>() {
-        return act(tick.get().message().as_bytes(), Some(Kind::TopOfBook.code()));
-    }
-    if let Ok(trade) = data.cast::<PyTrade>() {
-        return act(trade.get().message().as_bytes(), Some(Kind::Trade.code()));
-    }
-    if let Ok(message) = data.cast::<PyMessage>() {
-        let message = message.get();
-        return act(message.payload.as_bytes(data.py()), Some(message.kind));
-    }
-    if let Ok(foreign) = data.cast::<PyForeign>() {
-        return act(foreign.get().payload.as_bytes(data.py()), None);
-    }
-    if data.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("text is no bytes; publish text.encode()"));
-    }
-    // Any other object with a buffer.
-    let view = data.py().import("builtins")?.getattr("memoryview")?.call1((data,)).map_err(|_| {
-        let found = data.get_type().name().map_or_else(|_| "that".to_owned(), |name| format!("a {name}"));
-        PyTypeError::new_err(format!("{found} has no bytes; give bytes with a kind, a TopOfBook, a Trade or a Message"))
-    })?;
-    let copy = view.call_method0("tobytes")?;
-    act(copy.cast::<PyBytes>()?.as_bytes(), None)
-}
-
 fn wrong_size<T>(what: &str, payload: &[u8]) -> PyErr {
-    PyValueError::new_err(format!("a {what} has {} bytes, and these are {}", size_of::<T>(), payload.len()))
+    PyValueError::new_err(format!("a {what} has {} bytes, and the payload has {}", size_of::<T>(), payload.len()))
 }
 
 fn hash_of(parts: &impl Hash) -> u64 {

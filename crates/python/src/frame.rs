@@ -65,8 +65,8 @@ impl Loans {
         match self.lent.load(Ordering::Acquire) {
             0 => Ok(()),
             lent => Err(PyBufferError::new_err(format!(
-                "messages of this {what} are lent ({lent}): drop what was made of their data, close the frames, then close \
-                 the {what}"
+                "messages of this {what} are lent ({lent}); drop the objects made from their data, close the frames, \
+                 then close the {what}"
             ))),
         }
     }
@@ -129,8 +129,7 @@ impl PyMessageFrame {
     fn close(&self) -> PyResult<()> {
         let mut loan = self.loan();
         if loan.as_ref().is_some_and(|loan| Arc::strong_count(loan) > 1) {
-            let sentence =
-                "views of this frame's data are there still; drop them, and what was made of them, then close it";
+            let sentence = "views of this frame's data exist; drop them and the objects made from them, then close it";
             return Err(PyBufferError::new_err(sentence));
         }
         *loan = None;
@@ -162,7 +161,7 @@ impl PyMessageFrame {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err("a Frame is not pickled: send bytes(frame), which is a copy"))
+        Err(PyTypeError::new_err("a Frame cannot be pickled; send bytes(frame), which is a copy"))
     }
 }
 

@@ -250,11 +250,10 @@ impl<T: Send + 'static> ObjectHandle<T> {
     }
 
     #[cold]
-    fn in_use(&self, py: Python<'_>, whose: &str) -> PyErr {
-        Error::InUse.raise(
-            py,
-            &format!("another {whose} uses this {}; let one use it, or each in turn behind a lock", self.what),
-        )
+    fn in_use(&self, py: Python<'_>, user: &str) -> PyErr {
+        let what = self.what;
+        let sentence = format!("another {user} uses this {what}; share it behind a lock, or open one for each {user}");
+        Error::InUse.raise(py, &sentence)
     }
 
     #[cold]
@@ -268,9 +267,9 @@ impl<T: Waitable> ObjectHandle<T> {
     /// should look.
     pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.check(py)?;
-        let no_thread = |e: std::io::Error| PyOSError::new_err(format!("nobody can wait for the event loop: {e}"));
-        let asked = self.shared.lookout.request().map_err(no_thread)?;
-        let Some(NotifyRequest { event_fd: told, is_first }) = asked else { return Err(self.in_use(py, "task")) };
+        let no_thread = |e: std::io::Error| PyOSError::new_err(format!("no thread can wait for the event loop: {e}"));
+        let request = self.shared.lookout.request().map_err(no_thread)?;
+        let Some(NotifyRequest { event_fd, is_first }) = request else { return Err(self.in_use(py, "task")) };
         if is_first {
             let shared = Arc::clone(&self.shared);
             let thread = std::thread::Builder::new().name("lookout".to_owned());
@@ -279,7 +278,7 @@ impl<T: Waitable> ObjectHandle<T> {
                 return Err(no_thread(e));
             }
         }
-        Ok(told)
+        Ok(event_fd)
     }
 
     /// Returns a duplicate of the descriptor from [`Self::watch`].
@@ -306,9 +305,9 @@ impl<T: Send> SharedHandle<T> {
     }
 
     /// Takes the object out if the lock is free within this time; otherwise its user drops the object.
-    fn take_within(&self, patience: Duration) -> Option<T> {
+    fn take_within(&self, timeout: Duration) -> Option<T> {
         const PAUSE_NS: u64 = 1_000_000;
-        for _ in 0..=patience.as_millis() {
+        for _ in 0..=timeout.as_millis() {
             match self.opened.try_lock() {
                 Ok(mut opened) => return opened.take(),
                 Err(TryLockError::Poisoned(_)) => return None,
@@ -355,7 +354,7 @@ impl<T: Waitable> SharedHandle<T> {
     /// the task's wait.
     fn run_wait_thread(&self) {
         while self.lookout.sleep() {
-            let _telling = self.lookout.notify_guard();
+            let _notify = self.lookout.notify_guard();
             loop {
                 if self.is_closing.load(Ordering::Relaxed) || self.turn() || !self.lookout.is_awaited() {
                     break;

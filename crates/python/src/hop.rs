@@ -83,7 +83,7 @@ impl PyHop {
             return Err(PyValueError::new_err(sentence));
         }
         let room = py.detach(|| allocate_mapped(samples as usize)).ok_or_else(|| {
-            PyMemoryError::new_err(format!("there is no memory for {samples} samples of 16 bytes; give room for fewer"))
+            PyMemoryError::new_err(format!("there is no memory for {samples} samples of 16 bytes; give fewer"))
         })?;
         let clock = host_clock(py)?;
         Ok(Self {
@@ -192,29 +192,29 @@ impl PyHop {
     /// Starts anew in a fork. Returns the present process.
     #[inline]
     fn enter_process(&self) -> ForkGeneration {
-        let here = ForkGeneration::current();
-        if self.born.load(Ordering::Relaxed) != here.number() {
-            self.restart(here);
+        let process = ForkGeneration::current();
+        if self.born.load(Ordering::Relaxed) != process.number() {
+            self.restart(process);
         }
-        here
+        process
     }
 
     /// Starts without samples. Writing every slot gives a fork memory of its own.
     #[cold]
-    fn restart(&self, here: ForkGeneration) {
+    fn restart(&self, process: ForkGeneration) {
         for place in &self.room {
             place.iter().for_each(|stamp| stamp.store(NONE, Ordering::Relaxed));
         }
         self.taken.store(0, Ordering::Relaxed);
         self.begun.store(self.clock.ticks(), Ordering::Relaxed);
-        self.born.store(here.number(), Ordering::Relaxed);
+        self.born.store(process.number(), Ordering::Relaxed);
     }
 
     /// Stores a sample of given stamps.
     fn record(&self, from: u64, to: u64) -> PyResult<()> {
         if from == NONE || to == NONE {
-            let sentence = "0 is no stamp: an event that was made here has none before it came by a topic; give the stamp of \
-                            one that did, or tickpath.now() from before";
+            let sentence = "0 is no stamp: only an event from a topic has a stamp; give the stamp of such an event, or \
+                            an earlier tickpath.now()";
             return Err(PyValueError::new_err(sentence));
         }
         self.enter_process();
@@ -246,9 +246,8 @@ impl PyHop {
     fn overflow_note(&self) -> Option<String> {
         let (name, room, more) = (&self.name, self.room.len(), self.left_out());
         let kept = format!("own.{name} has its first {room} samples, and {more} more did not fit");
-        let remedy =
-            format!("make more room where it comes first, lab.hop(\"{name}\", samples=…), or clear() it in time");
-        (more > 0).then(|| format!("{kept}: its percentiles say nothing of these; {remedy}"))
+        let remedy = format!("give more room at its first use, lab.hop(\"{name}\", samples=…), or clear() it in time");
+        (more > 0).then(|| format!("{kept}: its percentiles leave these out; {remedy}"))
     }
 }
 

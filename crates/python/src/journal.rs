@@ -48,7 +48,7 @@ pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<PyJournal> {
 pub fn place_of(folder: &Path) -> Result<LogPath, TableError> {
     match folder.to_str().filter(|text| text.contains("://")) {
         Some(url) if url.starts_with("file://") => Ok(url.parse::<LogPath>()?),
-        Some(_) => Err("a journal lies on a disk; give its folder, or file:///FOLDER".into()),
+        Some(_) => Err("a journal is on a disk; give its folder, or file:///FOLDER".into()),
         None => Ok(LogPath::folder(std::path::absolute(folder)?)),
     }
 }
@@ -117,7 +117,7 @@ trait RowConverter: Default + Send + 'static {
     type Columns: ColumnSet;
 
     /// Converts an input.
-    fn convert(&mut self, rows: &mut TableRows<Self::Columns>, heard: &ReplayedInput);
+    fn convert(&mut self, rows: &mut TableRows<Self::Columns>, replayed: &ReplayedInput);
 
     /// Marks an orderly stop of the OMS, or the end of the journal: `_last` is the departure of the last request, zero
     /// if unknown.
@@ -290,8 +290,8 @@ struct RequestConverter {
 impl RowConverter for RequestConverter {
     type Columns = RequestColumns;
 
-    fn convert(&mut self, rows: &mut TableRows<RequestColumns>, heard: &ReplayedInput) {
-        let ReplayedInput { at, input: Input::Request { envelope, request }, outputs, epoch, clock } = heard else {
+    fn convert(&mut self, rows: &mut TableRows<RequestColumns>, replayed: &ReplayedInput) {
+        let ReplayedInput { at, input: Input::Request { envelope, request }, outputs, epoch, clock } = replayed else {
             return;
         };
         self.stop(rows, envelope.departure_before());
@@ -373,8 +373,8 @@ struct ReportConverter;
 impl RowConverter for ReportConverter {
     type Columns = ReportColumns;
 
-    fn convert(&mut self, rows: &mut TableRows<ReportColumns>, heard: &ReplayedInput) {
-        let ReplayedInput { at, input: Input::Report(record), clock, .. } = heard else { return };
+    fn convert(&mut self, rows: &mut TableRows<ReportColumns>, replayed: &ReplayedInput) {
+        let ReplayedInput { at, input: Input::Report(record), clock, .. } = replayed else { return };
         rows.leading.push(at.sequence, at.stamp, clock);
         rows.columns.push(record.source, &record.report, clock);
     }
@@ -424,10 +424,10 @@ struct DenialConverter;
 impl RowConverter for DenialConverter {
     type Columns = DenialColumns;
 
-    fn convert(&mut self, rows: &mut TableRows<DenialColumns>, heard: &ReplayedInput) {
-        for output in &heard.outputs {
+    fn convert(&mut self, rows: &mut TableRows<DenialColumns>, replayed: &ReplayedInput) {
+        for output in &replayed.outputs {
             if let Output::Denied { session, denied } = output {
-                rows.leading.push(heard.at.sequence, heard.at.stamp, &heard.clock);
+                rows.leading.push(replayed.at.sequence, replayed.at.stamp, &replayed.clock);
                 rows.columns.push(*session, denied);
             }
         }

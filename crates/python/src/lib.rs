@@ -16,11 +16,21 @@
 //!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┤
 //!   blotter(folder) ────────> Blotter ──── orders, fills, positions ──────────────┘
 //! ```
-//! A bus, the objects opened from it, and `Orders` are each an `ObjectHandle`: it has one user at a time, can be closed, and
-//! cannot be used after a fork. A `Bridge` has a thread of its own, and threads may share it. A `PyTable` opens its log
-//! for each read. A `PyHop` is not opened: threads share it, and a fork starts with samples of its own. Calls that may
-//! take time release the interpreter meanwhile, and check signals; for a task of an event loop a thread waits
-//! (`LoopNotifier`).
+//! A bus, the objects opened from it, and `Orders` are each an `ObjectHandle`: it has one user at a time, can be
+//! closed, and cannot be used after a fork. A `Bridge` has a thread of its own that never touches Python, and threads
+//! may share it. A `PyTable` opens its log for each read. A `PyHop` is not opened: threads share it, and a fork starts
+//! with samples of its own. For a task of an event loop a thread waits (`LoopNotifier`).
+//!
+//! The tests are Python (`python/tests`), run by `scripts/pytest` against the module that Cargo has built. `make book`
+//! makes the package's reference page from the stub.
+//!
+//! # Invariants
+//!
+//! * This crate has no unchecked code: arrays are filled through a `memoryview`, lent bytes go through the crate
+//!   `pyo3_bytes`, and Python's own hook detects a fork.
+//! * A view of a lent message holds its bytes itself. The refusal of `close()` informs the user, and no view's safety
+//!   depends on it.
+//! * A call that may take time releases the interpreter, and checks signals at least every tenth of a second.
 
 mod arguments;
 mod blotter;
@@ -39,6 +49,7 @@ mod journal;
 mod multi;
 mod notifier;
 mod orders;
+mod payload;
 mod queue;
 mod recording;
 mod report;

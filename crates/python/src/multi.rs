@@ -169,7 +169,7 @@ impl MultiSubscriber {
     /// Returns the subscriber of one topic.
     fn __getitem__(&self, py: Python<'_>, topic: &str) -> PyResult<Py<PySubscriber>> {
         let found = self.topics.iter().find(|(name, _)| name.bind(py) == topic);
-        let unknown = || PyKeyError::new_err(format!("'{topic}' is not subscribed to; there are {}", self.named()));
+        let unknown = || PyKeyError::new_err(format!("'{topic}' is not subscribed to; use one of {}", self.named()));
         found.map(|(_, subscriber)| subscriber.clone_ref(py)).ok_or_else(unknown)
     }
 

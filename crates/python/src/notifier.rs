@@ -57,12 +57,12 @@ impl LoopNotifier {
             return Ok(None);
         }
         let is_first = state.event_fd.is_none();
-        let told = match state.event_fd.take() {
-            Some(told) => told,
+        let event_fd = match state.event_fd.take() {
+            Some(event_fd) => event_fd,
             None => eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         };
-        let number = told.as_raw_fd();
-        (state.event_fd, state.is_requested) = (Some(told), true);
+        let number = event_fd.as_raw_fd();
+        (state.event_fd, state.is_requested) = (Some(event_fd), true);
         self.is_awaited.store(true, Ordering::Relaxed);
         self.changed.notify_one();
         Ok(Some(NotifyRequest { event_fd: number, is_first }))
@@ -71,8 +71,8 @@ impl LoopNotifier {
     /// Returns a duplicate of the descriptor that becomes readable when the loop should look.
     pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
         let state = self.state();
-        let told = state.event_fd.as_ref().ok_or(std::io::ErrorKind::NotConnected)?;
-        Ok(fcntl_dupfd_cloexec(told, 0)?)
+        let event_fd = state.event_fd.as_ref().ok_or(std::io::ErrorKind::NotConnected)?;
+        Ok(fcntl_dupfd_cloexec(event_fd, 0)?)
     }
 
     /// Resets the state after the thread could not be started.
@@ -91,9 +91,9 @@ impl LoopNotifier {
     pub fn stop_waiting(&self) {
         let state = self.state();
         self.is_awaited.store(false, Ordering::Relaxed);
-        if let Some(told) = &state.event_fd {
+        if let Some(event_fd) = &state.event_fd {
             // An empty eventfd is no error.
-            let _count = rustix::io::read(told, &mut [0; 8]);
+            let _count = rustix::io::read(event_fd, &mut [0; 8]);
         }
     }
 
@@ -129,9 +129,9 @@ impl Drop for NotifyGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.is_requested = false;
-        if let Some(told) = &state.event_fd {
+        if let Some(event_fd) = &state.event_fd {
             // The write can only fail on a full counter, which is readable anyway.
-            let _written = rustix::io::write(told, &1_u64.to_ne_bytes());
+            let _written = rustix::io::write(event_fd, &1_u64.to_ne_bytes());
         }
     }
 }

@@ -33,6 +33,7 @@ use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Con
 use crate::arguments::{GivenSymbol, Units, cause_of, milliseconds, order_type_word, since_word, time_in_force_word};
 use crate::book::SessionBook;
 use crate::bus::by_name;
+use crate::clock::host_clock;
 use crate::error::{Error, not_sent, session_ended};
 use crate::handle::{MAX_TURN_NS, ObjectHandle};
 use crate::report::{BufferedSessionEvent, PyReport};
@@ -63,16 +64,16 @@ pub fn open_orders(
     connect_timeout: f64,
     first_id: Option<u64>,
 ) -> PyResult<PyOrders> {
-    let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let clock = host_clock(py)?;
     let first_id = first_id.unwrap_or_else(utc_ns);
     if first_id == 0 {
-        return Err(PyValueError::new_err("0 is no id of a request; give a first_id of 1 or more"));
+        return Err(PyValueError::new_err("0 is no request id; give a first_id of 1 or more"));
     }
-    let no_account = |_| PyValueError::new_err(format!("{account} is no account; take one of the OMS's accounts.csv"));
+    let no_account = |_| PyValueError::new_err(format!("{account} is no account; use one of the OMS's accounts.csv"));
     let account = u32::try_from(account).map_err(no_account)?;
     // The highest number is reserved for "any session".
     let number = |given| u16::try_from(given).ok().filter(|&number| number != u16::MAX);
-    let no_session = |given| PyValueError::new_err(format!("{given} is no session; take one of the user's, or None"));
+    let no_session = |given| PyValueError::new_err(format!("{given} is no session; use one of the user's, or None"));
     let session = session.map(|given| number(given).ok_or_else(|| no_session(given))).transpose()?;
     let of_user = format!("of '{user}' at {}", redact_logins(url));
     let config = Config {
@@ -109,8 +110,8 @@ fn symbols_of(
     for (name, number) in given.unwrap_or_default() {
         if let Some(SymbolId(has)) = symbols.insert(name.clone(), SymbolId(number)).filter(|has| has.0 != number) {
             return Err(PyValueError::new_err(format!(
-                "{name} is symbol {has} at the OMS and {number} in the symbols that were given; leave symbols out, or give the \
-                 table that this OMS runs with"
+                "{name} is symbol {has} at the OMS and {number} in symbols=; leave symbols out, or give the instruments \
+                 of this OMS"
             )));
         }
     }
@@ -118,7 +119,7 @@ fn symbols_of(
 }
 
 /// A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with` block,
-/// or close it: orders at a venue go on working.
+/// or close it: orders at a venue keep working.
 #[pyclass(name = "Orders", frozen, module = "tickpath")]
 pub struct PyOrders {
     handle: ObjectHandle<BufferedSession>,
@@ -170,16 +171,16 @@ impl BufferedSession {
     /// Polls the client once; returns the number of events.
     fn poll_client(&mut self) -> Result<usize, ClientError> {
         let Self { client, waiting, live_from, ended, .. } = self;
-        let heard = client.poll(|event| {
+        let polled = client.poll(|event| {
             if let ClientEvent::Connected(welcome) = &event {
                 *live_from = welcome.live_report;
             }
             waiting.extend(BufferedSessionEvent::of(event, *live_from));
         });
-        if let Err(why) = &heard {
+        if let Err(why) = &polled {
             *ended = Some(why.clone());
         }
-        heard
+        polled
     }
 
     /// Takes out up to `limit` events. Each call polls the client, which keeps the session alive; the reason for the
@@ -195,8 +196,8 @@ impl BufferedSession {
         }
         let Self { waiting, book, .. } = self;
         let taken: Vec<BufferedSessionEvent> = waiting.drain(..limit.min(waiting.len())).collect();
-        for told in &taken {
-            if let BufferedSessionEvent::Report(report) = told {
+        for event in &taken {
+            if let BufferedSessionEvent::Report(report) = event {
                 book.apply(report);
             }
         }
@@ -205,7 +206,7 @@ impl BufferedSession {
 
     /// Puts back events that could not be handed over.
     fn put_back(&mut self, taken: Vec<BufferedSessionEvent>) {
-        taken.into_iter().rev().for_each(|told| self.waiting.push_front(told));
+        taken.into_iter().rev().for_each(|event| self.waiting.push_front(event));
     }
 
     /// Waits for an event until the turn is over; returns true if there is an event.
@@ -236,7 +237,7 @@ impl PyOrders {
         request: impl FnOnce(ClientOrderId) -> Request + Send,
     ) -> PyResult<u64> {
         if own == Some(0) {
-            return Err(PyValueError::new_err("0 is no id of a request; give 1 or more, or leave it out"));
+            return Err(PyValueError::new_err("0 is no request id; give 1 or more, or leave it out"));
         }
         let sent = self.handle.with(py, |session| session.send(own, request))?.map_err(|unsent| match unsent {
             SendFailure::Ended(why) => session_ended(py, &why),
@@ -251,7 +252,7 @@ impl PyOrders {
             GivenSymbol::Number(number) => Ok(SymbolId(number)),
             GivenSymbol::Name(name) => self.symbols.get(name).copied().ok_or_else(|| {
                 PyValueError::new_err(format!(
-                    "'{name}' is no symbol of the OMS, or of those that were given; give its number, or to tickpath.orders \
+                    "'{name}' is no symbol of the OMS, and not in symbols=; give its number, or open the orders with \
                      symbols=tickpath.instruments('instruments.csv')"
                 ))
             }),
@@ -263,7 +264,7 @@ impl PyOrders {
         // Before events are taken, since a signal raised later would lose them.
         py.check_signals()?;
         let taken = self.handle.with(py, |session| session.take_events(limit))?.map_err(|e| session_ended(py, &e))?;
-        let made: PyResult<Vec<_>> = taken.iter().map(|told| told.object(py)).collect();
+        let made: PyResult<Vec<_>> = taken.iter().map(|event| event.object(py)).collect();
         if made.is_err() {
             self.handle.with(py, |session| session.put_back(taken))?;
         }
@@ -300,13 +301,13 @@ impl PyOrders {
         if !self.handle.with(py, |session| session.is_awaited)? {
             return Ok(());
         }
-        let sentence = "another task awaits what this session says; let one of them hand it on";
+        let sentence = "another task awaits the events of this session; receive them in one task, and pass them on";
         Err(Error::InUse.raise(py, sentence))
     }
 
     #[cold]
     fn used_by_run(&self, py: Python<'_>) -> PyErr {
-        let sentence = "a run uses this session, and its strategy is told what the OMS says; others may send by it";
+        let sentence = "a run uses this session, and passes its events to the strategy; other code can only send";
         Error::InUse.raise(py, sentence)
     }
 

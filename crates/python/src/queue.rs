@@ -12,14 +12,17 @@ use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 use crate::buffered_event::BufferedEvent;
 use crate::error::{batch_error, publish_error, receive_error};
-use crate::event::with_payload;
 use crate::handle::{MAX_TURN_NS, ObjectHandle};
 use crate::notifier::{self, Waitable};
-use crate::topic::{GivenKind, MaxEvents, events, kind_of, payloads, send_by_kind};
+use crate::payload::{GivenKind, kind_of, payloads, send_by_kind, with_payload};
+use crate::topic::{MaxEvents, events, timeout_of};
 
 /// Fruitless polls of a task before it pauses between further ones, and the length of the pause.
 const MAX_EMPTY_POLLS: u32 = 3;
 const PAUSE_NS: u64 = 20_000_000;
+
+/// The time that a puller waits unless another one is given.
+const DEFAULT_WAIT: Duration = Duration::from_secs(1);
 
 /// Pusher of one queue. Use it in a `with` block, or close it.
 #[pyclass(name = "Pusher", frozen, module = "tickpath")]
@@ -180,9 +183,9 @@ impl BufferedPulled {
 impl BufferedPuller {
     /// Waits for `most_ns`; returns true if the wait ended early, since a message may have arrived.
     fn sleep(&mut self, most_ns: u64) -> bool {
-        let slept = self.clock.ticks();
+        let begun = self.clock.ticks();
         self.opened.wait(most_ns);
-        (self.clock.ns_between(slept, self.clock.ticks()) as u64) < most_ns
+        (self.clock.ns_between(begun, self.clock.ticks()) as u64) < most_ns
     }
 
     fn take_messages(&mut self, limit: usize) -> Result<Vec<BufferedPulled>, ReceiveError> {
@@ -207,8 +210,8 @@ impl BufferedPuller {
 impl PyPuller {
     /// Creates the puller of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Puller>, place: String, clock: HostClock, wait: Wait) -> Self {
-        let pulling = BufferedPuller { opened, waiting: VecDeque::new(), clock, empty_polls: 0 };
-        Self { handle: ObjectHandle::new("puller", place, pulling), clock, spins: wait != Wait::Block }
+        let puller = BufferedPuller { opened, waiting: VecDeque::new(), clock, empty_polls: 0 };
+        Self { handle: ObjectHandle::new("puller", place, puller), clock, spins: wait != Wait::Block }
     }
 
     /// Takes up to `limit` messages. If an object cannot be made, all of them stay for the next call.
@@ -275,9 +278,7 @@ impl PyPuller {
     /// case.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let timeout = Duration::try_from_secs_f64(timeout.unwrap_or(1.0)).map_err(|_| {
-            PyValueError::new_err("that is no timeout; give seconds, 0 or more, or None for one second")
-        })?;
+        let timeout = timeout_of(timeout)?.unwrap_or(DEFAULT_WAIT);
         let (clock, begun, whole_ns) = (self.clock, self.clock.ticks(), timeout.as_nanos() as u64);
         let left_ns = || whole_ns.saturating_sub(clock.ns_between(begun, clock.ticks()).max(0) as u64);
         // A puller does not report arrivals; its wait returns early when a message may be there.
@@ -288,7 +289,7 @@ impl PyPuller {
     /// Returns an iterator for `async for`.
     fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         if this.get().spins {
-            return Err(PyValueError::new_err("a puller is awaited by wait='block'; open it so"));
+            return Err(PyValueError::new_err("a task can await only a puller opened with wait='block'"));
         }
         events(this.as_any())
     }
@@ -314,14 +315,14 @@ impl PyPuller {
     /// Number of times that the connection was lost and restored; None where the number is unknown.
     #[getter]
     fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.handle.with(py, |pulling| pulling.opened.reconnects())
+        self.handle.with(py, |puller| puller.opened.reconnects())
     }
 
     /// Reason why nothing arrives now, as a sentence: the connection is lost, and is being restored. None while
     /// connected.
     #[getter]
     fn outage(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.handle.with(py, |pulling| pulling.opened.outage())
+        self.handle.with(py, |puller| puller.opened.outage())
     }
 
     /// Closes the puller; unacknowledged messages are delivered again. A second call does nothing.

@@ -41,7 +41,7 @@ fn place_of(url: &str, topic: &str) -> Result<LogPath, ConnectError> {
     if let Some(server) = transport_of(&url).filter(|transport| transport.is_server()) {
         return Err(ConnectError::Unsupported {
             transport: server.name,
-            what: "hand a topic over as tables".to_owned(),
+            what: "export a topic as tables".to_owned(),
             remedy: "record it first, with tickpath log record URL TOPIC FOLDER/TOPIC, and open file:///FOLDER",
         });
     }
@@ -53,7 +53,7 @@ fn place_of(url: &str, topic: &str) -> Result<LogPath, ConnectError> {
 fn open(place: &LogPath, start: ReaderStart) -> Result<Reader, TableError> {
     Reader::open(place, start, Registration::Unregistered).map_err(|error| {
         let names = if matches!(error, LogOpenError::NotFound(_)) { names_beside(place) } else { None };
-        names.map_or_else(|| error.to_string(), |names| format!("{error}; what lies there: {names}")).into()
+        names.map_or_else(|| error.to_string(), |names| format!("{error}; the folder has {names}")).into()
     })
 }
 
@@ -62,8 +62,8 @@ fn names_beside(place: &LogPath) -> Option<String> {
     let folder = place.dir().parent().filter(|_| !place.is_shared_memory())?;
     let found = list_logs(&LogPath::folder(folder));
     let names = found.iter().filter_map(|log| log.dir().file_name()?.to_str());
-    let told: Vec<&str> = names.take(MAX_LISTED_NAMES).collect();
-    (!told.is_empty()).then(|| told.join(", ") + if found.len() > told.len() { " and more" } else { "" })
+    let listed: Vec<&str> = names.take(MAX_LISTED_NAMES).collect();
+    (!listed.is_empty()).then(|| listed.join(", ") + if found.len() > listed.len() { " and more" } else { "" })
 }
 
 /// The tables of a log. Each table reads the log when a consumer takes its rows.
@@ -185,7 +185,7 @@ impl<C: SelectiveColumns> RowSource for RecordingSource<C> {
                 }
                 Next::Gap(missed) => {
                     return Err(format!(
-                        "{place}: {missed} messages were overwritten before they were read, for the topic goes on; record \
+                        "{place}: {missed} messages of this live topic were overwritten before they were read; record \
                          it, with tickpath log record, and read the recording"
                     )
                     .into());

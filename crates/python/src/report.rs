@@ -124,7 +124,7 @@ macro_rules! by_fields {
                         $(stringify!($field) => self.$field = NamedField::of(&value, &name).map_err(wrong)?,)+
                         _ => {
                             let known = [$(stringify!($field)),+].join(", ");
-                            let sentence = format!("a {} has no '{name}'; it has {known}", <$class as pyo3::PyClass>::NAME);
+                            let sentence = format!("a {} has no field '{name}'; use {known}", <$class as pyo3::PyClass>::NAME);
                             return Err(PyTypeError::new_err(sentence));
                         }
                     }
@@ -223,7 +223,7 @@ impl NamedField for &'static str {
         words.sort_unstable();
         words.dedup();
         let known = words.iter().find(|known| **known == word).copied();
-        known.ok_or_else(|| PyValueError::new_err(format!("'{word}' is none of {}", words.join(", "))))
+        known.ok_or_else(|| PyValueError::new_err(format!("'{word}' is not one of {}", words.join(", "))))
     }
 }
 
@@ -340,8 +340,10 @@ impl PyDenial {
     /// Reason and remedy, as a sentence.
     #[getter]
     fn sentence(&self) -> String {
-        let unknown =
-            || format!("the OMS has denied it by a check of code {}, which is newer than this client", self.code);
+        let unknown = || {
+            let code = self.code;
+            format!("the OMS denied the request by check {code}, which is newer than this client; update the client")
+        };
         risk::Denial::from_code(self.code).map_or_else(unknown, |denial| denial.to_string())
     }
 
@@ -408,8 +410,8 @@ impl PyNotice {
     /// Notice that the order of this client id has waited for its venue.
     pub fn waiting(client_order_id: u64) -> Self {
         let sentence = format!(
-            "order {client_order_id} has waited for its venue for a second: the venue is away or does not answer, and orders \
-             wait at the OMS until they are too old (RequestAge); `tickpath oms status` shows venues_up"
+            "order {client_order_id} has waited for its venue for a second: the venue is disconnected or does not answer, \
+             and orders wait at the OMS until they are too old (RequestAge); `tickpath oms status` shows venues_up"
         );
         Self { what: "waiting", sentence }
     }
@@ -472,17 +474,15 @@ impl BufferedSessionEvent {
             ClientEvent::Failed { why } => notice("failed", why.to_string()),
             ClientEvent::OtherJournal { before, now } => notice(
                 "other_journal",
-                format!("the OMS has the journal {now} where it had {before}; `tickpath orders` has the open orders"),
+                format!("the OMS has the journal {now} instead of {before}; `tickpath orders` shows the open orders"),
             ),
             ClientEvent::Resent { from, to } => notice(
                 "said_again",
-                format!("the OMS has lost what it said last: reports {from} to {to} may come again, and otherwise"),
+                format!("the OMS has lost its last reports: {from} to {to} may be sent again, with other contents"),
             ),
             ClientEvent::Forgotten { from, to } => notice(
                 "forgotten",
-                format!(
-                    "the OMS took requests {from} to {to} and knows them no more; `tickpath orders` has the open orders"
-                ),
+                format!("the OMS has lost requests {from} to {to}; `tickpath orders` shows the open orders"),
             ),
             ClientEvent::Copied { .. }
             | ClientEvent::Duplicate { .. }

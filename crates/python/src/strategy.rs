@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use tickpath_clock::{Clock, HostClock};
 
+use crate::clock::host_clock;
 use crate::error::Error;
 use crate::event::{PyTopOfBook, PyTrade};
 use crate::orders::PyOrders;
@@ -50,17 +51,17 @@ pub fn trade(
     denied: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let (py, linger) = (strategy.py(), timeout_of(Some(linger))?);
-    let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
-    let waits = Cell::new(VenueWait { checked_at: clock.ticks(), order: None, is_notified: false });
-    let (told, session) = (StrategyRun { strategy, stop, orders, denied, clock, venue_wait: waits }, orders.get());
+    let clock = host_clock(py)?;
+    let venue_wait = Cell::new(VenueWait { checked_at: clock.ticks(), order: None, is_notified: false });
+    let (run, session) = (StrategyRun { strategy, stop, orders, denied, clock, venue_wait }, orders.get());
     let ticks = TickTopics::of(&ticks);
-    let _run = session.begin_run(py)?;
-    if told.run_loop(py, &ticks, sleeps, is_recording)? {
+    let _reserved = session.begin_run(py)?;
+    if run.run_loop(py, &ticks, sleeps, is_recording)? {
         return Ok(());
     }
     // Reports of the last orders; while the OMS is disconnected, they are still to come.
     while session.wait_within(py, linger)? || !session.is_connected(py)? {
-        if told.pass_session_events()? {
+        if run.pass_session_events()? {
             break;
         }
     }
@@ -78,8 +79,8 @@ struct TickTopics<'a> {
 
 impl<'a> TickTopics<'a> {
     fn of(topics: &'a [Py<PySubscriber>]) -> Self {
-        let has_come = vec![Cell::new(false); topics.len()];
-        Self { topics: topics.iter().map(Py::get).collect(), has_events: has_come, next_topic: Cell::new(0) }
+        let has_events = vec![Cell::new(false); topics.len()];
+        Self { topics: topics.iter().map(Py::get).collect(), has_events, next_topic: Cell::new(0) }
     }
 
     /// Takes the next event of any topic, if there is one.
@@ -118,7 +119,7 @@ impl<'a> TickTopics<'a> {
 
     /// Returns the first topic that had no event.
     fn first_silent(&self) -> Option<&PySubscriber> {
-        self.has_events.iter().position(|has_come| !has_come.get()).map(|topic| self.topics[topic])
+        self.has_events.iter().position(|has_event| !has_event.get()).map(|topic| self.topics[topic])
     }
 
     /// Reports whether no topic has a publisher.
@@ -178,8 +179,8 @@ impl<'py> StrategyRun<'_, 'py> {
             // A subscriber knows its topic's publisher only after it has polled.
             if is_over && ticks.have_no_publisher(py)? {
                 let Some(topic) = ticks.first_silent() else { return Ok(false) };
-                let remedy = "give the folder of recordings in the URL, and the topic apart";
-                let sentence = format!("nothing is recorded there: {}; {remedy}", topic.repr());
+                let remedy = "give the folder of recordings in the URL, and the topic separately";
+                let sentence = format!("nothing is recorded in {}; {remedy}", topic.repr());
                 return Err(Error::Receive.raise(py, &sentence));
             }
             next = if sleeps {
@@ -203,11 +204,11 @@ impl<'py> StrategyRun<'_, 'py> {
     fn pass_session_events(&self) -> PyResult<bool> {
         let py = self.strategy.py();
         for _ in 0..MAX_SESSION_EVENTS {
-            let Some(said) = self.orders.get().next_event(py)? else { return self.check_waiting_order(py) };
-            let said = said.into_bound(py);
-            let is_report = said.is_instance_of::<PyReport>();
-            self.count(&said)?;
-            if self.call_strategy(if is_report { intern!(py, "on_report") } else { intern!(py, "on_notice") }, said)? {
+            let Some(event) = self.orders.get().next_event(py)? else { return self.check_waiting_order(py) };
+            let event = event.into_bound(py);
+            let is_report = event.is_instance_of::<PyReport>();
+            self.count(&event)?;
+            if self.call_strategy(if is_report { intern!(py, "on_report") } else { intern!(py, "on_notice") }, event)? {
                 return Ok(true);
             }
         }
@@ -224,9 +225,9 @@ impl<'py> StrategyRun<'_, 'py> {
             return Ok(false);
         }
         let (now, before) = (self.clock.ticks(), self.venue_wait.get());
-        let waits = self.orders.get().unanswered(py)?;
-        let order = waits.map(|(order, _)| order);
-        let has_waited = waits.filter(|_| order == before.order);
+        let waiting = self.orders.get().unanswered(py)?;
+        let order = waiting.map(|(order, _)| order);
+        let has_waited = waiting.filter(|_| order == before.order);
         self.venue_wait.set(VenueWait {
             checked_at: now,
             order,
@@ -242,19 +243,19 @@ impl<'py> StrategyRun<'_, 'py> {
     }
 
     /// Counts the denial of a request that this program sent.
-    fn count(&self, said: &Bound<'py, PyAny>) -> PyResult<()> {
-        let Ok(report) = said.cast::<PyReport>() else { return Ok(()) };
+    fn count(&self, event: &Bound<'py, PyAny>) -> PyResult<()> {
+        let Ok(report) = event.cast::<PyReport>() else { return Ok(()) };
         let Some(name) = report.get().denied_by() else { return Ok(()) };
         let before = self.denied.get_item(&name)?.map_or(Ok(0), |count| count.extract::<u64>())?;
         self.denied.set_item(name, before + 1)
     }
 
     fn call_strategy(&self, method: &Bound<'py, PyString>, event: Bound<'py, PyAny>) -> PyResult<bool> {
-        let given = self.strategy.call_method1(method, (event, self.orders))?;
-        if given.is_none() || given.is(self.stop) {
-            return Ok(!given.is_none());
+        let returned = self.strategy.call_method1(method, (event, self.orders))?;
+        if returned.is_none() || returned.is(self.stop) {
+            return Ok(!returned.is_none());
         }
-        let sentence = format!("{method} gave {}; give tickpath.STOP to end the run, else nothing", given.repr()?);
+        let sentence = format!("{method} returned {}; return tickpath.STOP to end the run, or None", returned.repr()?);
         Err(PyTypeError::new_err(sentence))
     }
 }

@@ -1,6 +1,5 @@
 //! Publishers and subscribers.
 
-use std::fmt::Display;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,21 +7,19 @@ use std::time::Duration;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
+use pyo3::types::{PyList, PySlice, PyTuple};
 use smallvec::{SmallVec, smallvec};
-use tickpath_bus::{BatchError, PublisherState, ReceiveError};
+use tickpath_bus::{PublisherState, ReceiveError};
 use tickpath_clock::{Clock, HostClock};
 use zerocopy::IntoBytes;
 
 use crate::buffered_event::BufferedEvent;
 use crate::error::{Error, batch_error, lend_error, publish_error, receive_error};
-use crate::event::{kind_of_records, with_payload};
+use crate::event::kind_of_records;
 use crate::frame::{Loans, PyMessageFrame, is_raised};
 use crate::handle::ObjectHandle;
+use crate::payload::{GivenKind, kind_of, payloads, send_by_kind, with_payload};
 use crate::subscription::{EventBatch, MAX_EVENTS, Subscription};
-
-/// The lowest kind of a message.
-const FIRST_KIND: u8 = 16;
 
 /// Polls of one spinning turn, which takes less than a millisecond.
 const SPINS: u32 = 4_096;
@@ -383,7 +380,7 @@ impl PySubscriber {
     /// None where there is no history, or nothing is known of the topic yet.
     pub fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let Some(token) = self.handle.with(py, |subscription| subscription.resume_position())? else {
-            let sentence = "an event waits behind which nobody knows the place: take it by poll(), then ask again";
+            let sentence = "the position before a buffered event is unknown; take the event by poll(), and ask again";
             return Err(Error::Receive.raise(py, sentence));
         };
         Ok(token.map(|token| token.to_string()))
@@ -457,7 +454,7 @@ impl PySubscriber {
 pub fn timeout_of(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let read = |seconds| {
         Duration::try_from_secs_f64(seconds).map_err(|_| {
-            PyValueError::new_err(format!("a timeout of {seconds} s is none; give seconds, 0 or more, or None"))
+            PyValueError::new_err(format!("a timeout of {seconds} s is invalid; give seconds, 0 or more, or None"))
         })
     };
     seconds.map(read).transpose()
@@ -487,7 +484,7 @@ impl<'py> ArrayBuffer<'py> {
             return Err(PyTypeError::new_err(format!("the array cannot be written; {ARRAY_REMEDY}")));
         }
         if !view.getattr("c_contiguous")?.extract::<bool>()? {
-            return Err(PyTypeError::new_err(format!("the array has holes; {ARRAY_REMEDY}")));
+            return Err(PyTypeError::new_err(format!("the array is not contiguous; {ARRAY_REMEDY}")));
         }
         let (item, whole) = (view.getattr("itemsize")?.extract()?, view.getattr("nbytes")?.extract()?);
         // A view without items cannot be cast.
@@ -518,87 +515,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for MaxEvents {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         given.extract().map(Self).map_err(|e| match e.is_instance_of::<PyOverflowError>(given.py()) {
-            true => PyValueError::new_err(format!("at most {} events is no number of them; give 1 or more", &*given)),
-            false => PyTypeError::new_err("the most events of a call is a whole number; give 1 or more"),
+            true => PyValueError::new_err(format!("max={} is invalid; give 1 or more", &*given)),
+            false => PyTypeError::new_err("max is a whole number; give 1 or more"),
         })
     }
-}
-
-/// Kind of a message, as given by Python.
-#[derive(Clone, Copy)]
-pub struct GivenKind(u8);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for GivenKind {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        match given.extract::<u8>() {
-            Ok(kind) => Ok(Self(kind)),
-            Err(e) if e.is_instance_of::<PyOverflowError>(given.py()) => Err(invalid_kind(&*given)),
-            Err(_) => Err(PyTypeError::new_err(
-                "a kind is a number of 16 to 255, behind the data: publish(data, kind); the topic or queue was named when it \
-                 was opened",
-            )),
-        }
-    }
-}
-
-fn invalid_kind(kind: impl Display) -> PyErr {
-    PyValueError::new_err(format!("the kind {kind} is not ours to give; use 16 to 255"))
-}
-
-/// Returns the kind to publish with: the given kind, else the message's own.
-pub fn kind_of(given: Option<GivenKind>, own: Option<u8>) -> PyResult<u8> {
-    match given.map(|given| given.0).or(own) {
-        Some(kind) if kind >= FIRST_KIND => Ok(kind),
-        Some(kind) => Err(invalid_kind(kind)),
-        None => Err(PyTypeError::new_err("bytes have no kind; give kind=16 to 255, which tells them apart")),
-    }
-}
-
-/// Consecutive messages of one kind: the kind, and copies of their payloads.
-pub type KindBatch = (u8, Vec<Vec<u8>>);
-
-/// Copies the payloads of a batch, grouped by kind: from a list, from any other iterable, or from an array of records.
-pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<Vec<KindBatch>> {
-    if let Some((own, records)) = records(batch)? {
-        return Ok(vec![(kind_of(kind, Some(own))?, records)]);
-    }
-    let mut runs: Vec<KindBatch> = Vec::new();
-    for data in batch.try_iter()? {
-        let (bytes, own) = with_payload(&data?, |payload, own| Ok((payload.to_vec(), own)))?;
-        let its = kind_of(kind, own)?;
-        match runs.last_mut() {
-            Some((kind, payloads)) if *kind == its => payloads.push(bytes),
-            _ => runs.push((its, vec![bytes])),
-        }
-    }
-    Ok(runs)
-}
-
-/// Sends the messages of each kind with one call per change of kind. The counts of an error refer to the whole batch.
-pub fn send_by_kind(
-    runs: &[KindBatch],
-    mut send: impl FnMut(u8, &[&[u8]]) -> Result<(), BatchError>,
-) -> Result<(), BatchError> {
-    let mut before = 0;
-    for (kind, copies) in runs {
-        let payloads: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
-        send(*kind, &payloads).map_err(|error| BatchError { done: before + error.done, ..error })?;
-        before += copies.len();
-    }
-    Ok(())
-}
-
-/// Copies the ticks or trades of a numpy array; returns None for anything else.
-fn records(batch: &Bound<'_, PyAny>) -> PyResult<Option<(u8, Vec<Vec<u8>>)>> {
-    if !batch.hasattr("dtype")? {
-        return Ok(None);
-    }
-    let view = batch.py().import("builtins")?.getattr("memoryview")?.call1((batch,))?;
-    let item = view.getattr("itemsize")?.extract()?;
-    let Some(kind) = kind_of_records(item) else { return Ok(None) };
-    let bytes = view.call_method0("tobytes")?;
-    let records = bytes.cast::<PyBytes>()?.as_bytes().chunks_exact(item).map(<[u8]>::to_vec).collect();
-    Ok(Some((kind, records)))
 }

@@ -75,10 +75,10 @@ impl PyTrigger {
     }
 
     fn join(&self, join: TriggerJoin, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let other = other.cast::<Self>().map_err(|_| PyTypeError::new_err("a trigger is joined with another one"))?;
+        let other = other.cast::<Self>().map_err(|_| PyTypeError::new_err("combine a trigger with another trigger"))?;
         match (&self.second, &other.get().second) {
             (None, None) => Ok(Self { first: self.first.clone(), second: Some((join, other.get().first.clone())) }),
-            _ => Err(PyValueError::new_err("a trigger has two conditions at most")),
+            _ => Err(PyValueError::new_err("a trigger has at most two conditions")),
         }
     }
 }

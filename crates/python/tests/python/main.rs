@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn the_package_does_what_its_tests_say() {
+fn the_python_tests_pass() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let test = std::env::current_exe().expect("a test has a path");
     let library = test.with_file_name("lib_native.so");
@@ -22,8 +22,8 @@ fn the_package_does_what_its_tests_say() {
     if c_library.exists() {
         tests.env("TICKPATH_LIBRARY", c_library);
     }
-    let ended = tests.arg(&library).output().expect("scripts/pytest can be run");
-    let said = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
-    println!("{said}");
-    assert!(ended.status.success(), "{said}");
+    let finished = tests.arg(&library).output().expect("scripts/pytest can be run");
+    let text = [finished.stdout, finished.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    println!("{text}");
+    assert!(finished.status.success(), "{text}");
 }
