@@ -1,4 +1,5 @@
-//! The C library: the bus, and sessions with an OMS, as functions and opaque handles. `include/tickpath.h` is made of it.
+//! The C library: the bus, and sessions with an OMS, as functions and opaque handles. `include/tickpath.h` is made of
+//! it.
 //!
 //! ```text
 //!   tp_connect(url) ──> tp_bus ── tp_publisher_open ──> tp_publisher ── publish, publish_batch
@@ -8,9 +9,16 @@
 //!
 //!   tp_orders_open(config) ───────────────────────────> tp_orders ───── submit, cancel, replace; poll ─> tp_order_event
 //! ```
-//! Each of these is a `Handle`. C's arguments go through `argument`, `config` and `request`, and errors through
-//! `status`; the other modules call the bus and the client of an OMS, whose events `report` converts for C. Names follow
-//! C's conventions, and their doc comments are those of the header.
+//! Each of these is a handle (`handle.rs`), which lets no panic pass into C and refuses use after a fork. C's arguments
+//! go through `argument`, `config` and `request`, and errors through `status`; the other modules call the bus and the
+//! client of an OMS, whose events `report` converts for C. Names follow C's conventions, and their doc comments are
+//! those of the header. The header is made by cbindgen and committed; a test makes it again. The tests are C and C++
+//! programs.
+//!
+//! # Invariants
+//!
+//! * A number in the header never changes. A struct begins with its size, and only grows at its end.
+//! * Over `shm://`, once warm, publishing, polling and pulling add no allocation and no lock, unless they fail.
 #![allow(
     non_camel_case_types,
     clippy::enum_variant_names,

@@ -28,7 +28,7 @@ use tickpath_oms_text::code_name;
 use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
 use zerocopy::{Immutable, IntoBytes};
 
-use crate::args::{CliUsageError, UnansweredError};
+use crate::args::{CliUsageError, UnansweredError, one_of};
 use crate::instruments::Instruments;
 use crate::oms_files::PartialSettings;
 use crate::order::LoginArgs;
@@ -39,22 +39,22 @@ use crate::print::{print_note, print_text};
 const QUERY_PAUSE_NS: u64 = 20_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Which OMS, and as which admin.
+/// Address of the OMS, and the login of the admin.
 #[derive(Debug, Clone, Args)]
 pub struct AdminArgs {
-    /// The file of the OMS, for its address and its instruments. With --oms and --password-file it need not be there
+    /// Configuration file of the OMS, for its address and instruments; not needed with --oms and --password-file
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
-    /// The address of the OMS, if it is not the one in its file
+    /// Address of the OMS; default: the address in its file
     #[arg(long, value_name = "URL")]
     pub oms: Option<String>,
-    /// The user: an admin
+    /// Name of the user, who must be an admin
     #[arg(long, value_name = "NAME", default_value = "admin")]
     pub user: String,
-    /// The file whose first line is the password; NAME.password beside the OMS's file if not given
+    /// File whose first line is the password; default: NAME.password beside the OMS's file
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// How long to wait until what was asked for is decided, in seconds
+    /// Time limit for the outcome of the command, in seconds
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub wait: u32,
 }
@@ -71,7 +71,7 @@ pub struct ScopeName {
 pub struct KillArgs {
     #[command(flatten)]
     pub scope: ScopeName,
-    /// Cancel what works there, too
+    /// Also cancel the working orders of the scope
     #[arg(long)]
     pub cancel: bool,
     #[command(flatten)]
@@ -88,13 +88,13 @@ pub struct ScopeArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct ResolveArgs {
-    /// The order, as `tickpath orders` prints it
+    /// Id of the order, as `tickpath orders` prints it
     #[arg(value_name = "EPOCH.N", value_parser = order_id)]
     pub order: OrderId,
-    /// How it stands: filled, canceled, rejected, expired or working
+    /// State of the order: filled, canceled, rejected, expired or working
     #[arg(value_parser = resolution)]
     pub status: OrdStatus,
-    /// All that was filled of it
+    /// Total filled quantity
     #[arg(long, value_name = "QUANTITY", value_parser = quantity, allow_negative_numbers = true)]
     pub filled: Quantity,
     /// Name and reason of the operator, up to 32 bytes, for the journal
@@ -106,7 +106,7 @@ pub struct ResolveArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct DayEndArgs {
-    /// Which day has ended, as 20261122; if not given today, in the time zone of [day] in the file or else in UTC
+    /// The day that has ended, as 20261122; default: today, in the time zone of [day] in the file or else in UTC
     #[arg(long, value_name = "YYYYMMDD", value_parser = day)]
     pub day: Option<u32>,
     #[command(flatten)]
@@ -115,46 +115,46 @@ pub struct DayEndArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum EnterCommand {
-    /// An order that its venue works and that the OMS does not know
+    /// Enter an order that works at its venue and is unknown to the OMS
     Order(OrderArgs),
-    /// A fill that never came
+    /// Enter a fill whose report never arrived
     Fill(FillArgs),
-    /// The position that an account began the day with, or a change of one
+    /// Enter the position of an account at the beginning of the day, or a change of a position
     Position(PositionArgs),
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct OrderArgs {
-    /// The instrument's name, or its number
+    /// Name or number of the instrument
     pub symbol: String,
     /// buy or sell
     #[arg(value_parser = side)]
     pub side: Side,
-    /// All that it asks for, what is filled included
+    /// Total quantity, the filled quantity included
     #[arg(value_parser = quantity, allow_negative_numbers = true)]
     pub quantity: Quantity,
-    /// Its limit; none for a market order
+    /// Limit price; none for a market order
     #[arg(value_parser = price, allow_negative_numbers = true)]
     pub price: Option<Price>,
-    /// Name under which the order was sent to the venue, as `tickpath orders --foreign` prints it
+    /// Id under which the order was sent to the venue, as `tickpath orders --foreign` prints it
     #[arg(long, value_name = "EPOCH.N", value_parser = order_id, required_unless_present = "venue_order_id")]
     pub sent_as: Option<OrderId>,
-    /// The venue's own id of it
+    /// The venue's id of the order
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub venue_order_id: Option<u64>,
-    /// The number of the venue that works it; that of the instrument, as the OMS's files have it, if not given
+    /// Number of the order's venue; default: the venue of the instrument in the OMS's files
     #[arg(long, value_name = "N")]
     pub venue: Option<u16>,
-    /// The account
+    /// Account of the order
     #[arg(long, value_name = "N")]
     pub account: u32,
-    /// The session that it belongs to from now on
+    /// Session that owns the order from now on
     #[arg(long, value_name = "N")]
     pub session: u16,
-    /// Its id there, not used before this day; made of the time if not given
+    /// Client order id in that session, unused on this day; default: the time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub id: Option<u64>,
-    /// How long it works: day, gtc, ioc or fok
+    /// Time in force: day, gtc, ioc or fok
     #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
     pub tif: TimeInForce,
     /// Name and reason of the operator, up to 32 bytes, for the journal
@@ -166,19 +166,19 @@ pub struct OrderArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct FillArgs {
-    /// The order, as `tickpath orders` prints it
+    /// Id of the order, as `tickpath orders` prints it
     #[arg(value_name = "EPOCH.N", value_parser = order_id)]
     pub order: OrderId,
-    /// How much was filled
+    /// Filled quantity
     #[arg(value_parser = quantity, allow_negative_numbers = true)]
     pub quantity: Quantity,
-    /// At which price
+    /// Price of the fill
     #[arg(value_parser = price, allow_negative_numbers = true)]
     pub price: Price,
-    /// The venue's id of the execution: by it the venue's own report changes nothing if it comes after all
+    /// The venue's id of the execution: a late report of the venue with this id is a duplicate and changes nothing
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub exec_id: u64,
-    /// The venue's number of the event, if it is known
+    /// The venue's sequence number of the event, if it is known
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub venue_sequence: Option<u64>,
     /// Name and reason of the operator, up to 32 bytes, for the journal
@@ -190,17 +190,17 @@ pub struct FillArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct PositionArgs {
-    /// The account
+    /// Account of the position
     pub account: u32,
-    /// The instrument's name, or its number
+    /// Name or number of the instrument
     pub symbol: String,
-    /// The net position, negative if it is sold short
+    /// Net position, negative if it is short
     #[arg(value_parser = quantity, allow_negative_numbers = true)]
     pub quantity: Quantity,
-    /// From which price its profit counts; the latest one that the OMS knows if not given
+    /// Price from which the profit counts; default: the latest price that the OMS knows
     #[arg(value_parser = price, allow_negative_numbers = true)]
     pub price: Option<Price>,
-    /// The quantity is a change of the position, which may have been traded already
+    /// Add the quantity to the position, also where the account has traded already
     #[arg(long)]
     pub adjust: bool,
     /// Name and reason of the operator, up to 32 bytes, for the journal
@@ -215,51 +215,47 @@ pub struct PositionArgs {
 pub struct Reason(pub [u8; 32]);
 
 pub fn kill(args: &KillArgs, on: bool) -> anyhow::Result<CliOutcome> {
-    let (talk, scope, target, name) = args.admin.connect_for_scope(&args.scope)?;
-    let word = KillSwitch { scope, on: on.into(), cancel: (on && args.cancel).into(), target, ..KillSwitch::default() };
+    let (connection, scope, target, name) = args.admin.connect_for_scope(&args.scope)?;
+    let cancel = on && args.cancel;
+    let command = KillSwitch { scope, on: on.into(), cancel: cancel.into(), target, ..KillSwitch::default() };
     let what = format!("the kill switch of {name} is {}", if on { "on" } else { "off" });
-    talk.run_command(RecordKind::Kill, &word, &what)
+    connection.run_command(RecordKind::Kill, &command, &what)
 }
 
 pub fn mass_cancel(args: &ScopeArgs) -> anyhow::Result<CliOutcome> {
-    let (talk, scope, target, name) = args.admin.connect_for_scope(&args.scope)?;
-    let word = CancelScope { scope, target, ..CancelScope::default() };
-    talk.run_command(RecordKind::CancelScope, &word, &format!("what works of {name} is canceled"))
+    let (connection, scope, target, name) = args.admin.connect_for_scope(&args.scope)?;
+    let command = CancelScope { scope, target, ..CancelScope::default() };
+    connection.run_command(RecordKind::CancelScope, &command, &format!("the working orders of {name} are canceled"))
 }
 
 pub fn resolve(args: &ResolveArgs) -> anyhow::Result<CliOutcome> {
-    let word = Resolve {
+    let command = Resolve {
         order: args.order.0,
         cumulative_quantity: args.filled,
         status: args.status.code(),
         reason: args.reason.0,
         ..Resolve::default()
     };
-    args.admin.connect(&args.admin.login().read_settings())?.run_command(
-        RecordKind::Resolve,
-        &word,
-        "the order is resolved",
-    )
+    let (_, connection) = args.admin.open()?;
+    connection.run_command(RecordKind::Resolve, &command, "the order is resolved")
 }
 
 pub fn day_end(args: &DayEndArgs) -> anyhow::Result<CliOutcome> {
-    let known = args.admin.login().read_settings();
+    let (known, connection) = args.admin.open()?;
     let day = args.day.unwrap_or_else(|| known.day(utc_ns()));
-    let word = DayEnd { day, lane_sequence: 0 };
-    args.admin.connect(&known)?.run_command(RecordKind::DayEnd, &word, &format!("day {day} has ended"))
+    let command = DayEnd { day, lane_sequence: 0 };
+    connection.run_command(RecordKind::DayEnd, &command, &format!("day {day} has ended"))
 }
 
 pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
     match enter {
         EnterCommand::Order(args) => {
-            let known = args.admin.login().read_settings();
-            let mut talk = args.admin.connect(&known)?;
-            let instrument = talk.instruments(&known)?.find(&args.symbol)?;
-            let venue = args.venue.map(VenueId).or(instrument.venue);
-            let Some(venue) = venue else {
-                bail!(known.missing_part("the venue of the instrument", "its number by --venue N"))
+            let (known, mut connection) = args.admin.open()?;
+            let instrument = connection.instruments(&known)?.find(&args.symbol)?;
+            let Some(venue) = args.venue.map(VenueId).or(instrument.venue) else {
+                bail!(known.missing_part("the venue of the instrument", "its number with --venue N"))
             };
-            let word = EnterOrder {
+            let command = EnterOrder {
                 client_order_id: ClientOrderId(args.id.unwrap_or_else(utc_ns)),
                 sent_as: args.sent_as.unwrap_or_default(),
                 venue_order_id: VenueOrderId(args.venue_order_id.unwrap_or_default()),
@@ -275,10 +271,10 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 reason: args.reason.0,
                 ..EnterOrder::default()
             };
-            talk.run_command(RecordKind::EnterOrder, &word, "the order is entered")
+            connection.run_command(RecordKind::EnterOrder, &command, "the order is entered")
         }
         EnterCommand::Fill(args) => {
-            let word = EnterFill {
+            let command = EnterFill {
                 order: args.order.0,
                 exec_id: ExecId(args.exec_id),
                 venue_sequence: args.venue_sequence.unwrap_or_default(),
@@ -287,26 +283,22 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 reason: args.reason.0,
                 ..EnterFill::default()
             };
-            args.admin.connect(&args.admin.login().read_settings())?.run_command(
-                RecordKind::EnterFill,
-                &word,
-                "the fill is entered",
-            )
+            let (_, connection) = args.admin.open()?;
+            connection.run_command(RecordKind::EnterFill, &command, "the fill is entered")
         }
         EnterCommand::Position(args) => {
-            let known = args.admin.login().read_settings();
-            let mut talk = args.admin.connect(&known)?;
-            let word = EnterPosition {
+            let (known, mut connection) = args.admin.open()?;
+            let command = EnterPosition {
                 quantity: args.quantity,
                 price: args.price.unwrap_or_default(),
                 account: AccountId(args.account),
-                symbol: talk.instruments(&known)?.find(&args.symbol)?.symbol,
+                symbol: connection.instruments(&known)?.find(&args.symbol)?.symbol,
                 adjusts: args.adjust.into(),
                 is_priced: args.price.is_some().into(),
                 reason: args.reason.0,
                 ..EnterPosition::default()
             };
-            talk.run_command(RecordKind::EnterPosition, &word, "the position is entered")
+            connection.run_command(RecordKind::EnterPosition, &command, "the position is entered")
         }
     }
 }
@@ -326,13 +318,19 @@ impl AdminArgs {
     /// Logs in for a command about a scope, and returns the scope's code, its target and its name in a sentence.
     fn connect_for_scope(&self, scope: &ScopeName) -> anyhow::Result<(AdminConnection, u8, u32, String)> {
         let (code, target) = scope.parse()?;
-        let known = self.login().read_settings();
-        let mut talk = self.connect(&known)?;
+        let (known, mut connection) = self.open()?;
         let target = match target {
             Ok(number) => number,
-            Err(name) => talk.instruments(&known)?.find(name)?.symbol.0,
+            Err(name) => connection.instruments(&known)?.find(name)?.symbol.0,
         };
-        Ok((talk, code, target, scope.name()))
+        Ok((connection, code, target, scope.name()))
+    }
+
+    /// Reads the file of the OMS as far as it can be read, and logs in as the admin.
+    fn open(&self) -> anyhow::Result<(PartialSettings, AdminConnection)> {
+        let known = self.login().read_settings();
+        let connection = self.connect(&known)?;
+        Ok((known, connection))
     }
 
     /// Logs in as the admin.
@@ -363,7 +361,7 @@ impl AdminConnection {
             return Ok(self);
         }
         self.client.close();
-        bail!(CliUsageError(format!("'{user}' is no admin; name one by --user")))
+        bail!(CliUsageError(format!("user '{user}' is no admin; name an admin with --user")))
     }
 
     pub fn instruments<'a>(&mut self, known: &'a PartialSettings) -> anyhow::Result<Instruments<'a>> {
@@ -374,22 +372,22 @@ impl AdminConnection {
     fn run_command<W: IntoBytes + Immutable>(
         mut self,
         kind: RecordKind,
-        word: &W,
+        command: &W,
         what: &str,
     ) -> anyhow::Result<CliOutcome> {
-        let (record, mut orders) = self.send_command(kind, word.as_bytes())?;
+        let (record, mut orders) = self.send_command(kind, command.as_bytes())?;
         // The OMS has acknowledged the command, even if the connection is lost from here on.
         let lost = self.await_decisions(&mut orders);
         self.client.close();
         let what = match kind {
-            RecordKind::CancelScope if orders.is_empty() => format!("{what}; no order was open there"),
+            RecordKind::CancelScope if orders.is_empty() => format!("{what}; none was open"),
             _ => what.to_owned(),
         };
-        let told = print_outcome(record, &what, &orders, lost);
+        let outcome = print_outcome(record, &what, &orders, lost);
         if let RecordKind::DayEnd = kind {
             note_working(&orders);
         }
-        told
+        outcome
     }
 
     /// Sends an admin command, and returns its journal record and the affected orders.
@@ -397,13 +395,13 @@ impl AdminConnection {
         if self.client.admin_command(kind.code(), record).is_err() {
             bail!("the connection was lost before the command was sent; run it again");
         }
-        let heard = self.receive_until(|event| match event {
+        let reply = self.receive_until(|event| match event {
             ClientEvent::CommandAnswered(answer) => Some(answer.clone()),
             _ => None,
         });
-        let doubt = "whether the OMS has taken the command is not known; `tickpath orders` and its log tell";
-        match (heard.answer, heard.lost) {
-            (Some(Ok(record)), _) => Ok((record, heard.rows)),
+        let doubt = "it is not known whether the OMS has accepted the command; check `tickpath orders` and its log";
+        match (reply.answer, reply.lost) {
+            (Some(Ok(record)), _) => Ok((record, reply.rows)),
             (Some(Err(why)), _) => bail!("{why}"),
             (None, Some(why)) => bail!(UnansweredError(format!("{doubt}: {why}"))),
             (None, None) => bail!(UnansweredError(format!("the OMS has not answered in time; {doubt}"))),
@@ -433,9 +431,9 @@ impl AdminConnection {
         if self.client.query(Query { what, order, ..Query::default() }).is_err() {
             return Err("the connection was lost".to_owned());
         }
-        let heard = self.receive_until(|event| matches!(event, ClientEvent::Answered(_)).then_some(()));
-        match (heard.answer, heard.lost) {
-            (Some(()), _) => Ok(heard.rows),
+        let reply = self.receive_until(|event| matches!(event, ClientEvent::Answered(_)).then_some(()));
+        match (reply.answer, reply.lost) {
+            (Some(()), _) => Ok(reply.rows),
             (None, Some(why)) => Err(why.to_string()),
             (None, None) => Err("the OMS has not answered in time".to_owned()),
         }
@@ -453,7 +451,7 @@ impl AdminConnection {
             };
             if !self.client.is_connected() || self.clock.ns_between(from, self.clock.ticks()) >= self.timeout_ns as i64
             {
-                bail!(UnansweredError(format!("record {record} asks the venue, and its answer is not known: {why}")));
+                bail!(UnansweredError(format!("record {record} queries the venue; its answer is not known: {why}")));
             }
             tickpath_clock::sleep_ns(QUERY_PAUSE_NS);
         }
@@ -461,20 +459,20 @@ impl AdminConnection {
 
     /// Receives events until the expected event is there, the connection is lost, or the time limit is over.
     pub fn receive_until<T>(&mut self, is_it: impl Fn(&ClientEvent) -> Option<T>) -> AdminReply<T> {
-        let (from, mut heard) = (self.clock.ticks(), AdminReply { answer: None, rows: Vec::new(), lost: None });
-        while heard.answer.is_none()
-            && heard.lost.is_none()
+        let (from, mut reply) = (self.clock.ticks(), AdminReply { answer: None, rows: Vec::new(), lost: None });
+        while reply.answer.is_none()
+            && reply.lost.is_none()
             && self.clock.ns_between(from, self.clock.ticks()) < self.timeout_ns as i64
         {
             self.client.wait(10_000_000);
             let polled = self.client.poll(|event| match event {
-                ClientEvent::OrderRow { session, report } => heard.rows.push((session, report)),
-                ClientEvent::Disconnected { why } => heard.lost = Some(why),
-                other => heard.answer = heard.answer.take().or_else(|| is_it(&other)),
+                ClientEvent::OrderRow { session, report } => reply.rows.push((session, report)),
+                ClientEvent::Disconnected { why } => reply.lost = Some(why),
+                other => reply.answer = reply.answer.take().or_else(|| is_it(&other)),
             });
-            heard.lost = heard.lost.take().or(polled.err());
+            reply.lost = reply.lost.take().or(polled.err());
         }
-        heard
+        reply
     }
 }
 
@@ -532,17 +530,17 @@ fn print_outcome(record: u64, what: &str, orders: &[SessionOrder], lost: Option<
         }
     }
     let counts: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
-    let orders_told = match orders.len() {
+    let summary = match orders.len() {
         0 => String::new(),
         1 => format!("; 1 order: {}", counts.join(", ")),
         count => format!("; {count} orders: {}", counts.join(", ")),
     };
-    text.push_str(&format!("record {record}: {what}{orders_told}\n"));
+    text.push_str(&format!("record {record}: {what}{summary}\n"));
     let printed = print_text(&text);
     let pending = orders.iter().filter(|(_, order)| is_pending(order)).count();
     if pending > 0 {
-        let why = lost.map_or_else(String::new, |why| format!(", and nothing more is heard of them: {why}"));
-        print_note(&format!("tickpath: {pending} are not decided yet{why}; `tickpath orders` tells how they stand"));
+        let why = lost.map_or_else(String::new, |why| format!(", and the connection was lost: {why}"));
+        print_note(&format!("tickpath: orders still pending: {pending}{why}; `tickpath orders` shows their state"));
     }
     printed.map(|()| if pending == 0 { CliOutcome::Success } else { CliOutcome::Lost })
 }
@@ -559,7 +557,7 @@ fn note_working(orders: &[SessionOrder]) {
         1 => ("1 order".to_owned(), "works at its venue"),
         count => (format!("{count} orders"), "work at their venues"),
     };
-    print_note(&format!("tickpath: {count} still {verb} and outlive the day; cancel those that should not"));
+    print_note(&format!("tickpath: {count} still {verb} after the end of the day; cancel those that should not"));
 }
 
 /// Returns whether a request for the order is pending, or the order is in doubt.
@@ -569,20 +567,20 @@ pub fn is_pending(order: &ExecutionReport) -> bool {
 }
 
 fn resolution(text: &str) -> Result<OrdStatus, String> {
-    match text {
-        "filled" => Ok(OrdStatus::Filled),
-        "canceled" => Ok(OrdStatus::Canceled),
-        "rejected" => Ok(OrdStatus::Rejected),
-        "expired" => Ok(OrdStatus::Expired),
-        "working" => Ok(OrdStatus::New),
-        _ => Err("use filled, canceled, rejected, expired or working".to_owned()),
-    }
+    let words = [
+        ("filled", OrdStatus::Filled),
+        ("canceled", OrdStatus::Canceled),
+        ("rejected", OrdStatus::Rejected),
+        ("expired", OrdStatus::Expired),
+        ("working", OrdStatus::New),
+    ];
+    one_of(text, &words)
 }
 
 pub fn reason(text: &str) -> Result<Reason, String> {
     let (mut bytes, text) = ([0; 32], text.trim().as_bytes());
     if text.is_empty() || text.len() > bytes.len() || text.contains(&0) {
-        return Err("a reason has 1 to 32 bytes of text: who says so, and why".to_owned());
+        return Err("write 1 to 32 bytes of text: the operator's name and the reason".to_owned());
     }
     bytes[..text.len()].copy_from_slice(text);
     Ok(Reason(bytes))

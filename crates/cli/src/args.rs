@@ -13,28 +13,14 @@ use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_result::ResultFile;
 
 /// A mistake in the command's arguments: exit code 2.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct CliUsageError(pub String);
 
-impl std::fmt::Display for CliUsageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CliUsageError {}
-
 /// A request without an answer, or whose answer is lost: exit code 5.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct UnansweredError(pub String);
-
-impl std::fmt::Display for UnansweredError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnansweredError {}
 
 /// Where results go.
 #[derive(Debug, Clone, Args)]
@@ -42,13 +28,13 @@ pub struct OutputArgs {
     /// Write the result file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write a page that needs no network
+    /// Write an HTML page that needs no network
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Print every run in full, however many screens that takes
+    /// Print every run in full, on as many screens as needed
     #[arg(long)]
     pub all: bool,
-    /// Say nothing on standard error
+    /// Print nothing on standard error
     #[arg(long)]
     pub quiet: bool,
 }
@@ -84,16 +70,17 @@ pub fn check_writable(file: &Path) -> Result<(), CliUsageError> {
 /// Which processors a run uses.
 #[derive(Debug, Clone, Args)]
 pub struct CpuArgs {
-    /// CPUs of generator, system (receiver) and venue; the first two if not given, the venue beside the generator
+    /// CPUs of the generator, the system (receiver) and the venue; default: the first two, with the venue on the
+    /// generator's
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cpus: Vec<usize>,
 }
 
-/// Whether threads that spin keep warm.
+/// Whether spinning threads run a warm-up.
 #[derive(Debug, Clone, Args)]
 pub struct WarmUpArgs {
-    /// Whether threads that wait by busy or adaptive rehearse the next message or order meanwhile, on memory of their own, so
-    /// that it finds caches warm; over logs, and in the OMS
+    /// Warm-up: whether threads that wait with busy or adaptive process the next message or order on scratch memory
+    /// meanwhile, so that the real one finds the caches warm; over logs, and in the OMS
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
     warm: String,
 }
@@ -156,7 +143,7 @@ pub fn check_target(url: &str) -> anyhow::Result<()> {
 pub fn check_recording(ticks: &Option<PathBuf>) -> Result<(), CliUsageError> {
     match ticks.as_ref().filter(|file| !file.is_file()) {
         Some(file) => Err(CliUsageError(format!(
-            "--ticks {}: no such file, or no file; give the path of a recording",
+            "--ticks {}: there is no file at this path; give the path of a recording",
             file.display()
         ))),
         None => Ok(()),
@@ -193,12 +180,21 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "use 0.1 to 86400 seconds, a number without a unit: 600 for ten minutes".to_owned())
 }
 
-pub fn policy(text: &str) -> Result<Policy, String> {
-    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
+/// Parses one of these words; the error lists all of them.
+pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let (last, others) = words.split_last().expect("there are words");
+        format!("use {} or {last}", others.join(", "))
+    })
 }
 
-/// A round trip of our own making, in milliseconds.
+pub fn policy(text: &str) -> Result<Policy, String> {
+    one_of(text, &Policy::ALL.map(|policy| (policy.name(), policy)))
+}
+
+/// Parses an injected round-trip time, in milliseconds.
 pub fn rtt(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=MAX_RTT_MS).contains(number));
     number.ok_or_else(|| format!("use 0 to {MAX_RTT_MS} milliseconds, a number without a unit"))
@@ -211,12 +207,12 @@ pub fn size(text: &str) -> Result<usize, String> {
 }
 
 impl CpuArgs {
-    /// The venue's, if one is named.
+    /// Returns the CPU of the venue, if `--cpus` has one.
     pub fn venue_cpu(&self) -> Option<usize> {
         self.cpus.get(2).copied()
     }
 
-    /// Generator and system, checked against what this process may use.
+    /// Returns the CPUs of the generator and the system; rejects a CPU that this process may not use.
     pub fn bench_cpus(&self) -> Result<[usize; 2], CliUsageError> {
         let available = tickpath_clock::cpus();
         if let Some(missing) = self.cpus.iter().find(|cpu| !available.contains(cpu)) {

@@ -37,7 +37,7 @@ impl BenchLock {
             Ok(file) => Some(lock_file(file)?),
             Err(reason) => {
                 print_note(&format!(
-                    "cannot wait for other benches by {} ({reason}); two that run at once measure each other",
+                    "cannot lock {} ({reason}); benches that run at the same time disturb each other's measurements",
                     path.display()
                 ));
                 None
@@ -78,9 +78,9 @@ impl BenchLock {
 
 /// Notes in the result that the bench broke off, and why, unless a run has that note already.
 fn mark_partial(result: &mut ResultFile, why: &str) {
-    let is_told = result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why));
-    if !is_told {
-        result.findings.push(format!("the bench broke off behind these runs: {why}"));
+    let is_noted = result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why));
+    if !is_noted {
+        result.findings.push(format!("the bench broke off after these runs: {why}"));
     }
 }
 
@@ -92,7 +92,8 @@ fn lock_file(mut file: File) -> anyhow::Result<File> {
             let mut words = String::new();
             // The text is for people only: a failure to read it does not matter.
             let _ = file.read_to_string(&mut words);
-            print_note(&format!("{}; waiting for its end, for two would measure each other", describe_holder(&words)));
+            let holder = describe_holder(&words);
+            print_note(&format!("{holder}; waiting until it ends, because two benches disturb each other"));
             file.lock().context("cannot wait for another bench")?;
         }
         Err(TryLockError::Error(error)) => return Err(error).context("cannot ask whether another bench runs"),
@@ -113,14 +114,14 @@ fn command() -> String {
 /// Returns a description of the lock's holder from the text in its file: process, start in UTC seconds, command.
 fn describe_holder(words: &str) -> String {
     let mut words = words.splitn(3, ' ');
-    let (who, since, command) = (words.next(), words.next().and_then(|since| since.parse::<u64>().ok()), words.next());
-    let who =
-        who.filter(|who| !who.is_empty()).map_or_else(|| "another process".to_owned(), |who| format!("process {who}"));
+    let (pid, since, command) = (words.next(), words.next().and_then(|since| since.parse::<u64>().ok()), words.next());
+    let process =
+        pid.filter(|pid| !pid.is_empty()).map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
     match (since, command) {
         (Some(since), Some(command)) => {
             let seconds = (utc_ns() / 1_000_000_000).saturating_sub(since);
-            format!("{who} ({command}) has measured on this machine for {seconds} s")
+            format!("{process} ({command}) has been measuring on this machine for {seconds} s")
         }
-        _ => format!("{who} measures on this machine"),
+        _ => format!("{process} is measuring on this machine"),
     }
 }

@@ -8,7 +8,7 @@ use tickpath_oms_blotter::command::{self, BlotterArgs};
 use tickpath_oms_server::settings::Users;
 
 use crate::args::CliUsageError;
-use crate::oms_files::PartialSettings;
+use crate::oms_files::{PartialSettings, session_owners};
 use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
 
@@ -17,7 +17,7 @@ pub fn run(args: &BlotterArgs) -> anyhow::Result<CliOutcome> {
         Some(dir) => (dir.clone(), BTreeMap::new()),
         None => {
             let known = PartialSettings::read(&args.config);
-            (known.journal()?, users(&known.users_file))
+            (known.journal()?, read_owners(&known.users_file))
         }
     };
     let journal = crate::log::log_arguments::parse_journal(&dir)?;
@@ -30,11 +30,10 @@ pub fn run(args: &BlotterArgs) -> anyhow::Result<CliOutcome> {
     }
 }
 
-/// Returns the names of users by session; empty if the file cannot be read.
-fn users(file: &Path) -> BTreeMap<u16, String> {
-    let users = Users::read(file).map(|users| users.list).unwrap_or_else(|error| {
-        print_note(&format!("tickpath: {error}; the blotter names no users"));
-        Vec::new()
-    });
-    users.iter().flat_map(|user| user.sessions.iter().map(|&session| (session, user.name.clone()))).collect()
+/// Returns the names of users by session; none if the file cannot be read.
+fn read_owners(file: &Path) -> BTreeMap<u16, String> {
+    Users::read(file).map(|users| session_owners(&users)).unwrap_or_else(|error| {
+        print_note(&format!("tickpath: {error}; the blotter prints sessions without the names of their users"));
+        BTreeMap::new()
+    })
 }

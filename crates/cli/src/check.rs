@@ -9,34 +9,30 @@ use crate::args::{CliUsageError, CpuArgs};
 use crate::bench::measure::{as_usage_error, lab};
 use crate::bench_lock::BenchLock;
 use crate::outcome::CliOutcome;
-use crate::print::Printer;
+use crate::print::{Printer, paragraph};
 use crate::progress::BenchProgress;
 
-/// Approximate length of one lie, in seconds.
+/// Approximate length of one planted fault, in seconds.
 const SECONDS: f64 = 4.0;
-
-/// Width of the column of names, and of a line.
-const NAME: usize = 26;
-const WIDTH: usize = 80;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A lie is told if the result says what was planted: by the same number where whoever planted it \
-counts, by its name elsewhere. \"nothing\" and \"identical\" plant none, and nothing is to be told.\n\nExit code: 0 \
-all were told, 1 one got through or gave a false alarm."
+    after_help = "A fault is detected if the result reports it: with the same number where the planting side counts, \
+                  by its name elsewhere. \"nothing\" and \"identical\" plant no fault, and the result must report \
+                  none.\n\nExit code: 0 every fault was detected, 1 a fault was missed or a false alarm was raised."
 )]
 pub struct CheckArgs {
-    /// Which lies; all if not given
-    #[arg(value_name = "LIE")]
-    pub lies: Vec<String>,
-    /// How often to plant each
+    /// Names of the faults; default: all
+    #[arg(value_name = "FAULT")]
+    pub faults: Vec<String>,
+    /// How often to plant each fault
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// How often to plant a lie that got through, at most: a machine that others use at times hides one. What plants
-    /// none is never tried again
+    /// Max attempts for a fault that was missed: load from other programs can hide one at times. A name that plants no
+    /// fault is never tried again
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub tries: u32,
-    /// Do not show how far it is
+    /// Print no progress
     #[arg(long)]
     pub quiet: bool,
     #[command(flatten)]
@@ -44,86 +40,75 @@ pub struct CheckArgs {
 }
 
 pub fn run(args: &CheckArgs) -> anyhow::Result<CliOutcome> {
-    let lies = chosen(&args.lies)?;
+    let faults = chosen(&args.faults)?;
     let cpus = args.cpus.bench_cpus()?;
     let turn = BenchLock::acquire()?;
     let bar = BenchProgress::new(args.quiet);
     let lab = lab(&bar)?;
-    let planted = args.repeat * lies.len() as u32;
+    let planted = args.repeat * faults.len() as u32;
     lab.progress.plan(planted as usize, SECONDS * f64::from(planted));
     let stage = CheckContext::new(&lab, cpus);
     let (mut printer, mut missed) = (Printer::default(), 0);
-    printer.print(&row("lie", "planted → reported"));
+    printer.print(&row("fault", "planted → reported"));
     for _ in 0..args.repeat {
-        for lie in &lies {
-            let mut is_told = false;
-            for _ in 0..max_attempts(lie, args.tries) {
-                let finding = plant(&lab, lie, &stage);
+        for fault in &faults {
+            let mut is_detected = false;
+            for _ in 0..max_attempts(fault, args.tries) {
+                let report = plant(&lab, fault, &stage);
                 if turn.is_interrupted() {
                     return Ok(CliOutcome::Interrupted);
                 }
-                let finding = finding.with_context(|| lie.title())?;
-                printer.print(&line(lie, &finding));
-                is_told = finding.is_detected;
-                if is_told {
+                let report = report.with_context(|| fault.title())?;
+                printer.print(&line(fault, &report));
+                is_detected = report.is_detected;
+                if is_detected {
                     break;
                 }
             }
-            missed += u32::from(!is_told);
+            missed += u32::from(!is_detected);
         }
     }
     printer.print(&match missed {
-        0 => format!("\nAll {planted} were told.\n"),
-        _ => format!("\n{missed} of {planted} got through or gave a false alarm.\n"),
+        0 => format!("\nAll {planted} checks passed.\n"),
+        _ => format!("\n{missed} of {planted} checks failed: a fault was missed, or a false alarm was raised.\n"),
     });
     printer.end(Ok(if missed == 0 { CliOutcome::Success } else { CliOutcome::Lost }))
 }
 
-/// Returns how often a lie may be planted: a lie that plants nothing is never retried.
-fn max_attempts(lie: &PlantedFault, most: u32) -> u32 {
-    if lie.plants_nothing() { 1 } else { most }
+/// Returns how often a fault may be planted: a name that plants nothing is never retried.
+fn max_attempts(fault: &PlantedFault, most: u32) -> u32 {
+    if fault.plants_nothing() { 1 } else { most }
 }
 
-fn plant(lab: &Lab<'_>, lie: &PlantedFault, stage: &CheckContext<'_>) -> anyhow::Result<FaultReport> {
-    lab.step(&lie.title(), SECONDS)?;
-    lie.plant(stage).map_err(as_usage_error)
+fn plant(lab: &Lab<'_>, fault: &PlantedFault, stage: &CheckContext<'_>) -> anyhow::Result<FaultReport> {
+    lab.step(&fault.title(), SECONDS)?;
+    fault.plant(stage).map_err(as_usage_error)
 }
 
-fn line(lie: &PlantedFault, finding: &FaultReport) -> String {
-    let FaultReport { planted, reported, is_detected: is_told } = finding;
-    let through = match (*is_told, lie.plants_nothing()) {
+fn line(fault: &PlantedFault, report: &FaultReport) -> String {
+    let FaultReport { planted, reported, is_detected } = report;
+    let verdict = match (*is_detected, fault.plants_nothing()) {
         (true, _) => "",
         (false, true) => " (FALSE ALARM)",
-        (false, false) => " (GOT THROUGH)",
+        (false, false) => " (MISSED)",
     };
-    row(&lie.title(), &format!("{planted} → {reported}{through}"))
+    row(&fault.title(), &format!("{planted} → {reported}{verdict}"))
 }
 
-/// Returns a name with a text beside it, which wraps below its own column.
+/// Returns a name with a text beside it.
 fn row(name: &str, text: &str) -> String {
-    let mut out = format!("{name:<NAME$}");
-    let mut column = NAME;
-    for word in text.split(' ') {
-        let long = word.chars().count() + 1;
-        if column + long > WIDTH && column > NAME {
-            out += &format!("\n{:NAME$}", "");
-            column = NAME;
-        }
-        out += &format!(" {word}");
-        column += long;
-    }
-    out + "\n"
+    paragraph(&format!("{name:<26} "), text)
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static PlantedFault>> {
     for name in names {
-        if !PLANTED_FAULTS.iter().any(|lie| lie.name == name) {
-            let mut known: Vec<&str> = PLANTED_FAULTS.iter().map(|lie| lie.name).collect();
+        if !PLANTED_FAULTS.iter().any(|fault| fault.name == name) {
+            let mut known: Vec<&str> = PLANTED_FAULTS.iter().map(|fault| fault.name).collect();
             known.dedup();
-            return Err(CliUsageError(format!("no lie is called '{name}'; there are {}", known.join(", "))).into());
+            return Err(CliUsageError(format!("no fault is called '{name}'; there are {}", known.join(", "))).into());
         }
     }
-    Ok(PLANTED_FAULTS.iter().filter(|lie| names.is_empty() || names.iter().any(|name| name == lie.name)).collect())
+    Ok(PLANTED_FAULTS.iter().filter(|fault| names.is_empty() || names.iter().any(|name| name == fault.name)).collect())
 }
 
 #[cfg(test)]
@@ -133,8 +118,8 @@ mod tests {
     #[test]
     fn a_false_alarm_is_never_tried_again() {
         let once: Vec<&str> =
-            PLANTED_FAULTS.iter().filter(|lie| max_attempts(lie, 3) == 1).map(|lie| lie.name).collect();
+            PLANTED_FAULTS.iter().filter(|fault| max_attempts(fault, 3) == 1).map(|fault| fault.name).collect();
         assert_eq!(once, ["nothing", "nothing", "nothing", "identical", "identical", "identical"]);
-        assert!(PLANTED_FAULTS.iter().all(|lie| lie.plants_nothing() || max_attempts(lie, 3) == 3));
+        assert!(PLANTED_FAULTS.iter().all(|fault| fault.plants_nothing() || max_attempts(fault, 3) == 3));
     }
 }

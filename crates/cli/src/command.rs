@@ -17,42 +17,43 @@ pub struct CliArgs {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "one value a process")]
 pub enum CliCommand {
-    /// The path on this machine, with and without a broker, and where the time goes
+    /// Measure the path from a tick to an order on this machine, with and without a broker, and show where the time
+    /// goes
     Demo(crate::demo::DemoArgs),
     /// Measure a workload
     Bench(BenchCommandArgs),
     /// Render result files again
     Report(crate::report::ReportArgs),
-    /// Where the time goes for this broker and client, and what each change would gain
+    /// Explain where the time of a message goes for a broker and a client, and what each change would gain
     Explain(crate::explain::ExplainArgs),
-    /// Two builds side by side: what changed, by how much, and what is only noise
+    /// Compare two builds: what changed, by how much, and what is only noise
     Compare(crate::compare::CompareArgs),
-    /// Every lie that the instrument must catch, planted and told
+    /// Plant known faults in measurements, and check that the results report each of them
     Check(crate::check::CheckArgs),
-    /// Results of one machine over time: each figure, and at which commit it changed
+    /// Show the results of one machine over time: each figure, and the commit at which it changed
     History(crate::history::HistoryArgs),
-    /// Send an order to an OMS, change it, take it back
+    /// Send an order to an OMS, replace or cancel it, or query its status
     Order(crate::order::OrderCommandArgs),
-    /// The open orders of an order journal, and what becomes of them; safe while its OMS trades
+    /// List the open orders of an order journal, and follow their reports; safe while its OMS trades
     Orders(crate::orders::OpenOrdersArgs),
-    /// Orders, fills and profit of a day, from an order journal: tables, CSV, JSON; safe while its OMS trades
+    /// Print orders, fills and profit of a day from an order journal, as tables, CSV or JSON; safe while its OMS trades
     Blotter(tickpath_oms_blotter::command::BlotterArgs),
-    /// Reports of other sessions, a line each, by the session of a user with a drop copy
+    /// Print the reports of other sessions, one a line, as a user with a drop copy
     DropCopy(crate::drop_copy::DropCopyArgs),
-    /// An OMS as a server: check its configuration, make a first one, change its users
+    /// Run an OMS as a server, write or check its configuration, change its users, send admin commands
     Oms(crate::oms::OmsArgs),
-    /// A running OMS at a glance: orders, positions, sessions, lines, latency now
+    /// Show a running OMS: orders, positions, sessions, lines, current latency
     Top(crate::top::TopArgs),
-    /// A simulated exchange as a process: its orders come from an OMS
+    /// Run a simulated exchange as a process, which receives its orders from an OMS
     Exchange(crate::exchange::ExchangeArgs),
-    /// Look into logs and journals
+    /// Inspect, record, replay and bridge logs and journals
     Log(LogArgs),
-    /// Settings of this host and its brokers that cost latency or safety, and the remedy of each
+    /// Find settings of this host and its brokers that cost latency or safety, with the remedy of each
     Doctor(crate::doctor::DoctorArgs),
     /// A process of a bench
     #[command(hide = true)]
     Child {
-        /// The process to end with
+        /// Process id of the parent, with which the child ends
         parent: u32,
     },
 }
@@ -66,19 +67,20 @@ pub struct BenchCommandArgs {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "one value a process")]
 pub enum Workload {
-    /// The floor: clock, cache line, loopback, and what the host steals from a spinning thread
+    /// Measure the floor of the host: clock, cache line, loopback, and the time that a spinning thread loses to the
+    /// host
     Host(crate::bench::host::HostArgs),
-    /// Messages from one process to another
+    /// Measure messages from a publisher to subscribers, from one process to another
     Pubsub(crate::bench::pubsub::PubsubArgs),
-    /// Messages from one pusher to pullers that share the work
+    /// Measure a queue: messages from one pusher to pullers that share the work
     Queue(crate::bench::queue::QueueArgs),
-    /// Commands in pipelines of 1 to 1,000,000 to a Redis server: throughput, memory, system calls, the knee
+    /// Measure pipelines of 1 to 1,000,000 commands to a Redis server: throughput, memory, system calls, the knee
     Pipeline(crate::bench::pipeline::PipelineArgs),
-    /// Set a key, get it again: what each client library gets out of a Redis server, near and far
+    /// Measure SET and GET of a key through each client library of a Redis server, near and far
     Clients(crate::bench::clients::ClientsArgs),
-    /// From a tick to an order at a venue, every hop
+    /// Measure every hop from a tick to an order at a venue
     Path(crate::bench::path::PathArgs),
-    /// Batches of orders through an OMS, in the form of the f9omstw benchmark
+    /// Measure batches of orders through an OMS, in the form of the f9omstw benchmark
     Orders(crate::bench::orders::OrdersArgs),
 }
 
@@ -90,42 +92,42 @@ pub struct LogArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum LogCommand {
-    /// The topics in shared memory, or one log: policy, sizes, writer, readers and how far they are
+    /// List the topics in shared memory, or one log: policy, sequence numbers, writer, and readers with their positions
     Ls {
         /// shm://NAME, file:///PATH or a folder
         log: Option<String>,
     },
-    /// Remove a topic or a recording that no process has open. What an OMS made stays
+    /// Remove a topic or a recording that no process has open; the logs of an OMS are refused
     Rm {
         /// shm://NAME, file:///PATH or a folder
         log: String,
     },
     /// Print messages, one a line
     Cat(crate::log::cat::CatArgs),
-    /// Read everything and check it: frames, checksums, and, in a journal, that a replay comes to the same digests and its
-    /// snapshots are good
+    /// Read a log to its end and check its frames and checksums; for a journal also the digests of a replay, and the
+    /// snapshots
     Verify {
         /// shm://NAME, file:///PATH or a folder
         log: String,
     },
-    /// The latency tables of an order journal, from the journal alone
+    /// Print the latency tables of an order journal, from the journal alone
     Analyse {
-        /// The journal's folder
+        /// Folder of the journal
         dir: PathBuf,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Make a snapshot of an order journal as far as it goes: the next start of the OMS reads it, and what came since
+    /// Write a snapshot of an order journal up to its end: the next start of the OMS reads it and the records after it
     Snapshot {
-        /// The journal's folder
+        /// Folder of the journal
         dir: PathBuf,
     },
-    /// Write a topic's messages to a folder as they come, losses included
+    /// Record the messages of a topic in a folder as they arrive, gaps included
     Record(crate::log::record::RecordArgs),
-    /// Write a file of market data to a folder, as a recording with the times of the file
+    /// Import a file of market data into a folder, as a recording with the times of the file
     Import(crate::log::import::ImportArgs),
-    /// Publish a recording again, at its own times or others
+    /// Publish a recording on a bus, at its own times or at another rate
     Replay(crate::log::replay::ReplayArgs),
-    /// Carry topics from one bus to another, until Ctrl-C. Into a topic that is there already they go behind what it holds
+    /// Copy topics from one bus to another, until Ctrl-C; a target topic that exists is appended to
     Bridge(crate::log::bridge::BridgeArgs),
 }

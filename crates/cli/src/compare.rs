@@ -17,7 +17,7 @@ use tickpath_lab_compare::{
     Ruling, UnmeasuredMetric, in_turn, judge, markdown, overall_outcome, result_file, text,
 };
 use tickpath_lab_harness::{Lab, ProgressSink};
-use tickpath_lab_result::ResultFile;
+use tickpath_lab_result::{ResultFile, save_json};
 
 use crate::args::{CliUsageError, OutputArgs};
 use crate::bench::measure::new_result;
@@ -25,7 +25,7 @@ use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
 use crate::progress::approximate_time;
 
-/// Default number of pairs of calls: six are the fewest that tell a change from noise, and one may be invalid.
+/// Default number of pairs of calls: six are the fewest that separate a change from noise, and one may be invalid.
 const PAIRS: u32 = 7;
 
 /// Time limit of one call, in seconds.
@@ -43,17 +43,17 @@ const FALSE_POSITIVES: &str = "tickpath-false-positives.json";
 
 const NOISE: &str = "\
 Ratios are NEW divided by OLD, each with an interval of 95 %. A metric is called changed if its interval excludes 1, \
-its median moved by more than its noise floor (2 % in turn, 5 % between files, or what the host's own floor moved by), \
-and the movement stands out among all metrics of the table: of identical builds at most 5 % of the tables call \
-anything changed, if their calls took turns. That takes 6 valid pairs of calls, or 4 repeats in each file; below it, and \
-where more than one in four was left out as not valid, every verdict is 'unknown'. Files drift apart in ways that their \
-repeats do not show, and no such share is known of them, so prefer programs in turn: A B, B A, A B, …
+its median moved by more than its noise floor (2 % in turn, 5 % between files, or what the host's own floor moved \
+by), and the movement stands out among all metrics of the table: of identical builds at most 5 % of the tables call \
+anything changed, if their calls took turns. That takes 6 valid pairs of calls, or 4 repeats in each file; with \
+fewer, and where more than one in four was not valid, every verdict is 'unknown'. Files drift apart in ways that \
+their repeats do not show, and no such share is known for them, so prefer programs in turn: A B, B A, A B, …
 
-A limit of --fail-if is exceeded if the whole interval lies beyond it, and kept if the whole interval lies within. What is \
-neither, or has too few valid repeats, cannot be judged. A build that loses messages which the old one kept fails, however \
-fast.
-Exit codes: 4 a limit was exceeded; 3 a limit cannot be judged, NEW lacks a hop that OLD has, or nothing valid was left to \
-compare; 2 bad usage; 1 NEW loses messages, or a call failed.
+A limit of --fail-if is exceeded if the whole interval lies beyond it, and kept if the whole interval lies within it. \
+Any other limit, and one with too few valid repeats, cannot be judged. A build that loses messages that the old build \
+kept fails, whatever its speed.
+Exit codes: 4 a limit was exceeded; 3 a limit cannot be judged, NEW lacks a hop that OLD has, or nothing valid was \
+left to compare; 2 bad usage; 1 NEW loses messages, or a call failed.
 
   tickpath compare old.json new.json --fail-if 'tick_to_order.p99 > +10%'
   tickpath compare old/tickpath new/tickpath --repeat 7 -- bench path --count 20000";
@@ -61,32 +61,32 @@ compare; 2 bad usage; 1 NEW loses messages, or a call failed.
 #[derive(Debug, Args)]
 #[command(after_help = NOISE)]
 pub struct CompareArgs {
-    /// A result file; or a program, and behind -- the bench to call it with
+    /// A result file; or a program, with the bench to run behind --
     #[arg(value_name = "OLD")]
     pub old: PathBuf,
-    /// Counterpart of OLD, of the same kind
+    /// The new counterpart of OLD: a result file or a program, as OLD is
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
     /// A limit such as 'tick_to_order.p99 > +10%' or 'throughput_per_s < -5%'; may be repeated
     #[arg(long, value_name = "EXPR")]
     pub fail_if: Vec<MetricLimit>,
-    /// Write both results and every ratio
+    /// Write both results and all ratios as a result file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write the table and what is said about it, for a comment
+    /// Write the table and its conclusions as Markdown, for a comment
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Pairs of calls; 7 if not given
+    /// Pairs of calls; default: 7
     #[arg(long, value_name = "N", requires = "bench", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
-    /// Compare a program with itself so many times: how often is it called different?
+    /// Compare a program with itself this many times, and count how often the comparison finds a difference
     #[arg(long, value_name = "N", requires = "bench", conflicts_with = "markdown",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub false_positives: Option<u32>,
-    /// Say nothing on standard error
+    /// Print nothing on standard error
     #[arg(long)]
     pub quiet: bool,
-    /// The bench to call both programs with: bench WORKLOAD and its settings
+    /// The bench to run with both programs: bench WORKLOAD and its settings
     #[arg(last = true, value_name = "BENCH")]
     pub bench: Vec<String>,
 }
@@ -109,9 +109,11 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<CliOutcome> {
 fn files(args: &CompareArgs) -> anyhow::Result<CliOutcome> {
     if let Some(program) = [&args.old, &args.new].into_iter().find(|file| is_program(file)) {
         let how = format!("tickpath compare {} {} -- bench path", args.old.display(), args.new.display());
-        return Err(
-            CliUsageError(format!("{} is a program; say what to measure with both: {how}", program.display())).into()
-        );
+        return Err(CliUsageError(format!(
+            "{} is a program; add the bench to run with both: {how}",
+            program.display()
+        ))
+        .into());
     }
     let head = new_result("");
     let pair = ResultPair { old: ResultFile::load(&args.old)?, new: ResultFile::load(&args.new)? };
@@ -150,8 +152,7 @@ fn false_positives(args: &CompareArgs, calls: &AlternatingCalls<'_>, comparisons
             Err(CompareError::NothingValid { .. }) => found.skip(),
             Err(error) => return Err(as_usage_error(&error)),
         }
-        let json = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
-        replace(&file, &(json + "\n")).with_context(|| format!("cannot write {}", file.display()))?;
+        save_json(&found, &file)?;
     }
     print_text(&format!("{}Kept in {}.\n", found.text(), file.display()))?;
     Ok(CliOutcome::Success)
@@ -181,11 +182,11 @@ fn finish(args: &CompareArgs, measured: &ComparedResults, head: &ResultFile) -> 
 
 fn print_judgement(args: &CompareArgs, judgement: &Judgement) -> anyhow::Result<CliOutcome> {
     let rulings = rulings(judgement, &args.fail_if);
-    let told = rulings.as_deref().unwrap_or_default();
+    let shown = rulings.as_deref().unwrap_or_default();
     if let Some(file) = &args.markdown {
-        fs::write(file, markdown(judgement, told)).with_context(|| format!("cannot write {}", file.display()))?;
+        fs::write(file, markdown(judgement, shown)).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    print_text(&text(judgement, told))?;
+    print_text(&text(judgement, shown))?;
     let rulings = match rulings {
         // A metric may be missing because its program lost messages: the limit then names no wrong metric.
         Err(_) if !judgement.losses.is_empty() => return Ok(CliOutcome::Lost),
@@ -214,10 +215,10 @@ impl<'a> AlternatingCalls<'a> {
     fn of(args: &'a CompareArgs, lab: &'a Lab<'a>) -> anyhow::Result<Self> {
         let bench = args.bench.as_slice();
         if bench.first().is_none_or(|word| word != "bench") {
-            return Err(CliUsageError("behind -- comes what to measure: -- bench path --count 20000".to_owned()).into());
+            return Err(CliUsageError("name the bench behind --, as in: -- bench path --count 20000".to_owned()).into());
         }
         if let Some(word) = bench.iter().find(|word| *word == "--json" || word.starts_with("--json=")) {
-            let why = "compare reads the bench's own result, so name a file before --";
+            let why = "compare itself reads the bench's result; write --json before --";
             return Err(CliUsageError(format!("{word} behind --: {why}")).into());
         }
         let programs = [program(&args.old)?, program(&args.new)?];
@@ -269,14 +270,14 @@ impl<'a> AlternatingCalls<'a> {
             command.arg("--quiet");
         }
         let what = format!("{} {}", program.display(), self.bench.join(" "));
-        let (said, status) = run_bounded(&mut command).with_context(|| what.clone())?;
+        let (stderr, status) = run_bounded(&mut command).with_context(|| what.clone())?;
         // A run that lost messages exits with 1 and its result has the number lost.
         let lossy = |file: &ResultFile| file.runs.iter().any(|run| run.counts.lost > 0);
         match status.code() {
             Some(1) if ResultFile::load(&file).is_ok_and(|file| lossy(&file)) => Ok(ResultFile::load(&file)?),
             Some(0 | 3) => ResultFile::load(&file).with_context(|| format!("{what} wrote no result that can be read")),
-            Some(2) => Err(CliUsageError(format!("{what} refuses: {said}")).into()),
-            _ => bail!("{what} failed ({status}): {said}"),
+            Some(2) => Err(CliUsageError(format!("{what} refuses its arguments: {stderr}")).into()),
+            _ => bail!("{what} failed ({status}): {stderr}"),
         }
     }
 }
@@ -326,31 +327,31 @@ fn rulings(judgement: &Judgement, limits: &[MetricLimit]) -> Result<Vec<Ruling>,
 /// This process stays idle meanwhile: the end of the child's standard error shows the child's end.
 fn run_bounded(command: &mut Command) -> anyhow::Result<(String, ExitStatus)> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().context("it does not start")?;
-    let heard = collect_stderr(child.stderr.take().expect("it is piped"));
-    let said = heard.recv_timeout(Duration::from_secs(CALL_SECONDS)).ok();
-    let status = if said.is_some() { exit_status(&mut child)? } else { None };
-    match (said, status) {
-        (Some(said), Some(status)) => Ok((said, status)),
+    let mut child = command.spawn().context("the program does not start")?;
+    let collected = collect_stderr(child.stderr.take().expect("it is piped"));
+    let stderr = collected.recv_timeout(Duration::from_secs(CALL_SECONDS)).ok();
+    let status = if stderr.is_some() { exit_status(&mut child)? } else { None };
+    match (stderr, status) {
+        (Some(stderr), Some(status)) => Ok((stderr, status)),
         _ => {
-            child.kill().context("it cannot be ended")?;
-            child.wait().context("it cannot be waited for")?;
-            bail!("it took longer than {} minutes and was ended; measure less in one call", CALL_SECONDS / 60)
+            child.kill().context("the program cannot be killed")?;
+            child.wait().context("the exit status of the program cannot be read")?;
+            bail!("the call took longer than {} minutes and was killed; measure less in one call", CALL_SECONDS / 60)
         }
     }
 }
 
 /// Returns a channel that receives the whole standard error of a child once the child has closed it.
 fn collect_stderr(mut stderr: ChildStderr) -> Receiver<String> {
-    let (said, heard) = channel();
+    let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         // A read error is ignored: the exit code decides.
         let _ = (&mut stderr).take(MAX_STDERR_BYTES).read_to_end(&mut bytes);
         let _ = io::copy(&mut stderr, &mut io::sink());
-        let _ = said.send(String::from_utf8_lossy(&bytes).trim().to_owned());
+        let _ = sender.send(String::from_utf8_lossy(&bytes).trim().to_owned());
     });
-    heard
+    receiver
 }
 
 /// Returns the exit status of a child that has closed its standard error; none if the child still runs.
@@ -367,7 +368,7 @@ fn exit_status(child: &mut Child) -> io::Result<Option<ExitStatus>> {
 /// Returns the absolute path of a program: a bare name would be searched for in PATH.
 fn program(file: &Path) -> Result<PathBuf, CliUsageError> {
     if !is_program(file) {
-        let why = "behind -- comes a bench, so OLD and NEW have to be programs; name executable files";
+        let why = "with a bench behind --, OLD and NEW must be programs; name executable files";
         return Err(CliUsageError(format!("{} is no program: {why}", file.display())));
     }
     file.canonicalize().map_err(|reason| CliUsageError(format!("{}: {reason}", file.display())))
@@ -384,19 +385,6 @@ fn is_program(file: &Path) -> bool {
 
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("cannot read {}", file.display()))
-}
-
-/// Writes to a new file and renames it, so that an interrupted call leaves the previous file whole.
-fn replace(file: &Path, content: &str) -> io::Result<()> {
-    // A rename would replace a pipe or a terminal.
-    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
-        return fs::write(file, content);
-    }
-    let place = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let mut part = place.as_os_str().to_owned();
-    part.push(".part");
-    fs::write(&part, content)?;
-    fs::rename(&part, &place)
 }
 
 /// Turns an error about results that cannot be compared, or about limits on missing metrics, into bad usage.

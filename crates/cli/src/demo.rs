@@ -16,15 +16,15 @@ use crate::progress::BenchProgress;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 3: the path alone is not valid, or a part beside it has nothing valid to tell.")]
+#[command(after_help = "Exit code 3: the run of the path alone is not valid, or another part has no valid run.")]
 pub struct DemoArgs {
-    /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
+    /// A recording of LOCAL_NS JSON lines, gzip or plain; default: generated ticks
     #[arg(long, value_name = "FILE")]
     pub ticks: Option<PathBuf>,
-    /// Measure the TCP connect time to a venue too, and what share of the way each path is
+    /// Also measure the TCP connect time to a venue, and the share of each path in the whole way to the venue
     #[arg(long, value_name = "HOST:PORT")]
     pub venue: Option<String>,
-    /// Seed of made-up ticks
+    /// Seed of the generated ticks
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<CliOutcome> {
     };
     let turn = BenchLock::acquire()?;
     if !args.output.quiet {
-        print_note(&format!("about {} s; leave this machine alone meanwhile", demo::SECONDS));
+        print_note(&format!("about {} s; run nothing else on this machine meanwhile", demo::SECONDS));
     }
     let bar = BenchProgress::new(args.output.quiet);
     let mut result = new_result("path");
@@ -61,11 +61,11 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<CliOutcome> {
         if args.output.all {
             printer.print(&format!("\n{}", render_terminal(result, true)));
         }
-        let kept = write(result, &OutputArgs { html: Some(page.clone()), ..args.output.clone() });
-        if kept.is_ok() {
+        let written = write(result, &OutputArgs { html: Some(page.clone()), ..args.output.clone() });
+        if written.is_ok() {
             printer.print(&format!("\nreport: {}\n", page.display()));
         }
-        printer.end(kept)
+        printer.end(written)
     };
     turn.finish(done, &mut result, show, |result| {
         if is_complete(result, &found) { CliOutcome::Success } else { CliOutcome::Invalid }

@@ -14,18 +14,18 @@ use tickpath_lab_harness::targets;
 use crate::args::{CliUsageError, bus_url};
 use crate::bench_lock::BenchLock;
 use crate::outcome::{CliOutcome, end_on_signals};
-use crate::print::print_text;
+use crate::print::{paragraph, print_text};
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Brokers to look at: redis://, nats://, amqp://, kafka://HOST:PORT; those that scripts/brokers has started if none
-    /// is named
+    /// Brokers to inspect: redis://, nats://, amqp:// or kafka://HOST:PORT; default: those that scripts/brokers has
+    /// started
     #[arg(value_name = "URL", value_parser = bus_url)]
     pub brokers: Vec<String>,
-    /// Print the remedies of this host as a script, with the GRUB line and a systemd unit; nothing is changed
+    /// Print the remedies of this host as a script, with the GRUB line and a systemd unit; the command changes nothing
     #[arg(long, conflicts_with_all = ["brokers", "json"])]
     pub script: bool,
-    /// Write the findings
+    /// Write the findings as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -55,15 +55,16 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<CliOutcome> {
         found.push(check_wake_up(&here));
     }
     let brokers = if args.brokers.is_empty() { targets::brokers() } else { args.brokers.clone() };
-    let told: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url)).collect();
-    let silent = told.iter().filter(|found| found.iter().all(|finding| finding.state == FindingState::Unknown)).count();
-    found.extend(told.into_iter().flatten());
+    let findings: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url)).collect();
+    let is_unknown = |found: &&Vec<Finding>| found.iter().all(|finding| finding.state == FindingState::Unknown);
+    let silent = findings.iter().filter(is_unknown).count();
+    found.extend(findings.into_iter().flatten());
     if let Some(file) = &args.json {
         let text = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
         std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
     }
     print_text(&text(&found))?;
-    anyhow::ensure!(silent == 0, "{silent} of {} brokers could not be asked; above stands why", brokers.len());
+    anyhow::ensure!(silent == 0, "{silent} of {} brokers could not be inspected; the reasons are above", brokers.len());
     Ok(CliOutcome::Success)
 }
 
@@ -77,29 +78,11 @@ fn text(found: &[Finding]) -> String {
         }
         out += &format!("\n{} ({})\n", state.name(), of_state.len());
         for finding in of_state {
-            out += &paragraph(&format!("  {:<34}", finding.name), &finding.value);
-            out += &paragraph("    why: ", &finding.why);
-            out += &paragraph("    do:  ", &finding.remedy);
+            let name = format!("  {:<34}", finding.name);
+            let parts = [(&*name, &finding.value), ("    why: ", &finding.why), ("    do:  ", &finding.remedy)];
+            out.extend(parts.iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| paragraph(label, text)));
         }
     }
-    out += "\nNothing was changed. tickpath doctor --script prints the remedies of this host as a script.\n";
+    out += "\nThe doctor has changed nothing. tickpath doctor --script prints the remedies of this host as a script.\n";
     out
-}
-
-/// Returns a text in lines of up to 80 columns, the first one behind a label; an empty string for an empty text.
-fn paragraph(label: &str, text: &str) -> String {
-    const WIDTH: usize = 80;
-    if text.is_empty() {
-        return String::new();
-    }
-    let mut lines = vec![label.to_owned()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("one line");
-        if line.chars().count() + word.chars().count() + 1 > WIDTH {
-            lines.push(format!("{}{word} ", " ".repeat(label.len())));
-        } else {
-            *line += &format!("{word} ");
-        }
-    }
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }

@@ -29,18 +29,18 @@ const BLOCKED_SLEEP_NS: u64 = 5_000_000;
 pub struct DropCopyArgs {
     #[command(flatten)]
     pub whom: LoginArgs,
-    /// Begin with the first of the day
+    /// Begin with the first report of the day
     #[arg(long)]
     pub all: bool,
-    /// Begin behind this number, with which the last line that you have begins; 0 for all that the OMS keeps. Days that
-    /// have ended are read, too
+    /// Resume behind this report, the number at the beginning of the last line received; 0 for all that the OMS keeps.
+    /// Days that have ended are read too
     #[arg(long, value_name = "N", conflicts_with = "all")]
     #[arg(value_parser = clap::value_parser!(u64).range(..=u64::MAX - 2))]
     pub from: Option<u64>,
-    /// The journal that the number of --from is of, as --json prints it: an OMS that has another one is refused
+    /// Journal that the number of --from belongs to, as --json prints it: an OMS with another journal is refused
     #[arg(long, value_name = "N", requires = "from")]
     pub journal: Option<u64>,
-    /// End after so many reports
+    /// End after this many reports
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Print one JSON object a line
@@ -95,8 +95,8 @@ fn connect(args: &DropCopyArgs, settings: &PartialSettings) -> anyhow::Result<Cl
     if now != journal {
         client.close();
         bail!(
-            "number {from} is of journal {journal}, and the OMS has journal {now}, with numbers of its own; begin with \
-             --all"
+            "number {from} belongs to journal {journal}, and the OMS has journal {now}, with its own numbers; begin \
+             with --all"
         );
     }
     Ok(client)
@@ -119,7 +119,7 @@ impl DropCopyPrinter<'_> {
         let clock = HostClock::get()?;
         let journal = client.welcome().journal;
         outlet.queue([OutputChunk::Sentence(format!(
-            "what others are told, each behind its number in journal {journal}, until Ctrl-C:"
+            "reports to other sessions, each behind its number in journal {journal}, until Ctrl-C:"
         ))]);
         while self.remaining > 0 && !outlet.is_closed() {
             // An OMS of an older version grants a session to a user without the right to a drop copy.
@@ -168,15 +168,15 @@ impl DropCopyPrinter<'_> {
                     lines.push_str(&sent.line(json, |symbol| self.names.get(&symbol).cloned()));
                 }
                 ClientEvent::Gap { from, to } => {
-                    let what = format!("numbers {from} to {} are gone", to - 1);
+                    let what = format!("reports {from} to {} are lost", to - 1);
                     lines.push_str(&notice(json, "gap", [("from", from), ("to", to)], &what));
                 }
                 ClientEvent::Resent { from, to } => {
-                    let what = format!("the OMS no longer has what came before number {to}: all from {from} on comes");
+                    let what = format!("the OMS has lost the reports before {to}, and sends all from {from} on again");
                     lines.push_str(&notice(json, "said_again", [("from", from), ("to", to)], &what));
                 }
                 ClientEvent::OtherJournal { before, now } => {
-                    let what = format!("the OMS has journal {now} and no longer {before}: numbers begin anew");
+                    let what = format!("the OMS has journal {now} instead of {before}: the numbers begin anew");
                     lines.push_str(&notice(json, "other_journal", [("before", before), ("journal", now)], &what));
                 }
                 ClientEvent::Disconnected { why } => {
@@ -184,11 +184,10 @@ impl DropCopyPrinter<'_> {
                     sentences.push(format!("the connection was lost: {why}"));
                 }
                 ClientEvent::Failed { why } => {
-                    sentences.push(format!("the OMS cannot be reached, and is tried again: {why}"));
+                    sentences.push(format!("the OMS cannot be reached, and the command tries again: {why}"));
                 }
                 ClientEvent::Connected(welcome) if std::mem::take(&mut self.is_lost) => {
-                    sentences
-                        .push(format!("the connection is made again, and goes on with number {}", welcome.next_report));
+                    sentences.push(format!("reconnected; reports continue with number {}", welcome.next_report));
                 }
                 _ => {}
             }
@@ -208,6 +207,6 @@ fn notice(json: bool, name: &str, [(first, one), (second, other)]: [(&str, u64);
 
 fn no_drop_copy_error(user: &str, file: &str) -> CliUsageError {
     CliUsageError(format!(
-        "'{user}' hears nothing of others; name a user by --user that has drop_copy = true in {file}"
+        "user '{user}' has no drop copy; name a user with --user that has drop_copy = true in {file}"
     ))
 }

@@ -9,10 +9,10 @@ use signal_hook::consts::signal::{SIGHUP, SIGUSR1};
 use signal_hook::flag;
 use tickpath_clock::rfc3339;
 use tickpath_clock::{HostClock, utc_ns};
-use tickpath_settings::SettingsError;
 use tickpath_venue_sim::{EndDayError, Settings, VenueControl, VenueEvent, VenueInitError};
 
 use crate::args::{CliUsageError, UnansweredError};
+use crate::oms_files::mistakes_text;
 use crate::outcome::{CliOutcome, stop_on_signals};
 use crate::print::{print_note, print_text};
 
@@ -21,10 +21,10 @@ use crate::print::{print_note, print_text};
 pub struct ExchangeArgs {
     #[command(subcommand)]
     pub command: Option<ExchangeCommand>,
-    /// Configuration, as `tickpath exchange init` writes it
+    /// Configuration file, as `tickpath exchange init` writes it
     #[arg(long, value_name = "FILE", default_value = "exchange.toml")]
     pub config: PathBuf,
-    /// Say every mistake in the file and in the table that it names, each with its line, and do nothing else
+    /// Report every mistake in the file and in its table of instruments, each with its line, and exit
     #[arg(long)]
     pub check: bool,
 }
@@ -33,13 +33,13 @@ pub struct ExchangeArgs {
 pub enum ExchangeCommand {
     /// Write a first exchange.toml, for the folder of an OMS
     Init {
-        /// Where to; it is made if it is not there. Nothing is written over
+        /// Target folder, created if it does not exist; no file in it is overwritten
         #[arg(long, value_name = "DIR", default_value = ".")]
         folder: PathBuf,
     },
-    /// End the trading day of a running exchange: its day orders expire. Before `tickpath oms day-end`
+    /// End the trading day of a running exchange: its day orders expire. Run this before `tickpath oms day-end`
     DayEnd {
-        /// Configuration of the exchange, as `tickpath exchange init` writes it
+        /// Configuration file of the exchange, as `tickpath exchange init` writes it
         #[arg(long, value_name = "FILE", default_value = "exchange.toml")]
         config: PathBuf,
     },
@@ -51,8 +51,8 @@ pub fn run(args: &ExchangeArgs) -> anyhow::Result<CliOutcome> {
         Some(ExchangeCommand::DayEnd { config }) => return end_day(&read(config)?),
         None => {
             let settings = read(&args.config)?;
-            let doubts = settings.warnings().into_iter().chain(settings.file_limit_warning());
-            doubts.for_each(|doubt| print_note(&format!("tickpath: {doubt}")));
+            let warnings = settings.warnings().into_iter().chain(settings.file_limit_warning());
+            warnings.for_each(|warning| print_note(&format!("tickpath: {warning}")));
             if args.check { print_text(&settings.description())? } else { serve(settings)? }
         }
     }
@@ -60,16 +60,7 @@ pub fn run(args: &ExchangeArgs) -> anyhow::Result<CliOutcome> {
 }
 
 fn read(file: &Path) -> Result<Settings, CliUsageError> {
-    Settings::read(file).map_err(|wrong| {
-        let is_it = |one: &SettingsError| matches!(one, SettingsError::Missing { file: missing } if missing == file);
-        CliUsageError(match wrong.list.iter().any(is_it) {
-            true => format!(
-                "{}: there is no such file; name one by --config, or have `tickpath exchange init` write a first one",
-                file.display()
-            ),
-            false => wrong.to_string(),
-        })
-    })
+    Settings::read(file).map_err(|e| CliUsageError(mistakes_text(file, &e.list, &e, "exchange")))
 }
 
 fn init(folder: &Path) -> anyhow::Result<()> {
@@ -77,10 +68,10 @@ fn init(folder: &Path) -> anyhow::Result<()> {
         VenueInitError::Exists { .. } => anyhow::Error::from(CliUsageError(e.to_string())),
         e => e.into(),
     })?;
-    let mut text = format!("{} is written; run it with: tickpath exchange --config {0}\n", file.display());
+    let mut text = format!("wrote {}; run the exchange with: tickpath exchange --config {0}\n", file.display());
     if !folder.join("instruments.csv").exists() {
         let folder = folder.display();
-        text.push_str(&format!("the table of instruments comes with its OMS: tickpath oms init --folder {folder}\n"));
+        text.push_str(&format!("the OMS writes the table of instruments: tickpath oms init --folder {folder}\n"));
     }
     print_text(&text)
 }
@@ -91,23 +82,21 @@ fn end_day(settings: &Settings) -> anyhow::Result<CliOutcome> {
         EndDayError::Unanswered => anyhow::Error::from(UnansweredError(why.to_string())),
         why => why.into(),
     })?;
-    print_text("the day has ended at the exchange; its day orders have expired\n")?;
+    print_text("the exchange has ended its trading day; its day orders have expired\n")?;
     Ok(CliOutcome::Success)
 }
 
 fn serve(settings: Settings) -> anyhow::Result<()> {
-    let orders = register_signals().context("cannot listen for signals")?;
+    let control = register_signals().context("cannot listen for signals")?;
     let venue = settings.venue;
-    let mut tell = |event: VenueEvent| {
-        print_note(&format!("{} venue {venue}: {event}", rfc3339(utc_ns())));
-    };
-    Ok(tickpath_venue_sim::run(HostClock::get()?, settings, &orders, &mut tell)?)
+    let mut report = |event: VenueEvent| print_note(&format!("{} venue {venue}: {event}", rfc3339(utc_ns())));
+    Ok(tickpath_venue_sim::run(HostClock::get()?, settings, &control, &mut report)?)
 }
 
 /// Registers the signal handlers: the first signal to end stops the exchange, the second ends the process at once.
 fn register_signals() -> std::io::Result<VenueControl> {
-    let orders = VenueControl { stop: stop_on_signals()?, ..VenueControl::default() };
-    flag::register(SIGHUP, orders.reload.clone())?;
-    flag::register(SIGUSR1, orders.end_day.clone())?;
-    Ok(orders)
+    let control = VenueControl { stop: stop_on_signals()?, ..VenueControl::default() };
+    flag::register(SIGHUP, control.reload.clone())?;
+    flag::register(SIGUSR1, control.end_day.clone())?;
+    Ok(control)
 }

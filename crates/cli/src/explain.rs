@@ -9,43 +9,45 @@ use crate::outcome::CliOutcome;
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET for every client; for our own bus
-    /// also redis://…?streams, nats://, amqp:// and kafka://, or shm://. Nothing of it is changed
+    /// URL of the server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET for every client; for
+    /// the client rust also redis://…?streams, nats://, amqp:// and kafka://, or shm://. The command changes no setting
+    /// of it
     #[arg(value_name = "URL", value_parser = bus_url)]
     pub url: Option<String>,
-    /// The client whose message is explained: redis-py on redis://, elsewhere rust, our own bus, if not given
+    /// Client whose message is explained; default: redis-py on redis://, elsewhere rust, which is Tickpath's own bus
     #[arg(long, value_name = "redis-py|redis-py-asyncio|rust", conflicts_with_all = ["command", "case"])]
     pub client: Option<ExplainedClient>,
-    /// Run the command so often, one after the other; then up to five times without the stamps, for what they cost
+    /// Number of runs of the command, one after the other; up to five more runs without stamps measure their cost
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// Command that runs beside, from before the first run until after the last: the command line of a subscriber, or of
-    /// a client that waits by blpop
+    /// Command that runs from before the first run until after the last: the command line of a subscriber, or of a
+    /// client that waits with blpop
     #[arg(long = "with", value_name = "CMD", requires = "command")]
     pub companion: Option<String>,
-    /// How long one run of the command may take, in seconds
+    /// Time limit of one run of the command, in seconds
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub timeout: f64,
-    /// Explain a published case instead: one publish a process from Python, to a subscriber that spins, on a scratch server
+    /// Explain a published case instead: one publish a process from Python, to a spinning subscriber, on a scratch
+    /// server
     #[arg(long, value_name = "NAME", value_parser = ["one-publish-per-process"], conflicts_with_all = ["url", "command"])]
     pub case: Option<String>,
     /// Messages of the steady run, 1,000 a second
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
     pub count: u64,
-    /// About how long the messages of all of it may take, in seconds; less time, fewer messages. Starting processes and
-    /// servers comes on top
+    /// Approximate time for the messages of all runs, in seconds; with less time there are fewer messages. The start of
+    /// processes and servers comes on top
     #[arg(long, value_name = "S", default_value_t = 100.0, value_parser = seconds)]
     pub seconds: f64,
-    /// The changes to try: all that are possible here, none, or of warm-connection, listen, no-sleep, hiredis, uvloop,
-    /// unix-socket, no-persistence, aof-everysec, aof-always, one-core, cores-apart, busy-reader, import-tickpath, rust,
-    /// nats, log
+    /// Changes to try: all possible ones, none, or a list of warm-connection, listen, no-sleep, hiredis, uvloop,
+    /// unix-socket, no-persistence, aof-everysec, aof-always, one-core, cores-apart, busy-reader, import-tickpath,
+    /// rust, nats, log
     #[arg(long, value_name = "all|none|LIST", default_value = "all", value_parser = gains)]
     pub gains: SelectedGains,
     #[command(flatten)]
     pub cpus: CpuArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// A command that publishes with redis-py, or pushes to a list, and ends; its scripts stay as they are
+    /// A command that publishes with redis-py, or pushes to a list, and exits; its scripts are not changed
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }

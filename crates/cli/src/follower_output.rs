@@ -84,9 +84,9 @@ impl FollowerOutput {
 /// Returns false once the reader of standard output has closed it: a pipe shows that before the next line is written.
 pub fn has_reader() -> bool {
     let stdout = std::io::stdout();
-    let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
-    let is_told = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|told| told > 0);
-    !(is_told && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP))
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let has_events = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0);
+    !(has_events && polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP))
 }
 
 /// Writes until the channel is closed, or standard output is closed.

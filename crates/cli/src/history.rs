@@ -14,7 +14,7 @@ use crate::print::{print_note, print_text};
 
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// A folder of result files, as --json writes them; other files in it are left alone
+    /// A folder of result files, as --json writes them; other files in it are skipped
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
     /// Write a page with a chart for each figure
@@ -28,7 +28,7 @@ pub fn run(args: &HistoryArgs) -> anyhow::Result<CliOutcome> {
     }
     let results = results(&args.folder)?;
     if results.is_empty() {
-        let what = "holds no result file; keep some there: tickpath bench WORKLOAD --json FILE";
+        let what = "has no result file; write one there with: tickpath bench WORKLOAD --json FILE";
         return Err(CliUsageError(format!("{} {what}", args.folder.display())).into());
     }
     let histories = histories(results);

@@ -66,7 +66,7 @@ impl<'a> Instruments<'a> {
         let more = list.len() - names.len();
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         let (of, remedy) = match self.is_live {
-            true => ("the running OMS".to_owned(), ", or `tickpath oms reload` a table that has it"),
+            true => ("the running OMS".to_owned(), ", or load a table that has it with `tickpath oms reload`"),
             false => (self.settings.instruments_file.display().to_string(), ""),
         };
         let names = names.join(", ");

@@ -1,8 +1,17 @@
 //! The binary `tickpath`.
 //!
-//! `command` is the command line; each command is a module. Errors end here: a sentence on standard error, and the
-//! exit code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was
-//! exceeded, 5 no answer, 130 Ctrl-C.
+//! `command.rs` is the command line; each command is a module, and each workload a module of `bench`. Arguments are
+//! parsed here, progress goes to standard error, results go to standard output. Errors end here: a sentence on standard
+//! error, and the exit code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a
+//! --fail-if limit was exceeded, 5 no answer, 130 Ctrl-C.
+//!
+//! # Invariants
+//!
+//! * One module prints (`print.rs`): a closed output ends the command quietly with the exit code of its work, any other
+//!   failure of an output is a sentence.
+//! * A command to a running OMS needs an address and a login, and no file. An answer that was received decides its exit
+//!   code.
+//! * Only this crate and the program `pages` of `lab-tools` use `anyhow`; the libraries have error enums.
 
 #![deny(
     clippy::print_stdout,
@@ -19,7 +28,6 @@ mod blotter;
 mod check;
 mod command;
 mod compare;
-mod copy_topics;
 mod demo;
 mod doctor;
 mod drop_copy;
@@ -58,7 +66,7 @@ fn main() -> ExitCode {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let done = match CliArgs::try_parse() {
         Ok(args) => run(args.command),
-        Err(told) => print_usage(&told),
+        Err(error) => print_usage(&error),
     };
     match done {
         Ok(CliOutcome::Success) => ExitCode::SUCCESS,
@@ -83,9 +91,9 @@ fn main() -> ExitCode {
 }
 
 /// Prints a help text or the version, or the mistake in the command line.
-fn print_usage(told: &clap::Error) -> anyhow::Result<CliOutcome> {
-    let printed = told.print().and_then(|()| std::io::stdout().flush());
-    if told.use_stderr() {
+fn print_usage(error: &clap::Error) -> anyhow::Result<CliOutcome> {
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    if error.use_stderr() {
         // The error is printed on standard error, or cannot be printed at all.
         return Ok(CliOutcome::BadUsage);
     }

@@ -21,7 +21,7 @@ use tickpath_oms_server::settings::{
     self, AccountPattern, EditError, NewUser, OmsInitError, OmsUser, ROLES, Settings, Users, UsersFile,
 };
 
-use crate::args::CliUsageError;
+use crate::args::{CliUsageError, one_of};
 use crate::oms_files::{PartialSettings, read};
 use crate::order::LoginArgs;
 use crate::outcome::CliOutcome;
@@ -42,55 +42,57 @@ pub struct OmsArgs {
     pub command: Option<OmsCommand>,
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Only say whether the configuration is sound and what it would do, or every mistake in it with its line
+    /// Check the configuration and exit: print a summary of the OMS, or every mistake with its line
     #[arg(long)]
     pub check: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
-    /// Configuration, as `tickpath oms init` writes it
+    /// Configuration file, as `tickpath oms init` writes it
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum OmsCommand {
-    /// Write the files of a first OMS, with comments and two users: it works as it is
+    /// Write the files of a first OMS, with comments and two users, ready to run
     Init {
-        /// Where to; it is made if it is not there. Nothing is written over
+        /// Target folder, created if it does not exist; no file in it is overwritten
         #[arg(long, value_name = "DIR", default_value = ".")]
         folder: PathBuf,
     },
-    /// How a running OMS is
+    /// Print the status of a running OMS
     #[command(after_help = status_help())]
     Status {
         #[command(flatten)]
         whom: LoginArgs,
     },
-    /// Have a running OMS read its tables, [firm] and users again; with a mistake in any of them nothing changes
+    /// Make a running OMS reload its tables, [firm] and users; with a mistake in any of them nothing changes
     Reload {
         #[command(flatten)]
         config: ConfigArgs,
     },
-    /// Stop new orders and replaces of the firm, an account, a session or a symbol; cancels pass
+    /// Turn on the kill switch of the firm, an account, a session or a symbol: it denies new orders and replaces;
+    /// cancels pass
     Kill(admin::KillArgs),
-    /// Let them trade again
+    /// Turn off a kill switch
     Unkill(admin::ScopeArgs),
-    /// Cancel all that works in a scope, whatever session sent it
+    /// Cancel the working orders in a scope, of every session
     MassCancel(admin::ScopeArgs),
-    /// Say what became of an order that is unknown
+    /// Resolve an order in doubt: enter its state by hand
     Resolve(admin::ResolveArgs),
-    /// Enter by hand what the OMS has never heard of
+    /// Enter an order, a fill or a position by hand that the OMS has not received
     Enter {
         #[command(subcommand)]
         what: admin::EnterCommand,
     },
-    /// Compare orders, fills and positions with those of a venue: what its answer brings is booked, what differs is listed
+    /// Compare orders, fills and positions with those of a venue: the OMS books the fills of the answer, and lists
+    /// differences
     Reconcile(reconcile::ReconcileArgs),
-    /// End the trading day: day orders expire, what is done is forgotten, and the day's log goes into the archive
+    /// End the trading day: day orders expire, finished orders are removed, and the day's log is archived
     DayEnd(admin::DayEndArgs),
-    /// Users that may log in
+    /// Add, change or list the users that may log in
     User {
         #[command(subcommand)]
         command: UserCommand,
@@ -106,42 +108,42 @@ pub enum UserCommand {
         /// Rights of the user
         #[arg(long, value_name = "read|trade|admin", default_value = "trade", value_parser = role)]
         role: UserRole,
-        /// The accounts that it may trade for, or see: numbers, with * for any digits and ? for one
+        /// Accounts that the user may trade for, or see: numbers, with * for any digits and ? for one
         #[arg(long, value_name = "LIST", value_delimiter = ',', required = true)]
         accounts: Vec<AccountPattern>,
-        /// Its sessions, numbers that nobody else has; the first that is free if not given
+        /// Sessions of the user, numbers that no other user has; default: the first free one
         #[arg(long, value_name = "LIST", value_delimiter = ',')]
         sessions: Vec<u16>,
         #[command(flatten)]
         password: PasswordArgs,
     },
-    /// Give a user another password
+    /// Set a new password of a user
     Passwd {
         #[command(flatten)]
         whom: UserNameArgs,
         #[command(flatten)]
         password: PasswordArgs,
     },
-    /// Shut a user out
+    /// Disable a user, who then cannot log in
     Disable(UserNameArgs),
-    /// Let a user in again
+    /// Enable a disabled user
     Enable(UserNameArgs),
-    /// All users with their rights
+    /// List all users with their rights
     List(ConfigArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct UserNameArgs {
-    /// The user
+    /// Name of the user
     pub name: String,
     #[command(flatten)]
     pub config: ConfigArgs,
 }
 
-/// A password is no argument: everybody on the host could read it.
+/// Source of a password, which is never an argument: every user of the host can read the arguments of a process.
 #[derive(Debug, Args)]
 pub struct PasswordArgs {
-    /// The file whose first line is the password; standard input if not given
+    /// File whose first line is the password; default: standard input
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
 }
@@ -169,10 +171,10 @@ pub fn run(args: &OmsArgs) -> anyhow::Result<CliOutcome> {
 
 /// Returns the help text for the lines of a status.
 fn status_help() -> String {
-    let journal = ("journal", "The number that the journal was given when it was begun.");
-    let switches = ("switches_on", "The kill switches that are on and that the user may see, if there are some.");
+    let journal = ("journal", "Id of the journal, chosen at its creation.");
+    let switches = ("switches_on", "Kill switches that are on and that the user may see; no line if there are none.");
     let lines = std::iter::once(journal).chain(Status::meanings()).chain([switches]);
-    lines.fold("What it prints:".to_owned(), |text, (name, meaning)| format!("{text}\n  {name:<16} {meaning}"))
+    lines.fold("Lines of the output:".to_owned(), |text, (name, meaning)| format!("{text}\n  {name:<16} {meaning}"))
 }
 
 /// Queries a running OMS for its status.
@@ -180,20 +182,20 @@ fn status(whom: &LoginArgs) -> anyhow::Result<CliOutcome> {
     let mut client = whom.connect(&whom.read_settings(), Since::Now)?;
     let journal = client.welcome().journal;
     if client.query(Query { what: Query::STATUS, ..Query::default() }).is_err() {
-        bail!("the connection was lost before the OMS was asked; run the command again");
+        bail!("the connection was lost before the query was sent; run the command again");
     }
-    let (mut told, mut switches) = (None, None);
-    while told.is_none() {
+    let (mut answer, mut switches) = (None, None);
+    while answer.is_none() {
         client.wait(100_000_000);
         client.poll(|event| match event {
             ClientEvent::KillSwitches(list) => switches = Some(list),
-            ClientEvent::Answered(status) => told = status,
+            ClientEvent::Answered(status) => answer = status,
             _ => {}
         })?;
     }
     client.close();
     let journal = ("journal", journal);
-    let fields = std::iter::once(journal).chain(told.iter().flat_map(Status::fields));
+    let fields = std::iter::once(journal).chain(answer.iter().flat_map(Status::fields));
     let mut text: String = fields.map(|(name, value)| format!("{name:<16} {value}\n")).collect();
     text.extend(switches.map(|list| format!("{:<16} {list}\n", "switches_on")));
     print_text(&text).map(|()| CliOutcome::Success)
@@ -205,25 +207,23 @@ fn reload(file: &Path) -> anyhow::Result<CliOutcome> {
     let journal = crate::log::log_arguments::parse_journal(&settings.journal)?;
     let writer = Reader::open(&journal, ReaderStart::Now, Registration::Unregistered)?.writer();
     let Some(writer) = writer else {
-        bail!("no OMS writes {journal}: none runs with these files, and the next start reads them");
+        bail!("no OMS writes {journal}, so none runs with these files; its next start reads them");
     };
     let Some(pid) = Pid::from_raw(writer as i32) else {
-        bail!("the OMS that writes {journal} is {}; say `tickpath oms reload` in that one", ProcessId(writer));
+        bail!("the OMS that writes {journal} is {}; run `tickpath oms reload` there", ProcessId(writer));
     };
     rustix::process::kill_process(pid, Signal::HUP).with_context(|| {
-        format!("process {}, which writes {journal}, cannot be asked; ask as its user", pid.as_raw_nonzero())
+        format!("cannot signal process {}, which writes {journal}; run the command as its user", pid.as_raw_nonzero())
     })?;
     let pid = pid.as_raw_nonzero();
-    print_text(&format!(
-        "process {pid} reads its files again; its log says what has changed, or which line it refuses\n"
-    ))?;
+    print_text(&format!("process {pid} reloads its files; its log lists the changes, or the lines with mistakes\n"))?;
     Ok(CliOutcome::Success)
 }
 
 fn check(file: &Path) -> anyhow::Result<CliOutcome> {
     let settings = read(file)?;
-    let doubts = settings.warnings(LogoutCleanup::here()).into_iter().chain(settings.limit_warnings());
-    doubts.for_each(|doubt| print_note(&format!("tickpath: {doubt}")));
+    let warnings = settings.warnings(LogoutCleanup::here()).into_iter().chain(settings.limit_warnings());
+    warnings.for_each(|warning| print_note(&format!("tickpath: {warning}")));
     print_text(&format!("{}\n", summary(&settings)))?;
     Ok(CliOutcome::Success)
 }
@@ -238,7 +238,7 @@ fn summary(settings: &Settings) -> String {
     let next = settings.day.as_ref().and_then(|calendar| Some((calendar, calendar.next_close(utc_ns())?)));
     let next = next.map(|(calendar, close)| format!("; its day ends next at {}", calendar.describe(&close)));
     format!(
-        "{} is sound: '{}' would listen on {}, keep its journal in {}, work {}, wait {}, for {}, {}, {}, {} with {}{}",
+        "{} is sound: '{}' would listen on {}, with journal {}, layout {}, wait {}, for {}, {}, {}, {} with {}{}",
         settings.file.display(),
         settings.name,
         places.join(" and "),
@@ -265,9 +265,10 @@ fn init(folder: &Path) -> anyhow::Result<CliOutcome> {
     })?;
     let mut text = String::new();
     made.files.iter().for_each(|file| text.push_str(&format!("wrote {}\n", file.display())));
-    text.push_str("passwords, which are told this once:\n");
+    text.push_str("passwords, printed only this once:\n");
     for (user, password, file) in &made.logins {
-        text.push_str(&format!("  {user:<8}{password}  (also in {}; take it away when you know it)\n", file.display()));
+        let file = file.display();
+        text.push_str(&format!("  {user:<8}{password}  (also in {file}; delete the file once you have noted it)\n"));
     }
     text.push_str(&format!("next: tickpath oms --config {} --check\n", made.files[0].display()));
     print_text(&text)?;
@@ -287,16 +288,16 @@ fn user(command: &UserCommand) -> anyhow::Result<CliOutcome> {
             let new = NewUser { name: whom.name.clone(), role: *role, accounts, sessions, secret: password.secret()? };
             let sessions = change(&whom.config, |users| users.add(&new))?;
             let sessions = sessions_of(&sessions);
-            format!("user '{}' may log in to {sessions}; an OMS that runs knows of it within a second\n", whom.name)
+            format!("user '{}' may log in to {sessions}; a running OMS admits the user within a second\n", whom.name)
         }
         UserCommand::Passwd { whom, password } => {
             let secret = password.secret()?;
             change(&whom.config, |users| users.set_secret(&whom.name, &secret))?;
-            format!("user '{}' has another password\n", whom.name)
+            format!("user '{}' has a new password\n", whom.name)
         }
         UserCommand::Disable(whom) => {
             change(&whom.config, |users| users.set_disabled(&whom.name, true))?;
-            format!("user '{}' may not log in any more\n", whom.name)
+            format!("user '{}' may no longer log in\n", whom.name)
         }
         UserCommand::Enable(whom) => {
             change(&whom.config, |users| users.set_disabled(&whom.name, false))?;
@@ -325,7 +326,7 @@ impl ConfigArgs {
         let known = PartialSettings::read(&self.config);
         match known.users_file.as_os_str().is_empty() {
             false => Ok(known.users_file),
-            true => Err(known.missing_part("the file of the users", "the file of the OMS by --config FILE").into()),
+            true => Err(known.missing_part("the file of the users", "the file of the OMS with --config FILE").into()),
         }
     }
 
@@ -336,30 +337,20 @@ impl ConfigArgs {
 
 impl PasswordArgs {
     fn secret(&self) -> anyhow::Result<Secret> {
-        let (text, place) = match &self.password_file {
-            Some(file) => {
-                let opened = File::open(file).and_then(first_line);
-                (
-                    opened.map_err(|e| CliUsageError(format!("--password-file {}: {e}", file.display()))),
-                    "its first line",
-                )
-            }
+        let (line, place) = match &self.password_file {
+            Some(file) => (File::open(file).and_then(first_line), format!("--password-file {}", file.display())),
             None if io::stdin().is_terminal() => bail!(CliUsageError(
                 "a terminal would show the password; pipe it in, or name a file with --password-file".to_owned()
             )),
-            None => {
-                (first_line(io::stdin()).map_err(|e| CliUsageError(format!("standard input: {e}"))), "standard input")
-            }
+            None => (first_line(io::stdin()), "standard input".to_owned()),
         };
-        let text = text?;
+        let text = line.map_err(|e| CliUsageError(format!("{place}: {e}")))?;
         let password = text.strip_suffix('\n').unwrap_or(&text);
         let password = password.strip_suffix('\r').unwrap_or(password);
         match password.len() {
-            0 => bail!(CliUsageError(format!("the password is empty; {place} must be the password"))),
+            0 => bail!(CliUsageError(format!("{place}: the password is empty; write it in the first line"))),
             length if length > MAX_PASSWORD_BYTES => {
-                bail!(CliUsageError(format!(
-                    "the password is longer than {MAX_PASSWORD_BYTES} bytes; use a shorter one"
-                )))
+                bail!(CliUsageError(format!("the password exceeds {MAX_PASSWORD_BYTES} bytes; use a shorter one")))
             }
             _ => Ok(Secret::from_password(password)),
         }
@@ -374,8 +365,7 @@ fn first_line(from: impl Read) -> io::Result<String> {
 }
 
 fn role(word: &str) -> Result<UserRole, String> {
-    let found = ROLES.iter().find(|(name, _)| *name == word).map(|(_, role)| *role);
-    found.ok_or_else(|| format!("'{word}' is no role; use read, trade or admin"))
+    one_of(word, ROLES)
 }
 
 fn table(users: &[OmsUser]) -> String {

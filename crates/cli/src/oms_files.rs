@@ -1,19 +1,21 @@
 //! The files of an OMS: read as a whole with all mistakes reported, or, for a command to a running OMS, as far as possible.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tickpath_clock::utc_day;
 use tickpath_market::{SymbolId, VenueId};
 use tickpath_oms_runtime::calendar::Calendar;
-use tickpath_oms_server::settings::{ConfigErrors, Settings, take_calendar};
+use tickpath_oms_server::settings::{Settings, Users, list_instruments, take_calendar};
 use tickpath_settings::{SettingsError, parse, read_text};
 
 use crate::args::CliUsageError;
 
 /// Reads the whole file of an OMS, and the files that it names.
 pub fn read(file: &Path) -> anyhow::Result<Settings> {
-    Settings::read(file).map_err(|faults| CliUsageError(faults_text(file, &faults)).into())
+    Settings::read(file).map_err(|e| CliUsageError(mistakes_text(file, &e.list, &e, "oms")).into())
 }
 
 /// The parts of an OMS's file that a command to a running OMS may need. Mistakes elsewhere in the file do not matter.
@@ -93,20 +95,11 @@ impl PartialSettings {
     /// Returns the rows of the table of instruments that have a name and a number, and skips the others; none if there
     /// is no table.
     pub fn instruments(&self) -> Option<Vec<ListedInstrument>> {
-        let text = read_text(&self.instruments_file).ok()?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let rows = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-        let mut rows = rows.map(|line| line.split(',').map(str::trim).collect::<Vec<_>>());
-        let heads = rows.next()?;
-        let column = |name: &str| heads.iter().position(|head| *head == name);
-        let (name, number, venue) = (column("symbol")?, column("number")?, column("venue"));
-        let listed = |cells: Vec<&str>| {
-            let symbol = cells.get(number)?.parse::<u16>().ok()?;
-            let name = cells.get(name).filter(|name| !name.is_empty())?;
-            let venue = venue.and_then(|venue| self.venue(cells.get(venue)?));
-            Some(ListedInstrument { name: (*name).to_owned(), symbol: SymbolId(symbol.into()), venue })
+        let listed = |(name, number, venue): (String, u16, Option<String>)| {
+            let venue = venue.and_then(|venue| self.venue(&venue));
+            ListedInstrument { name, symbol: SymbolId(number.into()), venue }
         };
-        Some(rows.filter_map(listed).collect())
+        Some(list_instruments(&self.instruments_file)?.into_iter().map(listed).collect())
     }
 
     /// Returns the number of the venue with this name or number.
@@ -120,23 +113,25 @@ impl PartialSettings {
     pub fn missing_part(&self, what: &str, instead: &str) -> CliUsageError {
         let file = self.file.display();
         let why = match Settings::read_for_client(&self.file) {
-            Err(faults) => faults_text(&self.file, &faults),
-            Ok(_) => format!("{file} does not have it"),
+            Err(e) => mistakes_text(&self.file, &e.list, &e, "oms"),
+            Ok(_) => format!("{file} has no such entry"),
         };
-        CliUsageError(format!("{what} is not known; give {instead}, or mend the file of the OMS: {why}"))
+        CliUsageError(format!("{what} is not known; give {instead}, or correct the file of the OMS: {why}"))
     }
 }
 
-fn faults_text(file: &Path, faults: &ConfigErrors) -> String {
-    let is_missing =
-        |fault: &SettingsError| matches!(fault, SettingsError::Missing { file: missing } if missing == file);
-    if faults.list.iter().any(is_missing) { missing_file(file) } else { faults.to_string() }
+/// Returns the text of the mistakes of a file and the files that it names; for a missing file the command that writes a
+/// first one: `tickpath PROGRAM init`.
+pub fn mistakes_text(file: &Path, mistakes: &[SettingsError], all: &impl Display, program: &str) -> String {
+    let is_missing = |one: &SettingsError| matches!(one, SettingsError::Missing { file: missing } if missing == file);
+    if !mistakes.iter().any(is_missing) {
+        return all.to_string();
+    }
+    let remedy = format!("name one with --config, or write a first one with `tickpath {program} init`");
+    format!("{}: there is no such file; {remedy}", file.display())
 }
 
-/// Returns the error text for a file that does not exist.
-pub fn missing_file(file: &Path) -> String {
-    format!(
-        "{}: there is no such file; name one by --config, or have `tickpath oms init` write a first one",
-        file.display()
-    )
+/// Returns the names of users by session.
+pub fn session_owners(users: &Users) -> BTreeMap<u16, String> {
+    users.list.iter().flat_map(|user| user.sessions.iter().map(|&session| (session, user.name.clone()))).collect()
 }

@@ -33,29 +33,31 @@ use crate::print::{Printer, print_note};
 
 /// Exit codes of an order, for the long help.
 const EXIT_CODES: &str = "\
-Exit codes: 0 the venue has taken the request, or the order is armed; 1 it was refused, by the OMS or by the venue, or was never
-sent; 5 nobody has answered in time, or the answer is that the order is unknown: it may work, or fill, still. `tickpath orders`
-tells; 2 bad usage. A mass cancel that finds nothing to cancel ends with 0.";
+Exit codes: 0 the venue has accepted the request, or the order is armed; 1 the OMS or the venue has rejected the
+request, or it was never sent; 5 no answer has arrived in time, or the order is in doubt: it may still work or fill.
+`tickpath orders` shows its state; 2 bad usage. A mass cancel without an order to cancel ends with 0.";
 
 /// Exit codes of a status query.
 const STATUS_EXIT_CODES: &str = "\
-Exit codes: 0 the OMS knows how the order stands; 1 there is no such order, or the user may not see it, or the venue cannot be
-asked; 5 the order is in doubt, or nobody has answered in time; 2 bad usage.";
+Exit codes: 0 the OMS knows the state of the order; 1 there is no such order, or the user may not see it, or the venue
+cannot be queried; 5 the order is in doubt, or no answer has arrived in time; 2 bad usage.";
 
 const WHEN_HELP: &str = "\
-What must hold before the order leaves: NAME last|bid|ask >=|<= PRICE, one condition, or two joined by 'and' or 'or'
+Condition before the order is sent: NAME last|bid|ask >=|<= PRICE, one condition, or two joined by 'and' or 'or'
 
   --when 'BTCUSDT last >= 65000'
   --when 'BTCUSDT bid <= 60000 or ETHUSDT ask >= 3000'
 
-The order waits at the OMS, armed, and no venue hears of it. It fires once, with the first tick at which the trigger holds:
-last is the price of the last trade, bid and ask are those of the last top of book, and of two conditions joined by 'and'
-both must hold by the latest price of each. A trigger that holds already fires at once, with the last tick that the OMS has
-seen; after a start of the OMS its next tick decides. All pre-trade checks are made when it fires: one that fails denies the
-order. Until then it counts among the account's open orders, and as nothing in its position and credit.
+The order waits at the OMS, armed, and the venue does not receive it. It fires once, with the first tick at which the
+trigger holds: last is the price of the last trade, bid and ask are those of the last top of book, and of two
+conditions joined by 'and' both must hold by the latest price of each. A trigger that already holds fires at once,
+with the last tick that the OMS has received; after a start of the OMS its next tick decides. All pre-trade checks are
+made when the order fires: a failed check denies the order. Until then the order counts among the account's open
+orders, and not in its position and credit.
 
-An armed order survives any restart of the OMS. It is changed by `order replace`, with another trigger or without, and
-canceled like any order, at the end of the day too if it is no gtc order. The OMS needs ticks: the topic 'ticks' in its file.";
+An armed order survives any restart of the OMS. `order replace` changes it, with another trigger or without, and it is
+canceled like any order, also at the end of the day unless it is a gtc order. The OMS needs ticks: the topic 'ticks'
+in its file.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -64,22 +66,22 @@ pub struct OrderCommandArgs {
     pub command: OrderCommand,
 }
 
-/// Which OMS, and as whom.
+/// Address of the OMS, and the login of the user.
 #[derive(Debug, Clone, Args)]
 pub struct LoginArgs {
-    /// The file of the OMS, for its address and its instruments. With --oms and --password-file it need not be there
+    /// Configuration file of the OMS, for its address and instruments; not needed with --oms and --password-file
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
-    /// The address of the OMS, if it is not the one in its file: unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE
+    /// Address of the OMS: unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE; default: the address in its file
     #[arg(long, value_name = "URL")]
     pub oms: Option<String>,
-    /// The user
+    /// Name of the user
     #[arg(long, value_name = "NAME", default_value = "trader")]
     pub user: String,
-    /// The file whose first line is the password; NAME.password beside the OMS's file if not given
+    /// File whose first line is the password; default: NAME.password beside the OMS's file
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Which of the user's sessions; one that is free if not given. A cancel or replace needs that of its order
+    /// Session of the user; default: a free one. A cancel or a replace needs the session of its order
     #[arg(long, value_name = "N")]
     pub session: Option<u16>,
 }
@@ -88,66 +90,66 @@ pub struct LoginArgs {
 pub struct RequestArgs {
     #[command(flatten)]
     pub whom: LoginArgs,
-    /// The account
+    /// Account of the order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub account: u32,
-    /// Your own id of this request, above zero, once a day and session; made of the time if not given
+    /// Client order id of this request, above zero, unique in its day and session; default: the time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub id: Option<u64>,
-    /// How long to wait for the venue's answer, in seconds
+    /// Time limit for the venue's answer, in seconds
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub wait: u32,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum OrderCommand {
-    /// A limit order, or a market order without a price
+    /// Send a limit order, or without a price a market order
     #[command(after_help = EXIT_CODES)]
     New {
-        /// The instrument's name, or its number
+        /// Name or number of the instrument
         symbol: String,
         /// buy or sell
         #[arg(value_parser = side)]
         side: Side,
-        /// How much
+        /// Quantity of the order
         #[arg(value_parser = quantity, allow_negative_numbers = true)]
         quantity: Quantity,
-        /// The limit; none for a market order
+        /// Limit price; none for a market order
         #[arg(value_parser = price, allow_negative_numbers = true)]
         price: Option<Price>,
-        /// How long it works: day, gtc, ioc or fok
+        /// Time in force: day, gtc, ioc or fok
         #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
         tif: TimeInForce,
-        /// Condition before the order leaves, as 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
+        /// Condition before the order is sent, 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
         when: Option<String>,
         #[command(flatten)]
         common: RequestArgs,
     },
-    /// Cancel an order of the same session, or by --order-id one of any session
+    /// Cancel an order of the same session, or with --order-id an order of any session
     #[command(after_help = EXIT_CODES)]
     Cancel {
-        /// Your own id of the order
+        /// Client order id of the order
         #[arg(required_unless_present = "order_id", conflicts_with = "order_id")]
         original: Option<u64>,
-        /// The OMS's id of the order, as `tickpath orders` prints it, whatever session sent it
+        /// The OMS's id of the order, as `tickpath orders` prints it, for an order of any session
         #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
         order_id: Option<OrderId>,
         #[command(flatten)]
         common: RequestArgs,
     },
-    /// Give an order of the same session another price and total quantity
+    /// Replace the price and the total quantity of an order of the same session
     #[command(after_help = EXIT_CODES)]
     Replace {
-        /// Your own id of the order
+        /// Client order id of the order
         original: u64,
-        /// The new total quantity, what is filled included
+        /// New total quantity, the filled quantity included
         #[arg(value_parser = quantity, allow_negative_numbers = true)]
         quantity: Quantity,
-        /// The new limit; 0 for a market order that is armed
+        /// New limit price; 0 for an armed market order
         #[arg(value_parser = price, allow_negative_numbers = true)]
         price: Price,
-        /// Another trigger, of an order that is armed; it keeps its own if not given
+        /// New trigger of an armed order; default: its present trigger
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
         when: Option<String>,
         #[command(flatten)]
@@ -156,26 +158,26 @@ pub enum OrderCommand {
     /// Cancel all orders of the session and account
     #[command(after_help = EXIT_CODES)]
     MassCancel {
-        /// Only those of this instrument
+        /// Cancel only orders of this instrument
         #[arg(long, value_name = "NAME")]
         symbol: Option<String>,
         #[command(flatten)]
         common: RequestArgs,
     },
-    /// How an order of the same session stands, or by --order-id one of any session
+    /// Print the state of an order of the same session, or with --order-id of an order of any session
     #[command(after_help = STATUS_EXIT_CODES)]
     Status(StatusArgs),
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
-    /// Your own id of the order
+    /// Client order id of the order
     #[arg(value_name = "CLIENT_ORDER_ID", required_unless_present = "order_id", conflicts_with = "order_id")]
     pub original: Option<u64>,
-    /// The OMS's id of the order, as `tickpath orders` prints it, whatever session sent it
+    /// The OMS's id of the order, as `tickpath orders` prints it, for an order of any session
     #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
     pub order_id: Option<OrderId>,
-    /// Have the OMS ask the venue now, and wait for its answer; only an admin may
+    /// Make the OMS query the venue now, and wait for the answer; for admins only
     #[arg(long)]
     pub ask_venue: bool,
     #[command(flatten)]
@@ -210,9 +212,9 @@ pub fn run(args: &OrderCommandArgs) -> anyhow::Result<CliOutcome> {
         bail!("the connection was lost before the request was sent; run the command again");
     }
     let mut printer = Printer::default();
-    let heard = print_reports(&mut client, &clock, &request, u64::from(common.wait) * 1_000_000_000, &mut printer);
+    let outcome = print_reports(&mut client, &clock, &request, u64::from(common.wait) * 1_000_000_000, &mut printer);
     client.close();
-    printer.end(heard)
+    printer.end(outcome)
 }
 
 impl OrderCommand {
@@ -401,7 +403,7 @@ fn print_reports(
                 Request::MassCancel(all) if denial.code == Denial::UnknownOrder.code() => {
                     let account = all.account.0;
                     printer.print(&format!(
-                        "nothing to cancel: session {session} has no such order open for account {account}\n"
+                        "nothing to cancel: session {session} has no such open order of account {account}\n"
                     ));
                     outcome = Some(CliOutcome::Success);
                 }
@@ -419,13 +421,13 @@ fn print_reports(
             }
             let id = id.0;
             bail!(UnansweredError(format!(
-                "whether the OMS has taken request {id} is not known; `tickpath orders` tells: {why}"
+                "it is not known whether the OMS has accepted request {id}; check `tickpath orders`: {why}"
             )));
         }
         let waited = clock.ns_between(from, clock.ticks());
         if outcome.is_none() && waited > patience_ns as i64 {
             bail!(UnansweredError(format!(
-                "the venue has not answered request {} within {} s, and may still; `tickpath orders` tells how it stands",
+                "the venue has not answered request {} within {} s, and may still; `tickpath orders` shows its state",
                 id.0,
                 patience_ns / 1_000_000_000
             )));
@@ -433,7 +435,7 @@ fn print_reports(
     }
     if let Some(CliOutcome::Unanswered) = outcome {
         print_note(
-            "tickpath: the order is in doubt: its venue is asked until it answers; `tickpath order status` tells how it stands",
+            "tickpath: the order is in doubt: the OMS queries the venue until it answers; see `tickpath order status`",
         );
     }
     Ok(outcome.unwrap_or(CliOutcome::Success))
@@ -469,7 +471,7 @@ impl From<TriggerError> for CliUsageError {
 /// Returns the first line of the password file.
 pub fn read_password(file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file);
-    let text =
-        text.with_context(|| format!("{}: no password there; name its file by --password-file FILE", file.display()))?;
+    let remedy = "name the file of the password with --password-file FILE";
+    let text = text.with_context(|| format!("{}: cannot read the password; {remedy}", file.display()))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }

@@ -27,22 +27,23 @@ const POLL_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Args)]
 pub struct OpenOrdersArgs {
-    /// The journal's folder; that of the OMS's file if not given
+    /// Folder of the journal; default: the one in the OMS's file
     pub dir: Option<PathBuf>,
-    /// The file of the OMS
+    /// Configuration file of the OMS
     #[arg(long, value_name = "FILE", default_value = "oms.toml", conflicts_with = "dir")]
     pub config: PathBuf,
-    /// Go on with what each client is told from now on, a line each behind its record, until Ctrl-C
+    /// Follow the reports that the OMS sends to clients, one a line behind its record number, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
-    /// With --follow: begin behind this record, with which the last line that you have begins, and without the table of
-    /// open orders. Days that have ended are read, too
+    /// With --follow: resume behind this record, the number at the beginning of the last line received, without the
+    /// table of open orders; days that have ended are read too
     #[arg(long, value_name = "N", requires = "follow")]
     pub from: Option<u64>,
     /// With --follow: print one JSON object a line, without the table of open orders
     #[arg(long, requires = "follow")]
     pub json: bool,
-    /// Reports of orders that the OMS does not know, instead of its orders: `tickpath oms enter order` joins them
+    /// List the reports of orders that the OMS does not know, instead of its orders: `tickpath oms enter order` enters
+    /// them
     #[arg(long, conflicts_with = "follow")]
     pub foreign: bool,
 }
@@ -55,7 +56,7 @@ pub fn run(args: &OpenOrdersArgs) -> anyhow::Result<CliOutcome> {
     let place = crate::log::log_arguments::parse_journal(&dir)?;
     if let Some(from) = args.from {
         let (replay, core) = open_behind(&place, from)?;
-        print_note(&format!("what clients are told behind record {from}, until Ctrl-C:"));
+        print_note(&format!("reports to clients behind record {from}, until Ctrl-C:"));
         return follow(args, replay, core, from).map(|()| CliOutcome::Success);
     }
     let (mut replay, mut core) = journal::follow(&place)?;
@@ -64,21 +65,21 @@ pub fn run(args: &OpenOrdersArgs) -> anyhow::Result<CliOutcome> {
     replay.check_end()?;
     if !args.json {
         let writer = tickpath_log::writer(&place);
-        let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("{} writes it", ProcessId(pid)));
-        print_text(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))?;
+        let writer = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("{} writes it", ProcessId(pid)));
+        print_text(&format!("{place}, all before record {}; {writer}\n", replay.sequence()))?;
         let since = |order: OrderId| journal::time_of(&place, order.sequence());
         print_text(&if args.foreign { foreign_reports(&core) } else { open_orders(&core, since) })?;
     }
     if args.follow {
-        print_note(&format!("what clients are told from record {} on, until Ctrl-C:", replay.sequence()));
+        print_note(&format!("reports to clients from record {} on, until Ctrl-C:", replay.sequence()));
         let last = replay.sequence().saturating_sub(1);
         follow(args, replay, core, last)?;
     }
     Ok(CliOutcome::Success)
 }
 
-/// Opens a replay that yields every input behind this record, with its core: from the latest snapshot, unless that already
-/// holds inputs behind the record. record.
+/// Opens a replay that yields every input behind this record, with its core: from the latest snapshot, unless that
+/// already holds inputs behind the record.
 fn open_behind(place: &LogPath, record: u64) -> anyhow::Result<(Replay, Core)> {
     let (replay, core) = journal::follow(place)?;
     if replay.sequence() <= record.saturating_add(1) {
@@ -122,7 +123,7 @@ fn follow(args: &OpenOrdersArgs, mut replay: Replay, mut core: Core, from: u64) 
 fn check(replay: &Replay, from: u64) -> anyhow::Result<()> {
     replay.check_end()?;
     if from >= replay.sequence() {
-        bail!("the journal ends before record {}: --from {from} is a number of another one", replay.sequence());
+        bail!("the journal ends before record {}; --from {from} belongs to another journal", replay.sequence());
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use tickpath_lab_explain as explain;
 use tickpath_lab_report::TerminalOptions;
 use tickpath_lab_result::ResultFile;
 
-/// Columns of a terminal whose width is unknown.
+/// Columns of a terminal whose width is unknown, and of a paragraph.
 const WIDTH: usize = 80;
 
 /// Returns the result as text for this terminal: one screen, or all of it.
@@ -24,6 +24,26 @@ pub fn render_terminal(result: &ResultFile, all: bool) -> String {
         (explain::WORKLOAD, true) => explain::text(result, width) + "\n" + &report(),
         _ => report(),
     }
+}
+
+/// Returns a text behind a label, in lines of at most 80 columns; the second and later lines begin below the text. The
+/// label ends with a space.
+pub fn paragraph(label: &str, text: &str) -> String {
+    let (mut out, mut used) = (label.to_owned(), label.chars().count());
+    let indent = used;
+    for (place, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if place > 0 && used + 1 + length > WIDTH {
+            out += &format!("\n{:indent$}", "");
+            used = indent;
+        } else if place > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out += word;
+        used += length;
+    }
+    out + "\n"
 }
 
 /// Set once the reader of standard output has closed it.
@@ -48,8 +68,8 @@ pub fn accept_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
         }
         Err(why) => {
             bail!(
-                "standard output cannot be written: {why}; make room where it goes. What the command has done is done: look at \
-                 `tickpath orders` or the log before you run it again"
+                "standard output cannot be written: {why}; make room on its device. The command may have taken effect: \
+                 check `tickpath orders` or the log before you run it again"
             )
         }
     }
@@ -66,14 +86,14 @@ pub fn print_note(line: &str) {
 }
 
 /// A printer for work that must be finished even if the output fails: the first failure ends the printing, and
-/// [`Printer::finish`] returns it.
+/// [`Printer::end`] returns it.
 #[derive(Debug, Default)]
 pub struct Printer {
     failed: Option<anyhow::Error>,
 }
 
 impl Printer {
-    /// Prints a text on standard output, as [`say`] does.
+    /// Prints a text on standard output, as [`print_text`] does.
     pub fn print(&mut self, text: &str) {
         if self.failed.is_none() {
             self.failed = print_text(text).err();
@@ -90,5 +110,19 @@ impl Printer {
             }
             (done, None) => done,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WIDTH, paragraph};
+
+    #[test]
+    fn a_paragraph_begins_each_line_behind_its_label_and_keeps_the_width() {
+        let text = paragraph("    why: ", "word ".repeat(40).trim_end());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == 3 && lines[0].starts_with("    why: word"), "{text}");
+        assert!(lines[1..].iter().all(|line| line.starts_with("         word")), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH && !line.ends_with(' ')), "{text}");
     }
 }

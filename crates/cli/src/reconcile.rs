@@ -21,18 +21,18 @@ use crate::print::{print_note, print_text};
 
 #[derive(Debug, Clone, Args)]
 pub struct ReconcileArgs {
-    /// The venue, by its name or its number
+    /// Name or number of the venue
     pub venue: String,
-    /// Enter the orders of --account that are open at the venue and not known here, as day orders of --session
+    /// Enter the orders of --account that are open at the venue and unknown to the OMS, as day orders of --session
     #[arg(long, requires = "account", requires = "session")]
     pub take: bool,
-    /// The account whose orders are taken
+    /// Account whose orders are entered
     #[arg(long, value_name = "N", requires = "take")]
     pub account: Option<u32>,
-    /// The session that they belong to from now on
+    /// Session that owns the entered orders
     #[arg(long, value_name = "N", requires = "take")]
     pub session: Option<u16>,
-    /// Name of the admin and the reason, up to 32 bytes: it is in the journal
+    /// Name and reason of the operator, up to 32 bytes, for the journal
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Reason,
     #[command(flatten)]
@@ -45,28 +45,28 @@ pub fn run(args: &ReconcileArgs) -> anyhow::Result<CliOutcome> {
     let Some(venue) = venue else {
         bail!(known.missing_part(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
     };
-    let mut talk = args.admin.connect(&known)?;
-    let instruments = talk.instruments(&known)?;
+    let mut connection = args.admin.connect(&known)?;
+    let instruments = connection.instruments(&known)?;
     let name = |symbol: SymbolId| instruments.name(symbol).unwrap_or_else(|| symbol.0.to_string());
-    let told = compare(&mut talk, args, venue, name);
-    talk.client.close();
-    told
+    let outcome = compare(&mut connection, args, venue, name);
+    connection.client.close();
+    outcome
 }
 
 /// Makes the OMS query the venue, settles the differences that can be settled, and prints all differences.
 fn compare(
-    talk: &mut AdminConnection,
+    connection: &mut AdminConnection,
     args: &ReconcileArgs,
     venue: VenueId,
     name: impl Fn(SymbolId) -> String,
 ) -> anyhow::Result<CliOutcome> {
-    let question = Reconcile { venue, reason: args.reason.0, ..Reconcile::default() };
-    let (record, _) = talk.send_command(RecordKind::Reconcile, question.as_bytes())?;
-    let rows = talk.await_venue_answer(record)?;
+    let command = Reconcile { venue, reason: args.reason.0, ..Reconcile::default() };
+    let (record, _) = connection.send_command(RecordKind::Reconcile, command.as_bytes())?;
+    let rows = connection.await_venue_answer(record)?;
     let Some(((_, last), pairs)) = rows.split_first() else { bail!("the OMS has sent an answer without a row") };
     if last.reason != 0 {
         bail!(
-            "venue {} cannot list its orders, and says so by reason {}; have it asked for single orders: tickpath order status \
+            "venue {} has refused to list its orders, by reason {}; query single orders with: tickpath order status \
              --ask-venue",
             args.venue,
             last.reason
@@ -84,9 +84,9 @@ fn compare(
                 differ += 1;
                 (true, String::new())
             }
-            ReconciliationPair::Order(_, ours, _) => query_state(talk, &ours),
-            ReconciliationPair::NotReported(_, ours) => query_venue(talk, &ours),
-            ReconciliationPair::Foreign(report) => enter_order(talk, args, venue, &report),
+            ReconciliationPair::Order(_, ours, _) => query_state(connection, &ours),
+            ReconciliationPair::NotReported(_, ours) => query_venue(connection, &ours),
+            ReconciliationPair::Foreign(report) => enter_order(connection, args, venue, &report),
         };
         taken +=
             u64::from(is_settled && matches!(found, ReconciliationPair::Foreign(order) if order.leaves_quantity.0 > 0));
@@ -106,7 +106,7 @@ fn compare(
     }
     if differ > 0 && taken > 0 {
         print_note(
-            "tickpath: positions were compared before the orders were taken; run the command again to compare them now",
+            "tickpath: positions were compared before the orders were entered; run the command again to compare them",
         );
     }
     let is_whole = left == 0 && differing == listed && differ == 0;
@@ -114,30 +114,30 @@ fn compare(
 }
 
 /// Queries the OMS for an order: returns whether its state is final, and the text for it.
-fn query_state(talk: &mut AdminConnection, order: &ExecutionReport) -> (bool, String) {
-    match talk.query(Query::ORDER, order.order_id.0).map(|rows| rows.first().copied()) {
+fn query_state(connection: &mut AdminConnection, order: &ExecutionReport) -> (bool, String) {
+    match connection.query(Query::ORDER, order.order_id.0).map(|rows| rows.first().copied()) {
         Ok(Some((_, now))) => (!is_pending(&now), format!("; now {}", order_state(&now))),
-        Ok(None) => (true, "; forgotten with its day".to_owned()),
+        Ok(None) => (true, "; removed at the end of its day".to_owned()),
         Err(why) => (false, format!("; {why}")),
     }
 }
 
 /// Makes the OMS query the venue for an order that the venue has not reported: the venue may have received the order
 /// after the first query.
-fn query_venue(talk: &mut AdminConnection, order: &ExecutionReport) -> (bool, String) {
-    let inquire = QueryStatus { order: order.order_id.0, ..QueryStatus::default() };
-    let asked = talk
-        .send_command(RecordKind::QueryStatus, inquire.as_bytes())
-        .and_then(|(record, _)| talk.await_venue_answer(record));
-    match asked {
-        Ok(_) => query_state(talk, order),
+fn query_venue(connection: &mut AdminConnection, order: &ExecutionReport) -> (bool, String) {
+    let query = QueryStatus { order: order.order_id.0, ..QueryStatus::default() };
+    let answer = connection
+        .send_command(RecordKind::QueryStatus, query.as_bytes())
+        .and_then(|(record, _)| connection.await_venue_answer(record));
+    match answer {
+        Ok(_) => query_state(connection, order),
         Err(why) => (false, format!("; {why}")),
     }
 }
 
 /// Enters an order that the OMS does not know, if `--take` is given. An order without open quantity is left out.
 fn enter_order(
-    talk: &mut AdminConnection,
+    connection: &mut AdminConnection,
     args: &ReconcileArgs,
     venue: VenueId,
     report: &ExecutionReport,
@@ -162,7 +162,7 @@ fn enter_order(
         reason: args.reason.0,
         ..EnterOrder::default()
     };
-    match talk.send_command(RecordKind::EnterOrder, enter.as_bytes()) {
+    match connection.send_command(RecordKind::EnterOrder, enter.as_bytes()) {
         Ok((record, _)) => (true, format!("; entered by record {record} for session {session}")),
         Err(why) => (false, format!("; not entered: {why}")),
     }

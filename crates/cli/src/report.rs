@@ -15,22 +15,22 @@ pub struct ReportArgs {
     /// Result files
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Write a page that needs no network
+    /// Write an HTML page that needs no network
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write a row for each run and hop
+    /// Write CSV, with a row for each run and hop
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Write Markdown tables
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Write percentile curves
+    /// Write percentile curves as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Print every run in full, however many screens that takes
+    /// Print every run in full, on as many screens as needed
     #[arg(long, conflicts_with_all = ["html", "csv", "markdown", "svg", "json"])]
     pub all: bool,
-    /// Write the result file again, in order
+    /// Write the merged result file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -81,5 +81,5 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
         return print_text(text);
     }
     std::fs::write(file, text)
-        .with_context(|| format!("cannot write {}; name a file that may be written", file.display()))
+        .with_context(|| format!("cannot write {}; name a file that you may write to", file.display()))
 }

@@ -18,10 +18,10 @@ use tickpath_clock::{Clock, HostClock, LogoutCleanup, sleep_ns};
 use tickpath_log::{Config as LogConfig, LogPath, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
 use tickpath_oms_protocol::{Secret, UserRole};
 use tickpath_oms_server::settings::{MonitoringSettings, Settings, Users};
-use tickpath_oms_server::{LogWriter, ServerConfig};
+use tickpath_oms_server::{CopyTopicThreads, LogWriter, ServerConfig};
 use tickpath_oms_web::{Endpoint, PageTlsFiles, PageUser, PageUserLookup, Rights, RunningEndpoints};
 
-use crate::copy_topics::CopyThreads;
+use crate::oms_files::session_owners;
 use crate::outcome::{CliOutcome, stop_on_signals};
 use crate::print::print_note;
 
@@ -35,19 +35,19 @@ const OPEN_RETRY_NS: u64 = 10_000_000;
 /// read its files again.
 pub fn run(settings: &Settings) -> anyhow::Result<CliOutcome> {
     let clock = HostClock::get()?;
-    let (events, hear) = sync_channel(MAX_WAITING_EVENTS);
+    let (events, received) = sync_channel(MAX_WAITING_EVENTS);
     let (config, mut server) = (settings.config(), settings.server(events));
     let ticks = settings.ticks.as_deref().map(|topic| open_reference_prices(topic, &clock)).transpose()?;
     let stop = stop_on_signals().context("cannot listen for signals")?;
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
     let lines = LogWriter { oms: settings.name.clone(), form: settings.monitoring.log, write: print_note };
-    for doubt in settings.warnings(LogoutCleanup::here()) {
-        lines.write_event("doubt", &[], &doubt);
+    for warning in settings.warnings(LogoutCleanup::here()) {
+        lines.write_event("doubt", &[], &warning);
     }
-    let shown = start_page(settings, &mut server, &lines)?;
-    let copies = CopyThreads::start(settings, &lines, &clock)?;
+    let page = start_page(settings, &mut server, &lines)?;
+    let copies = CopyTopicThreads::start(settings, &lines, &clock)?;
     let writer = lines.clone();
-    let written = std::thread::Builder::new().name("oms-lines".into()).spawn(move || writer.write(&hear))?;
+    let written = std::thread::Builder::new().name("oms-lines".into()).spawn(move || writer.write(&received))?;
     let ready = || {
         copies.start_publishing();
         lines.write_event("ready", &[], "ready");
@@ -56,7 +56,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<CliOutcome> {
     };
     let ended = tickpath_oms_server::run(clock, &config, &server, ticks, &stop, ready);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
-    drop(shown);
+    drop(page);
     drop(copies);
     // The server holds the last sender, so the writing thread ends.
     drop(server);
@@ -79,7 +79,7 @@ fn start_page(
     if web.is_some() && server.unix.is_none() {
         server.unix = page_socket(&settings.journal);
     }
-    let heard = lines.clone();
+    let page_lines = lines.clone();
     let serving = tickpath_oms_web::serve(&tickpath_oms_web::Config {
         metrics: metrics.map(|address| endpoint(settings, address)),
         web: web.map(|address| endpoint(settings, address)),
@@ -88,7 +88,7 @@ fn start_page(
         journal: LogPath::folder(&settings.journal),
         oms: oms_url(settings, server),
         users: Arc::new(PageUserDirectory::new(settings)),
-        notify: Arc::new(move |said: &str| heard.write_event("page", &[], said)),
+        notify: Arc::new(move |line: &str| page_lines.write_event("page", &[], line)),
         cpu: settings.core.other_cpu,
     })?;
     let metrics = serving.metrics_url().map(|url| ("metrics", url));
@@ -194,10 +194,7 @@ impl PageUserLookup for PageUserDirectory {
     }
 
     fn owners(&self) -> BTreeMap<u16, String> {
-        let users = self.users();
-        let theirs =
-            users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone())));
-        theirs.collect()
+        session_owners(&self.users())
     }
 }
 

@@ -23,33 +23,33 @@ use crate::print::{print_note, print_text};
 
 pub fn run(args: &StatusArgs) -> anyhow::Result<CliOutcome> {
     let whom = &args.common.whom;
-    let mut talk = AdminConnection::new(whom.connect(&whom.read_settings(), Since::Now)?, args.common.wait)?;
+    let mut connection = AdminConnection::new(whom.connect(&whom.read_settings(), Since::Now)?, args.common.wait)?;
     if args.ask_venue {
-        talk = talk.require_admin(&whom.user)?;
+        connection = connection.require_admin(&whom.user)?;
     }
-    let told = print_status(&mut talk, args);
-    talk.client.close();
-    told
+    let outcome = print_status(&mut connection, args);
+    connection.client.close();
+    outcome
 }
 
 /// Finds the order, makes the OMS query its venue if requested, and prints the order's state.
-fn print_status(talk: &mut AdminConnection, args: &StatusArgs) -> anyhow::Result<CliOutcome> {
+fn print_status(connection: &mut AdminConnection, args: &StatusArgs) -> anyhow::Result<CliOutcome> {
     let found = match args.order_id {
-        Some(order) => find_by_order_id(talk, order)?,
-        None => find_in_session(talk, args)?,
+        Some(order) => find_by_order_id(connection, order)?,
+        None => find_in_session(connection, args)?,
     };
     let Some((session, mut report)) = found else { return Ok(CliOutcome::Lost) };
     if args.ask_venue {
-        let inquire = QueryStatus { order: report.order_id.0, ..QueryStatus::default() };
-        let (record, _) = talk.send_command(RecordKind::QueryStatus, inquire.as_bytes())?;
-        talk.await_venue_answer(record)?;
-        let Some((_, now)) = find_by_order_id(talk, report.order_id)? else { return Ok(CliOutcome::Lost) };
+        let query = QueryStatus { order: report.order_id.0, ..QueryStatus::default() };
+        let (record, _) = connection.send_command(RecordKind::QueryStatus, query.as_bytes())?;
+        connection.await_venue_answer(record)?;
+        let Some((_, now)) = find_by_order_id(connection, report.order_id)? else { return Ok(CliOutcome::Lost) };
         report = now;
     }
     print_text(&report_line(session, &report))?;
     if report.status == OrdStatus::Unknown.code() {
         print_note(
-            "tickpath: the order is in doubt: its venue is asked until it answers, or an admin resolves the order",
+            "tickpath: the order is in doubt: the OMS queries the venue until it answers, or an admin resolves it",
         );
         return Ok(CliOutcome::Unanswered);
     }
@@ -57,39 +57,39 @@ fn print_status(talk: &mut AdminConnection, args: &StatusArgs) -> anyhow::Result
 }
 
 /// Returns the order with this id of the OMS; prints a line if it does not exist or the user may not see it.
-fn find_by_order_id(talk: &mut AdminConnection, order: OrderId) -> anyhow::Result<Option<SessionOrder>> {
-    match talk.query(Query::ORDER, order.0) {
+fn find_by_order_id(connection: &mut AdminConnection, order: OrderId) -> anyhow::Result<Option<SessionOrder>> {
+    match connection.query(Query::ORDER, order.0) {
         Ok(rows) => {
             let found = rows.first().copied();
             if found.is_none() {
                 let id = tickpath_oms_text::order_id(order);
                 print_text(&format!(
-                    "there is no order {id}, or this user may not see it; `tickpath orders` lists those that are open\n"
+                    "there is no order {id}, or this user may not see it; `tickpath orders` lists the open orders\n"
                 ))?;
             }
             Ok(found)
         }
-        Err(why) => bail!(UnansweredError(format!("how the order stands is not known: {why}"))),
+        Err(why) => bail!(UnansweredError(format!("the state of the order is not known: {why}"))),
     }
 }
 
 /// Returns the order of the session by its client order id; prints the OMS's denial if there is none.
-fn find_in_session(talk: &mut AdminConnection, args: &StatusArgs) -> anyhow::Result<Option<SessionOrder>> {
-    let (id, session) = (ClientOrderId(args.common.id.unwrap_or_else(utc_ns)), talk.client.welcome().session);
-    let question = args.status_request(id);
-    if talk.client.send(&Request::Status(question)).is_err() {
-        bail!("the connection was lost before the question was sent; run the command again");
+fn find_in_session(connection: &mut AdminConnection, args: &StatusArgs) -> anyhow::Result<Option<SessionOrder>> {
+    let (id, session) = (ClientOrderId(args.common.id.unwrap_or_else(utc_ns)), connection.client.welcome().session);
+    let request = args.status_request(id);
+    if connection.client.send(&Request::Status(request)).is_err() {
+        bail!("the connection was lost before the request was sent; run the command again");
     }
-    let heard = talk.receive_until(|event| match event {
+    let reply = connection.receive_until(|event| match event {
         ClientEvent::Report { report, .. } if report.client_order_id == id => Some(Ok(*report)),
         ClientEvent::Denied { denial, .. } if denial.client_order_id == id => Some(Err(*denial)),
         _ => None,
     });
-    match (heard.answer, heard.lost) {
+    match (reply.answer, reply.lost) {
         // The answer carries the id of the request; the printed report gets the order's own client order id.
-        (Some(Ok(report)), _) => Ok(Some((session, ExecutionReport { client_order_id: question.original, ..report }))),
+        (Some(Ok(report)), _) => Ok(Some((session, ExecutionReport { client_order_id: request.original, ..report }))),
         (Some(Err(denial)), _) => print_text(&denial_line(session, &denial)).map(|()| None),
-        (None, Some(why)) => bail!(UnansweredError(format!("how the order stands is not known: {why}"))),
-        (None, None) => bail!(UnansweredError("the OMS has not answered in time; ask again".to_owned())),
+        (None, Some(why)) => bail!(UnansweredError(format!("the state of the order is not known: {why}"))),
+        (None, None) => bail!(UnansweredError("the OMS has not answered in time; run the command again".to_owned())),
     }
 }

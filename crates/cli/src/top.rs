@@ -1,6 +1,5 @@
 //! `tickpath top`: a running OMS at a glance, read from its counters and its journal without sending it anything.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use tickpath_oms_runtime::meter::MeterReader;
 use tickpath_oms_server::settings::{Settings, Users};
 use tickpath_oms_web::{DisplayNames, FRAME_NS, HopRow, JournalFollower, OmsView, RecentReadings, duration};
 
-use crate::oms_files::PartialSettings;
+use crate::oms_files::{PartialSettings, session_owners};
 use crate::outcome::CliOutcome;
 use crate::print::print_text;
 
@@ -37,10 +36,10 @@ const PAGE: usize = 20;
 
 #[derive(Debug, Clone, Args)]
 pub struct TopArgs {
-    /// The file of the OMS
+    /// Configuration file of the OMS
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
-    /// Print one frame as text and end; so it does where standard output is no terminal
+    /// Print one frame as text and exit; the default where standard output is no terminal
     #[arg(long)]
     pub once: bool,
 }
@@ -53,7 +52,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<CliOutcome> {
         oms: known.name.clone(),
         symbols: known.instruments().into_iter().flatten().map(|listed| (listed.symbol.0, listed.name)).collect(),
         venues: known.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
-        users: owners(&users),
+        users: session_owners(&users),
     };
     let mut screen = TopScreen::open(&known.journal()?, names)?;
     if args.once || !std::io::stdout().is_terminal() {
@@ -73,12 +72,8 @@ pub fn names(settings: &Settings, users: &Users) -> DisplayNames {
         oms: settings.name.clone(),
         symbols: settings.instruments.iter().map(|i| (i.symbol.0, i.name.as_str().to_owned())).collect(),
         venues: settings.venues.iter().map(|venue| (venue.rules.venue.0, venue.name.clone())).collect(),
-        users: owners(users),
+        users: session_owners(users),
     }
-}
-
-fn owners(users: &Users) -> BTreeMap<u16, String> {
-    users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone()))).collect()
 }
 
 /// Sources of the frames.

@@ -11,7 +11,7 @@
 //! had a CPU of its own.
 //!
 //! Three phases, three results: [`run`] is a steady stream, or, at a low rate, the first message after an idle period;
-//! [`cold`] is the first message of a new process, connecting included; [`round_trip`] waits for each answer.
+//! `cold` is the first message of a new process, connecting included; `round_trip` waits for each answer.
 
 mod client;
 mod clients;

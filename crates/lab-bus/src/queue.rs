@@ -20,16 +20,14 @@
 //! | `settings.rs` | settings, and the rules that refuse impossible ones            |
 //! | `queues.rs`   | making, inspecting and removing queues                         |
 //! | `rows.rs`     | the rows that the processes record                             |
-//! | `pusher.rs`   | the pusher's process                                           |
-//! | `puller.rs`   | a puller's process                                             |
-//! | `processes.rs`     | the processes of a run, and their reports                      |
+//! | `processes.rs`, `pusher.rs`, `puller.rs` | the processes of a run              |
 //! | `redis_py.rs` | the same two processes in Python                               |
 //! | `series.rs`   | rates and backlog over the time of the run                     |
 //! | `verdict.rs`  | the run's rules, and whether the pullers kept up               |
-//! | `join.rs`     | from the recorded rows to a run                                |
-//! | `run.rs`      | a whole run                                                    |
+//! | `run.rs`, `join.rs` | a whole run; from the recorded rows to a run             |
+//! | `ratios.rs`         | the ratios of targets that took turns                   |
 //! | `plan.rs`     | the number of messages that fits the time                      |
-//! | `standalone.rs`    | one side alone, for containers                                 |
+//! | `standalone.rs` | one side alone, for containers                                 |
 
 mod join;
 mod plan;
@@ -37,6 +35,7 @@ mod processes;
 mod puller;
 mod pusher;
 mod queues;
+mod ratios;
 mod record;
 mod redis_py;
 mod rows;
@@ -49,6 +48,7 @@ mod verdict;
 pub use plan::{QueuePlan, plan_count};
 pub use puller::QueuePullerRole;
 pub use pusher::QueuePusherRole;
+pub use ratios::compare_rates;
 pub use record::MIN_RECORD_BYTES;
 pub use run::run;
 pub use settings::{DEFAULT_S, PullVariant, PushVariant, QueueClient, QueueSharing, RedisPy, Settings, is_list};

@@ -10,10 +10,14 @@
 //! Some rows plant nothing: an instrument with false alarms there proves nothing elsewhere.
 //!
 //! * `faults.rs`: the table. `context.rs`: the place where a lie is planted.
-//! * `tamper.rs`: a tamper between the two ends, on any transport. `fault_relay.rs`: a relay on the wire before a server.
+//! * `tamper.rs`: a tamper between the two ends, on any transport. `fault_relay.rs`: a relay on the wire before a
+//!   server.
 //! * `messages.rs`, `workloads.rs`: lies about messages. `orders.rs`: lies to orders.
-//! * `early.rs`: stamps taken too early. `observer.rs`: the check of stamps against system calls.
+//! * `early.rs`: stamps taken too early. `observer.rs`: another process that records by ptrace when a send has
+//!   returned; no stamp of a departure may be earlier.
 //! * `machine.rs`, `figures.rs`, `builds.rs`: lies about the owner of lost time, about numbers, about the slower build.
+//!
+//! Invariant: a lie is planted for real, and a lie that the result does not report is an exit code.
 
 mod builds;
 mod context;

@@ -106,7 +106,7 @@ mod calls {
     use tickpath_lab_harness::LabError;
 
     /// A stand-in on other processors.
-    pub struct Watched;
+    pub struct TracedThread;
 
     impl TracedThread {
         /// Always returns an error.

@@ -1,10 +1,10 @@
 //! Two builds side by side: the changes, their size, and the noise. Also all ratios in results: the benches pass their
-//! pairs to [`table`].
+//! pairs to [`ratio_table`].
 //!
 //! ```text
 //!   two result files ──┐
-//!                      ├──> Measured ──judge──> Judgement ──> text, markdown, result_file
-//!   calls in turn ─────┘                            └───────> Limit: was it exceeded?
+//!                      ├──> ComparedResults ──judge──> Judgement ──> text, markdown, result_file
+//!   calls in turn ─────┘                                   └───────> MetricLimit: was it exceeded?
 //! ```
 //!
 //! Runs of the same setting are compared, and their repeats are the samples. The noise model:
@@ -17,13 +17,11 @@
 //! * A change counts only if its interval excludes 1, its median moved by more than the noise floor of the metric, and
 //!   the movement stands out in the whole table: labels are swapped as chance could have done it, pair by pair or
 //!   repeat by repeat, and it has to exceed the largest movement of any metric in all but 4 % of the swaps.
-//! * So a table of a hundred metrics is a single test. For calls in turn at most [`LEVEL`] of the comparisons of
-//!   identical builds report a change; [`FalsePositives`] measures the rate. For files from different hours the rate
-//!   is unknown.
-//! * A [`MetricLimit`] stands alone: it is exceeded if the whole interval lies beyond it, and kept if the whole interval lies
-//!   within it. Any other outcome, and too few repeats, cannot be judged.
+//! * So a table of a hundred metrics is a single test. [`FalsePositives`] measures the rate of false alarms. For files
+//!   from different hours the rate is unknown.
+//! * A [`MetricLimit`] stands alone: it is exceeded if the whole interval lies beyond it, and kept if the whole
+//!   interval lies within it. Any other outcome, and too few repeats, cannot be judged.
 //! * Invalid runs are left out of both sides alike. If more than one in four is left out, there is no verdict.
-//! * Counts come before times: a build that loses messages that the old build kept is worse, whatever its speed.
 //!
 //! | file                 | contents                                                         |
 //! |----------------------|------------------------------------------------------------------|
@@ -36,10 +34,17 @@
 //! | `search.rs`          | the highest rate at which a promise is kept                      |
 //! | `false_positives.rs` | the rate at which identical builds are called different          |
 //! | `ratio.rs`           | all ratios: turns, pairs, intervals for a whole table            |
+//! | `turns.rs`           | ratios of targets, clients and ways to wait                      |
 //! | `losses.rs`          | the new side's losses                                            |
 //! | `history.rs`         | results of a machine over time, and their changes                |
 //! | `error.rs`           | the reasons for which two results cannot be compared             |
 //! | `render.rs`          | a judgement as text, as Markdown and as a result file            |
+//!
+//! # Invariants
+//!
+//! * Of the comparisons of identical builds whose calls took turns at most [`LEVEL`] report a change, however many
+//!   metrics they have.
+//! * Counts come before times: a build that loses messages that the old build kept is worse, whatever its speed.
 
 mod error;
 mod false_positives;
@@ -54,6 +59,7 @@ mod ratio;
 mod render;
 mod sample;
 mod search;
+mod turns;
 
 pub use error::CompareError;
 pub use false_positives::{FalseAlarmTally, FalsePositives};
@@ -70,3 +76,4 @@ pub use ratio::{
 pub use render::{markdown, result_file, text};
 pub use sample::{BuildSide, ComparedResults, ResultPair};
 pub use search::Search;
+pub use turns::compare_turns;

@@ -107,6 +107,7 @@ pub(super) fn clock_source(host: &HostFiles) -> Finding {
     let flags = host.read("/proc/cpuinfo").unwrap_or_default();
     let is_invariant = flags.split_whitespace().any(|flag| flag == "nonstop_tsc");
     match source.as_deref() {
+        Some(source @ "arch_sys_counter") => Finding::good(NAME, format!("{source}, the processor's virtual counter")),
         Some(source @ ("tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page")) if is_invariant => {
             Finding::good(NAME, format!("{source}, and the processor's counter is invariant"))
         }

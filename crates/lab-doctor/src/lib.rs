@@ -1,18 +1,20 @@
 //! `doctor`: settings of this host and its brokers that cost latency or safety, their price, and the remedies.
 //!
-//! The checks read, and measure where a machine may report wrong values; they change nothing. A value that cannot be
-//! read is a finding too: `unknown`, with the reason.
+//! The checks read, and measure where a machine may report wrong values. A value that cannot be read is a finding too:
+//! `unknown`, with the reason. Facts about a broker come by the contract of `bus-api`.
 //!
-//! | file        | contents                                                                |
-//! |-------------|-------------------------------------------------------------------------|
-//! | `cpu.rs`    | frequency, siblings, isolation, idle states, clock, timer tick          |
-//! | `neighbours.rs` | relations between the processors, measured                          |
-//! | `wake_up.rs` | cost of waking a sleeping thread, measured                             |
-//! | `memory.rs` | huge pages, swap, locked memory, `/dev/shm`                             |
-//! | `system.rs` | time taken by the host and limits: steal, quotas, interrupts, files     |
-//! | `finding.rs`| the findings, and the host that they are read from                      |
-//! | `broker.rs` | settings of the brokers, as their transports report them                 |
-//! | `script.rs` | the remedies as a script, a GRUB line and a systemd unit                |
+//! | file            | contents                                                                |
+//! |-----------------|-------------------------------------------------------------------------|
+//! | `cpu.rs`        | frequency, siblings, isolation, idle states, clock, timer tick          |
+//! | `neighbours.rs` | relations between the processors, measured                              |
+//! | `wake_up.rs`    | cost of waking a sleeping thread, measured                              |
+//! | `memory.rs`     | huge pages, swap, locked memory, `/dev/shm`                             |
+//! | `system.rs`     | time taken by the host and limits: steal, quotas, interrupts, files     |
+//! | `finding.rs`    | the findings, and the host that they are read from                      |
+//! | `broker.rs`     | settings of the brokers, as their transports report them                |
+//! | `script.rs`     | the remedies as a script, a GRUB line and a systemd unit                |
+//!
+//! Invariant: nothing on the host or a broker is changed.
 
 mod broker;
 mod cpu;

@@ -6,8 +6,9 @@
 //!                                        server, kernel ──────┤ wire
 //!                      script <─ hand over <─ parse <─ read ──┘
 //! ```
-//! The stamps are taken around redis-py's own methods, in both processes, by one clock. Cold, first after a pause and
-//! steady are three separate results. The sum of the stages is reported beside the whole, with the remainder.
+//! The stamps are taken around redis-py's own methods, in both processes, by one clock; a hook on PYTHONPATH takes them
+//! in unchanged scripts. On other brokers our own client's message is compared with bare sockets through a thread that
+//! only copies. Cold, first after a pause and steady are three separate results.
 //!
 //! | file          | content                                                                 |
 //! |---------------|-------------------------------------------------------------------------|
@@ -26,10 +27,17 @@
 //! | `records.rs`  | the hook's rows, and the matching of sends and receives                 |
 //! | `stages.rs`   | rows as stages that add up                                              |
 //! | `account.rs`  | rows as figures of a run                                                |
-//! | `socket_floor.rs`    | the same message over bare sockets                                      |
+//! | `socket_floor.rs` | the same message over bare sockets                                  |
 //! | `server.rs`   | the server under test                                                   |
 //! | `findings.rs` | the result in plain sentences                                           |
 //! | `text.rs`     | the result for a terminal                                               |
+//!
+//! # Invariants
+//!
+//! * A stage states how it is known: between stamps, within its bounds, or by subtraction. The sum of the stages is
+//!   reported as it is, beside the whole, with the remainder.
+//! * In the scripts of the import change one module carries the messages, by redis-py or by the package: nothing else
+//!   differs between the two.
 
 mod account;
 mod bench;

@@ -5,19 +5,26 @@
 //!      │                    │ samples in ticks, gaps caused by the host
 //!      └── result file <────┘
 //! ```
-//! * [`Lab`]: context of a bench. [`role`]: work of spawned processes; [`child`] and [`parent`]: both ends of the pipes
-//!   between a bench and its processes.
+//! * [`Lab`]: context of a bench. [`role`]: work of spawned processes, which each workload brings; [`child`] and
+//!   [`parent`]: both ends of the pipes between a bench and its processes.
 //! * [`arrivals`]: intended send times. [`random`]: reproducible random numbers. [`digits`]: round numbers.
 //! * [`samples`], [`attribution`]: times between stamps, and the host's share of them.
 //! * [`StabilityCheck`]: checks that the machine did not change during a run, and that its processors' counters agree.
 //! * [`rules`]: conditions that make a run of any workload invalid.
-//! * [`host`]: the machine's costs without any message; [`memory`]: memory and CPU waits of a process; [`others`]:
-//!   other busy processes.
-//! * [`quiet`]: end of a receiver's wait. [`targets`]: default targets of a bench, and the removal of its topics.
-//! * [`proxy`]: injected network delay. [`signals`]: injected pauses. [`evict`]: evicted caches.
+//! * [`host`]: the machine's costs without any message; [`memory`]: memory and CPU waits of a process;
+//!   [`busy_processes`]: other busy processes.
+//! * [`quiet_timer`]: end of a receiver's wait. [`targets`]: default targets of a bench, and the removal of its topics.
+//! * [`proxy`]: injected network delay, with its own cost. [`signals`]: injected pauses. [`evict`]: evicted caches.
 //!
-//! Latency counts from intended times, so a stall shows in full; the generator checks its own lateness; a gap counts as
-//! the host's only between two empty polls of a thread on the path, and if the kernel's account of that thread agrees.
+//! `crates/cli/src/bench/mod.rs` puts the roles of all workloads together, a line for each.
+//!
+//! # Invariants
+//!
+//! * Latency counts from intended times, so a stall shows in full; the generator checks its own lateness.
+//! * A gap counts as the host's only between two empty polls of a thread on the path, and if the kernel's account of
+//!   that thread agrees. An unknown cause is not the host's (`docs/results.md`, What is the host's).
+//! * Cold, idle and steady are three results. Percentiles are never averaged, and are null where the samples are too
+//!   few.
 
 pub mod arrivals;
 pub mod attribution;

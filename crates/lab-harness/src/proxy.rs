@@ -64,7 +64,7 @@ impl Proxy {
         Self::start_on(lab, target, rtt_ms, None)
     }
 
-    /// Starts a proxy as [`Self::spawn_scoped`] does, pinned to a CPU if `cpu` names one.
+    /// Starts a proxy as [`Self::start`] does, pinned to a CPU if `cpu` names one.
     pub fn start_on(lab: &Lab<'_>, target: &str, rtt_ms: f64, cpu: Option<usize>) -> Result<Self, LabError> {
         if !(0.0..=MAX_RTT_MS).contains(&rtt_ms) {
             return Err(LabError::Setting(format!(

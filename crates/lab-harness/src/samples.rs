@@ -26,7 +26,7 @@ impl Samples {
     }
 
     /// Returns the hop of all samples. Its `unstalled` part omits each sample that passed for at least nine tenths in
-    /// gaps with the cause [`Cause::Host`], and has every other sample whole.
+    /// gaps with the cause [`GapCause::Host`], and has every other sample whole.
     pub fn hop(&self, calibration: &Calibration, gaps: &[SchedulingGap]) -> Hop {
         let (mut all, mut unstalled) = (histogram(), histogram());
         let (mut negative, mut negative_max_ns) = (0, None);

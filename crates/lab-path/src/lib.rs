@@ -4,6 +4,16 @@
 //! * [`path`], [`orders`]: each makes [`Run`](tickpath_lab_result::Run)s.
 //! * [`demo`]: the path, and beside it the same path with one thing changed at a time.
 //! * [`analyse`]: the tables of an order journal, from the journal alone.
+//!
+//! Ticks are carried by any bus. `decision.rs` is the decision of every strategy, `clients.rs` the choice of the
+//! client.
+//!
+//! # Invariants
+//!
+//! * Where two clients take turns, only their code differs: both are processes of their own, logged on alike.
+//! * Where feed and venue of `path` share a CPU, they are agents of one thread; a run names the threads that there
+//!   were.
+//! * A request that did not leave is in no hop of released requests.
 
 pub mod analyse;
 mod clients;

@@ -1,4 +1,7 @@
 //! Workloads of Redis itself: the gain of a pipeline ([`pipeline`]), and the rate of each client library ([`clients`]).
+//!
+//! Invariant: a client is one file and one line of a list (`CLIENTS`). Whatever its language, it is a process that
+//! speaks the protocol of `docs/clients.md`.
 
 mod address;
 pub mod clients;

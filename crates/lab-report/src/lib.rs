@@ -39,6 +39,10 @@
 //! | `sentence.rs`  | headlines, facts and footnotes                                      |
 //! | `quantity.rs`  | numbers with unambiguous units                                      |
 //! | `markup.rs`    | escaping for SVG and HTML                                           |
+//!
+//! `trends.rs` and `changes.rs` render results of a machine over time.
+//!
+//! Invariant: a rendering depends on the result file and on nothing else.
 
 mod axis;
 mod bars;

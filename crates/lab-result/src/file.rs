@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::shape::{ResultFile, SCHEMA};
@@ -108,18 +109,23 @@ impl ResultFile {
         serde_json::from_slice(&text).map_err(|reason| LoadError::Shape { path, reason })
     }
 
-    /// Writes the file whole or not at all: beside its place first, then onto the disk, then by its name.
-    ///
-    /// A link is followed; a pipe or terminal is written directly, for a new name would replace it.
+    /// Writes the file, as [`save_json`] does.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SaveError> {
-        let mut text = serde_json::to_vec_pretty(self).map_err(SaveError::Encode)?;
-        text.push(b'\n');
-        let place = fs::canonicalize(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned());
-        let is_stream = fs::metadata(path.as_ref()).is_ok_and(|found| !found.is_file() && !found.is_dir());
-        let written =
-            if is_stream { stream(path.as_ref(), &text) } else { replace(&place, &temporary_path(&place)?, &text) };
-        written.map_err(|reason| SaveError::Write { path: place, reason })
+        save_json(self, path)
     }
+}
+
+/// Writes a value as a JSON file, whole or not at all: beside its place first, then onto the disk, then by its name.
+///
+/// A link is followed; a pipe or terminal is written directly, for a new name would replace it.
+pub fn save_json(value: &impl Serialize, path: impl AsRef<Path>) -> Result<(), SaveError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(SaveError::Encode)?;
+    text.push(b'\n');
+    let place = fs::canonicalize(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned());
+    let is_stream = fs::metadata(path.as_ref()).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let written =
+        if is_stream { stream(path.as_ref(), &text) } else { replace(&place, &temporary_path(&place)?, &text) };
+    written.map_err(|reason| SaveError::Write { path: place, reason })
 }
 
 fn stream(path: &Path, text: &[u8]) -> io::Result<()> {

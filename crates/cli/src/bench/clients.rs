@@ -1,4 +1,4 @@
-//! `tickpath bench clients`: the same keys set and got through every client, near and far.
+//! `tickpath bench clients`: SET and GET of the same keys through every client, near and far.
 
 use clap::{Args, value_parser};
 use tickpath_lab_harness::{Lab, host};
@@ -18,30 +18,31 @@ const PUBLISHED_CLIENTS: [SetGetClient; 4] = [
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Without options: 11 clients (asyncio and uvloop with 1, 10 and 100 workers) over TCP and over a Unix \
-                  socket to a redis-server of its own, five times 20,000 pairs each: about 5 minutes on two processors."
+                  socket to a scratch redis-server, five times 20,000 pairs each: about 5 minutes on two processors."
 )]
 pub struct ClientsArgs {
-    /// The server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET; one of our own if not given
+    /// URL of the server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET; default: a scratch
+    /// server
     #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Option<String>,
     /// Clients to measure: redis-py, redis-py-pipeline, redis-py-pure, redis-py-pipeline-pure, redis-py-asyncio,
-    /// redis-py-uvloop, rust-blocking, rust-pipeline, rust-async, go-redis, go-redis-pipeline; may be a list. All if not
-    /// given, those of Go only where Go is
+    /// redis-py-uvloop, rust-blocking, rust-pipeline, rust-async, go-redis, go-redis-pipeline; may be a list. Default:
+    /// all, with the Go clients only if Go is installed
     #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
     pub client: Vec<SetGetClient>,
-    /// Milliseconds of round trip to put between by a delaying proxy, 0 to 2000; may be a list. TCP alone then
+    /// Round-trip time that a delaying proxy adds, in milliseconds, 0 to 2000; may be a list. Only over TCP
     #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = rtt)]
     pub rtt: Vec<f64>,
-    /// Pairs of a repetition: a key set, got and compared
+    /// Pairs of a repetition: SET, GET and comparison of a key
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
     pub count: u64,
-    /// How long a repetition waits for a far server at most, in seconds; it has fewer pairs for that
+    /// Max time that a repetition waits for a far server, in seconds; the repetition then has fewer pairs
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
     pub duration: f64,
-    /// Set everything as a published experiment did: set-get-20k (20,000 pairs, five times, near and 0.25 ms away)
+    /// Settings of a published experiment: set-get-20k (20,000 pairs, five times, near and 0.25 ms away)
     #[arg(long, value_name = "NAME", value_parser = ["set-get-20k"], conflicts_with_all = ["client", "rtt", "count", "repeat"])]
     pub preset: Option<String>,
-    /// How often to run everything, in turn
+    /// Number of repetitions, in turn
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]

@@ -8,10 +8,10 @@ use crate::args::{CpuArgs, OutputArgs, seconds};
 
 #[derive(Debug, Args)]
 pub struct HostArgs {
-    /// How long to spin, in seconds
+    /// Length of a measurement with a spinning thread, in seconds
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
     pub duration: f64,
-    /// How often to measure
+    /// Number of measurements
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]

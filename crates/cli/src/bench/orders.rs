@@ -16,7 +16,7 @@ use tickpath_oms_client::Since;
 use tickpath_oms_runtime::{AckLevel, Layout};
 
 use super::measure::as_usage_error;
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, positive};
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, one_of, positive};
 use crate::instruments::Instruments;
 use crate::order::LoginArgs;
 use crate::print::print_note;
@@ -26,9 +26,9 @@ const LOGON_S: u32 = 5;
 
 #[derive(Debug, ClapArgs)]
 pub struct OrdersArgs {
-    /// Where the orders go in: shm:// (lanes, no logon), shm+unix:// (lanes by a logon), unix:// or tcp:// (sessions over
-    /// sockets), to an OMS that is started for it;
-    /// or the oms.toml of an OMS of yours that is running. May be repeated, and then they take turns
+    /// Transport of the orders: shm:// (lanes, no logon), shm+unix:// (lanes by a logon), unix:// or tcp:// (sessions
+    /// over sockets), to an OMS that the bench starts; or the oms.toml of a running OMS. May be repeated, and then the
+    /// targets take turns
     #[arg(
         long,
         value_name = "URL|FILE",
@@ -36,66 +36,68 @@ pub struct OrdersArgs {
         default_value_if("preset", ArgPredicate::IsPresent, "tcp://")
     )]
     pub target: Vec<String>,
-    /// Whose code sends the orders: rust, or python, which is the package tickpath: one group, in one session of an OMS that is
-    /// started for it. May be a list, and then they take turns
+    /// Client that sends the orders: rust, or python with the package tickpath: one group, in one session of an OMS
+    /// that the bench starts. May be a list, and then the clients take turns
     #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = TradingClient::RUST_NAME, value_parser = TradingClient::NAMES, conflicts_with_all = ["resume", "restart", "preset"])]
     pub client: Vec<String>,
-    /// How an OMS that is started for it reaches its venue: by lanes, or by a line over TCP
+    /// Route from an OMS that the bench starts to its venue: lanes, or a line over TCP
     #[arg(long, value_name = "lanes|tcp", default_value = "lanes", default_value_if("preset", ArgPredicate::IsPresent, "tcp"), value_parser = venue)]
     pub venue: VenueRoute,
     /// Send real orders to the venues of the OMS that --target names by its file
     #[arg(long)]
     pub yes: bool,
-    /// The user of an OMS of yours
+    /// Name of the user at the running OMS
     #[arg(long, value_name = "NAME", default_value = "trader")]
     pub user: String,
-    /// The file whose first line is that user's password; NAME.password beside the OMS's file if not given
+    /// File whose first line is that user's password; default: NAME.password beside the OMS's file
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Sessions over sockets, all logged in by the generator; may be a list, and then they take turns
+    /// Sessions over sockets, all logged in by the generator; may be a list, and then its numbers take turns
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_SESSIONS)))]
     pub sessions: Vec<u16>,
-    /// How many of the sessions send, the others being only connected; all if not given
+    /// Number of sessions that send, while the others are only connected; default: all
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
     pub active: Option<u16>,
-    /// Orders of a session that have no report yet, at most; as many as there are if not given
+    /// Max orders in flight of a session, without a report yet; default: no limit
     #[arg(long, value_name = "N", requires = "count", value_parser = clap::value_parser!(u32).range(1..))]
     pub in_flight: Option<u32>,
-    /// Storage that must hold an order before anything of it leaves; may be a list, and then they take turns
+    /// Durability level: the storage that must hold an order before any output of it leaves; may be a list, taken in
+    /// turn
     #[arg(long, value_name = "os|disk", value_delimiter = ',', default_value = "os", value_parser = ack_level)]
     pub ack: Vec<AckLevel>,
-    /// In turn with and without a client beside, which asks for its day of reports and never reads, reads slowly, or asks
-    /// again and again
-    #[arg(long, value_name = "stuck|slow|day", requires = "count", value_parser = parse_beside)]
+    /// Measure in turn with and without another client, which requests its day of reports and never reads, reads
+    /// slowly, or requests it again and again
+    #[arg(long, value_name = "stuck|slow|day", requires = "count", value_parser = side_client)]
     pub beside: Option<SideClient>,
-    /// Orders in the day of the client beside; each has two reports
+    /// Orders in the day of the other client; each has two reports
     #[arg(long, value_name = "N", default_value_t = 50_000, requires = "beside", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub day: u64,
-    /// How fast a client is live again that lacks a day of so many reports; nothing else is measured
+    /// Measure only the catch-up of a client that lacks a day of this many reports
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000), conflicts_with_all = ["restart", "count", "rate", "full", "beside"])]
     pub resume: Option<u64>,
-    /// How long an OMS with so many orders in its journal takes to be ready, after it was killed; nothing else is measured
+    /// Measure only the restart of a killed OMS with this many orders in its journal
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000), conflicts_with_all = ["count", "rate", "full", "beside"])]
     pub restart: Option<u64>,
-    /// One group alone, of so many orders
+    /// Measure a single group, of this many orders
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
     pub count: Option<u64>,
-    /// Orders a second of that group; as fast as they go if not given
+    /// Orders a second of that group; default: as fast as possible
     #[arg(long, value_name = "R", value_parser = positive, requires = "count")]
     pub rate: Option<f64>,
-    /// 60 orders in the slow runs, and memory up to 5,000,000 orders
+    /// Run the slow runs with 60 orders, and the memory runs with up to 5,000,000 orders
     #[arg(long)]
     pub full: bool,
-    /// Set everything as a published experiment did: f9omstw (all groups in full, TCP in and TCP out, split, blocking and busy)
+    /// Settings of a published experiment: f9omstw (all groups in full, TCP in and TCP out, split, blocking and busy)
     #[arg(long, value_name = "NAME", value_parser = ["f9omstw"], conflicts_with_all = ["count", "rate", "full", "layout", "wait", "resume", "restart"])]
     pub preset: Option<String>,
-    /// The order: symbol=…,side=buy|sell,qty=…,price=…,tif=rod|gtc|ioc|fok,position=open|close|default,account=…
+    /// Fields of the order:
+    /// symbol=…,side=buy|sell,qty=…,price=…,tif=rod|gtc|ioc|fok,position=open|close|default,account=…
     #[arg(long, value_name = "FIELDS", default_value_t = OrderSpec::default())]
     pub order: OrderSpec,
-    /// Which thread does what; may be a list
+    /// Layout of the threads; may be a list
     #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',', default_value = "inline")]
     pub layout: Vec<Layout>,
-    /// How the core's thread waits; may be a list
+    /// Wait strategy of the core's thread; may be a list
     #[arg(long, value_name = "busy|yield|block|adaptive", value_delimiter = ',', default_value = "busy")]
     pub wait: Vec<Wait>,
     /// Scheduling priority: normal, or fifo:1 to fifo:99
@@ -104,7 +106,7 @@ pub struct OrdersArgs {
     /// Keep the journal in this folder, which must not exist yet
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
-    /// How often to run everything, in turn
+    /// Number of repetitions, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
@@ -252,8 +254,8 @@ impl OrdersArgs {
             "tcp://" => Ok(OrdersTarget::Tcp),
             file if !file.contains("://") => self.running(Path::new(file)).map(OrdersTarget::Running),
             other => Err(CliUsageError(format!(
-                "--target {other}: use shm://, shm+unix://, unix:// or tcp:// for an OMS that is started for this, or the oms.toml of \
-                 one that is running"
+                "--target {other}: use shm://, shm+unix://, unix:// or tcp:// for an OMS that the bench starts, or the \
+                 oms.toml of a running OMS"
             ))
             .into()),
         }
@@ -263,7 +265,7 @@ impl OrdersArgs {
     fn running(&self, file: &Path) -> anyhow::Result<RunningOms> {
         if !file.is_file() {
             return Err(CliUsageError(format!(
-                "--target {}: no such file; name the oms.toml of an OMS that is running, or shm://, unix:// or tcp://",
+                "--target {}: no such file; name the oms.toml of a running OMS, or shm://, unix:// or tcp://",
                 file.display()
             ))
             .into());
@@ -299,7 +301,7 @@ impl OrdersArgs {
         let OrdersTarget::Running(running) = &turn.target else {
             return match turn.target {
                 OrdersTarget::Lanes if self.resume.is_some() => Err(CliUsageError(
-                    "--resume is of a session over a socket; use --target unix:// or tcp://".to_owned(),
+                    "--resume needs a session over a socket; use --target unix:// or tcp://".to_owned(),
                 )),
                 _ => Ok(()),
             };
@@ -307,19 +309,19 @@ impl OrdersArgs {
         let file = self.target.iter().find(|target| !target.contains("://")).map_or("", String::as_str);
         if days || self.beside.is_some() || self.journal.is_some() || turn.level == AckLevel::Disk {
             return Err(CliUsageError(format!(
-                "{file} is an OMS that is running: --resume, --restart, --beside, --journal and --ack are of one that is \
-                 started for them; use --target tcp://"
+                "{file} belongs to a running OMS: --resume, --restart, --beside, --journal and --ack need an OMS that \
+                 the bench starts; use --target tcp://"
             )));
         }
         let Some(count) = self.count else {
             return Err(CliUsageError(format!(
-                "{file} is an OMS that is running; say how many orders it is to get with --count"
+                "{file} belongs to a running OMS; give the number of orders to send with --count"
             )));
         };
         if !self.yes {
             return Err(CliUsageError(format!(
-                "{file} is an OMS that is running: {count} real orders ({}) would go to its venues as those of the user \
-                 '{}', at {}, and be cancelled again where they are open; add --yes if that is meant",
+                "{file} belongs to a running OMS: the bench would send {count} real orders ({}) to its venues as user \
+                 '{}', at {}, and cancel those that stay open; add --yes to do so",
                 self.order, running.login.user, running.login.url
             )));
         }
@@ -328,22 +330,14 @@ impl OrdersArgs {
 }
 
 fn ack_level(word: &str) -> Result<AckLevel, String> {
-    match word {
-        "os" => Ok(AckLevel::Os),
-        "disk" => Ok(AckLevel::Disk),
-        _ => Err("use os or disk".to_owned()),
-    }
+    one_of(word, &[("os", AckLevel::Os), ("disk", AckLevel::Disk)])
 }
 
 fn venue(word: &str) -> Result<VenueRoute, String> {
-    match word {
-        "lanes" => Ok(VenueRoute::Lanes),
-        "tcp" => Ok(VenueRoute::Tcp),
-        _ => Err("use lanes or tcp".to_owned()),
-    }
+    one_of(word, &[("lanes", VenueRoute::Lanes), ("tcp", VenueRoute::Tcp)])
 }
 
-fn parse_beside(word: &str) -> Result<SideClient, String> {
-    let known = SideClient::ALL.into_iter().find(|kind| kind.name() == word && *kind != SideClient::Idle);
-    known.ok_or_else(|| "use stuck, slow or day".to_owned())
+fn side_client(word: &str) -> Result<SideClient, String> {
+    let kinds = SideClient::ALL.into_iter().filter(|kind| *kind != SideClient::Idle);
+    one_of(word, &kinds.map(|kind| (kind.name(), kind)).collect::<Vec<_>>())
 }

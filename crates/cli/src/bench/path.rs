@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tickpath_clock::{Priority, Wait};
-use tickpath_lab_compare::in_turn;
+use tickpath_lab_compare::{compare_turns, in_turn};
 use tickpath_lab_harness::{Lab, host, keep_runs};
 use tickpath_lab_path::TradingClient;
 use tickpath_lab_path::path::{self, TickSource};
 use tickpath_lab_result::ResultFile;
 use tickpath_oms_runtime::Layout;
 
-use super::measure::{as_usage_error, compare_turns};
+use super::measure::as_usage_error;
 use crate::args::{
     ARRIVALS, CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, arrivals, bus_url, check_recording, check_targets,
     positive, seconds,
@@ -24,46 +24,45 @@ const DEFAULT_TICKS_OTHERS: (u64, f64) = (10_000, 1_000.0);
 
 #[derive(Debug, Args)]
 pub struct PathArgs {
-    /// Transport of the ticks: shm://, file:///FOLDER, redis://HOST:PORT; may be repeated, and then they take turns
+    /// Transport of the ticks: shm://, file:///FOLDER, redis://HOST:PORT; may be repeated, and then the transports take
+    /// turns
     #[arg(long, value_name = "URL", default_value = "shm://", value_parser = bus_url)]
     pub target: Vec<String>,
-    /// Whose strategy it is: rust, or python, which is the package tickpath. May be a list, and then they take turns. Where
-    /// another than rust takes part each is a process of its own, which logs on to its OMS over shared memory
+    /// Language of the strategy: rust, or python with the package tickpath. May be a list, and then the clients take
+    /// turns. With any client but rust, each is a process of its own, which logs on to its OMS over shared memory
     #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = TradingClient::RUST_NAME, value_parser = TradingClient::NAMES)]
     pub client: Vec<String>,
-    /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
+    /// A recording of LOCAL_NS JSON lines, gzip or plain; default: generated ticks
     #[arg(long, value_name = "FILE")]
     pub ticks: Option<PathBuf>,
-    /// Ticks a second; if not given the recording's own times, or of made-up ones 20000, and 1000 where another client than
-    /// rust takes part
+    /// Ticks a second; default: the recording's own times, or 20000 generated ticks, and 1000 with any client but rust
     #[arg(long, value_name = "R", value_parser = positive)]
     pub rate: Option<f64>,
-    /// When ticks are due: steady, or poisson, as independent senders make them, from --seed; needs a rate
+    /// Arrival process of the ticks: steady, or poisson from --seed, as of independent senders; needs a rate
     #[arg(long, value_name = "steady|poisson", default_value = "steady", value_parser = ARRIVALS)]
     pub arrivals: String,
-    /// How much faster than the recording's own times
+    /// Speed as a multiple of the recording's own times
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive, requires = "ticks", conflicts_with = "rate")]
     pub speed: f64,
-    /// How long a run publishes at its rate, in seconds
+    /// Time for which a run publishes at its rate, in seconds
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count", requires = "rate")]
     pub duration: Option<f64>,
-    /// Ticks of a run; the recording is looped for as many. If not given 100000, and 10000 where another client than rust
-    /// takes part
+    /// Ticks of a run; the recording is looped to reach it. Default: 100000, and 10000 with any client but rust
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub count: Option<u64>,
-    /// Which thread does what: inline if not given, and split, which is all there is, where another client than rust takes part
+    /// Layout of the threads; default: inline, and with any client but rust split, the only possible one
     #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',')]
     pub layout: Vec<Layout>,
-    /// How the strategy waits for ticks
+    /// How the trading strategy waits for ticks
     #[arg(long, value_name = "busy|yield|block|adaptive", value_delimiter = ',', default_value = "busy")]
     pub wait: Vec<Wait>,
     /// Scheduling priority: normal, or fifo:1 to fifo:99
     #[arg(long, value_name = "fifo:N", default_value = "normal")]
     pub priority: Priority,
-    /// Seed of made-up ticks, and of the times of --arrivals poisson
+    /// Seed of generated ticks, and of the times of --arrivals poisson
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How often to run everything, in turn
+    /// Number of repetitions, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
@@ -87,7 +86,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     let rate = args.rate.or(args.ticks.is_none().then_some(rate));
     if args.arrivals != ARRIVALS[0] && rate.is_none() {
         return Err(CliUsageError(format!(
-            "--arrivals {} needs a rate, for the recording has its own times; add --rate",
+            "--arrivals {} needs a rate, because the recording has its own times; add --rate",
             args.arrivals
         ))
         .into());
@@ -121,7 +120,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     for settings in &turns {
         keep_runs(result, path::run(lab, settings).map(|run| vec![run])).map_err(as_usage_error)?;
     }
-    compare_turns(result, &["tick_to_order"]);
+    result.comparisons.extend(compare_turns(&result.runs, &["tick_to_order"]));
     Ok(())
 }
 

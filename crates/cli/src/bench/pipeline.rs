@@ -42,17 +42,17 @@ const PRESET_MIN_PINGS: u64 = 4;
                   and a million commands in one pipeline, three times: about two and a half minutes on two processors."
 )]
 pub struct PipelineArgs {
-    /// A Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH; a scratch one on the
-    /// system's CPU if not given
+    /// URL of a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH; default: a scratch
+    /// server on the system's CPU
     #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Option<String>,
     /// Reach the scratch server by a Unix socket
     #[arg(long, conflicts_with_all = ["target", "rtt"])]
     pub unix: bool,
-    /// Senders: rust, raw (PING as text, answers not looked at), redis-py; may be a list; all if not given
+    /// Senders: rust, raw (PING as text, replies not parsed), redis-py; may be a list; default: all
     #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
     pub client: Vec<PipelineClient>,
-    /// PING, SET, GET, INCR; may be a list. The long pipeline is of the last one that is no INCR
+    /// PING, SET, GET, INCR; may be a list. The long pipeline has the last of these that is no INCR
     #[arg(long, value_name = "COMMAND", value_delimiter = ',', default_value = "PING,SET,GET,INCR")]
     pub command: Vec<RedisCommand>,
     /// Commands that are sent together; may be a list
@@ -64,29 +64,29 @@ pub struct PipelineArgs {
     /// Commands a second, at intended times; or max: each connection sends when it has all replies
     #[arg(long, value_name = "R|max", default_value = "max", value_parser = rate)]
     pub rate: SendRate,
-    /// How long a run lasts, in seconds; longer for 10,000 commands; 0.5 if not given, 1 beside redis-benchmark
+    /// Length of a run in seconds, longer if 10,000 commands need it; default: 0.5, and 1 beside redis-benchmark
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count")]
     pub duration: Option<f64>,
     /// Commands of a run, instead of its duration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub count: Option<u64>,
     /// Measurements: sweep (each command at each depth), scripts (read, compute and write by round trips and by
-    /// scripts), long (a million commands in one pipeline); may be a list. All if not given; sweep alone if --rtt,
-    /// --rate, --count or several connections are
+    /// scripts), long (a million commands in one pipeline); may be a list. Default: all; only sweep with --rtt, --rate,
+    /// --count or several connections
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["sweep", "scripts", "long"])]
     pub part: Vec<String>,
-    /// Put the server so many milliseconds away, there and back, by a proxy on loopback; 0 is without one; may be a list
+    /// Round-trip time that a proxy on loopback adds, in milliseconds; 0 is without a proxy; may be a list
     #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = rtt)]
     pub rtt: Vec<f64>,
     /// Measure beside redis-benchmark, in turn: PING, SET and GET at depths 1, 10, 100 over 1 and 50 connections; four
     /// minutes
     #[arg(long, value_name = "PROGRAM", value_parser = ["redis-benchmark"], conflicts_with_all = ["client", "command", "depth", "connections", "rate", "count", "part", "rtt", "preset"])]
     pub against: Option<String>,
-    /// Set everything as a published experiment did: ping-10k (10,000 PINGs one by one and in one pipeline, at a round
-    /// trip of nothing and of 250 ms)
+    /// Settings of a published experiment: ping-10k (10,000 PINGs one by one and in one pipeline, at round-trip times
+    /// of 0 and 250 ms)
     #[arg(long, value_name = "NAME", value_parser = ["ping-10k"], conflicts_with_all = ["command", "depth", "connections", "rate", "duration", "count", "part"])]
     pub preset: Option<String>,
-    /// How often to run everything, in turn; 3 if not given, 5 beside redis-benchmark
+    /// Number of repetitions, in turn; default: 3, and 5 beside redis-benchmark
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     #[command(flatten)]
@@ -241,8 +241,8 @@ fn conclude(args: &PipelineArgs, result: &mut ResultFile) {
     result.comparisons.extend(pipeline::compare(&result.runs));
     // Only SET is explained: users ask about this command.
     let is_set = |name: Option<String>| name.as_deref() == Some(RedisCommand::Set.name());
-    let told = result.runs.iter_mut().filter(|run| run.client == PipelineClient::Rust.name());
-    let mut explained = told.filter(|run| is_set(run.params.text("command")));
+    let ours = result.runs.iter_mut().filter(|run| run.client == PipelineClient::Rust.name());
+    let mut explained = ours.filter(|run| is_set(run.params.text("command")));
     if let Some((run, why)) = explained.find_map(|run| why_depth_one_is_slow(run).map(|why| (run, why))) {
         run.notes.push(why);
     }
@@ -255,12 +255,13 @@ fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<PipelineCl
         commands.iter().any(|command| client.supports(*command, args.connections as usize, args.rate.per_second()))
     };
     if let Some(client) = args.client.iter().find(|client| !can(client)) {
-        let what = "none of the commands in this way; leave --rate and --connections out, or add --command PING";
-        return Err(CliUsageError(format!("--client {}: it sends {what}", client.name())).into());
+        let remedy = "leave --rate and --connections out, or add --command PING";
+        let name = client.name();
+        return Err(CliUsageError(format!("--client {name} sends none of the commands in this way; {remedy}")).into());
     }
     let too_deep = args.depth.iter().any(|depth| *depth > BATCH);
     if too_deep && args.client.contains(&PipelineClient::RedisPy) {
-        let what = format!("--client redis-py: it writes a pipeline before it reads; use a --depth of at most {BATCH}");
+        let what = format!("--client redis-py writes a pipeline before it reads; use a --depth of at most {BATCH}");
         return Err(CliUsageError(what).into());
     }
     let named = !args.client.is_empty();
@@ -307,9 +308,9 @@ fn distances(
             targets.push(near.clone());
             continue;
         }
-        let endpoint = near.endpoint().ok_or_else(|| {
-            CliUsageError("--rtt: a server is put far away by TCP only; name it as redis://HOST:PORT".to_owned())
-        })?;
+        let endpoint = near
+            .endpoint()
+            .ok_or_else(|| CliUsageError("--rtt delays TCP only; name the server as redis://HOST:PORT".to_owned()))?;
         let proxy = Proxy::start(lab, &endpoint, rtt_ms).map_err(as_usage_error)?;
         targets.push(near.via_proxy(&proxy));
         proxies.push(proxy);

@@ -10,7 +10,7 @@ use tickpath_clock::{Priority, Wait};
 use tickpath_lab_bus::pubsub::{
     CLIENTS, ClientTarget, Settings, TYPICAL_RUNS, measure_cold, pairs, plan_rate, round_trip, run as steady, search,
 };
-use tickpath_lab_compare::{Promise, in_turn};
+use tickpath_lab_compare::{Promise, compare_turns, in_turn};
 use tickpath_lab_explain as explain;
 use tickpath_lab_harness::signals::PauseCycle;
 use tickpath_lab_harness::targets::is_log;
@@ -18,7 +18,7 @@ use tickpath_lab_harness::{Lab, LabError, host, interruption, keep_runs, targets
 use tickpath_lab_result::{ResultFile, Run, RunPhase, short_name};
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
-use super::measure::{as_usage_error, compare_turns};
+use super::measure::as_usage_error;
 use crate::args::{
     ARRIVALS, CliUsageError, CpuArgs, OutputArgs, SendRate, WarmUpArgs, arrivals, bus_url, check_targets, policy,
     positive, rate, seconds, size,
@@ -60,70 +60,70 @@ const OURS: &str = "rust";
 #[derive(Debug, Clone, Args)]
 pub struct PubsubArgs {
     /// Transport of the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
-    /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. If not given, shm:// and the brokers that
-    /// scripts/brokers has started
+    /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. Default: shm:// and the brokers that scripts/brokers has
+    /// started
     #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Vec<String>,
-    /// Whose code publishes and subscribes: rust is our own bus; any other has the phases steady and idle. python is the
-    /// package tickpath, on every target; redis-py and go-redis publish and subscribe on Redis. May be a list, and then
-    /// they take turns, each on the targets that it has
+    /// Client that publishes and subscribes: rust is Tickpath's own bus; any other client has the phases steady and
+    /// idle. python is the package tickpath, on every target; redis-py and go-redis publish and subscribe on Redis. May
+    /// be a list, and then the clients take turns, each on its targets
     #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = OURS, value_parser = clients(), conflicts_with_all = ["preset", "stall"])]
     pub client: Vec<String>,
-    /// Bytes of a message, 16 to 16777216; may be a list. 1024,64,65536 if not given, and 1024 for --rate auto
+    /// Bytes of a message, 16 to 16777216; may be a list. Default: 1024,64,65536, and 1024 for --rate auto
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size)]
     pub size: Vec<usize>,
-    /// Messages a second, or max, or auto: the highest rate that keeps --slo; a broker that cannot keep up with a number
-    /// gets less, and the run says so
+    /// Messages a second, or max, or auto: the highest rate that keeps --slo; a broker that cannot keep up with a
+    /// number gets a lower rate, and the run notes it
     #[arg(long, value_name = "R|max|auto", default_value = "10000", value_parser = pace)]
     pub rate: RateOption,
     /// Limit that --rate auto keeps, such as 'one_way.p99 < 50us'
     #[arg(long, value_name = "EXPR")]
     pub slo: Option<Promise>,
-    /// When messages are due: steady, or poisson, as independent senders make them, from --seed
+    /// Arrival process of the messages: steady, or poisson from --seed, as of independent senders
     #[arg(long, value_name = "steady|poisson", default_value = "steady", value_parser = ARRIVALS)]
     pub arrivals: String,
     /// Seed of the times of --arrivals poisson
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How long a run sends at its rate, in seconds; 10 at 1,024 bytes and 1 at other sizes if not given
+    /// Time for which a run sends at its rate, in seconds; default: 10 at 1,024 bytes and 1 at other sizes
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count")]
     pub duration: Option<f64>,
-    /// Messages of a run; at max 20 million if not given, or 8 GiB
+    /// Messages of a run; default at --rate max: 20 million, or 8 GiB
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub count: Option<u64>,
-    /// Phases to measure: steady, idle, cold, round-trip; may be a list. At --rate max steady alone; steady alone too if
-    /// --count is given
+    /// Phases to measure: steady, idle, cold, round-trip; may be a list. Only steady at --rate max, and by default with
+    /// --count
     #[arg(long, value_name = "PHASE", value_delimiter = ',', value_parser = ["steady", "idle", "cold", "round-trip"])]
     pub phase: Vec<String>,
-    /// Milliseconds of idling before a message; may be a list
+    /// Idle time before a message, in milliseconds; may be a list
     #[arg(long, value_name = "MS", value_delimiter = ',', default_value = "1,10,100,1000", value_parser = positive)]
     pub idle: Vec<f64>,
-    /// Stand a scratch redis-server still for so many milliseconds of every second, at 1,000 messages a second: one_way
-    /// shows it, service hides it
+    /// Pause a scratch redis-server for this many milliseconds of every second, at 1,000 messages a second: one_way
+    /// shows the pauses, service hides them
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=900), conflicts_with_all = ["target", "phase", "preset", "rate", "wait", "readers", "repeat", "idle", "batch", "arrivals"])]
     pub stall: Option<u64>,
-    /// Set everything as a published experiment did: brokers-1k (1 KB, p99.99, all brokers), pubsub-19 (redis-py, one
-    /// publish a process, 19 times)
+    /// Settings of a published experiment: brokers-1k (1 KB, p99.99, all brokers), pubsub-19 (redis-py, one publish a
+    /// process, 19 times)
     #[arg(long, value_name = "NAME", value_parser = ["brokers-1k", "pubsub-19"], conflicts_with_all = ["size", "rate", "phase", "count", "arrivals"])]
     pub preset: Option<String>,
     /// Messages that share a stamp at --rate max; may be a list
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "32,1", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub batch: Vec<u32>,
-    /// Policy of a full topic: overwrite, fail, keep. The transport's usual way if not given; at --rate max fail, where
-    /// that exists
+    /// Policy of a full topic: overwrite, fail or keep; default: that of the transport, and at --rate max fail, if the
+    /// transport has it
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub policy: Option<Policy>,
     /// Subscriptions, which take turns on the receiver's CPU; may be a list
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub readers: Vec<u32>,
-    /// How both ends wait: the subscriber for messages, the publisher for their times; may be a list. If not given busy
-    /// on logs alone, and block where a broker takes part, which needs a CPU too
+    /// Wait strategy of both ends: the subscriber for messages, the publisher for their times; may be a list. Default:
+    /// busy on logs alone, and block with a broker, which needs a CPU too
     #[arg(long, value_name = "busy|yield|block|adaptive", value_delimiter = ',')]
     pub wait: Vec<Wait>,
     /// Scheduling priority: normal, or fifo:1 to fifo:99
     #[arg(long, value_name = "fifo:N", default_value = "normal")]
     pub priority: Priority,
-    /// How often to run everything, in turn
+    /// Number of repetitions, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
@@ -170,7 +170,7 @@ fn check(args: &PubsubArgs) -> Result<(), CliUsageError> {
         return wrong("--rate auto sends steady messages, and as many as it needs; leave --count and --phase out");
     }
     if args.arrivals != "steady" && matches!(args.rate, RateOption::Fixed(SendRate::Max)) {
-        return wrong("--arrivals poisson needs a rate; at --rate max a message is due when the last one is out");
+        return wrong("--arrivals poisson needs a rate; at --rate max a message is due once the last one is sent");
     }
     Ok(())
 }
@@ -209,14 +209,14 @@ fn measure_stalls(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut Result
     let rate = STALLED_RATE;
     let count = args.count.unwrap_or((args.duration.unwrap_or(HEADLINE_SECONDS) * rate) as u64);
     let settings = Settings { target: server.url(), rate: Some(rate), count, is_stalled: true, ..base };
-    let still_ns = ms * 1_000_000;
-    let stalling = PauseCycle::start(&[server.pid()], still_ns, 1_000_000_000 - still_ns)?;
+    let pause_ns = ms * 1_000_000;
+    let pauses = PauseCycle::start(&[server.pid()], pause_ns, 1_000_000_000 - pause_ns)?;
     let run = steady(lab, &settings);
-    drop(stalling);
+    drop(pauses);
     let Ok(mut run) = run else { return keep_run(result, &settings, run) };
-    run.params.set("stall_ns", still_ns);
+    run.params.set("stall_ns", pause_ns);
     run.notes.push(format!(
-        "the server stood still for {ms} ms of every second; the sender waits for each reply, so that it sends late: \
+        "the server was paused for {ms} ms of every second; the sender waits for each reply, so that it sends late: \
          one_way counts from the intended time, service from the send"
     ));
     result.runs.push(run);
@@ -237,7 +237,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     let pairs = pairs(lab, &args.client, &all).map_err(as_usage_error)?;
     if !is_own_bus_only(args) && args.phase.is_empty() {
         let clients = args.client.join(",");
-        print_note(&format!("tickpath: --client {clients} has no cold and no round-trip phase: they are left out"));
+        print_note(&format!("tickpath: the phases cold and round-trip are left out: --client {clients} lacks them"));
     }
     if let Some(missing) = args.target.is_empty().then(targets::missing).flatten() {
         print_note(&format!("tickpath: {missing}"));
@@ -265,7 +265,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     if matches!(args.rate, RateOption::Auto) {
         return Ok(());
     }
-    compare_turns(result, &["one_way", "round_trip"]);
+    result.comparisons.extend(compare_turns(&result.runs, &["one_way", "round_trip"]));
     Ok(())
 }
 
@@ -370,8 +370,8 @@ fn search_rates(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut
                     (args.wait.len() > 1, base.wait.name().to_owned()),
                     (args.repeat > 1, format!("search {} of {}", base.repeat, args.repeat)),
                 ];
-                let told = details.into_iter().filter(|(tells, _)| *tells).map(|(_, words)| format!(", {words}"));
-                result.findings.push(format!("{}{} {found}", short_name(&base.target), told.collect::<String>()));
+                let shown = details.into_iter().filter(|(varies, _)| *varies).map(|(_, words)| format!(", {words}"));
+                result.findings.push(format!("{}{} {found}", short_name(&base.target), shown.collect::<String>()));
             }
         }
     }
@@ -390,7 +390,7 @@ fn keep_run(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>
             target: base.target.clone(),
             client: base.client().to_owned(),
             repeat: base.repeat,
-            notes: vec![format!("it broke off: {error}")],
+            notes: vec![format!("the run broke off: {error}")],
             ..Run::default()
         });
     }
@@ -419,7 +419,7 @@ fn sizes(args: &PubsubArgs) -> Vec<usize> {
     match (&args.size[..], args.rate) {
         ([], RateOption::Auto) => vec![HEADLINE],
         ([], RateOption::Fixed(_)) => SIZES.to_vec(),
-        (told, _) => told.to_vec(),
+        (sizes, _) => sizes.to_vec(),
     }
 }
 

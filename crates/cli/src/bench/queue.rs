@@ -7,16 +7,15 @@ use tickpath_bus::{DeliveryGuarantee, connect};
 use tickpath_clock::Wait;
 use tickpath_lab_bus::queue::{
     self, MIN_RECORD_BYTES, PullVariant, PushVariant, QueueClient, QueuePlan, QueueSharing, RedisPy, Settings,
-    StandaloneSettings, is_list, pull_standalone, push_standalone,
+    StandaloneSettings, compare_rates, is_list, pull_standalone, push_standalone,
 };
-use tickpath_lab_compare::{RatioLine, in_turn, pair_with_first, ratio_table};
+use tickpath_lab_compare::in_turn;
 use tickpath_lab_harness::{Lab, host, targets};
-use tickpath_lab_result::short_name;
 use tickpath_lab_result::{ResultFile, Run};
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 use super::measure::as_usage_error;
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bus_url, check_targets, rate, seconds};
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bus_url, check_targets, one_of, rate, seconds};
 use crate::print::{Printer, print_note};
 
 /// Messages pushed and pulled at a time: one by one; as published, in a pipeline that one puller cannot keep up with;
@@ -33,18 +32,18 @@ const MAX_DEFAULT_COUNT: u64 = 200_000;
 #[derive(Debug, Clone, Args)]
 pub struct QueueArgs {
     /// Transport of the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
-    /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. If not given, shm:// and the brokers that
-    /// scripts/brokers has started, or a scratch redis-server
+    /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. Default: shm:// and the brokers that scripts/brokers has
+    /// started, or a scratch redis-server
     #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Vec<String>,
-    /// Whose code pushes and pulls; redis-py over Redis lists only
+    /// Client that pushes and pulls; redis-py over Redis lists only
     #[arg(long, value_name = "rust|redis-py", default_value = "rust", value_parser = ["rust", "redis-py"])]
     pub client: String,
-    /// Messages of a run; 200000 if not given, or what a slower target takes in --duration
+    /// Messages of a run; default: 200000, or as many as a slower target takes in --duration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
     pub count: Option<u64>,
-    /// About how long a run takes on a slow target, or at a rate, in seconds. A log takes its 200000 messages in any case;
-    /// the processes of a run, the look at how fast its target is, and the host's floor come on top
+    /// Approximate length of a run on a slow target, or at a rate, in seconds. A log takes its 200000 messages in any
+    /// case; the start of the processes, the probe of the target's speed, and the host's floor come on top
     #[arg(long, value_name = "S", default_value_t = queue::DEFAULT_S, value_parser = seconds, conflicts_with = "count")]
     pub duration: f64,
     /// Bytes of a message, 108 to 16777216: a JSON record
@@ -53,49 +52,48 @@ pub struct QueueArgs {
     /// Pullers, each a process; may be a list
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub pullers: Vec<u32>,
-    /// Messages that are pushed together; may be a list. If neither this nor --pull is given: 1 with 1, 5 with 1, 100
-    /// with 100
+    /// Messages that are pushed together; may be a list. Default without --pull: 1 with 1, 5 with 1, 100 with 100
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub pipeline: Vec<u32>,
-    /// Messages that a puller asks for at once; may be a list
+    /// Messages that a puller requests at once; may be a list
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub pull: Vec<u32>,
-    /// Whether each puller has a queue, which the pusher goes round, or all share one
+    /// Whether each puller has its own queue, which the pusher serves in turn, or all pullers share one queue
     #[arg(long, value_name = "each|shared", default_value = "each", value_parser = keys)]
     pub keys: QueueSharing,
-    /// Delivery of a message whose puller dies: at-most-once, at-least-once. The transport's usual way if not given
+    /// Delivery of a message whose puller dies: at-most-once or at-least-once; default: that of the transport
     #[arg(long, value_name = "DELIVERY", value_parser = delivery)]
     pub delivery: Option<DeliveryGuarantee>,
     /// Messages a second, or max
     #[arg(long, value_name = "R|max", default_value = "max", value_parser = rate)]
     pub rate: SendRate,
-    /// How pullers wait for messages, and the pusher for a message's time or for room
+    /// Wait strategy of pullers for messages, and of the pusher for a message's time or for room
     #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
     /// Push of redis-py: push (LPUSH), push-ltrim (LPUSH and LTRIM)
     #[arg(long, value_name = "VARIANT", value_parser = push_variant)]
     pub push_variant: Option<PushVariant>,
-    /// Pull of redis-py: published (BRPOP and GET), brpop, count (RPOP of many); may be a list. If not given
-    /// published where one is pulled at a time, and else count
+    /// Pull of redis-py: published (BRPOP and GET), brpop, count (RPOP of many); may be a list. Default: published
+    /// where one message is pulled at a time, else count
     #[arg(long, value_name = "VARIANT", value_delimiter = ',', value_parser = pull_variant)]
     pub pull_variant: Vec<PullVariant>,
-    /// Make redis-py's pipelines transactions, as it does unless told not to
+    /// Make redis-py's pipelines transactions, which is the default of redis-py itself
     #[arg(long)]
     pub transaction: bool,
-    /// Set everything as a published experiment did, and then so that one puller keeps up: queue-200k (redis-py, 200,000
-    /// messages and 500,000)
+    /// Settings of a published experiment, and then settings with which one puller keeps up: queue-200k (redis-py,
+    /// 200,000 messages and 500,000)
     #[arg(long, value_name = "NAME", value_parser = ["queue-200k"], conflicts_with_all = ["client", "count", "pullers", "pipeline", "pull", "keys", "rate", "push_variant", "pull_variant", "transaction", "role"])]
     pub preset: Option<String>,
-    /// Seed of the made-up records
+    /// Seed of the generated records
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How often to run everything, in turn
+    /// Number of repetitions, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// One side alone on one target, which prints its rate each second; a pusher for another process's puller, or back
+    /// Run one side alone on one target, which prints its rate each second; the other side is another process
     #[arg(long, value_name = "pusher|puller", value_parser = ["pusher", "puller"], requires = "queue", conflicts_with_all = ["rate", "pullers", "keys", "duration", "repeat", "cpus", "json", "html"])]
     pub role: Option<String>,
-    /// The queue of that side; it stays
+    /// Queue of that side, which is not removed at the end
     #[arg(long, value_name = "NAME", requires = "role")]
     pub queue: Option<String>,
     #[command(flatten)]
@@ -105,8 +103,8 @@ pub struct QueueArgs {
 }
 
 pub fn run(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::Result<()> {
-    let of_python = args.push_variant.is_some() || !args.pull_variant.is_empty() || args.transaction;
-    if of_python && args.client != "redis-py" {
+    let is_python = args.push_variant.is_some() || !args.pull_variant.is_empty() || args.transaction;
+    if is_python && args.client != "redis-py" {
         let what = "--push-variant, --pull-variant and --transaction need --client redis-py; add it, or leave them out";
         return Err(CliUsageError(what.to_owned()).into());
     }
@@ -122,7 +120,7 @@ fn run_one_side(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()>
         return Err(CliUsageError("--role works on one target; name it with --target URL".to_owned()).into());
     };
     if args.client != "rust" {
-        return Err(CliUsageError("--role runs our own client; leave --client out".to_owned()).into());
+        return Err(CliUsageError("--role runs the rust client; leave --client out".to_owned()).into());
     }
     check_targets(&args.target)?;
     let first = |list: &[u32]| list.first().map_or(1, |number| *number as usize);
@@ -171,7 +169,7 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
             case.plan = Some(plan);
         }
     }
-    compare(result);
+    result.comparisons.extend(compare_rates(&result.runs));
     Ok(())
 }
 
@@ -330,27 +328,6 @@ fn record_server(run: &mut Run, server: Option<&ScratchServer>) {
     }
 }
 
-/// Compares the rates of targets that took turns: the ratio of the first target to each other target, for each way of
-/// running.
-fn compare(result: &mut ResultFile) {
-    let mut lines = Vec::new();
-    for figure in ["push_rate_per_s", "pull_rate_per_s"] {
-        for one in pair_with_first(&result.runs, settings_text, |run| short_name(&run.target)) {
-            let [first, other] = one.runs;
-            let name = format!("{}_to_{}_{} {}", one.first, one.other, figure.trim_end_matches("_per_s"), one.setup);
-            lines.push(RatioLine::of_runs(&name, figure, first, other));
-        }
-    }
-    result.comparisons.extend(ratio_table(lines));
-}
-
-/// Returns the settings of a run as text, without its target and repetition.
-fn settings_text(run: &Run) -> String {
-    let told = ["pull_variant", "pull", "pullers"].into_iter();
-    let told = told.filter_map(|name| Some(format!("{name} {}", run.params.text(name)?)));
-    run.batch_text().map(|batch| format!("push {batch}")).into_iter().chain(told).collect::<Vec<_>>().join(", ")
-}
-
 fn record_size(text: &str) -> Result<usize, String> {
     let number: usize = text.parse().map_err(|_| "not a whole number".to_owned())?;
     let possible = MIN_RECORD_BYTES..=16 << 20;
@@ -358,21 +335,17 @@ fn record_size(text: &str) -> Result<usize, String> {
 }
 
 fn keys(text: &str) -> Result<QueueSharing, String> {
-    let found = QueueSharing::ALL.into_iter().find(|keys| keys.name() == text);
-    found.ok_or_else(|| "use each or shared".to_owned())
+    one_of(text, &QueueSharing::ALL.map(|keys| (keys.name(), keys)))
 }
 
 fn delivery(text: &str) -> Result<DeliveryGuarantee, String> {
-    let found = DeliveryGuarantee::ALL.into_iter().find(|delivery| delivery.name() == text);
-    found.ok_or_else(|| "use at-most-once or at-least-once".to_owned())
+    one_of(text, &DeliveryGuarantee::ALL.map(|delivery| (delivery.name(), delivery)))
 }
 
 fn push_variant(text: &str) -> Result<PushVariant, String> {
-    let found = PushVariant::ALL.into_iter().find(|variant| variant.name() == text);
-    found.ok_or_else(|| "use push or push-ltrim".to_owned())
+    one_of(text, &PushVariant::ALL.map(|variant| (variant.name(), variant)))
 }
 
 fn pull_variant(text: &str) -> Result<PullVariant, String> {
-    let found = PullVariant::ALL.into_iter().find(|variant| variant.name() == text);
-    found.ok_or_else(|| "use published, brpop or count".to_owned())
+    one_of(text, &PullVariant::ALL.map(|variant| (variant.name(), variant)))
 }

@@ -10,42 +10,37 @@ use tickpath_clock::Wait;
 use tickpath_relay::bridge::{Settings, TopicRoute, run as bridge};
 use tickpath_relay::{FOREIGN_KIND, RelayMeter, RelayTotals};
 
-use super::log_arguments::{OpeningArgs, as_usage_error, folder, start};
+use super::log_arguments::{FOREIGN_MESSAGES, OpeningArgs, as_usage_error, folder, start};
 use super::run_monitor::{RunMonitor, delays, span};
 use crate::args::bus_url;
 use crate::outcome::CliOutcome;
 use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Messages of Tickpath's publishers keep their stamp and kind. What other programs publish is carried \
-                  whole: as --foreign-kind, with the time at which it came; an entry of a Redis stream as a JSON \
-                  object of its fields, text; of NATS without headers. On ?jetstream a topic NAME is the stream \
-                  tickpath-topic-NAME, which its first publisher makes."
-)]
+#[command(after_help = FOREIGN_MESSAGES)]
 pub struct BridgeArgs {
-    /// The bus to receive from: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
-    /// amqp://HOST:PORT, kafka://HOST:PORT; or env:NAME or @FILE, where it stands
+    /// URL of the bus to receive from: shm://, file:///FOLDER, redis://HOST:PORT[?streams],
+    /// nats://HOST:PORT[?jetstream], amqp://HOST:PORT, kafka://HOST:PORT; or the place of the URL, env:NAME or @FILE
     #[arg(value_name = "FROM_URL", value_parser = bus_url)]
     pub from: String,
-    /// The bus to publish on
+    /// URL of the bus to publish on
     #[arg(value_name = "TO_URL", value_parser = bus_url)]
     pub to: String,
-    /// A topic, and its name on the other bus if that is another one; may be repeated
+    /// Name of a topic, and its name on the target bus if that differs; may be repeated
     #[arg(long, value_name = "NAME[=NAME2]", required = true, value_parser = route)]
     pub topic: Vec<TopicRoute>,
-    /// Begin with the next message, with the oldest that is there, or with a sequence number
+    /// Begin with the next message, the oldest available message, or a sequence number
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
     pub start: StartPosition,
-    /// Keep in this folder how far each topic has come, and go on there when called again, whatever --start says: nothing
-    /// is skipped or comes to a subscriber twice, also after a crash. What a broker has lost of it since is not carried again:
-    /// for that remove the topic's file there
+    /// Save the position in each topic in this folder, and resume there when called again, regardless of --start: no
+    /// message is skipped or reaches a subscriber twice, even after a crash. Messages that the target broker has lost
+    /// since are not published again; for that remove the topic's file in the folder
     #[arg(long, value_name = "FOLDER", value_parser = folder)]
     pub resume: Option<PathBuf>,
-    /// The kind that messages of other programs get, which have neither kind nor stamp: 16 to 255
+    /// Kind for messages of other programs, which have neither kind nor stamp: 16 to 255
     #[arg(long, value_name = "KIND", default_value_t = FOREIGN_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
     pub foreign_kind: u8,
-    /// How to wait for messages, and for room in a full topic
+    /// Wait strategy for messages, and for room in a full topic
     #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
     #[command(flatten)]
@@ -93,14 +88,14 @@ fn bridged(route: &TopicRoute, totals: &RelayTotals) -> String {
     let TopicRoute { from, to } = route;
     let RelayTotals { refused, unpublished: left, too_long, .. } = totals;
     let too_long = if *too_long > 0 { format!("{too_long} dropped as too long, ") } else { String::new() };
-    let had = delays("added latency", totals);
-    format!("{from} -> {to}: {totals}, {refused} refused at first, {too_long}{left} not published, {had}")
+    let latency = delays("added latency", totals);
+    format!("{from} -> {to}: {totals}, {refused} refused at first, {too_long}{left} not published, {latency}")
 }
 
 fn route(text: &str) -> Result<TopicRoute, String> {
     let (from, to) = text.split_once('=').unwrap_or((text, text));
     if from.is_empty() || to.is_empty() {
-        return Err("use NAME, or NAME=NAME2 where the other bus has another name for it".to_owned());
+        return Err("use NAME, or NAME=NAME2 if the topic has another name on the target bus".to_owned());
     }
     Ok(TopicRoute { from: from.to_owned(), to: to.to_owned() })
 }

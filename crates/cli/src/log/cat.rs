@@ -27,13 +27,13 @@ pub struct CatArgs {
     /// Begin with this sequence number instead of the oldest
     #[arg(long, value_name = "N")]
     pub from: Option<u64>,
-    /// Print so many at most
+    /// Print at most this many messages
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
-    /// Go on waiting for more; for the log itself too, if it is not there yet
+    /// Wait for further messages, and for the log itself if it does not exist yet
     #[arg(long)]
     pub follow: bool,
-    /// Print JSON objects; a payload that is not known comes whole, as payload_hex, and as payload_text where it is text
+    /// Print JSON objects, with the payload of an unknown kind as payload_hex, and as payload_text if it is text
     #[arg(long)]
     pub json: bool,
 }
@@ -82,13 +82,13 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
 
 /// Opens a log. With `follow` it waits for a missing log, as long as the reader of standard output is there.
 fn open(place: &LogPath, start: ReaderStart, follow: bool) -> Result<Option<Reader>, LogOpenError> {
-    let mut is_told = false;
+    let mut is_noted = false;
     loop {
         match Reader::open(place, start, Registration::Unregistered) {
             Err(LogOpenError::NotFound(_)) if follow => {}
             opened => return opened.map(Some),
         }
-        if !std::mem::replace(&mut is_told, true) {
+        if !std::mem::replace(&mut is_noted, true) {
             print_note(&waiting_note(place));
         }
         if !has_reader() {

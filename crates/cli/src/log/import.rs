@@ -11,17 +11,17 @@ use crate::print::print_text;
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The file is plain or gzip: lines as in data/synthetic.txt, or CSV with the columns utc_ns, symbol, then bid, \
-                  bid_quantity, ask, ask_quantity, or price, quantity, aggressor (buy or sell), trade_id of a trade. Times stay \
-                  as they are: utc_ns is the stamp, in nanoseconds since the Unix epoch."
+    after_help = "The file is plain or gzip: lines as in data/synthetic.txt, or CSV with the columns utc_ns, symbol, \
+                  then bid, bid_quantity, ask, ask_quantity, or price, quantity, aggressor (buy or sell), trade_id of \
+                  a trade. Times are not changed: utc_ns becomes the stamp, in nanoseconds since the Unix epoch."
 )]
 pub struct ImportArgs {
     /// The file of market data
     pub file: PathBuf,
-    /// Where the recording goes: file:///FOLDER or a folder, which holds nothing yet
+    /// Folder of the recording, as file:///FOLDER or a path; it must not have a recording yet
     #[arg(value_name = "FOLDER")]
     pub recording: String,
-    /// The number of an instrument, as an OMS has it; those that are not named are numbered from 0 on
+    /// Number of an instrument, as in an OMS; instruments without this option are numbered from 0 on
     #[arg(long, value_name = "NAME=N", value_parser = read_symbol)]
     pub symbol: Vec<(String, u32)>,
 }

@@ -4,11 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_bus::{Policy, list_logs};
+use tickpath_bus::{Policy, StartPosition, list_logs};
 use tickpath_log::{LogOpenError, LogPath, LogPathError, Reader, ReaderStart, Registration};
 use tickpath_relay::{RelayError, TargetConfig};
 
 use crate::args::{CliUsageError, policy, seconds};
+
+/// Treatment of messages of other programs, for the long help of `record` and `bridge`.
+pub const FOREIGN_MESSAGES: &str = "\
+Messages of Tickpath's publishers keep their stamp and kind. Messages of other programs are taken whole, with the \
+kind of --foreign-kind and their time of arrival: an entry of a Redis stream as a JSON object of its fields, text; a \
+message of NATS without headers. With ?jetstream a topic NAME is the stream tickpath-topic-NAME, which its first \
+publisher makes.";
 
 /// Parses the path of a folder, or a `file://` URL.
 pub fn folder(text: &str) -> Result<PathBuf, String> {
@@ -19,19 +26,19 @@ pub fn folder(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// How the topic is opened that a command publishes.
+/// Configuration of the topic that a command publishes.
 #[derive(Debug, Clone, Args)]
 pub struct OpeningArgs {
-    /// Policy of a full topic: overwrite, fail, keep. If not given, keep on redis://…?streams and kafka://, else overwrite
+    /// Policy of a full topic: overwrite, fail or keep; default: keep on redis://…?streams and kafka://, else overwrite
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub policy: Option<Policy>,
-    /// Bytes that a topic holds before it is full, or lets old messages go; a message can have an eighth of it, all of it
-    /// with 'keep'
+    /// Capacity of the topic in bytes, at which it is full or drops old messages; a message can have an eighth of it,
+    /// all of it with 'keep'
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(32_768..=1 << 30))]
     pub capacity: u64,
-    /// Seconds, 0.1 to 86400, after which a topic that overwrites lets a message go, where the transport can:
-    /// redis://…?streams, nats://…?jetstream, kafka://
+    /// Max age of a message in a topic that overwrites, in seconds, 0.1 to 86400, on the transports redis://…?streams,
+    /// nats://…?jetstream and kafka://
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub max_age: Option<f64>,
 }
@@ -49,14 +56,14 @@ pub fn parse_log(log: &str) -> anyhow::Result<LogPath> {
     let place = parse_target(log)?;
     if !log.contains("://") && place.dir().is_file() {
         anyhow::bail!(
-            "'{log}' cannot be used: it is a file; name the folder that a log lies in, or make a recording of a file of market \
-             data first: tickpath log import FILE FOLDER"
+            "'{log}' is a file; name the folder of a log, or import a file of market data first: tickpath log import \
+             FILE FOLDER"
         );
     }
     Ok(place)
 }
 
-/// Returns the place of a log that is to be written: whatever is in the way there is reported when it is made.
+/// Returns the place of a log that is to be written; the log's creation reports a file that is in the way.
 pub fn parse_target(log: &str) -> anyhow::Result<LogPath> {
     if log.contains("://") {
         return Ok(log.parse().map_err(|error: LogPathError| CliUsageError(error.to_string()))?);
@@ -73,9 +80,9 @@ pub fn parse_existing(log: &str) -> anyhow::Result<LogPath> {
         return Ok(place);
     }
     match list_nearby(&place) {
-        Some(topics) => anyhow::bail!("'{log}' is no log itself; name one of those that lie there: {topics}"),
+        Some(topics) => anyhow::bail!("'{log}' is no log; name one of the logs in that place: {topics}"),
         None if place.dir().is_dir() => {
-            anyhow::bail!("'{log}' is a folder in which no log lies; name the folder of a log or of a journal")
+            anyhow::bail!("'{log}' is a folder without a log; name the folder of a log or of a journal")
         }
         None => Ok(place),
     }
@@ -85,26 +92,26 @@ pub fn parse_existing(log: &str) -> anyhow::Result<LogPath> {
 fn list_nearby(place: &LogPath) -> Option<String> {
     const MAX_LISTED: usize = 8;
     let found = list_logs(place);
-    let told: Vec<String> = found.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+    let names: Vec<String> = found.iter().take(MAX_LISTED).map(ToString::to_string).collect();
     let more = if found.len() > MAX_LISTED { " and more" } else { "" };
-    (!told.is_empty()).then(|| told.join(", ") + more)
+    (!names.is_empty()).then(|| names.join(", ") + more)
 }
 
 /// Returns the message that a command prints once while it waits for a log.
 pub fn waiting_note(place: &LogPath) -> String {
-    let others = list_nearby(place).map(|topics| format!("; what lies there now: {topics}"));
-    format!("{place} is not there yet; waiting for its first writer{}", others.unwrap_or_default())
+    let others = list_nearby(place).map(|topics| format!("; logs there now: {topics}"));
+    format!("{place} does not exist yet; waiting for its first writer{}", others.unwrap_or_default())
 }
 
 /// Parses the start of a subscription: now, oldest or a sequence number.
-pub fn start(text: &str) -> Result<tickpath_bus::StartPosition, String> {
+pub fn start(text: &str) -> Result<StartPosition, String> {
     match text {
-        "now" => Ok(tickpath_bus::StartPosition::Now),
-        "oldest" => Ok(tickpath_bus::StartPosition::Oldest),
-        number => match number.parse() {
-            Ok(sequence) => Ok(tickpath_bus::StartPosition::Sequence(sequence)),
-            Err(_) => Err("use now, oldest or a sequence number".to_owned()),
-        },
+        "now" => Ok(StartPosition::Now),
+        "oldest" => Ok(StartPosition::Oldest),
+        number => {
+            let sequence = number.parse().map(StartPosition::Sequence);
+            sequence.map_err(|_| "use now, oldest or a sequence number".to_owned())
+        }
     }
 }
 

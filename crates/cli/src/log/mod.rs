@@ -63,8 +63,8 @@ fn describe(place: &LogPath) -> anyhow::Result<()> {
     for reader in log.readers() {
         let behind = log.sequence().saturating_sub(reader.cursor);
         // The mandatory reader of a lane keeps its cursor while its process is away.
-        let who = if reader.away { "away".to_owned() } else { ProcessId(reader.pid).with_role("reader") };
-        print_text(&format!("  {who}  at {}  {behind} behind\n", reader.cursor))?;
+        let reader_name = if reader.away { "away".to_owned() } else { ProcessId(reader.pid).with_role("reader") };
+        print_text(&format!("  {reader_name}  at {}  {behind} behind\n", reader.cursor))?;
     }
     Ok(())
 }
@@ -92,9 +92,9 @@ fn verify_all(place: &LogPath, printer: &mut Printer) -> anyhow::Result<()> {
         for (path, next) in tickpath_oms_runtime::snapshot::list(place)? {
             let path = path.display();
             match next {
-                Some(next) => printer.print(&format!("{path}: good for all before record {next}\n")),
+                Some(next) => printer.print(&format!("{path}: valid for all before record {next}\n")),
                 None => {
-                    printer.print(&format!("{path}: damaged, or made of other records; no start uses it. Remove it\n"));
+                    printer.print(&format!("{path}: damaged, or made from other records; no OMS reads it. Remove it\n"))
                 }
             }
         }
@@ -131,7 +131,7 @@ fn snapshot(dir: &Path) -> anyhow::Result<()> {
     let made = tickpath_oms_runtime::snapshot::make(&parse_journal(dir)?)?;
     if made.replayed == 0 {
         return print_text(&format!(
-            "{}: nothing new since record {}; it stays as it is\n",
+            "{}: unchanged, because the journal has no record from {} on\n",
             made.path.display(),
             made.next
         ));

@@ -10,48 +10,43 @@ use tickpath_clock::Wait;
 use tickpath_relay::record::{Settings, run as record};
 use tickpath_relay::{FOREIGN_KIND, RelayMeter};
 
-use super::log_arguments::{as_usage_error, folder, parse_target, start};
+use super::log_arguments::{FOREIGN_MESSAGES, as_usage_error, folder, parse_target, start};
 use super::run_monitor::{RunMonitor, span};
 use crate::args::{bus_url, seconds};
 use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Messages of Tickpath's publishers keep their stamp and kind. What other programs publish is recorded \
-                  whole: as --foreign-kind, with the time at which it came; an entry of a Redis stream as a JSON \
-                  object of its fields, text; of NATS without headers. On ?jetstream a topic NAME is the stream \
-                  tickpath-topic-NAME, which its first publisher makes."
-)]
+#[command(after_help = FOREIGN_MESSAGES)]
 pub struct RecordArgs {
-    /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,
-    /// kafka://HOST:PORT; or env:NAME or @FILE, where it stands
+    /// URL of the bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
+    /// amqp://HOST:PORT, kafka://HOST:PORT; or the place of the URL, env:NAME or @FILE
     #[arg(value_parser = bus_url)]
     pub url: String,
-    /// The topic
+    /// Name of the topic
     pub topic: String,
-    /// Where the recording goes: file:///FOLDER or a folder, which holds nothing yet
+    /// Folder of the recording, as file:///FOLDER or a path; it must not have a recording yet
     #[arg(value_name = "FOLDER")]
     pub recording: String,
-    /// End after so many messages
+    /// End after this many messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// End after so many seconds
+    /// End after this many seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub duration: Option<f64>,
-    /// Begin with the next message, with the oldest that is there, or with a sequence number
+    /// Begin with the next message, the oldest available message, or a sequence number
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
     pub start: StartPosition,
-    /// Keep in this folder how far the topic has come, and go on there when called again, with --append, whatever --start
-    /// says: nothing is skipped or recorded twice, also after a crash
+    /// Save the position in the topic in this folder, and resume there when called again with --append, regardless of
+    /// --start: no message is skipped or recorded twice, even after a crash
     #[arg(long, value_name = "FOLDER", value_parser = folder)]
     pub resume: Option<PathBuf>,
-    /// The kind that messages of other programs get, which have neither kind nor stamp: 16 to 255
+    /// Kind for messages of other programs, which have neither kind nor stamp: 16 to 255
     #[arg(long, value_name = "KIND", default_value_t = FOREIGN_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
     pub foreign_kind: u8,
-    /// How to wait for messages
+    /// Wait strategy for messages
     #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
-    /// Add to a recording that is there
+    /// Append to an existing recording
     #[arg(long)]
     pub append: bool,
 }

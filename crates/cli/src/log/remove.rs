@@ -16,13 +16,13 @@ pub fn run(place: &LogPath) -> anyhow::Result<()> {
     let is_journal =
         matches!(oldest.next(), Ok(Next::Message(message)) if message.kind == RecordKind::JournalStart.code());
     if log.owner() != LogOwner::default() || is_journal {
-        anyhow::bail!("{place} belongs to an OMS; if nobody needs it, remove the whole folder of its journal");
+        anyhow::bail!("{place} belongs to an OMS; remove the whole folder of its journal if no program needs it");
     }
     let users: Vec<String> = other_processes(&log).iter().map(|pid| ProcessId(*pid).to_string()).collect();
     if !users.is_empty() {
-        anyhow::bail!("{place} is in use by {}; end that first", users.join(" and "));
+        anyhow::bail!("{place} is in use by {}; end that process first", users.join(" and "));
     }
-    place.remove().with_context(|| format!("{place} cannot be removed whole; look at what its folder still holds"))?;
+    place.remove().with_context(|| format!("{place} is removed only in part; look at the rest in its folder"))?;
     print_text(&format!("{place}: removed, with {messages} messages\n"))
 }
 

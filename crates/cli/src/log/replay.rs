@@ -15,34 +15,34 @@ use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
 pub struct ReplayArgs {
-    /// The recording: file:///FOLDER or a folder; any log that keeps everything
+    /// Folder of the recording, or of any log with the policy keep, as file:///FOLDER or a path
     #[arg(value_name = "FOLDER")]
     pub recording: String,
-    /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,
-    /// kafka://HOST:PORT; or env:NAME or @FILE, where it stands
+    /// URL of the bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
+    /// amqp://HOST:PORT, kafka://HOST:PORT; or the place of the URL, env:NAME or @FILE
     #[arg(value_parser = bus_url)]
     pub url: String,
-    /// The topic
+    /// Name of the topic
     pub topic: String,
-    /// How much faster than the recording's own times; max is as fast as it goes
+    /// Speed as a multiple of the recording's own times; max: as fast as possible
     #[arg(long, value_name = "X|max", default_value = "1", value_parser = rate, conflicts_with = "rate")]
     pub speed: SendRate,
-    /// Messages a second, evenly, instead of the recording's own times
+    /// Steady rate in messages a second, instead of the recording's own times
     #[arg(long, value_name = "R", value_parser = positive)]
     pub rate: Option<f64>,
     /// Begin with this sequence number of the recording
     #[arg(long, value_name = "SEQ")]
     pub start: Option<u64>,
-    /// End after so many messages
+    /// End after this many messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Begin again at the end
+    /// Begin again when the recording ends
     #[arg(long = "loop")]
     pub looped: bool,
-    /// Leave the stamps as they were recorded; if not given, they are the intended times of this replay
+    /// Keep the recorded stamps; default: the intended times of this replay
     #[arg(long)]
     pub keep_stamps: bool,
-    /// How to wait for intended times, and for room in a full topic
+    /// Wait strategy for intended times, and for room in a full topic
     #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
     #[command(flatten)]

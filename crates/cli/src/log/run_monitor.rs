@@ -44,7 +44,7 @@ impl RunMonitor {
     /// is connected; until then a signal ends the process at once. After the first report, the sources (the URL of a
     /// bus and a topic each) that do not exist yet are listed.
     pub fn run<T>(&self, sources: &[(&str, &str)], carry: impl FnOnce(&RelayContext<'_>) -> T) -> anyhow::Result<T> {
-        let tell = |sentence: &str| {
+        let report = |sentence: &str| {
             // Cleared before the report is printed: a reader of it may press Ctrl-C.
             let is_first = self.is_connecting.swap(false, Ordering::SeqCst);
             self.print_timed(sentence);
@@ -53,7 +53,7 @@ impl RunMonitor {
                 logs.for_each(|log| self.print_timed(&waiting_note(&log)));
             }
         };
-        Ok(carry(&RelayContext { clock: HostClock::get()?, stop: &self.stop, report: &tell }))
+        Ok(carry(&RelayContext { clock: HostClock::get()?, stop: &self.stop, report: &report }))
     }
 
     /// Prints a line with the time.

@@ -40,7 +40,12 @@ fn an_admin_kills_and_cancels_by_scope_and_a_restart_forgets_nothing() {
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 1 --id 8");
     assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
     let ran = desk.tickpath("exchange day-end --config @/exchange.toml");
-    assert!(ran.code == Some(0) && ran.out.contains("the day has ended"), "{}{}", ran.out, ran.err);
+    assert!(
+        ran.code == Some(0) && ran.out.contains("the exchange has ended its trading day"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 1 --id 9");
     assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
     let ran = word("day-end");

@@ -56,7 +56,7 @@ fn where_the_journal_cannot_be_read_the_client_alone_measures() {
 }
 
 #[test]
-fn an_oms_that_cannot_be_reached_is_told() {
+fn an_oms_that_cannot_be_reached_is_an_error() {
     let desk = Desk::new();
     let call = format!("bench orders --target @/oms.toml --yes --count 1 --quiet --order {ORDER}");
     let ran = desk.tickpath(&call);

@@ -36,7 +36,7 @@ fn traded(desk: &Desk) -> (Running, Running) {
 }
 
 #[test]
-fn a_desks_day_is_told_as_tables_csv_and_json() {
+fn a_desks_day_is_printed_as_tables_csv_and_json() {
     let desk = Desk::new();
     let (_exchange, _oms) = traded(&desk);
     let ran = blotter(&desk, "");
@@ -85,7 +85,7 @@ fn a_day_that_ended_is_shown_by_its_date_and_the_next_one_begins_with_its_positi
 }
 
 #[test]
-fn rows_that_change_are_told_as_they_come() {
+fn changed_rows_are_printed_as_they_arrive() {
     let desk = Desk::new();
     let (_exchange, _oms) = traded(&desk);
     let following = Running::start(&desk.line("blotter --config @/oms.toml --follow --json"));

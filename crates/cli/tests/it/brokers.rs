@@ -118,7 +118,7 @@ fn clients_get_what_they_set_near_and_far() {
 }
 
 #[test]
-fn an_explanation_adds_up_and_says_what_it_found() {
+fn an_explanation_adds_up_and_reports_its_findings() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("explain.json");
     let ran = tickpath(&format!(
@@ -141,7 +141,7 @@ fn an_explanation_adds_up_and_says_what_it_found() {
 }
 
 #[test]
-fn our_own_message_is_explained_on_every_way() {
+fn a_message_of_the_rust_client_is_explained_on_every_transport() {
     let folder = tempdir().unwrap();
     let brokers = WAYS.iter().map(|(variable, way)| format!("{}{way}", server(variable)));
     for (number, url) in brokers.chain(["shm://".to_owned()]).enumerate() {
@@ -198,7 +198,7 @@ fn scripts_of_the_user_are_explained_unchanged() {
 }
 
 #[test]
-fn a_subscriber_that_sleeps_is_told_so_and_given_the_ratio_of_its_kind() {
+fn a_sleeping_subscriber_is_reported_with_the_ratio_of_its_kind() {
     let folder = tempdir().unwrap();
     let redis = server("TICKPATH_REDIS");
     let port = redis.rsplit(':').next().expect("a port").to_owned();

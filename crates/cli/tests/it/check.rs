@@ -5,7 +5,7 @@
 use crate::program::tickpath;
 
 #[test]
-fn what_no_busy_machine_can_hide_is_told() {
+fn faults_that_no_busy_machine_can_hide_are_detected() {
     let ran = tickpath(
         "check --quiet dropped doubled swapped late stalled unanswered cut gone killed starved-oms counter few-samples",
     );
@@ -17,11 +17,11 @@ fn what_no_busy_machine_can_hide_is_told() {
         let rows = ran.out.lines().filter(|line| line.starts_with(lie)).count();
         assert_eq!(rows, times, "{lie}: {}", ran.out);
     }
-    assert!(ran.out.contains("All 23 were told."), "{}", ran.out);
+    assert!(ran.out.contains("All 23 checks passed."), "{}", ran.out);
 }
 
 #[test]
-fn an_unknown_lie_is_told_with_those_there_are() {
+fn an_unknown_fault_is_an_error_that_lists_the_known_ones() {
     let ran = tickpath("check white");
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert!(ran.err.contains("'white'") && ran.err.contains("starved-publisher"), "{}", ran.err);

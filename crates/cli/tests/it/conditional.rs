@@ -73,7 +73,7 @@ fn an_armed_order_survives_kill_9_fires_once_and_is_filled() {
 }
 
 #[test]
-fn a_trigger_that_cannot_be_read_says_how_it_is_written() {
+fn a_trigger_that_cannot_be_parsed_is_an_error_with_the_syntax() {
     let desk = Desk::new();
     let order = |when: &str| {
         let config = desk.line("@/oms.toml");

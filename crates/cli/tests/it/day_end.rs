@@ -87,7 +87,7 @@ fn an_error_of_any_file_operation_of_a_days_end_loses_nothing() {
 }
 
 #[test]
-fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
+fn a_day_does_not_end_on_a_disk_without_room_and_trading_continues() {
     let desk = Desk::new();
     let disk = SmallDisk::mount(&desk.path().join("journal"), "160m");
     let exchange = desk.exchange();
@@ -122,7 +122,7 @@ fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
 }
 
 #[test]
-fn a_day_does_not_end_without_descriptors_and_trading_goes_on() {
+fn a_day_does_not_end_without_descriptors_and_trading_continues() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let oms = desk.oms();

@@ -124,7 +124,7 @@ impl Desk {
 }
 
 #[test]
-fn three_commands_fill_an_order_and_the_others_tell_of_it() {
+fn three_commands_fill_an_order_and_the_others_show_it() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let oms = desk.oms();
@@ -172,7 +172,7 @@ fn three_commands_fill_an_order_and_the_others_tell_of_it() {
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --wait 1");
     assert!(ran.code == Some(5) && ran.err.contains("may still"), "{:?} {}{}", ran.code, ran.out, ran.err);
     let help = desk.tickpath("order new --help").out;
-    assert!(help.contains("Exit codes: 0 ") && help.contains(" 5 nobody has answered"), "{help}");
+    assert!(help.contains("Exit codes: 0 ") && help.contains(" 5 no answer has arrived"), "{help}");
     let help = desk.tickpath("oms status --help").out;
     for line in status.out.lines() {
         let name = line.split(' ').next().unwrap_or_default();
@@ -186,7 +186,7 @@ fn three_commands_fill_an_order_and_the_others_tell_of_it() {
 }
 
 #[test]
-fn whoever_is_killed_nothing_is_lost_and_nothing_goes_twice() {
+fn whichever_process_is_killed_no_order_is_lost_or_sent_twice() {
     let desk = Desk::new();
     let (mut exchange, mut oms) = (desk.exchange(), desk.oms());
     exchange.await_words("serving the OMS");
@@ -462,7 +462,7 @@ fn rights_and_tables_change_while_the_oms_runs() {
 }
 
 #[test]
-fn a_denial_tells_the_limit_and_the_value_in_words() {
+fn a_denial_prints_the_limit_and_the_value() {
     let desk = Desk::new();
     let head = "symbol,number,venue,multiplier";
     desk.change("instruments.csv", &format!("\n{head}\n"), &format!("\n{head},tick_size,lot\n"));

@@ -95,7 +95,7 @@ impl Files {
 }
 
 #[test]
-fn a_topic_has_every_report_at_least_once_whoever_is_killed() {
+fn a_topic_has_every_report_at_least_once_whichever_process_is_killed() {
     let redis = RedisServer::start();
     let desk = Desk::new();
     let url = format!("{}?streams", redis.url());
@@ -127,7 +127,7 @@ fn a_topic_has_every_report_at_least_once_whoever_is_killed() {
 }
 
 #[test]
-fn a_drop_copy_prints_what_others_are_told() {
+fn a_drop_copy_prints_the_reports_of_other_sessions() {
     let desk = Desk::new();
     fs::write(desk.path().join("back.password"), "a good password\n").expect("the folder is ours");
     let add =
@@ -135,7 +135,7 @@ fn a_drop_copy_prints_what_others_are_told() {
     let ran = desk.tickpath(add);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     let ran = desk.tickpath("drop-copy --config @/oms.toml --user back");
-    assert!(ran.code == Some(2) && ran.err.contains("'back' hears nothing of others"), "{}{}", ran.out, ran.err);
+    assert!(ran.code == Some(2) && ran.err.contains("user 'back' has no drop copy"), "{}{}", ran.out, ran.err);
     desk.change("users.toml", "sessions = [40]", "sessions = [40]\ndrop_copy = true");
     let files = Files::of(&desk);
     let exchange = desk.exchange();
@@ -146,7 +146,7 @@ fn a_drop_copy_prints_what_others_are_told() {
     // Two copies of one user, and a topic.
     let copies = [0, 1].map(|_| {
         let copy = Running::start(&desk.line("drop-copy --config @/oms.toml --user back --all --count 4"));
-        copy.await_words("what others are told");
+        copy.await_words("reports to other sessions");
         copy
     });
     let ran = desk.order("cancel 7 --session 2");
@@ -165,7 +165,7 @@ fn a_drop_copy_prints_what_others_are_told() {
 }
 
 #[test]
-fn a_topic_whose_history_is_another_one_says_so_and_begins_with_the_day() {
+fn a_topic_with_another_history_reports_it_and_restarts_with_the_day() {
     let desk = Desk::new();
     let files = Files::of(&desk);
     let exchange = desk.exchange();
@@ -206,12 +206,12 @@ fn a_topic_whose_history_is_another_one_says_so_and_begins_with_the_day() {
             || format!("four reports behind '{note}'"),
         );
         assert_eq!((heard.doubles, &heard.again[before..]), (0, &[again][..]), "{note}");
-        assert_eq!(oms.err().contains("all of its day comes again"), says, "{}", oms.err());
+        assert_eq!(oms.err().contains("the OMS publishes the whole day again"), says, "{}", oms.err());
     }
 }
 
 #[test]
-fn a_topic_goes_on_where_it_cannot_note_how_far_it_has_come() {
+fn a_topic_continues_though_its_progress_cannot_be_saved() {
     let desk = Desk::new();
     let files = Files::of(&desk);
     let exchange = desk.exchange();
@@ -224,12 +224,12 @@ fn a_topic_goes_on_where_it_cannot_note_how_far_it_has_come() {
     for id in 1..=2 {
         let ran = desk.order(&format!("new BTCUSDT buy 1 60000 --session 2 --id {id}"));
         assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
-        oms.await_words("cannot be noted");
+        oms.await_words("the progress cannot be written");
     }
     receive_all(topic.as_mut(), &mut heard, 4);
     // The first OMS may have begun a day, too.
     assert!(heard.doubles == 0 && !heard.again.is_empty(), "{:?}", heard.again);
-    assert_eq!(oms.err().matches("cannot be noted").count(), 1, "{}", oms.err());
+    assert_eq!(oms.err().matches("the progress cannot be written").count(), 1, "{}", oms.err());
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_topic_publishes_nothing_of_a_history_that_the_start_sets_aside() {
 }
 
 #[test]
-fn a_drop_copy_from_another_host_refuses_a_user_who_hears_nothing() {
+fn a_drop_copy_from_another_host_refuses_a_user_without_a_drop_copy() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();

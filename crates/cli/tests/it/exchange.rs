@@ -105,7 +105,7 @@ fn an_oms_that_is_killed_finds_the_exchange_again() {
 }
 
 #[test]
-fn an_oms_with_another_journal_gets_other_lanes_from_an_exchange_that_lives() {
+fn an_oms_with_another_journal_gets_other_lanes_from_a_running_exchange() {
     let scene = Scene::new();
     let exchange = scene.exchange();
     for round in 0..3 {
@@ -135,7 +135,7 @@ fn trade_in_life(scene: &Scene, life: u64) -> OmsProcess {
 }
 
 #[test]
-fn a_second_exchange_and_bad_files_are_refused_in_words() {
+fn a_second_exchange_and_bad_files_are_refused_with_a_sentence() {
     let scene = Scene::new();
     let exchange = scene.exchange();
     exchange.await_words("waiting for the OMS");

@@ -35,7 +35,7 @@ fn a_strategy_that_logs_on_has_every_hop_of_its_orders() {
 }
 
 #[test]
-fn it_shares_no_thread_with_the_core() {
+fn a_strategy_shares_no_thread_with_the_core() {
     for layout in [Layout::Inline, Layout::Mutex] {
         let refused = run(&lab(), &settings(layout, 1)).map(|_| ());
         assert!(matches!(&refused, Err(LabError::Setting(what)) if what.contains("--layout split")), "{refused:?}");

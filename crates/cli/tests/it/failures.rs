@@ -14,7 +14,7 @@ use crate::reports::{load, text};
 use crate::server::RedisServer;
 
 #[test]
-fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() {
+fn a_server_that_is_killed_during_a_run_leaves_a_partial_result_with_the_reason() {
     let folder = tempdir().unwrap();
     for (name, command, call) in [
         ("pubsub", "publish", "pubsub --phase steady --size 64,128 --rate 500 --duration 60"),
@@ -50,7 +50,7 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
 }
 
 #[test]
-fn a_pusher_whose_connection_is_cut_is_told() {
+fn a_cut_connection_of_a_pusher_is_reported() {
     // A cut during a push leaves this push unknown, and ends the run: the next run is cut at another moment.
     let run = std::iter::repeat_with(run_of_a_pusher_that_is_cut).take(20).find(|run| {
         let broke_off = notes(run).any(|note| note.contains("pushing failed") && note.contains("nobody knows"));
@@ -87,7 +87,7 @@ fn notes(run: &Value) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn a_server_that_never_answers_is_not_waited_for_for_ever() {
+fn a_server_that_never_answers_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     for (call, scheme) in [
@@ -106,7 +106,7 @@ fn a_server_that_never_answers_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn a_password_is_asked_for_and_never_told() {
+fn a_password_is_required_and_never_printed() {
     let server = RedisServer::with(&["--requirepass", "sesame"]);
     for (login, word) in [("", "wants a password"), (":wr0ng@", "refused the user name or the password")] {
         let ran = tickpath(&format!("bench pubsub --count 10 --quiet --target {}", server.url_with(login)));
@@ -167,7 +167,7 @@ fn results_that_cannot_be_compared_are_refused_with_the_reason() {
 }
 
 #[test]
-fn calls_in_turn_say_once_how_long_all_of_them_take() {
+fn calls_in_turn_print_their_total_time_once() {
     let program = env!("CARGO_BIN_EXE_tickpath");
     let ran = tickpath(&format!("compare {program} {program} --repeat 1 -- bench host --duration 0.1"));
     assert!(matches!(ran.code, Some(0 | 3)), "{:?} {}", ran.code, ran.err);
@@ -197,7 +197,7 @@ fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
 }
 
 #[test]
-fn a_go_that_is_not_there_is_named_with_the_remedy_or_left_out_with_a_word() {
+fn a_go_that_is_not_there_is_named_with_the_remedy_or_left_out_with_a_note() {
     let folder = tempdir().unwrap();
     let go = folder.path().join("go");
     // Exit code of a shell for a missing program.

@@ -190,7 +190,7 @@ fn journaled(desk: &Desk) -> Vec<(At, Output)> {
 }
 
 #[test]
-fn a_drop_copy_whose_output_takes_nothing_stays_logged_in_and_prints_each_report_once() {
+fn a_drop_copy_with_a_blocked_output_stays_logged_in_and_prints_each_report_once() {
     const ORDERS: u64 = 2_500;
     let desk = desk();
     desk.change("oms.toml", "#heartbeat_ms = 10000", "heartbeat_ms = 1000");
@@ -200,7 +200,7 @@ fn a_drop_copy_whose_output_takes_nothing_stays_logged_in_and_prints_each_report
     trade(&desk, 0..ORDERS);
     let count = REPORTS * ORDERS;
     let mut copy = Follower::start(&desk, &format!("drop-copy --config @/oms.toml --user back --all --count {count}"));
-    copy.await_words("what others are told");
+    copy.await_words("reports to other sessions");
     // The heartbeat limit has passed when the OMS ends a session that sends nothing after its logon.
     for session in [1, 3] {
         let _silent = connect(&desk, session);
@@ -214,7 +214,7 @@ fn a_drop_copy_whose_output_takes_nothing_stays_logged_in_and_prints_each_report
 }
 
 #[test]
-fn a_drop_copy_goes_on_over_restarts_and_the_end_of_a_day() {
+fn a_drop_copy_resumes_over_restarts_and_the_end_of_a_day() {
     let desk = desk();
     let exchange = desk.exchange();
     let mut oms = desk.oms();
@@ -272,7 +272,7 @@ fn a_drop_copy_resumes_behind_a_number_of_this_day_or_of_one_before() {
     }
     let other = format!("--from {} --journal {}", all[0], journal ^ 1);
     for (options, code, words) in [
-        (other.as_str(), 1, "with numbers of its own"),
+        (other.as_str(), 1, "with its own numbers"),
         ("--from 1 --all", 2, "cannot be used with"),
         ("--journal 1", 2, "--from"),
     ] {
@@ -385,13 +385,13 @@ fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
 }
 
 #[test]
-fn orders_goes_on_over_restarts_and_the_end_of_a_day_and_resumes_behind_a_record() {
+fn orders_continues_over_restarts_and_the_end_of_a_day_and_resumes_behind_a_record() {
     let desk = desk();
     let exchange = desk.exchange();
     let oms = desk.oms();
     exchange.await_words("serving the OMS");
     let follower = Follower::read_at_once(&desk, "orders --config @/oms.toml --follow --json");
-    follower.await_words("what clients are told from record");
+    follower.await_words("reports to clients from record");
     trade(&desk, 0..1);
     drop(oms);
     let _oms = desk.oms();
@@ -424,8 +424,8 @@ fn a_follower_whose_output_is_closed_ends_without_another_line() {
     let desk = desk();
     let _oms = desk.oms();
     for (line, words) in [
-        ("drop-copy --config @/oms.toml --user back", "what others are told"),
-        ("orders --config @/oms.toml --follow", "what clients are told"),
+        ("drop-copy --config @/oms.toml --user back", "reports to other sessions"),
+        ("orders --config @/oms.toml --follow", "reports to clients"),
     ] {
         let mut follower = Follower::start(&desk, line);
         follower.await_words(words);

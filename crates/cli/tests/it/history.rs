@@ -8,7 +8,7 @@ use tempfile::tempdir;
 use crate::program::tickpath;
 
 #[test]
-fn the_commit_at_which_a_figure_changed_is_told() {
+fn the_commit_at_which_a_figure_changed_is_shown() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| folder.path().join(name).display().to_string();
     let first = at("first.json");
@@ -40,7 +40,7 @@ fn the_commit_at_which_a_figure_changed_is_told() {
 }
 
 #[test]
-fn a_folder_without_results_says_how_to_get_one() {
+fn a_folder_without_results_is_an_error_with_the_remedy() {
     let folder = tempdir().expect("a temporary folder can be made");
     let ran = tickpath(&format!("history {}", folder.path().display()));
     assert_eq!(ran.code, Some(2), "{}", ran.err);

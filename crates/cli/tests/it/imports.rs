@@ -28,7 +28,7 @@ const PAGE: &str = "docs/redis-py.md has the lines that change, and tickpath.bri
 static PYTHON: LazyLock<String> = LazyLock::new(python);
 
 #[test]
-fn an_import_that_cannot_be_tried_says_what_to_install_and_has_no_number() {
+fn an_import_that_cannot_be_tried_names_what_to_install_and_has_no_number() {
     let Some(redis) = redis() else { return };
     let folder = tempdir().unwrap();
     let scripts = Scripts::of(folder.path(), &redis, "publish", SUBSCRIBES);

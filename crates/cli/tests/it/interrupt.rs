@@ -52,7 +52,7 @@ fn topics_of(pid: u32) -> usize {
 }
 
 #[test]
-fn ctrl_c_ends_a_bench_saves_what_there_is_and_leaves_nothing() {
+fn ctrl_c_ends_a_bench_saves_its_partial_result_and_leaves_nothing() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("result.json");
     let words = ["bench", "pubsub", "--target", "shm://", "--size", "64", "--rate", "1k", "--duration", "3600"];
@@ -83,7 +83,7 @@ fn sent(result: &serde_json::Value, run: usize) -> (u64, String) {
 
 /// The first of several runs is interrupted: the result has only this run, with its measurements so far.
 #[test]
-fn what_was_measured_until_ctrl_c_is_in_the_result() {
+fn measurements_before_ctrl_c_are_in_the_result() {
     const PUBSUB: [&str; 5] = ["pubsub", "--target", "shm://", "--size", "64"];
     let at = |rate| [&PUBSUB[..], rate].concat();
     for (words, hop, things) in [
@@ -122,7 +122,7 @@ fn what_was_measured_until_ctrl_c_is_in_the_result() {
 
 /// A server that stalls in the middle of a run is named, and the measurements before it stay.
 #[test]
-fn what_was_measured_until_a_server_stood_still_is_in_the_result() {
+fn measurements_before_a_server_stalled_are_in_the_result() {
     let folder = tempdir().unwrap();
     let (file, port) = (folder.path().join("result.json"), free_port());
     let mut server = Command::new("redis-server");
@@ -186,7 +186,7 @@ fn one_bench_at_a_time() {
     let mut said = BufReader::new(second.0.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    let who = format!("process {} (tickpath bench pubsub) has measured on this machine for ", first.0.id());
+    let who = format!("process {} (tickpath bench pubsub) has been measuring on this machine for ", first.0.id());
     assert!(line.starts_with(&who), "{line}");
     drop(first);
     until("the second one ends", || second.0.try_wait().unwrap().is_some());
@@ -198,7 +198,7 @@ type Plant = fn(&Path, &Path) -> io::Result<()>;
 
 /// Any user may make files in a temporary folder.
 #[test]
-fn what_another_user_put_in_the_place_of_a_turn_is_not_used() {
+fn a_file_that_another_user_put_in_the_place_of_the_lock_is_not_used() {
     let folder = tempdir().unwrap();
     let precious = folder.path().join("precious");
     // The former shared name, and this user's present one.
@@ -223,7 +223,7 @@ fn what_another_user_put_in_the_place_of_a_turn_is_not_used() {
         let ran = command.output().expect("the binary starts");
         let told = String::from_utf8_lossy(&ran.stderr);
         assert!(matches!(ran.status.code(), Some(0 | 3)), "{words}: {told}");
-        assert!(told.contains("cannot wait for other benches") && told.contains(words), "{told}");
+        assert!(told.contains("cannot lock ") && told.contains(words), "{told}");
         assert_eq!(fs::read_to_string(&precious).unwrap(), "an order journal", "{words}");
         fs::remove_dir_all(&temporary).unwrap();
     }

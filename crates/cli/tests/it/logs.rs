@@ -90,7 +90,7 @@ fn messages_are_printed_one_a_line() {
 }
 
 #[test]
-fn fields_are_told_by_their_names_and_as_json() {
+fn fields_are_printed_by_their_names_and_as_json() {
     let mut topic = Topic::new("cli-fields");
     let order = NewOrder {
         client_order_id: tickpath_market::ClientOrderId(u64::MAX),
@@ -145,10 +145,10 @@ fn a_payload_that_is_text_is_text_in_json() {
 }
 
 #[test]
-fn a_topic_that_is_followed_is_waited_for() {
+fn cat_waits_for_a_topic_that_it_follows() {
     let name = format!("cli-follow-{}", std::process::id());
     let cat = Running::start(&format!("log cat shm://{name} --follow --count 1"));
-    cat.await_words("is not there yet; waiting for its first writer");
+    cat.await_words("does not exist yet; waiting for its first writer");
     let topic = Topic::new("cli-follow");
     let ran = cat.end();
     assert_eq!((ran.code, ran.out.lines().count()), (Some(0), 1), "{} {}", ran.out, ran.err);
@@ -159,7 +159,7 @@ fn a_topic_that_is_followed_is_waited_for() {
 }
 
 #[test]
-fn a_topic_goes_when_nobody_has_it() {
+fn a_topic_is_removed_when_no_process_has_it_open() {
     let topic = Topic::new("cli-rm");
     let place = topic.place.clone();
     let rm = format!("log rm {place}");

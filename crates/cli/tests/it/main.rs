@@ -27,6 +27,7 @@ mod output;
 mod page;
 mod phone;
 mod program;
+mod reference;
 mod removed_lanes;
 mod reports;
 mod running_oms;

@@ -59,7 +59,7 @@ fn init_writes_files_that_are_sound_once() {
 }
 
 #[test]
-fn check_tells_all_mistakes_of_all_files_with_their_lines() {
+fn check_lists_all_mistakes_of_all_files_with_their_lines() {
     let folder = first();
     let at = |name: &str| folder.path().join(name);
     change(&at("oms.toml"), "tcp = ", "tpc = ");
@@ -81,12 +81,12 @@ fn check_tells_all_mistakes_of_all_files_with_their_lines() {
     assert_eq!(told.len(), 5, "{told:?}");
     // Without --check the same holds: nothing starts on files with mistakes.
     check(folder.path(), "--config @/oms.toml", 2, "4 mistakes");
-    check(folder.path(), "--config @/none.toml --check", 2, "have `tickpath oms init` write a first one");
+    check(folder.path(), "--config @/none.toml --check", 2, "write a first one with `tickpath oms init`");
     check(folder.path(), "--config @ --check", 2, "must be a text file");
 }
 
 #[test]
-fn check_tells_what_may_not_be_meant_and_is_good() {
+fn check_warns_of_settings_that_may_not_be_intended_and_succeeds() {
     let folder = first();
     change(&folder.path().join("users.toml"), "accounts = [\"*\"]", "accounts = [\"77\"]");
     let ran = oms(folder.path(), "--config @/oms.toml --check");
@@ -96,7 +96,7 @@ fn check_tells_what_may_not_be_meant_and_is_good() {
 }
 
 #[test]
-fn check_tells_when_the_day_ends_next() {
+fn check_prints_when_the_day_ends_next() {
     let folder = first();
     let section = "[day]\nends = \"17:00\"\ntime_zone = \"America/Chicago\"\n[firm]\n";
     change(&folder.path().join("oms.toml"), "[firm]\n", section);
@@ -111,7 +111,7 @@ fn check_tells_when_the_day_ends_next() {
 }
 
 #[test]
-fn users_come_go_and_change_their_passwords() {
+fn users_are_added_and_disabled_and_change_their_passwords() {
     let folder = first();
     let at = folder.path();
     fs::write(at.join("new.password"), "correct horse\r\nbattery staple\n").expect("the folder is ours");
@@ -120,11 +120,11 @@ fn users_come_go_and_change_their_passwords() {
         at,
         &format!("user add --config @/oms.toml --accounts 1,7* {password} anna"),
         0,
-        "may log in to session 4; an OMS",
+        "may log in to session 4; a running OMS",
     );
     let rest = "--role read --accounts * --sessions 6,7";
-    check(at, &format!("user add --config @/oms.toml {rest} {password} bert"), 0, "to sessions 6,7; an OMS");
-    check(at, "user disable --config @/oms.toml anna", 0, "'anna' may not log in any more");
+    check(at, &format!("user add --config @/oms.toml {rest} {password} bert"), 0, "to sessions 6,7; a running OMS");
+    check(at, "user disable --config @/oms.toml anna", 0, "'anna' may no longer log in");
     let listed = oms(at, "user list --config @/oms.toml").out;
     let rows: Vec<String> = listed.lines().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let expected = [
@@ -138,7 +138,7 @@ fn users_come_go_and_change_their_passwords() {
     check(at, "user enable --config @/oms.toml anna", 0, "'anna' may log in");
     let secret = || fs::read_to_string(at.join("users.toml")).expect("it is there");
     let before = secret();
-    check(at, &format!("user passwd --config @/oms.toml {password} anna"), 0, "another password");
+    check(at, &format!("user passwd --config @/oms.toml {password} anna"), 0, "has a new password");
     assert_ne!(secret(), before, "a secret has a salt of its own");
     assert!(!secret().contains("correct horse"));
     check(at, "--config @/oms.toml --check", 0, "4 users with 9 sessions");
@@ -158,7 +158,7 @@ fn a_password_comes_from_standard_input() {
 }
 
 #[test]
-fn a_bad_word_about_users_is_bad_usage_and_changes_nothing() {
+fn a_bad_user_command_is_bad_usage_and_changes_nothing() {
     let folder = first();
     let at = folder.path();
     fs::write(at.join("empty"), "\n").expect("the folder is ours");
@@ -174,13 +174,13 @@ fn a_bad_word_about_users_is_bad_usage_and_changes_nothing() {
         (format!("user add {config} {password} --accounts 7 --sessions 5,5 anna"), "each once"),
         (format!("user add {config} {password} --accounts 7 trader"), "there is a user 'trader' already"),
         (format!("user add {config} {password} --accounts 7 an,na"), "is no user's name"),
-        (format!("user add {config} --accounts 7 anna"), "standard input must be the password"),
-        (format!("user passwd {config} --password-file @/empty trader"), "its first line must be the password"),
-        (format!("user passwd {config} --password-file @/long trader"), "longer than 1024 bytes"),
+        (format!("user add {config} --accounts 7 anna"), "standard input: the password is empty"),
+        (format!("user passwd {config} --password-file @/empty trader"), "is empty; write it in the first line"),
+        (format!("user passwd {config} --password-file @/long trader"), "the password exceeds 1024 bytes"),
         (format!("user passwd {config} --password-file @/none trader"), "none: No such file"),
         (format!("user passwd {config} {password} anna"), "there is no user 'anna'; there are: trader, admin"),
         (format!("user disable {config} anna"), "there is no user 'anna'"),
-        ("user list --config @/none.toml".to_owned(), "have `tickpath oms init` write a first one"),
+        ("user list --config @/none.toml".to_owned(), "write a first one with `tickpath oms init`"),
         (format!("user add {config} {password} --accounts 7 --password x anna"), "--password"),
         ("fly".to_owned(), "fly"),
     ] {

@@ -215,7 +215,7 @@ fn a_command_ends_with_the_code_of_its_work_or_a_sentence_and_never_in_a_panic()
 }
 
 #[test]
-fn an_order_that_is_out_is_waited_for_though_nothing_can_be_printed() {
+fn an_order_in_flight_is_awaited_though_nothing_can_be_printed() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();

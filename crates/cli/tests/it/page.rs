@@ -172,7 +172,7 @@ fn press(page: &mut Browser, scope: &str, target: &str, button: &str) {
 }
 
 #[test]
-fn metrics_and_the_terminal_tell_the_same() {
+fn metrics_and_the_terminal_show_the_same_numbers() {
     let shown = Shown::new();
     let ran = shown.desk.order("new BTCUSDT buy 2 61000 --session 1 --id 77");
     assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);

@@ -15,7 +15,7 @@ const OUTSIDE: &str = "[...document.querySelectorAll('body *')].filter(one => !o
     && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML.slice(0, 80)).join('\\n')";
 
 #[test]
-fn nothing_of_a_page_is_cut_off_on_a_phone() {
+fn no_part_of_a_page_is_cut_off_on_a_phone() {
     let folder = tempdir().expect("a temporary folder can be made");
     for (name, call) in [
         ("host", "host --duration 0.1"),

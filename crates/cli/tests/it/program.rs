@@ -69,6 +69,6 @@ fn listen(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
 pub fn without_waits(err: &[u8]) -> String {
     let said = String::from_utf8_lossy(err);
     said.lines()
-        .filter(|line| !line.contains("waiting for its end, for two would measure each other"))
+        .filter(|line| !line.contains("waiting until it ends, because two benches disturb each other"))
         .fold(String::new(), |text, line| text + line + "\n")
 }

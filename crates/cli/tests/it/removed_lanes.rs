@@ -6,7 +6,7 @@ use crate::desk::{ASK, Desk};
 use crate::logs::until;
 
 #[test]
-fn an_oms_says_that_its_lanes_are_gone_and_a_restart_brings_all_back() {
+fn an_oms_reports_removed_lanes_and_a_restart_restores_all() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let oms = desk.oms();
@@ -25,6 +25,7 @@ fn an_oms_says_that_its_lanes_are_gone_and_a_restart_brings_all_back() {
     oms.await_words("were removed from /dev/shm");
     oms.await_words("unless RemoveIPC=no");
     oms.await_words("Restart the OMS");
+    exchange.await_words("are gone, or others than before");
     // Clients of the OMS's socket are still served: the request waits for the venue.
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 2 --wait 1");
     assert_eq!(ran.code, Some(5), "{}{}", ran.out, ran.err);

@@ -114,9 +114,9 @@ fn orders(folder: &Path) {
     let last = told.out.lines().last().unwrap_or("");
     assert!(last.contains("100 open") && told.out.lines().count() == 103, "{}", told.out);
     let told = good(&format!("log snapshot file://{}", text(&journal)));
-    assert!(told.out.contains("nothing new since record"), "{}", told.out);
+    assert!(told.out.contains("unchanged, because the journal has no record"), "{}", told.out);
     let told = good(&format!("log verify {}", text(&journal)));
-    assert!(told.out.contains("good for all before record"), "{}", told.out);
+    assert!(told.out.contains("valid for all before record"), "{}", told.out);
     let told = good(&format!("log cat {} --count 5", text(&journal)));
     assert_eq!(told.out.lines().count(), 5);
     assert!(told.out.lines().next().is_some_and(|line| line.contains("journal_start")), "{}", told.out);

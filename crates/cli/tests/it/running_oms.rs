@@ -25,7 +25,7 @@ fn a_mistake_in_the_file_of_a_running_oms_blocks_no_command_to_it() {
     does("oms kill symbol BTCUSDT --config @/oms.toml", "the kill switch of symbol BTCUSDT is on");
     does("oms unkill symbol BTCUSDT --config @/oms.toml", "is off");
     does("oms status --user admin --config @/oms.toml", "journal_records");
-    does("oms user disable admin --config @/oms.toml", "may not log in");
+    does("oms user disable admin --config @/oms.toml", "may no longer log in");
     does("oms user enable admin --config @/oms.toml", "may log in");
     does("top --once --config @/oms.toml", "open orders");
 }
@@ -49,7 +49,7 @@ fn an_address_and_a_login_are_enough() {
     does("oms unkill firm", "admin", "is off");
     does("oms kill symbol 1", "admin", "the kill switch of symbol 1 is on");
     does("oms kill symbol ETHUSDT", "admin", "the kill switch of symbol ETHUSDT is on");
-    does("oms mass-cancel firm", "admin", "no order was open there");
+    does("oms mass-cancel firm", "admin", "none was open");
     does("oms status --user admin", "admin", "journal_records");
     for (line, words) in [
         ("oms kill firm --config @/none.toml", "--oms URL"),
@@ -63,7 +63,7 @@ fn an_address_and_a_login_are_enough() {
 }
 
 #[test]
-fn a_name_is_the_instrument_of_the_running_oms_whatever_its_table_says_by_now() {
+fn a_name_is_the_instrument_of_the_running_oms_even_if_its_table_has_changed() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -76,7 +76,8 @@ fn a_name_is_the_instrument_of_the_running_oms_whatever_its_table_says_by_now() 
     assert!(open.lines().any(|line| line.contains(" BTCUSDT ")), "the price is one of BTCUSDT: {open}");
     let ran = desk.order("new OTHER buy 1 60000");
     assert_eq!((ran.code, &*ran.out), (Some(2), ""));
-    assert!(ran.err.contains("the running OMS; use one of BTCUSDT, ETHUSDT, or `tickpath oms reload`"), "{}", ran.err);
+    let remedy = "the running OMS; use one of BTCUSDT, ETHUSDT, or load a table that has it with `tickpath oms reload`";
+    assert!(ran.err.contains(remedy), "{}", ran.err);
     // The switch of symbol 1 is that of BTCUSDT in the OMS, not that of BTCUSDT in the file.
     let ran = desk.tickpath("oms kill symbol BTCUSDT --config @/oms.toml");
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -96,7 +97,7 @@ fn killed_behind(desk: &Desk, oms: Running, line: &str, words: &str) -> Option<i
 }
 
 #[test]
-fn an_answer_that_was_received_decides_though_the_oms_dies_behind_it() {
+fn an_answer_that_was_received_decides_though_the_oms_dies_afterwards() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     for round in 1..=5 {
@@ -112,7 +113,7 @@ fn an_answer_that_was_received_decides_though_the_oms_dies_behind_it() {
 }
 
 #[test]
-fn an_admin_command_that_was_taken_is_told_though_the_oms_dies_behind_it() {
+fn an_accepted_admin_command_is_reported_though_the_oms_dies_afterwards() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let oms = desk.oms();
@@ -134,7 +135,7 @@ fn an_admin_command_that_was_taken_is_told_though_the_oms_dies_behind_it() {
         ran.out,
         ran.err
     );
-    assert!(ran.code == Some(1) && ran.err.contains("1 are not decided yet"), "{:?} {}", ran.code, ran.err);
+    assert!(ran.code == Some(1) && ran.err.contains("orders still pending: 1"), "{:?} {}", ran.code, ran.err);
 }
 
 #[test]
@@ -184,7 +185,7 @@ fn top_shows_whole_order_ids_on_a_narrow_screen() {
 }
 
 #[test]
-fn a_denial_tells_sums_above_the_largest_quantity_with_their_decimals() {
+fn a_denial_prints_sums_above_the_largest_quantity_with_their_decimals() {
     let desk = Desk::new();
     let limits = "1,,1000000000,92233720368,9000000000000000,,1000,10000,60000000000,,92233720368";
     desk.change("accounts.csv", "1,,1000000000,100,10000000,,1000,10000,60000000000,,1000", limits);
@@ -219,7 +220,7 @@ fn an_exchanges_journal_is_read_by_its_fields() {
 /// Containers may share files but not process ids. The lock is queried for a running OMS, and a process without an id
 /// there is in another container.
 #[test]
-fn an_oms_in_another_container_is_said_to_be_there() {
+fn an_oms_in_another_container_is_recognized() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -232,11 +233,7 @@ fn an_oms_in_another_container_is_said_to_be_there() {
         (ran.status.code(), said.into_owned())
     };
     for (line, code, words) in [
-        (
-            "oms reload --config @/oms.toml",
-            1,
-            "is a process in another container; say `tickpath oms reload` in that one",
-        ),
+        ("oms reload --config @/oms.toml", 1, "is a process in another container; run `tickpath oms reload` there"),
         ("exchange day-end --config @/exchange.toml", 1, "is a process in another container; end its day in that one"),
         ("orders @/journal", 0, "a process in another container writes it"),
         ("oms --config @/oms.toml", 1, "a process in another container is an OMS"),

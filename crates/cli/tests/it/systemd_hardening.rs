@@ -55,7 +55,7 @@ const ABSENT: [&str; 6] =
 const MAX_EXPOSURE: &str = "19";
 
 #[test]
-fn the_unit_shuts_what_an_oms_does_not_need() {
+fn the_unit_denies_what_an_oms_does_not_need() {
     let text = fs::read_to_string(unit()).expect("it is in docs");
     let service = text.split("[Service]").nth(1).and_then(|rest| rest.split("[Install]").next()).expect("it has both");
     let mut directives: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

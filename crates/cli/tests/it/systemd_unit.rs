@@ -30,7 +30,7 @@ fn systemd_understands_the_unit() {
 }
 
 #[test]
-fn systemd_is_told_when_the_oms_takes_orders() {
+fn systemd_is_notified_when_the_oms_accepts_orders() {
     let desk = Desk::new();
     let path = desk.path().join("notify.sock");
     let systemd = UnixDatagram::bind(&path).expect("the folder is ours");

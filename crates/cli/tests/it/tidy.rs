@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use toml::{Table, Value};
 
 mod cycles;
+mod notes;
 mod prose;
 
 /// The rows of the workspace, top first. A crate uses only crates of rows below its own.
@@ -28,6 +29,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("text", &["oms-text"]),
     ("files", &["oms-journal"]),
     ("cores", &["bus-api", "oms-core", "oms-protocol", "venue"]),
+    ("records", &["oms-records"]),
     ("foundation", &["log", "oms-risk"]),
     ("primitives", &["clock", "market", "settings", "oms-slots", "tls"]),
 ];
@@ -43,13 +45,13 @@ const NEVER: &[(&str, &[&str], &str)] = &[
     ("lab-doctor", ADAPTERS, "what is known of a server comes by the contract"),
     ("lab-harness", &["oms-runtime", "oms-journal", "oms-core", "oms-server"], "the harness knows no workload's parts"),
     ("lab-report", &["log", "bus-api", "oms-core"], "a rendering knows its result alone"),
-    ("venue-sim", &["oms-journal", "oms-core", "oms-risk"], "a venue does not know its client's OMS"),
+    ("venue-sim", &["oms-journal", "oms-core", "oms-records", "oms-risk"], "a venue does not know its client's OMS"),
     ("bus-api", &["log"], "the contract knows no transport"),
     ("oms-core", &["log", "clock"], "the core does no I/O and reads no clock"),
     ("oms-risk", &["clock"], "the checks read no clock"),
     (
         "oms-client",
-        &["oms-runtime", "oms-journal", "oms-core", "oms-risk", "venue-sim"],
+        &["oms-runtime", "oms-journal", "oms-core", "oms-records", "oms-risk", "venue-sim"],
         "a client knows its OMS by what it says",
     ),
     ("oms-protocol", &["log", "clock"], "the protocol does no I/O and reads no clock"),
@@ -79,7 +81,7 @@ fn dependencies_point_down() {
     let mut wrong = Vec::new();
     for (name, manifest) in crates() {
         let Some(row) = row_of(&name) else {
-            wrong.push(format!("crates/{name} stands in no row; give it one here, and a reason in ARCHITECTURE.md"));
+            wrong.push(format!("crates/{name} stands in no row; give it one here, and in ARCHITECTURE.md with a line"));
             continue;
         };
         for used in uses(&manifest, &["dependencies", "build-dependencies"]) {
@@ -121,13 +123,12 @@ fn every_folder_is_a_member_with_its_own_name() {
 fn the_map_names_every_crate_in_its_row() {
     let map = read("ARCHITECTURE.md");
     let folders: BTreeSet<String> = crates().into_iter().map(|(name, _)| name).collect();
-    let described: BTreeSet<String> = map
-        .lines()
-        .skip_while(|line| *line != "## Crates")
-        .filter_map(|line| line.strip_prefix("**`")?.split_once('`'))
-        .map(|(name, _)| name.to_owned())
-        .collect();
-    assert_eq!(described, folders, "left: the paragraphs of ARCHITECTURE.md under 'Crates', right: the folders");
+    let section = map.lines().skip_while(|line| *line != "## Crates").skip(1);
+    let items = section.take_while(|line| !line.starts_with("## ")).filter_map(|line| line.strip_prefix("* `"));
+    let mut described: Vec<&str> = items.filter_map(|item| Some(item.split_once("`: ")?.0)).collect();
+    described.sort_unstable();
+    let expected: Vec<&str> = folders.iter().map(String::as_str).collect();
+    assert_eq!(described, expected, "left: the lines of ARCHITECTURE.md under 'Crates', right: the folders");
     for (row, names) in ROWS {
         let here: BTreeSet<&str> = names.iter().copied().filter(|name| folders.contains(*name)).collect();
         assert_eq!(drawn(&map, row), here, "left: the row '{row}' of ARCHITECTURE.md, right: the folders");

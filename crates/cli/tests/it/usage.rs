@@ -138,7 +138,7 @@ fn a_server_that_is_not_there_is_named_with_the_remedy() {
         check(&format!("{call} redis://127.0.0.1:1"), 1, "refused the connection; start redis-server");
     }
     check("explain nats://127.0.0.1:1", 1, "refused the connection; start nats-server");
-    check("doctor nats://127.0.0.1:1", 1, "1 of 1 brokers could not be asked");
+    check("doctor nats://127.0.0.1:1", 1, "1 of 1 brokers could not be inspected");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_file_that_is_no_result_is_refused() {
 }
 
 #[test]
-fn a_log_that_cannot_be_read_says_why() {
+fn a_log_that_cannot_be_read_is_an_error_with_the_reason() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| folder.path().join(name);
     let missing = format!("shm://usage-missing-{}", std::process::id());
@@ -197,16 +197,16 @@ fn a_log_that_cannot_be_read_says_why() {
 }
 
 #[test]
-fn a_folder_of_logs_is_told_from_a_log() {
+fn a_folder_of_logs_is_distinguished_from_a_log() {
     let folder = tempdir().expect("a temporary folder can be made");
     let dir = text(folder.path());
     for command in ["cat", "verify", "ls", "rm"] {
-        check(&format!("log {command} {dir}"), 1, "is a folder in which no log lies");
+        check(&format!("log {command} {dir}"), 1, "is a folder without a log");
     }
     for name in ["ticks", "trades"] {
         journal(&folder.path().join(name), &[(RecordKind::JournalStart.code(), start().as_bytes())]);
     }
-    let told = format!("is no log itself; name one of those that lie there: file://{dir}/ticks, file://{dir}/trades");
+    let told = format!("is no log; name one of the logs in that place: file://{dir}/ticks, file://{dir}/trades");
     for command in ["cat", "verify", "ls", "rm"] {
         check(&format!("log {command} file://{dir}"), 1, &told);
     }
@@ -221,7 +221,7 @@ fn a_folder_of_logs_is_told_from_a_log() {
 }
 
 #[test]
-fn a_journal_that_is_not_right_is_told_from_a_good_one() {
+fn a_damaged_journal_is_distinguished_from_a_good_one() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| folder.path().join(name);
     let first = (RecordKind::JournalStart.code(), start());

@@ -1,4 +1,5 @@
-//! A single connection: a batch is written, then its replies are read, then the next batch is written.
+//! A single connection: a batch is written, then its replies are read, then the next batch is written. The wait for
+//! replies follows `docs/design/redis-generator.md`.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;

@@ -22,7 +22,7 @@ type Carried = (u64, u8, Vec<u8>);
 const MS: u64 = 1_000_000;
 
 #[test]
-fn what_is_recorded_is_what_is_replayed() {
+fn recorded_messages_are_replayed_unchanged() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| text(&folder.path().join(name)).to_owned();
     // All kinds, and sizes around the limits of lines, frames and segments.
@@ -86,7 +86,7 @@ fn a_replay_keeps_the_distances_of_another_clock() {
 }
 
 #[test]
-fn losses_are_told_and_stay_in_the_recording() {
+fn losses_are_reported_and_stay_in_the_recording() {
     let topic = Shared::new("lost");
     let config =
         Config { segment_bytes: 4_096, segments: 2, ..Config::topic(topic.place("ticks"), OverflowPolicy::Overwrite) };
@@ -126,7 +126,7 @@ fn ctrl_c_ends_a_recording_with_its_totals() {
     let recording = folder.path().join("recording");
     let running = Running::start(&format!("log record {} ticks file://{}", topic.url, text(&recording)));
     running.await_words("recording 'ticks'");
-    running.await_words(&format!("{} is not there yet; waiting for its first writer", topic.place("ticks")));
+    running.await_words(&format!("{} does not exist yet; waiting for its first writer", topic.place("ticks")));
     let mut publisher = publisher(&topic.url, "ticks");
     (1..=3).for_each(|stamp| publisher.publish(stamp, 40, b"1234").expect("it overwrites"));
     until(|| held(&recording).len() == 3, || "three messages in the recording".to_owned());
@@ -136,7 +136,7 @@ fn ctrl_c_ends_a_recording_with_its_totals() {
 }
 
 #[test]
-fn a_recording_is_added_to_only_if_told_so() {
+fn a_recording_is_appended_to_only_with_the_option() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| text(&folder.path().join(name)).to_owned();
     keep(&folder.path().join("topic"), &[(1, 40, b"one".to_vec()), (2, 41, b"two".to_vec())]);
@@ -179,7 +179,7 @@ fn a_full_topic_is_waited_for() {
 }
 
 #[test]
-fn a_bridge_that_is_killed_with_its_first_messages_knows_them_again() {
+fn a_bridge_that_is_killed_with_its_first_messages_recognizes_them() {
     let topic = Shared::new("first");
     let folder = tempdir().expect("a temporary folder can be made");
     let messages: Vec<Carried> = (0..60).map(|n: u64| (n, 40, vec![n as u8; 1_000])).collect();
@@ -202,7 +202,7 @@ fn a_bridge_that_is_killed_with_its_first_messages_knows_them_again() {
 }
 
 #[test]
-fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
+fn a_bridge_carries_both_ways_and_reports_a_lost_connection() {
     let mut server = RedisServer::start();
     let topic = Shared::new("bridge");
     let (redis, local) = (server.url(), topic.url.clone());
@@ -210,7 +210,7 @@ fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
     let outward = Running::start(&format!("log bridge {local} {redis} --topic orders --wait yield"));
     inward.await_words("carrying 'trades'");
     outward.await_words("carrying 'orders'");
-    outward.await_words(&format!("{} is not there yet", topic.place("orders")));
+    outward.await_words(&format!("{} does not exist yet", topic.place("orders")));
     assert!(!inward.err().contains("not there yet"), "a broker does not tell: {}", inward.err());
 
     let (mut here, mut trades) = (
@@ -238,7 +238,7 @@ fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
 }
 
 #[test]
-fn what_goes_in_a_circle_comes_once() {
+fn messages_in_a_circle_of_bridges_arrive_once() {
     let servers = [RedisServer::start(), RedisServer::start()];
     let urls = servers.each_ref().map(|server| format!("{}?streams", server.url()));
     let mut heard = urls.each_ref().map(|url| subscriber(url, "ticks", bus::StartPosition::Now));
@@ -265,7 +265,7 @@ fn what_goes_in_a_circle_comes_once() {
 }
 
 #[test]
-fn what_other_programs_publish_is_carried_and_recorded_whole() {
+fn messages_of_other_programs_are_bridged_and_recorded_whole() {
     let server = RedisServer::start();
     let topic = Shared::new("foreign");
     let folder = tempdir().expect("a temporary folder can be made");
@@ -298,7 +298,7 @@ fn what_other_programs_publish_is_carried_and_recorded_whole() {
 }
 
 #[test]
-fn what_another_host_has_stamped_gets_the_time_of_its_arrival() {
+fn messages_with_stamps_of_another_host_get_their_time_of_arrival() {
     let server = RedisServer::start();
     let topic = Shared::new("elsewhere");
     let folder = tempdir().expect("a temporary folder can be made");
@@ -343,7 +343,7 @@ fn a_bridge_ends_where_a_broker_refuses_for_good() {
 }
 
 #[test]
-fn a_bridge_says_what_it_carries_behind() {
+fn a_bridge_reports_the_messages_that_its_target_already_has() {
     let (here, there) = (Shared::new("new"), Shared::new("leftover"));
     let bridge = |words: &str| {
         let bridge = Running::start(&format!("log bridge {} {} --topic ticks", here.url, there.url));
@@ -362,7 +362,7 @@ fn a_bridge_says_what_it_carries_behind() {
 }
 
 #[test]
-fn a_bridge_waits_for_a_broker_that_takes_nothing() {
+fn a_bridge_waits_for_a_broker_that_accepts_nothing() {
     let mut server = RedisServer::start();
     let topic = Shared::new("outage");
     let redis = format!("{}?streams", server.url());
@@ -381,7 +381,7 @@ fn a_bridge_waits_for_a_broker_that_takes_nothing() {
 }
 
 #[test]
-fn a_call_that_would_go_wrong_is_refused() {
+fn a_call_that_cannot_work_is_refused() {
     let folder = tempdir().expect("a temporary folder can be made");
     let dir = text(folder.path()).to_owned();
     let topic = Shared::new("refused");
@@ -438,7 +438,7 @@ fn a_call_that_would_go_wrong_is_refused() {
     }
     assert!(!folder.path().join("new").exists(), "a call that is refused makes nothing");
     let ran = tickpath(&format!("log cat {shm}"));
-    check(&ran, 1, "", &format!("'{shm}' is no log itself; name one of those that lie there: {own}"));
+    check(&ran, 1, "", &format!("'{shm}' is no log; name one of the logs in that place: {own}"));
 }
 
 /// Checks the exit code, and for words on standard output and on standard error.

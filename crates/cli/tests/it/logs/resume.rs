@@ -19,21 +19,21 @@ const COUNT: u64 = 4_000;
 const KILLS: u64 = 8;
 
 #[test]
-fn a_killed_bridge_goes_on_between_logs() {
+fn a_killed_bridge_resumes_between_logs() {
     let folder = tempdir().expect("a temporary folder can be made");
     let url = |name: &str| format!("file://{}/{name}", text(folder.path()));
     carry_with_kills(&url("here"), &url("there"), folder.path(), "log bridge {from} {to} --policy keep");
 }
 
 #[test]
-fn a_killed_bridge_goes_on_from_a_log_to_a_broker() {
+fn a_killed_bridge_resumes_from_a_log_to_a_broker() {
     let (server, folder) = (RedisServer::start(), tempdir().expect("a temporary folder can be made"));
     let here = format!("file://{}/here", text(folder.path()));
     carry_with_kills(&here, &format!("{}?streams", server.url()), folder.path(), "log bridge {from} {to}");
 }
 
 #[test]
-fn a_killed_bridge_goes_on_from_a_broker_to_a_log() {
+fn a_killed_bridge_resumes_from_a_broker_to_a_log() {
     let (server, folder) = (RedisServer::start(), tempdir().expect("a temporary folder can be made"));
     let there = format!("file://{}/there", text(folder.path()));
     let line = "log bridge {from} {to} --policy keep";
@@ -72,7 +72,7 @@ fn carry_with_kills(from: &str, to: &str, folder: &Path, line: &str) {
 }
 
 #[test]
-fn a_killed_recorder_goes_on() {
+fn a_killed_recorder_resumes() {
     let folder = tempdir().expect("a temporary folder can be made");
     let url = format!("file://{}", text(folder.path()));
     let (places, recording) = (folder.path().join("places"), folder.path().join("recording"));
@@ -99,7 +99,7 @@ fn a_killed_recorder_goes_on() {
 
 /// A ring that another program has filled while the bridge was away, and a ring that the bridge has filled itself.
 #[test]
-fn what_is_gone_of_a_ring_hides_nothing_that_comes() {
+fn overwritten_messages_of_a_ring_hide_no_later_message() {
     let folder = tempdir().expect("a temporary folder can be made");
     let root = text(folder.path());
     let (here, there) = (format!("file://{root}/here"), format!("file://{root}/there"));
@@ -148,7 +148,7 @@ fn what_is_gone_of_a_ring_hides_nothing_that_comes() {
 }
 
 #[test]
-fn what_is_killed_before_its_topic_is_there_skips_nothing_of_it() {
+fn a_process_killed_before_its_topic_exists_skips_no_message_of_the_topic() {
     let folder = tempdir().expect("a temporary folder can be made");
     let root = text(folder.path());
     let (here, there) = (format!("file://{root}/here"), format!("file://{root}/there"));
@@ -176,7 +176,7 @@ fn what_is_killed_before_its_topic_is_there_skips_nothing_of_it() {
 }
 
 #[test]
-fn what_a_recording_lost_is_told_in_it() {
+fn lost_messages_are_noted_in_the_recording() {
     let folder = tempdir().expect("a temporary folder can be made");
     let url = format!("file://{}", text(folder.path()));
     let (places, recording) = (folder.path().join("places"), folder.path().join("recording"));
@@ -192,7 +192,7 @@ fn what_a_recording_lost_is_told_in_it() {
 }
 
 #[test]
-fn what_cannot_be_gone_on_in_is_refused() {
+fn a_target_that_cannot_be_resumed_is_refused() {
     let (server, folder) = (RedisServer::start(), tempdir().expect("a temporary folder can be made"));
     let (url, places) = (format!("file://{}", text(folder.path())), folder.path().join("places"));
     let ran = tickpath(&format!("log bridge {} {url} --topic ticks --resume {}", server.url(), text(&places)));

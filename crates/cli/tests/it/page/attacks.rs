@@ -159,7 +159,7 @@ fn wrong_passwords_keep_no_admin_out() {
 }
 
 #[test]
-fn a_page_that_others_can_reach_is_refused_without_tls_or_a_word() {
+fn a_page_that_others_can_reach_is_refused_without_tls_or_a_setting() {
     let desk = Desk::new();
     for (key, port) in [("web", 8080), ("metrics", 9464)] {
         let from = format!("#{key} = \"127.0.0.1:{port}\"");
@@ -205,7 +205,7 @@ fn an_admin_logs_in_where_the_oms_has_tls_and_no_unix_socket() {
 }
 
 #[test]
-fn a_port_without_descriptors_says_so_once_and_goes_on_when_there_are_some() {
+fn a_port_without_descriptors_reports_it_once_and_resumes_when_there_are_some() {
     let shown = Shown::new();
     set_descriptors(&shown.oms, open_descriptors(&shown.oms) + 4);
     let mut idle: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(&shown.page).expect("it is in line")).collect();
@@ -227,7 +227,7 @@ fn a_port_without_descriptors_says_so_once_and_goes_on_when_there_are_some() {
 }
 
 #[test]
-fn an_order_that_waits_for_a_price_says_for_which() {
+fn an_order_that_waits_for_a_price_shows_its_trigger() {
     let shown = Shown::new();
     let config = shown.desk.line("@/oms.toml");
     let order =

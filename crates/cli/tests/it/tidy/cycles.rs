@@ -15,11 +15,13 @@ use super::{check, crates, root};
 
 #[test]
 fn no_file_needs_a_file_that_needs_it() {
-    let circles = |name: &String| {
-        let found = circles_in(&root().join("crates").join(name));
-        found.into_iter().map(move |circle| format!("crates/{name}: {circle}")).collect::<Vec<_>>()
+    let circles = |folder: String| {
+        let found = circles_in(&root().join(&folder));
+        found.into_iter().map(|circle| format!("{folder}: {circle}")).collect::<Vec<_>>()
     };
-    check(crates().iter().flat_map(|(name, _)| circles(name)).collect());
+    // `peers` is a workspace of its own.
+    let folders = crates().into_iter().map(|(name, _)| format!("crates/{name}")).chain(["peers".to_owned()]);
+    check(folders.flat_map(circles).collect());
 }
 
 #[test]
@@ -261,11 +263,13 @@ impl Sources {
                     let child = match &tokens[at + 2] {
                         TokenTree::Group(group) => {
                             let file = self.modules[module].file;
-                            self.add_module(file, Some(module), group.stream(), &home.join(&name))
+                            Some(self.add_module(file, Some(module), group.stream(), &home.join(&name)))
                         }
                         _ => self.add_child(module, &name, home, place.take()),
                     };
-                    self.name(module, name, Named::Module(child));
+                    if let Some(child) = child {
+                        self.name(module, name, Named::Module(child));
+                    }
                     at += 2;
                 }
                 (TokenTree::Ident(word), Some(TokenTree::Ident(name)))
@@ -283,15 +287,16 @@ impl Sources {
         }
     }
 
-    fn add_child(&mut self, module: usize, name: &str, home: &Path, place: Option<String>) -> usize {
+    /// Reads the file of a child module; none for a file of another crate, which is checked there.
+    fn add_child(&mut self, module: usize, name: &str, home: &Path, place: Option<String>) -> Option<usize> {
         let own = self.files[self.modules[module].file].parent().expect("it is in a folder").to_owned();
         let candidates = match place {
-            Some(place) => vec![straight(&own.join(place))],
+            Some(place) => vec![straight(&own.join(place))?],
             None => vec![home.join(format!("{name}.rs")), home.join(name).join("mod.rs")],
         };
         let path = candidates.iter().find(|path| self.files.binary_search(path).is_ok());
         let path = path.unwrap_or_else(|| panic!("no file of module {name} in {}", self.folder.join(home).display()));
-        self.add_file(path, Some(module), &home.join(name))
+        Some(self.add_file(path, Some(module), &home.join(name)))
     }
 
     /// Reads the branches of a `use`.
@@ -374,11 +379,11 @@ fn plain(word: &proc_macro2::Ident) -> String {
     word.to_string().trim_start_matches("r#").to_owned()
 }
 
-/// Returns the path without `..`.
-fn straight(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |straight, part| match part {
-        std::path::Component::ParentDir => straight.parent().map(Path::to_owned).unwrap_or_default(),
-        part => straight.join(part),
+/// Returns the path without `..`; none if the path leads out of the crate.
+fn straight(path: &Path) -> Option<PathBuf> {
+    path.components().try_fold(PathBuf::new(), |straight, part| match part {
+        std::path::Component::ParentDir => straight.parent().map(Path::to_owned),
+        part => Some(straight.join(part)),
     })
 }
 
@@ -391,6 +396,8 @@ fn is_root(file: &Path) -> bool {
         ["build.rs"]
             | ["src", "lib.rs" | "main.rs"]
             | ["tests" | "examples" | "benches", _]
+            | ["src", "bin", _]
+            | ["src", "bin", _, "main.rs"]
             | ["tests" | "examples" | "benches", _, "main.rs"]
     )
 }
