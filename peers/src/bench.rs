@@ -1,4 +1,4 @@
-//! Round after round, each case with every system in turn; the floor before and after each run is the lab's.
+//! The measurement: round after round, each case with every system in turn. The lab measures the floor around each run.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -11,102 +11,105 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use tickpath_lab_compare::{Line, in_turn, table};
-use tickpath_lab_harness::{Lab, LabError, Progress, host, interruption};
 use tickpath_lab_bus::pubsub::run_with;
-use tickpath_lab_result::{Comparison, ResultFile, Run, firsts};
+use tickpath_lab_compare::{RatioLine, in_turn, ratio_table};
+use tickpath_lab_harness::{Lab, LabError, ProgressSink, host, interruption};
+use tickpath_lab_result::{Comparison, ResultFile, Run, distinct};
 
-use crate::clients::{self, Java};
-use crate::plan::{Case, How, KINDS, Length, OURS, SYSTEMS, System, cases};
-use crate::usage::Usage;
+use crate::java::{self, JavaPeer};
+use crate::plan::{EndKind, KINDS, OURS, PeerCase, PeerSystem, RunLength, SYSTEMS, cases};
+use crate::usage::CpuUsage;
 
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// Write the result file
+    /// File to write the result to
     #[arg(long, value_name = "FILE")]
     json: PathBuf,
-    /// A few cases, short and once: some three minutes
+    /// Measure a few short cases once, in about three minutes
     #[arg(long)]
     quick: bool,
-    /// How often everything runs, in turn; 5, or 1 if --quick, where nothing is said
+    /// Number of rounds, each with all cases and systems in turn; 5, or 1 with --quick, if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
-    /// The CPUs of both ends; the first two if not given
+    /// CPUs of the two ends; the first two if not given
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     cpus: Vec<usize>,
-    /// These systems alone, and ours; may be a list
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = names())]
+    /// Measure only these systems, and our log
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = system_names())]
     only: Vec<String>,
 }
 
-fn names() -> PossibleValuesParser {
+fn system_names() -> PossibleValuesParser {
     SYSTEMS.iter().map(|system| system.name).into()
 }
 
-/// How a command ended.
-pub enum Ending {
-    /// It did what it was asked.
+/// Outcome of a command.
+pub enum BenchOutcome {
+    /// The command is complete.
     Done,
-    /// By a Ctrl-C; what was measured before is saved.
+    /// A Ctrl-C ended the command; the result until then is saved.
     Interrupted,
 }
 
-/// Nothing is drawn: the bench says itself how far it is.
-struct Silent;
+/// Progress sink that draws nothing: the bench itself reports its progress.
+struct NoProgress;
 
-impl Progress for Silent {
+impl ProgressSink for NoProgress {
     fn step(&self, _what: &str, _seconds: f64) {}
 }
 
-/// The share of a rate that whoever keeps it reaches at least.
-const KEPT: f64 = 0.9;
+/// Min share of a rate that a system reaches if it sustains the rate.
+const MIN_RATE_SHARE: f64 = 0.9;
 
-/// What all runs share.
-struct Bench<'a> {
-    /// Whose ends are processes, and whose are threads.
+/// State that all runs share.
+struct PeerBench<'a> {
+    /// The labs of ends that are processes, and of ends that are threads.
     labs: [Lab<'a>; 2],
     cpus: [usize; 2],
-    length: Length,
+    length: RunLength,
+    /// Version of the Java runtime; `None` without the peers in Java.
     java: Option<String>,
-    /// The share of the usual rate that a system keeps of a case, where it is not all of it.
-    shares: HashMap<(&'static str, String), f64>,
+    /// Share of the usual rate that a system sustains in a case, where less than the whole.
+    rate_shares: HashMap<(&'static str, String), f64>,
 }
 
-/// Measures everything, and saves it.
-pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
+/// Measures all cases and saves the result.
+pub fn run(args: &BenchArgs) -> anyhow::Result<BenchOutcome> {
     // Two benches at once would measure each other.
-    let turn = std::env::temp_dir().join("tickpath-bench.lock");
-    let turn = OpenOptions::new().write(true).create(true).truncate(false).open(turn).context("cannot take a turn")?;
-    turn.lock().context("cannot wait for another bench")?;
+    let lock = std::env::temp_dir().join("tickpath-bench.lock");
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
+    let lock_file = opened.with_context(|| format!("cannot open {}; check its permissions", lock.display()))?;
+    lock_file.lock().context("cannot wait for another bench to end; run this again")?;
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, 130, interruption().clone())?;
         flag::register(signal, interruption().clone())?;
     }
-    clients::sweep();
+    java::remove_leftovers();
     let (cases, length) = cases(args.quick);
     let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
     let mut result = new_result();
-    let java = clients::runtime();
-    let is_wanted = |system: &&System| {
+    let runtime = java::find_runtime();
+    let is_wanted = |system: &&PeerSystem| {
         let is_named = args.only.is_empty() || system.name == OURS || args.only.iter().any(|name| name == system.name);
-        is_named && (system.how != How::Java || java.is_ok())
+        is_named && (system.ends != EndKind::Java || runtime.is_ok())
     };
-    let systems: Vec<&System> = SYSTEMS.iter().filter(is_wanted).collect();
-    if let Err(why) = &java {
+    let systems: Vec<&PeerSystem> = SYSTEMS.iter().filter(is_wanted).collect();
+    if let Err(why) = &runtime {
         eprintln!("tickpath-peers: the peers in Java are left out: {why}");
         result.findings.push(format!("The peers in Java were left out: {why}"));
     }
-    let mut bench = Bench { labs: labs()?, cpus: two(&args.cpus)?, length, java: java.ok(), shares: HashMap::new() };
-    tell_plan(&cases, &systems, length, rounds);
-    result.host = host::floor(&bench.labs[0], bench.cpus)?;
-    let mut ending = Ending::Done;
+    let (labs, cpus) = (labs()?, choose_cpus(&args.cpus)?);
+    let mut bench = PeerBench { labs, cpus, length, java: runtime.ok(), rate_shares: HashMap::new() };
+    print_plan(&cases, &systems, length, rounds);
+    result.host = host::measure_host_floor(&bench.labs[0], bench.cpus)?;
+    let mut outcome = BenchOutcome::Done;
     'rounds: for round in 1..=rounds {
         for &case in &cases {
             eprintln!("tickpath-peers: round {round} of {rounds}: {}", case.name());
-            for system in in_turn(round, systems.iter().filter(|system| case.is_of(system))) {
+            for system in in_turn(round, systems.iter().filter(|system| case.applies_to(system))) {
                 let run = bench.measure(case, system, round);
                 if interruption().load(Ordering::Relaxed) {
-                    ending = Ending::Interrupted;
+                    outcome = BenchOutcome::Interrupted;
                     break 'rounds;
                 }
                 result.runs.push(run);
@@ -117,43 +120,45 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     save(&mut result, &args.json)?;
     let invalid = result.runs.iter().filter(|run| !run.valid).count();
     eprintln!("tickpath-peers: {} runs, {invalid} of them not valid: {}", result.runs.len(), args.json.display());
-    Ok(ending)
+    Ok(outcome)
 }
 
 fn labs() -> anyhow::Result<[Lab<'static>; 2]> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let mut in_threads = Lab::new(program.clone(), &Silent)?;
+    let mut in_threads = Lab::new(program.clone(), &NoProgress)?;
     in_threads.in_threads = true;
-    Ok([Lab::new(program, &Silent)?, in_threads])
+    Ok([Lab::new(program, &NoProgress)?, in_threads])
 }
 
-/// Both CPUs, which are two: each end has one to itself.
-fn two(told: &[usize]) -> anyhow::Result<[usize; 2]> {
+/// Returns the CPUs of the two ends, by default the first two available ones.
+fn choose_cpus(requested: &[usize]) -> anyhow::Result<[usize; 2]> {
     let available = tickpath_clock::cpus();
-    let told = if told.is_empty() { &available[..] } else { told };
-    match *told {
+    let requested = if requested.is_empty() { &available[..] } else { requested };
+    match *requested {
         [a, b, ..] if a != b && available.contains(&a) && available.contains(&b) => Ok([a, b]),
-        _ => bail!("two CPUs are needed, one for each end; available: {available:?}"),
+        _ => bail!("each end needs a CPU of its own; name two of {available:?} with --cpus"),
     }
 }
 
-fn tell_plan(cases: &[Case], systems: &[&System], length: Length, rounds: u32) {
-    let of_case = |case: &Case| {
+/// Prints the number of runs and their approximate duration.
+fn print_plan(cases: &[PeerCase], systems: &[&PeerSystem], length: RunLength, rounds: u32) {
+    let of_case = |case: &PeerCase| {
         let case = *case;
-        systems.iter().filter(move |system| case.is_of(system)).map(move |system| case.seconds(system, length))
+        systems.iter().filter(move |system| case.applies_to(system)).map(move |system| case.seconds(system, length))
     };
     let seconds: Vec<f64> = cases.iter().flat_map(of_case).collect();
     let minutes = f64::from(rounds) * seconds.iter().sum::<f64>() / 60.0;
     let runs = seconds.len() * rounds as usize;
-    eprintln!("tickpath-peers: {runs} runs, about {minutes:.0} min; a Ctrl-C ends it and saves what there is");
+    let ending = "a Ctrl-C ends the bench and saves the result so far";
+    eprintln!("tickpath-peers: {runs} runs, about {minutes:.0} min; {ending}");
 }
 
-impl Bench<'_> {
-    /// One run; of one that broke off, that it did.
-    fn measure(&mut self, case: Case, system: &System, round: u32) -> Run {
+impl PeerBench<'_> {
+    /// Measures once. A run that broke off is not valid, and its note has the reason.
+    fn measure(&mut self, case: PeerCase, system: &PeerSystem, round: u32) -> Run {
         let key = (system.name, case.name());
-        let share = self.shares.get(&key).copied().unwrap_or(1.0);
-        let measured = self.once(case, system, round, share);
+        let share = self.rate_shares.get(&key).copied().unwrap_or(1.0);
+        let measured = self.run_once(case, system, round, share);
         let mut run = measured.unwrap_or_else(|error| Run {
             target: system.name.to_owned(),
             client: system.name.to_owned(),
@@ -161,27 +166,29 @@ impl Bench<'_> {
             notes: vec![format!("it broke off: {error}")],
             ..Run::default()
         });
-        // Who cannot keep a rate gets a tenth of it from the next round on; at unequal rates there is no ratio.
+        // A system that cannot sustain the rate gets a tenth of the rate from the next round on, because times at
+        // unequal rates have no ratio.
         let sent_per_s = run.elapsed_ns.map(|ns| run.counts.sent as f64 * 1e9 / ns.max(1) as f64);
-        if system.name != OURS && case.rate(share).zip(sent_per_s).is_some_and(|(rate, sent)| sent < KEPT * rate) {
-            self.shares.insert(key, 0.1);
+        let is_slow = case.rate(share).zip(sent_per_s).is_some_and(|(rate, sent)| sent < MIN_RATE_SHARE * rate);
+        if system.name != OURS && is_slow {
+            self.rate_shares.insert(key, 0.1);
         }
         run.params.set("system", system.name);
         run.params.set("case", case.name());
         run
     }
 
-    fn once(&self, case: Case, system: &System, round: u32, share: f64) -> Result<Run, LabError> {
-        let in_threads = system.how == How::Threads;
+    fn run_once(&self, case: PeerCase, system: &PeerSystem, round: u32, share: f64) -> Result<Run, LabError> {
+        let in_threads = system.ends == EndKind::Threads;
         let mut settings = case.settings(system, self.cpus, self.length, share);
         settings.repeat = round;
-        if let (How::Java, Some(runtime)) = (system.how, &self.java) {
-            settings.foreign = Some(Rc::new(Java::new(system.name, system.package, runtime, case.readers())));
+        if let (EndKind::Java, Some(runtime)) = (system.ends, &self.java) {
+            settings.foreign = Some(Rc::new(JavaPeer::new(system.name, system.package, runtime, case.readers())));
         }
-        let mut usage = Usage::begin(in_threads);
+        let mut usage = CpuUsage::begin(in_threads);
         let lab = &self.labs[usize::from(in_threads)];
         let mut run = run_with(lab, &settings, false, |ends| {
-            usage.started([ends.publisher, ends.subscriber]);
+            usage.mark_start([ends.publisher, ends.subscriber]);
             Ok(())
         })?;
         let used_ns = usage.end();
@@ -189,19 +196,19 @@ impl Bench<'_> {
             run.figures.insert("cpu_per_message_ns".to_owned(), used_ns as f64 / run.counts.received as f64);
         }
         run.params.set("ends", if in_threads { "threads" } else { "processes" });
-        // What the lab is told of Java's ends is not what they do.
+        // The settings of the ends in Java name one reader and another wait strategy.
         run.params.set("readers", case.readers() as u64);
         run.params.set("wait", system.wait.name());
-        if system.how != How::Java && system.name != OURS {
+        if system.ends != EndKind::Java && system.name != OURS {
             run.software.client = Some(system.name.to_owned());
-            run.software.client_version = version(system.package);
+            run.software.client_version = crate_version(system.package);
         }
         Ok(run)
     }
 }
 
-/// The version of a crate, as it is locked; of ZeroMQ, the library's before it.
-fn version(package: &str) -> Option<String> {
+/// Returns the version of a crate in `Cargo.lock`; for ZeroMQ, the version of the library as well.
+fn crate_version(package: &str) -> Option<String> {
     let (_, rest) = include_str!("../Cargo.lock").split_once(&format!("name = \"{package}\"\nversion = \""))?;
     let version = rest.split('"').next()?;
     Some(if package == "zmq" {
@@ -212,11 +219,11 @@ fn version(package: &str) -> Option<String> {
     })
 }
 
-/// An empty result that says what made it, when.
+/// Returns an empty result with its command, time and build.
 fn new_result() -> ResultFile {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let command = format!("tickpath-peers {}", words.join(" "));
-    let started_at = tickpath_lab_result::rfc3339(tickpath_clock::utc_ns());
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let command = format!("tickpath-peers {}", arguments.join(" "));
+    let started_at = tickpath_clock::rfc3339(tickpath_clock::utc_ns());
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     ResultFile {
         commit: option_env!("TICKPATH_COMMIT").map(str::to_owned),
@@ -227,44 +234,45 @@ fn new_result() -> ResultFile {
 
 fn save(result: &mut ResultFile, file: &Path) -> anyhow::Result<()> {
     result.comparisons = comparisons(&result.runs);
-    result.check().context("this is a defect of Tickpath")?;
+    result.check().context("the result is not valid, which is a defect of Tickpath; report it with the command")?;
     Ok(result.save(file)?)
 }
 
-/// The name of a ratio of a system to ours.
+/// Returns the name of the comparison of a system with ours in a case.
 pub fn ratio_name(system: &str, case: &str) -> String {
     format!("{system}_to_{OURS} {case}")
 }
 
-/// The runs of a system in a case.
+/// Returns the runs of a system in a case.
 pub fn runs_of<'a>(runs: &'a [Run], system: &str, case: &str) -> impl Iterator<Item = &'a Run> + use<'a> {
     let wanted = [("system", system.to_owned()), ("case", case.to_owned())];
     runs.iter().filter(move |run| wanted.iter().all(|(name, value)| run.params.text(name).as_ref() == Some(value)))
 }
 
-/// The values of a setting, each once.
-pub fn values(runs: &[Run], name: &str) -> Vec<String> {
-    firsts(runs.iter().filter_map(|run| run.params.text(name)))
+/// Returns the distinct values of a setting, in order of appearance.
+pub fn distinct_values(runs: &[Run], name: &str) -> Vec<String> {
+    distinct(runs.iter().filter_map(|run| run.params.text(name)))
 }
 
-/// Every system against ours in every case; and 32 B of ours against 64 B of a bare ring, a line a message in both.
+/// Compares every system with ours in every case, and 32 B of ours with 64 B of rtrb, where both use a cache line per
+/// message.
 fn comparisons(runs: &[Run]) -> Vec<Comparison> {
-    let (systems, cases) = (values(runs, "system"), values(runs, "case"));
+    let (systems, cases) = (distinct_values(runs, "system"), distinct_values(runs, "case"));
     let others: Vec<&String> = systems.iter().filter(|system| *system != OURS).collect();
     let mut lines = Vec::new();
     for case in &cases {
-        let kind = KINDS.iter().find(|kind| case.starts_with(kind.begins)).expect("every case is of a kind");
+        let kind = KINDS.iter().find(|kind| case.starts_with(kind.prefix)).expect("every case has a kind");
         lines.extend(others.iter().map(|other| {
             let name = ratio_name(other, case);
-            Line::of_runs(&name, kind.figure, runs_of(runs, other, case), runs_of(runs, OURS, case))
+            RatioLine::of_runs(&name, kind.figure, runs_of(runs, other, case), runs_of(runs, OURS, case))
         }));
     }
     for batch in ["by 32", "one by one"] {
-        let [ours, bare] = [(32, OURS), (64, "rtrb")]
+        let [ours, rtrb] = [(32, OURS), (64, "rtrb")]
             .map(|(size, system)| runs_of(runs, system, &format!("throughput {size} B {batch}")).collect::<Vec<_>>());
-        lines.push(Line::of_runs(&format!("{OURS}_32_B_to_rtrb_64_B {batch}"), "throughput_per_s", ours, bare));
+        lines.push(RatioLine::of_runs(&format!("{OURS}_32_B_to_rtrb_64_B {batch}"), "throughput_per_s", ours, rtrb));
     }
-    table(lines)
+    ratio_table(lines)
 }
 
 #[cfg(test)]
@@ -273,13 +281,13 @@ mod tests {
 
     #[test]
     fn every_crate_has_a_version() {
-        for system in SYSTEMS.iter().filter(|system| system.how != How::Java) {
-            assert!(version(system.package).is_some_and(|version| version.contains('.')), "{}", system.name);
+        for system in SYSTEMS.iter().filter(|system| system.ends != EndKind::Java) {
+            assert!(crate_version(system.package).is_some_and(|version| version.contains('.')), "{}", system.name);
         }
     }
 
     #[test]
-    fn a_peer_is_set_against_ours_of_the_same_case() {
+    fn a_peer_is_compared_with_ours_in_the_same_case() {
         let run = |system: &str, per_s: f64| {
             let mut run = Run { repeat: 1, valid: true, throughput_per_s: Some(per_s), ..Run::default() };
             run.params.set("system", system);

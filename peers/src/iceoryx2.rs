@@ -1,123 +1,126 @@
 //! iceoryx2: services of its `publish_subscribe` pattern, over `ipc::Service`.
 //!
-//! `overwrite` is safe overflow, `fail` none of it with `RetryUntilDelivered`, which waits by itself. A sample is
-//! loaned uninitialised, written once and sent; it is read in place. There are no batches. Its ports of the faster kind
-//! stay on the thread that made them, so what the loop holds are their numbers there.
+//! `overwrite` is its safe overflow; `fail` disables the overflow and uses `RetryUntilDelivered`, so that the publish
+//! call waits. A sample is loaned uninitialised, written once, sent, and read in place; there are no batches. Ports of
+//! the faster kind stay on the thread that created them, so both ends hold the port's index on their thread.
 
 use std::cell::RefCell;
 
-use ::iceoryx2::port::publisher::Publisher as Port;
-use ::iceoryx2::port::subscriber::Subscriber as ReceivingPort;
+use ::iceoryx2::port::publisher::Publisher as PublisherPort;
+use ::iceoryx2::port::subscriber::Subscriber as SubscriberPort;
 use ::iceoryx2::prelude::{
     BackpressureStrategy, LogLevel, Node, NodeBuilder, ServiceName, SignalHandlingMode, ipc, set_log_level,
 };
 use tickpath_bus::{
-    ConnectError, Event, Policy, PublishError, Publisher, PublisherState, ReceiveError, Subscriber, TopicConfig,
+    ConnectError, Policy, PublishError, Publisher, PublisherState, ReceiveError, Subscriber, SubscriptionEvent,
+    TopicConfig,
 };
 use tickpath_clock::Wait;
 
-use crate::item::{event, put_stamp};
-use crate::peer::{Peer, Shape, failed};
+use crate::peer::{Peer, PeerEnd, TopicShape, library_error};
+use crate::slot::{message_event, write_stamp};
 
-/// As the loop sees it.
+/// Entry in the list of peers.
 pub const PEER: Peer = Peer {
     name: "iceoryx2",
     policies: &[Policy::Overwrite, Policy::Fail],
     publisher,
     subscriber,
-    // A new node cleans up after those that were killed.
+    // A new node removes what killed processes have left behind.
     remove: |_topic| _ = node(),
 };
 
-/// Samples that a reader of an `overwrite` topic may lag behind: its queue is as long as that, whatever the size.
-const LAG: usize = 1_024;
+/// Max samples by which a subscriber of an `overwrite` topic may lag behind: the length of its queue for every size.
+const MAX_LAG: usize = 1_024;
 
 thread_local! {
-    static OUTLETS: RefCell<Vec<Port<ipc::Service, [u8], ()>>> = const { RefCell::new(Vec::new()) };
-    static INLETS: RefCell<Vec<ReceivingPort<ipc::Service, [u8], ()>>> = const { RefCell::new(Vec::new()) };
+    static PUBLISHERS: RefCell<Vec<PublisherPort<ipc::Service, [u8], ()>>> = const { RefCell::new(Vec::new()) };
+    static SUBSCRIBERS: RefCell<Vec<SubscriberPort<ipc::Service, [u8], ()>>> = const { RefCell::new(Vec::new()) };
 }
 
 fn node() -> Result<Node<ipc::Service>, ConnectError> {
     set_log_level(LogLevel::Error);
     let node = NodeBuilder::new().signal_handling_mode(SignalHandlingMode::Disabled).create::<ipc::Service>();
-    Ok(node.map_err(failed)?)
+    Ok(node.map_err(library_error)?)
 }
 
-fn name(topic: &str) -> Result<ServiceName, ConnectError> {
-    Ok(ServiceName::new(topic).map_err(failed)?)
+fn service_name(topic: &str) -> Result<ServiceName, ConnectError> {
+    Ok(ServiceName::new(topic).map_err(library_error)?)
 }
 
-fn publisher(shape: &Shape, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+fn publisher(shape: &TopicShape, topic: &str, config: &TopicConfig) -> PeerEnd<dyn Publisher> {
     let overwrites = config.policy == Policy::Overwrite;
     let slots = shape.slots(config);
     let service = node()?
-        .service_builder(&name(topic)?)
+        .service_builder(&service_name(topic)?)
         .publish_subscribe::<[u8]>()
         .max_publishers(1)
         .max_subscribers(shape.readers)
-        // Each reader brings its own.
+        // Each subscriber creates a node of its own.
         .max_nodes(shape.readers + 4)
         .history_size(0)
         .subscriber_max_borrowed_samples(1)
-        .subscriber_max_buffer_size(if overwrites { slots.min(LAG) } else { slots })
+        .subscriber_max_buffer_size(if overwrites { slots.min(MAX_LAG) } else { slots })
         .enable_safe_overflow(overwrites)
         .create()
-        .map_err(failed)?;
+        .map_err(library_error)?;
     let port = service
         .publisher_builder()
         .initial_max_slice_len(shape.size)
         .max_loaned_samples(1)
         .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
         .create()
-        .map_err(failed)?;
-    Ok(Box::new(Outlet(OUTLETS.with_borrow_mut(|ports| put(ports, port)))))
+        .map_err(library_error)?;
+    Ok(Box::new(IceoryxPublisher(PUBLISHERS.with_borrow_mut(|ports| add_port(ports, port)))))
 }
 
-fn subscriber(_shape: &Shape, topic: &str, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-    let service = node()?.service_builder(&name(topic)?).publish_subscribe::<[u8]>().open().map_err(failed)?;
-    let port = service.subscriber_builder().create().map_err(failed)?;
-    Ok(Box::new(Inlet { port: INLETS.with_borrow_mut(|ports| put(ports, port)), wait }))
+fn subscriber(_shape: &TopicShape, topic: &str, wait: Wait) -> PeerEnd<dyn Subscriber> {
+    let service = node()?.service_builder(&service_name(topic)?).publish_subscribe::<[u8]>().open();
+    let port = service.map_err(library_error)?.subscriber_builder().create().map_err(library_error)?;
+    Ok(Box::new(IceoryxSubscriber { port: SUBSCRIBERS.with_borrow_mut(|ports| add_port(ports, port)), wait }))
 }
 
-/// The number of a port among those of this thread.
-fn put<T>(ports: &mut Vec<T>, port: T) -> usize {
+/// Adds a port to those of this thread; returns its index.
+fn add_port<T>(ports: &mut Vec<T>, port: T) -> usize {
     ports.push(port);
     ports.len() - 1
 }
 
-struct Outlet(usize);
+/// Index of the publisher's port on its thread.
+struct IceoryxPublisher(usize);
 
-impl Publisher for Outlet {
+impl Publisher for IceoryxPublisher {
     fn publish(&mut self, stamp: u64, _kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        OUTLETS.with_borrow(|ports| {
-            let sample = ports[self.0].loan_slice_uninit(payload.len()).map_err(failed)?;
+        PUBLISHERS.with_borrow(|ports| {
+            let sample = ports[self.0].loan_slice_uninit(payload.len()).map_err(library_error)?;
             let mut sample = sample.write_from_slice(payload);
-            put_stamp(sample.payload_mut(), stamp);
-            sample.send().map_err(failed)?;
+            write_stamp(sample.payload_mut(), stamp);
+            sample.send().map_err(library_error)?;
             Ok(())
         })
     }
 
-    /// There is nothing that could be lost.
+    /// Returns zero: there is no connection to lose.
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }
 }
 
-struct Inlet {
+struct IceoryxSubscriber {
+    /// Index of the port on its thread.
     port: usize,
     wait: Wait,
 }
 
-impl Subscriber for Inlet {
-    // A peer's messages are measured, and not carried on.
-    fn carry_on(&mut self) {}
+impl Subscriber for IceoryxSubscriber {
+    // A peer's messages are measured and never bridged.
+    fn enable_bridge_mode(&mut self) {}
 
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
-        INLETS.with_borrow(|ports| {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
+        SUBSCRIBERS.with_borrow(|ports| {
             for found in 0..limit {
-                let Some(sample) = ports[self.port].receive().map_err(failed)? else { return Ok(found) };
-                handler(event(sample.payload()));
+                let Some(sample) = ports[self.port].receive().map_err(library_error)? else { return Ok(found) };
+                handler(message_event(sample.payload()));
             }
             Ok(limit)
         })
@@ -127,11 +130,11 @@ impl Subscriber for Inlet {
         self.wait.idle();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
-    /// There is nothing that could be lost.
+    /// Returns zero: there is no connection to lose.
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }

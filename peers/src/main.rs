@@ -1,24 +1,26 @@
-//! The binary `tickpath-peers`: other people's systems measured in turn with ours.
+//! The binary `tickpath-peers`: systems of other projects, measured in turn with our log.
 //!
 //! ```text
 //!   plan ──> bench ──in turn──> lab's pubsub: two processes, one loop ──> results/peers.json ── page ──> docs/peers.md
-//!                                    │ connect(url)
+//!                                    │ connect(url), in `transport`
 //!                                    ├── our log
-//!                                    ├── ringfire, iceoryx2, zeromq    adapters of the same contract, a file each
-//!                                    ├── rtrb                          the same, both ends threads of this process
-//!                                    └── aeron, chronicle              Java, by the words of docs/clients.md
+//!                                    ├── ringfire, iceoryx2, zeromq    adapters of the bus's contract, a file each
+//!                                    ├── rtrb                          the same; both ends are threads of this process
+//!                                    └── aeron, chronicle              `java`: processes, protocol of docs/clients.md
 //! ```
-//! The loop is the lab's, for every peer in Rust. Java's is its own, and speaks as every client of another language.
+//! The measuring loop of every peer in Rust is the lab's. The peers in Java have a loop of their own, and follow the
+//! protocol of clients in other languages.
 
 mod bench;
-mod clients;
 mod iceoryx2;
-mod item;
+mod java;
 mod page;
 mod peer;
 mod plan;
 mod ringfire;
 mod rtrb;
+mod slot;
+mod transport;
 mod usage;
 mod zeromq;
 
@@ -26,44 +28,44 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tickpath_lab_harness::Playable;
+use tickpath_lab_harness::RoleEntry;
 use tickpath_lab_result::ResultFile;
 
-use crate::bench::{BenchArgs, Ending};
+use crate::bench::{BenchArgs, BenchOutcome};
 
-/// What the processes of a run do.
-const ROLES: [&[Playable]; 2] = [tickpath_lab_harness::ROLES, tickpath_lab_bus::ROLES];
+/// Roles of the processes of a run.
+const ROLES: [&[RoleEntry]; 2] = [tickpath_lab_harness::ROLES, tickpath_lab_bus::ROLES];
 
-/// Other people's systems measured in turn with ours
+/// Measure systems of other projects in turn with our log
 #[derive(Parser)]
-struct Args {
+struct PeersArgs {
     #[command(subcommand)]
-    command: Command,
+    command: PeersCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    /// Measure all of them, round after round; what was measured when a Ctrl-C comes is saved
+enum PeersCommand {
+    /// Measure all systems, round after round; a Ctrl-C ends the bench and saves the result so far
     Bench(BenchArgs),
-    /// Print docs/peers.md, made from a result file
+    /// Print docs/peers.md from a result file
     Page {
-        /// A file that `bench --json` wrote
+        /// Result file that `bench --json` wrote
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// A process of a run
+    /// Process of a run
     #[command(hide = true)]
     Child {
-        /// The process that started it
+        /// Id of the parent process
         parent: u32,
     },
 }
 
 fn main() -> ExitCode {
-    tickpath_bus::add(peer::TRANSPORTS);
-    match run(Args::parse().command) {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::Interrupted) => ExitCode::from(130),
+    tickpath_bus::add_transports(transport::TRANSPORTS);
+    match run(PeersArgs::parse().command) {
+        Ok(BenchOutcome::Done) => ExitCode::SUCCESS,
+        Ok(BenchOutcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             eprintln!("tickpath-peers: {error:#}");
             ExitCode::FAILURE
@@ -71,18 +73,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<Ending> {
+fn run(command: PeersCommand) -> anyhow::Result<BenchOutcome> {
     match command {
-        Command::Bench(args) => bench::run(&args),
-        Command::Page { file } => {
+        PeersCommand::Bench(args) => bench::run(&args),
+        PeersCommand::Page { file } => {
             print!("{}", page::page(&ResultFile::load(&file)?));
-            Ok(Ending::Done)
+            Ok(BenchOutcome::Done)
         }
-        // Its error is told to the parent.
-        Command::Child { parent } => {
+        // The child reports its error to the parent.
+        PeersCommand::Child { parent } => {
             let _ = tickpath_clock::end_with_parent(parent)
                 .then(|| tickpath_lab_harness::role::run(ROLES.into_iter().flatten()));
-            Ok(Ending::Done)
+            Ok(BenchOutcome::Done)
         }
     }
 }

@@ -1,9 +1,8 @@
-//! ringfire: rings in shared memory, with slots of one size, or, for long messages, slots that name a place in an
-//! arena.
+//! ringfire: rings in shared memory, with slots of one size, or, for long messages, slots that point into an arena.
 //!
-//! `overwrite` is its `LossyLatestWins`, `fail` its `LosslessBackpressure`, whose readers are registered. A batch is
-//! its `push_batch`, which waits for room by itself; a reader takes many at once with `recv_batch`. Its manual has
-//! slots for up to 1,024 bytes, and the arena for what is longer, which is always lossy.
+//! `overwrite` is its `LossyLatestWins`, and `fail` its `LosslessBackpressure`, whose readers are registered. A batch
+//! is its `push_batch`, which waits for free slots; a subscriber takes many messages at once with `recv_batch`. Its
+//! manual uses slots for messages of up to 1,024 bytes, and for longer messages the arena, which is always lossy.
 
 use std::path::PathBuf;
 
@@ -12,138 +11,138 @@ use ::ringfire::{
     RingProducerBuilder, RingfireError,
 };
 use tickpath_bus::{
-    BatchError, ConnectError, Event, Gap, Message, Policy, PublishError, Publisher, PublisherState, ReceiveError,
-    Subscriber, TopicConfig,
+    BatchError, ConnectError, Gap, Message, Policy, PublishError, Publisher, PublisherState, ReceiveError, Subscriber,
+    SubscriptionEvent, TopicConfig,
 };
 use tickpath_clock::Wait;
 
-use crate::item::{Item, KIND, event};
-use crate::peer::{Peer, Shape, failed};
+use crate::peer::{Peer, PeerEnd, TopicShape, library_error};
+use crate::slot::{KIND, RingSlot, message_event};
 
-/// As the loop sees it.
+/// Entry in the list of peers.
 pub const PEER: Peer = Peer {
     name: "ringfire",
     policies: &[Policy::Overwrite, Policy::Fail],
     publisher,
     subscriber,
-    // What is not there is no error.
+    // A file that does not exist is no error.
     remove: |topic| _ = std::fs::remove_file(path(topic)),
 };
 
-/// Messages that a reader takes at once.
-const BATCH: usize = 256;
+/// Max messages that a subscriber takes at once.
+const MAX_BATCH: usize = 256;
 
 fn path(topic: &str) -> PathBuf {
     PathBuf::from(format!("/dev/shm/{topic}.ringfire"))
 }
 
-fn publisher(shape: &Shape, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+fn publisher(shape: &TopicShape, topic: &str, config: &TopicConfig) -> PeerEnd<dyn Publisher> {
     match shape.size {
-        32 => slots::<32>(shape, topic, config),
-        64 => slots::<64>(shape, topic, config),
-        256 => slots::<256>(shape, topic, config),
-        1_024 => slots::<1_024>(shape, topic, config),
-        _ => arena(shape, topic, config),
+        32 => slot_writer::<32>(shape, topic, config),
+        64 => slot_writer::<64>(shape, topic, config),
+        256 => slot_writer::<256>(shape, topic, config),
+        1_024 => slot_writer::<1_024>(shape, topic, config),
+        _ => arena_writer(shape, topic, config),
     }
 }
 
-fn subscriber(shape: &Shape, topic: &str, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+fn subscriber(shape: &TopicShape, topic: &str, wait: Wait) -> PeerEnd<dyn Subscriber> {
     Ok(match shape.size {
-        32 => reader::<32>(topic, wait)?,
-        64 => reader::<64>(topic, wait)?,
-        256 => reader::<256>(topic, wait)?,
-        1_024 => reader::<1_024>(topic, wait)?,
+        32 => slot_reader::<32>(topic, wait)?,
+        64 => slot_reader::<64>(topic, wait)?,
+        256 => slot_reader::<256>(topic, wait)?,
+        1_024 => slot_reader::<1_024>(topic, wait)?,
         _ => {
-            let ring = BlobConsumer::<u64>::attach(path(topic)).map_err(failed)?;
-            Box::new(ArenaInlet { ring, wait })
+            let ring = BlobConsumer::<u64>::attach(path(topic)).map_err(library_error)?;
+            Box::new(RingfireArenaSubscriber { ring, wait })
         }
     })
 }
 
-fn slots<const N: usize>(shape: &Shape, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+fn slot_writer<const N: usize>(shape: &TopicShape, topic: &str, config: &TopicConfig) -> PeerEnd<dyn Publisher> {
     let builder = RingProducerBuilder::new(shape.slots(config).next_power_of_two() as u64);
     let builder = match config.policy {
         Policy::Fail => builder.flow_control(FlowControl::LosslessBackpressure).max_readers(shape.readers),
         _ => builder,
     };
-    let ring = builder.build::<[u8; N], _>(path(topic)).map_err(failed)?;
-    Ok(Box::new(Outlet { ring, batch: Vec::new() }))
+    let ring = builder.build::<[u8; N], _>(path(topic)).map_err(library_error)?;
+    Ok(Box::new(RingfirePublisher { ring, batch: Vec::new() }))
 }
 
-fn reader<const N: usize>(topic: &str, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-    let ring = RingConsumer::<[u8; N]>::builder().start_from_head().attach(path(topic)).map_err(failed)?;
-    Ok(Box::new(Inlet { ring, batch: vec![[0; N]; BATCH], wait }))
+fn slot_reader<const N: usize>(topic: &str, wait: Wait) -> PeerEnd<dyn Subscriber> {
+    let ring = RingConsumer::<[u8; N]>::builder().start_from_head().attach(path(topic)).map_err(library_error)?;
+    Ok(Box::new(RingfireSubscriber { ring, batch: vec![[0; N]; MAX_BATCH], wait }))
 }
 
-fn arena(shape: &Shape, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+fn arena_writer(shape: &TopicShape, topic: &str, config: &TopicConfig) -> PeerEnd<dyn Publisher> {
     if config.policy != Policy::Overwrite {
         let what = format!("keep messages of {} bytes for a slow reader", shape.size);
         return Err(ConnectError::Unsupported { transport: PEER.name, what, remedy: "use overwrite" });
     }
     let slots = shape.slots(config).next_power_of_two() as u64;
     let builder = BlobProducerBuilder::new(slots, config.capacity_bytes.next_power_of_two()).max_readers(shape.readers);
-    Ok(Box::new(ArenaOutlet(builder.build::<u64, _>(path(topic)).map_err(failed)?)))
+    Ok(Box::new(RingfireArenaPublisher(builder.build::<u64, _>(path(topic)).map_err(library_error)?)))
 }
 
-struct Outlet<const N: usize> {
+struct RingfirePublisher<const N: usize> {
     ring: RingProducer<[u8; N]>,
-    /// What is pushed together, side by side.
+    /// Messages of a batch, side by side.
     batch: Vec<[u8; N]>,
 }
 
-impl<const N: usize> Publisher for Outlet<N> {
+impl<const N: usize> Publisher for RingfirePublisher<N> {
     fn publish(&mut self, stamp: u64, _kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        match self.ring.try_push(&<[u8; N]>::of(stamp, payload)) {
+        match self.ring.try_push(&<[u8; N]>::new(stamp, payload)) {
             Ok(()) => Ok(()),
             Err(RingfireError::BackpressureBufferFull) => Err(PublishError::Full),
-            Err(e) => Err(PublishError::Other(failed(e))),
+            Err(e) => Err(PublishError::Other(library_error(e))),
         }
     }
 
     fn publish_batch(&mut self, stamp: u64, _kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.batch.clear();
-        self.batch.extend(payloads.iter().map(|payload| <[u8; N]>::of(stamp, payload)));
+        self.batch.extend(payloads.iter().map(|payload| <[u8; N]>::new(stamp, payload)));
         self.ring.push_batch(&self.batch);
         Ok(())
     }
 
-    /// There is nothing that could be lost.
+    /// Returns zero: there is no connection to lose.
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }
 }
 
-struct Inlet<const N: usize> {
+struct RingfireSubscriber<const N: usize> {
     ring: RingConsumer<[u8; N]>,
     batch: Vec<[u8; N]>,
     wait: Wait,
 }
 
-impl<const N: usize> Subscriber for Inlet<N> {
-    // A peer's messages are measured, and not carried on.
-    fn carry_on(&mut self) {}
+impl<const N: usize> Subscriber for RingfireSubscriber<N> {
+    // A peer's messages are measured and never bridged.
+    fn enable_bridge_mode(&mut self) {}
 
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         if limit == 1 {
             let item = match self.ring.recv_status() {
                 RecvStatus::Empty => return Ok(0),
                 RecvStatus::Ok(item) => item,
                 RecvStatus::Lapped { skipped, item } => {
-                    handler(Event::Gap(Gap::Missed(skipped)));
+                    handler(SubscriptionEvent::Gap(Gap::Missed(skipped)));
                     item
                 }
             };
-            handler(event(&item));
+            handler(message_event(&item));
             return Ok(1);
         }
         let lapped = self.ring.lapped_count();
-        let room = limit.min(self.batch.len());
-        let found = self.ring.recv_batch(&mut self.batch[..room]);
+        let max = limit.min(self.batch.len());
+        let found = self.ring.recv_batch(&mut self.batch[..max]);
         let missed = self.ring.lapped_count() - lapped;
         if missed > 0 {
-            handler(Event::Gap(Gap::Missed(missed)));
+            handler(SubscriptionEvent::Gap(Gap::Missed(missed)));
         }
-        self.batch[..found].iter().for_each(|item| handler(event(item)));
+        self.batch[..found].iter().for_each(|item| handler(message_event(item)));
         Ok(found)
     }
 
@@ -151,47 +150,47 @@ impl<const N: usize> Subscriber for Inlet<N> {
         self.wait.idle();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
-    /// There is nothing that could be lost.
+    /// Returns zero: there is no connection to lose.
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }
 }
 
-/// Its slots hold the stamp beside the place of the payload.
-struct ArenaOutlet(BlobProducer<u64>);
+/// Publisher whose slots hold the stamp and the position of the payload in the arena.
+struct RingfireArenaPublisher(BlobProducer<u64>);
 
-impl Publisher for ArenaOutlet {
+impl Publisher for RingfireArenaPublisher {
     fn publish(&mut self, stamp: u64, _kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.0.push(&stamp, payload).map(|_sequence| ()).map_err(|e| PublishError::Other(failed(e)))
+        self.0.push(&stamp, payload).map(|_sequence| ()).map_err(|e| PublishError::Other(library_error(e)))
     }
 
-    /// There is nothing that could be lost.
+    /// Returns zero: there is no connection to lose.
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }
 }
 
-struct ArenaInlet {
+struct RingfireArenaSubscriber {
     ring: BlobConsumer<u64>,
     wait: Wait,
 }
 
-impl Subscriber for ArenaInlet {
-    // A peer's messages are measured, and not carried on.
-    fn carry_on(&mut self) {}
+impl Subscriber for RingfireArenaSubscriber {
+    // A peer's messages are measured and never bridged.
+    fn enable_bridge_mode(&mut self) {}
 
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         for found in 0..limit {
-            // In place. What is overwritten meanwhile is handed over torn, and a later one behind it; the numbers show
-            // it, and the run is not valid.
+            // Reads in place. A message that is overwritten meanwhile is delivered torn, with a later message after it:
+            // the sequence numbers show the fault, and the run is not valid.
             let viewed = self.ring.view(|&stamp, payload| {
-                handler(Event::Message(Message { sequence: None, stamp, kind: KIND, payload, origin: None }));
+                handler(SubscriptionEvent::Message(Message { sequence: None, stamp, kind: KIND, payload, id: None }));
             });
-            if viewed.map_err(|e| ReceiveError::Other(failed(e)))?.is_none() {
+            if viewed.map_err(|e| ReceiveError::Other(library_error(e)))?.is_none() {
                 return Ok(found);
             }
         }
@@ -202,11 +201,11 @@ impl Subscriber for ArenaInlet {
         self.wait.idle();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
-    /// There is nothing that could be lost.
+    /// Returns zero: there is no connection to lose.
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }

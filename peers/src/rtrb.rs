@@ -1,109 +1,118 @@
 //! rtrb: a bare ring between two threads of one process.
 //!
-//! Who publishes makes the ring; its other half waits here for whoever subscribes. A batch is one chunk, all of it
-//! visible at once, and a reader takes what is there as a chunk, in place.
+//! The publisher creates the ring, and its other half waits in this process for the subscriber. A batch is one chunk,
+//! which becomes visible at once; a subscriber takes what is available as a chunk, in place.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use ::rtrb::{Consumer, Producer, PushError, RingBuffer};
 use tickpath_bus::{
-    BatchError, ConnectError, Event, Policy, PublishError, Publisher, PublisherState, ReceiveError, Subscriber,
-    TopicConfig,
+    BatchError, ConnectError, Policy, PublishError, Publisher, PublisherState, ReceiveError, Subscriber,
+    SubscriptionEvent, TopicConfig,
 };
 use tickpath_clock::Wait;
 
-use crate::item::{HalfLine, Item, Lines, event};
-use crate::peer::{Peer, Shape};
+use crate::peer::{Peer, PeerEnd, TopicShape};
+use crate::slot::{CacheLines, HalfLine, RingSlot, message_event};
 
-/// As the loop sees it.
+/// Entry in the list of peers.
 pub const PEER: Peer = Peer {
     name: "rtrb",
     policies: &[Policy::Fail],
     publisher,
     subscriber,
-    remove: |topic| _ = waiting().remove(topic),
+    remove: |topic| _ = waiting_subscribers().remove(topic),
 };
 
-type Waiting = HashMap<String, Box<dyn Subscriber>>;
+type WaitingSubscribers = HashMap<String, Box<dyn Subscriber>>;
 
-/// The halves that nobody has taken yet, by their topics.
-fn waiting() -> MutexGuard<'static, Waiting> {
-    static WAITING: LazyLock<Mutex<Waiting>> = LazyLock::new(Mutex::default);
+/// Returns the ring halves that no subscriber has taken yet, by topic.
+fn waiting_subscribers() -> MutexGuard<'static, WaitingSubscribers> {
+    static WAITING: LazyLock<Mutex<WaitingSubscribers>> = LazyLock::new(Mutex::default);
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn publisher(shape: &Shape, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+fn publisher(shape: &TopicShape, topic: &str, config: &TopicConfig) -> PeerEnd<dyn Publisher> {
     let slots = shape.slots(config);
     Ok(match shape.size {
         32 => ring::<HalfLine>(topic, slots),
-        64 => ring::<Lines<64>>(topic, slots),
-        256 => ring::<Lines<256>>(topic, slots),
-        1_024 => ring::<Lines<1_024>>(topic, slots),
-        16_384 => ring::<Lines<16_384>>(topic, slots),
-        65_536 => ring::<Lines<65_536>>(topic, slots),
-        size => return Err(ConnectError::Name(format!("no ring here has slots of {size} bytes"))),
+        64 => ring::<CacheLines<64>>(topic, slots),
+        256 => ring::<CacheLines<256>>(topic, slots),
+        1_024 => ring::<CacheLines<1_024>>(topic, slots),
+        16_384 => ring::<CacheLines<16_384>>(topic, slots),
+        65_536 => ring::<CacheLines<65_536>>(topic, slots),
+        size => {
+            return Err(ConnectError::Name(format!(
+                "rtrb has no slots of {size} bytes here; use 32, 64, 256, 1024, 16384 or 65536"
+            )));
+        }
     })
 }
 
-fn ring<T: Item>(topic: &str, slots: usize) -> Box<dyn Publisher> {
-    let (outlet, inlet) = RingBuffer::<T>::new(slots);
-    waiting().insert(topic.to_owned(), Box::new(Inlet(inlet)));
-    Box::new(Outlet(outlet))
+fn ring<T: RingSlot>(topic: &str, slots: usize) -> Box<dyn Publisher> {
+    let (producer, consumer) = RingBuffer::<T>::new(slots);
+    waiting_subscribers().insert(topic.to_owned(), Box::new(RtrbSubscriber(consumer)));
+    Box::new(RtrbPublisher(producer))
 }
 
-fn subscriber(_shape: &Shape, topic: &str, _wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-    let alone = || ConnectError::Name(format!("nobody in this process publishes {topic}, or somebody hears it"));
-    waiting().remove(topic).ok_or_else(alone)
+fn subscriber(_shape: &TopicShape, topic: &str, _wait: Wait) -> PeerEnd<dyn Subscriber> {
+    let refused = || {
+        ConnectError::Name(format!(
+            "the topic '{topic}' has no publisher in this process, or has its subscriber already; start the publisher \
+             first, and one subscriber"
+        ))
+    };
+    waiting_subscribers().remove(topic).ok_or_else(refused)
 }
 
-struct Outlet<T>(Producer<T>);
+struct RtrbPublisher<T>(Producer<T>);
 
-impl<T: Item> Publisher for Outlet<T> {
+impl<T: RingSlot> Publisher for RtrbPublisher<T> {
     fn publish(&mut self, stamp: u64, _kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.0.push(T::of(stamp, payload)).map_err(|PushError::Full(_)| PublishError::Full)
+        self.0.push(T::new(stamp, payload)).map_err(|PushError::Full(_)| PublishError::Full)
     }
 
     fn publish_batch(&mut self, stamp: u64, _kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let Ok(chunk) = self.0.write_chunk_uninit(payloads.len()) else {
-            return Err(BatchError::at(0, PublishError::Full));
+            return Err(BatchError::failed_at(0, PublishError::Full));
         };
-        chunk.fill_from_iter(payloads.iter().map(|payload| T::of(stamp, payload)));
+        chunk.fill_from_iter(payloads.iter().map(|payload| T::new(stamp, payload)));
         Ok(())
     }
 
-    /// There is nothing that could be lost.
+    /// Returns zero: there is no connection to lose.
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }
 }
 
-struct Inlet<T>(Consumer<T>);
+struct RtrbSubscriber<T>(Consumer<T>);
 
-impl<T: Item> Subscriber for Inlet<T> {
-    // A peer's messages are measured, and not carried on.
-    fn carry_on(&mut self) {}
+impl<T: RingSlot> Subscriber for RtrbSubscriber<T> {
+    // A peer's messages are measured and never bridged.
+    fn enable_bridge_mode(&mut self) {}
 
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
-        // One alone is there or not; of more the ring is asked how many there are.
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
+        // A chunk of one message is there or not; for a longer chunk the ring counts its messages.
         let found = if limit == 1 { 1 } else { self.0.slots().min(limit) };
         let Ok(chunk) = self.0.read_chunk(found) else { return Ok(0) };
         let (first, second) = chunk.as_slices();
-        first.iter().chain(second).for_each(|item| handler(event(item.bytes())));
+        first.iter().chain(second).for_each(|slot| handler(message_event(slot.bytes())));
         chunk.commit_all();
         Ok(found)
     }
 
-    /// A reader of a bare ring spins.
+    /// Spins, because a bare ring has no waker.
     fn wait(&mut self, _timeout_ns: u64) {
         Wait::Busy.idle();
     }
 
-    fn publisher(&self) -> PublisherState {
+    fn publisher_state(&self) -> PublisherState {
         PublisherState::Unknown
     }
 
-    /// There is nothing that could be lost.
+    /// Returns zero: there is no connection to lose.
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }

@@ -14,23 +14,23 @@ import org.agrona.concurrent.AgentInvoker;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /**
- * Aeron over IPC. The manual wants a CPU for each busy thread; there is one for each end, so the driver has no thread
- * of its own, but is driven by the publisher's in its idle turns, and so are both clients by their ends'.
+ * Aeron over IPC. The manual requires a CPU for each busy thread, and there is one CPU for each end: so the publisher's
+ * thread drives the media driver in its idle turns, and the thread of each end drives its client.
  */
 final class AeronPeer implements Peer {
-    /** Terms as long as our ring, frames as long as they may be: only the longest messages come in parts. */
+    /** Terms of our log's capacity, and frames of the max length: only the longest messages are fragmented. */
     private static final String CHANNEL = "aeron:ipc?term-length=1m|mtu=65504";
 
     private final AgentInvoker driver;
     private final Aeron aeron;
     private final AgentInvoker client;
 
-    AeronPeer(String place, boolean drives) {
-        String folder = place + "/aeron";
-        Aeron.Context context = new Aeron.Context().aeronDirectoryName(folder).useConductorAgentInvoker(true);
+    AeronPeer(String folder, boolean drives) {
+        String aeronFolder = folder + "/aeron";
+        Aeron.Context context = new Aeron.Context().aeronDirectoryName(aeronFolder).useConductorAgentInvoker(true);
         if (drives) {
             MediaDriver launched = MediaDriver.launch(new MediaDriver.Context()
-                    .aeronDirectoryName(folder)
+                    .aeronDirectoryName(aeronFolder)
                     .dirDeleteOnStart(true)
                     .threadingMode(ThreadingMode.INVOKER)
                     .termBufferSparseFile(false));
@@ -51,12 +51,12 @@ final class AeronPeer implements Peer {
     }
 
     @Override
-    public Outlet publish(String topic) {
+    public Sender publish(String topic) {
         ExclusivePublication publication = aeron.addExclusivePublication(CHANNEL, stream(topic));
         BufferClaim claim = new BufferClaim();
         UnsafeBuffer buffer = new UnsafeBuffer(new byte[0]);
         int longest = publication.maxPayloadLength();
-        return new Outlet() {
+        return new Sender() {
             @Override
             public boolean send(byte[] message) {
                 if (message.length > longest) {
@@ -79,7 +79,7 @@ final class AeronPeer implements Peer {
     }
 
     @Override
-    public Inlet subscribe(String topic, int readers, Messages messages) {
+    public Receiver subscribe(String topic, int readers, Messages messages) {
         List<Subscription> subscriptions = new ArrayList<>();
         List<FragmentAssembler> handlers = new ArrayList<>();
         for (int reader = 0; reader < readers; reader++) {
@@ -93,14 +93,14 @@ final class AeronPeer implements Peer {
         }
         Subscription[] all = subscriptions.toArray(new Subscription[0]);
         FragmentAssembler[] each = handlers.toArray(new FragmentAssembler[0]);
-        return new Inlet() {
+        return new Receiver() {
             private int turns;
 
             @Override
             public int poll(int reader, int limit) {
                 long before = messages.taken;
                 all[reader].poll(each[reader], limit);
-                // A fragment that makes no message yet is none.
+                // A fragment that completes no message does not count.
                 return (int) (messages.taken - before);
             }
 
@@ -123,14 +123,14 @@ final class AeronPeer implements Peer {
         if (messages.stamps) {
             return (buffer, offset, length, header) -> {
                 buffer.getBytes(offset, messages.copy, 0, length);
-                messages.copied(reader);
+                messages.recordCopy(reader);
             };
         }
         return (buffer, offset, length, header) ->
-                messages.counted(reader, buffer.getLong(offset + Messages.NUMBER));
+                messages.count(reader, buffer.getLong(offset + Messages.NUMBER));
     }
 
-    /** A topic's number: of the topic itself, and of what warms each end up. */
+    /** Returns the stream id of a topic, different for the measured topic and the warm-up topics. */
     private static int stream(String topic) {
         return 1_000 + (topic.hashCode() & 0xffff);
     }

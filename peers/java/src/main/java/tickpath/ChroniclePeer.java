@@ -6,18 +6,18 @@ import net.openhft.chronicle.queue.ExcerptAppender;
 import net.openhft.chronicle.queue.ExcerptTailer;
 import net.openhft.chronicle.wire.DocumentContext;
 
-/** Chronicle Queue: one appender, and a tailer for each reader, which spins. It keeps every message in files. */
+/** Chronicle Queue: one appender, and a spinning tailer for each reader. It keeps every message in files. */
 final class ChroniclePeer implements Peer {
-    private final String place;
+    private final String folder;
 
-    ChroniclePeer(String place) {
-        this.place = place;
+    ChroniclePeer(String folder) {
+        this.folder = folder;
     }
 
     @Override
-    public Outlet publish(String topic) {
-        ExcerptAppender appender = ChronicleQueue.single(place + "/" + topic).createAppender();
-        return new Outlet() {
+    public Sender publish(String topic) {
+        ExcerptAppender appender = ChronicleQueue.single(folder + "/" + topic).createAppender();
+        return new Sender() {
             @Override
             public boolean send(byte[] message) {
                 try (DocumentContext document = appender.writingDocument()) {
@@ -34,13 +34,13 @@ final class ChroniclePeer implements Peer {
     }
 
     @Override
-    public Inlet subscribe(String topic, int readers, Messages messages) {
-        ChronicleQueue queue = ChronicleQueue.single(place + "/" + topic);
+    public Receiver subscribe(String topic, int readers, Messages messages) {
+        ChronicleQueue queue = ChronicleQueue.single(folder + "/" + topic);
         ExcerptTailer[] all = new ExcerptTailer[readers];
         for (int reader = 0; reader < readers; reader++) {
             all[reader] = queue.createTailer().toEnd();
         }
-        return new Inlet() {
+        return new Receiver() {
             @Override
             public int poll(int reader, int limit) {
                 for (int found = 0; found < limit; found++) {
@@ -69,9 +69,9 @@ final class ChroniclePeer implements Peer {
     private static void take(int reader, Bytes<?> bytes, Messages messages) {
         if (messages.stamps) {
             bytes.read(messages.copy);
-            messages.copied(reader);
+            messages.recordCopy(reader);
         } else {
-            messages.counted(reader, bytes.readLong(bytes.readPosition() + Messages.NUMBER));
+            messages.count(reader, bytes.readLong(bytes.readPosition() + Messages.NUMBER));
         }
     }
 }

@@ -5,30 +5,30 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * What a message holds, and what was seen of those that came. A message is its payload alone, little-endian: when it
- * was sent, its number, and when it was meant to be sent.
+ * The content of messages, and the record of those received. A message is its payload alone, little-endian: the send
+ * time, the number, and the intended time.
  */
 final class Messages {
     private static final VarHandle WORD =
             MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
-    /** Where its number lies. */
+    /** Offset of the number. */
     static final int NUMBER = 8;
 
     private static final int STAMP = 16;
 
-    /** Room for the copy of a message. */
+    /** Buffer for the copy of a message. */
     final byte[] copy;
 
-    /** Whether each is copied and stamped, or only counted. */
+    /** Whether each message is copied and stamped, or only counted. */
     final boolean stamps;
 
-    /** Intended, sent and copied, in turn. */
+    /** Intended time, send time and copy time of each message, in turn. */
     final long[] rows;
 
     int filled;
 
-    /** How many came, to all readers together. */
+    /** Number of received messages, of all readers together. */
     long taken;
 
     long duplicated;
@@ -40,30 +40,30 @@ final class Messages {
         this.stamps = stamps;
         copy = new byte[size];
         rows = new long[stamps ? Math.toIntExact(3 * count * readers) : 0];
-        // Its pages are there before the first message.
+        // Touches the pages before the first message.
         java.util.Arrays.fill(rows, 1);
         next = new long[readers];
         received = new long[readers];
     }
 
-    /** Writes what a message holds. */
+    /** Writes the content of a message. */
     static void fill(byte[] message, long intended, long actual, long number) {
         WORD.set(message, 0, actual);
         WORD.set(message, NUMBER, number);
         WORD.set(message, STAMP, intended);
     }
 
-    /** One that was copied just now. */
-    void copied(int reader) {
+    /** Records the message that was just copied. */
+    void recordCopy(int reader) {
         long now = System.nanoTime();
         rows[filled++] = (long) WORD.get(copy, STAMP);
         rows[filled++] = (long) WORD.get(copy, 0);
         rows[filled++] = now;
-        counted(reader, (long) WORD.get(copy, NUMBER));
+        count(reader, (long) WORD.get(copy, NUMBER));
     }
 
-    /** One of this number. */
-    void counted(int reader, long number) {
+    /** Counts the message of this number. */
+    void count(int reader, long number) {
         taken++;
         received[reader]++;
         if (number >= next[reader]) {
@@ -73,7 +73,7 @@ final class Messages {
         }
     }
 
-    /** How many the slowest reader has. */
+    /** Returns the number of messages that the slowest reader has received. */
     long received() {
         long least = Long.MAX_VALUE;
         for (long one : received) {

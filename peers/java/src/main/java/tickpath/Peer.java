@@ -1,28 +1,28 @@
 package tickpath;
 
-/** A system as the loops see it: it opens the two ends of a topic. */
+/** A system under test: opens the two ends of a topic. */
 interface Peer {
-    /** Makes a topic of this name, and publishes on it. */
-    Outlet publish(String topic) throws Exception;
+    /** Creates a topic and opens it for sending. */
+    Sender publish(String topic) throws Exception;
 
-    /** Hears a topic that is there, so many times. */
-    Inlet subscribe(String topic, int readers, Messages messages) throws Exception;
+    /** Opens this number of subscriptions to an existing topic. */
+    Receiver subscribe(String topic, int readers, Messages messages) throws Exception;
 
-    /** Where messages of one size go. */
-    interface Outlet {
-        /** Sends one; false if there is no room for it now. */
+    /** Sending end of a topic, for messages of one size. */
+    interface Sender {
+        /** Sends a message; returns false if there is no room for it now. */
         boolean send(byte[] message);
 
-        /** What a turn without work does. */
+        /** Passes a turn without work. */
         void idle();
     }
 
-    /** Where messages come from. */
-    interface Inlet {
-        /** Hands over up to so many that are there for one of the readers; gives how many. */
+    /** Receiving end of a topic. */
+    interface Receiver {
+        /** Delivers up to {@code limit} available messages of a reader; returns their number. */
         int poll(int reader, int limit);
 
-        /** What a turn without work does. */
+        /** Passes a turn without work. */
         void idle();
 
         /** Ends all subscriptions. */

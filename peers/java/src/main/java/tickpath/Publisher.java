@@ -3,16 +3,16 @@ package tickpath;
 import java.util.Arrays;
 import java.util.Locale;
 
-/** Sends messages at their intended times, or as fast as they go. */
+/** Sends messages at their intended times, or at full speed. */
 final class Publisher {
-    /** How long before an intended time it does nothing but look at the clock. */
+    /** Time before an intended time during which the thread only reads the clock. */
     private static final long SPIN_NS = 20_000;
 
-    private final Peer.Outlet outlet;
+    private final Peer.Sender sender;
     private final byte[] message;
     private final long count;
 
-    /** Intended, sent and the call back, in turn. */
+    /** Intended time, send time and return of the call of each message, in turn. */
     final long[] rows;
 
     private int filled;
@@ -23,16 +23,16 @@ final class Publisher {
     private double lateShare;
     private long ownP99;
 
-    Publisher(Peer.Outlet outlet, int size, long count, boolean isPaced) {
-        this.outlet = outlet;
+    Publisher(Peer.Sender sender, int size, long count, boolean isPaced) {
+        this.sender = sender;
         this.count = count;
         message = new byte[size];
         rows = new long[isPaced ? Math.toIntExact(3 * count) : 0];
-        // Its pages are there before the first message.
+        // Touches the pages before the first message.
         Arrays.fill(rows, 1);
     }
 
-    /** One message at each intended time, and never before it. */
+    /** Sends one message at each intended time, and never before it. */
     void paced(double rate) {
         long allowance = Math.max(10_000, (long) (1e9 / rate));
         long[] own = new long[(int) count];
@@ -49,7 +49,7 @@ final class Publisher {
             rows[filled++] = intended;
             rows[filled++] = actual;
             rows[filled++] = done;
-            // How late it was for which the call before it was not to blame.
+            // Lateness that the call before did not cause.
             long lateness = actual - Math.max(intended, free);
             if (lateness > allowance) {
                 late++;
@@ -63,7 +63,7 @@ final class Publisher {
         lateShare = (double) late / count;
     }
 
-    /** As fast as it goes, in batches that share a stamp. */
+    /** Sends at full speed, in batches that share a stamp. */
     void flood(int batch) {
         first = System.nanoTime();
         for (long sent = 0; sent < count;) {
@@ -77,9 +77,9 @@ final class Publisher {
     }
 
     private void send() {
-        while (!outlet.send(message)) {
+        while (!sender.send(message)) {
             refused++;
-            outlet.idle();
+            sender.idle();
         }
     }
 
@@ -91,14 +91,14 @@ final class Publisher {
                 return now;
             }
             if (left > SPIN_NS) {
-                outlet.idle();
+                sender.idle();
             } else {
                 Thread.onSpinWait();
             }
         }
     }
 
-    /** What it tells at its end, as JSON. */
+    /** Returns the result as JSON. */
     String result() {
         return String.format(
                 Locale.ROOT,

@@ -3,25 +3,25 @@ package tickpath;
 import java.util.Locale;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** Receives until every reader has all, or, when the publisher has ended, nothing has come for a while. */
+/** Receives until every reader has all messages, or until none arrives for a while after the end of the publisher. */
 final class Subscriber {
-    private static final long PATIENCE_NS = 10_000_000_000L;
+    private static final long DRAIN_TIMEOUT_NS = 10_000_000_000L;
 
-    /** Messages that one turn of a counting reader takes. */
-    private static final int TURN = 256;
+    /** Max messages per turn of a counting reader. */
+    private static final int MAX_PER_TURN = 256;
 
-    private final Peer.Inlet inlet;
+    private final Peer.Receiver receiver;
     private final Messages messages;
     private final int readers;
 
-    Subscriber(Peer.Inlet inlet, Messages messages, int readers) {
-        this.inlet = inlet;
+    Subscriber(Peer.Receiver receiver, Messages messages, int readers) {
+        this.receiver = receiver;
         this.messages = messages;
         this.readers = readers;
     }
 
     void receive(long count, AtomicBoolean hasEnded) {
-        int limit = messages.stamps ? 1 : TURN;
+        int limit = messages.stamps ? 1 : MAX_PER_TURN;
         long expected = count * readers;
         long found = 0;
         long quietSince = 0;
@@ -29,7 +29,7 @@ final class Subscriber {
         while (found < expected) {
             int now = 0;
             for (int reader = 0; reader < readers; reader++) {
-                now += inlet.poll(reader, limit);
+                now += receiver.poll(reader, limit);
             }
             if (now > 0) {
                 found += now;
@@ -37,19 +37,19 @@ final class Subscriber {
                 messages.last = System.nanoTime();
                 continue;
             }
-            inlet.idle();
+            receiver.idle();
             if ((++turns & 0x3fff) == 0 && hasEnded.get()) {
                 long at = System.nanoTime();
                 if (quietSince == 0) {
                     quietSince = at;
-                } else if (at - quietSince > PATIENCE_NS) {
+                } else if (at - quietSince > DRAIN_TIMEOUT_NS) {
                     return;
                 }
             }
         }
     }
 
-    /** What it tells at its end, as JSON: of several readers, of the slowest. */
+    /** Returns the result as JSON; with several readers that of the slowest. */
     String result() {
         return String.format(
                 Locale.ROOT,
