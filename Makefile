@@ -17,7 +17,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench bench-peers peers-page measure figures pages docs test check lint soak crash-proof bus-proof redis-versions miri fuzz fuzz-build dist wheel clean
+.PHONY: help demo bench bench-peers peers-java test-peers peers-page measure figures pages book docs test check lint soak crash-proof bus-proof redis-versions miri fuzz fuzz-build dist wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -38,13 +38,22 @@ bench-%:
 
 # PEERS=--quick takes some three minutes, PEERS='--only aeron' one of them.
 bench-peers: ## other people's systems in turn with ours: results/peers.json, most of an hour, the machine left alone
-	@scripts/needs $(BUILD) mvn javac
+	@scripts/needs $(BUILD)
 	@mkdir -p results
-	mvn -B -q -f peers/java/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/peers/java/target/lib
-	javac -d peers/java/target/classes -cp 'peers/java/target/lib/*' peers/java/src/main/java/tickpath/*.java
+	$(MAKE) peers-java
 	TICKPATH_COMMIT=$$(git describe --always --abbrev=12 --dirty --exclude='*') \
 	    cargo build --release --manifest-path peers/Cargo.toml
 	peers/target/release/tickpath-peers bench --json results/peers.json $(PEERS)
+
+peers-java: ## compile the peers in Java; Maven fetches their libraries
+	@scripts/needs mvn javac
+	mvn -B -q -f peers/java/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/peers/java/target/lib
+	javac -d peers/java/target/classes -cp 'peers/java/target/lib/*' peers/java/src/main/java/tickpath/*.java
+
+test-peers: ## format and tests of peers/, a workspace of its own; ZeroMQ is compiled as C++
+	@scripts/needs $(BARE)
+	cargo fmt --manifest-path peers/Cargo.toml --check
+	cargo test --manifest-path peers/Cargo.toml
 
 peers-page: ## keep results/peers.json, if there is one, in docs/results, and make docs/peers.md from what is kept
 	@scripts/needs $(BUILD)
@@ -71,20 +80,22 @@ pages: ## make the pages whose figures are measured, from docs/results
 	cargo run -p tickpath-lab-tools
 
 # pip asks for nothing that is there already, so that a second run needs no network.
-docs: ## the guides and the reference of the Python package, as pages that ask no other host: target/docs/index.html
+book: ## tutorial, guides and reference as pages that need no network, a dead link being an error: target/book/index.html
 	@scripts/needs python3
-	python3 -m venv target/pdoc
-	target/pdoc/bin/pip install -q --disable-pip-version-check --only-binary :all: --require-hashes \
-	    -r python/requirements-docs.txt
-	rm -rf target/docs
-	target/pdoc/bin/python python/pages/build.py target/docs
+	python3 -m venv target/book-tools
+	target/book-tools/bin/pip install -q --disable-pip-version-check --only-binary :all: --require-hashes \
+	    -r python/requirements-book.txt
+	NO_MKDOCS_2_WARNING=1 target/book-tools/bin/mkdocs build --strict
+
+# The name of the target before there was a book.
+docs: book
 
 test: ## all tests, then the models of the lock-free parts
 	@scripts/needs $(TEST)
 	$(BROKERS) scripts/tests
 	RUSTFLAGS='--cfg loom' cargo test -p tickpath-log --lib --release --target-dir target/loom loom
 
-check: ## every lie that the instrument must catch, planted and told; the machine has to be left alone
+check: ## every fault that the instrument must report, injected one by one; the machine has to be left alone
 	@scripts/needs $(BUILD)
 	@scripts/needs redis-server
 	cargo run --release -p tickpath-cli -- check --quiet
