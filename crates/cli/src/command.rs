@@ -50,6 +50,10 @@ pub enum CliCommand {
     Log(LogArgs),
     /// Find settings of this host and its brokers that cost latency or safety, with the remedy of each
     Doctor(crate::doctor::DoctorArgs),
+    /// Print the completion script of a shell
+    Completions(crate::manual::CompletionsArgs),
+    /// Write a man page for each command
+    Man(crate::manual::ManArgs),
     /// A process of a bench
     #[command(hide = true)]
     Child {

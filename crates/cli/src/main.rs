@@ -37,6 +37,7 @@ mod follower_output;
 mod history;
 mod instruments;
 mod log;
+mod manual;
 mod oms;
 mod oms_files;
 mod order;
@@ -54,7 +55,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use command::{CliArgs, CliCommand};
 use order::OrderCommand;
@@ -121,6 +122,8 @@ fn run(command: CliCommand) -> anyhow::Result<CliOutcome> {
         CliCommand::Exchange(args) => exchange::run(&args),
         CliCommand::Log(args) => log::run(&args.command),
         CliCommand::Doctor(args) => doctor::run(&args),
+        CliCommand::Completions(args) => manual::print_completions(&args, CliArgs::command()),
+        CliCommand::Man(args) => manual::write_man_pages(&args, CliArgs::command()),
         // A child's error is reported to its parent, which prints it.
         CliCommand::Child { parent } if tickpath_clock::end_with_parent(parent) => {
             Ok(tickpath_lab_harness::role::run(bench::ROLES.into_iter().flatten())

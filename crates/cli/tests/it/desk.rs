@@ -70,6 +70,13 @@ impl Desk {
         desk
     }
 
+    /// The desk in a folder that another desk has left.
+    pub fn unpacked(folder: TempDir) -> Self {
+        let text = fs::read_to_string(folder.path().join("oms.toml")).expect("it is there");
+        let name = text.lines().find_map(|line| line.strip_prefix("name = \"")).expect("init has written it");
+        Self { name: name.trim_end_matches('"').to_owned(), folder }
+    }
+
     /// Calls the binary; @ stands for the folder.
     pub fn tickpath(&self, line: &str) -> Ran {
         tickpath(&self.line(line))

@@ -17,6 +17,7 @@ mod exchange;
 mod external_strategy;
 mod failures;
 mod follow;
+mod formats;
 mod history;
 mod imports;
 mod interrupt;

@@ -81,6 +81,10 @@ const CALLS: &[Call] = &[
     refuses("explain http://x", &[2]),
     refuses("demo --ticks @/none", &[2]),
     prints("doctor --script", &[0]),
+    prints("completions bash", &[0]),
+    prints("man @/man", &[0]),
+    refuses("completions cmd", &[2]),
+    refuses("man @/oms.toml", &[1]),
     // A busy host makes the run invalid, but its result is printed.
     prints("bench host --duration 0.1 --quiet", &[0, 3]),
     refuses("bench pubsub --size 0", &[2]),
