@@ -159,11 +159,10 @@ pub fn checks_table() -> String {
         "" => String::new(),
         names => names.split(", ").map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
     };
-    let mut table =
-        String::from("| code | denial | limit | where it stands | what is measured |\n|---|---|---|---|---|\n");
-    for CheckRow { denial, place, limit, what } in CHECKS.iter().chain(OPTIONAL_CHECKS) {
-        let (code, limit, place) = (denial.code(), quoted(limit), quoted(place));
-        table.push_str(&format!("| {code} | {denial:?} | {limit} | {place} | {what} |\n"));
+    let mut table = String::from("| code | denial | limit | set in | measured value |\n|---|---|---|---|---|\n");
+    for CheckRow { denial, file, limit, measured } in CHECKS.iter().chain(OPTIONAL_CHECKS) {
+        let (code, limit, file) = (denial.code(), quoted(limit), quoted(file));
+        table.push_str(&format!("| {code} | {denial:?} | {limit} | {file} | {measured} |\n"));
     }
     table
 }
