@@ -93,7 +93,7 @@ impl Core {
             orders: OrderStore::new(config),
             trading: TradingConfig::default(),
             venues: VenueTable::default(),
-            positions: PositionTable::new(),
+            positions: PositionTable::default(),
             self_match: SelfMatchBook::default(),
             triggers: TriggerTable::default(),
             gaps: Vec::new(),
@@ -206,7 +206,7 @@ impl Core {
             open.value += new_value - value;
             open.orders = open.orders - orders + new_orders;
         });
-        if self.self_match.is_enabled() && self.trading.prevents_self_match(order.account) {
+        if self.self_match.is_enabled && self.trading.prevents_self_match(order.account) {
             self.update_self_match(before, after);
         }
     }
@@ -238,10 +238,10 @@ impl Core {
     /// Rebuilds the self-match book of all accounts that have self-match prevention.
     pub(crate) fn rebuild_self_match(&mut self) {
         self.self_match = SelfMatchBook::default();
-        if !self.trading.prevents_any_self_match() {
+        self.self_match.is_enabled = self.trading.prevents_any_self_match();
+        if !self.self_match.is_enabled {
             return;
         }
-        self.self_match = SelfMatchBook::enabled();
         let mut from = 0;
         while let Some(slot) = self.orders.next_open(from, u32::MAX) {
             from = slot + 1;

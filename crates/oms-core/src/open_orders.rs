@@ -108,9 +108,10 @@ pub(crate) enum CancelFilter {
 }
 
 /// The index of open orders.
+#[derive(Default)]
 pub(crate) struct OpenOrders {
-    /// Slots of the open orders.
-    slots: BitSet,
+    /// Slots of the open orders. After a direct change [`Self::rebuild_groups`] builds the groups.
+    pub(crate) slots: BitSet,
     groups: Vec<OrderGroup>,
     pairs: Vec<AccountGroup>,
     sessions: Vec<SessionGroups>,
@@ -119,21 +120,13 @@ pub(crate) struct OpenOrders {
     /// Pairs by session and account.
     by_account: Index,
     /// Number of orders and groups that mass cancels have visited.
-    visited: u64,
+    pub(crate) visited: u64,
 }
 
 impl OpenOrders {
     /// Creates an empty index with room for the expected number of orders.
     pub(crate) fn with_expected(orders: usize) -> Self {
-        Self {
-            slots: BitSet::with_expected(orders),
-            groups: Vec::new(),
-            pairs: Vec::new(),
-            sessions: Vec::new(),
-            by_position: Index::new(),
-            by_account: Index::new(),
-            visited: 0,
-        }
+        Self { slots: BitSet::with_expected(orders), ..Self::default() }
     }
 
     /// Counts and lists a new order, which is open and has no outstanding cancel.
@@ -242,11 +235,6 @@ impl OpenOrders {
         }
     }
 
-    /// Returns the number of orders and groups that mass cancels have visited.
-    pub(crate) fn visited(&self) -> u64 {
-        self.visited
-    }
-
     /// Removes all orders and groups; the memory stays allocated.
     pub(crate) fn clear(&mut self) {
         self.slots.clear();
@@ -259,11 +247,6 @@ impl OpenOrders {
         self.sessions.clear();
         self.by_position.clear();
         self.by_account.clear();
-    }
-
-    /// Sets whether an order is open, for a table whose groups are built afterwards by [`Self::rebuild_groups`].
-    pub(crate) fn set_slot(&mut self, slot: u32, is_open: bool) {
-        self.slots.set(slot, is_open);
     }
 
     /// Builds the groups of the open orders anew. No order of the table has a link yet.

@@ -37,7 +37,7 @@ pub struct Config {
 
 /// The orders of a core.
 pub(crate) struct OrderStore {
-    config: Config,
+    pub(crate) config: Config,
     orders: OrderTable,
     pending: Pages<PendingRequest, REQUESTS_PER_PAGE>,
     fills: Pages<Fill, ORDERS_PER_PAGE>,
@@ -45,7 +45,7 @@ pub(crate) struct OrderStore {
     by_id: Index,
     by_client: Index,
     by_execution: Index,
-    open: OpenOrders,
+    pub(crate) open: OpenOrders,
 }
 
 /// Orders.
@@ -64,11 +64,6 @@ impl OrderStore {
             by_execution: Index::with_expected(expected),
             open: OpenOrders::with_expected(expected),
         }
-    }
-
-    /// Returns the seed of the indexes.
-    pub(crate) fn key(&self) -> u64 {
-        self.config.key
     }
 
     /// Returns the order in a slot.
@@ -198,16 +193,6 @@ impl OrderStore {
     /// Returns the slots of the open orders in scope without an outstanding cancel, ascending.
     pub(crate) fn find_cancelable(&mut self, filter: CancelFilter) -> Vec<u32> {
         self.open.find_cancelable(&self.orders, filter)
-    }
-
-    /// Returns whether the scope has any open order, with or without an outstanding cancel.
-    pub(crate) fn has_open(&self, filter: CancelFilter) -> bool {
-        self.open.has_open(filter)
-    }
-
-    /// Returns the number of orders and groups that mass cancels have visited.
-    pub(crate) fn mass_cancel_visits(&self) -> u64 {
-        self.open.visited()
     }
 }
 
@@ -410,7 +395,7 @@ impl OrderStore {
         if order.marks & CLIENT_ID_FREED == 0 {
             self.by_client.insert(self.tag(order.session.into(), order.client), place);
         }
-        self.open.set_slot(place, order.is_open());
+        self.open.slots.set(place, order.is_open());
         let cancel = self.copy_pending(other, order.cancel);
         let replace = self.copy_pending(other, order.replace);
         let copy = self.orders.get_mut(place);

@@ -118,7 +118,7 @@ impl Core {
         self.update_order(slot, &next);
         // The venue reports on the order, so the order's trigger has fired.
         if !self.triggers.is_empty() && class != ReportClass::Lost {
-            self.triggers.remove(slot);
+            self.triggers.remove(&slot);
         }
         match fill {
             Some(FillChange { place, fill, added, already_booked, .. }) => {

@@ -168,10 +168,6 @@ impl TradingConfig {
         std::mem::take(&mut self.firm).is_limited
     }
 
-    pub(crate) fn firm(&self) -> &FirmState {
-        &self.firm
-    }
-
     /// Sums the open orders and traded values of all accounts.
     fn sum_accounts(&self) -> TradingTotals {
         self.accounts.iter().fold(TradingTotals::default(), |sum, row| TradingTotals {
@@ -300,11 +296,6 @@ impl TradingConfig {
             false => self.switches.remove(&name),
         };
         true
-    }
-
-    /// Returns whether the journal's disk has failed.
-    pub(crate) fn disk_failed(&self) -> bool {
-        self.disk_failed
     }
 
     /// Returns whether the session may trade for the account.

@@ -160,11 +160,6 @@ impl VenueTable {
         true
     }
 
-    /// Resets a venue's rules to those without a definition.
-    pub(crate) fn reset_rules(&mut self, venue: VenueId) -> bool {
-        self.define(&VenueRules::of(venue))
-    }
-
     /// Returns the request that waited longest, if the venue can be reached.
     pub(crate) fn front(&self, venue: VenueId) -> Option<&QueuedRequest> {
         let venue = self.find(venue)?;

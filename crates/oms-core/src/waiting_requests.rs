@@ -111,7 +111,7 @@ impl Core {
             (_, None) => return true,
         }
         let waiting = QueuedRequest { order: slot, session: order.session, request, sent: unsent.received };
-        if self.trading.disk_failed() && self.refuse_for_disk(&waiting, out) {
+        if self.trading.disk_failed && self.refuse_for_disk(&waiting, out) {
             return true;
         }
         self.venues.get(unsent.venue).waiting.insert(waiting, |other| other.id() > waiting.id());
@@ -152,7 +152,7 @@ impl Core {
         self.check_rights(order.session, order.account, &waiting.request)?;
         let (asked, asked_at) = self.orders.pending_replace(order);
         let held = order.value(asked, asked_at, entry.instrument.multiplier);
-        let worst = self.positions.worst_position(order.position, order.side);
+        let worst = self.positions.get(order.position).worst_position(order.side);
         let facts = facts(&entry, &recheck_envelope(release, waiting), order);
         let facts = RiskFacts {
             increase: order.quantity,
