@@ -216,10 +216,10 @@ inputs! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A kind that is not one of [`RecordKind`].
-    #[error("a journal record of kind {0} is not known here; replay it with the version that wrote it")]
+    #[error("journal record kind {0} is unknown to this version; replay the journal with the version that wrote it")]
     Kind(u8),
     /// A length that does not fit the kind.
-    #[error("a journal record of kind {kind} has {length} bytes; replay it with the version that wrote it")]
+    #[error("a journal record of kind {kind} has {length} bytes; replay the journal with the version that wrote it")]
     Length {
         /// Claimed kind.
         kind: u8,

@@ -407,7 +407,7 @@ fn an_entered_fill_is_booked_once_whether_or_not_the_venue_reports_it_after_all(
             (EnterFill { order: 1 << 39, ..enter(4, 5) }, AdminCommandError::NoOrder(OrderId(1 << 39))),
             (
                 EnterFill { venue_sequence: 0, ..enter(7, 5) },
-                AdminCommandError::OverFilled { filled: Quantity(4), most: Quantity(10) },
+                AdminCommandError::OverFilled { filled: Quantity(4), max: Quantity(10) },
             ),
         ] {
             assert_eq!(scene.core.validate(&Input::EnterFill(enter)), Err(why));
