@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    Config, LogMessage, LogOpenError, LogOwner, LogPath, LogReadError, Next, Reader, ReaderStart, Registration, Writer,
+    Config, LogMessage, LogOpenError, LogOwner, LogPath, LogReadError, Next, Reader, ReaderStart, Writer,
 };
 use tickpath_oms_core::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -25,7 +25,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub mod existing;
 
 use crate::JournalError;
-use crate::archive::{archive_folder, archived_days, free_archive_folder, is_archived, make_folder};
+use crate::archive::{archive_folder, archived_days, archived_log, free_sibling, is_archived, make_folder, open_log};
 use crate::lane::frame;
 use crate::ledger::entry_mut;
 
@@ -156,7 +156,7 @@ impl History {
     /// Moves the reports of the ended day into the archive and begins the next day, whose journal log begins with this
     /// record.
     pub fn begin_day(&mut self, first: u64) -> Result<(), JournalError> {
-        let folder = free_archive_folder(&self.config.path, self.config.owner.base);
+        let folder = free_sibling(archive_folder(&self.config.path, self.config.owner.base));
         make_folder(&folder).map_err(JournalError::NotArchived)?;
         self.config.owner.base = first;
         let marks = self.index.clone();
@@ -260,19 +260,10 @@ impl HistoryIndex {
         self.0.day.load(Ordering::Acquire)
     }
 
-    /// Returns the current day and a reader of the reports from now on.
-    pub fn follow(&self) -> Result<(u64, Reader), LogOpenError> {
-        self.open_current(ReaderStart::Now)
-    }
-
-    /// Returns the current day and a reader of all its reports.
-    pub fn follow_day(&self) -> Result<(u64, Reader), LogOpenError> {
-        self.open_current(ReaderStart::Oldest)
-    }
-
-    fn open_current(&self, start: ReaderStart) -> Result<(u64, Reader), LogOpenError> {
+    /// Returns the current day and a reader of its reports from this start on.
+    pub fn follow(&self, start: ReaderStart) -> Result<(u64, Reader), LogOpenError> {
         let marked = self.lock();
-        Ok((self.day(), Reader::open(marked.place()?, start, Registration::Unregistered)?))
+        Ok((self.day(), open_log(marked.place()?, start)?))
     }
 
     fn lock(&self) -> MutexGuard<'_, IndexedDays> {
@@ -286,7 +277,7 @@ impl IndexedDays {
         for (day, end) in self.ended.iter().zip(ends) {
             // The reports of a day whose files are gone are a gap.
             if from < end
-                && let Ok(log) = Reader::open(&day.place, ReaderStart::Oldest, Registration::Unregistered)
+                && let Ok(log) = open_log(&day.place, ReaderStart::Oldest)
             {
                 return Ok(SessionReader { log, session, first: from.max(day.first.next(session)), end: Some(end) });
             }
@@ -297,7 +288,7 @@ impl IndexedDays {
             .marks
             .get(behind.saturating_sub(1))
             .map_or(ReaderStart::Oldest, |mark| ReaderStart::Sequence(mark.sequence));
-        let log = Reader::open(self.place()?, at, Registration::Unregistered)?;
+        let log = open_log(self.place()?, at)?;
         Ok(SessionReader { log, session, first, end: None })
     }
 
@@ -341,7 +332,7 @@ impl SessionReader {
         self.end
     }
 
-    /// Reads at most this many frames and passes the session's reports to `note_frame`, until `note_frame` returns false. Returns
+    /// Reads at most this many frames and passes the session's reports to `take`, until `take` returns false. Returns
     /// false at the end of the log.
     pub fn read_frames(
         &mut self,
@@ -411,9 +402,9 @@ impl EndedDay {
     /// Finds the last days of this journal that were archived before this owner's day began, in ascending order: at
     /// most `set_kept_days`, or all for zero.
     fn find(place: &LogPath, now: &LogOwner, keep: usize) -> Vec<Self> {
-        let firsts = archived_days(place).into_iter().rev();
+        let firsts = archived_days(place).unwrap_or_default().into_iter().rev();
         let before = firsts.filter(|&first| first < now.base && is_archived(place, first));
-        let opened = before.filter_map(|first| Self::open(LogPath::folder(archive_folder(place, first))));
+        let opened = before.filter_map(|first| Self::open(archived_log(place, first)));
         let own = opened.take_while(|(journal, _)| *journal == now.journal).map(|(_, day)| day);
         let mut days: Vec<Self> = if keep == 0 { own.collect() } else { own.take(keep).collect() };
         days.reverse();
@@ -422,7 +413,7 @@ impl EndedDay {
 
     /// Opens an archived day and returns its journal's id with it; none if it cannot be read.
     fn open(place: LogPath) -> Option<(u64, Self)> {
-        let mut log = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).ok()?;
+        let mut log = open_log(&place, ReaderStart::Oldest).ok()?;
         let mut scan = HistoryScan::default();
         if let Next::Message(message) = log.next().ok()? {
             scan.note_frame(&message);
@@ -433,6 +424,6 @@ impl EndedDay {
 
     /// Returns the number after the day's last frame.
     fn end(&self) -> u64 {
-        Reader::open(&self.place, ReaderStart::Now, Registration::Unregistered).map_or(0, |log| log.sequence())
+        open_log(&self.place, ReaderStart::Now).map_or(0, |log| log.sequence())
     }
 }

@@ -1,14 +1,14 @@
 //! Applies a journal to a core: all of it, from a snapshot on, or for as long as it grows.
 
 use tickpath_clock::Calibration;
-use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart as From, Registration};
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart};
 use tickpath_oms_core::{
     At, CORE_VERSION, Core, Departure, Input, JournalStop, LaneRecord, NameRecord, Output, Outputs, RecordKind,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::JournalError;
-use crate::archive::{Archive, LogStart, archive_folder, journal_of, read_start};
+use crate::archive::{Archive, LogStart, archived_log, journal_of, open_log, read_start};
 use crate::ledger::LaneLedger;
 
 /// Totals of a replay.
@@ -59,7 +59,7 @@ impl Replay {
     /// Opens a replay at the beginning of a journal, if this version of the core wrote it.
     pub fn open(journal: &LogPath) -> Result<Self, JournalError> {
         let oldest = Archive::of(journal)?.oldest();
-        let log = Reader::open(&oldest, From::Oldest, Registration::Unregistered)?;
+        let log = open_log(&oldest, ReaderStart::Oldest)?;
         match (log.first_sequence(), read_start(&oldest)?) {
             (0, Some(LogStart { core_version: found, .. })) if found != CORE_VERSION => {
                 Err(JournalError::CoreVersion { found, expected: CORE_VERSION })
@@ -78,7 +78,7 @@ impl Replay {
         ledger: LaneLedger,
     ) -> Result<Option<Self>, JournalError> {
         let place = Archive::of(journal)?.log_of(next - 1);
-        let mut log = match Reader::open(&place, From::Sequence(next - 1), Registration::Unregistered) {
+        let mut log = match open_log(&place, ReaderStart::Sequence(next - 1)) {
             Err(LogOpenError::BeyondTail { .. } | LogOpenError::NotFound(_)) => return Ok(None),
             log => log?,
         };
@@ -93,17 +93,8 @@ impl Replay {
     }
 
     fn with_log(journal: &LogPath, log: Reader, ledger: LaneLedger) -> Self {
-        let (outputs, done) = (Outputs::new(), ReplayTotals::default());
-        Self {
-            journal: journal.clone(),
-            log,
-            is_over: false,
-            end: u64::MAX,
-            foreign: None,
-            outputs,
-            ledger,
-            totals: done,
-        }
+        let (journal, outputs, totals) = (journal.clone(), Outputs::new(), ReplayTotals::default());
+        Self { journal, log, is_over: false, end: u64::MAX, foreign: None, outputs, ledger, totals }
     }
 
     /// Limits the replay to the records before this number.
@@ -152,9 +143,9 @@ impl Replay {
         if next >= self.end {
             return Ok(false);
         }
-        let ended = LogPath::folder(archive_folder(&self.journal, next));
+        let ended = archived_log(&self.journal, next);
         for place in [&ended, &self.journal] {
-            match Reader::open(place, From::Oldest, Registration::Unregistered) {
+            match open_log(place, ReaderStart::Oldest) {
                 Ok(log) if log.first_sequence() == next => {
                     self.log.check_end()?;
                     (self.log, self.is_over, self.foreign) = (log, false, None);
@@ -201,7 +192,7 @@ impl Replay {
     pub(crate) fn last_record(&self) -> Result<LastRecord, JournalError> {
         let last = self.sequence().checked_sub(1).ok_or(JournalError::NoJournal)?;
         let place = Archive::of(&self.journal)?.log_of(last);
-        match Reader::open(&place, From::Sequence(last), Registration::Unregistered)?.next()? {
+        match open_log(&place, ReaderStart::Sequence(last))?.next()? {
             Next::Message(record) => Ok(LastRecord::of(record.stamp, record.kind, record.payload)),
             Next::Gap(_) | Next::Empty => Err(JournalError::NoJournal),
         }
@@ -240,7 +231,7 @@ pub fn replay(
 pub fn time_of(journal: &LogPath, sequence: u64) -> Option<u64> {
     let journal = journal_of(journal).ok()?.map_or_else(|| journal.clone(), |(journal, _)| journal);
     let place = Archive::of(&journal).ok()?.log_of(sequence);
-    let mut log = Reader::open(&place, From::Sequence(sequence), Registration::Unregistered).ok()?;
+    let mut log = open_log(&place, ReaderStart::Sequence(sequence)).ok()?;
     let stamp = match log.next().ok()? {
         Next::Message(record) if record.sequence == sequence => record.stamp,
         Next::Message(_) | Next::Gap(_) | Next::Empty => return None,
