@@ -132,7 +132,7 @@ fn another_symbol(was: &Instrument, wanted: &Instrument, bearer: IdReference) ->
     }
     let differences = differences(was, wanted).join(", ");
     format!(
-        "{old}, symbol number {number}, cannot change so ({differences}): {bearer}; list the other contract under a name and a \
+        "{old}, symbol number {number}, cannot change ({differences}): {bearer}; list the other contract under a name and a \
          number of its own, or change this one when nothing of it is open or held and the day has ended"
     )
 }
@@ -152,11 +152,11 @@ fn differences(was: &Instrument, wanted: &Instrument) -> Vec<String> {
 
 /// Returns the change of a currency that was set.
 fn other_currency(was: [u8; 4], wanted: [u8; 4]) -> Option<String> {
-    let word = |currency: [u8; 4]| match currency {
+    let text = |currency: [u8; 4]| match currency {
         [0, ..] => "none".to_owned(),
         currency => String::from_utf8_lossy(&currency).trim_end_matches('\0').to_owned(),
     };
-    (was != [0; 4] && was != wanted).then(|| format!("currency {} to {}", word(was), word(wanted)))
+    (was != [0; 4] && was != wanted).then(|| format!("currency {} to {}", text(was), text(wanted)))
 }
 
 fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<IdentityConflict> {
@@ -164,7 +164,7 @@ fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<I
     let difference = other_currency(known.account(number)?.currency, wanted.currency)?;
     let bearer = core.reference_to_account(number)?;
     let sentence = format!(
-        "account {number} cannot change so ({difference}): {bearer}; give the other currency an account of its own, or change \
+        "account {number} cannot change ({difference}): {bearer}; give the other currency an account of its own, or change \
          this one when nothing of it is open or held and the day has ended"
     );
     Some(IdentityConflict { of: EntityNumber::Account(number), sentence })
@@ -220,9 +220,9 @@ fn session(
 
 impl fmt::Display for IdentityConflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, conflict) in self.list.iter().enumerate() {
-            let end = if place == 0 { "" } else { "\n" };
-            write!(f, "{end}{}", conflict.sentence)?;
+        for (index, conflict) in self.list.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{}", conflict.sentence)?;
         }
         Ok(())
     }

@@ -122,16 +122,16 @@ impl OmsMeter {
 
     /// Updates all levels.
     pub fn update_gauges(&mut self, levels: &GaugeValues, notices: &[u64; NOTICES.len()], core: &Core) {
-        for (place, count) in notices.iter().enumerate() {
-            self.counters.set(NOTICES_START + place, *count);
+        for (index, count) in notices.iter().enumerate() {
+            self.counters.set(NOTICES_START + index, *count);
         }
-        for (place, (_, level)) in levels.iter().enumerate() {
-            self.counters.set(GAUGES_START + place, *level);
+        for (index, (_, level)) in levels.iter().enumerate() {
+            self.counters.set(GAUGES_START + index, *level);
         }
         let first = GAUGES_START + levels.len();
-        for (place, &venue) in self.venues.iter().enumerate() {
-            self.counters.set(first + place * VENUE_WORDS, core.is_up(venue).into());
-            self.counters.set(first + place * VENUE_WORDS + 1, core.waiting(venue) as u64);
+        for (index, &venue) in self.venues.iter().enumerate() {
+            self.counters.set(first + index * VENUE_WORDS, core.is_up(venue).into());
+            self.counters.set(first + index * VENUE_WORDS + 1, core.waiting(venue) as u64);
         }
     }
 }
@@ -222,8 +222,8 @@ impl MeterReading {
             let first = words.first().copied().unwrap_or(0);
             let by_code = words.iter().enumerate().filter(|(_, count)| **count > 0);
             match name.split_once('.') {
-                None if name == "denials" => reading.denials = by_code.map(|(at, n)| (at as u16, *n)).collect(),
-                None if name == "reports" => reading.reports = by_code.map(|(at, n)| (at as u8, *n)).collect(),
+                None if name == "denials" => reading.denials = by_code.map(|(code, n)| (code as u16, *n)).collect(),
+                None if name == "reports" => reading.reports = by_code.map(|(code, n)| (code as u8, *n)).collect(),
                 Some(("hop", _)) => {
                     let (buckets, rest) = words.split_at(words.len().min(BUCKETS));
                     let sum_ns = rest.first().copied().unwrap_or(0);
@@ -303,8 +303,8 @@ mod tests {
         assert_eq!(hop.quantile(0.5), None);
         (1..=10_000_u64).for_each(|ns| hop.buckets[bucket_of(ns * 100)] += 1);
         for (share, truth) in [(0.0, 100.0), (0.5, 500_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {
-            let told = hop.quantile(share).expect("there are some") as f64;
-            assert!((told / truth - 1.0).abs() <= 0.0626, "{share}: {told}, and it is {truth}");
+            let quantile = hop.quantile(share).expect("the histogram has requests") as f64;
+            assert!((quantile / truth - 1.0).abs() <= 0.0626, "{share}: {quantile} instead of {truth}");
         }
     }
 }
