@@ -25,7 +25,6 @@ impl BootClock {
         std::mem::replace(&mut self.boot_id, boot.boot_id) != boot.boot_id
     }
 
-    /// Converts ticks to nanoseconds.
     #[inline]
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
         self.rate.ns(ticks)

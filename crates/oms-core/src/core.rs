@@ -71,7 +71,6 @@ pub struct Core {
     pub(crate) venues: VenueTable,
     pub(crate) positions: PositionTable,
     pub(crate) self_match: SelfMatchBook,
-    /// Triggers of conditional orders.
     pub(crate) triggers: TriggerTable,
     /// Orders that miss a venue sequence.
     pub(crate) gaps: Vec<SequenceGap>,

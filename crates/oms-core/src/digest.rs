@@ -10,7 +10,6 @@ use crate::{Digest, Output};
 const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
 const SECOND: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The running digest.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OutputDigest(pub(crate) Digest);
 

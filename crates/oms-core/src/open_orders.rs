@@ -107,7 +107,6 @@ pub(crate) enum CancelFilter {
     All,
 }
 
-/// The index of open orders.
 #[derive(Default)]
 pub(crate) struct OpenOrders {
     /// Slots of the open orders. After a direct change [`Self::rebuild_groups`] builds the groups.
@@ -423,14 +422,12 @@ impl OpenOrders {
 }
 
 impl OrderGroup {
-    /// Returns whether the group's orders are in scope.
     fn is_in_scope(&self, filter: CancelFilter) -> bool {
         filter.covers(self.session, self.account, self.symbol, self.position)
     }
 }
 
 impl CancelFilter {
-    /// Returns whether an order is in scope.
     pub(crate) fn covers_order(self, order: &Order) -> bool {
         self.covers(order.session, order.account, order.symbol, order.position)
     }

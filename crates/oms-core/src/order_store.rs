@@ -35,7 +35,6 @@ pub struct Config {
     pub key: u64,
 }
 
-/// The orders of a core.
 pub(crate) struct OrderStore {
     pub(crate) config: Config,
     orders: OrderTable,
@@ -50,7 +49,6 @@ pub(crate) struct OrderStore {
 
 /// Orders.
 impl OrderStore {
-    /// Creates an empty store.
     pub(crate) fn new(config: Config) -> Self {
         let expected = config.expected_orders.min(MAX_EXPECTED);
         Self {
@@ -66,7 +64,6 @@ impl OrderStore {
         }
     }
 
-    /// Returns the order in a slot.
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> &Order {
         self.orders.get(slot)
@@ -88,7 +85,6 @@ impl OrderStore {
         (0..self.len()).map(move |slot| self.get(slot))
     }
 
-    /// Returns the slot of the order with this id.
     #[inline]
     pub(crate) fn find(&self, id: u64) -> Option<u32> {
         self.by_id.find(self.tag(0, id), |slot| self.get(slot).id == id)
@@ -215,7 +211,6 @@ impl OrderStore {
         self.pending(order.replace).map_or((0, 0), |replace| (replace.quantity, replace.price))
     }
 
-    /// Returns whether the pending request in a slot has this id.
     pub(crate) fn is_pending(&self, slot: u32, id: u64) -> bool {
         self.pending(slot).is_some_and(|pending| pending.id == id)
     }
@@ -310,7 +305,6 @@ impl OrderStore {
         self.orders.needs_page()
     }
 
-    /// Adds memory for the next orders.
     pub(crate) fn add_page(&mut self, page: SparePage) {
         self.orders.add_page(page.orders);
         self.fills.add_page(page.fills);

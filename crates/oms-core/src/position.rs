@@ -94,7 +94,6 @@ impl PositionTable {
         })
     }
 
-    /// Sets the limits of an account in a symbol.
     pub(crate) fn set_limits(&mut self, limits: &SymbolLimits) {
         let slot = self.find_or_create(limits.account, limits.symbol) as usize;
         let own = SymbolLimitsEntry { limits: *limits, is_active: 1 };
@@ -126,7 +125,6 @@ impl PositionTable {
         !self.symbol_limits.is_empty()
     }
 
-    /// Returns the slot of a position, if it exists.
     pub(crate) fn find(&self, account: AccountId, symbol: SymbolId) -> Option<u32> {
         self.index.find(tag(0, account.0.into(), symbol.0.into()), |slot| {
             let position = &self.list[slot as usize];
@@ -164,7 +162,6 @@ impl PositionTable {
         }
     }
 
-    /// Books a fill at a price.
     pub(crate) fn book_fill(&mut self, slot: u32, side: Side, quantity: i64, price: i64) {
         let signed = match side {
             Side::Buy => i128::from(quantity),

@@ -319,12 +319,10 @@ impl TradingConfig {
         self.rules(session).withheld & kind == 0
     }
 
-    /// Returns a session's rules.
     pub(crate) fn rules(&self, session: u16) -> SessionRules {
         self.sessions.get(usize::from(session)).map_or(SessionRules::default(), |row| row.rules)
     }
 
-    /// Returns whether the account is defined.
     pub(crate) fn has_account(&self, account: AccountId) -> bool {
         self.accounts.get(account.0 as usize).is_some_and(|row| row.limits.is_some())
     }
@@ -377,12 +375,10 @@ impl TradingConfig {
         self.symbols.get(symbol.0 as usize).map_or(0, |row| row.price)
     }
 
-    /// Returns whether the account has self-match prevention.
     pub(crate) fn prevents_self_match(&self, account: AccountId) -> bool {
         self.accounts.get(account.0 as usize).is_some_and(AccountEntry::prevents_self_match)
     }
 
-    /// Returns whether any account has self-match prevention.
     pub(crate) fn prevents_any_self_match(&self) -> bool {
         self.accounts.iter().any(AccountEntry::prevents_self_match)
     }
@@ -443,7 +439,6 @@ impl TradingConfig {
         })
     }
 
-    /// Returns the instrument, if it is defined.
     pub(crate) fn instrument_of(&self, symbol: SymbolId) -> Option<&Instrument> {
         self.symbols.get(symbol.0 as usize)?.instrument.as_ref()
     }

@@ -26,7 +26,6 @@ pub struct UnknownOrderReport {
     pub record: ReportRecord,
 }
 
-/// Kept reports of unknown orders.
 #[derive(Default)]
 pub(crate) struct UnknownOrderReports {
     reports: BTreeMap<ReportKey, RetainedReport>,
@@ -54,7 +53,6 @@ impl UnknownOrderReports {
         list
     }
 
-    /// Returns the number of kept reports.
     pub(crate) fn len(&self) -> usize {
         self.reports.len()
     }

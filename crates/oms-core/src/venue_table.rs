@@ -11,7 +11,6 @@ use crate::{Denial, VenueRules};
 /// Upper bound of venue numbers, which index a table.
 pub(crate) const VENUE_LIMIT: u16 = 1 << 12;
 
-/// Rules and state of a venue.
 pub(crate) struct VenueState {
     pub(crate) rules: VenueRules,
     pub(crate) is_up: bool,
@@ -46,7 +45,6 @@ impl VenueState {
         Err(Breach { denial: Denial::VenueQueue, limit, value })
     }
 
-    /// Returns whether a status request for this order waits.
     pub(crate) fn has_status_request(&self, order: u32) -> bool {
         self.waiting.of_slot(order).any(QueuedRequest::is_status_request)
     }

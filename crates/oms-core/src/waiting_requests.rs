@@ -212,7 +212,6 @@ impl Core {
         self.notify_if_decided(order, &denied, out, |client| report_as(&denied, ExecType::OrderStatus, client));
     }
 
-    /// Returns the age of a waiting request in nanoseconds.
     fn waiting_age_ns(&self, at: At, waiting: &QueuedRequest) -> u64 {
         self.clock.ns(at.stamp.saturating_sub(waiting.sent))
     }

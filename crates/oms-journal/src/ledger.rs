@@ -171,7 +171,6 @@ impl LaneLedger {
         }
     }
 
-    /// Records a name.
     pub(crate) fn note_name(&mut self, name: &NameRecord) {
         self.definitions.note_name(*name);
     }

@@ -136,7 +136,6 @@ impl OmsMeter {
     }
 }
 
-/// Returns the bucket of a time in nanoseconds.
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let power = 63 - (ns | 1 << SUB_BITS).leading_zeros();

@@ -17,9 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::page::{Pages, empty_page};
 use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
-/// Buckets in one page.
 const BUCKETS_PER_PAGE: usize = 512;
-/// Entries in one bucket.
 const ENTRIES_PER_BUCKET: usize = 7;
 /// Mean entries per bucket; above it the next bucket is split.
 const MEAN_ENTRIES: u64 = 5;

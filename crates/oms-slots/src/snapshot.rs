@@ -117,7 +117,6 @@ impl<'a> SnapshotReader<'a> {
         T::try_read_from_bytes(&bytes).map_err(|_| SnapshotError::Damaged)
     }
 
-    /// Reads the head of a list.
     pub(crate) fn read_list_header<T>(&mut self) -> Result<ListHeader, SnapshotError> {
         let head: SavedListHeader = self.read_item()?;
         let item_bytes = head.item_bytes as usize;

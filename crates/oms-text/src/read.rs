@@ -56,7 +56,6 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>
     })
 }
 
-/// Reads a record of an order journal.
 fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)> {
     Some(match Input::read(kind, payload).ok()? {
         Some(Input::Instrument(found)) => ("instrument", instrument(&found)),
