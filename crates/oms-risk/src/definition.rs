@@ -305,7 +305,7 @@ impl NameRecord {
     }
 }
 
-/// Bytes of an [`Instrument`] up to core version 3; [`check_rare`](crate::check_optional) reads the bytes behind them.
+/// Bytes of an [`Instrument`] up to core version 3; [`check_optional`](crate::check_optional) reads the later bytes.
 pub const INSTRUMENT_BYTES: usize = 32;
 /// Bytes of an [`AccountLimits`] up to core version 3.
 pub const ACCOUNT_BYTES: usize = 88;

@@ -137,9 +137,9 @@ impl<'a> SnapshotReader<'a> {
     where
         T: TryFromBytes + KnownLayout + Immutable,
     {
-        let most = items.min(at_once as u64) as usize;
+        let max = items.min(at_once as u64) as usize;
         // A cache line more, so that the first item can be aligned.
-        let mut bytes = vec![0; most * size_of::<T>() + 64];
+        let mut bytes = vec![0; max * size_of::<T>() + 64];
         let from = bytes.as_ptr().align_offset(align_of::<T>());
         let mut left = items;
         while left > 0 {

@@ -47,7 +47,7 @@ pub fn open_orders(core: &Core, since: impl Fn(OrderId) -> Option<u64>) -> Strin
     }
     let counts = core.counts();
     text.push_str(&format!(
-        "{} open ({} wait here, {} on their way, {} unknown), {} done, {} rejected; {} requests were denied\n",
+        "{} open ({} waiting, {} in flight, {} unknown), {} done, {} rejected; {} requests were denied\n",
         open.len(),
         counts.queued,
         counts.sending,
@@ -84,7 +84,7 @@ pub fn foreign_reports(core: &Core) -> String {
         ));
     }
     let count = core.unknown_order_report_count();
-    text.push_str(&format!("{count} reports of orders that are not known here\n"));
+    text.push_str(&format!("{count} reports of unknown orders\n"));
     text
 }
 

@@ -36,22 +36,22 @@ impl ReconciliationPair {
         Some(match self {
             Self::Foreign(report) => foreign(report, &name(report.symbol)),
             Self::NotReported(session, ours) => {
-                let (id, stands) = (order_id(ours.order_id), order_state(ours));
-                format!("order {id} of session {session}: here {stands}; the venue has not reported it")
+                let (id, state) = (order_id(ours.order_id), order_state(ours));
+                format!("order {id} of session {session}: in the OMS {state}; the venue has not reported it")
             }
             Self::Order(session, ours, venues) => {
-                let (id, here, there) = (order_id(ours.order_id), order_state(ours), order_state(venues));
-                format!("order {id} of session {session}: here {here}; at the venue {there}")
+                let (id, own, venues) = (order_id(ours.order_id), order_state(ours), order_state(venues));
+                format!("order {id} of session {session}: in the OMS {own}; at the venue {venues}")
             }
             Self::Position(ours, venues) => {
                 let traded = |side: &ExecutionReport| (side.cumulative_quantity, side.leaves_quantity);
                 if traded(ours) == traded(venues) {
                     return None;
                 }
-                let told = |(bought, sold): (Quantity, Quantity)| format!("{bought} bought and {sold} sold");
+                let text = |(bought, sold): (Quantity, Quantity)| format!("{bought} bought and {sold} sold");
                 let (account, symbol) = (ours.account.0, name(ours.symbol));
-                let (here, there) = (told(traded(ours)), told(traded(venues)));
-                format!("position of account {account} in {symbol}: {here} here, {there} at the venue")
+                let (own, venues) = (text(traded(ours)), text(traded(venues)));
+                format!("position of account {account} in {symbol}: {own} in the OMS, {venues} at the venue")
             }
         })
     }
@@ -68,14 +68,14 @@ fn foreign(report: &ExecutionReport, symbol: &str) -> String {
     let id = order_id(report.order_id);
     let side = Side::from_code(report.side).map_or_else(|| report.side.to_string(), code_name);
     let total = Quantity(report.cumulative_quantity.0.saturating_add(report.leaves_quantity.0));
-    let (account, price, own, stands) = (report.account.0, report.price, report.venue_order_id.0, order_state(report));
+    let (account, price, own, state) = (report.account.0, report.price, report.venue_order_id.0, order_state(report));
     if report.leaves_quantity.0 == 0 {
-        return format!("order {id} of account {account} is not known here, and is over: at the venue {stands}");
+        return format!("order {id} of account {account} is unknown to the OMS and has ended; at the venue {state}");
     }
     // A market order has no limit.
     let limit = if price.0 == 0 { String::new() } else { format!(" {price}") };
     let terms = format!("{symbol} {side} {total}{limit} --sent-as {id} --venue-order-id {own} --account {account}");
     format!(
-        "order {id} is not known here: at the venue {stands}; tickpath oms enter order {terms} --session N --reason TEXT"
+        "order {id} is unknown to the OMS; at the venue {state}; tickpath oms enter order {terms} --session N --reason TEXT"
     )
 }

@@ -41,7 +41,7 @@ fn ids_that_collide_under_one_key_do_not_under_another() {
 
 fn check(keys: &[u64], tag: impl Fn(u64) -> u32) {
     let mut naive = HashMap::new();
-    let mut index = Index::new();
+    let mut index = Index::default();
     assert!(index.is_empty());
     for (slot, &key) in keys.iter().enumerate() {
         let slot = slot as u32;

@@ -118,25 +118,29 @@ fn a_difference_says_how_either_side_has_an_order_and_how_to_enter_one_that_is_n
         (
             (2, order),
             over,
-            "order 7.12 of session 2: here partially_filled, 1 filled, 2 open; at the venue filled, 1 filled, 0 open",
+            "order 7.12 of session 2: in the OMS partially_filled, 1 filled, 2 open; at the venue filled, 1 filled, 0 open",
         ),
         (
             (2, order),
             nothing,
-            "order 7.12 of session 2: here partially_filled, 1 filled, 2 open; the venue has not reported it",
+            "order 7.12 of session 2: in the OMS partially_filled, 1 filled, 2 open; the venue has not reported it",
         ),
         (
             nowhere,
             order,
-            "order 7.12 is not known here: at the venue partially_filled, 1 filled, 2 open; tickpath oms enter order S3 sell 3 \
+            "order 7.12 is unknown to the OMS; at the venue partially_filled, 1 filled, 2 open; tickpath oms enter order S3 sell 3 \
              --sent-as 7.12 --venue-order-id 0 --account 4 --session N --reason TEXT",
         ),
         (
             nowhere,
             over,
-            "order 7.12 of account 4 is not known here, and is over: at the venue filled, 1 filled, 0 open",
+            "order 7.12 of account 4 is unknown to the OMS and has ended; at the venue filled, 1 filled, 0 open",
         ),
-        ((0, flat), held, "position of account 0 in S3: 0 bought and 0 sold here, 5 bought and 0 sold at the venue"),
+        (
+            (0, flat),
+            held,
+            "position of account 0 in S3: 0 bought and 0 sold in the OMS, 5 bought and 0 sold at the venue",
+        ),
     ] {
         assert_eq!(ReconciliationPair::of(ours, venues).line(name).as_deref(), Some(expected));
     }
