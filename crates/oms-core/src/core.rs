@@ -180,13 +180,14 @@ impl Core {
 
     fn update_exposure(&mut self, slot: u32, next: &Order) {
         let before = std::mem::replace(self.orders.get_mut(slot), *next);
-        let (held, held_at) = self.orders.pending_replace(&before);
-        let (holds, holds_at) = self.orders.pending_replace(next);
-        self.positions.change_working(next.position, next.side, before.exposure(held), next.exposure(holds));
+        let (quantity, price) = self.orders.pending_replace(&before);
+        let (new_quantity, new_price) = self.orders.pending_replace(next);
+        let (exposure, new_exposure) = (before.exposure(quantity), next.exposure(new_quantity));
+        self.positions.change_working(next.position, next.side, exposure, new_exposure);
         if before.reversible() != next.reversible() {
             self.positions.change_working(next.position, next.side.opposite(), before.reversible(), next.reversible());
         }
-        self.update_open_value(Some((&before, held, held_at)), Some((next, holds, holds_at)));
+        self.update_open_value(Some((&before, quantity, price)), Some((next, new_quantity, new_price)));
         self.orders.note_change(slot, &before, next);
     }
 
@@ -195,8 +196,8 @@ impl Core {
     fn update_open_value(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
         let Some((order, ..)) = before.or(after) else { return };
         let multiplier = self.trading.multiplier(order.symbol);
-        let held = |at: Option<(&Order, i64, i64)>| {
-            at.map_or((0, 0), |(order, quantity, price)| {
+        let held = |state: Option<(&Order, i64, i64)>| {
+            state.map_or((0, 0), |(order, quantity, price)| {
                 (order.value(quantity, price, multiplier), u32::from(order.is_open()))
             })
         };
@@ -213,12 +214,12 @@ impl Core {
     /// Updates the self-match book in the same way.
     #[cold]
     fn update_self_match(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
-        let asked = |quantity: i64, price: i64| (quantity != 0).then_some(price);
+        let replacing = |quantity: i64, price: i64| (quantity != 0).then_some(price);
         if let Some((order, quantity, price)) = before.filter(|(order, ..)| order.may_match()) {
-            self.self_match.remove(order, asked(quantity, price));
+            self.self_match.remove(order, replacing(quantity, price));
         }
         if let Some((order, quantity, price)) = after.filter(|(order, ..)| order.may_match()) {
-            self.self_match.add(order, asked(quantity, price));
+            self.self_match.add(order, replacing(quantity, price));
         }
     }
 

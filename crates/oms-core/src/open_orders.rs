@@ -27,7 +27,7 @@ const UNLISTED: u32 = u32::MAX - 1;
 /// [`OrderLink::prev`] of an order that is not open.
 const NOT_OPEN: u32 = u32::MAX - 2;
 
-/// Place of an order in the list of its group.
+/// Position of an order in the list of its group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OrderLink {
     /// Slot of the next order; [`NONE`] after the last one.
@@ -331,11 +331,11 @@ impl OpenOrders {
 
     fn add_pair(&mut self, session: u16, account: AccountId) -> u32 {
         let pair = self.pairs.len() as u32;
-        let place = usize::from(session);
-        if place >= self.sessions.len() {
-            self.sessions.resize(place + 1, SessionGroups { latest: NONE, pairs: NONE });
+        let index = usize::from(session);
+        if index >= self.sessions.len() {
+            self.sessions.resize(index + 1, SessionGroups { latest: NONE, pairs: NONE });
         }
-        let next = std::mem::replace(&mut self.sessions[place].pairs, pair);
+        let next = std::mem::replace(&mut self.sessions[index].pairs, pair);
         self.pairs.push(AccountGroup { session, account, open: 0, first: NONE, next });
         self.by_account.insert(tag(0, session.into(), account.0.into()), pair);
         pair

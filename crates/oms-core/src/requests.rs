@@ -265,7 +265,7 @@ impl Core {
     /// already, so its value is left out.
     pub(crate) fn check_change(&self, envelope: &Envelope, order: &Order, change: &NewTerms) -> Result<(), Breach> {
         let entry = self.trading.context(order.account, order.symbol)?;
-        let (asked, asked_at) = self.orders.pending_replace(order);
+        let (replacing, replacing_price) = self.orders.pending_replace(order);
         let multiplier = entry.instrument.multiplier;
         let holds = order.value(0, 0, multiplier);
         let worst = self.positions.get(order.position).worst_position(order.side);
@@ -275,13 +275,13 @@ impl Core {
             quantity: change.quantity,
             minimum: order.known_filled().saturating_add(1),
             increase: change.quantity.saturating_sub(order.quantity).max(0),
-            worst_position: worst - i128::from(order.exposure(asked)) + i128::from(order.exposure(0)),
+            worst_position: worst - i128::from(order.exposure(replacing)) + i128::from(order.exposure(0)),
             request_age_ns: change.request_age_ns,
             messages: if change.has_waited { 0 } else { facts.messages },
             added_quantity: change.quantity.saturating_sub(order.filled).max(0),
-            used: facts.used.saturating_sub(order.value(asked, asked_at, multiplier)).saturating_add(holds),
+            used: facts.used.saturating_sub(order.value(replacing, replacing_price, multiplier)).saturating_add(holds),
             held_value: holds,
-            own_used: order.value(asked, asked_at, multiplier),
+            own_used: order.value(replacing, replacing_price, multiplier),
             ..facts
         };
         check(&facts)?;

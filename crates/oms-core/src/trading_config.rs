@@ -178,7 +178,7 @@ impl TradingConfig {
         })
     }
 
-    /// Sets a session's rules; returns false if the session has no place in the table.
+    /// Sets a session's rules; returns false if its number is out of range.
     pub(crate) fn define_session(&mut self, rules: &SessionRules) -> bool {
         let Some(row) = row_mut(&mut self.sessions, rules.session.into()) else { return false };
         (row.rules, row.has_optional_limits) = (*rules, has_optional_fields(rules, SESSION_BYTES));
@@ -483,9 +483,9 @@ fn row_mut<T: Default>(table: &mut Vec<T>, id: u32) -> Option<&mut T> {
     if id >= ID_LIMIT {
         return None;
     }
-    let place = id as usize;
-    if table.len() <= place {
-        table.resize_with(place + 1, T::default);
+    let index = id as usize;
+    if table.len() <= index {
+        table.resize_with(index + 1, T::default);
     }
-    table.get_mut(place)
+    table.get_mut(index)
 }

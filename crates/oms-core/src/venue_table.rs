@@ -135,12 +135,12 @@ impl VenueTable {
     /// Returns a venue, with the rules of [`VenueRules::of`] until the venue is defined.
     #[inline]
     pub(crate) fn get(&mut self, venue: VenueId) -> &mut VenueState {
-        // A larger number has no definition: its orders are denied before they could wait at the last place.
-        let place = usize::from(venue.0.min(VENUE_LIMIT - 1));
-        if place >= self.list.len() {
-            self.grow(place);
+        // A larger number has no definition: its orders are denied before they could wait in the last row.
+        let index = usize::from(venue.0.min(VENUE_LIMIT - 1));
+        if index >= self.list.len() {
+            self.grow(index);
         }
-        &mut self.list[place]
+        &mut self.list[index]
     }
 
     /// Returns a venue; none if no record has named the venue or one with a higher number.
@@ -178,8 +178,8 @@ impl VenueTable {
     }
 
     #[cold]
-    fn grow(&mut self, place: usize) {
+    fn grow(&mut self, index: usize) {
         let next = self.list.len() as u16;
-        self.list.extend((next..=place as u16).map(|venue| VenueState::new(VenueId(venue))));
+        self.list.extend((next..=index as u16).map(|venue| VenueState::new(VenueId(venue))));
     }
 }

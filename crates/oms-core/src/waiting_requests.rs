@@ -150,13 +150,13 @@ impl Core {
     fn recheck_new(&mut self, at: At, order: &Order, waiting: &QueuedRequest, release: &Release) -> Result<(), Breach> {
         let entry = self.trading.context(order.account, order.symbol)?;
         self.check_rights(order.session, order.account, &waiting.request)?;
-        let (asked, asked_at) = self.orders.pending_replace(order);
-        let held = order.value(asked, asked_at, entry.instrument.multiplier);
+        let (quantity, price) = self.orders.pending_replace(order);
+        let held = order.value(quantity, price, entry.instrument.multiplier);
         let worst = self.positions.get(order.position).worst_position(order.side);
         let facts = facts(&entry, &recheck_envelope(release, waiting), order);
         let facts = RiskFacts {
             increase: order.quantity,
-            worst_position: worst - i128::from(order.exposure(asked)),
+            worst_position: worst - i128::from(order.exposure(quantity)),
             // The rate window of its message has passed.
             messages: 0,
             request_age_ns: self.waiting_age_ns(at, waiting),

@@ -230,8 +230,8 @@ fn is_misnamed(log: &Writer, before: &ArchivedEnd) -> Result<bool, JournalError>
 }
 
 /// Removes a log's own files; the folder stays if it holds other files.
-fn remove_files(place: &LogPath) -> Result<(), JournalError> {
-    match place.remove() {
+fn remove_files(log: &LogPath) -> Result<(), JournalError> {
+    match log.remove() {
         Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => Err(JournalError::Disk(e)),
         _ => Ok(()),
     }

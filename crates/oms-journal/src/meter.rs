@@ -153,7 +153,7 @@ pub fn bucket_from(bucket: usize) -> u64 {
 
 /// Reader of the counters of an OMS, across restarts of the OMS.
 pub struct MeterReader {
-    place: LogPath,
+    path: LogPath,
     reader: Option<CountersReader>,
 }
 
@@ -201,14 +201,14 @@ pub struct VenueReading {
 impl MeterReader {
     /// Returns a reader for the OMS with this name, which need not run yet.
     pub fn for_oms(name: &str) -> Result<Self, LogOpenError> {
-        Ok(Self { place: OmsMeter::place(name)?, reader: None })
+        Ok(Self { path: OmsMeter::place(name)?, reader: None })
     }
 
     /// Reads the current counters; an error if there are none, neither of a running nor of a killed OMS.
     pub fn read(&mut self) -> Result<MeterReading, LogOpenError> {
         if self.reader.as_ref().is_none_or(|reader| !reader.is_current()) {
             self.reader = None;
-            self.reader = Some(CountersReader::open(&self.place)?);
+            self.reader = Some(CountersReader::open(&self.path)?);
         }
         Ok(self.reader.as_ref().map(MeterReading::of).unwrap_or_default())
     }

@@ -77,8 +77,8 @@ impl Replay {
         last: LastRecord,
         ledger: LaneLedger,
     ) -> Result<Option<Self>, JournalError> {
-        let place = Archive::of(journal)?.log_of(next - 1);
-        let mut log = match open_log(&place, ReaderStart::Sequence(next - 1)) {
+        let path = Archive::of(journal)?.log_of(next - 1);
+        let mut log = match open_log(&path, ReaderStart::Sequence(next - 1)) {
             Err(LogOpenError::BeyondTail { .. } | LogOpenError::NotFound(_)) => return Ok(None),
             log => log?,
         };
@@ -88,7 +88,7 @@ impl Replay {
         }
         let mut replay = Self::with_log(journal, log, ledger);
         replay.is_over = last.kind == u32::from(RecordKind::JournalRollover.code());
-        replay.foreign = read_start(&place)?.map(|start| start.core_version).filter(|&found| found != CORE_VERSION);
+        replay.foreign = read_start(&path)?.map(|start| start.core_version).filter(|&found| found != CORE_VERSION);
         Ok(Some(replay))
     }
 
@@ -144,8 +144,8 @@ impl Replay {
             return Ok(false);
         }
         let ended = archived_log(&self.journal, next);
-        for place in [&ended, &self.journal] {
-            match open_log(place, ReaderStart::Oldest) {
+        for path in [&ended, &self.journal] {
+            match open_log(path, ReaderStart::Oldest) {
                 Ok(log) if log.first_sequence() == next => {
                     self.log.check_end()?;
                     (self.log, self.is_over, self.foreign) = (log, false, None);
@@ -191,8 +191,8 @@ impl Replay {
     /// Returns the fingerprint of the record before the next one.
     pub(crate) fn last_record(&self) -> Result<LastRecord, JournalError> {
         let last = self.sequence().checked_sub(1).ok_or(JournalError::NoJournal)?;
-        let place = Archive::of(&self.journal)?.log_of(last);
-        match open_log(&place, ReaderStart::Sequence(last))?.next()? {
+        let path = Archive::of(&self.journal)?.log_of(last);
+        match open_log(&path, ReaderStart::Sequence(last))?.next()? {
             Next::Message(record) => Ok(LastRecord::of(record.stamp, record.kind, record.payload)),
             Next::Gap(_) | Next::Empty => Err(JournalError::NoJournal),
         }
@@ -230,8 +230,8 @@ pub fn replay(
 /// Returns the time of a record in nanoseconds since the Unix epoch; none if the record cannot be read.
 pub fn time_of(journal: &LogPath, sequence: u64) -> Option<u64> {
     let journal = journal_of(journal).ok()?.map_or_else(|| journal.clone(), |(journal, _)| journal);
-    let place = Archive::of(&journal).ok()?.log_of(sequence);
-    let mut log = open_log(&place, ReaderStart::Sequence(sequence)).ok()?;
+    let path = Archive::of(&journal).ok()?.log_of(sequence);
+    let mut log = open_log(&path, ReaderStart::Sequence(sequence)).ok()?;
     let stamp = match log.next().ok()? {
         Next::Message(record) if record.sequence == sequence => record.stamp,
         Next::Message(_) | Next::Gap(_) | Next::Empty => return None,

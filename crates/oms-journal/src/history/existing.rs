@@ -128,8 +128,7 @@ impl ExistingHistory {
         let next = self.next_numbers.clone().unwrap_or_default();
         let mut history =
             History { log, config, calibration: *calibration, next, frames_since_mark: 0, index: marks.clone() };
-        *marks.lock() =
-            IndexedDays { place: Some(place.clone()), owner: self.owner, marks: Vec::new(), ended, keep: 1 };
+        *marks.lock() = IndexedDays { log: Some(place.clone()), owner: self.owner, marks: Vec::new(), ended, keep: 1 };
         if history.log.is_new() {
             let first = kept.as_ref().map_or(base, |(base, _)| base);
             history.next = first.to_vec();
