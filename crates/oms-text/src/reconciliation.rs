@@ -20,13 +20,13 @@ pub enum ReconciliationPair {
 
 impl ReconciliationPair {
     /// Reads a pair of rows: the row of the OMS with its session, and the row of the venue.
-    pub fn of((session, ours): (u16, ExecutionReport), venues: ExecutionReport) -> Self {
+    pub fn of((session, own): (u16, ExecutionReport), venues: ExecutionReport) -> Self {
         let is_at_venue = venues.order_id.0 != 0 || venues.venue_order_id.0 != 0;
-        match (ours.order_id.0 != 0, is_at_venue) {
-            (false, false) => Self::Position(ours, venues),
+        match (own.order_id.0 != 0, is_at_venue) {
+            (false, false) => Self::Position(own, venues),
             (false, true) => Self::Foreign(venues),
-            (true, false) => Self::NotReported(session, ours),
-            (true, true) => Self::Order(session, ours, venues),
+            (true, false) => Self::NotReported(session, own),
+            (true, true) => Self::Order(session, own, venues),
         }
     }
 
@@ -35,22 +35,22 @@ impl ReconciliationPair {
     pub fn line(&self, name: impl Fn(SymbolId) -> String) -> Option<String> {
         Some(match self {
             Self::Foreign(report) => foreign(report, &name(report.symbol)),
-            Self::NotReported(session, ours) => {
-                let (id, state) = (order_id(ours.order_id), order_state(ours));
+            Self::NotReported(session, own) => {
+                let (id, state) = (order_id(own.order_id), order_state(own));
                 format!("order {id} of session {session}: in the OMS {state}; the venue has not reported it")
             }
-            Self::Order(session, ours, venues) => {
-                let (id, own, venues) = (order_id(ours.order_id), order_state(ours), order_state(venues));
+            Self::Order(session, own, venues) => {
+                let (id, own, venues) = (order_id(own.order_id), order_state(own), order_state(venues));
                 format!("order {id} of session {session}: in the OMS {own}; at the venue {venues}")
             }
-            Self::Position(ours, venues) => {
+            Self::Position(own, venues) => {
                 let traded = |side: &ExecutionReport| (side.cumulative_quantity, side.leaves_quantity);
-                if traded(ours) == traded(venues) {
+                if traded(own) == traded(venues) {
                     return None;
                 }
                 let text = |(bought, sold): (Quantity, Quantity)| format!("{bought} bought and {sold} sold");
-                let (account, symbol) = (ours.account.0, name(ours.symbol));
-                let (own, venues) = (text(traded(ours)), text(traded(venues)));
+                let (account, symbol) = (own.account.0, name(own.symbol));
+                let (own, venues) = (text(traded(own)), text(traded(venues)));
                 format!("position of account {account} in {symbol}: {own} in the OMS, {venues} at the venue")
             }
         })
