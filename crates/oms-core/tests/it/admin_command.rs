@@ -58,7 +58,7 @@ pub(crate) fn loaded(core: &Core) -> Core {
 }
 
 #[test]
-fn a_killed_session_trades_no_more_and_cancels_until_the_switch_is_off() {
+fn a_killed_session_may_only_cancel_until_the_switch_is_off() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 1);
     scene.session = 2;
@@ -83,7 +83,7 @@ fn a_killed_session_trades_no_more_and_cancels_until_the_switch_is_off() {
 }
 
 #[test]
-fn a_cancel_by_scope_means_all_sessions_and_switches_nothing_off() {
+fn a_cancel_by_scope_covers_all_sessions_and_kills_none() {
     for (scope, target, meant) in [
         (KILL_ALL, 0, [true, true]),
         (KILL_ACCOUNT, ACCOUNT.0, [true, true]),
@@ -115,7 +115,7 @@ fn a_cancel_by_scope_means_all_sessions_and_switches_nothing_off() {
 }
 
 #[test]
-fn reports_of_a_lost_order_are_kept_and_joined_when_it_is_entered() {
+fn kept_reports_of_a_lost_order_are_applied_when_it_is_entered() {
     let mut scene = Scene::new();
     scene.boot(78, 1);
     for _ in 0..2 {
@@ -154,7 +154,7 @@ fn reports_of_a_lost_order_are_kept_and_joined_when_it_is_entered() {
 
 /// Expects the state of an order that was never lost.
 #[test]
-fn an_order_that_was_lost_and_entered_stands_as_if_it_had_never_been_lost() {
+fn an_entered_order_equals_one_that_was_never_lost() {
     let mut dice = Dice::new(seed());
     for round in 0..300 {
         let mut scene = Scene::new();
@@ -207,7 +207,7 @@ fn an_order_that_was_lost_and_entered_stands_as_if_it_had_never_been_lost() {
 }
 
 #[test]
-fn an_answer_about_all_orders_settles_each_and_its_end_is_no_strangers_report() {
+fn a_reconcile_answer_settles_every_order() {
     let mut scene = Scene::numbered(true);
     let [works, lost, doubted] = [1, 2, 3].map(|client| scene.order(client, Side::Buy, 100, 10));
     for id in [works, lost, doubted] {
@@ -275,7 +275,7 @@ fn by_own_id() -> EnterOrder {
 }
 
 #[test]
-fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
+fn an_order_known_by_its_venues_id_alone_is_not_queried() {
     let mut scene = Scene::new();
     scene.boot(78, 1);
     let id = scene.apply(Input::EnterOrder(by_own_id()));
@@ -311,7 +311,7 @@ fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
 }
 
 #[test]
-fn an_order_that_is_entered_by_the_venues_own_id_goes_by_what_the_venue_has_said_of_it() {
+fn an_order_entered_by_its_venues_id_matches_its_kept_reports() {
     let mut scene = Scene::new();
     scene.boot(78, 1);
     scene.report_exactly(of_lost(reported(0, ExecType::New, 0, 1, 0, 10)));
@@ -329,7 +329,7 @@ fn an_order_that_is_entered_by_the_venues_own_id_goes_by_what_the_venue_has_said
 }
 
 #[test]
-fn what_is_not_joined_is_listed_for_some_days_and_says_nothing_of_other_orders() {
+fn unmatched_reports_are_listed_for_five_days() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report_exactly(of_lost(fill(0, 1, 4, 4, 6)));
@@ -345,7 +345,7 @@ fn what_is_not_joined_is_listed_for_some_days_and_says_nothing_of_other_orders()
 }
 
 #[test]
-fn what_cannot_be_entered_changes_nothing_and_says_why() {
+fn a_refused_entry_changes_nothing_and_has_a_reason() {
     let mut scene = Scene::new();
     scene.boot(78, 1);
     let id = scene.order(1, Side::Buy, 100, 10);
@@ -377,7 +377,7 @@ fn what_cannot_be_entered_changes_nothing_and_says_why() {
 }
 
 #[test]
-fn an_entered_fill_is_booked_once_whether_or_not_the_venue_reports_it_after_all() {
+fn an_entered_fill_is_booked_once_even_if_reported_later() {
     for number in [0, 2] {
         let mut scene = Scene::numbered(number != 0);
         let id = scene.order(1, Side::Buy, 100, 10);
@@ -422,7 +422,7 @@ fn an_entered_fill_is_booked_once_whether_or_not_the_venue_reports_it_after_all(
 
 /// The venue counts more filled than the core has booked; the missing fill is entered, and the doubt ends.
 #[test]
-fn a_fill_that_is_entered_ends_the_doubt_that_it_is_all_of() {
+fn an_entered_fill_ends_the_doubt_that_it_completes() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(id, ExecType::New, 0, 1, 0, 10));

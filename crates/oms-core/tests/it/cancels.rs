@@ -53,7 +53,7 @@ fn check(name: &str, say: impl Fn(&mut Scene), is_meant: fn(usize) -> bool) {
 }
 
 #[test]
-fn a_kill_with_cancel_cancels_all_of_its_scope_and_only_that() {
+fn a_kill_with_cancel_cancels_exactly_its_scope() {
     let kill = |scope, target, on, cancel| {
         move |scene: &mut Scene| {
             scene.apply(Input::Kill(KillSwitch { scope, target, on, cancel, ..KillSwitch::default() }));
@@ -70,7 +70,7 @@ fn a_kill_with_cancel_cancels_all_of_its_scope_and_only_that() {
 }
 
 #[test]
-fn a_session_that_is_lost_has_its_orders_canceled_if_it_asked_for_that() {
+fn a_lost_sessions_orders_are_canceled_if_it_is_so_configured() {
     let lost = |session, up| {
         move |scene: &mut Scene| {
             scene.apply(Input::SessionConnection(SessionConnection { session, up, reserved: [0; 5] }));
@@ -124,7 +124,7 @@ fn a_mass_cancel_cancels_by_session_account_and_symbol() {
 }
 
 #[test]
-fn a_mass_cancel_is_answered_under_its_own_id_which_it_uses_up() {
+fn a_mass_cancel_is_reported_under_its_id_and_uses_it_up() {
     let (mut scene, ids) = eight();
     let mass = scene.mass_cancel(50, ACCOUNT, None);
     assert!(scene.client_reports().iter().all(|told| told.client_order_id.0 == 50));
@@ -139,7 +139,7 @@ fn a_mass_cancel_is_answered_under_its_own_id_which_it_uses_up() {
 }
 
 #[test]
-fn a_mass_cancel_that_meets_nothing_is_denied() {
+fn a_mass_cancel_without_open_orders_is_denied() {
     let mut scene = Scene::new();
     scene.mass_cancel(50, ACCOUNT, None);
     assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)));
@@ -153,7 +153,7 @@ fn a_mass_cancel_that_meets_nothing_is_denied() {
 }
 
 #[test]
-fn a_mass_cancel_of_no_known_type_is_denied_and_uses_no_id() {
+fn a_mass_cancel_of_unknown_type_is_denied_and_uses_no_id() {
     let (mut scene, ids) = eight();
     let unknown = tickpath_market::MassCancel {
         client_order_id: tickpath_market::ClientOrderId(50),
@@ -168,7 +168,7 @@ fn a_mass_cancel_of_no_known_type_is_denied_and_uses_no_id() {
 }
 
 #[test]
-fn what_waits_is_taken_back_and_what_is_unknown_or_partly_filled_is_canceled_too() {
+fn a_mass_cancel_covers_waiting_unknown_and_partly_filled_orders() {
     let mut scene = Scene::new();
     let partly = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(partly, ExecType::New, partly, 1, 0, 10));
@@ -213,7 +213,7 @@ mod by_order_id {
     }
 
     #[test]
-    fn another_session_with_the_right_cancels_and_both_are_told_under_their_own_ids() {
+    fn a_cancel_by_another_session_is_reported_to_both_sessions() {
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
         scene.session = 2;
@@ -230,7 +230,7 @@ mod by_order_id {
     }
 
     #[test]
-    fn whoever_asked_hears_how_it_ends_whatever_ends_it() {
+    fn the_canceling_session_gets_a_report_of_any_outcome() {
         let answers = |id, asked| {
             [
                 (
@@ -261,7 +261,7 @@ mod by_order_id {
     }
 
     #[test]
-    fn what_waits_here_is_taken_back_and_both_are_told() {
+    fn the_cancel_of_a_waiting_order_is_reported_to_both_sessions() {
         let mut scene = Scene::new();
         scene.line(false);
         let id = scene.order(11, Side::Buy, 100, 5);
@@ -273,7 +273,7 @@ mod by_order_id {
     }
 
     #[test]
-    fn an_own_order_can_be_named_so_and_is_told_of_once() {
+    fn a_cancel_of_an_own_order_by_its_id_is_reported_once() {
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
         scene.apply(Input::DefinitionEnd(DefinitionEnd {
@@ -287,7 +287,7 @@ mod by_order_id {
     }
 
     #[test]
-    fn without_the_right_there_is_no_such_order() {
+    fn a_cancel_without_the_right_gets_unknown_order() {
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
         let unknown = Some((Denial::UnknownOrder, 0, 0));

@@ -131,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_order_of_arrival_ends_the_same(shuffle in any::<u64>(), duplicates in 0_usize..6) {
+    fn any_order_of_arrival_converges(shuffle in any::<u64>(), duplicates in 0_usize..6) {
         for &(name, _, story) in STORIES {
             check(name, story, shuffle, duplicates);
         }
@@ -139,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn many_orders_of_arrival_end_the_same() {
+fn many_orders_of_arrival_converge() {
     let mut dice = Dice::new(seed());
     for _ in 0..2000 {
         let (name, _, story) = dice.pick(STORIES);
@@ -148,7 +148,7 @@ fn many_orders_of_arrival_end_the_same() {
 }
 
 #[test]
-fn an_honest_story_ends_where_the_venue_ends_and_is_no_contradiction() {
+fn consistent_reports_end_in_the_venues_state_without_contradiction() {
     for &(name, status, story) in STORIES {
         let scene = told(story, |_| {});
         let order = scene.core.order(tickpath_market::OrderId(ids(&scene).order)).unwrap();

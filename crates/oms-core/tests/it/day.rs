@@ -21,7 +21,7 @@ fn is_known(scene: &Scene, id: u64) -> bool {
 }
 
 #[test]
-fn day_orders_expire_whatever_was_on_its_way_and_their_clients_are_told() {
+fn day_orders_expire_with_requests_in_flight_and_clients_get_reports() {
     let mut scene = Scene::new();
     let working = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(working, ExecType::New, working, 1, 0, 10));
@@ -52,7 +52,7 @@ fn day_orders_expire_whatever_was_on_its_way_and_their_clients_are_told() {
 }
 
 #[test]
-fn good_till_cancel_and_unknown_orders_stay_with_their_fills_and_requests() {
+fn gtc_and_unknown_orders_keep_their_fills_and_requests() {
     let mut scene = Scene::new();
     let resting = good_till_cancel(&mut scene, 1);
     scene.report(fill(resting, 2, 3, 3, 7));
@@ -78,7 +78,7 @@ fn good_till_cancel_and_unknown_orders_stay_with_their_fills_and_requests() {
 }
 
 #[test]
-fn a_replace_on_its_way_is_answered_on_the_next_day() {
+fn a_replace_in_flight_is_answered_on_the_next_day() {
     let mut scene = Scene::new();
     let id = good_till_cancel(&mut scene, 1);
     let replace = scene.replace(2, 1, 101, 12);
@@ -89,7 +89,7 @@ fn a_replace_on_its_way_is_answered_on_the_next_day() {
 }
 
 #[test]
-fn an_order_that_misses_fills_stays_until_they_come() {
+fn an_order_with_missing_fills_stays_until_they_arrive() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(id, ExecType::New, id, 1, 0, 10));
@@ -105,7 +105,7 @@ fn an_order_that_misses_fills_stays_until_they_come() {
 }
 
 #[test]
-fn client_ids_may_be_used_again_but_not_those_that_are_still_open() {
+fn client_ids_of_ended_orders_alone_may_be_used_again() {
     let mut scene = Scene::new();
     good_till_cancel(&mut scene, 1);
     scene.order(2, Side::Buy, 100, 10);
@@ -121,7 +121,7 @@ fn client_ids_may_be_used_again_but_not_those_that_are_still_open() {
 }
 
 #[test]
-fn an_order_whose_cancel_nobody_asked_for_keeps_its_name_on_the_next_day() {
+fn an_order_under_an_admin_cancel_keeps_its_client_id_the_next_day() {
     for padding in [0, 1, 5, 30, 200] {
         let mut scene = Scene::new();
         let ids: Vec<u64> = (1..=padding + 1).map(|client| good_till_cancel(&mut scene, client)).collect();
@@ -140,7 +140,7 @@ fn an_order_whose_cancel_nobody_asked_for_keeps_its_name_on_the_next_day() {
 }
 
 #[test]
-fn kills_limits_lines_and_windows_hold_over_the_day() {
+fn kill_switches_limits_lines_and_windows_outlive_the_day() {
     let mut scene = Scene::new();
     scene.apply(Input::Kill(KillSwitch { scope: KILL_ALL, on: 1, ..KillSwitch::default() }));
     scene.line(false);
@@ -151,7 +151,7 @@ fn kills_limits_lines_and_windows_hold_over_the_day() {
 }
 
 #[test]
-fn what_waits_of_an_order_that_stays_still_goes() {
+fn waiting_requests_of_a_kept_order_still_leave() {
     let mut scene = Scene::new();
     let id = good_till_cancel(&mut scene, 1);
     scene.line(false);
@@ -167,7 +167,7 @@ fn what_waits_of_an_order_that_stays_still_goes() {
 /// a day that is good till canceled. Finished orders neither slow nor fill the next day, so the same client ids work
 /// each day.
 #[test]
-fn ten_days_leave_what_is_open_and_right_positions() {
+fn ten_days_leave_only_open_orders_and_correct_positions() {
     let mut scene = Scene::new();
     let mut kept = Vec::new();
     for day in 0..10_u64 {

@@ -42,19 +42,19 @@ struct LossyPath {
 }
 
 #[test]
-fn a_numbered_venue_behind_bad_lines() {
+fn a_numbering_venue_converges_over_bad_lines() {
     check_all(LossyLines { numbered: true, loses: 12, doubles: 12, swaps: true });
     check_all(LossyLines { numbered: true, loses: 4, doubles: 4, swaps: true });
 }
 
 #[test]
-fn a_venue_without_numbers_behind_lines_that_lose() {
+fn a_venue_without_sequences_converges_over_lossy_lines() {
     check_all(LossyLines { numbered: false, loses: 12, doubles: 0, swaps: false });
 }
 
 /// Nothing is lost, so no order may be in doubt.
 #[test]
-fn a_numbered_venue_behind_lines_that_only_swap() {
+fn a_numbering_venue_converges_over_reordering_lines() {
     let seed = seed();
     for round in 0..rounds() {
         let mut path = LossyPath::new(seed + round, LossyLines { numbered: true, loses: 0, doubles: 0, swaps: true });

@@ -214,7 +214,7 @@ impl OpenOrderWalk {
 }
 
 #[test]
-fn a_cancel_of_many_finds_what_a_walk_of_all_orders_finds() {
+fn a_mass_cancel_finds_the_same_orders_as_a_full_scan() {
     let mut dice = Dice::new(seed());
     for _ in 0..30 {
         let seed = dice.draw();
@@ -249,7 +249,7 @@ fn visits(scene: &mut Scene, say: impl Fn(&mut Scene)) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn a_mass_cancel_of_three_orders_among_a_hundred_thousand_visits_those_alone() {
+fn a_mass_cancel_of_3_orders_in_100_000_visits_only_them() {
     let mut scene = desk();
     assert_eq!(crowd(&mut scene), 100_000);
     scene.session = 1;
@@ -290,7 +290,7 @@ fn a_mass_cancel_of_a_symbol_visits_no_order_of_another_symbol() {
 }
 
 #[test]
-fn a_session_that_is_lost_visits_its_own_orders_alone() {
+fn a_lost_session_visits_only_its_own_orders() {
     let mut scene = desk();
     crowd(&mut scene);
     scene.session = 3;
@@ -305,7 +305,7 @@ fn a_session_that_is_lost_visits_its_own_orders_alone() {
 }
 
 #[test]
-fn a_second_mass_cancel_of_all_visits_no_order_that_the_first_one_has_reached() {
+fn a_second_mass_cancel_visits_no_order_of_the_first() {
     let mut scene = desk();
     crowd(&mut scene);
     let mass = |client| {
@@ -322,7 +322,7 @@ fn a_second_mass_cancel_of_all_visits_no_order_that_the_first_one_has_reached() 
 }
 
 #[test]
-fn a_page_of_the_order_list_looks_at_no_more_than_its_share() {
+fn a_page_of_the_order_list_visits_a_bounded_number_of_orders() {
     let mut scene = desk();
     crowd(&mut scene);
     scene.session = 1;
@@ -348,7 +348,7 @@ fn a_page_of_the_order_list_looks_at_no_more_than_its_share() {
 }
 
 #[test]
-fn an_order_list_goes_on_behind_an_order_that_has_ended_and_over_the_end_of_a_day() {
+fn an_order_list_resumes_after_an_ended_order_and_a_days_end() {
     let mut scene = desk();
     let ids: Vec<u64> = (1..=6)
         .map(|client| {

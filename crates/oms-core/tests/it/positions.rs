@@ -74,7 +74,7 @@ fn the_profit_of_an_entered_position_counts_from_its_price() {
 }
 
 #[test]
-fn the_start_of_a_day_is_entered_before_its_first_fill_and_changes_at_any_time() {
+fn opening_positions_precede_fills_and_adjustments_come_any_time() {
     let mut scene = Scene::new();
     let unknown = AccountId(8);
     for (enter, why) in [
@@ -112,7 +112,7 @@ fn the_start_of_a_day_is_entered_before_its_first_fill_and_changes_at_any_time()
 }
 
 #[test]
-fn a_snapshot_and_a_replay_have_an_entered_position() {
+fn a_snapshot_and_a_replay_keep_an_entered_position() {
     let tell = |scene: &mut Scene| {
         scene.enter(entered(8, 110));
         scene.order(1, Side::Buy, 100, 1);

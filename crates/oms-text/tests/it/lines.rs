@@ -19,7 +19,7 @@ fn entry(content: EntryContent<'_>) -> LogEntry<'_> {
 }
 
 #[test]
-fn a_known_message_has_its_fields_by_name_and_another_length_is_not_known() {
+fn a_known_message_has_named_fields_at_its_exact_length() {
     let trade = Trade { price: "61800.2".parse().expect("a price"), aggressor: Side::Sell.code(), ..Trade::default() };
     let (name, fields) = read(Kind::Trade.code(), trade.as_bytes()).expect("it is a trade");
     assert_eq!(name, "trade");
@@ -31,7 +31,7 @@ fn a_known_message_has_its_fields_by_name_and_another_length_is_not_known() {
 }
 
 #[test]
-fn an_unknown_payload_is_shown_whole_as_json_and_by_its_first_bytes_as_text() {
+fn an_unknown_payload_is_whole_in_json_and_truncated_in_text() {
     let hello = entry(EntryContent::Unknown(b"hello"));
     assert_eq!(hello.text(), "17 1970-01-01T00:00:01.000000001Z kind_200 68656c6c6f |hello| 5 bytes");
     let object = parsed(&hello.json());
@@ -44,7 +44,7 @@ fn an_unknown_payload_is_shown_whole_as_json_and_by_its_first_bytes_as_text() {
 }
 
 #[test]
-fn missing_messages_are_counted_and_null_where_their_number_is_not_known() {
+fn missing_messages_are_counted_or_null() {
     let gap = entry(EntryContent::Gap { missed: Some(12), sentence: "12 messages were missed".to_owned() });
     assert!(gap.text().ends_with("Z -- 12 messages were missed"), "{}", gap.text());
     assert_eq!(parsed(&gap.json())["fields"], json!({"missed": 12}));
@@ -75,7 +75,7 @@ fn a_sent_report_names_its_instrument_in_both_forms() {
 }
 
 #[test]
-fn a_denial_says_why_with_its_limit_in_the_unit_of_its_check() {
+fn a_denial_line_has_its_reason_and_its_limit_with_unit() {
     let denied = |denial: Denial, limit: i128| OrderDenied {
         code: denial.code(),
         limit: limit.to_le_bytes(),
@@ -95,7 +95,7 @@ fn sent(answer: ReportOrDenial) -> SentReport {
 }
 
 #[test]
-fn a_difference_says_how_either_side_has_an_order_and_how_to_enter_one_that_is_not_known() {
+fn a_reconciliation_line_shows_both_sides_and_the_entry_command() {
     let name = |symbol: SymbolId| format!("S{}", symbol.0);
     let order = ExecutionReport {
         order_id: OrderId::new(7, 12),
