@@ -95,10 +95,10 @@ fn a_cancel_by_scope_covers_all_sessions_and_kills_none() {
         let first = scene.order(1, Side::Buy, 100, 1);
         scene.session = 2;
         let second = scene.order(1, Side::Sell, 100, 1);
-        let word = Input::CancelScope(CancelScope { scope, target, ..Default::default() });
-        assert_eq!(scene.core.validate(&word), Ok(()));
-        let concerned: Vec<u64> = scene.core.affected_orders(&word).iter().map(|order| order.id.0).collect();
-        scene.apply(word);
+        let command = Input::CancelScope(CancelScope { scope, target, ..Default::default() });
+        assert_eq!(scene.core.validate(&command), Ok(()));
+        let concerned: Vec<u64> = scene.core.affected_orders(&command).iter().map(|order| order.id.0).collect();
+        scene.apply(command);
         let expected: Vec<u64> =
             [first, second].into_iter().zip(meant).filter(|(_, meant)| *meant).map(|x| x.0).collect();
         assert_eq!((scene.canceled(), concerned), (expected.clone(), expected), "scope {scope}, target {target}");
@@ -107,9 +107,9 @@ fn a_cancel_by_scope_covers_all_sessions_and_kills_none() {
     }
     let mut scene = Scene::new();
     for (scope, target) in [(0, 0), (KILL_DISK, 0), (6, 0), (KILL_ACCOUNT, 1 << 16)] {
-        let word = Input::CancelScope(CancelScope { scope, target, ..Default::default() });
-        assert_eq!(scene.core.validate(&word), Err(AdminCommandError::Scope { scope, target }));
-        scene.apply(word);
+        let command = Input::CancelScope(CancelScope { scope, target, ..Default::default() });
+        assert_eq!(scene.core.validate(&command), Err(AdminCommandError::Scope { scope, target }));
+        scene.apply(command);
     }
     assert_eq!(scene.counts().ignored, 4);
 }
@@ -129,14 +129,17 @@ fn kept_reports_of_a_lost_order_are_applied_when_it_is_entered() {
     );
     scene.core = loaded(&scene.core);
     let id = scene.apply(Input::EnterOrder(lost()));
-    let told: Vec<(u8, OrdStatus)> =
-        scene.client_reports().iter().map(|told| (told.manual, OrdStatus::from_code(told.status).unwrap())).collect();
-    assert_eq!(told, [(1, OrdStatus::New), (0, OrdStatus::PartiallyFilled)]);
+    let reports: Vec<(u8, OrdStatus)> = scene
+        .client_reports()
+        .iter()
+        .map(|report| (report.manual, OrdStatus::from_code(report.status).unwrap()))
+        .collect();
+    assert_eq!(reports, [(1, OrdStatus::New), (0, OrdStatus::PartiallyFilled)]);
     assert_eq!(
         (scene.state(id), scene.bought(), scene.core.unknown_order_report_count()),
         (OrdStatus::PartiallyFilled, (4, 6), 0)
     );
-    assert_eq!(scene.status_requests(), [LOST], "the venue is asked under the name that it knows");
+    assert_eq!(scene.status_requests(), [LOST], "the venue is asked under the id that it knows");
     // A later report of the venue finds the order, and a request to the venue names the order by the venue's id.
     scene.core = loaded(&scene.core);
     scene.report_exactly(of_lost(fill(0, 3, 1, 5, 5)));
@@ -234,9 +237,9 @@ fn a_reconcile_answer_settles_every_order() {
     assert_eq!(scene.bought(), (10, 20));
     let before = scene.counts();
     scene.report(status_of(0, OrdStatus::New, question, 0, 0, 0));
-    assert_eq!(scene.counts(), before, "it ends the answer and tells of no order");
+    assert_eq!(scene.counts(), before, "it ends the answer and reports no order");
     assert_eq!(scene.venue_requests().len() + scene.client_reports().len(), 0);
-    // An unknown order counts as a stranger, as in any other report.
+    // A report of an unknown order counts as such, as any other report.
     scene.report(ExecutionReport { side: Side::Buy.code(), ..status_of(LOST, OrdStatus::New, question, 1, 0, 10) });
     assert_eq!(
         (scene.counts().unknown_order_reports, scene.core.unknown_order_report_count()),
@@ -293,7 +296,7 @@ fn an_order_known_by_its_venues_id_alone_is_not_queried() {
     assert_eq!((scene.state(id), scene.bought()), (OrdStatus::PartiallyFilled, (4, 6)));
     scene.core = loaded(&scene.core);
     scene.doubt(LOST_REPORTS);
-    assert_eq!((scene.state(id), scene.venue_requests().len()), (OrdStatus::Unknown, 0), "nobody can be asked");
+    assert_eq!((scene.state(id), scene.venue_requests().len()), (OrdStatus::Unknown, 0), "no venue can be asked");
     // Once the venue sends the id that it was sent, the order goes by that id.
     scene.report_exactly(of_lost(fill(0, 2, 1, 5, 5)));
     assert_eq!(scene.bought(), (5, 5));
@@ -392,14 +395,14 @@ fn an_entered_fill_is_booked_once_even_if_reported_later() {
             ..Default::default()
         };
         scene.apply(Input::EnterFill(enter(4, 4)));
-        let [told] = scene.client_reports()[..] else { panic!("one report: {:?}", scene.out) };
-        assert_eq!((told.manual, told.last_quantity, told.last_price), (1, Quantity(4), Price(99)));
+        let [report] = scene.client_reports()[..] else { panic!("one report: {:?}", scene.out) };
+        assert_eq!((report.manual, report.last_quantity, report.last_price), (1, Quantity(4), Price(99)));
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::PartiallyFilled, (4, 6)));
         scene.report(fill(id, number, 4, 4, 6));
         assert_eq!(
             (scene.client_reports().len(), scene.bought()),
             (0, (4, 6)),
-            "the venue's own report says nothing new"
+            "the venue's own report changes nothing"
         );
         for (enter, why) in [
             (EnterFill { venue_sequence: 0, ..enter(4, 4) }, AdminCommandError::FillKnown(4)),

@@ -59,10 +59,10 @@ impl Scene {
     }
 
     #[track_caller]
-    fn assert_told(&self, expected: &[(ExecType, OrdStatus)]) {
-        let told: Vec<_> = self.client_reports().iter().map(|report| (report.exec_type, report.status)).collect();
+    fn assert_reports(&self, expected: &[(ExecType, OrdStatus)]) {
+        let reports: Vec<_> = self.client_reports().iter().map(|report| (report.exec_type, report.status)).collect();
         let expected: Vec<_> = expected.iter().map(|(what, status)| (what.code(), status.code())).collect();
-        assert_eq!(told, expected, "{:?}", self.out);
+        assert_eq!(reports, expected, "{:?}", self.out);
     }
 
     fn is_armed(&self, id: u64) -> bool {
@@ -74,11 +74,11 @@ impl Scene {
 fn an_armed_order_has_no_exposure_and_fires_as_a_new_order() {
     let mut scene = Scene::new();
     let id = scene.arm_as(NewOrder { position_effect: 1, ..order(1, Side::Buy, 100, 10) });
-    scene.assert_told(&[(ExecType::PendingNew, OrdStatus::Armed)]);
+    scene.assert_reports(&[(ExecType::PendingNew, OrdStatus::Armed)]);
     assert!(scene.venue_requests().is_empty() && scene.is_armed(id));
     assert_eq!((scene.bought(), scene.counts().queued, scene.view(id).leaves.0), ((0, 0), 1, 10));
     scene.fire(id);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
     let expected =
         NewOrder { client_order_id: ClientOrderId(id), cause: 77, position_effect: 1, ..order(1, Side::Buy, 100, 10) };
     assert_eq!(scene.venue_requests(), [Request::New(expected)]);
@@ -111,7 +111,7 @@ fn a_conditional_market_order_is_valued_when_it_fires() {
     let again = scene.arm_as(NewOrder { client_order_id: ClientOrderId(2), ..market });
     scene.reference = Price(400);
     scene.fire(again);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_conditional_order_is_denied_on_arrival_by_rights_and_form_alone() {
     assert_eq!(scene.denial(), Some((Denial::PriceCollar, 1, 80)));
     assert_eq!((scene.state(first), scene.counts().withdrawn), (OrdStatus::Rejected, 1));
     scene.fire(second);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
     let third = scene.arm(11, 100, 4);
     scene.fire(third);
     assert_eq!(scene.denial(), Some((Denial::Position, 5, 6)));
@@ -219,12 +219,12 @@ fn a_replace_of_an_armed_order_applies_at_once() {
     let mut scene = Scene::with(AccountLimits { max_order_quantity: Quantity(20), ..wide() });
     let id = scene.arm(1, 100, 10);
     scene.replace(2, 1, 102, 12);
-    scene.assert_told(&[(ExecType::Replaced, OrdStatus::Armed)]);
+    scene.assert_reports(&[(ExecType::Replaced, OrdStatus::Armed)]);
     assert_eq!(scene.client_reports()[0].client_order_id.0, 2);
     assert_eq!((scene.view(id).price.0, scene.view(id).quantity.0), (102, 12));
     let before = scene.core.armed_order(OrderId(id)).unwrap();
     scene.rearm(3, 1, 103, 13, 200);
-    scene.assert_told(&[(ExecType::Replaced, OrdStatus::Armed)]);
+    scene.assert_reports(&[(ExecType::Replaced, OrdStatus::Armed)]);
     let after = scene.core.armed_order(OrderId(id)).unwrap();
     assert_eq!(after.trigger, Trigger::on(last_reaches(200)));
     assert!(after.request_id > before.request_id && after.since > before.since);
@@ -287,13 +287,13 @@ fn an_armed_day_order_expires_and_an_armed_gtc_order_stays() {
     let kept =
         scene.arm_as(NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..order(2, Side::Buy, 100, 10) });
     scene.apply(Input::DayEnd(DayEnd::default()));
-    scene.assert_told(&[(ExecType::Expired, OrdStatus::Canceled)]);
+    scene.assert_reports(&[(ExecType::Expired, OrdStatus::Canceled)]);
     assert!(!scene.is_armed(day) && scene.is_armed(kept));
     assert_eq!(scene.core.armed_orders().count(), 1);
     scene.arm(1, 100, 10);
     assert_eq!(scene.denial(), None, "ids begin anew");
     scene.fire(kept);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_fired_order_waits_for_a_venue_that_is_down() {
     let id = scene.arm(1, 100, 10);
     scene.line(false);
     scene.fire(id);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
     assert!(scene.venue_requests().is_empty());
     assert_eq!(scene.bought(), (0, 10));
     scene.line(true);
@@ -337,9 +337,9 @@ fn an_armed_order_stays_armed_after_a_start() {
     assert!(scene.is_armed(id) && scene.core.armed_orders().next().is_some_and(|armed| armed.since > 0));
     scene.doubt(LOST_REQUESTS);
     scene.doubt(LOST_REPORTS);
-    assert!(scene.is_armed(id) && scene.out.is_empty(), "no venue has heard of it");
+    assert!(scene.is_armed(id) && scene.out.is_empty(), "no venue has received it");
     scene.fire(id);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
 }
 
 #[test]
@@ -361,11 +361,11 @@ fn after_a_host_boot_the_venue_is_asked_for_an_armed_order() {
     let record = scene.agreeing(crate::scene::status_of(id, OrdStatus::Rejected, question, 0, 0, 0));
     let report = tickpath_market::ExecutionReport { side: 0, ..record.report };
     scene.report_exactly(tickpath_oms_core::ReportRecord { report, ..record });
-    scene.assert_told(&[(ExecType::OrderStatus, OrdStatus::Armed)]);
+    scene.assert_reports(&[(ExecType::OrderStatus, OrdStatus::Armed)]);
     assert_eq!((scene.bought(), scene.is_armed(id)), ((0, 0), true));
     assert_eq!(scene.core.armed_order(OrderId(id)).unwrap().since, 0, "the clock is another one");
     scene.fire(id);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
 }
 
 #[test]

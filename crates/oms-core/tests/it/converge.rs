@@ -150,7 +150,7 @@ fn many_orders_of_arrival_converge() {
 #[test]
 fn consistent_reports_end_in_the_venues_state_without_contradiction() {
     for &(name, status, story) in STORIES {
-        let scene = told(story, |_| {});
+        let scene = scene_of(story, |_| {});
         let order = scene.core.order(tickpath_market::OrderId(ids(&scene).order)).unwrap();
         // Requests of the client that no report of the story answers are still outstanding.
         let shown = if order.status == OrdStatus::PendingCancel { OrdStatus::Filled } else { order.status };
@@ -161,9 +161,9 @@ fn consistent_reports_end_in_the_venues_state_without_contradiction() {
 }
 
 fn check(name: &str, story: Story, shuffle: u64, duplicates: usize) {
-    let in_time = end(&told(story, |_| {}));
+    let in_time = end(&scene_of(story, |_| {}));
     let mut dice = Dice::new(shuffle);
-    let scene = told(story, |reports| {
+    let scene = scene_of(story, |reports| {
         for _ in 0..duplicates {
             let again = dice.pick(&reports[..]);
             reports.push(again);
@@ -177,7 +177,7 @@ fn check(name: &str, story: Story, shuffle: u64, duplicates: usize) {
 }
 
 /// Returns a scene in which all reports of a story have arrived, in the order that `arrange` gives them.
-fn told(story: Story, arrange: impl FnOnce(&mut Vec<ExecutionReport>)) -> Scene {
+fn scene_of(story: Story, arrange: impl FnOnce(&mut Vec<ExecutionReport>)) -> Scene {
     let mut scene = Scene::new();
     scene.order(ORDER, Side::Buy, 100, 10);
     scene.replace(REPLACE, ORDER, 101, 8);

@@ -31,24 +31,31 @@ fn day_orders_expire_with_requests_in_flight_and_clients_get_reports() {
     scene.line(false);
     let queued = scene.order(3, Side::Buy, 100, 10);
     end_day(&mut scene);
-    let told: Vec<_> =
-        scene.client_reports().iter().map(|told| (told.order_id.0, told.exec_type, told.leaves_quantity.0)).collect();
+    let reports: Vec<_> = scene
+        .client_reports()
+        .iter()
+        .map(|report| (report.order_id.0, report.exec_type, report.leaves_quantity.0))
+        .collect();
     let expired = ExecType::Expired.code();
-    assert_eq!(told, [(working, expired, 0), (sent, expired, 0), (queued, expired, 0)]);
+    assert_eq!(reports, [(working, expired, 0), (sent, expired, 0), (queued, expired, 0)]);
     assert_eq!((scene.bought(), scene.core.waiting(VENUE), scene.core.open_orders().count()), ((4, 0), 0, 0));
     assert_eq!([working, sent, queued].map(|id| is_known(&scene, id)), [true, true, false], "a venue may know the two");
     scene.report(fill(working, 3, 1, 5, 5));
     assert_eq!(
         (scene.counts().unknown_order_reports, scene.bought()),
         (0, (5, 0)),
-        "what was on its way still finds its order"
+        "a report in flight still finds its order"
     );
     let again = scene.order(1, Side::Buy, 100, 10);
     assert!(is_known(&scene, again), "the client's id is free again");
     end_day(&mut scene);
     assert!(!is_known(&scene, working), "it is forgotten one day later");
     scene.report(fill(working, 4, 1, 6, 4));
-    assert_eq!((scene.counts().unknown_order_reports, scene.bought()), (1, (5, 0)), "what comes then is a stranger");
+    assert_eq!(
+        (scene.counts().unknown_order_reports, scene.bought()),
+        (1, (5, 0)),
+        "a later report is of an unknown order"
+    );
 }
 
 #[test]
@@ -130,7 +137,7 @@ fn an_order_under_an_admin_cancel_keeps_its_client_id_the_next_day() {
         for (&id, client) in ids.iter().zip(1..) {
             scene.status(1000 + client, client);
             assert_eq!(
-                scene.client_reports().first().map(|told| told.order_id.0),
+                scene.client_reports().first().map(|report| report.order_id.0),
                 Some(id),
                 "of {} orders",
                 padding + 1

@@ -46,8 +46,8 @@ const CORRECT: fn(u64) -> ExecutionReport = |i| amended(i, TradeCorrect, 4, 3, 1
 #[test]
 fn a_bust_takes_its_fill_back() {
     let scene = check("bust", &[NEW, FILL, BUST], OrdStatus::New, 0, 10);
-    let told = scene.client_reports()[0];
-    assert_eq!((told.exec_type, told.exec_id, told.last_quantity.0), (TradeCancel.code(), ExecId(4), 4));
+    let report = scene.client_reports()[0];
+    assert_eq!((report.exec_type, report.exec_id, report.last_quantity.0), (TradeCancel.code(), ExecId(4), 4));
     check(
         "bust of the last fill",
         &[NEW, FILL, |i| fill(i, 3, 6, 10, 0), |i| amended(i, TradeCancel, 10, 4, 6, 4, 6)],
@@ -138,11 +138,11 @@ fn an_amendment_without_an_id_or_a_quantity_is_malformed() {
 }
 
 /// Returns a buy of 10 whose fill of 4 was received or not, after an operator has resolved it to another state.
-fn resolved(heard: bool, status: OrdStatus, cumulative: i64) -> (Scene, u64) {
+fn resolved(was_reported: bool, status: OrdStatus, cumulative: i64) -> (Scene, u64) {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(NEW(id));
-    if heard {
+    if was_reported {
         scene.report(FILL(id));
     }
     scene.doubt(LOST_REPORTS);

@@ -38,7 +38,7 @@ fn an_unsequenced_rejection_contradicts_a_live_order() {
     check_contradiction("it works", true, &[|i| accepted(i, 1), refused], 0, 10);
     check_contradiction("filled in parts", true, &[|i| accepted(i, 1), |i| fill(i, 2, 4, 4, 6), refused], 4, 6);
     check_contradiction("all filled", true, &[|i| accepted(i, 1), |i| fill(i, 2, 10, 10, 0), refused], 10, 0);
-    check_contradiction("on its way to a venue that numbers", true, &[refused], 0, 10);
+    check_contradiction("in flight to a venue that numbers", true, &[refused], 0, 10);
     check_contradiction("it works at a venue without numbers", false, &[|i| accepted(i, 0), refused], 0, 10);
     check_contradiction("accepted after it", false, &[refused, |i| accepted(i, 0)], 0, 10);
     check_contradiction("filled after it", false, &[refused, |i| fill(i, 0, 4, 4, 6)], 4, 6);
@@ -119,7 +119,7 @@ fn a_sequence_gap_that_lasts_too_long_is_a_doubt() {
     scene.apply(Input::GapTimer(GapTimer::default()));
     assert_eq!((scene.state(id), scene.state(other)), (Unknown, New));
     assert_eq!((scene.status_requests(), scene.client_reports().len()), (vec![id], 1));
-    assert!(!scene.core.needs_gap_timer(u64::MAX), "it is told once");
+    assert!(!scene.core.needs_gap_timer(u64::MAX), "it is reported once");
     // The missing number arrives late, and the next event decides the status.
     scene.report(accepted(id, 1));
     assert_eq!(scene.report(fill(id, 3, 1, 5, 5)), Some(PartiallyFilled));
@@ -135,7 +135,11 @@ fn a_sequence_older_than_the_window_is_never_seen() {
     scene.report(accepted(id, 1));
     scene.stamp += 2_000_000_000;
     scene.apply(Input::GapTimer(GapTimer::default()));
-    assert_eq!((scene.state(id), scene.status_requests()), (Unknown, vec![id]), "nobody remembers whether it was seen");
+    assert_eq!(
+        (scene.state(id), scene.status_requests()),
+        (Unknown, vec![id]),
+        "the window no longer shows whether it was seen"
+    );
     assert_eq!(scene.answer(id, PartiallyFilled, 80, 79, 21), Some(PartiallyFilled));
     assert_eq!(scene.report(fill(id, 81, 1, 80, 20)), Some(PartiallyFilled), "from here on all is known again");
 }
@@ -183,12 +187,12 @@ fn lost_requests_doubt_unanswered_orders_lost_reports_all_live_ones() {
         assert_eq!(
             (scene.status_requests(), scene.client_reports().len()),
             (expected, 0),
-            "lost {lost}: asked again, told once"
+            "lost {lost}: asked again, reported once"
         );
     }
 }
 
-/// A report of the order's arrival ends a doubt about lost requests, and says nothing about lost reports.
+/// A report of the order's arrival ends a doubt about lost requests, and leaves one about lost reports.
 #[test]
 fn the_kind_of_loss_decides_which_report_ends_the_doubt() {
     for (lost, expected) in [(LOST_REQUESTS, New), (LOST_REPORTS, Unknown)] {
@@ -284,11 +288,7 @@ fn an_operator_ends_a_doubt_for_good() {
     scene.resolve(id, New, 0, "x");
     let lost = ExecutionReport { status: Unknown.code(), ..reported(id, ExecType::New, 0, 0, 0, 0) };
     assert_eq!(scene.report(lost), Some(Unknown));
-    assert_eq!(
-        scene.report(fill(id, 2, 4, 4, 6)),
-        Some(PartiallyFilled),
-        "another doubt, of which this is the last word"
-    );
+    assert_eq!(scene.report(fill(id, 2, 4, 4, 6)), Some(PartiallyFilled), "another doubt, which this command ends");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_waiting_order_is_not_in_doubt() {
 /// Every answer of a venue to the status request for an order of 10 with 4 filled, and the resulting status.
 #[test]
 fn a_status_answer_decides_once_no_fill_is_missing() {
-    for (told, number, cumulative, leaves, expected, bought) in [
+    for (status, number, cumulative, leaves, expected, bought) in [
         (PartiallyFilled, 2, 4, 6, PartiallyFilled, (4, 6)),
         (PartiallyFilled, 3, 4, 3, PartiallyFilled, (4, 3)),
         (Filled, 3, 4, 0, Filled, (4, 0)),
@@ -333,15 +333,15 @@ fn a_status_answer_decides_once_no_fill_is_missing() {
         scene.report(accepted(id, 1));
         scene.report(fill(id, 2, 4, 4, 6));
         scene.doubt(LOST_REPORTS);
-        scene.answer(id, told, number, cumulative, leaves);
-        assert_eq!((scene.state(id), scene.bought()), (expected, bought), "{told:?} {number} {cumulative} {leaves}");
+        scene.answer(id, status, number, cumulative, leaves);
+        assert_eq!((scene.state(id), scene.bought()), (expected, bought), "{status:?} {number} {cumulative} {leaves}");
     }
 }
 
 /// The report of a replace to a larger quantity is lost, and the larger order is filled and canceled.
 #[test]
 fn an_order_larger_than_known_ends_as_its_venue_reports() {
-    for told in [Canceled, Expired] {
+    for status in [Canceled, Expired] {
         let mut scene = Scene::new();
         let id = scene.order(1, Side::Buy, 100, 10);
         scene.report(accepted(id, 1));
@@ -350,8 +350,8 @@ fn an_order_larger_than_known_ends_as_its_venue_reports() {
         scene.stamp += 2_000_000_000;
         scene.apply(Input::GapTimer(GapTimer::default()));
         assert_eq!(scene.state(id), Unknown);
-        scene.answer(id, told, 4, 14, 0);
-        assert_eq!((scene.state(id), scene.bought()), (told, (14, 0)));
+        scene.answer(id, status, 4, 14, 0);
+        assert_eq!((scene.state(id), scene.bought()), (status, (14, 0)));
     }
 }
 
@@ -376,7 +376,7 @@ fn a_possible_bust_is_exposure_on_the_other_side() {
 fn only_an_unreported_order_is_rejected_as_never_arrived() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
-    assert_eq!(scene.answer_unknown(id), None, "nobody doubts it: it is on its way");
+    assert_eq!(scene.answer_unknown(id), None, "an order in flight is not in doubt");
     scene.doubt(LOST_REQUESTS);
     assert_eq!(scene.answer_unknown(id), Some(Rejected));
     assert_eq!(scene.bought(), (0, 0));
@@ -396,8 +396,8 @@ fn a_status_answer_decides_requests_sent_before_its_query() {
     let mut scene = Scene::new();
     let ids = one_of_each(&mut scene);
     scene.doubt(LOST_REQUESTS);
-    for (id, told) in [(ids[2], New), (ids[3], New)] {
-        assert_eq!(scene.answer(id, New, 1, 0, 10), Some(told), "neither its cancel nor its replace has come");
+    for (id, status) in [(ids[2], New), (ids[3], New)] {
+        assert_eq!(scene.answer(id, New, 1, 0, 10), Some(status), "neither its cancel nor its replace has come");
     }
     assert_eq!(scene.view(ids[3]).quantity.0, 10);
 }

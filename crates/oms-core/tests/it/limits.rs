@@ -154,7 +154,7 @@ fn a_replace_is_checked_on_what_it_adds() {
     scene.report(reported(id, ExecType::CancelRejected, replace, 1, 0, 10));
     scene.replace(4, 1, 100, 8);
     assert_eq!(scene.denial(), None, "less adds nothing");
-    assert_eq!(scene.position().working_buy, 10, "the larger counts while it is on its way");
+    assert_eq!(scene.position().working_buy, 10, "the larger counts while the replace is in flight");
     scene.report(fill(id, 2, 3, 3, 7));
     scene.replace(5, 1, 100, 3);
     assert_eq!(scene.denial(), Some((Denial::AlreadyPending, 0, 0)));
@@ -228,7 +228,7 @@ fn a_disk_failure_denies_until_a_start() {
     assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)));
     scene.apply(Input::Kill(KillSwitch { scope: KILL_DISK, on: 0, ..KillSwitch::default() }));
     scene.replace(3, 1, 100, 2);
-    assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)), "nobody's word makes a disk sound");
+    assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)), "no command makes a disk sound");
     scene.cancel(4, 1);
     assert_eq!(scene.denial(), None, "a cancel passes");
     scene.boot(1, 0);

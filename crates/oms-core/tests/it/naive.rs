@@ -134,7 +134,7 @@ impl Naive {
         let stands = ExecutionReport {
             exec_type: ExecType::OrderStatus.code(),
             venue: VenueId(life.venue),
-            ..life.told(asked.client)
+            ..life.report_to(asked.client)
         };
         let is_replaced = life.sum.cancel.is_some();
         let report = match outputs[last] {
@@ -236,7 +236,7 @@ impl Naive {
     fn ask(&mut self, order: u64, asked: LogRequest) {
         let life = self.lives.get_mut(&order).unwrap();
         let waits = self.down.contains(&life.venue) || self.waiting.get(&life.venue).is_some_and(|w| !w.is_empty());
-        life.tell(LogEvent::Asked(LogRequest { waits, ..asked }));
+        life.record(LogEvent::Asked(LogRequest { waits, ..asked }));
     }
 
     /// Sends a cancel to the venue, or ends an order that was never sent.
@@ -265,7 +265,7 @@ impl Naive {
 
     fn take_back(&mut self, id: u64, client: u64, exec_type: ExecType) -> Output {
         let life = self.lives.get_mut(&id).unwrap();
-        life.tell(LogEvent::TakenBack);
+        life.record(LogEvent::TakenBack);
         self.waits.remove(&id);
         self.waiting.entry(life.venue).or_default().retain(|waiting| waiting.order != id);
         self.answer(id, exec_type, client)
@@ -293,7 +293,7 @@ impl Naive {
     fn answer(&self, id: u64, exec_type: ExecType, client: u64) -> Output {
         let life = &self.lives[&id];
         let (exec_type, venue) = (exec_type.code(), VenueId(life.venue));
-        Output::Report { session: life.session, report: ExecutionReport { exec_type, venue, ..life.told(client) } }
+        Output::Report { session: life.session, report: ExecutionReport { exec_type, venue, ..life.report_to(client) } }
     }
 }
 

@@ -242,9 +242,9 @@ fn crowd(scene: &mut Scene) -> usize {
 }
 
 /// Applies an input, and returns the canceled orders and the number of index entries visited.
-fn visits(scene: &mut Scene, say: impl Fn(&mut Scene)) -> (Vec<u64>, u64) {
+fn visits(scene: &mut Scene, act: impl Fn(&mut Scene)) -> (Vec<u64>, u64) {
     let before = scene.core.mass_cancel_visits();
-    say(scene);
+    act(scene);
     (scene.canceled(), scene.core.mass_cancel_visits() - before)
 }
 
@@ -285,7 +285,7 @@ fn a_mass_cancel_of_a_symbol_visits_no_order_of_another_symbol() {
     assert_eq!(visits(&mut scene, of(200_001, 3)), (vec![lone], 1));
     assert_eq!(visits(&mut scene, of(200_002, 3)).1, 0);
     assert_eq!(scene.denial(), Some((Denial::AlreadyPending, 0, 0)));
-    assert_eq!(visits(&mut scene, of(200_003, 9)), (vec![], 0), "a symbol that nobody trades");
+    assert_eq!(visits(&mut scene, of(200_003, 9)), (vec![], 0), "a symbol without orders");
     assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)));
 }
 

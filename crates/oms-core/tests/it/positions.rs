@@ -113,15 +113,15 @@ fn opening_positions_precede_fills_and_adjustments_come_any_time() {
 
 #[test]
 fn a_snapshot_and_a_replay_keep_an_entered_position() {
-    let tell = |scene: &mut Scene| {
+    let act = |scene: &mut Scene| {
         scene.enter(entered(8, 110));
         scene.order(1, Side::Buy, 100, 1);
         scene.enter(adjusted(-2, 105));
     };
     let limits = AccountLimits { max_position: Quantity(10), max_loss: 50_i128.to_le_bytes(), ..wide() };
     let (mut scene, mut again) = (Scene::with(limits), Scene::with(limits));
-    tell(&mut scene);
-    tell(&mut again);
+    act(&mut scene);
+    act(&mut again);
     assert_eq!(scene.core.digest(), again.core.digest());
     again.core = loaded(&scene.core);
     assert_eq!(again.position(), scene.position());

@@ -38,9 +38,9 @@ fn a_rejected_order_is_checked_and_retried_under_another_id() {
     let id = scene.order(1, Side::Buy, 100, 10);
     let first = scene.venue_requests();
     scene.report(refused(id, BUSY));
-    let told = scene.client_reports();
-    assert_eq!((told.len(), told[0].status, told[0].reason), (1, OrdStatus::PendingNew.code(), BUSY));
-    assert_eq!((told[0].order_id.0, told[0].client_order_id.0, scene.venue_requests().len()), (id, 1, 0));
+    let reports = scene.client_reports();
+    assert_eq!((reports.len(), reports[0].status, reports[0].reason), (1, OrdStatus::PendingNew.code(), BUSY));
+    assert_eq!((reports[0].order_id.0, reports[0].client_order_id.0, scene.venue_requests().len()), (id, 1, 0));
     assert_eq!((scene.counts().queued, scene.counts().rejected, scene.bought()), (1, 0, (0, 10)));
     let again = left(&mut scene);
     assert_ne!(again, id);
@@ -182,7 +182,7 @@ fn a_denied_retry_is_reported_under_the_clients_id() {
     assert!(scene.release());
     let denied: Vec<u64> = scene.out.iter().filter_map(denied_id).collect();
     assert_eq!(denied, [id]);
-    // The venue knows the first try, so a report about that id is not a stranger's.
+    // The venue knows the first try, so a report about that id is of a known order.
     let duplicates = scene.counts().duplicates;
     scene.report(refused(id, BUSY));
     assert_eq!((scene.core.unknown_order_report_count(), scene.counts().duplicates), (0, duplicates + 1));
@@ -260,9 +260,10 @@ fn a_fill_of_a_rejected_retry_is_booked_once_and_is_a_doubt() {
             scene.report(reported(again, ExecType::New, again, 1, 0, 10));
         }
         scene.report(fill(id, 2, 4, 4, 6));
-        let told: Vec<_> = scene.client_reports().iter().map(|told| (told.status, told.last_quantity.0)).collect();
+        let reports: Vec<_> =
+            scene.client_reports().iter().map(|report| (report.status, report.last_quantity.0)).collect();
         let unknown = OrdStatus::Unknown.code();
-        assert_eq!(told, [(unknown, 0), (unknown, 4)], "{name}");
+        assert_eq!(reports, [(unknown, 0), (unknown, 4)], "{name}");
         assert_eq!((scene.bought().0, scene.counts().contradictions), (4, 1), "{name}");
         let duplicates = scene.counts().duplicates;
         scene.report(fill(id, 2, 4, 4, 6));
@@ -298,14 +299,14 @@ fn restarted_with(level: u8, boot: u8, before: impl FnOnce(&mut Scene)) -> (Scen
 /// The journal may have lost both the rejection and the retry; then the core does not know the retry's id.
 #[test]
 fn a_rejection_is_no_end_of_a_possible_retry_in_a_lost_tail() {
-    type Hears = fn(&mut Scene, u64);
-    let check = |name: &str, hears: Hears| {
+    type Action = fn(&mut Scene, u64);
+    let check = |name: &str, act: Action| {
         let (mut scene, id) = restarted(0, 2);
         scene.doubt(LOST_REQUESTS);
         assert_eq!((scene.state(id), scene.status_requests()), (OrdStatus::Unknown, vec![id]), "{name}");
-        hears(&mut scene, id);
+        act(&mut scene, id);
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Unknown, (0, 10)), "{name}");
-        assert!(scene.client_reports().iter().all(|told| told.status == OrdStatus::Unknown.code()), "{name}");
+        assert!(scene.client_reports().iter().all(|report| report.status == OrdStatus::Unknown.code()), "{name}");
         assert!(!scene.release(), "{name}: nothing is tried again beside what may work");
         scene.resolve(id, OrdStatus::Rejected, 0, "their desk: none works");
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Rejected, (0, 0)), "{name}");
@@ -373,37 +374,41 @@ fn a_rejection_is_the_end_if_no_later_retry_can_have_left() {
         scene.doubt(LOST_REQUESTS);
         assert_eq!(scene.answer(id, OrdStatus::Rejected, 1, 0, 0), Some(OrdStatus::Rejected), "level {level}");
     }
-    // The retry rule of the venue says never to retry.
+    // The retry rule of the venue allows no retry.
     let (mut scene, id) = restarted_with(0, 2, |scene| {
         scene.apply(Input::Reject(RejectRule { venue: VENUE, code: BUSY, action: GIVE_UP, times: 9, reserved: 0 }));
     });
     assert_eq!(scene.report(refused(id, BUSY)), Some(OrdStatus::Rejected));
     // The venue reported the order before the restart.
-    let mut heard = self::scene(RETRY, 3);
-    heard.boot(1, 1);
-    let id = heard.order(1, Side::Buy, 100, 10);
-    heard.report(reported(id, ExecType::New, id, 1, 0, 10));
-    heard.boot(2, 2);
-    heard.doubt(LOST_REPORTS);
-    assert_eq!(heard.answer(id, OrdStatus::Rejected, 2, 0, 0), Some(OrdStatus::Rejected));
+    let mut reported_first = self::scene(RETRY, 3);
+    reported_first.boot(1, 1);
+    let id = reported_first.order(1, Side::Buy, 100, 10);
+    reported_first.report(reported(id, ExecType::New, id, 1, 0, 10));
+    reported_first.boot(2, 2);
+    reported_first.doubt(LOST_REPORTS);
+    assert_eq!(reported_first.answer(id, OrdStatus::Rejected, 2, 0, 0), Some(OrdStatus::Rejected));
 }
 
 #[test]
 fn an_order_that_its_venue_works_was_not_retried() {
-    type Hears = fn(&mut Scene, u64) -> Option<OrdStatus>;
-    let lives: [(Hears, OrdStatus); 4] = [
+    type Action = fn(&mut Scene, u64) -> Option<OrdStatus>;
+    let lives: [(Action, OrdStatus); 4] = [
         (|scene, id| scene.answer(id, OrdStatus::New, 1, 0, 10), OrdStatus::New),
         (|scene, id| scene.report(reported(id, ExecType::New, id, 1, 0, 10)), OrdStatus::New),
         (|scene, id| scene.report(fill(id, 2, 4, 4, 6)), OrdStatus::PartiallyFilled),
         (|scene, id| scene.answer(id, OrdStatus::Canceled, 2, 0, 0), OrdStatus::Canceled),
     ];
-    for (hears, status) in lives {
+    for (act, status) in lives {
         let (mut scene, id) = restarted(0, 2);
         scene.doubt(LOST_REQUESTS);
-        assert_eq!(hears(&mut scene, id), Some(status));
+        assert_eq!(act(&mut scene, id), Some(status));
         if status != OrdStatus::Canceled {
             let refused = ExecutionReport { venue_sequence: 3, ..refused(id, WRONG) };
-            assert_eq!(scene.report(refused), Some(OrdStatus::Rejected), "from now on its venue's word is its end");
+            assert_eq!(
+                scene.report(refused),
+                Some(OrdStatus::Rejected),
+                "from now on a rejection of its venue ends it"
+            );
         }
     }
 }

@@ -47,7 +47,7 @@ fn a_denied_session_uses_up_no_message_and_no_client_id_of_an_account() {
         assert_eq!(scene.denial(), NOT_ENTITLED);
     }
     scene.order(1, Side::Buy, 100, 1);
-    assert_eq!(scene.denial(), NOT_ENTITLED, "no id is used up, or a stranger could fill the memory");
+    assert_eq!(scene.denial(), NOT_ENTITLED, "no id is used up, or an unauthorized client could fill the memory");
     scene.cancel(1, 1);
     assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)), "it owns nothing to cancel");
     scene.session = 1;

@@ -136,7 +136,7 @@ fn a_replace_takes_its_terms_from_the_report() {
             Cancel(OrdStatus::PendingCancel),
         ],
     );
-    assert_eq!(scene.position().working_buy, 12, "the larger counts while the replace is on its way");
+    assert_eq!(scene.position().working_buy, 12, "the larger counts while the replace is in flight");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn fills_may_be_missing_when_an_order_ends() {
     );
     assert_eq!((scene.position().net, scene.position().working_buy), (0, 3), "what is missing stays exposure");
     let scene = check(
-        "three missing, then told",
+        "three missing, then reported",
         &[
             Hear(|id| reported(id, ExecType::Canceled, 0, 0, 3, 0), Some(OrdStatus::Canceled)),
             Hear(|id| fill(id, 0, 3, 3, 7), Some(OrdStatus::Canceled)),
@@ -171,7 +171,7 @@ fn contradictions_without_a_sequence_end_in_unknown() {
             ],
         ),
         (
-            "cancel that knows less than is filled",
+            "cancel that reports less than is filled",
             [
                 Hear(|id| fill(id, 0, 3, 3, 7), Some(OrdStatus::PartiallyFilled)),
                 Hear(|id| reported(id, ExecType::Canceled, 0, 0, 0, 0), unknown),

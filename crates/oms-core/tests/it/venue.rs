@@ -65,7 +65,7 @@ impl HonestVenue {
             Request::Cancel(cancel) => match self.working(cancel.original.0).filter(|_| is_new) {
                 Some(order) => {
                     order.stand(Some(OrdStatus::Canceled));
-                    self.say(cancel.original.0, ExecType::Canceled, id)
+                    self.report(cancel.original.0, ExecType::Canceled, id)
                 }
                 None => refused(ExecType::CancelRejected, cancel.original.0, request),
             },
@@ -73,16 +73,16 @@ impl HonestVenue {
                 Some(order) if replace.quantity.0 > order.filled => {
                     (order.price, order.quantity) = (replace.price, replace.quantity.0);
                     order.stand(None);
-                    self.say(replace.original.0, ExecType::Replaced, id)
+                    self.report(replace.original.0, ExecType::Replaced, id)
                 }
                 Some(order) => {
                     order.stand(None);
-                    self.say(replace.original.0, ExecType::CancelRejected, id)
+                    self.report(replace.original.0, ExecType::CancelRejected, id)
                 }
                 None => refused(ExecType::CancelRejected, replace.original.0, request),
             },
             Request::Status(status) => match self.orders.contains_key(&status.original.0) {
-                true => self.say(status.original.0, ExecType::OrderStatus, id),
+                true => self.report(status.original.0, ExecType::OrderStatus, id),
                 false => refused(ExecType::OrderStatus, status.original.0, request),
             },
             Request::MassCancel(_) => unreachable!("the core sends a cancel for each order"),
@@ -104,7 +104,7 @@ impl HonestVenue {
         }
         if dice.once_in(20) {
             order.stand(Some(OrdStatus::Expired));
-            return Some(self.say(id, ExecType::Expired, 0));
+            return Some(self.report(id, ExecType::Expired, 0));
         }
         let last = 1 + dice.below(order.open() as u64) as i64;
         self.executions += 1;
@@ -112,7 +112,7 @@ impl HonestVenue {
         order.filled += last;
         order.stand(None);
         let (exec_id, last_quantity) = (ExecId(self.executions), Quantity(last));
-        Some(ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.say(id, ExecType::Trade, 0) })
+        Some(ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.report(id, ExecType::Trade, 0) })
     }
 
     /// Busts a fill. The busted quantity does not return to the book.
@@ -125,7 +125,7 @@ impl HonestVenue {
             if order.is_working() || order.status == OrdStatus::Filled { order.filled + open } else { order.quantity };
         order.stand(None);
         let (exec_id, last_quantity) = (ExecId(exec), Quantity(quantity));
-        ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.say(id, ExecType::TradeCancel, 0) }
+        ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.report(id, ExecType::TradeCancel, 0) }
     }
 
     fn enter(&mut self, id: u64, new: &NewOrder, is_refused: bool) -> ExecutionReport {
@@ -140,14 +140,14 @@ impl HonestVenue {
         };
         order.stand(is_refused.then_some(OrdStatus::Rejected));
         self.orders.insert(id, order);
-        self.say(id, if is_refused { ExecType::Rejected } else { ExecType::New }, id)
+        self.report(id, if is_refused { ExecType::Rejected } else { ExecType::New }, id)
     }
 
     fn working(&mut self, id: u64) -> Option<&mut VenueSideOrder> {
         self.orders.get_mut(&id).filter(|order| order.is_working())
     }
 
-    fn say(&self, id: u64, what: ExecType, answers: u64) -> ExecutionReport {
+    fn report(&self, id: u64, what: ExecType, answers: u64) -> ExecutionReport {
         let order = &self.orders[&id];
         ExecutionReport {
             order_id: OrderId(id),

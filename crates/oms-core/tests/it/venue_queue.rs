@@ -58,7 +58,7 @@ fn the_cancel_of_a_waiting_order_never_reaches_the_venue() {
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.cancel(2, 1);
     assert_eq!((scene.venue_requests().len(), scene.client_reports()[0].exec_type), (0, ExecType::Canceled.code()));
-    assert_eq!(scene.client_reports()[0].client_order_id.0, 2, "told under the cancel's id");
+    assert_eq!(scene.client_reports()[0].client_order_id.0, 2, "reported under the cancel's id");
     assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Canceled, (0, 0)));
     scene.line(true);
     assert_eq!(drained(&mut scene), []);
@@ -503,10 +503,11 @@ fn a_cancel_returned_with_its_order_cancels_it_in_the_oms() {
         };
         let [cancel] = scene.venue_requests()[..] else { panic!("it left") };
         scene.returned(&new);
-        let told: Vec<_> = scene.client_reports().iter().map(|told| (told.client_order_id.0, told.status)).collect();
+        let reports: Vec<_> =
+            scene.client_reports().iter().map(|report| (report.client_order_id.0, report.status)).collect();
         let canceled = OrdStatus::Canceled.code();
         let expected = if by == 1 { vec![(2, canceled)] } else { vec![(1, canceled), (2, canceled)] };
-        assert_eq!((told, scene.venue_requests().len()), (expected, 0), "each under its own id");
+        assert_eq!((reports, scene.venue_requests().len()), (expected, 0), "each under its own id");
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Canceled, (0, 0)));
         scene.returned(&cancel);
         assert_eq!((scene.out.len(), scene.counts().ignored, scene.core.waiting(VENUE)), (0, 0, 0));

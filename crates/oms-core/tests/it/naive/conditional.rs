@@ -102,7 +102,7 @@ impl Naive {
             self.can_fire(envelope, trigger)?;
         }
         self.is_well_formed(at, envelope, life, price, terms.quantity)?;
-        self.lives.get_mut(&id).unwrap().tell(LogEvent::Rearmed(is_limit.then_some(price), terms.quantity));
+        self.lives.get_mut(&id).unwrap().record(LogEvent::Rearmed(is_limit.then_some(price), terms.quantity));
         let by = self.id(at);
         if let Some(trigger) = terms.trigger {
             let waits = self.waits.get_mut(&id).unwrap();
@@ -130,7 +130,7 @@ impl Naive {
             reference_age_ns: fired.reference_age_ns,
         });
         if let Err(why) = passed.and_then(|()| self.may_wait(venue)) {
-            self.lives.get_mut(&id).unwrap().tell(LogEvent::Refused(id));
+            self.lives.get_mut(&id).unwrap().record(LogEvent::Refused(id));
             self.alarms.denied_requests += 1;
             outputs.push(denied(id, session, client, new.account.0, why));
             return true;
@@ -140,7 +140,7 @@ impl Naive {
         let queued = !self.is_clear(venue);
         let life = self.lives.get_mut(&id).unwrap();
         life.venue = venue;
-        life.tell(LogEvent::Fired { queued, valued });
+        life.record(LogEvent::Fired { queued, valued });
         let request = Request::New(NewOrder {
             client_order_id: ClientOrderId(id),
             price: Price(price),
@@ -163,7 +163,7 @@ impl Naive {
             let life = self.lives.get_mut(id).unwrap();
             let waits_for_disk = self.sessions.get(&life.session).is_some_and(|rules| rules.level != 0);
             if life.sum.stand == Stand::Armed && !waits_for_disk {
-                life.tell(LogEvent::MayHaveLeft(*id));
+                life.record(LogEvent::MayHaveLeft(*id));
             }
         }
     }
@@ -172,7 +172,7 @@ impl Naive {
     pub fn refuse_all_that_is_armed(&mut self, outputs: &mut Vec<Output>) {
         for (&id, life) in &mut self.lives {
             if life.sum.stand == Stand::Armed {
-                life.tell(LogEvent::Refused(id));
+                life.record(LogEvent::Refused(id));
                 self.waits.remove(&id);
                 self.alarms.denied_requests += 1;
                 let (client, account) = (life.new.client_order_id.0, life.new.account.0);
@@ -187,8 +187,8 @@ impl Naive {
         let sum = &self.lives[&id].sum;
         let is_not_there =
             report.status == OrdStatus::Rejected.code() && report.venue_sequence == 0 && report.side == 0;
-        let was_heard_of = sum.highest > 0 || sum.filled > 0 || sum.told > 0 || sum.venue_id > 0;
-        self.waits.contains_key(&id) && is_not_there && sum.is_unknown() && !was_heard_of && sum.cancel.is_none()
+        let was_reported = sum.highest > 0 || sum.filled > 0 || sum.reported > 0 || sum.venue_id > 0;
+        self.waits.contains_key(&id) && is_not_there && sum.is_unknown() && !was_reported && sum.cancel.is_none()
     }
 
     /// Returns the orders that wait for a trigger.

@@ -48,10 +48,10 @@ impl Naive {
             Input::Release(release) => self.release(at, &release, &mut outputs),
             Input::MessageLoss(doubt) if doubt.lost == LOST_REQUESTS || doubt.lost == LOST_REPORTS => {
                 let doubted = self.open_at(doubt.venue, |life| doubt.lost == LOST_REPORTS || waits_for_answer(life));
-                let word = LogEvent::Doubt { reports: doubt.lost == LOST_REPORTS };
+                let event = LogEvent::Doubt { reports: doubt.lost == LOST_REPORTS };
                 let id = self.id(at);
                 self.doubts.insert(doubt.venue.0, id);
-                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, word)).collect();
+                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, event)).collect();
                 true
             }
             Input::MessageLoss(doubt) if doubt.lost == LOST_ORDER => {
@@ -190,7 +190,7 @@ impl Naive {
                 let is_order = matches!(request, Request::New(_)) && life.sum.stand == Stand::Queued;
                 let is_question = matches!(request, Request::Status(_));
                 if is_order || !is_question && (is_it(life.sum.cancel) || is_it(life.sum.replace)) {
-                    life.tell(LogEvent::MayHaveLeft(id));
+                    life.record(LogEvent::MayHaveLeft(id));
                 }
             }
             self.doubt_armed();
@@ -248,7 +248,7 @@ impl Naive {
                     kept.push_back(waiting);
                     continue;
                 };
-                life.tell(LogEvent::Refused(id));
+                life.record(LogEvent::Refused(id));
                 self.alarms.denied_requests += 1;
                 let why = (tickpath_oms_core::Denial::DiskFailed, 0, 1);
                 outputs.push(denied(id, life.session, client, life.new.account.0, why));
@@ -289,10 +289,10 @@ impl Naive {
         self.send(id, request, at.stamp)
     }
 
-    fn lose(&mut self, at: At, id: u64, word: LogEvent) -> Vec<Output> {
+    fn lose(&mut self, at: At, id: u64, event: LogEvent) -> Vec<Output> {
         let life = self.lives.get_mut(&id).unwrap();
         let was_unknown = life.sum.is_unknown();
-        life.tell(word);
+        life.record(event);
         let (is_unknown, client) = (life.sum.is_unknown(), life.new.client_order_id.0);
         let mut outputs = if is_unknown { self.question(at, id) } else { Vec::new() };
         if is_unknown && !was_unknown {
@@ -337,7 +337,7 @@ impl Naive {
                 Some(_) => {}
             }
         }
-        life.tell(LogEvent::Returned(id));
+        life.record(LogEvent::Returned(id));
         let queue = self.waiting.entry(life.venue).or_default();
         let later = |other: &NaiveQueued| other.order == life.id && other.request.client_order_id().0 > id;
         let place = queue.iter().position(later).unwrap_or(queue.len());
@@ -395,11 +395,11 @@ impl Naive {
         let life = self.lives.get_mut(&waiting.order).unwrap();
         match passed {
             Ok(()) => {
-                life.tell(LogEvent::Left(id));
+                life.record(LogEvent::Left(id));
                 outputs.push(Output::Venue { venue: release.venue, session, request: waiting.request });
             }
             Err(why) => {
-                life.tell(LogEvent::Refused(id));
+                life.record(LogEvent::Refused(id));
                 self.alarms.denied_requests += 1;
                 outputs.push(denied(id, session, client, account, why));
             }
@@ -448,7 +448,7 @@ impl Naive {
         *self.fills.entry(life.new.account.0).or_default() += u64::from(filled > life.sum.filled);
         let quantity = i128::from(filled) - i128::from(life.sum.filled);
         note_result(&mut self.results, &life.new, quantity, life.sum.valued);
-        life.tell(LogEvent::Resolved(status, filled));
+        life.record(LogEvent::Resolved(status, filled));
         self.waits.remove(&resolve.order);
         let client = life.new.client_order_id.0;
         outputs.push(self.answer(resolve.order, ExecType::OrderStatus, client));
@@ -487,7 +487,7 @@ impl Naive {
             if matches!(life.sum.stand, Stand::Queued | Stand::Armed) {
                 outputs.push(self.take_back(id, client, ExecType::Expired));
             } else {
-                life.tell(LogEvent::DayEnd);
+                life.record(LogEvent::DayEnd);
                 expired.insert(id);
                 outputs.push(self.answer(id, ExecType::Expired, client));
             }

@@ -17,7 +17,7 @@ pub struct OrderLog {
     /// State after the last event, recomputed from the first event each time.
     pub sum: LogState,
     first: LogState,
-    words: Vec<LogEvent>,
+    events: Vec<LogEvent>,
 }
 
 /// An event of an order.
@@ -91,7 +91,7 @@ pub struct LogState {
     pub fills: BTreeMap<u64, (i64, u64)>,
     pub filled: i64,
     pub net: i128,
-    pub told: i64,
+    pub reported: i64,
     pub cancel: Option<LogRequest>,
     pub replace: Option<LogRequest>,
     pub highest: u64,
@@ -107,7 +107,7 @@ pub struct LogState {
     /// Messages may be lost, and no status request sent since is answered.
     pub doubted: bool,
     /// Quantity that an operator has booked and no fill has confirmed.
-    pub(super) word: i64,
+    pub(super) manual: i64,
 }
 
 impl OrderLog {
@@ -120,7 +120,7 @@ impl OrderLog {
             fills: BTreeMap::new(),
             filled: 0,
             net: 0,
-            told: 0,
+            reported: 0,
             cancel: None,
             replace: None,
             highest: 0,
@@ -131,9 +131,9 @@ impl OrderLog {
             terms: 0,
             soft: false,
             doubted: false,
-            word: 0,
+            manual: 0,
         };
-        Self { new, id, session, venue, sum: first.clone(), first, words: Vec::new() }
+        Self { new, id, session, venue, sum: first.clone(), first, events: Vec::new() }
     }
 
     /// Creates an order that waits for its trigger.
@@ -144,15 +144,15 @@ impl OrderLog {
     }
 
     /// Adds an event; returns false if it changes nothing.
-    pub fn tell(&mut self, word: LogEvent) -> bool {
-        self.words.push(word);
+    pub fn record(&mut self, event: LogEvent) -> bool {
+        self.events.push(event);
         let mut sum = self.first.clone();
-        let mut says = false;
-        for &word in &self.words {
-            says = sum.take(word);
+        let mut has_effect = false;
+        for &event in &self.events {
+            has_effect = sum.apply(event);
         }
         self.sum = sum;
-        says
+        has_effect
     }
 
     pub fn is_open(&self) -> bool {
@@ -165,7 +165,7 @@ impl OrderLog {
 
     /// Returns whether its client may still name it: no day has ended for it without a report of its venue.
     pub fn has_its_name(&self) -> bool {
-        !self.words.iter().any(|word| matches!(word, LogEvent::DayEnd))
+        !self.events.iter().any(|event| matches!(event, LogEvent::DayEnd))
     }
 
     pub fn is_good_till_cancel(&self) -> bool {
@@ -194,7 +194,7 @@ impl OrderLog {
     }
 
     /// Returns the fields that every report on this order shares.
-    pub fn told(&self, client: u64) -> ExecutionReport {
+    pub fn report_to(&self, client: u64) -> ExecutionReport {
         ExecutionReport {
             order_id: OrderId(self.id),
             client_order_id: ClientOrderId(client),
@@ -228,18 +228,18 @@ impl LogState {
     }
 
     pub fn leaves(&self) -> i64 {
-        if self.is_live() { self.quantity.saturating_sub(self.filled.max(self.told)).max(0) } else { 0 }
+        if self.is_live() { self.quantity.saturating_sub(self.filled.max(self.reported)).max(0) } else { 0 }
     }
 
     /// Returns the quantity that may still move the position, with or without an outstanding replace.
     pub fn exposure(&self, with_replace: bool) -> i64 {
         let asked = self.replace.filter(|_| with_replace).and_then(|asked| asked.replace);
-        let total = self.quantity.max(asked.map_or(0, |(total, _)| total)).max(self.told);
+        let total = self.quantity.max(asked.map_or(0, |(total, _)| total)).max(self.reported);
         if self.stand == Stand::Armed {
             return 0;
         }
-        let most = if self.is_live() { total } else { self.told };
-        most.saturating_sub(self.filled).max(0)
+        let total = if self.is_live() { total } else { self.reported };
+        total.saturating_sub(self.filled).max(0)
     }
 
     /// Returns the value of the exposure.
@@ -258,7 +258,7 @@ impl LogState {
 
     /// Returns whether the fills equal the venue's total and do not exceed the order's quantity.
     pub fn adds_up(&self) -> bool {
-        self.filled == self.told && self.filled <= self.quantity
+        self.filled == self.reported && self.filled <= self.quantity
     }
 
     /// Returns the state that a client can see.
@@ -267,8 +267,8 @@ impl LogState {
         (self.stand, self.price, self.quantity, self.leaves(), id(self.cancel), id(self.replace))
     }
 
-    fn take(&mut self, word: LogEvent) -> bool {
-        match word {
+    fn apply(&mut self, event: LogEvent) -> bool {
+        match event {
             LogEvent::Asked(asked) if asked.replace.is_some() => self.replace = Some(asked),
             LogEvent::Asked(asked) => self.cancel = Some(asked),
             LogEvent::Left(id) => self.moved(id, false),
@@ -279,7 +279,7 @@ impl LogState {
                 self.end(Stand::Canceled);
                 self.soft = true;
             }
-            LogEvent::Report(report, numbered) => return self.hear(&report, numbered),
+            LogEvent::Report(report, numbered) => return self.apply_report(&report, numbered),
             LogEvent::MayHaveLeft(id) => self.moved(id, false),
             LogEvent::Rearmed(terms, quantity) => {
                 self.quantity = quantity;
@@ -344,8 +344,8 @@ impl LogState {
 
     fn resolve(&mut self, status: OrdStatus, filled: i64) {
         self.net += i128::from(filled) - i128::from(self.filled);
-        self.word = self.word.saturating_add(filled.saturating_sub(self.filled));
-        (self.filled, self.told) = (filled, filled);
+        self.manual = self.manual.saturating_add(filled.saturating_sub(self.filled));
+        (self.filled, self.reported) = (filled, filled);
         self.end(match status {
             OrdStatus::Canceled => Stand::Canceled,
             OrdStatus::Expired => Stand::Expired,
@@ -376,7 +376,7 @@ impl LogState {
         is_new
     }
 
-    fn hear(&mut self, report: &ExecutionReport, numbered: bool) -> bool {
+    fn apply_report(&mut self, report: &ExecutionReport, numbered: bool) -> bool {
         let before = self.clone();
         let number = report.venue_sequence;
         let is_new = number == 0 || self.note(number);
@@ -388,7 +388,7 @@ impl LogState {
         let is_about_fill = matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
         let booked = if is_about_fill { self.fill(what, report, is_new) } else { None };
         let fills = booked.is_some();
-        let is_new = is_new || booked.is_some_and(|(_, was_said)| was_said);
+        let is_new = is_new || booked.is_some_and(|(_, was_booked)| was_booked);
         let says_nothing = match what {
             _ if is_about_fill => !fills && (number == 0 || !is_new),
             ExecType::Rejected if number == 0 => numbered && !before.is_live(),
@@ -423,17 +423,17 @@ impl LogState {
 
     /// Takes the total and the venue's id from a report.
     fn read_figures(&mut self, before: &LogState, booked: i64, what: ExecType, report: &ExecutionReport) {
-        let (number, told) = (report.venue_sequence, report.cumulative_quantity.0);
+        let (number, reported) = (report.venue_sequence, report.cumulative_quantity.0);
         let is_latest = number > before.highest;
         if report.venue_order_id.0 != 0 && (number == 0 || is_latest || self.venue_id == 0) {
             self.venue_id = report.venue_order_id.0;
         }
         if is_latest {
-            self.told = told;
+            self.reported = reported;
         } else if number == 0 {
             let is_amendment = matches!(what, ExecType::TradeCorrect | ExecType::TradeCancel);
             let taken_back = if is_amendment { booked.min(0) } else { 0 };
-            self.told = before.told.saturating_add(taken_back).max(told);
+            self.reported = before.reported.saturating_add(taken_back).max(reported);
         }
     }
 
@@ -485,7 +485,7 @@ impl LogState {
         match what {
             ExecType::Trade => match before.stand {
                 Stand::Rejected => true,
-                Stand::Expired | Stand::Canceled => self.filled > before.told,
+                Stand::Expired | Stand::Canceled => self.filled > before.reported,
                 _ => self.filled > most,
             },
             ExecType::TradeCorrect | ExecType::TradeCancel => self.filled > most,
@@ -548,13 +548,13 @@ impl LogState {
     }
 
     fn stand_as(&mut self, stand: Stand, report: &ExecutionReport) {
-        self.told = report.cumulative_quantity.0;
+        self.reported = report.cumulative_quantity.0;
         if report.venue_order_id.0 != 0 {
             self.venue_id = report.venue_order_id.0;
         }
         if stand == Stand::Open {
             self.read_terms(report);
-        } else if self.filled == self.told && self.filled > self.quantity {
+        } else if self.filled == self.reported && self.filled > self.quantity {
             self.quantity = self.filled;
             if let Some((quantity, price)) = self.replace.and_then(|asked| asked.replace)
                 && quantity >= self.filled
@@ -572,9 +572,9 @@ impl LogState {
 
     /// Takes the answer that the venue has no such order.
     fn is_not_there(&mut self, report: &ExecutionReport) -> bool {
-        let heard = self.highest > 0 || self.filled > 0 || self.told > 0 || self.venue_id > 0;
+        let was_reported = self.highest > 0 || self.filled > 0 || self.reported > 0 || self.venue_id > 0;
         match self.stand {
-            Stand::Lost | Stand::Unknown if !heard => (self.stand, self.soft) = (Stand::Rejected, true),
+            Stand::Lost | Stand::Unknown if !was_reported => (self.stand, self.soft) = (Stand::Rejected, true),
             Stand::Open => self.stand = Stand::Unknown,
             _ => return false,
         }

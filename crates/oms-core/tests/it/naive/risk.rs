@@ -44,7 +44,7 @@ impl Naive {
                 continue;
             }
             let exposure = i128::from(life.sum.exposure(but != Some((life.id, Kind::Replace))));
-            let excess = i128::from(life.sum.filled.saturating_sub(life.sum.told).max(0));
+            let excess = i128::from(life.sum.filled.saturating_sub(life.sum.reported).max(0));
             let recall = if life.sum.is_unknown() { excess } else { 0 };
             if life.new.side == 1 {
                 position.net += life.sum.net;
@@ -125,7 +125,7 @@ impl Naive {
         let limits = &self.accounts[&wish.life.new.account.0];
         let least = match wish.kind {
             Kind::New => 1,
-            Kind::Replace => wish.life.sum.filled.max(wish.life.sum.told).saturating_add(1),
+            Kind::Replace => wish.life.sum.filled.max(wish.life.sum.reported).saturating_add(1),
         };
         let at_most =
             |denial, limit: i128, value: i128| if value > limit { Err((denial, limit, value)) } else { Ok(()) };

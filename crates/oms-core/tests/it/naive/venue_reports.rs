@@ -43,12 +43,12 @@ impl Naive {
         if may_not_have_fired && !is_since {
             return Vec::new();
         }
-        let says =
-            life.tell(if may_not_have_fired { LogEvent::ArmedAgain } else { LogEvent::Answer(report, is_since) });
-        if says && !may_not_have_fired {
+        let has_effect =
+            life.record(if may_not_have_fired { LogEvent::ArmedAgain } else { LogEvent::Answer(report, is_since) });
+        if has_effect && !may_not_have_fired {
             self.waits.remove(&id);
         }
-        if !says && life.sum.is_unknown() && was_doubted && !life.sum.doubted {
+        if !has_effect && life.sum.is_unknown() && was_doubted && !life.sum.doubted {
             return self.question(at, id);
         }
         if life.sum.seen() == before {
@@ -64,7 +64,7 @@ impl Naive {
         let numbered = self.rules(self.lives[&id].venue).numbered != 0;
         let life = self.lives.get_mut(&id).unwrap();
         let before = life.sum.clone();
-        if !life.tell(LogEvent::Report(report, numbered)) {
+        if !life.record(LogEvent::Report(report, numbered)) {
             return Vec::new();
         }
         if report.status != OrdStatus::Unknown.code() {
@@ -93,10 +93,10 @@ impl Naive {
         let client = [before.cancel, before.replace].into_iter().flatten().find(|a| a.id == report.client_order_id.0);
         let client = client.filter(|asked| asked.by == life.session);
         let client = client.map_or(life.new.client_order_id.0, |asked| asked.client);
-        let tells_fill = !is_lost && matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
-        let told = Output::Report { session: life.session, report: passed_on(life, client, report, tells_fill) };
+        let shows_fill = !is_lost && matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
+        let output = Output::Report { session: life.session, report: passed_on(life, client, report, shows_fill) };
         let mut outputs = if asks { self.question(at, id) } else { Vec::new() };
-        outputs.push(told);
+        outputs.push(output);
         outputs
     }
 }
@@ -124,16 +124,16 @@ pub fn agrees(life: &OrderLog, what: ExecType, record: &ReportRecord) -> bool {
         && record.source.0 == life.venue
 }
 
-pub fn passed_on(life: &OrderLog, client: u64, report: ExecutionReport, tells_fill: bool) -> ExecutionReport {
+pub fn passed_on(life: &OrderLog, client: u64, report: ExecutionReport, shows_fill: bool) -> ExecutionReport {
     ExecutionReport {
         exec_id: report.exec_id,
         venue_sequence: report.venue_sequence,
-        last_price: if tells_fill { report.last_price } else { Price(0) },
-        last_quantity: if tells_fill { report.last_quantity } else { Quantity(0) },
+        last_price: if shows_fill { report.last_price } else { Price(0) },
+        last_quantity: if shows_fill { report.last_quantity } else { Quantity(0) },
         venue_stamp: report.venue_stamp,
         reason: report.reason,
         venue: report.venue,
         exec_type: report.exec_type,
-        ..life.told(client)
+        ..life.report_to(client)
     }
 }
