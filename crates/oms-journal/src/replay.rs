@@ -44,7 +44,7 @@ pub enum LogEnd {
 pub struct Replay {
     journal: LogPath,
     log: Reader,
-    /// The last record says that another log follows.
+    /// The last record is a rollover: another log follows.
     is_over: bool,
     /// Number of the first record to skip: the replay is of an archived day.
     end: u64,

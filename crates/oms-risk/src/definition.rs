@@ -66,7 +66,7 @@ impl TradingHours {
     }
 }
 
-/// Limits of one account; a limit of zero is off where the field says so. The core takes only ids below 65,536 and
+/// Limits of one account; a limit of zero is off where its field allows it. The core takes only ids below 65,536 and
 /// ignores and counts others. Times are nanoseconds, so that their meaning survives a reboot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
