@@ -200,10 +200,10 @@ fn an_entered_order_equals_one_that_was_never_lost() {
             id = scene.apply(Input::EnterOrder(lost()));
         }
         let (entered, never_lost) = (scene.view(id), other.view(kept));
-        let stands = |view: tickpath_oms_core::OrderView| {
+        let state = |view: tickpath_oms_core::OrderView| {
             (view.status, view.cumulative, view.leaves, view.price, view.quantity, view.venue_sequence)
         };
-        assert_eq!(stands(entered), stands(never_lost), "round {round}: {reports:?}, entered behind {entered_behind}");
+        assert_eq!(state(entered), state(never_lost), "round {round}: {reports:?}, entered behind {entered_behind}");
         assert_eq!(scene.bought(), other.bought(), "round {round}");
         assert_eq!(scene.core.unknown_order_report_count(), 0, "round {round}");
     }

@@ -53,7 +53,7 @@ struct ModelOrder {
     session: u16,
     account: u32,
     symbol: u32,
-    stands: ModelStatus,
+    status: ModelStatus,
     /// The fill was busted once.
     is_busted: bool,
     /// The venue's last sequence number.
@@ -62,7 +62,7 @@ struct ModelOrder {
 
 impl ModelOrder {
     fn is_live(&self) -> bool {
-        matches!(self.stands, ModelStatus::Open | ModelStatus::Canceling(_))
+        matches!(self.status, ModelStatus::Open | ModelStatus::Canceling(_))
     }
 }
 
@@ -102,7 +102,7 @@ impl OpenOrderWalk {
             session,
             account,
             symbol,
-            stands: ModelStatus::Open,
+            status: ModelStatus::Open,
             is_busted: false,
             sequence: 1,
         });
@@ -117,32 +117,32 @@ impl OpenOrderWalk {
         let Self { scene, dice, rows, client } = self;
         let row = &mut rows[place];
         let (id, next) = (row.id, row.sequence + 1);
-        let report = match row.stands {
+        let report = match row.status {
             ModelStatus::Open if !row.is_busted && dice.once_in(2) => {
-                row.stands = ModelStatus::Filled;
+                row.status = ModelStatus::Filled;
                 fill(id, next, 10, 10, 0)
             }
             ModelStatus::Open => {
-                row.stands = ModelStatus::Canceling(scene.cancel_by_id(*client, id));
+                row.status = ModelStatus::Canceling(scene.cancel_by_id(*client, id));
                 assert_eq!(scene.canceled(), [id]);
                 return;
             }
             ModelStatus::Canceling(request) if dice.once_in(2) => {
-                row.stands = ModelStatus::Open;
+                row.status = ModelStatus::Open;
                 reported(id, ExecType::CancelRejected, request, next, 0, 10)
             }
             ModelStatus::Canceling(request) => {
-                row.stands = ModelStatus::Done;
+                row.status = ModelStatus::Done;
                 reported(id, ExecType::Canceled, request, next, 0, 0)
             }
             ModelStatus::Filled => {
-                (row.stands, row.is_busted) = (ModelStatus::Open, true);
+                (row.status, row.is_busted) = (ModelStatus::Open, true);
                 amended(id, ExecType::TradeCancel, 10, next, 10, 0, 10)
             }
             ModelStatus::Done => return,
         };
         row.sequence = next;
-        let status = match row.stands {
+        let status = match row.status {
             ModelStatus::Open | ModelStatus::Canceling(_) => OrdStatus::New,
             ModelStatus::Filled => OrdStatus::Filled,
             ModelStatus::Done => OrdStatus::Canceled,
@@ -152,12 +152,12 @@ impl OpenOrderWalk {
 
     fn mass_cancel(&mut self, is_of_symbol: bool) {
         let (session, account, symbol) = (self.scene.session, self.dice.pick(&ACCOUNTS), self.dice.pick(&SYMBOLS));
-        let is_meant = move |row: &ModelOrder| {
+        let is_in_scope = move |row: &ModelOrder| {
             row.session == session && row.account == account && (!is_of_symbol || row.symbol == symbol)
         };
-        let has_any = self.rows.iter().any(|row| is_meant(row) && row.is_live());
+        let has_any = self.rows.iter().any(|row| is_in_scope(row) && row.is_live());
         let by = self.scene.mass_cancel(self.client, AccountId(account), is_of_symbol.then_some(SymbolId(symbol)));
-        if self.is_canceled(by, is_meant) == 0 {
+        if self.is_canceled(by, is_in_scope) == 0 {
             let denial = if has_any { Denial::AlreadyPending } else { Denial::UnknownOrder };
             assert_eq!(self.scene.denial(), Some((denial, 0, 0)));
         }
@@ -183,11 +183,11 @@ impl OpenOrderWalk {
 
     /// Checks that the last input has canceled exactly the selected open orders without an outstanding cancel, by
     /// ascending id.
-    fn is_canceled(&mut self, by: u64, is_meant: impl Fn(&ModelOrder) -> bool) -> usize {
-        let meant = self.rows.iter_mut().filter(|row| row.stands == ModelStatus::Open && is_meant(row));
+    fn is_canceled(&mut self, by: u64, is_in_scope: impl Fn(&ModelOrder) -> bool) -> usize {
+        let meant = self.rows.iter_mut().filter(|row| row.status == ModelStatus::Open && is_in_scope(row));
         let meant: Vec<u64> = meant
             .map(|row| {
-                row.stands = ModelStatus::Canceling(by);
+                row.status = ModelStatus::Canceling(by);
                 row.id
             })
             .collect();

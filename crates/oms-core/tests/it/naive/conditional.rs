@@ -6,7 +6,7 @@ use tickpath_market::{
 };
 use tickpath_oms_core::{At, Denial, Envelope, Output, TriggerFired};
 
-use super::order_log::{LogEvent, OrderLog, Stand};
+use super::order_log::{LogEvent, OrderLog, Phase};
 use super::risk::{Kind, NaiveFacts};
 use super::{Checked, Naive, NaiveTrigger, denied};
 
@@ -82,13 +82,13 @@ impl Naive {
     ) -> Checked<Vec<Output>> {
         let life = self.named(envelope.session, replace.original, replace.account.0)?;
         let id = life.id;
-        match life.sum.stand {
-            Stand::Armed => {}
-            Stand::Denied => return Err((Denial::UnknownOrder, 0, 0)),
-            Stand::Queued => return Err((Denial::StillQueued, 0, 0)),
-            Stand::Lost | Stand::Unknown => return Err((Denial::StateUnknown, 0, 0)),
-            Stand::Sent | Stand::Open => return Err((Denial::NotArmed, 0, 0)),
-            Stand::Expired | Stand::Canceled | Stand::Rejected => return Err((Denial::TooLate, 0, 0)),
+        match life.sum.phase {
+            Phase::Armed => {}
+            Phase::Denied => return Err((Denial::UnknownOrder, 0, 0)),
+            Phase::Queued => return Err((Denial::StillQueued, 0, 0)),
+            Phase::Lost | Phase::Unknown => return Err((Denial::StateUnknown, 0, 0)),
+            Phase::Sent | Phase::Open => return Err((Denial::NotArmed, 0, 0)),
+            Phase::Expired | Phase::Canceled | Phase::Rejected => return Err((Denial::TooLate, 0, 0)),
         }
         let (client, price, quantity) = (replace.client_order_id.0, replace.price.0, replace.quantity.0);
         self.rearm(at, envelope, id, &Terms { client, price, quantity, trigger: Some(replace.trigger) })
@@ -113,7 +113,7 @@ impl Naive {
 
     pub fn fire(&mut self, fired: &TriggerFired, at: At, outputs: &mut Vec<Output>) -> bool {
         let id = fired.order;
-        let Some(life) = self.lives.get(&id).filter(|life| life.sum.stand == Stand::Armed) else { return false };
+        let Some(life) = self.lives.get(&id).filter(|life| life.sum.phase == Phase::Armed) else { return false };
         let (session, client, new) = (life.session, life.new.client_order_id.0, life.new);
         let (price, quantity) = (life.sum.price, life.sum.quantity);
         let waits = self.waits.remove(&id).unwrap();
@@ -162,7 +162,7 @@ impl Naive {
             waits.since = 0;
             let life = self.lives.get_mut(id).unwrap();
             let waits_for_disk = self.sessions.get(&life.session).is_some_and(|rules| rules.level != 0);
-            if life.sum.stand == Stand::Armed && !waits_for_disk {
+            if life.sum.phase == Phase::Armed && !waits_for_disk {
                 life.record(LogEvent::MayHaveLeft(*id));
             }
         }
@@ -171,7 +171,7 @@ impl Naive {
     /// Rejects all armed orders after a failure of the disk.
     pub fn refuse_all_that_is_armed(&mut self, outputs: &mut Vec<Output>) {
         for (&id, life) in &mut self.lives {
-            if life.sum.stand == Stand::Armed {
+            if life.sum.phase == Phase::Armed {
                 life.record(LogEvent::Refused(id));
                 self.waits.remove(&id);
                 self.alarms.denied_requests += 1;
@@ -193,7 +193,7 @@ impl Naive {
 
     /// Returns the orders that wait for a trigger.
     pub fn armed(&self) -> Vec<(u64, NaiveTrigger)> {
-        let is_armed = |id: &u64| self.lives[id].sum.stand == Stand::Armed;
+        let is_armed = |id: &u64| self.lives[id].sum.phase == Phase::Armed;
         self.waits.iter().filter(|(id, _)| is_armed(id)).map(|(&id, &waits)| (id, waits)).collect()
     }
 }

@@ -2,25 +2,25 @@
 
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus};
 
-use super::order_log::{LogState, Stand};
+use super::order_log::{LogState, Phase};
 
 impl LogState {
     /// Returns the status, by FIX precedence.
     pub fn status(&self) -> OrdStatus {
         let ended = !self.is_live();
-        match self.stand {
-            Stand::Denied => OrdStatus::Rejected,
-            Stand::Lost | Stand::Unknown => OrdStatus::Unknown,
-            Stand::Armed => OrdStatus::Armed,
+        match self.phase {
+            Phase::Denied => OrdStatus::Rejected,
+            Phase::Lost | Phase::Unknown => OrdStatus::Unknown,
+            Phase::Armed => OrdStatus::Armed,
             _ if !ended && self.cancel.is_some() => OrdStatus::PendingCancel,
             _ if !ended && self.replace.is_some() => OrdStatus::PendingReplace,
-            Stand::Queued | Stand::Sent => OrdStatus::PendingNew,
+            Phase::Queued | Phase::Sent => OrdStatus::PendingNew,
             _ if self.filled >= self.quantity => OrdStatus::Filled,
-            Stand::Canceled => OrdStatus::Canceled,
-            Stand::Expired => OrdStatus::Expired,
-            Stand::Rejected => OrdStatus::Rejected,
-            Stand::Open if self.filled > 0 => OrdStatus::PartiallyFilled,
-            Stand::Open => OrdStatus::New,
+            Phase::Canceled => OrdStatus::Canceled,
+            Phase::Expired => OrdStatus::Expired,
+            Phase::Rejected => OrdStatus::Rejected,
+            Phase::Open if self.filled > 0 => OrdStatus::PartiallyFilled,
+            Phase::Open => OrdStatus::New,
         }
     }
 

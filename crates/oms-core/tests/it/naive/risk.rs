@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tickpath_market::{NewOrder, OrderType, Price, ReplaceOrder, Request};
 use tickpath_oms_core::{Denial, FirmLimits, PositionView};
 
-use super::order_log::{OrderLog, Stand};
+use super::order_log::{OrderLog, Phase};
 use super::{Checked, MAX_VALUE, Naive};
 
 /// A request with the facts that the checks need.
@@ -276,7 +276,7 @@ impl Naive {
         let (new, at) = (&wish.life.new, worst(&wish.life.new, wish.price));
         let is_other = |life: &&OrderLog| {
             let same = (life.new.account, life.new.symbol) == (new.account, new.symbol);
-            same && life.new.side != new.side && life.sum.is_open() && life.sum.stand != Stand::Armed
+            same && life.new.side != new.side && life.sum.is_open() && life.sum.phase != Phase::Armed
         };
         let prices = self.lives.values().filter(is_other).flat_map(|life| {
             let asked = life.sum.replace.and_then(|asked| asked.replace).map(|(_, price)| price);

@@ -3,7 +3,7 @@
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Price, Quantity};
 use tickpath_oms_core::{At, Output, ReportRecord};
 
-use super::order_log::{LogEvent, OrderLog, Stand};
+use super::order_log::{LogEvent, OrderLog, Phase};
 use super::{MAX_VALUE, Naive, note_result};
 
 impl Naive {
@@ -13,7 +13,7 @@ impl Naive {
             self.alarms.malformed += 1;
             return Vec::new();
         };
-        let life = self.lives.get(&report.order_id.0).filter(|life| life.sum.stand != Stand::Denied);
+        let life = self.lives.get(&report.order_id.0).filter(|life| life.sum.phase != Phase::Denied);
         let Some(life) = life else {
             self.alarms.unknown_order_reports += u64::from(!report.ends_status_answer());
             return Vec::new();
@@ -30,8 +30,8 @@ impl Naive {
             ExecType::OrderStatus if !is_lost => self.venue_answers(at, id, report),
             _ => self.event(at, id, what, report),
         };
-        let is_told = outputs.iter().any(|output| matches!(output, Output::Report { .. }));
-        self.alarms.duplicates += u64::from(!is_told);
+        let has_report = outputs.iter().any(|output| matches!(output, Output::Report { .. }));
+        self.alarms.duplicates += u64::from(!has_report);
         outputs
     }
 
@@ -86,10 +86,10 @@ impl Naive {
         *self.fills.entry(life.new.account.0).or_default() += u64::from(after.net > before.net);
         note_result(&mut self.results, &life.new, after.net - before.net, report.last_price.0);
         let is_lost = report.status == OrdStatus::Unknown.code();
-        let is_new_doubt = after.stand == Stand::Unknown && before.stand != Stand::Unknown;
+        let is_new_doubt = after.phase == Phase::Unknown && before.phase != Phase::Unknown;
         self.alarms.contradictions += u64::from(is_new_doubt && !is_lost);
         let is_complete = fills && after.adds_up() && !before.adds_up();
-        let asks = after.is_unknown() && (after.stand != before.stand || is_complete);
+        let asks = after.is_unknown() && (after.phase != before.phase || is_complete);
         let client = [before.cancel, before.replace].into_iter().flatten().find(|a| a.id == report.client_order_id.0);
         let client = client.filter(|asked| asked.by == life.session);
         let client = client.map_or(life.new.client_order_id.0, |asked| asked.client);
