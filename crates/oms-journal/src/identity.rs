@@ -1,11 +1,11 @@
 //! Identity of the numbers of symbols, accounts, venues and sessions: no number changes its meaning while something
-//! bears it.
+//! uses it.
 //!
 //! ```text
-//!   symbol    name, venue, multiplier, currency   borne by orders, positions, triggers, foreign reports, its kill switch
-//!   account   currency                            borne by orders, positions, foreign reports, its kill switch
-//!   venue     name                                borne by orders, foreign reports, and the bearers of its symbols
-//!   session   the name of its user                borne by orders, requests, its kill switch, any report sent to it
+//!   symbol    name, venue, multiplier, currency   used by orders, positions, triggers, unknown reports, its kill switch
+//!   account   currency                            used by orders, positions, unknown reports, its kill switch
+//!   venue     name                                used by orders, unknown reports, and the users of its symbols
+//!   session   the name of its user                used by orders, requests, its kill switch, any report sent to it
 //! ```
 //! Open orders and the orders of the day count. Tick sizes, lots, hours, limits and rights are no part of a meaning:
 //! they change at any time. The rule is a pure function of the journal's content and the wanted definitions. It is

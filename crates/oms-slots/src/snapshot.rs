@@ -27,9 +27,7 @@ pub enum SnapshotError {
     #[error("the snapshot ends early; start without it, from the journal")]
     Short,
     /// Another version wrote the snapshot, in a layout that this version has no code for.
-    #[error(
-        "the snapshot is laid out as version {found}, this is version {LAYOUT}; start without it, or with the build that wrote it"
-    )]
+    #[error("the snapshot has layout {found} instead of {LAYOUT}; start without it, or with the build that wrote it")]
     Layout {
         /// The version of the snapshot's layout.
         found: u32,

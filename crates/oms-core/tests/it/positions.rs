@@ -1,4 +1,5 @@
-//! Positions that an admin enters by hand: they count in limits and in the day's profit, and outlive a snapshot and a day.
+//! Positions that an admin enters by hand: they count in limits and in the day's profit, and outlive a snapshot and a
+//! day.
 
 use tickpath_market::{AccountId, ExecutionReport, Price, Quantity, Side, SymbolId};
 use tickpath_oms_core::{AccountLimits, AdminCommandError, Denial, EnterPosition, Input};
