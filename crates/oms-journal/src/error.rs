@@ -15,14 +15,10 @@ pub enum JournalError {
     #[error(transparent)]
     Read(#[from] LogReadError),
     /// The journal cannot take an input, so the input was not accepted.
-    #[error(
-        "the journal accepts no records ({0}), so the request is refused; free space on its disk and start again"
-    )]
+    #[error("the journal accepts no records ({0}), so the request is refused; free space on its disk and start again")]
     Append(#[source] LogPublishError),
     /// The history cannot take a report.
-    #[error(
-        "the history accepts no reports ({0}); free space on its disk and start again to send the missing ones"
-    )]
+    #[error("the history accepts no reports ({0}); free space on its disk and start again to send the missing ones")]
     History(#[source] LogPublishError),
     /// The journal's disk rejects a write.
     #[error("the journal's disk rejects a write ({0}), so nothing was accepted; start on a sound disk")]
@@ -51,8 +47,8 @@ pub enum JournalError {
     NoJournal,
     /// A replay reached a state that differs from the journal's digest.
     #[error(
-        "the replay differs from the journal's digest at record {sequence}; the journal or the core is damaged, restore \
-         it from a copy"
+        "the replay differs from the journal's digest at record {sequence}; the journal or the core is damaged, \
+         restore it from a copy"
     )]
     Digest {
         /// Number of the digest record.
@@ -81,7 +77,7 @@ pub enum JournalError {
         upto: u64,
     },
     /// A snapshot cannot be written.
-    #[error("{path}: no snapshot could be written ({reason}); the journal is complete without it", path = path.display())]
+    #[error("{path}: no snapshot was written ({reason}); the journal is complete without it", path = path.display())]
     Snapshot {
         /// Its file.
         path: PathBuf,

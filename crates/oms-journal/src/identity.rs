@@ -2,7 +2,7 @@
 //! uses it.
 //!
 //! ```text
-//!   symbol    name, venue, multiplier, currency   used by orders, positions, triggers, unknown reports, its kill switch
+//!   symbol    name, venue, multiplier, currency   used by orders, positions, triggers, unknown reports, kill switch
 //!   account   currency                            used by orders, positions, unknown reports, its kill switch
 //!   venue     name                                used by orders, unknown reports, and the users of its symbols
 //!   session   the name of its user                used by orders, requests, its kill switch, any report sent to it
@@ -114,7 +114,8 @@ fn symbols(core: &Core, known: &Definitions, instruments: &[Instrument]) -> Vec<
         if let Some((other, bearer)) = others.copied().find_map(|other| Some((other, core.reference_to_symbol(other)?)))
         {
             let sentence = format!(
-                "{name} is symbol number {other}, and cannot become number {number}: {bearer}; write {other} in this line"
+                "{name} is symbol number {other}, and cannot become number {number}: {bearer}; write {other} in this \
+                 line"
             );
             conflicts.push(IdentityConflict { of: EntityNumber::Symbol(number), sentence });
         }
@@ -126,14 +127,14 @@ fn another_symbol(was: &Instrument, wanted: &Instrument, bearer: IdReference) ->
     let (number, old, new) = (wanted.symbol, was.name, wanted.name);
     if old != new {
         return format!(
-            "symbol number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give {new} a \
-             number that no symbol has had"
+            "symbol number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give \
+             {new} a number that no symbol has had"
         );
     }
     let differences = differences(was, wanted).join(", ");
     format!(
-        "{old}, symbol number {number}, cannot change ({differences}): {bearer}; list the other contract under a name and a \
-         number of its own, or change this one when nothing of it is open or held and the day has ended"
+        "{old}, symbol number {number}, cannot change ({differences}): {bearer}; list the other contract under a name \
+         and a number of its own, or change this one when nothing of it is open or held and the day has ended"
     )
 }
 
@@ -164,8 +165,8 @@ fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<I
     let difference = other_currency(known.account(number)?.currency, wanted.currency)?;
     let bearer = core.reference_to_account(number)?;
     let sentence = format!(
-        "account {number} cannot change ({difference}): {bearer}; give the other currency an account of its own, or change \
-         this one when nothing of it is open or held and the day has ended"
+        "account {number} cannot change ({difference}): {bearer}; give the other currency an account of its own, or \
+         change this one when nothing of it is open or held and the day has ended"
     );
     Some(IdentityConflict { of: EntityNumber::Account(number), sentence })
 }
@@ -189,8 +190,8 @@ fn venue(core: &Core, known: &Definitions, wanted: &NameRecord) -> Option<Identi
     {
         let old = was.text();
         let sentence = format!(
-            "venue number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give {new} a number \
-             that no venue has had"
+            "venue number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give \
+             {new} a number that no venue has had"
         );
         return Some(IdentityConflict { of, sentence });
     }

@@ -204,11 +204,11 @@ checks! {
     Notional: |f| f.notional(), at_most |f| f.limits.max_notional();
         "accounts.csv" "max_notional", "price × quantity × multiplier of one order";
     Position: |f| f.position_if_filled(), at_most |f| f.limits.max_position.0.into();
-        "accounts.csv" "max_position", "the position in the symbol if all that works on the order's side is filled";
+        "accounts.csv" "max_position", "the position in the symbol if all working orders on the order's side are filled";
     OpenOrders: |f| f.open_orders.into(), at_most |f| unless_zero(f.limits.max_open_orders);
         "accounts.csv" "max_open_orders", "live orders of the account, this one included";
     Credit: |f| f.credit_used(), at_most |f| f.limits.credit().unwrap_or(i128::MAX);
-        "accounts.csv" "credit", "value of what the account traded since the day began and of what its open orders may still trade";
+        "accounts.csv" "credit", "value traded by the account today, and value that its open orders may still trade";
 }
 
 /// Computes no value where there is no limit.

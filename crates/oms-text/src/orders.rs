@@ -1,9 +1,9 @@
 //! The orders of a core, as the tables of `tickpath orders`.
 //!
 //! ```text
-//!   order       since                 client_order_id  session  account   symbol  side  …  status            when
-//!   3474042.12  2026-11-22T18:03:46Z               12        0        1  BTCUSDT   buy  …  partially_filled
-//!   3474042.14  2026-11-22T18:03:51Z               13        0        1  BTCUSDT   buy  …  armed             BTCUSDT last >= 6…
+//!   order       since                 …   symbol  side  …  status            when
+//!   3474042.12  2026-11-22T18:03:46Z  …  BTCUSDT   buy  …  partially_filled
+//!   3474042.14  2026-11-22T18:03:51Z  …  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
 //! ```
 
 use tickpath_clock::rfc3339;

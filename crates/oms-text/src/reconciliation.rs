@@ -76,6 +76,7 @@ fn foreign(report: &ExecutionReport, symbol: &str) -> String {
     let limit = if price.0 == 0 { String::new() } else { format!(" {price}") };
     let terms = format!("{symbol} {side} {total}{limit} --sent-as {id} --venue-order-id {own} --account {account}");
     format!(
-        "order {id} is unknown to the OMS; at the venue {state}; tickpath oms enter order {terms} --session N --reason TEXT"
+        "order {id} is unknown to the OMS; at the venue {state}; tickpath oms enter order {terms} --session N --reason \
+         TEXT"
     )
 }

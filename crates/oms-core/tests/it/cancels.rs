@@ -32,7 +32,7 @@ fn eight() -> (Scene, Vec<u64>) {
     (scene, ids)
 }
 
-/// Applies an input and checks that it cancels exactly the orders that `is_in_scope` selects, in the order of their ids.
+/// Applies an input and checks that it cancels exactly the orders that `is_in_scope` selects, by ascending id.
 #[track_caller]
 fn check(name: &str, act: impl Fn(&mut Scene), is_in_scope: fn(usize) -> bool) {
     let (mut scene, ids) = eight();

@@ -118,7 +118,8 @@ fn a_reconciliation_line_shows_both_sides_and_the_entry_command() {
         (
             (2, order),
             over,
-            "order 7.12 of session 2: in the OMS partially_filled, 1 filled, 2 open; at the venue filled, 1 filled, 0 open",
+            "order 7.12 of session 2: in the OMS partially_filled, 1 filled, 2 open; at the venue filled, 1 filled, \
+             0 open",
         ),
         (
             (2, order),
@@ -128,8 +129,8 @@ fn a_reconciliation_line_shows_both_sides_and_the_entry_command() {
         (
             nowhere,
             order,
-            "order 7.12 is unknown to the OMS; at the venue partially_filled, 1 filled, 2 open; tickpath oms enter order S3 sell 3 \
-             --sent-as 7.12 --venue-order-id 0 --account 4 --session N --reason TEXT",
+            "order 7.12 is unknown to the OMS; at the venue partially_filled, 1 filled, 2 open; tickpath oms enter \
+             order S3 sell 3 --sent-as 7.12 --venue-order-id 0 --account 4 --session N --reason TEXT",
         ),
         (
             nowhere,
