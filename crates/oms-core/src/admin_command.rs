@@ -14,7 +14,7 @@ use crate::{Input, OrderView, Outputs};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdminCommandError {
     /// Unknown scope or target of a kill switch or a cancel.
-    #[error("scope {scope} with target {target} is none; name the firm, an account, a session or a symbol")]
+    #[error("scope {scope} with target {target} does not exist; name the firm, an account, a session or a symbol")]
     Scope {
         /// Code of the scope.
         scope: u8,
@@ -25,41 +25,42 @@ pub enum AdminCommandError {
     #[error("there is no order {}.{}; `tickpath orders` lists those that are open", .0.epoch(), .0.sequence())]
     NoOrder(OrderId),
     /// Order that is not in doubt: only one in doubt can be resolved.
-    #[error("the order is {0:?}, and only one that is Unknown can be resolved; cancel it, or enter the fills it lacks")]
+    #[error("the order is {0:?}, and only an Unknown order can be resolved; cancel it, or enter its missing fills")]
     NotUnknown(OrdStatus),
     /// Status in which an order cannot be resolved.
-    #[error("an order cannot be resolved so; say that it works, or is filled, canceled, expired or rejected")]
+    #[error("an order cannot get this status; resolve it as working, filled, canceled, expired or rejected")]
     Status,
     /// Filled quantity that the order cannot have.
-    #[error("{filled} filled is not possible: it must be 0 to {most}, and all of it for a filled order")]
+    #[error("a filled quantity of {filled} is not possible; give 0 to {max}, and all of it for a filled order")]
     Filled {
         /// Quantity in the command.
         filled: Quantity,
         /// Largest possible quantity.
-        most: Quantity,
+        max: Quantity,
     },
     /// Order whose venue cannot be asked for its status.
     #[error(
-        "its venue cannot be asked for it: it never left, or the venue is down, answers no questions or has only told an id of its own"
+        "the venue cannot be asked for this order: the order never left, or the venue is down, answers no status \
+         requests (answers_status) or has only reported its own id; resolve the order instead"
     )]
     CannotQuery,
     /// Venue that cannot be asked for all orders.
     #[error(
-        "venue {0} cannot be asked for its orders now: it is down, answers no questions (answers_status), or requests wait for \
-         it; `tickpath oms status` shows what waits"
+        "venue {0} cannot be asked for its orders now: it is down, answers no status requests (answers_status), or \
+         requests wait for it; `tickpath oms status` shows them"
     )]
     CannotReconcile(u16),
     /// Missing name and reason.
-    #[error("a reason is needed: who says so, and why")]
+    #[error("the reason is missing; give the operator's name and the cause")]
     Reason,
     /// Invalid terms of an order.
-    #[error("these are no terms of an order: a side, a quantity above zero, and a price unless it is a market order")]
+    #[error("the terms are not valid; give a side, a quantity above zero, and a price unless it is a market order")]
     Terms,
     /// Missing venue id of an order.
-    #[error("say what the venue calls the order: the id that it was sent as, or the venue's own id")]
+    #[error("no venue id was given; give the id under which the order was sent, or the venue's own id")]
     MissingVenueId,
     /// Order that is known already.
-    #[error("an order that the venue calls so is known here already; `tickpath orders` shows it")]
+    #[error("an order with this venue id is known already; `tickpath orders` shows it")]
     KnownOrder,
     /// Undefined account or symbol.
     #[error("account {account} or symbol {symbol} is not defined; define both, and reload")]
@@ -86,45 +87,39 @@ pub enum AdminCommandError {
         client: u64,
     },
     /// Terms that contradict the venue's reports of the order.
-    #[error(
-        "what the venue has said of this order names another side, symbol or account; `tickpath orders --foreign` shows it"
-    )]
+    #[error("the venue's reports name another side, symbol or account; `tickpath orders --foreign` shows them")]
     Disagrees,
     /// Order that still waits in the OMS, or that was denied.
-    #[error("the order has never left, so it has no fills")]
+    #[error("the order was never sent to its venue, so it has no fills")]
     NotSent,
     /// Missing execution id or quantity of a fill.
-    #[error(
-        "a fill needs the venue's execution id and a quantity above zero; without an id, resolve the order instead"
-    )]
+    #[error("a fill needs the venue's execution id and a quantity above zero; without an id, resolve the order")]
     Fill,
     /// Fill that is booked already.
     #[error("the fill {0} of this order is booked already")]
     FillKnown(u64),
     /// Venue sequence that was seen already.
-    #[error("event {0} of this order was heard already; leave the number out if it is not known")]
+    #[error("venue sequence {0} of this order was seen already; leave it out if it is unknown")]
     SeenSequence(u64),
     /// Fill larger than the order's open quantity.
-    #[error("that is more than the order can have: {filled} of {most} are filled")]
+    #[error("the fill exceeds the open quantity: {filled} of {max} are filled; check the quantity")]
     OverFilled {
         /// Quantity filled so far.
         filled: Quantity,
         /// Total quantity of the order.
-        most: Quantity,
+        max: Quantity,
     },
     /// Opening position of an account that has traded since the day began.
-    #[error(
-        "account {0} has traded since the day began, so this is no position of its start; enter the change by --adjust"
-    )]
+    #[error("account {0} has traded since the day began; enter the change of its position with --adjust")]
     Traded(u32),
     /// Missing price: none was given, and none is known.
-    #[error("no price of symbol {0} is known; enter one behind the quantity")]
+    #[error("no price of symbol {0} is known; enter one after the quantity")]
     Unpriced(u32),
     /// Position that would stay as it is.
-    #[error("the position is {0} and would stay so; enter another quantity")]
+    #[error("the position is {0} already; enter another quantity")]
     NoChange(Quantity),
     /// Input that is no admin command.
-    #[error("this is no operator's word; is the sender of another version?")]
+    #[error("the record is no admin command; check whether the sender is of another version")]
     NotACommand,
 }
 
@@ -205,12 +200,12 @@ impl Core {
         // that works on is unknown, so its booked fills are the limit.
         let is_over = !matches!(phase, OrderPhase::Open) || resolve.status == OrdStatus::Filled.code();
         let known = if is_over { order.known_filled() } else { order.filled };
-        let (filled, most) = (resolve.cumulative_quantity, order.quantity.max(known));
+        let (filled, max) = (resolve.cumulative_quantity, order.quantity.max(known));
         let is_whole = resolve.status != OrdStatus::Filled.code() || filled.0 >= order.quantity;
         if !order.phase.is_unknown() {
             return Err(AdminCommandError::NotUnknown(order.status()));
-        } else if !(0..=most).contains(&filled.0) || !is_whole {
-            return Err(AdminCommandError::Filled { filled, most: Quantity(most) });
+        } else if !(0..=max).contains(&filled.0) || !is_whole {
+            return Err(AdminCommandError::Filled { filled, max: Quantity(max) });
         } else if resolve.reason[0] == 0 {
             return Err(AdminCommandError::Reason);
         }
@@ -230,11 +225,11 @@ pub(crate) fn cancel_filter(scope: u8, target: u32) -> CancelFilter {
 
 /// Checks that the scope exists and that an operator may use it.
 fn check_scope(scope: u8, target: u32) -> Result<(), AdminCommandError> {
-    let is_one = match scope {
+    let is_known = match scope {
         KILL_ALL => true,
         KILL_ACCOUNT | KILL_SYMBOL | KILL_SESSION => target <= u16::MAX.into(),
         // Only the OMS sets the disk's switch.
         _ => false,
     };
-    if is_one { Ok(()) } else { Err(AdminCommandError::Scope { scope, target }) }
+    if is_known { Ok(()) } else { Err(AdminCommandError::Scope { scope, target }) }
 }

@@ -15,7 +15,7 @@ pub(crate) struct BootClock {
 
 /// Nanoseconds per tick, in units of 2⁻³²: converts with a product and a shift instead of a division.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TickRate(u64);
+pub(crate) struct TickRate(pub(crate) u64);
 
 impl BootClock {
     /// Applies a start of the OMS; returns whether the host has booted since the last start, so that earlier ticks
@@ -25,7 +25,6 @@ impl BootClock {
         std::mem::replace(&mut self.boot_id, boot.boot_id) != boot.boot_id
     }
 
-    /// Converts ticks to nanoseconds.
     #[inline]
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
         self.rate.ns(ticks)
@@ -49,15 +48,6 @@ impl TickRate {
     /// Converts a clock's frequency in ticks per second.
     fn of(ticks_per_second: u64) -> Self {
         Self(((1_000_000_000_u128 << 32) / u128::from(ticks_per_second.max(1))).min(u64::MAX.into()) as u64)
-    }
-
-    /// Returns the raw value for a snapshot.
-    pub(crate) fn raw(self) -> u64 {
-        self.0
-    }
-
-    pub(crate) fn from_raw(number: u64) -> Self {
-        Self(number)
     }
 
     #[inline]

@@ -56,13 +56,13 @@ struct ArmedReplace {
 impl Core {
     /// Returns the orders that wait for their trigger.
     pub fn armed_orders(&self) -> impl Iterator<Item = ArmedOrder> + '_ {
-        self.triggers.iter().filter(|pending| self.is_armed(pending.slot)).map(|pending| self.armed_view(pending))
+        self.triggers.values().filter(|pending| self.is_armed(pending.slot)).map(|pending| self.armed_view(pending))
     }
 
     /// Returns an order that waits for its trigger; none if it does not.
     pub fn armed_order(&self, id: OrderId) -> Option<ArmedOrder> {
         let slot = self.orders.find(id.0).filter(|&slot| self.is_armed(slot))?;
-        self.triggers.get(slot).map(|pending| self.armed_view(pending))
+        self.triggers.get(&slot).map(|pending| self.armed_view(pending))
     }
 
     /// Returns an upper bound of the number of armed orders, which includes those that may have fired.
@@ -88,7 +88,7 @@ impl Core {
         let NewOrder { client_order_id, cause, position_effect, .. } = new.order;
         let (request_id, since, trigger) = (order.id, at.stamp, new.trigger);
         let pending = PendingTrigger { slot, position_effect, reserved: [0; 3], cause, request_id, since, trigger };
-        self.triggers.insert(pending);
+        self.triggers.insert(slot, pending);
         out.push(report_output(&order, ExecType::PendingNew, client_order_id));
         Ok(())
     }
@@ -188,7 +188,7 @@ impl Core {
         self.check_armed_terms(at, envelope, &next, 0)?;
         self.update_order(slot, &next);
         let request_id = self.id(at);
-        if let Some((pending, trigger)) = self.triggers.get_mut(slot).zip(rearm.trigger) {
+        if let Some((pending, trigger)) = self.triggers.get_mut(&slot).zip(rearm.trigger) {
             *pending = PendingTrigger { trigger, request_id, since: at.stamp, ..*pending };
         }
         out.push(report_output(&next, ExecType::Replaced, rearm.client));
@@ -198,7 +198,7 @@ impl Core {
     /// Runs all checks on an order whose trigger has fired, and sends or denies it. Returns false if it is not armed.
     pub(crate) fn apply_trigger(&mut self, at: At, fired: &TriggerFired, out: &mut Outputs) -> bool {
         let Some(slot) = self.orders.find(fired.order).filter(|&slot| self.is_armed(slot)) else { return false };
-        let Some(pending) = self.triggers.remove(slot) else { return false };
+        let Some(pending) = self.triggers.remove(&slot) else { return false };
         let order = *self.orders.get(slot);
         let new = NewOrder {
             client_order_id: ClientOrderId(order.id),
@@ -217,7 +217,7 @@ impl Core {
         match self.check_fired(at, fired, &order, &request) {
             Ok(next) => {
                 self.update_order(slot, &next);
-                if !self.retries.has_no_rules() {
+                if !self.retries.rules.is_empty() {
                     self.retries.track(&next, new, at.stamp);
                 }
                 self.send(slot, next.session, request, at.stamp, out);
@@ -241,7 +241,7 @@ impl Core {
         self.check_rights(order.session, order.account, request)?;
         let facts = RiskFacts {
             increase: order.quantity,
-            worst_position: self.positions.worst_position(order.position, order.side),
+            worst_position: self.positions.get(order.position).worst_position(order.side),
             // Its message was counted on arrival.
             messages: 0,
             open_orders: entry.open.orders,
@@ -263,9 +263,9 @@ impl Core {
 
     /// Denies all armed orders at once after a disk failure, like all waiting orders: they never leave.
     pub(crate) fn deny_all_armed(&mut self, out: &mut Outputs) {
-        let slots: Vec<u32> = self.triggers.slots().filter(|&slot| self.is_armed(slot)).collect();
+        let slots: Vec<u32> = self.triggers.keys().copied().filter(|&slot| self.is_armed(slot)).collect();
         for slot in slots {
-            self.triggers.remove(slot);
+            self.triggers.remove(&slot);
             self.deny_armed(slot, Breach { denial: Denial::DiskFailed, limit: 0, value: 1 }, out);
         }
     }
@@ -279,8 +279,8 @@ impl Core {
     /// Puts armed orders in doubt after another boot of the host: they may have fired in the journal's lost tail,
     /// unless their session's outputs wait for the disk. Clears the earlier boot's stamps, which mean nothing any more.
     pub(crate) fn doubt_armed_orders(&mut self) {
-        self.triggers.clear_stamps();
-        let slots: Vec<u32> = self.triggers.slots().filter(|&slot| self.is_armed(slot)).collect();
+        self.triggers.values_mut().for_each(|trigger| trigger.since = 0);
+        let slots: Vec<u32> = self.triggers.keys().copied().filter(|&slot| self.is_armed(slot)).collect();
         for slot in slots {
             let order = *self.orders.get(slot);
             if self.trading.rules(order.session).level == 0 {
@@ -296,8 +296,8 @@ impl Core {
     pub(crate) fn resolve_armed_status(&mut self, slot: u32, report: &ExecutionReport, next: Order) -> Option<Order> {
         let order = *self.orders.get(slot);
         let has_left = next.phase != OrderPhase::Rejected || !is_unknown_at_venue(report) || order.cancel != NONE;
-        if has_left || self.triggers.get(slot).is_none() {
-            self.triggers.remove(slot);
+        if has_left || !self.triggers.contains_key(&slot) {
+            self.triggers.remove(&slot);
             return Some(next);
         }
         let last_loss = self.venues.get(order.venue).last_loss;

@@ -9,7 +9,7 @@ use crate::open_orders::CancelFilter;
 use crate::order::IN_DOUBT;
 use crate::trading_config::ID_LIMIT;
 use crate::venue_table::VENUE_LIMIT;
-use crate::{AccountLimits, DefinitionEnd, Input, Instrument, Outputs, RecordKind, SymbolLimits};
+use crate::{AccountLimits, DefinitionEnd, Input, Instrument, Outputs, RecordKind, SymbolLimits, VenueRules};
 
 impl Core {
     /// Applies an input that is neither a request nor a report, and counts it as ignored if it is refused.
@@ -35,10 +35,9 @@ impl Core {
             Input::Release(release) => self.release_next(at, release, out),
             Input::MessageLoss(loss) => self.apply_loss(at, loss, out),
             Input::Resolve(resolve) => self.resolve(resolve, out),
-            Input::QueryStatus(query) => match self.orders.find(query.order) {
-                Some(slot) => self.query_status(at, slot, out),
-                None => false,
-            },
+            Input::QueryStatus(query) => {
+                self.orders.find(query.order).is_some_and(|slot| self.query_status(at, slot, out))
+            }
             Input::Reconcile(reconcile) => self.query_all_statuses(at, reconcile, out),
             Input::CancelScope(cancel) => self.cancel_scope(at, cancel, out),
             Input::EnterOrder(enter) => self.enter_order(at, enter, out),
@@ -103,7 +102,7 @@ impl Core {
             Some(RecordKind::Instrument) => self.trading.end_instrument(ended.id),
             Some(RecordKind::Account) => self.trading.end_account(ended.id),
             Some(RecordKind::Venue) => {
-                u16::try_from(ended.id).is_ok_and(|venue| self.venues.reset_rules(VenueId(venue)))
+                u16::try_from(ended.id).is_ok_and(|venue| self.venues.define(&VenueRules::of(VenueId(venue))))
             }
             Some(RecordKind::Reject) => self.retries.remove_rule(ended.id, ended.session),
             Some(RecordKind::Session) => self.trading.end_session(ended.session),

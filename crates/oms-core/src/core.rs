@@ -71,7 +71,6 @@ pub struct Core {
     pub(crate) venues: VenueTable,
     pub(crate) positions: PositionTable,
     pub(crate) self_match: SelfMatchBook,
-    /// Triggers of conditional orders.
     pub(crate) triggers: TriggerTable,
     /// Orders that miss a venue sequence.
     pub(crate) gaps: Vec<SequenceGap>,
@@ -93,7 +92,7 @@ impl Core {
             orders: OrderStore::new(config),
             trading: TradingConfig::default(),
             venues: VenueTable::default(),
-            positions: PositionTable::new(),
+            positions: PositionTable::default(),
             self_match: SelfMatchBook::default(),
             triggers: TriggerTable::default(),
             gaps: Vec::new(),
@@ -181,13 +180,14 @@ impl Core {
 
     fn update_exposure(&mut self, slot: u32, next: &Order) {
         let before = std::mem::replace(self.orders.get_mut(slot), *next);
-        let (held, held_at) = self.orders.pending_replace(&before);
-        let (holds, holds_at) = self.orders.pending_replace(next);
-        self.positions.change_working(next.position, next.side, before.exposure(held), next.exposure(holds));
+        let (quantity, price) = self.orders.pending_replace(&before);
+        let (new_quantity, new_price) = self.orders.pending_replace(next);
+        let (exposure, new_exposure) = (before.exposure(quantity), next.exposure(new_quantity));
+        self.positions.change_working(next.position, next.side, exposure, new_exposure);
         if before.reversible() != next.reversible() {
             self.positions.change_working(next.position, next.side.opposite(), before.reversible(), next.reversible());
         }
-        self.update_open_value(Some((&before, held, held_at)), Some((next, holds, holds_at)));
+        self.update_open_value(Some((&before, quantity, price)), Some((next, new_quantity, new_price)));
         self.orders.note_change(slot, &before, next);
     }
 
@@ -196,8 +196,8 @@ impl Core {
     fn update_open_value(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
         let Some((order, ..)) = before.or(after) else { return };
         let multiplier = self.trading.multiplier(order.symbol);
-        let held = |at: Option<(&Order, i64, i64)>| {
-            at.map_or((0, 0), |(order, quantity, price)| {
+        let held = |state: Option<(&Order, i64, i64)>| {
+            state.map_or((0, 0), |(order, quantity, price)| {
                 (order.value(quantity, price, multiplier), u32::from(order.is_open()))
             })
         };
@@ -206,7 +206,7 @@ impl Core {
             open.value += new_value - value;
             open.orders = open.orders - orders + new_orders;
         });
-        if self.self_match.is_enabled() && self.trading.prevents_self_match(order.account) {
+        if self.self_match.is_enabled && self.trading.prevents_self_match(order.account) {
             self.update_self_match(before, after);
         }
     }
@@ -214,12 +214,12 @@ impl Core {
     /// Updates the self-match book in the same way.
     #[cold]
     fn update_self_match(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
-        let asked = |quantity: i64, price: i64| (quantity != 0).then_some(price);
+        let replacing = |quantity: i64, price: i64| (quantity != 0).then_some(price);
         if let Some((order, quantity, price)) = before.filter(|(order, ..)| order.may_match()) {
-            self.self_match.remove(order, asked(quantity, price));
+            self.self_match.remove(order, replacing(quantity, price));
         }
         if let Some((order, quantity, price)) = after.filter(|(order, ..)| order.may_match()) {
-            self.self_match.add(order, asked(quantity, price));
+            self.self_match.add(order, replacing(quantity, price));
         }
     }
 
@@ -238,10 +238,10 @@ impl Core {
     /// Rebuilds the self-match book of all accounts that have self-match prevention.
     pub(crate) fn rebuild_self_match(&mut self) {
         self.self_match = SelfMatchBook::default();
-        if !self.trading.prevents_any_self_match() {
+        self.self_match.is_enabled = self.trading.prevents_any_self_match();
+        if !self.self_match.is_enabled {
             return;
         }
-        self.self_match = SelfMatchBook::enabled();
         let mut from = 0;
         while let Some(slot) = self.orders.next_open(from, u32::MAX) {
             from = slot + 1;

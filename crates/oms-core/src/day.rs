@@ -9,6 +9,7 @@ use crate::Outputs;
 use crate::core::Core;
 use crate::order::{CLIENT_ID_FREED, NONE, Order, SequenceGap};
 use crate::state::{OrderEvent, OrderPhase};
+use crate::triggers::PendingTrigger;
 use crate::venue_queue::QueuedRequest;
 
 impl Core {
@@ -23,7 +24,7 @@ impl Core {
             match (order.time_in_force, order.phase) {
                 (TimeInForce::GoodTillCancel, _) => {}
                 // The order's day is over, so it is not armed again even if its venue does not have it.
-                (_, OrderPhase::Lost | OrderPhase::Unknown) => drop(self.triggers.remove(slot)),
+                (_, OrderPhase::Lost | OrderPhase::Unknown) => drop(self.triggers.remove(&slot)),
                 (_, OrderPhase::Queued | OrderPhase::Armed) => self.withdraw(slot, client, ExecType::Expired, out),
                 _ => {
                     let (phase, marks) = (order.phase.after(OrderEvent::Expired), order.marks | CLIENT_ID_FREED);
@@ -49,7 +50,11 @@ impl Core {
         let moved = self.orders.retain(&slots);
         let orders = &self.orders;
         let new_slot = |slot: u32| moved.get(&slot).copied();
-        self.triggers.move_slots(|slot| new_slot(slot).filter(|&slot| orders.get(slot).is_open()));
+        let triggers = std::mem::take(&mut self.triggers).into_values().filter_map(|trigger| {
+            let slot = new_slot(trigger.slot).filter(|&slot| orders.get(slot).is_open())?;
+            Some((slot, PendingTrigger { slot, ..trigger }))
+        });
+        self.triggers = triggers.collect();
         let gaps = std::mem::take(&mut self.gaps).into_iter();
         self.gaps = gaps.filter_map(|gap| Some(SequenceGap { slot: new_slot(gap.slot)?, ..gap })).collect();
         for venue in self.venues.iter_mut() {

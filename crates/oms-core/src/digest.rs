@@ -10,29 +10,18 @@ use crate::{Digest, Output};
 const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
 const SECOND: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The running digest.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct OutputDigest {
-    digest: Digest,
-}
+pub(crate) struct OutputDigest(pub(crate) Digest);
 
 impl OutputDigest {
     /// Adds the outputs of the input with this journal sequence.
     pub(crate) fn add(&mut self, sequence: u64, outputs: &[Output]) {
-        self.digest.inputs += 1;
-        self.digest.outputs += outputs.len() as u64;
+        let Self(digest) = self;
+        digest.inputs += 1;
+        digest.outputs += outputs.len() as u64;
         for (index, output) in outputs.iter().enumerate() {
-            self.digest.digest = fold(self.digest.digest, sequence, message(index as u64, output));
+            digest.digest = fold(digest.digest, sequence, message(index as u64, output));
         }
-    }
-
-    /// Restores the tally at a saved digest.
-    pub(crate) fn resume_from(digest: Digest) -> Self {
-        Self { digest }
-    }
-
-    pub(crate) fn digest(&self) -> Digest {
-        self.digest
     }
 }
 
@@ -44,18 +33,18 @@ fn message(index: u64, output: &Output) -> u64 {
         Output::Denied { session, denied } => (Kind::OrderDenied.code(), *session, denied.as_bytes()),
     };
     let mut state = index | (u64::from(kind) << 8) | (u64::from(to) << 16);
-    let mut beside = bytes.len() as u64;
+    let mut second = bytes.len() as u64;
     let mut quads = bytes.chunks_exact(32);
     for quad in &mut quads {
         state = fold(state, read_word(&quad[..8]), read_word(&quad[8..16]));
-        beside = fold(beside, read_word(&quad[16..24]), read_word(&quad[24..]));
+        second = fold(second, read_word(&quad[16..24]), read_word(&quad[24..]));
     }
     // The length of every message is a whole number of words.
     for last in quads.remainder().chunks(16) {
         let (low, high) = last.split_at(8);
         state = fold(state, read_word(low), read_word(high));
     }
-    fold(state, beside, bytes.len() as u64)
+    fold(state, second, bytes.len() as u64)
 }
 
 fn read_word(bytes: &[u8]) -> u64 {

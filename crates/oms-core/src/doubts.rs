@@ -110,7 +110,7 @@ impl Core {
         let added = cumulative.saturating_sub(order.filled);
         next.marks |= if added == 0 { 0 } else { HAS_MANUAL_FILL };
         self.update_order(slot, &next);
-        self.triggers.remove(slot);
+        self.triggers.remove(&slot);
         self.orders.book_manual_fill(slot, added);
         self.book_fill(&next, order.valuation_price, added);
         self.report_change(&order, &next, ExecType::OrderStatus, ClientOrderId(next.client), out);

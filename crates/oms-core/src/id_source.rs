@@ -7,7 +7,6 @@ use tickpath_market::OrderId;
 pub(crate) struct IdSource {
     /// Epoch of the last start; zero before the first.
     pub(crate) epoch: u64,
-    /// The highest journal sequence of a request.
     pub(crate) last_request: u64,
 }
 
@@ -33,14 +32,12 @@ impl IdSource {
         sequence > self.last_request && fits_id(sequence)
     }
 
-    /// Notes the journal sequence of a request.
     #[inline]
     pub(crate) fn note_request(&mut self, sequence: u64) {
         self.last_request = self.last_request.max(sequence);
     }
 }
 
-/// Returns whether a journal sequence fits an id.
 pub(crate) fn fits_id(sequence: u64) -> bool {
     sequence >> OrderId::SEQUENCE_BITS == 0
 }

@@ -10,8 +10,6 @@
 //! ```
 //!
 //! The core does no I/O and reads no clock: the time, the reference price and the order's id come with the input.
-//! Definitions and checks are in [`tickpath_oms_risk`]; the containers of orders, fills and ids are in
-//! [`tickpath_oms_slots`].
 //!
 //! | file                  | contents                                                            |
 //! |-----------------------|---------------------------------------------------------------------|

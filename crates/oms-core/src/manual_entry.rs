@@ -169,7 +169,7 @@ impl Core {
     pub(crate) fn check_enter_fill(&self, enter: &EnterFill) -> Result<u32, AdminCommandError> {
         let slot = self.find_for_command(enter.order)?;
         let order = self.orders.get(slot);
-        let most = order.quantity.max(self.orders.pending_replace(order).0);
+        let max = order.quantity.max(self.orders.pending_replace(order).0);
         if enter.reason[0] == 0 {
             return Err(AdminCommandError::Reason);
         } else if matches!(order.phase, OrderPhase::Denied | OrderPhase::Queued | OrderPhase::Armed) {
@@ -180,8 +180,8 @@ impl Core {
             return Err(AdminCommandError::FillKnown(enter.exec_id.0));
         } else if enter.venue_sequence != 0 && !{ *order }.note_sequence(enter.venue_sequence) {
             return Err(AdminCommandError::SeenSequence(enter.venue_sequence));
-        } else if enter.quantity.0 > most.saturating_sub(order.filled) {
-            return Err(AdminCommandError::OverFilled { filled: Quantity(order.filled), most: Quantity(most) });
+        } else if enter.quantity.0 > max.saturating_sub(order.filled) {
+            return Err(AdminCommandError::OverFilled { filled: Quantity(order.filled), max: Quantity(max) });
         }
         Ok(slot)
     }

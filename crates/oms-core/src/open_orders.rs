@@ -27,7 +27,7 @@ const UNLISTED: u32 = u32::MAX - 1;
 /// [`OrderLink::prev`] of an order that is not open.
 const NOT_OPEN: u32 = u32::MAX - 2;
 
-/// Place of an order in the list of its group.
+/// Position of an order in the list of its group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OrderLink {
     /// Slot of the next order; [`NONE`] after the last one.
@@ -107,10 +107,10 @@ pub(crate) enum CancelFilter {
     All,
 }
 
-/// The index of open orders.
+#[derive(Default)]
 pub(crate) struct OpenOrders {
-    /// Slots of the open orders.
-    slots: BitSet,
+    /// Slots of the open orders. After a direct change [`Self::rebuild_groups`] builds the groups.
+    pub(crate) slots: BitSet,
     groups: Vec<OrderGroup>,
     pairs: Vec<AccountGroup>,
     sessions: Vec<SessionGroups>,
@@ -119,21 +119,13 @@ pub(crate) struct OpenOrders {
     /// Pairs by session and account.
     by_account: Index,
     /// Number of orders and groups that mass cancels have visited.
-    visited: u64,
+    pub(crate) visited: u64,
 }
 
 impl OpenOrders {
     /// Creates an empty index with room for the expected number of orders.
     pub(crate) fn with_expected(orders: usize) -> Self {
-        Self {
-            slots: BitSet::with_expected(orders),
-            groups: Vec::new(),
-            pairs: Vec::new(),
-            sessions: Vec::new(),
-            by_position: Index::new(),
-            by_account: Index::new(),
-            visited: 0,
-        }
+        Self { slots: BitSet::with_expected(orders), ..Self::default() }
     }
 
     /// Counts and lists a new order, which is open and has no outstanding cancel.
@@ -242,11 +234,6 @@ impl OpenOrders {
         }
     }
 
-    /// Returns the number of orders and groups that mass cancels have visited.
-    pub(crate) fn visited(&self) -> u64 {
-        self.visited
-    }
-
     /// Removes all orders and groups; the memory stays allocated.
     pub(crate) fn clear(&mut self) {
         self.slots.clear();
@@ -259,11 +246,6 @@ impl OpenOrders {
         self.sessions.clear();
         self.by_position.clear();
         self.by_account.clear();
-    }
-
-    /// Sets whether an order is open, for a table whose groups are built afterwards by [`Self::rebuild_groups`].
-    pub(crate) fn set_slot(&mut self, slot: u32, is_open: bool) {
-        self.slots.set(slot, is_open);
     }
 
     /// Builds the groups of the open orders anew. No order of the table has a link yet.
@@ -349,11 +331,11 @@ impl OpenOrders {
 
     fn add_pair(&mut self, session: u16, account: AccountId) -> u32 {
         let pair = self.pairs.len() as u32;
-        let place = usize::from(session);
-        if place >= self.sessions.len() {
-            self.sessions.resize(place + 1, SessionGroups { latest: NONE, pairs: NONE });
+        let index = usize::from(session);
+        if index >= self.sessions.len() {
+            self.sessions.resize(index + 1, SessionGroups { latest: NONE, pairs: NONE });
         }
-        let next = std::mem::replace(&mut self.sessions[place].pairs, pair);
+        let next = std::mem::replace(&mut self.sessions[index].pairs, pair);
         self.pairs.push(AccountGroup { session, account, open: 0, first: NONE, next });
         self.by_account.insert(tag(0, session.into(), account.0.into()), pair);
         pair
@@ -440,14 +422,12 @@ impl OpenOrders {
 }
 
 impl OrderGroup {
-    /// Returns whether the group's orders are in scope.
     fn is_in_scope(&self, filter: CancelFilter) -> bool {
         filter.covers(self.session, self.account, self.symbol, self.position)
     }
 }
 
 impl CancelFilter {
-    /// Returns whether an order is in scope.
     pub(crate) fn covers_order(self, order: &Order) -> bool {
         self.covers(order.session, order.account, order.symbol, order.position)
     }

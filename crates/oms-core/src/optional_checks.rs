@@ -43,7 +43,7 @@ impl Core {
         let like = DuplicateKey::of(order);
         let before = self.trading.recent(order.account).and_then(|recent| recent.find(&like));
         let is_new = !has_waited && self.orders.find(order.id).is_none();
-        let firm = self.trading.firm();
+        let firm = &self.trading.firm;
         let unless_waited = |messages: u64| if has_waited { 0 } else { messages };
         check_optional(&OptionalFacts {
             facts,
@@ -93,13 +93,13 @@ impl Core {
 
     /// Returns the account's worst-case position value with the order; zero if the order does not increase it.
     fn gross_value(&self, order: &Order, facts: &RiskFacts<'_>) -> i128 {
-        let other_side = self.positions.worst_position(order.position, order.side.opposite());
+        let other_side = self.positions.get(order.position).worst_position(order.side.opposite());
         let reach = other_side.max(facts.worst_position + i128::from(facts.increase));
         if reach <= other_side.max(facts.worst_position) {
             return 0;
         }
         let others = self.positions.of_account(order.account).filter(|&(slot, _)| slot != order.position);
-        let worst = |slot, side| self.positions.worst_position(slot, side);
+        let worst = |slot, side| self.positions.get(slot).worst_position(side);
         let at_worst = |slot| worst(slot, Side::Buy).max(worst(slot, Side::Sell));
         let value = |reach: i128, symbol: SymbolId| {
             let price = i128::from(self.trading.price(symbol)).abs();

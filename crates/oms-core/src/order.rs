@@ -226,8 +226,8 @@ impl Order {
             return 0;
         }
         // A venue that reports more than the known total has replaced the order, and the report of the replace is lost.
-        let most = if self.phase.is_live() { self.quantity.max(replacing).max(self.reported) } else { self.reported };
-        most.saturating_sub(self.filled).max(0)
+        let total = if self.phase.is_live() { self.quantity.max(replacing).max(self.reported) } else { self.reported };
+        total.saturating_sub(self.filled).max(0)
     }
 
     /// Returns the quantity that an unknown order's venue counts less than was booked: it may move the position back.
@@ -285,11 +285,11 @@ impl Order {
             self.sequence = sequence;
             return true;
         }
-        let behind = self.sequence - sequence;
-        if behind >= 64 {
+        let distance = self.sequence - sequence;
+        if distance >= 64 {
             return true;
         }
-        let bit = 1 << behind;
+        let bit = 1 << distance;
         let is_new = self.seen & bit == 0;
         self.seen |= bit;
         is_new

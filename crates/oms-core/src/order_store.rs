@@ -35,9 +35,8 @@ pub struct Config {
     pub key: u64,
 }
 
-/// The orders of a core.
 pub(crate) struct OrderStore {
-    config: Config,
+    pub(crate) config: Config,
     orders: OrderTable,
     pending: Pages<PendingRequest, REQUESTS_PER_PAGE>,
     fills: Pages<Fill, ORDERS_PER_PAGE>,
@@ -45,12 +44,11 @@ pub(crate) struct OrderStore {
     by_id: Index,
     by_client: Index,
     by_execution: Index,
-    open: OpenOrders,
+    pub(crate) open: OpenOrders,
 }
 
 /// Orders.
 impl OrderStore {
-    /// Creates an empty store.
     pub(crate) fn new(config: Config) -> Self {
         let expected = config.expected_orders.min(MAX_EXPECTED);
         Self {
@@ -66,12 +64,6 @@ impl OrderStore {
         }
     }
 
-    /// Returns the seed of the indexes.
-    pub(crate) fn key(&self) -> u64 {
-        self.config.key
-    }
-
-    /// Returns the order in a slot.
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> &Order {
         self.orders.get(slot)
@@ -93,7 +85,6 @@ impl OrderStore {
         (0..self.len()).map(move |slot| self.get(slot))
     }
 
-    /// Returns the slot of the order with this id.
     #[inline]
     pub(crate) fn find(&self, id: u64) -> Option<u32> {
         self.by_id.find(self.tag(0, id), |slot| self.get(slot).id == id)
@@ -128,7 +119,7 @@ impl OrderStore {
         })
     }
 
-    /// Returns the first slot after an order. Ids rise with slots, so a dropped order has a place as well.
+    /// Returns the first slot after an order. Ids rise with slots, so a dropped order has a position as well.
     pub(crate) fn slot_after(&self, id: u64) -> u32 {
         if let Some(slot) = self.find(id) {
             return slot + 1;
@@ -199,16 +190,6 @@ impl OrderStore {
     pub(crate) fn find_cancelable(&mut self, filter: CancelFilter) -> Vec<u32> {
         self.open.find_cancelable(&self.orders, filter)
     }
-
-    /// Returns whether the scope has any open order, with or without an outstanding cancel.
-    pub(crate) fn has_open(&self, filter: CancelFilter) -> bool {
-        self.open.has_open(filter)
-    }
-
-    /// Returns the number of orders and groups that mass cancels have visited.
-    pub(crate) fn mass_cancel_visits(&self) -> u64 {
-        self.open.visited()
-    }
 }
 
 /// Pending requests and used client ids.
@@ -230,7 +211,6 @@ impl OrderStore {
         self.pending(order.replace).map_or((0, 0), |replace| (replace.quantity, replace.price))
     }
 
-    /// Returns whether the pending request in a slot has this id.
     pub(crate) fn is_pending(&self, slot: u32, id: u64) -> bool {
         self.pending(slot).is_some_and(|pending| pending.id == id)
     }
@@ -276,21 +256,21 @@ impl OrderStore {
 impl OrderStore {
     /// Finds a fill by order and execution id, because a venue may give both sides of a trade the same execution id.
     pub(crate) fn find_fill(&self, order: u32, execution: u64) -> Option<u32> {
-        self.by_execution.find(self.tag(order.into(), execution), |place| {
-            let fill = self.fills.get(place);
+        self.by_execution.find(self.tag(order.into(), execution), |slot| {
+            let fill = self.fills.get(slot);
             fill.order == order && fill.exec == execution
         })
     }
 
-    /// Returns the fill at a place that [`Self::find_fill`] has found.
-    pub(crate) fn fill(&self, place: u32) -> &Fill {
-        self.fills.get(place)
+    /// Returns the fill in a slot that [`Self::find_fill`] has found.
+    pub(crate) fn fill(&self, slot: u32) -> &Fill {
+        self.fills.get(slot)
     }
 
-    /// Replaces the fill at a place; without one adds a fill.
-    pub(crate) fn put_fill(&mut self, place: Option<u32>, fill: Fill) {
-        match place {
-            Some(place) => *self.fills.get_mut(place) = fill,
+    /// Replaces the fill in a slot; without a slot adds a fill.
+    pub(crate) fn put_fill(&mut self, slot: Option<u32>, fill: Fill) {
+        match slot {
+            Some(slot) => *self.fills.get_mut(slot) = fill,
             None => self.add_fill(fill),
         }
     }
@@ -298,8 +278,8 @@ impl OrderStore {
     /// Books the filled quantity that an operator has entered, or takes part of it back.
     pub(crate) fn book_manual_fill(&mut self, order: u32, change: i64) {
         match self.find_fill(order, MANUAL_FILL) {
-            Some(place) => {
-                let fill = self.fills.get_mut(place);
+            Some(slot) => {
+                let fill = self.fills.get_mut(slot);
                 fill.quantity = fill.quantity.saturating_add(change);
             }
             None if change != 0 => self.add_fill(Fill { exec: MANUAL_FILL, quantity: change, order, changed: 0 }),
@@ -308,8 +288,8 @@ impl OrderStore {
     }
 
     fn add_fill(&mut self, fill: Fill) {
-        let place = self.fills.push(fill);
-        self.by_execution.insert(self.tag(fill.order.into(), fill.exec), place);
+        let slot = self.fills.push(fill);
+        self.by_execution.insert(self.tag(fill.order.into(), fill.exec), slot);
     }
 }
 
@@ -325,7 +305,6 @@ impl OrderStore {
         self.orders.needs_page()
     }
 
-    /// Adds memory for the next orders.
     pub(crate) fn add_page(&mut self, page: SparePage) {
         self.orders.add_page(page.orders);
         self.fills.add_page(page.fills);
@@ -392,8 +371,8 @@ impl OrderStore {
             moved.insert(slot, kept.copy_order(self, slot));
         }
         kept.open.rebuild_groups(&mut kept.orders);
-        for place in 0..self.fills.len() {
-            let fill = *self.fills.get(place);
+        for slot in 0..self.fills.len() {
+            let fill = *self.fills.get(slot);
             if let Some(&order) = moved.get(&fill.order) {
                 kept.add_fill(Fill { order, ..fill });
             }
@@ -405,17 +384,17 @@ impl OrderStore {
     /// Copies an order with its pending requests from another store, without its client id if the order's day is over.
     fn copy_order(&mut self, other: &Self, slot: u32) -> u32 {
         let order = *other.get(slot);
-        let place = self.orders.push(Order { cancel: NONE, replace: NONE, ..order });
-        self.by_id.insert(self.tag(0, order.id), place);
+        let new_slot = self.orders.push(Order { cancel: NONE, replace: NONE, ..order });
+        self.by_id.insert(self.tag(0, order.id), new_slot);
         if order.marks & CLIENT_ID_FREED == 0 {
-            self.by_client.insert(self.tag(order.session.into(), order.client), place);
+            self.by_client.insert(self.tag(order.session.into(), order.client), new_slot);
         }
-        self.open.set_slot(place, order.is_open());
+        self.open.slots.set(new_slot, order.is_open());
         let cancel = self.copy_pending(other, order.cancel);
         let replace = self.copy_pending(other, order.replace);
-        let copy = self.orders.get_mut(place);
+        let copy = self.orders.get_mut(new_slot);
         (copy.cancel, copy.replace) = (cancel, replace);
-        place
+        new_slot
     }
 
     fn copy_pending(&mut self, other: &Self, slot: u32) -> u32 {

@@ -23,6 +23,7 @@ pub struct PositionView {
 }
 
 /// The positions, in the order of their creation.
+#[derive(Default)]
 pub(crate) struct PositionTable {
     list: Vec<PositionEntry>,
     index: Index,
@@ -56,17 +57,6 @@ struct SymbolLimitsEntry {
 }
 
 impl PositionTable {
-    pub(crate) fn new() -> Self {
-        Self {
-            list: Vec::new(),
-            index: Index::new(),
-            symbol_limits: Vec::new(),
-            results: Vec::new(),
-            by_account: HashMap::new(),
-            has_unpriced: false,
-        }
-    }
-
     pub(crate) fn save(&self, save: &mut SnapshotWriter<'_>) {
         save.write_list(&self.list);
         self.index.save(save);
@@ -90,8 +80,8 @@ impl PositionTable {
 
     pub(crate) fn load_more(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError> {
         (self.symbol_limits, self.results) = (load.read_list()?, load.read_list()?);
-        let is_there = |position: &PositionEntry| position.limits as usize <= self.symbol_limits.len();
-        let is_sound = self.results.len() == self.list.len() && self.list.iter().all(is_there);
+        let has_its_limits = |position: &PositionEntry| position.limits as usize <= self.symbol_limits.len();
+        let is_sound = self.results.len() == self.list.len() && self.list.iter().all(has_its_limits);
         if is_sound { Ok(()) } else { Err(SnapshotError::Damaged) }
     }
 
@@ -104,7 +94,6 @@ impl PositionTable {
         })
     }
 
-    /// Sets the limits of an account in a symbol.
     pub(crate) fn set_limits(&mut self, limits: &SymbolLimits) {
         let slot = self.find_or_create(limits.account, limits.symbol) as usize;
         let own = SymbolLimitsEntry { limits: *limits, is_active: 1 };
@@ -113,22 +102,22 @@ impl PositionTable {
                 self.symbol_limits.push(own);
                 self.list[slot].limits = self.symbol_limits.len() as u32;
             }
-            place => self.symbol_limits[place as usize - 1] = own,
+            index => self.symbol_limits[index as usize - 1] = own,
         }
     }
 
     /// Ends the limits of an account in a symbol; returns false if there were none.
     pub(crate) fn end_limits(&mut self, account: AccountId, symbol: SymbolId) -> bool {
         let slot = self.find(account, symbol).map_or(0, |slot| self.list[slot as usize].limits);
-        let own = slot.checked_sub(1).map(|place| &mut self.symbol_limits[place as usize]);
+        let own = slot.checked_sub(1).map(|index| &mut self.symbol_limits[index as usize]);
         own.is_some_and(|own| std::mem::take(&mut own.is_active) != 0)
     }
 
     /// Returns the limits of a position's account in its symbol, if any are set.
     #[inline]
     pub(crate) fn limits(&self, slot: u32) -> Option<&SymbolLimits> {
-        let place = self.list[slot as usize].limits.checked_sub(1)?;
-        Some(&self.symbol_limits[place as usize]).filter(|own| own.is_active != 0).map(|own| &own.limits)
+        let index = self.list[slot as usize].limits.checked_sub(1)?;
+        Some(&self.symbol_limits[index as usize]).filter(|own| own.is_active != 0).map(|own| &own.limits)
     }
 
     /// Returns whether any limits in a symbol were ever set.
@@ -136,7 +125,6 @@ impl PositionTable {
         !self.symbol_limits.is_empty()
     }
 
-    /// Returns the slot of a position, if it exists.
     pub(crate) fn find(&self, account: AccountId, symbol: SymbolId) -> Option<u32> {
         self.index.find(tag(0, account.0.into(), symbol.0.into()), |slot| {
             let position = &self.list[slot as usize];
@@ -164,12 +152,6 @@ impl PositionTable {
         &self.list[slot as usize].view
     }
 
-    /// Returns how far a position reaches on a side, working orders included.
-    #[inline]
-    pub(crate) fn worst_position(&self, slot: u32, side: Side) -> i128 {
-        self.get(slot).worst_position(side)
-    }
-
     /// Changes an order's share of the working quantity on its side.
     pub(crate) fn change_working(&mut self, slot: u32, side: Side, before: i64, after: i64) {
         let change = i128::from(after) - i128::from(before);
@@ -180,7 +162,6 @@ impl PositionTable {
         }
     }
 
-    /// Books a fill at a price.
     pub(crate) fn book_fill(&mut self, slot: u32, side: Side, quantity: i64, price: i64) {
         let signed = match side {
             Side::Buy => i128::from(quantity),

@@ -89,7 +89,7 @@ impl Core {
     /// Returns the number of orders, groups and accounts that mass cancels have visited since this core was created:
     /// the cost of those cancels. The count is no part of the state.
     pub fn mass_cancel_visits(&self) -> u64 {
-        self.orders.mass_cancel_visits()
+        self.orders.open.visited
     }
 
     /// Returns the number of orders, cancels, replaces, fills and denied ids in memory: memory grows with their sum.
@@ -99,7 +99,7 @@ impl Core {
 
     /// Returns the digest of all outputs so far.
     pub fn digest(&self) -> Digest {
-        self.output_digest.digest()
+        self.output_digest.0
     }
 
     /// Returns an instrument, if it is defined.

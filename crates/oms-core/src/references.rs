@@ -116,16 +116,16 @@ impl fmt::Display for IdReference {
                 write!(f, "orders of account {account} in symbol {symbol} may still be filled")
             }
             Self::Position { account, symbol, view } => {
-                let most = i128::from(i64::MAX);
-                let net = Quantity(view.net.clamp(-most, most) as i64);
+                let max = i128::from(i64::MAX);
+                let net = Quantity(view.net.clamp(-max, max) as i64);
                 write!(f, "account {account} has a position of {net} in symbol {symbol}")
             }
-            Self::Trigger(id) => write!(f, "order {} waits for a price of it", short(id)),
-            Self::EndedOrder(id) => write!(f, "order {} of this day bears it", short(id)),
+            Self::Trigger(id) => write!(f, "the trigger of order {} uses its price", short(id)),
+            Self::EndedOrder(id) => write!(f, "order {} of this day uses it", short(id)),
             Self::UnknownOrderReport(record) => {
-                write!(f, "the report in record {record}, of an order that is not known here, bears it")
+                write!(f, "the report in record {record}, of an unknown order, uses it")
             }
-            Self::UsedClientId(client) => write!(f, "request {client} of this day came by it"),
+            Self::UsedClientId(client) => write!(f, "request {client} of this day used it"),
             Self::KillSwitch => f.write_str("its kill switch is on"),
         }
     }

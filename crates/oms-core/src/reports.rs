@@ -18,8 +18,8 @@ use crate::{Outputs, ReportRecord};
 /// Effect of a report on a fill.
 #[derive(Debug, Clone, Copy)]
 struct FillChange {
-    /// Place of the fill in the order store; none for a new fill.
-    place: Option<u32>,
+    /// Slot of the fill in the order store; none for a new fill.
+    fill_slot: Option<u32>,
     /// The fill after the change.
     fill: Fill,
     /// Change of the order's filled quantity.
@@ -118,11 +118,11 @@ impl Core {
         self.update_order(slot, &next);
         // The venue reports on the order, so the order's trigger has fired.
         if !self.triggers.is_empty() && class != ReportClass::Lost {
-            self.triggers.remove(slot);
+            self.triggers.remove(&slot);
         }
         match fill {
-            Some(FillChange { place, fill, added, already_booked, .. }) => {
-                self.orders.put_fill(place, fill);
+            Some(FillChange { fill_slot, fill, added, already_booked, .. }) => {
+                self.orders.put_fill(fill_slot, fill);
                 if already_booked != 0 {
                     self.orders.book_manual_fill(slot, -already_booked);
                 }
@@ -162,8 +162,8 @@ impl Core {
         let sequence = report.venue_sequence.min(u32::MAX.into()) as u32;
         let changed = if class == ReportClass::Amended { sequence.max(1) } else { 0 };
         let mut fill = Fill { exec: report.exec_id.0, quantity, order: slot, changed };
-        let (place, mut added) = (self.orders.find_fill(slot, fill.exec), quantity);
-        if let Some(before) = place.map(|place| self.orders.fill(place)) {
+        let (fill_slot, mut added) = (self.orders.find_fill(slot, fill.exec), quantity);
+        if let Some(before) = fill_slot.map(|fill_slot| self.orders.fill(fill_slot)) {
             let is_amended = match (class, sequence) {
                 (ReportClass::Filled, _) => false,
                 (_, 0) => before.changed == 0 || before.quantity != quantity,
@@ -175,7 +175,7 @@ impl Core {
             fill.changed = changed.max(before.changed);
             added = quantity - before.quantity;
         }
-        let change = FillChange { place, fill, added, already_booked: 0, is_manual: false };
+        let change = FillChange { fill_slot, fill, added, already_booked: 0, is_manual: false };
         Some(self.deduct_manual_fill(change, class, report, is_new))
     }
 
@@ -192,15 +192,15 @@ impl Core {
         if order.marks & HAS_MANUAL_FILL == 0 {
             return change;
         }
-        let booked = self.orders.find_fill(slot, MANUAL_FILL).map_or(0, |place| self.orders.fill(place).quantity);
+        let booked = self.orders.find_fill(slot, MANUAL_FILL).map_or(0, |slot| self.orders.fill(slot).quantity);
         let known = match class {
             // The operator's booking covers the events before it; a new event counts in full.
             ReportClass::Filled if is_new => 0,
             ReportClass::Filled => added.min(booked.max(0)),
             // The venue's cumulative quantity shows how much of the change is new.
             _ => {
-                let news = report.cumulative_quantity.0.saturating_sub(order.filled);
-                added.saturating_sub(news).clamp(booked.min(0), booked.max(0))
+                let unbooked = report.cumulative_quantity.0.saturating_sub(order.filled);
+                added.saturating_sub(unbooked).clamp(booked.min(0), booked.max(0))
             }
         };
         FillChange { added: added - known, already_booked: known, is_manual: known != 0 && known == added, ..change }

@@ -92,7 +92,7 @@ impl Core {
         let recent = || RecentOrder { key: DuplicateKey::of(&order), stamp: at.stamp };
         self.trading.add_recent(order.account, recent, |stamp| self.clock.ns(at.stamp.saturating_sub(stamp)));
         let new_order = NewOrder { client_order_id: ClientOrderId(order.id), ..*new };
-        if !self.retries.has_no_rules() {
+        if !self.retries.rules.is_empty() {
             self.retries.track(&order, new_order, envelope.sent);
         }
         let request = Request::New(new_order);
@@ -121,7 +121,7 @@ impl Core {
         order.venue = entry.instrument.venue;
         let facts = RiskFacts {
             increase: order.quantity.max(0),
-            worst_position: self.positions.worst_position(order.position, order.side),
+            worst_position: self.positions.get(order.position).worst_position(order.side),
             request_age_ns: self.clock.ns(at.stamp.saturating_sub(envelope.sent)),
             open_orders: entry.open.orders.saturating_add(1),
             added_quantity: order.quantity.max(0),
@@ -186,7 +186,7 @@ impl Core {
         self.update_order(slot, &order);
         self.retries.untrack(order.id);
         self.venues.get(order.venue).waiting.remove(slot, |_| true);
-        self.triggers.remove(slot);
+        self.triggers.remove(&slot);
         self.report_change(&before, &order, exec_type, client, out);
     }
 
@@ -265,23 +265,23 @@ impl Core {
     /// already, so its value is left out.
     pub(crate) fn check_change(&self, envelope: &Envelope, order: &Order, change: &NewTerms) -> Result<(), Breach> {
         let entry = self.trading.context(order.account, order.symbol)?;
-        let (asked, asked_at) = self.orders.pending_replace(order);
+        let (replacing, replacing_price) = self.orders.pending_replace(order);
         let multiplier = entry.instrument.multiplier;
         let holds = order.value(0, 0, multiplier);
-        let worst = self.positions.worst_position(order.position, order.side);
+        let worst = self.positions.get(order.position).worst_position(order.side);
         let facts = facts(&entry, envelope, order);
         let facts = RiskFacts {
             price: change.price,
             quantity: change.quantity,
             minimum: order.known_filled().saturating_add(1),
             increase: change.quantity.saturating_sub(order.quantity).max(0),
-            worst_position: worst - i128::from(order.exposure(asked)) + i128::from(order.exposure(0)),
+            worst_position: worst - i128::from(order.exposure(replacing)) + i128::from(order.exposure(0)),
             request_age_ns: change.request_age_ns,
             messages: if change.has_waited { 0 } else { facts.messages },
             added_quantity: change.quantity.saturating_sub(order.filled).max(0),
-            used: facts.used.saturating_sub(order.value(asked, asked_at, multiplier)).saturating_add(holds),
+            used: facts.used.saturating_sub(order.value(replacing, replacing_price, multiplier)).saturating_add(holds),
             held_value: holds,
-            own_used: order.value(asked, asked_at, multiplier),
+            own_used: order.value(replacing, replacing_price, multiplier),
             ..facts
         };
         check(&facts)?;
@@ -315,7 +315,7 @@ impl Core {
             return Ok(());
         }
         // Every request gets an answer: the open orders have outstanding cancels, or there are none.
-        Err(if self.orders.has_open(filter) { Denial::AlreadyPending } else { Denial::UnknownOrder }.into())
+        Err(if self.orders.open.has_open(filter) { Denial::AlreadyPending } else { Denial::UnknownOrder }.into())
     }
 
     /// Requests the cancel of every open order in scope that has no outstanding cancel, by ascending id. The order's

@@ -30,11 +30,11 @@ use crate::{Output, Outputs, ReportRecord};
 impl Core {
     /// Returns the line that the next waiting order should avoid, because it delivered the order's rejection.
     pub fn avoided_line(&self, venue: VenueId) -> Option<u8> {
-        if self.retries.has_no_states() {
+        if self.retries.states.is_empty() {
             return None;
         }
         let waiting = self.venues.front(venue).filter(|waiting| matches!(waiting.request, Request::New(_)))?;
-        u8::try_from(self.retries.state(self.orders.get(waiting.order).id)?.avoided_line.checked_sub(1)?).ok()
+        u8::try_from(self.retries.states.get(&self.orders.get(waiting.order).id)?.avoided_line.checked_sub(1)?).ok()
     }
 
     /// Handles a rejection that leads to a retry, or a report of an earlier try; returns false for other reports.
@@ -48,7 +48,7 @@ impl Core {
         out: &mut Outputs,
     ) -> bool {
         let may_have_retried = self.orders.get(slot).marks & MAY_HAVE_RETRIED != 0;
-        let may_be_retry = may_have_retried || !self.retries.has_no_states() || !self.aliases.is_empty();
+        let may_be_retry = may_have_retried || !self.retries.states.is_empty() || !self.aliases.is_empty();
         may_be_retry && self.apply_current_retry(at, slot, class, record, out)
     }
 
@@ -70,7 +70,7 @@ impl Core {
         if sent_as != order.id && self.aliases.current(order.id).is_none() {
             self.aliases.add(order.id, order.venue, sent_as, 0);
         }
-        match (class, self.retries.state(order.id)) {
+        match (class, self.retries.states.get(&order.id)) {
             (ReportClass::Acknowledged | ReportClass::Status | ReportClass::Lost | ReportClass::CancelRejected, _) => {
                 false
             }
@@ -123,9 +123,9 @@ impl Core {
     /// have been rejected and tried again in the journal's lost tail. Sessions whose outputs wait for the disk are
     /// exempt.
     pub(crate) fn mark_possible_retries(&mut self) {
-        let sent = self.retries.tracked_orders().filter_map(|order| self.orders.find(order));
+        let sent = self.retries.states.keys().filter_map(|&order| self.orders.find(order));
         let sent = sent.filter(|&slot| self.orders.get(slot).phase == OrderPhase::Sent);
-        let fired = self.triggers.slots().filter(|&slot| !self.is_armed(slot));
+        let fired = self.triggers.keys().copied().filter(|&slot| !self.is_armed(slot));
         let fired = fired.filter(|&slot| self.retries.allows_retry(self.orders.get(slot).venue));
         for slot in sent.chain(fired).collect::<Vec<_>>() {
             let order = self.orders.get_mut(slot);
@@ -159,7 +159,7 @@ impl Core {
             && (order.cancel, order.replace) == (NONE, NONE)
             && (order.sequence, order.filled, report.cumulative_quantity.0) == (0, 0, 0)
             && report.venue_sequence == u64::from(numbered)
-            && !self.trading.disk_failed()
+            && !self.trading.disk_failed
             && fits_id(at.sequence)
     }
 

@@ -14,9 +14,9 @@ use crate::venue_table::VENUE_LIMIT;
 #[derive(Debug, Default)]
 pub(crate) struct RetryRules {
     /// Rules by venue and code.
-    rules: BTreeMap<(VenueId, u16), RejectRule>,
+    pub(crate) rules: BTreeMap<(VenueId, u16), RejectRule>,
     /// Retry state by order id, for orders that may still be rejected.
-    states: BTreeMap<u64, RetryState>,
+    pub(crate) states: BTreeMap<u64, RetryState>,
 }
 
 /// Data needed to try an order again.
@@ -50,12 +50,6 @@ impl RetryRules {
         u16::try_from(venue).is_ok_and(|venue| self.rules.remove(&(VenueId(venue), code)).is_some())
     }
 
-    /// Returns whether there are no retry rules.
-    #[inline]
-    pub(crate) fn has_no_rules(&self) -> bool {
-        self.rules.is_empty()
-    }
-
     /// Keeps the data to try a new order again, if its venue has a retry rule.
     #[cold]
     pub(crate) fn track(&mut self, order: &Order, request: NewOrder, sent: u64) {
@@ -79,22 +73,6 @@ impl RetryRules {
     /// Notes a retry, its request, and the line that it should avoid, if any.
     pub(crate) fn record_retry(&mut self, before: &RetryState, request: NewOrder, avoided_line: u16) {
         self.states.insert(before.order, RetryState { request, avoided_line, count: before.count + 1, ..*before });
-    }
-
-    /// Returns whether there is no order that could be tried again.
-    #[inline]
-    pub(crate) fn has_no_states(&self) -> bool {
-        self.states.is_empty()
-    }
-
-    /// Returns the retry state of an order, if it may be tried again.
-    pub(crate) fn state(&self, order: u64) -> Option<&RetryState> {
-        self.states.get(&order)
-    }
-
-    /// Returns the ids of all orders that may be tried again.
-    pub(crate) fn tracked_orders(&self) -> impl Iterator<Item = u64> {
-        self.states.keys().copied()
     }
 
     /// Drops the retry state of an order.

@@ -9,21 +9,11 @@ use crate::order::Order;
 /// Number of open orders by position, side and price. Empty if no account has self-match prevention.
 #[derive(Default)]
 pub(crate) struct SelfMatchBook {
-    is_enabled: bool,
+    pub(crate) is_enabled: bool,
     orders: BTreeMap<(u32, u8, i64), u32>,
 }
 
 impl SelfMatchBook {
-    /// Creates an empty book that is kept from now on.
-    pub(crate) fn enabled() -> Self {
-        Self { is_enabled: true, ..Self::default() }
-    }
-
-    #[inline]
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.is_enabled
-    }
-
     /// Adds an open order at its price and at the price that its pending replace asks for.
     pub(crate) fn add(&mut self, order: &Order, replacing: Option<i64>) {
         for key in keys(order, replacing) {

@@ -21,6 +21,7 @@ use crate::retry_rules::RetryRules;
 use crate::trading_config::{
     AccountEntry, FirmState, RateWindow, SessionEntry, SymbolEntry, TradingConfig, TradingTotals,
 };
+use crate::triggers::PendingTrigger;
 use crate::{
     AccountLimits, Digest, FirmLimits, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL,
     SessionRules,
@@ -123,13 +124,13 @@ impl Core {
     pub fn save(&self, emit: &mut dyn FnMut(&[u8])) {
         let mut save = SnapshotWriter::begin(emit, CORE_VERSION);
         save.write_item(&SavedCore {
-            key: self.orders.key(),
+            key: self.orders.config.key,
             last_request: self.ids.last_request,
             epoch: self.ids.epoch,
             boot_id: self.clock.boot_id,
-            ns_of_tick: self.clock.rate.raw(),
+            ns_of_tick: self.clock.rate.0,
             counts: self.counts,
-            digest: self.output_digest.digest(),
+            digest: self.output_digest.0,
         });
         self.orders.save(&mut save);
         self.trading.save(&mut save);
@@ -141,7 +142,7 @@ impl Core {
         save.write_list(&[SavedCoreMore { started, utc_ns, has_unpriced }]);
         self.trading.save_more(&mut save);
         self.positions.save_more(&mut save);
-        self.triggers.save(&mut save);
+        save.write_list(&self.triggers.values().copied().collect::<Vec<_>>());
         self.unknown_reports.save(&mut save);
         self.aliases.save(&mut save);
         self.retries.save(&mut save);
@@ -159,15 +160,16 @@ impl Core {
         core.positions.load(&mut load)?;
         core.gaps = load.read_list()?;
         core.ids = IdSource { epoch: state.epoch, last_request: state.last_request };
-        (core.clock.boot_id, core.clock.rate) = (state.boot_id, TickRate::from_raw(state.ns_of_tick));
-        (core.counts, core.output_digest) = (state.counts, OutputDigest::resume_from(state.digest));
+        (core.clock.boot_id, core.clock.rate) = (state.boot_id, TickRate(state.ns_of_tick));
+        (core.counts, core.output_digest) = (state.counts, OutputDigest(state.digest));
         if !load.has_previous_layout() {
             let [more] = load.read_list::<SavedCoreMore>()?[..] else { return Err(SnapshotError::Damaged) };
             (core.clock.started, core.clock.utc_ns) = (more.started, more.utc_ns);
             core.positions.has_unpriced = more.has_unpriced != 0;
             core.trading.load_more(&mut load)?;
             core.positions.load_more(&mut load)?;
-            core.triggers.load(&mut load)?;
+            let triggers = load.read_list::<PendingTrigger>()?.into_iter();
+            core.triggers = triggers.map(|trigger| (trigger.slot, trigger)).collect();
             core.unknown_reports.load(&mut load)?;
             core.trading.has_optional_limits |= core.positions.has_limits();
             core.aliases = OrderAliases::load(&mut load)?;

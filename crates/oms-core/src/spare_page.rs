@@ -21,7 +21,7 @@ impl SparePage {
         Self {
             orders: empty_page(Linked::new(Order::EMPTY, OrderLink::EMPTY), ORDERS_PER_PAGE),
             fills: empty_page(Fill::EMPTY, ORDERS_PER_PAGE),
-            buckets: (0..BUCKET_PAGES).map(|_| IndexPage::new()).collect(),
+            buckets: (0..BUCKET_PAGES).map(|_| IndexPage::default()).collect(),
         }
     }
 }

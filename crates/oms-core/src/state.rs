@@ -129,11 +129,8 @@ pub(crate) const fn next_phase(phase: OrderPhase, event: OrderEvent) -> Result<O
 /// The pending request of an order; a cancel hides a replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PendingKind {
-    /// None.
     Nothing,
-    /// A cancel.
     Cancel,
-    /// A replace.
     Replace,
 }
 

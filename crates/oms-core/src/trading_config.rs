@@ -168,10 +168,6 @@ impl TradingConfig {
         std::mem::take(&mut self.firm).is_limited
     }
 
-    pub(crate) fn firm(&self) -> &FirmState {
-        &self.firm
-    }
-
     /// Sums the open orders and traded values of all accounts.
     fn sum_accounts(&self) -> TradingTotals {
         self.accounts.iter().fold(TradingTotals::default(), |sum, row| TradingTotals {
@@ -182,7 +178,7 @@ impl TradingConfig {
         })
     }
 
-    /// Sets a session's rules; returns false if the session has no place in the table.
+    /// Sets a session's rules; returns false if its number is out of range.
     pub(crate) fn define_session(&mut self, rules: &SessionRules) -> bool {
         let Some(row) = row_mut(&mut self.sessions, rules.session.into()) else { return false };
         (row.rules, row.has_optional_limits) = (*rules, has_optional_fields(rules, SESSION_BYTES));
@@ -302,11 +298,6 @@ impl TradingConfig {
         true
     }
 
-    /// Returns whether the journal's disk has failed.
-    pub(crate) fn disk_failed(&self) -> bool {
-        self.disk_failed
-    }
-
     /// Returns whether the session may trade for the account.
     #[inline]
     pub(crate) fn is_entitled(&self, session: u16, account: AccountId) -> bool {
@@ -328,12 +319,10 @@ impl TradingConfig {
         self.rules(session).withheld & kind == 0
     }
 
-    /// Returns a session's rules.
     pub(crate) fn rules(&self, session: u16) -> SessionRules {
         self.sessions.get(usize::from(session)).map_or(SessionRules::default(), |row| row.rules)
     }
 
-    /// Returns whether the account is defined.
     pub(crate) fn has_account(&self, account: AccountId) -> bool {
         self.accounts.get(account.0 as usize).is_some_and(|row| row.limits.is_some())
     }
@@ -386,12 +375,10 @@ impl TradingConfig {
         self.symbols.get(symbol.0 as usize).map_or(0, |row| row.price)
     }
 
-    /// Returns whether the account has self-match prevention.
     pub(crate) fn prevents_self_match(&self, account: AccountId) -> bool {
         self.accounts.get(account.0 as usize).is_some_and(AccountEntry::prevents_self_match)
     }
 
-    /// Returns whether any account has self-match prevention.
     pub(crate) fn prevents_any_self_match(&self) -> bool {
         self.accounts.iter().any(AccountEntry::prevents_self_match)
     }
@@ -452,7 +439,6 @@ impl TradingConfig {
         })
     }
 
-    /// Returns the instrument, if it is defined.
     pub(crate) fn instrument_of(&self, symbol: SymbolId) -> Option<&Instrument> {
         self.symbols.get(symbol.0 as usize)?.instrument.as_ref()
     }
@@ -497,9 +483,9 @@ fn row_mut<T: Default>(table: &mut Vec<T>, id: u32) -> Option<&mut T> {
     if id >= ID_LIMIT {
         return None;
     }
-    let place = id as usize;
-    if table.len() <= place {
-        table.resize_with(place + 1, T::default);
+    let index = id as usize;
+    if table.len() <= index {
+        table.resize_with(index + 1, T::default);
     }
-    table.get_mut(place)
+    table.get_mut(index)
 }

@@ -26,7 +26,6 @@ pub struct UnknownOrderReport {
     pub record: ReportRecord,
 }
 
-/// Kept reports of unknown orders.
 #[derive(Default)]
 pub(crate) struct UnknownOrderReports {
     reports: BTreeMap<ReportKey, RetainedReport>,
@@ -54,7 +53,6 @@ impl UnknownOrderReports {
         list
     }
 
-    /// Returns the number of kept reports.
     pub(crate) fn len(&self) -> usize {
         self.reports.len()
     }
@@ -78,11 +76,11 @@ impl UnknownOrderReports {
         let reported = of_venue().map(|kept| &kept.record.report).filter(|report| is_own(report));
         let mut ids = std::iter::once(sent_as).chain(reported.map(|report| report.order_id.0));
         let sent_as = ids.find(|&id| id != 0).unwrap_or(0);
-        let is_meant = |kept: &&RetainedReport| {
+        let matches = |kept: &&RetainedReport| {
             let report = &kept.record.report;
             (sent_as != 0 && report.order_id.0 == sent_as) || is_own(report)
         };
-        let mut found: Vec<&RetainedReport> = of_venue().filter(is_meant).collect();
+        let mut found: Vec<&RetainedReport> = of_venue().filter(matches).collect();
         found.sort_unstable_by_key(|kept| kept.sequence);
         found.into_iter().map(|kept| kept.record).collect()
     }

@@ -21,12 +21,10 @@ pub(crate) struct QueuedRequest {
 }
 
 impl QueuedRequest {
-    /// Returns the id of the request at the venue.
     pub(crate) fn id(&self) -> u64 {
         self.request.client_order_id().0
     }
 
-    /// Returns whether the request is a status request.
     pub(crate) fn is_status_request(&self) -> bool {
         matches!(self.request, Request::Status(_))
     }

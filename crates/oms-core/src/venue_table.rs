@@ -11,7 +11,6 @@ use crate::{Denial, VenueRules};
 /// Upper bound of venue numbers, which index a table.
 pub(crate) const VENUE_LIMIT: u16 = 1 << 12;
 
-/// Rules and state of a venue.
 pub(crate) struct VenueState {
     pub(crate) rules: VenueRules,
     pub(crate) is_up: bool,
@@ -46,7 +45,6 @@ impl VenueState {
         Err(Breach { denial: Denial::VenueQueue, limit, value })
     }
 
-    /// Returns whether a status request for this order waits.
     pub(crate) fn has_status_request(&self, order: u32) -> bool {
         self.waiting.of_slot(order).any(QueuedRequest::is_status_request)
     }
@@ -137,12 +135,12 @@ impl VenueTable {
     /// Returns a venue, with the rules of [`VenueRules::of`] until the venue is defined.
     #[inline]
     pub(crate) fn get(&mut self, venue: VenueId) -> &mut VenueState {
-        // A larger number has no definition: its orders are denied before they could wait at the last place.
-        let place = usize::from(venue.0.min(VENUE_LIMIT - 1));
-        if place >= self.list.len() {
-            self.grow(place);
+        // A larger number has no definition: its orders are denied before they could wait in the last row.
+        let index = usize::from(venue.0.min(VENUE_LIMIT - 1));
+        if index >= self.list.len() {
+            self.grow(index);
         }
-        &mut self.list[place]
+        &mut self.list[index]
     }
 
     /// Returns a venue; none if no record has named the venue or one with a higher number.
@@ -158,11 +156,6 @@ impl VenueTable {
         }
         self.get(rules.venue).rules = *rules;
         true
-    }
-
-    /// Resets a venue's rules to those without a definition.
-    pub(crate) fn reset_rules(&mut self, venue: VenueId) -> bool {
-        self.define(&VenueRules::of(venue))
     }
 
     /// Returns the request that waited longest, if the venue can be reached.
@@ -185,8 +178,8 @@ impl VenueTable {
     }
 
     #[cold]
-    fn grow(&mut self, place: usize) {
+    fn grow(&mut self, index: usize) {
         let next = self.list.len() as u16;
-        self.list.extend((next..=place as u16).map(|venue| VenueState::new(VenueId(venue))));
+        self.list.extend((next..=index as u16).map(|venue| VenueState::new(VenueId(venue))));
     }
 }

@@ -111,7 +111,7 @@ impl Core {
             (_, None) => return true,
         }
         let waiting = QueuedRequest { order: slot, session: order.session, request, sent: unsent.received };
-        if self.trading.disk_failed() && self.refuse_for_disk(&waiting, out) {
+        if self.trading.disk_failed && self.refuse_for_disk(&waiting, out) {
             return true;
         }
         self.venues.get(unsent.venue).waiting.insert(waiting, |other| other.id() > waiting.id());
@@ -150,13 +150,13 @@ impl Core {
     fn recheck_new(&mut self, at: At, order: &Order, waiting: &QueuedRequest, release: &Release) -> Result<(), Breach> {
         let entry = self.trading.context(order.account, order.symbol)?;
         self.check_rights(order.session, order.account, &waiting.request)?;
-        let (asked, asked_at) = self.orders.pending_replace(order);
-        let held = order.value(asked, asked_at, entry.instrument.multiplier);
-        let worst = self.positions.worst_position(order.position, order.side);
+        let (quantity, price) = self.orders.pending_replace(order);
+        let held = order.value(quantity, price, entry.instrument.multiplier);
+        let worst = self.positions.get(order.position).worst_position(order.side);
         let facts = facts(&entry, &recheck_envelope(release, waiting), order);
         let facts = RiskFacts {
             increase: order.quantity,
-            worst_position: worst - i128::from(order.exposure(asked)),
+            worst_position: worst - i128::from(order.exposure(quantity)),
             // The rate window of its message has passed.
             messages: 0,
             request_age_ns: self.waiting_age_ns(at, waiting),
@@ -212,7 +212,6 @@ impl Core {
         self.notify_if_decided(order, &denied, out, |client| report_as(&denied, ExecType::OrderStatus, client));
     }
 
-    /// Returns the age of a waiting request in nanoseconds.
     fn waiting_age_ns(&self, at: At, waiting: &QueuedRequest) -> u64 {
         self.clock.ns(at.stamp.saturating_sub(waiting.sent))
     }

@@ -47,7 +47,7 @@ impl Core {
         black_box(self.trading.is_entitled(like.session, like.account));
         black_box(self.position(like.account, like.symbol));
         black_box(self.venues.find(like.venue).is_some_and(|venue| venue.sends_at_once()));
-        black_box((self.digest(), self.counts, self.gaps.len(), self.triggers.len(), self.retries.has_no_rules()));
+        black_box((self.digest(), self.counts, self.gaps.len(), self.triggers.len(), self.retries.rules.is_empty()));
     }
 
     /// Removes all orders and their open values, and keeps the memory: for warm-up, whose orders are no client's.

@@ -5,35 +5,39 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart as From, Registration};
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart, Registration};
 use tickpath_oms_core::{JournalStart, RecordKind};
 use zerocopy::FromBytes;
 
 use crate::JournalError;
 
 /// Returns the archive folder of the log that begins with this record.
-pub(crate) fn archive_folder(place: &LogPath, first: u64) -> PathBuf {
-    place.dir().join("archive").join(format!("{first:020}"))
+pub(crate) fn archive_folder(log: &LogPath, first: u64) -> PathBuf {
+    log.dir().join("archive").join(format!("{first:020}"))
 }
 
 /// Returns the first record numbers of the archived logs in ascending order, including folders that a kill has left
 /// without a log.
-pub(crate) fn archived_days(place: &LogPath) -> Vec<u64> {
-    let entries = fs::read_dir(place.dir().join("archive")).into_iter().flatten().flatten();
-    let mut days: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).collect();
+pub(crate) fn archived_days(log: &LogPath) -> io::Result<Vec<u64>> {
+    let entries = fs::read_dir(log.dir().join("archive"))?.flatten();
+    let mut days: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     days.sort_unstable();
-    days
+    Ok(days)
 }
 
-/// Returns the folder for a log that has ended: named by its first record, or a sibling folder where that name is
-/// taken.
-pub(crate) fn free_archive_folder(place: &LogPath, first: u64) -> PathBuf {
-    free_sibling(archive_folder(place, first))
+/// Returns the archived log that begins with this record.
+pub(crate) fn archived_log(log: &LogPath, first: u64) -> LogPath {
+    LogPath::folder(archive_folder(log, first))
 }
 
 /// Returns whether a log was moved to its archive folder. The folder itself is made earlier.
-pub(crate) fn is_archived(place: &LogPath, first: u64) -> bool {
-    LogPath::folder(archive_folder(place, first)).exists()
+pub(crate) fn is_archived(log: &LogPath, first: u64) -> bool {
+    archived_log(log, first).exists()
+}
+
+/// Opens a reader that the log's writer does not know of.
+pub(crate) fn open_log(log: &LogPath, start: ReaderStart) -> Result<Reader, LogOpenError> {
+    Reader::open(log, start, Registration::Unregistered)
 }
 
 /// Returns the folder, or the first sibling without a log where the folder holds a log already.
@@ -54,11 +58,11 @@ pub(crate) fn check_archivable(journal: &LogPath, first: u64) -> io::Result<()> 
     let folder = archive_folder(journal, first);
     make_folder(&folder)?;
     if folder.join("data").exists() {
-        let why = format!("{} is there already, and is not written over", folder.display());
+        let why = format!("{} exists already, and is not overwritten", folder.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     if fs::metadata(&folder)?.dev() != fs::metadata(journal.dir())?.dev() {
-        let why = format!("{} is on another disk, where nothing can be moved to", folder.display());
+        let why = format!("{} is on another disk, and a log can only be moved within one", folder.display());
         return Err(io::Error::new(io::ErrorKind::CrossesDevices, why));
     }
     // The right to make a folder does not always include the right to make a file in it.
@@ -75,14 +79,14 @@ pub fn logs(journal: &LogPath) -> Result<Vec<LogPath>, JournalError> {
 }
 
 /// Returns the journal that an archived log belongs to, and the number of the first record after that log; none if the
-/// place holds no archived log.
-pub(crate) fn journal_of(place: &LogPath) -> Result<Option<(LogPath, u64)>, JournalError> {
-    let (name, archive) = (place.dir().file_name(), place.dir().parent());
+/// path holds no archived log.
+pub(crate) fn journal_of(log: &LogPath) -> Result<Option<(LogPath, u64)>, JournalError> {
+    let (name, archive) = (log.dir().file_name(), log.dir().parent());
     // In the form that `archive_folder` writes.
     let first = name.and_then(|name| name.to_str().filter(|name| name.len() == 20)?.parse::<u64>().ok());
     let archive = archive.filter(|folder| folder.file_name().is_some_and(|name| name == "archive"));
     let (Some(first), Some(journal)) = (first, archive.and_then(|archive| archive.parent())) else { return Ok(None) };
-    match Reader::open(place, From::Now, Registration::Unregistered) {
+    match open_log(log, ReaderStart::Now) {
         Ok(log) if log.first_sequence() == first => Ok(Some((LogPath::folder(journal), log.sequence()))),
         Ok(_) | Err(LogOpenError::NotFound(_)) => Ok(None),
         Err(e) => Err(e.into()),
@@ -107,16 +111,13 @@ pub(crate) struct ArchivedEnd {
 impl Archive {
     /// Reads the archive folder; a missing folder counts as empty.
     pub fn of(journal: &LogPath) -> Result<Self, JournalError> {
-        let folder = journal.dir().join("archive");
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries.flatten().collect(),
+        let mut firsts = match archived_days(journal) {
+            Ok(days) => days,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Vec::new(),
-            Err(reason) => return Err(JournalError::Archive { folder, reason }),
+            Err(reason) => return Err(JournalError::Archive { folder: journal.dir().join("archive"), reason }),
         };
-        let named = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         // Killed before its data moved, a folder holds no log.
-        let mut firsts: Vec<u64> = named.filter(|&first| archived_log(journal, first).exists()).collect();
-        firsts.sort_unstable();
+        firsts.retain(|&first| is_archived(journal, first));
         Ok(Self { journal: journal.clone(), firsts })
     }
 
@@ -141,21 +142,17 @@ impl Archive {
     /// Returns the end of the newest archived log; none where the archive is empty.
     pub fn newest_end(&self) -> Result<Option<ArchivedEnd>, JournalError> {
         let Some(&first) = self.firsts.last() else { return Ok(None) };
-        let place = archived_log(&self.journal, first);
-        let journal = read_start(&place)?.ok_or(JournalError::NoJournal)?.journal;
-        let end = Reader::open(&place, From::Now, Registration::Unregistered)?;
+        let newest = archived_log(&self.journal, first);
+        let journal = read_start(&newest)?.ok_or(JournalError::NoJournal)?.journal;
+        let end = open_log(&newest, ReaderStart::Now)?;
         Ok(Some(ArchivedEnd { journal, next: end.sequence() }))
     }
 
     /// Returns whether the journal's own log reaches back to this number.
     fn journal_reaches(&self, sequence: u64) -> bool {
-        let own = Reader::open(&self.journal, From::Oldest, Registration::Unregistered);
+        let own = open_log(&self.journal, ReaderStart::Oldest);
         own.is_ok_and(|own| own.first_sequence() <= sequence)
     }
-}
-
-fn archived_log(journal: &LogPath, first: u64) -> LogPath {
-    LogPath::folder(archive_folder(journal, first))
 }
 
 /// First record of a log.
@@ -166,8 +163,8 @@ pub(crate) struct LogStart {
 }
 
 /// Reads the first record of a log; none if it is no start record.
-pub(crate) fn read_start(place: &LogPath) -> Result<Option<LogStart>, JournalError> {
-    let mut log = Reader::open(place, From::Oldest, Registration::Unregistered)?;
+pub(crate) fn read_start(log: &LogPath) -> Result<Option<LogStart>, JournalError> {
+    let mut log = open_log(log, ReaderStart::Oldest)?;
     Ok(match log.next()? {
         Next::Message(record) if record.kind == RecordKind::JournalStart.code() => LogStart::read(record.payload),
         _ => None,

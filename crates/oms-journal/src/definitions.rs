@@ -66,27 +66,18 @@ impl Definitions {
 
     /// Returns the current or last instrument with this number.
     pub fn instrument(&self, symbol: SymbolId) -> Option<&Instrument> {
-        match self.latest((RecordKind::Instrument, 0, symbol.0))? {
-            Input::Instrument(instrument) => Some(instrument),
-            _ => None,
-        }
+        self.latest((RecordKind::Instrument, 0, symbol.0)).and_then(as_instrument)
     }
 
     /// Returns all instruments, current and ended.
     pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.current.values().chain(self.ended.values()).filter_map(|input| match input {
-            Input::Instrument(instrument) => Some(instrument),
-            _ => None,
-        })
+        self.current.values().chain(self.ended.values()).filter_map(as_instrument)
     }
 
     /// Returns the current instruments from this number on, in ascending order.
     pub fn instruments_from(&self, first: SymbolId) -> impl Iterator<Item = &Instrument> {
         let (first, last) = ((RecordKind::Instrument, 0, first.0), (RecordKind::Instrument, 0, u32::MAX));
-        self.current.range(first..=last).filter_map(|(_, input)| match input {
-            Input::Instrument(instrument) => Some(instrument),
-            _ => None,
-        })
+        self.current.range(first..=last).filter_map(|(_, input)| as_instrument(input))
     }
 
     /// Returns the current or last limits of an account.
@@ -153,6 +144,10 @@ impl Definitions {
     pub(crate) fn len(&self) -> usize {
         self.current.len() + 2 * self.ended.len() + self.names.len()
     }
+}
+
+fn as_instrument(input: &Input) -> Option<&Instrument> {
+    if let Input::Instrument(instrument) = input { Some(instrument) } else { None }
 }
 
 /// Returns the key of a definition; none for any other input.

@@ -5,11 +5,9 @@
 //! resumes compares the report before its place with the copy it has, and restarts with the day if they differ. The
 //! history is read from its files, so the OMS never waits for a reader.
 
-use tickpath_log::{
-    LogOpenError, LogOwner, LogPath, LogReadError, Next, Reader, ReaderStart, Registration, owner, writer,
-};
+use tickpath_log::{LogOpenError, LogOwner, LogPath, LogReadError, Next, Reader, ReaderStart, owner, writer};
 
-use crate::archive::{archive_folder, archived_days};
+use crate::archive::{archived_days, archived_log, open_log};
 use crate::history::{self, SessionReport};
 
 /// Turns at the end of the log between two checks for a new day.
@@ -69,34 +67,25 @@ impl DropCopyReader {
         match Self::try_open(&history, from) {
             // An incomplete archive will not complete itself.
             Err(LogOpenError::NotFound(place)) if is_written && place == history => Ok(None),
-            looked => looked,
+            opened => opened,
         }
     }
 
     /// Opens the history; none if a day ended meanwhile, because the files opened by one name then belong to two days.
     fn try_open(history: &LogPath, from: DropCopyStart) -> Result<Option<Self>, LogOpenError> {
-        let today = open(history, ReaderStart::Now)?;
+        let today = open_log(history, ReaderStart::Now)?;
         let (day, first, end) = (today.owner(), today.first_sequence(), today.sequence());
         let (log, next) = match from {
             DropCopyStart::Now => (today, end),
-            DropCopyStart::Day => (open(history, ReaderStart::Oldest)?, first),
+            DropCopyStart::Day => (open_log(history, ReaderStart::Oldest)?, first),
             DropCopyStart::Place { place, last_sum } => match find(history, &today, place, last_sum)? {
                 Some(found) => found,
-                None => (open(history, ReaderStart::Oldest)?, first),
+                None => (open_log(history, ReaderStart::Oldest)?, first),
             },
         };
         let is_one_day = owner(history)? == day;
-        let (history, owner) = (history.clone(), log.owner());
-        Ok(is_one_day.then_some(Self {
-            history,
-            log,
-            owner,
-            next,
-            end,
-            empty_turns: 0,
-            message: Vec::new(),
-            is_over: false,
-        }))
+        let (history, owner, message) = (history.clone(), log.owner(), Vec::new());
+        Ok(is_one_day.then_some(Self { history, log, owner, next, end, empty_turns: 0, message, is_over: false }))
     }
 
     /// Returns the journal's id.
@@ -114,19 +103,9 @@ impl DropCopyReader {
         self.end
     }
 
-    /// Reads at most this many frames and passes each report with its place to `take`, until `take` returns false.
-    /// Returns false when there are no more frames for now.
+    /// Reads at most this many frames and passes each report to `take` with its place and its time in nanoseconds since
+    /// the Unix epoch, until `take` returns false. Returns false when there are no more frames for now.
     pub fn read_frames(
-        &mut self,
-        frames: usize,
-        mut take: impl FnMut(u64, &SessionReport<'_>) -> bool,
-    ) -> Result<bool, DropCopyError> {
-        self.read_frames_with_time(frames, |place, report, _| take(place, report))
-    }
-
-    /// Passes on reports as [`Self::read_frames`] does, each with its time in nanoseconds since the Unix epoch: stamps of
-    /// another boot of the host are ticks of another clock.
-    pub fn read_frames_with_time(
         &mut self,
         frames: usize,
         mut take: impl FnMut(u64, &SessionReport<'_>, u64) -> bool,
@@ -140,7 +119,7 @@ impl DropCopyReader {
                     let SessionReport { session, number, stamp, kind, message } = report;
                     self.message.clear();
                     self.message.extend_from_slice(message);
-                    // Taken after the message was read: each segment of the log has the calibration of its boot.
+                    // Converted after the read: each segment of the log has the calibration of its boot.
                     let utc_ns = self.log.calibration().utc_ns_of(stamp);
                     let report = SessionReport { session, number, stamp, kind, message: &self.message };
                     if !take(place, &report, utc_ns) {
@@ -172,9 +151,8 @@ impl DropCopyReader {
     /// Continues with the day after the fully read one; false while another day is being archived.
     fn open_next_day(&mut self) -> Result<bool, LogOpenError> {
         let behind = || days(&self.history).into_iter().find(|&first| first > self.owner.base);
-        let place = behind()
-            .map_or_else(|| self.history.clone(), |first| LogPath::folder(archive_folder(&self.history, first)));
-        let log = match open(&place, ReaderStart::Oldest) {
+        let next = behind().map_or_else(|| self.history.clone(), |first| archived_log(&self.history, first));
+        let log = match open_log(&next, ReaderStart::Oldest) {
             Err(LogOpenError::NotFound(_)) => return Ok(false),
             log => log?,
         };
@@ -188,9 +166,9 @@ impl DropCopyReader {
 
 /// Returns the archived days in ascending order, each by the first record of its journal's log.
 fn days(history: &LogPath) -> Vec<u64> {
-    let mut days = archived_days(history);
+    let mut days = archived_days(history).unwrap_or_default();
     // The folder is made before its day has ended.
-    days.retain(|&day| owner(&LogPath::folder(archive_folder(history, day))).is_ok());
+    days.retain(|&day| owner(&archived_log(history, day)).is_ok());
     days
 }
 
@@ -206,17 +184,17 @@ fn find(history: &LogPath, today: &Reader, place: u64, last_sum: u32) -> Result<
     let mut first = today.first_sequence();
     while place < first {
         let Some(day) = days.pop() else { return begin(&log, first).map(Some) };
-        let older = LogPath::folder(archive_folder(history, day));
-        let opened = open(&older, ReaderStart::Oldest)?;
+        let older = archived_log(history, day);
+        let opened = open_log(&older, ReaderStart::Oldest)?;
         // The archive belongs to another journal, or the place lies between two logs, in a part that was set aside.
-        if opened.owner().journal != today.owner().journal || place > open(&older, ReaderStart::Now)?.sequence() {
+        if opened.owner().journal != today.owner().journal || place > open_log(&older, ReaderStart::Now)?.sequence() {
             return begin(&log, first).map(Some);
         }
         (log, first) = (older, opened.first_sequence());
     }
     // The first report of a day follows the last report of the day before, which is not in this log.
     if last_sum != 0 && place > first {
-        let mut before = open(&log, ReaderStart::Sequence(place - 1))?;
+        let mut before = open_log(&log, ReaderStart::Sequence(place - 1))?;
         let is_same = match before.next() {
             Ok(Next::Message(message)) => {
                 history::parse_report(&message).is_none_or(|report| crc32c::crc32c(report.message) == last_sum)
@@ -227,14 +205,10 @@ fn find(history: &LogPath, today: &Reader, place: u64, last_sum: u32) -> Result<
             return Ok(None);
         }
     }
-    Ok(Some((open(&log, ReaderStart::Sequence(place))?, place)))
+    Ok(Some((open_log(&log, ReaderStart::Sequence(place))?, place)))
 }
 
 /// Opens a log at its first frame and returns the reader with that place.
 fn begin(log: &LogPath, first: u64) -> Result<(Reader, u64), LogOpenError> {
-    Ok((open(log, ReaderStart::Oldest)?, first))
-}
-
-fn open(place: &LogPath, start: ReaderStart) -> Result<Reader, LogOpenError> {
-    Reader::open(place, start, Registration::Unregistered)
+    Ok((open_log(log, ReaderStart::Oldest)?, first))
 }

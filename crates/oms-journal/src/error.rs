@@ -15,16 +15,13 @@ pub enum JournalError {
     #[error(transparent)]
     Read(#[from] LogReadError),
     /// The journal cannot take an input, so the input was not accepted.
-    #[error("the journal takes no more ({0}); the request was not accepted. Give its disk room, and start again")]
+    #[error("the journal accepts no records ({0}), so the request is refused; free space on its disk and start again")]
     Append(#[source] LogPublishError),
     /// The history cannot take a report.
-    #[error(
-        "the history of what is said takes no more ({0}); give its disk room, and start again: what was journaled is said \
-         then"
-    )]
+    #[error("the history accepts no reports ({0}); free space on its disk and start again to send the missing ones")]
     History(#[source] LogPublishError),
     /// The journal's disk rejects a write.
-    #[error("the journal's disk does not take it ({0}); nothing was accepted. Start on a sound disk")]
+    #[error("the journal's disk rejects a write ({0}), so nothing was accepted; start on a sound disk")]
     Disk(#[source] std::io::Error),
     /// The journal holds a record that is invalid there.
     #[error("journal record {sequence}: {reason}")]
@@ -36,7 +33,8 @@ pub enum JournalError {
     },
     /// The journal was written by an incompatible version of the core.
     #[error(
-        "the journal was written by core version {found}, this is version {expected}; replay it with that version, or have that version make a snapshot behind its last record and start this one on it"
+        "the journal was written by core version {found}, this is version {expected}; replay it with that version, or \
+         have that version make a snapshot after its last record and start this one from it"
     )]
     CoreVersion {
         /// The version in the journal.
@@ -49,14 +47,15 @@ pub enum JournalError {
     NoJournal,
     /// A replay reached a state that differs from the journal's digest.
     #[error(
-        "replay differs from the journal's digest at record {sequence}; the journal or the core is damaged. Restore it from a copy"
+        "the replay differs from the journal's digest at record {sequence}; the journal or the core is damaged, \
+         restore it from a copy"
     )]
     Digest {
         /// Number of the digest record.
         sequence: u64,
     },
     /// The archive of a journal cannot be read.
-    #[error("{folder}: {reason}; the journal's ended days must be readable", folder = folder.display())]
+    #[error("{folder}: {reason}; make the journal's archive readable", folder = folder.display())]
     Archive {
         /// Its folder.
         folder: PathBuf,
@@ -64,11 +63,12 @@ pub enum JournalError {
         reason: std::io::Error,
     },
     /// A log cannot be moved into the archive. Writing continues where the log is.
-    #[error("the day's log cannot go into the archive ({0}); it goes on where it is")]
+    #[error("the day's log cannot be archived ({0}); it stays in use")]
     NotArchived(#[source] std::io::Error),
     /// The beginning of a journal is gone.
     #[error(
-        "{journal}: the records before {upto} are gone from its archive, and no snapshot stands in for them; put the archive back"
+        "{journal}: the records before {upto} are missing from its archive, and no snapshot holds their state; restore \
+         the archive"
     )]
     ArchiveGone {
         /// The journal.
@@ -77,7 +77,7 @@ pub enum JournalError {
         upto: u64,
     },
     /// A snapshot cannot be written.
-    #[error("{path}: no snapshot could be written ({reason}); the journal is whole without it", path = path.display())]
+    #[error("{path}: no snapshot was written ({reason}); the journal is complete without it", path = path.display())]
     Snapshot {
         /// Its file.
         path: PathBuf,

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    Config, LogMessage, LogOpenError, LogOwner, LogPath, LogReadError, Next, Reader, ReaderStart, Registration, Writer,
+    Config, LogMessage, LogOpenError, LogOwner, LogPath, LogReadError, Next, Reader, ReaderStart, Writer,
 };
 use tickpath_oms_core::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -25,7 +25,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub mod existing;
 
 use crate::JournalError;
-use crate::archive::{archive_folder, archived_days, free_archive_folder, is_archived, make_folder};
+use crate::archive::{archive_folder, archived_days, archived_log, free_sibling, is_archived, make_folder, open_log};
 use crate::lane::frame;
 use crate::ledger::entry_mut;
 
@@ -76,7 +76,7 @@ struct SharedIndex {
 
 #[derive(Debug, Default)]
 struct IndexedDays {
-    place: Option<LogPath>,
+    log: Option<LogPath>,
     /// Owner of the current day's log.
     owner: LogOwner,
     /// Marks in ascending order.
@@ -90,7 +90,7 @@ struct IndexedDays {
 /// The history of an archived day.
 #[derive(Debug)]
 struct EndedDay {
-    place: LogPath,
+    log: LogPath,
     first: HistoryMark,
 }
 
@@ -118,9 +118,8 @@ pub struct SessionReport<'a> {
 
 /// Returns the configuration of the history beside this journal. The history reserves as much memory as the journal.
 pub fn config(journal: &Config) -> Config {
-    let place = place(&journal.path);
     let Config { segment_bytes, reserve_bytes, .. } = *journal;
-    Config { segment_bytes, reserve_bytes, ..Config::journal(place) }
+    Config { segment_bytes, reserve_bytes, ..Config::journal(place(&journal.path)) }
 }
 
 /// Returns the place of a journal's history.
@@ -156,7 +155,7 @@ impl History {
     /// Moves the reports of the ended day into the archive and begins the next day, whose journal log begins with this
     /// record.
     pub fn begin_day(&mut self, first: u64) -> Result<(), JournalError> {
-        let folder = free_archive_folder(&self.config.path, self.config.owner.base);
+        let folder = free_sibling(archive_folder(&self.config.path, self.config.owner.base));
         make_folder(&folder).map_err(JournalError::NotArchived)?;
         self.config.owner.base = first;
         let marks = self.index.clone();
@@ -165,7 +164,7 @@ impl History {
         self.log.archive_to(&self.config, &self.calibration, &folder)?;
         self.log.reserve(0).map_err(JournalError::Disk)?;
         let first = marked.marks.first().cloned();
-        marked.ended.extend(first.map(|first| EndedDay { place: LogPath::folder(folder), first }));
+        marked.ended.extend(first.map(|first| EndedDay { log: LogPath::folder(folder), first }));
         marked.owner = self.config.owner;
         marked.drop_old_days();
         self.write_base(&mut marked)?;
@@ -249,8 +248,8 @@ impl HistoryIndex {
     pub fn set_kept_days(&self, days: u32) {
         let mut marked = self.lock();
         marked.keep = days as usize;
-        let Some(place) = &marked.place else { return };
-        marked.ended = EndedDay::find(place, &marked.owner, marked.keep);
+        let Some(log) = &marked.log else { return };
+        marked.ended = EndedDay::find(log, &marked.owner, marked.keep);
     }
 
     /// Returns the number of days begun so far.
@@ -260,19 +259,10 @@ impl HistoryIndex {
         self.0.day.load(Ordering::Acquire)
     }
 
-    /// Returns the current day and a reader of the reports from now on.
-    pub fn follow(&self) -> Result<(u64, Reader), LogOpenError> {
-        self.open_current(ReaderStart::Now)
-    }
-
-    /// Returns the current day and a reader of all its reports.
-    pub fn follow_day(&self) -> Result<(u64, Reader), LogOpenError> {
-        self.open_current(ReaderStart::Oldest)
-    }
-
-    fn open_current(&self, start: ReaderStart) -> Result<(u64, Reader), LogOpenError> {
+    /// Returns the current day and a reader of its reports from this start on.
+    pub fn follow(&self, start: ReaderStart) -> Result<(u64, Reader), LogOpenError> {
         let marked = self.lock();
-        Ok((self.day(), Reader::open(marked.place()?, start, Registration::Unregistered)?))
+        Ok((self.day(), open_log(marked.log()?, start)?))
     }
 
     fn lock(&self) -> MutexGuard<'_, IndexedDays> {
@@ -286,18 +276,18 @@ impl IndexedDays {
         for (day, end) in self.ended.iter().zip(ends) {
             // The reports of a day whose files are gone are a gap.
             if from < end
-                && let Ok(log) = Reader::open(&day.place, ReaderStart::Oldest, Registration::Unregistered)
+                && let Ok(log) = open_log(&day.log, ReaderStart::Oldest)
             {
                 return Ok(SessionReader { log, session, first: from.max(day.first.next(session)), end: Some(end) });
             }
         }
         let behind = self.marks.partition_point(|mark| mark.next(session) <= from);
         let first = if behind == 0 { self.first(session) } else { from };
-        let at = self
+        let start = self
             .marks
             .get(behind.saturating_sub(1))
             .map_or(ReaderStart::Oldest, |mark| ReaderStart::Sequence(mark.sequence));
-        let log = Reader::open(self.place()?, at, Registration::Unregistered)?;
+        let log = open_log(self.log()?, start)?;
         Ok(SessionReader { log, session, first, end: None })
     }
 
@@ -311,8 +301,8 @@ impl IndexedDays {
         self.marks.first().map_or(0, |mark| mark.next(session))
     }
 
-    fn place(&self) -> Result<&LogPath, LogOpenError> {
-        self.place.as_ref().ok_or_else(|| LogOpenError::Config("no history was opened".to_owned()))
+    fn log(&self) -> Result<&LogPath, LogOpenError> {
+        self.log.as_ref().ok_or_else(|| LogOpenError::Config("no history was opened".to_owned()))
     }
 }
 
@@ -341,7 +331,7 @@ impl SessionReader {
         self.end
     }
 
-    /// Reads at most this many frames and passes the session's reports to `note_frame`, until `note_frame` returns false. Returns
+    /// Reads at most this many frames and passes the session's reports to `take`, until `take` returns false. Returns
     /// false at the end of the log.
     pub fn read_frames(
         &mut self,
@@ -410,10 +400,10 @@ impl HistoryScan {
 impl EndedDay {
     /// Finds the last days of this journal that were archived before this owner's day began, in ascending order: at
     /// most `set_kept_days`, or all for zero.
-    fn find(place: &LogPath, now: &LogOwner, keep: usize) -> Vec<Self> {
-        let firsts = archived_days(place).into_iter().rev();
-        let before = firsts.filter(|&first| first < now.base && is_archived(place, first));
-        let opened = before.filter_map(|first| Self::open(LogPath::folder(archive_folder(place, first))));
+    fn find(log: &LogPath, now: &LogOwner, keep: usize) -> Vec<Self> {
+        let firsts = archived_days(log).unwrap_or_default().into_iter().rev();
+        let before = firsts.filter(|&first| first < now.base && is_archived(log, first));
+        let opened = before.filter_map(|first| Self::open(archived_log(log, first)));
         let own = opened.take_while(|(journal, _)| *journal == now.journal).map(|(_, day)| day);
         let mut days: Vec<Self> = if keep == 0 { own.collect() } else { own.take(keep).collect() };
         days.reverse();
@@ -421,18 +411,18 @@ impl EndedDay {
     }
 
     /// Opens an archived day and returns its journal's id with it; none if it cannot be read.
-    fn open(place: LogPath) -> Option<(u64, Self)> {
-        let mut log = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).ok()?;
+    fn open(log: LogPath) -> Option<(u64, Self)> {
+        let mut reader = open_log(&log, ReaderStart::Oldest).ok()?;
         let mut scan = HistoryScan::default();
-        if let Next::Message(message) = log.next().ok()? {
+        if let Next::Message(message) = reader.next().ok()? {
             scan.note_frame(&message);
         }
         let first = scan.marks.into_iter().next()?;
-        Some((log.owner().journal, Self { place, first }))
+        Some((reader.owner().journal, Self { log, first }))
     }
 
     /// Returns the number after the day's last frame.
     fn end(&self) -> u64 {
-        Reader::open(&self.place, ReaderStart::Now, Registration::Unregistered).map_or(0, |log| log.sequence())
+        open_log(&self.log, ReaderStart::Now).map_or(0, |log| log.sequence())
     }
 }

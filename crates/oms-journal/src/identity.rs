@@ -1,11 +1,11 @@
 //! Identity of the numbers of symbols, accounts, venues and sessions: no number changes its meaning while something
-//! bears it.
+//! uses it.
 //!
 //! ```text
-//!   symbol    name, venue, multiplier, currency   borne by orders, positions, triggers, foreign reports, its kill switch
-//!   account   currency                            borne by orders, positions, foreign reports, its kill switch
-//!   venue     name                                borne by orders, foreign reports, and the bearers of its symbols
-//!   session   the name of its user                borne by orders, requests, its kill switch, any report sent to it
+//!   symbol    name, venue, multiplier, currency   used by orders, positions, triggers, unknown reports, kill switch
+//!   account   currency                            used by orders, positions, unknown reports, its kill switch
+//!   venue     name                                used by orders, unknown reports, and the users of its symbols
+//!   session   the name of its user                used by orders, requests, its kill switch, any report sent to it
 //! ```
 //! Open orders and the orders of the day count. Tick sizes, lots, hours, limits and rights are no part of a meaning:
 //! they change at any time. The rule is a pure function of the journal's content and the wanted definitions. It is
@@ -114,7 +114,8 @@ fn symbols(core: &Core, known: &Definitions, instruments: &[Instrument]) -> Vec<
         if let Some((other, bearer)) = others.copied().find_map(|other| Some((other, core.reference_to_symbol(other)?)))
         {
             let sentence = format!(
-                "{name} is symbol number {other}, and cannot become number {number}: {bearer}; write {other} in this line"
+                "{name} is symbol number {other}, and cannot become number {number}: {bearer}; write {other} in this \
+                 line"
             );
             conflicts.push(IdentityConflict { of: EntityNumber::Symbol(number), sentence });
         }
@@ -126,14 +127,14 @@ fn another_symbol(was: &Instrument, wanted: &Instrument, bearer: IdReference) ->
     let (number, old, new) = (wanted.symbol, was.name, wanted.name);
     if old != new {
         return format!(
-            "symbol number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give {new} a \
-             number that no symbol has had"
+            "symbol number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give \
+             {new} a number that no symbol has had"
         );
     }
     let differences = differences(was, wanted).join(", ");
     format!(
-        "{old}, symbol number {number}, cannot change so ({differences}): {bearer}; list the other contract under a name and a \
-         number of its own, or change this one when nothing of it is open or held and the day has ended"
+        "{old}, symbol number {number}, cannot change ({differences}): {bearer}; list the other contract under a name \
+         and a number of its own, or change this one when nothing of it is open or held and the day has ended"
     )
 }
 
@@ -152,11 +153,11 @@ fn differences(was: &Instrument, wanted: &Instrument) -> Vec<String> {
 
 /// Returns the change of a currency that was set.
 fn other_currency(was: [u8; 4], wanted: [u8; 4]) -> Option<String> {
-    let word = |currency: [u8; 4]| match currency {
+    let text = |currency: [u8; 4]| match currency {
         [0, ..] => "none".to_owned(),
         currency => String::from_utf8_lossy(&currency).trim_end_matches('\0').to_owned(),
     };
-    (was != [0; 4] && was != wanted).then(|| format!("currency {} to {}", word(was), word(wanted)))
+    (was != [0; 4] && was != wanted).then(|| format!("currency {} to {}", text(was), text(wanted)))
 }
 
 fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<IdentityConflict> {
@@ -164,8 +165,8 @@ fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<I
     let difference = other_currency(known.account(number)?.currency, wanted.currency)?;
     let bearer = core.reference_to_account(number)?;
     let sentence = format!(
-        "account {number} cannot change so ({difference}): {bearer}; give the other currency an account of its own, or change \
-         this one when nothing of it is open or held and the day has ended"
+        "account {number} cannot change ({difference}): {bearer}; give the other currency an account of its own, or \
+         change this one when nothing of it is open or held and the day has ended"
     );
     Some(IdentityConflict { of: EntityNumber::Account(number), sentence })
 }
@@ -189,8 +190,8 @@ fn venue(core: &Core, known: &Definitions, wanted: &NameRecord) -> Option<Identi
     {
         let old = was.text();
         let sentence = format!(
-            "venue number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give {new} a number \
-             that no venue has had"
+            "venue number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give \
+             {new} a number that no venue has had"
         );
         return Some(IdentityConflict { of, sentence });
     }
@@ -220,9 +221,9 @@ fn session(
 
 impl fmt::Display for IdentityConflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, conflict) in self.list.iter().enumerate() {
-            let end = if place == 0 { "" } else { "\n" };
-            write!(f, "{end}{}", conflict.sentence)?;
+        for (index, conflict) in self.list.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{}", conflict.sentence)?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use tickpath_oms_core::{
     CORE_VERSION, Departure, Digest, Input, JournalRollover, JournalStart, JournalStop, LaneRecord, NameRecord,
     RECORD_BYTES, RecordKind,
 };
-use zerocopy::IntoBytes;
+use zerocopy::{Immutable, IntoBytes};
 
 use crate::JournalError;
 use crate::archive::{self, Archive, ArchivedEnd, read_start};
@@ -103,9 +103,17 @@ impl Journal {
     fn write_start(&mut self) -> Result<(), JournalError> {
         let ticks_per_second = self.calibration.ticks_per_second;
         let start = JournalStart { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: self.id };
-        let stamp = self.calibration.ticks;
-        self.log.publish(stamp, RecordKind::JournalStart.code(), start.as_bytes()).map_err(JournalError::Append)?;
-        Ok(())
+        self.write_record(self.calibration.ticks, RecordKind::JournalStart, &start)
+    }
+
+    /// Writes a record that is no input.
+    fn write_record<T: IntoBytes + Immutable>(
+        &mut self,
+        stamp: u64,
+        kind: RecordKind,
+        record: &T,
+    ) -> Result<(), JournalError> {
+        self.log.publish(stamp, kind.code(), record.as_bytes()).map(drop).map_err(JournalError::Append)
     }
 
     /// Moves the log into the archive and begins the next log, durable before and after, with the disk space of the
@@ -114,8 +122,7 @@ impl Journal {
         archive::check_archivable(&self.config.path, self.log.first_sequence()).map_err(JournalError::NotArchived)?;
         self.sync()?;
         drop(ballast);
-        let rolled = JournalRollover { journal: self.id };
-        self.log.publish(stamp, RecordKind::JournalRollover.code(), rolled.as_bytes()).map_err(JournalError::Append)?;
+        self.write_record(stamp, RecordKind::JournalRollover, &JournalRollover { journal: self.id })?;
         self.begin_next_log()
     }
 
@@ -147,14 +154,12 @@ impl Journal {
 
     /// Records that a lane was made.
     pub fn lane(&mut self, stamp: u64, lane: &LaneRecord) -> Result<(), JournalError> {
-        self.log.publish(stamp, RecordKind::Lane.code(), lane.as_bytes()).map_err(JournalError::Append)?;
-        Ok(())
+        self.write_record(stamp, RecordKind::Lane, lane)
     }
 
     /// Writes the name of a venue or of a session's user.
     pub fn name(&mut self, stamp: u64, name: &NameRecord) -> Result<(), JournalError> {
-        self.log.publish(stamp, RecordKind::Name.code(), name.as_bytes()).map_err(JournalError::Append)?;
-        Ok(())
+        self.write_record(stamp, RecordKind::Name, name)
     }
 
     /// Returns whether a digest is due.
@@ -165,15 +170,12 @@ impl Journal {
 
     /// Records the digest of the core.
     pub fn digest(&mut self, stamp: u64, digest: &Digest) -> Result<(), JournalError> {
-        self.log.publish(stamp, RecordKind::Digest.code(), digest.as_bytes()).map_err(JournalError::Append)?;
-        Ok(())
+        self.write_record(stamp, RecordKind::Digest, digest)
     }
 
     /// Records an orderly stop of the OMS, with the departure of the last request.
     pub fn stop(&mut self, stamp: u64, last: Departure) -> Result<(), JournalError> {
-        let stop = JournalStop::after(last);
-        self.log.publish(stamp, RecordKind::JournalStop.code(), stop.as_bytes()).map_err(JournalError::Append)?;
-        Ok(())
+        self.write_record(stamp, RecordKind::JournalStop, &JournalStop::after(last))
     }
 
     /// Reserves memory for the next records; to be called after the last sync of the start.
@@ -228,8 +230,8 @@ fn is_misnamed(log: &Writer, before: &ArchivedEnd) -> Result<bool, JournalError>
 }
 
 /// Removes a log's own files; the folder stays if it holds other files.
-fn remove_files(place: &LogPath) -> Result<(), JournalError> {
-    match place.remove() {
+fn remove_files(log: &LogPath) -> Result<(), JournalError> {
+    match log.remove() {
         Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => Err(JournalError::Disk(e)),
         _ => Ok(()),
     }

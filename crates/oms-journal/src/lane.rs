@@ -58,7 +58,7 @@ impl LaneKind {
         journal ^ (u64::from(carries) << 16 | u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Returns the journal id behind a mark of [`Self::journal_mark`]: the identity that all lanes and lines of an OMS share.
+    /// Returns the journal id behind a mark of [`Self::journal_mark`]: all lanes and lines of an OMS share it.
     pub fn journal_of_mark(self, mark: u64) -> u64 {
         // Exclusive or is its own inverse.
         self.journal_mark(mark)

@@ -61,15 +61,14 @@ impl LaneLedger {
         // The positions of lines are stored like further lanes, so that the bytes are unchanged for an OMS without
         // lines.
         let lines: BTreeSet<u16> = self.line_reports.keys().chain(self.first_unreturned.keys()).copied().collect();
-        let stand =
-            |line: u16| [&self.line_reports, &self.first_unreturned].map(|list| list.get(&line).copied().unwrap_or(0));
         put((self.made.len() + lines.len()) as u64);
         for (&(carries, index), made) in &self.made {
             [carries.into(), index.into(), made.incarnation, made.base].into_iter().for_each(&mut put);
         }
         for line in lines {
-            let [next_report, given_back] = stand(line);
-            [LINE_POSITION.into(), line.into(), next_report, given_back].into_iter().for_each(&mut put);
+            let [next_report, first_unreturned] =
+                [&self.line_reports, &self.first_unreturned].map(|list| list.get(&line).copied().unwrap_or(0));
+            [LINE_POSITION.into(), line.into(), next_report, first_unreturned].into_iter().for_each(&mut put);
         }
         put(self.definitions.len() as u64);
         self.definitions.save(&mut bytes);
@@ -93,9 +92,9 @@ impl LaneLedger {
         for _ in 0..word()? {
             let key = (u8::try_from(word()?).ok()?, u16::try_from(word()?).ok()?);
             match (key, word()?, word()?) {
-                ((LINE_POSITION, line), next_report, given_back) => {
+                ((LINE_POSITION, line), next_report, first_unreturned) => {
                     ledger.line_reports.insert(line, next_report);
-                    ledger.first_unreturned.insert(line, given_back);
+                    ledger.first_unreturned.insert(line, first_unreturned);
                 }
                 (key, incarnation, base) => drop(ledger.made.insert(key, RecordedLane { incarnation, base })),
             }
@@ -148,8 +147,8 @@ impl LaneLedger {
             }
             // The request was issued, and never left.
             Input::UnsentRequest(returned) => {
-                let said = entry_mut(&mut self.venue_requests, returned.venue.0);
-                *said = said.saturating_sub(1);
+                let next = entry_mut(&mut self.venue_requests, returned.venue.0);
+                *next = next.saturating_sub(1);
             }
             Input::DayEnd(end) => {
                 self.day_has_ended = true;
@@ -172,7 +171,6 @@ impl LaneLedger {
         }
     }
 
-    /// Records a name.
     pub(crate) fn note_name(&mut self, name: &NameRecord) {
         self.definitions.note_name(*name);
     }
@@ -239,8 +237,8 @@ impl LaneLedger {
 
     /// Returns whether a session ever sent a request or was sent a report.
     pub fn has_messages(&self, session: u16) -> bool {
-        let place = usize::from(session);
-        [&self.reports, &self.requests].into_iter().any(|list| list.get(place).is_some_and(|&next| next > 0))
+        let index = usize::from(session);
+        [&self.reports, &self.requests].into_iter().any(|list| list.get(index).is_some_and(|&next| next > 0))
     }
 
     /// Returns the number of the next request of each session.
@@ -254,7 +252,7 @@ fn operators_number(input: &Input) -> u32 {
     match input {
         Input::Kill(kill) => kill.lane_sequence,
         Input::Resolve(resolve) => resolve.lane_sequence,
-        Input::QueryStatus(inquire) => inquire.lane_sequence,
+        Input::QueryStatus(query) => query.lane_sequence,
         Input::DayEnd(day) => day.lane_sequence,
         Input::CancelScope(cancel) => cancel.lane_sequence,
         Input::EnterOrder(enter) => enter.lane_sequence,

@@ -122,21 +122,20 @@ impl OmsMeter {
 
     /// Updates all levels.
     pub fn update_gauges(&mut self, levels: &GaugeValues, notices: &[u64; NOTICES.len()], core: &Core) {
-        for (place, count) in notices.iter().enumerate() {
-            self.counters.set(NOTICES_START + place, *count);
+        for (index, count) in notices.iter().enumerate() {
+            self.counters.set(NOTICES_START + index, *count);
         }
-        for (place, (_, level)) in levels.iter().enumerate() {
-            self.counters.set(GAUGES_START + place, *level);
+        for (index, (_, level)) in levels.iter().enumerate() {
+            self.counters.set(GAUGES_START + index, *level);
         }
         let first = GAUGES_START + levels.len();
-        for (place, &venue) in self.venues.iter().enumerate() {
-            self.counters.set(first + place * VENUE_WORDS, core.is_up(venue).into());
-            self.counters.set(first + place * VENUE_WORDS + 1, core.waiting(venue) as u64);
+        for (index, &venue) in self.venues.iter().enumerate() {
+            self.counters.set(first + index * VENUE_WORDS, core.is_up(venue).into());
+            self.counters.set(first + index * VENUE_WORDS + 1, core.waiting(venue) as u64);
         }
     }
 }
 
-/// Returns the bucket of a time in nanoseconds.
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let power = 63 - (ns | 1 << SUB_BITS).leading_zeros();
@@ -154,7 +153,7 @@ pub fn bucket_from(bucket: usize) -> u64 {
 
 /// Reader of the counters of an OMS, across restarts of the OMS.
 pub struct MeterReader {
-    place: LogPath,
+    path: LogPath,
     reader: Option<CountersReader>,
 }
 
@@ -202,14 +201,14 @@ pub struct VenueReading {
 impl MeterReader {
     /// Returns a reader for the OMS with this name, which need not run yet.
     pub fn for_oms(name: &str) -> Result<Self, LogOpenError> {
-        Ok(Self { place: OmsMeter::place(name)?, reader: None })
+        Ok(Self { path: OmsMeter::place(name)?, reader: None })
     }
 
     /// Reads the current counters; an error if there are none, neither of a running nor of a killed OMS.
     pub fn read(&mut self) -> Result<MeterReading, LogOpenError> {
         if self.reader.as_ref().is_none_or(|reader| !reader.is_current()) {
             self.reader = None;
-            self.reader = Some(CountersReader::open(&self.place)?);
+            self.reader = Some(CountersReader::open(&self.path)?);
         }
         Ok(self.reader.as_ref().map(MeterReading::of).unwrap_or_default())
     }
@@ -222,8 +221,8 @@ impl MeterReading {
             let first = words.first().copied().unwrap_or(0);
             let by_code = words.iter().enumerate().filter(|(_, count)| **count > 0);
             match name.split_once('.') {
-                None if name == "denials" => reading.denials = by_code.map(|(at, n)| (at as u16, *n)).collect(),
-                None if name == "reports" => reading.reports = by_code.map(|(at, n)| (at as u8, *n)).collect(),
+                None if name == "denials" => reading.denials = by_code.map(|(code, n)| (code as u16, *n)).collect(),
+                None if name == "reports" => reading.reports = by_code.map(|(code, n)| (code as u8, *n)).collect(),
                 Some(("hop", _)) => {
                     let (buckets, rest) = words.split_at(words.len().min(BUCKETS));
                     let sum_ns = rest.first().copied().unwrap_or(0);
@@ -303,8 +302,8 @@ mod tests {
         assert_eq!(hop.quantile(0.5), None);
         (1..=10_000_u64).for_each(|ns| hop.buckets[bucket_of(ns * 100)] += 1);
         for (share, truth) in [(0.0, 100.0), (0.5, 500_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {
-            let told = hop.quantile(share).expect("there are some") as f64;
-            assert!((told / truth - 1.0).abs() <= 0.0626, "{share}: {told}, and it is {truth}");
+            let quantile = hop.quantile(share).expect("the histogram has requests") as f64;
+            assert!((quantile / truth - 1.0).abs() <= 0.0626, "{share}: {quantile} instead of {truth}");
         }
     }
 }

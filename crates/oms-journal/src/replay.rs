@@ -1,14 +1,14 @@
 //! Applies a journal to a core: all of it, from a snapshot on, or for as long as it grows.
 
 use tickpath_clock::Calibration;
-use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart as From, Registration};
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart};
 use tickpath_oms_core::{
     At, CORE_VERSION, Core, Departure, Input, JournalStop, LaneRecord, NameRecord, Output, Outputs, RecordKind,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::JournalError;
-use crate::archive::{Archive, LogStart, archive_folder, journal_of, read_start};
+use crate::archive::{Archive, LogStart, archived_log, journal_of, open_log, read_start};
 use crate::ledger::LaneLedger;
 
 /// Totals of a replay.
@@ -44,7 +44,7 @@ pub enum LogEnd {
 pub struct Replay {
     journal: LogPath,
     log: Reader,
-    /// The last record says that another log follows.
+    /// The last record is a rollover: another log follows.
     is_over: bool,
     /// Number of the first record to skip: the replay is of an archived day.
     end: u64,
@@ -59,7 +59,7 @@ impl Replay {
     /// Opens a replay at the beginning of a journal, if this version of the core wrote it.
     pub fn open(journal: &LogPath) -> Result<Self, JournalError> {
         let oldest = Archive::of(journal)?.oldest();
-        let log = Reader::open(&oldest, From::Oldest, Registration::Unregistered)?;
+        let log = open_log(&oldest, ReaderStart::Oldest)?;
         match (log.first_sequence(), read_start(&oldest)?) {
             (0, Some(LogStart { core_version: found, .. })) if found != CORE_VERSION => {
                 Err(JournalError::CoreVersion { found, expected: CORE_VERSION })
@@ -77,8 +77,8 @@ impl Replay {
         last: LastRecord,
         ledger: LaneLedger,
     ) -> Result<Option<Self>, JournalError> {
-        let place = Archive::of(journal)?.log_of(next - 1);
-        let mut log = match Reader::open(&place, From::Sequence(next - 1), Registration::Unregistered) {
+        let path = Archive::of(journal)?.log_of(next - 1);
+        let mut log = match open_log(&path, ReaderStart::Sequence(next - 1)) {
             Err(LogOpenError::BeyondTail { .. } | LogOpenError::NotFound(_)) => return Ok(None),
             log => log?,
         };
@@ -88,22 +88,13 @@ impl Replay {
         }
         let mut replay = Self::with_log(journal, log, ledger);
         replay.is_over = last.kind == u32::from(RecordKind::JournalRollover.code());
-        replay.foreign = read_start(&place)?.map(|start| start.core_version).filter(|&found| found != CORE_VERSION);
+        replay.foreign = read_start(&path)?.map(|start| start.core_version).filter(|&found| found != CORE_VERSION);
         Ok(Some(replay))
     }
 
     fn with_log(journal: &LogPath, log: Reader, ledger: LaneLedger) -> Self {
-        let (outputs, done) = (Outputs::new(), ReplayTotals::default());
-        Self {
-            journal: journal.clone(),
-            log,
-            is_over: false,
-            end: u64::MAX,
-            foreign: None,
-            outputs,
-            ledger,
-            totals: done,
-        }
+        let (journal, outputs, totals) = (journal.clone(), Outputs::new(), ReplayTotals::default());
+        Self { journal, log, is_over: false, end: u64::MAX, foreign: None, outputs, ledger, totals }
     }
 
     /// Limits the replay to the records before this number.
@@ -152,9 +143,9 @@ impl Replay {
         if next >= self.end {
             return Ok(false);
         }
-        let ended = LogPath::folder(archive_folder(&self.journal, next));
-        for place in [&ended, &self.journal] {
-            match Reader::open(place, From::Oldest, Registration::Unregistered) {
+        let ended = archived_log(&self.journal, next);
+        for path in [&ended, &self.journal] {
+            match open_log(path, ReaderStart::Oldest) {
                 Ok(log) if log.first_sequence() == next => {
                     self.log.check_end()?;
                     (self.log, self.is_over, self.foreign) = (log, false, None);
@@ -200,8 +191,8 @@ impl Replay {
     /// Returns the fingerprint of the record before the next one.
     pub(crate) fn last_record(&self) -> Result<LastRecord, JournalError> {
         let last = self.sequence().checked_sub(1).ok_or(JournalError::NoJournal)?;
-        let place = Archive::of(&self.journal)?.log_of(last);
-        match Reader::open(&place, From::Sequence(last), Registration::Unregistered)?.next()? {
+        let path = Archive::of(&self.journal)?.log_of(last);
+        match open_log(&path, ReaderStart::Sequence(last))?.next()? {
             Next::Message(record) => Ok(LastRecord::of(record.stamp, record.kind, record.payload)),
             Next::Gap(_) | Next::Empty => Err(JournalError::NoJournal),
         }
@@ -239,8 +230,8 @@ pub fn replay(
 /// Returns the time of a record in nanoseconds since the Unix epoch; none if the record cannot be read.
 pub fn time_of(journal: &LogPath, sequence: u64) -> Option<u64> {
     let journal = journal_of(journal).ok()?.map_or_else(|| journal.clone(), |(journal, _)| journal);
-    let place = Archive::of(&journal).ok()?.log_of(sequence);
-    let mut log = Reader::open(&place, From::Sequence(sequence), Registration::Unregistered).ok()?;
+    let path = Archive::of(&journal).ok()?.log_of(sequence);
+    let mut log = open_log(&path, ReaderStart::Sequence(sequence)).ok()?;
     let stamp = match log.next().ok()? {
         Next::Message(record) if record.sequence == sequence => record.stamp,
         Next::Message(_) | Next::Gap(_) | Next::Empty => return None,

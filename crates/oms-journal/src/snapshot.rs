@@ -93,11 +93,11 @@ pub fn list(journal: &LogPath) -> Result<Vec<(PathBuf, Option<u64>)>, JournalErr
             continue;
         }
         let mut next = None;
-        if let Some(there) = OpenedSnapshot::open(&path)
-            && Replay::resume(journal, there.next, there.last, there.ledger.clone())?.is_some()
+        if let Some(opened) = OpenedSnapshot::open(&path)
+            && Replay::resume(journal, opened.next, opened.last, opened.ledger.clone())?.is_some()
         {
-            let behind = there.next;
-            next = there.core(0).map(|_| behind);
+            let opened_next = opened.next;
+            next = opened.core(0).map(|_| opened_next);
         }
         found.push((path, next));
     }
@@ -122,7 +122,7 @@ fn catch_up(journal: &LogPath, replay: &mut Replay, core: &mut Core) -> Result<S
     let (next, replayed, path) = (replay.sequence(), replay.totals().inputs - before, journal.dir().join(NEWEST));
     let last = replay.last_record()?;
     if replayed == 0
-        && OpenedSnapshot::open(&path).is_some_and(|there| (there.next, there.last) == (next, last))
+        && OpenedSnapshot::open(&path).is_some_and(|newest| (newest.next, newest.last) == (next, last))
         && let Ok(file) = fs::metadata(&path)
     {
         return Ok(SnapshotFile { bytes: file.len(), next, replayed, path });
@@ -197,8 +197,8 @@ impl SnapshotMaker {
     /// Starts the thread, on this processor if one is named. The thread ends with this value, after its current
     /// snapshot.
     pub fn start(journal: &LogPath, every: u64, cpu: Option<usize>) -> io::Result<Self> {
-        let (asked, asks) = sync_channel(1);
-        let (tell, failed) = sync_channel(1);
+        let (requests, requested) = sync_channel(1);
+        let (failures, failed) = sync_channel(1);
         let journal = journal.clone();
         let work = move || {
             // If it cannot be pinned, the thread runs on any processor.
@@ -206,19 +206,19 @@ impl SnapshotMaker {
             // Continues from the last snapshot's core: less work than reading it again, and freeing the memory would
             // interrupt the core's processor for each page.
             let mut followed = None;
-            for () in asks {
+            for () in requested {
                 let begun = followed.take().map_or_else(|| follow(&journal), Ok);
                 let made = begun.and_then(|(mut replay, mut core)| {
                     catch_up(&journal, &mut replay, &mut core).map(|_| (replay, core))
                 });
                 match made {
-                    Ok(at) => followed = Some(at),
-                    Err(e) => drop(tell.try_send(e.to_string())),
+                    Ok(follower) => followed = Some(follower),
+                    Err(e) => drop(failures.try_send(e.to_string())),
                 }
             }
         };
         std::thread::Builder::new().name("oms-snapshot".into()).spawn(work)?;
-        Ok(Self { requests: asked, failed, every })
+        Ok(Self { requests, failed, every })
     }
 
     /// Requests a snapshot; a request during a snapshot is served by the next one. Returns the record at which the next

@@ -92,13 +92,13 @@ record_kinds! {
 /// bytes up to core version 3 names their number.
 macro_rules! inputs {
     (
-        records { $($(#[$doc:meta])* $name:ident($record:ident $(, $shortest:ident)?),)+ }
-        requests { $($(#[$request_doc:meta])* $request_record:ident($request_kind:ident: $message:ident),)+ }
+        records { $($name:ident($record:ident $(, $shortest:ident)?),)+ }
+        requests { $($request_record:ident($request_kind:ident: $message:ident),)+ }
     ) => {
         /// One input of the core.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Input {
-            $($(#[$doc])* $name($record),)+
+            $(#[doc = concat!("[`", stringify!($record), "`]")] $name($record),)+
             /// Request of a client.
             Request {
                 /// Session, send time and the reference price on arrival.
@@ -109,7 +109,7 @@ macro_rules! inputs {
         }
 
         $(
-            $(#[$request_doc])*
+            #[doc = concat!("[`", stringify!($message), "`] in the journal.")]
             #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
             #[repr(C)]
             pub struct $request_record {
@@ -172,75 +172,41 @@ macro_rules! read_record {
 
 inputs! {
     records {
-        /// Start of the OMS.
         Boot(Boot),
-        /// Definition of an instrument, new or changed.
         Instrument(Instrument, INSTRUMENT_BYTES),
-        /// Limits of an account.
         Account(AccountLimits, ACCOUNT_BYTES),
-        /// Rules of a venue.
         Venue(VenueRules),
-        /// Rules of a session.
         Session(SessionRules, SESSION_BYTES),
-        /// Right of a session to trade for an account.
         Grant(Grant),
-        /// Limits of an account in one symbol.
         SymbolLimits(SymbolLimits),
-        /// Limits of the firm.
         Firm(FirmLimits),
-        /// Retry rule for a venue's reject code.
         Reject(RejectRule),
-        /// End of a definition.
         DefinitionEnd(DefinitionEnd),
-        /// Kill switch, turned on or off.
         Kill(KillSwitch),
-        /// Report of a venue.
         Report(ReportRecord),
-        /// Change of a venue's connection: up or down.
         VenueConnection(VenueConnection),
-        /// Logon or loss of a session.
         SessionConnection(SessionConnection),
-        /// Request that never left for its venue.
         UnsentRequest(UnsentRequest),
-        /// Permission for the next waiting request to leave.
         Release(Release),
-        /// Possible loss of messages.
         MessageLoss(MessageLoss),
-        /// Admin command: the outcome of an order in doubt.
         Resolve(Resolve),
-        /// Admin command: status request for an order.
         QueryStatus(QueryStatus),
-        /// Admin command: cancel of the working orders in a scope.
         CancelScope(CancelScope),
-        /// Admin command: order entered by hand.
         EnterOrder(EnterOrder),
-        /// Admin command: fill entered by hand.
         EnterFill(EnterFill),
-        /// Admin command: position entered by hand.
         EnterPosition(EnterPosition),
-        /// Check for overdue sequence gaps.
         GapTimer(GapTimer),
-        /// End of the trading day.
         DayEnd(DayEnd),
-        /// Fired trigger of an armed order.
         TriggerFired(TriggerFired),
-        /// Admin command: status request to a venue for all orders.
         Reconcile(Reconcile),
     }
     requests {
-        /// New order in the journal.
         NewRecord(New: NewOrder),
-        /// Cancel in the journal.
         CancelRecord(Cancel: CancelOrder),
-        /// Replace in the journal.
         ReplaceRecord(Replace: ReplaceOrder),
-        /// Status request in the journal.
         StatusRecord(Status: StatusRequest),
-        /// Mass cancel in the journal.
         MassCancelRecord(MassCancel: MassCancel),
-        /// Conditional order in the journal.
         ConditionalRecord(Conditional: ConditionalOrder),
-        /// Replace of an armed order and its trigger, in the journal.
         ReplaceConditionalRecord(ReplaceConditional: ReplaceConditional),
     }
 }
@@ -250,10 +216,10 @@ inputs! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A kind that is not one of [`RecordKind`].
-    #[error("a journal record of kind {0} is not known here; replay it with the version that wrote it")]
+    #[error("journal record kind {0} is unknown to this version; replay the journal with the version that wrote it")]
     Kind(u8),
     /// A length that does not fit the kind.
-    #[error("a journal record of kind {kind} has {length} bytes; replay it with the version that wrote it")]
+    #[error("a journal record of kind {kind} has {length} bytes; replay the journal with the version that wrote it")]
     Length {
         /// Claimed kind.
         kind: u8,

@@ -4,193 +4,141 @@ use tickpath_market::OrderType;
 
 use crate::AccountLimits;
 
-/// Reason of a denial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-#[repr(u16)]
-pub enum Denial {
-    /// A code field holds no known code.
-    #[error("a code of the order is not known; is the client of another version?")]
-    Malformed = 1,
-    /// The journal sequence does not rise, or fits no id.
-    #[error(
-        "the journal sequence does not rise, or has more than 40 bits; the journal is damaged, start from its last good record, or it is full, begin a new one"
-    )]
-    Sequence = 2,
-    /// The client's id is zero.
-    #[error("the client order id is zero; number requests from 1")]
-    MissingClientOrderId = 3,
-    /// The client's id was used before in this session.
-    #[error("the client order id was used before in this session; use a new one")]
-    DuplicateClientOrderId = 4,
-    /// The account has no limits.
-    #[error("the account is not defined; give it limits")]
-    UnknownAccount = 5,
-    /// The symbol has no instrument.
-    #[error("the symbol is not defined; add the instrument")]
-    UnknownSymbol = 6,
-    /// The session and account have no such order, and the session may not name one with this id.
-    #[error(
-        "there is no such order in this session and account; name it by the id of its new order, or by the OMS's order id if the session may trade for its account"
-    )]
-    UnknownOrder = 7,
-    /// The order has ended or is filled.
-    #[error("the order has ended or is filled; there is nothing left to change")]
-    TooLate = 8,
-    /// Another request for this order is in flight.
-    #[error("a request for this order is on its way; wait for its answer")]
-    AlreadyPending = 9,
-    /// The state of the order cannot be known.
-    #[error("the state of the order is unknown; cancel it or ask the venue")]
-    StateUnknown = 10,
-    /// The session may not trade for the account.
-    #[error("the session may not trade for this account; have it granted, or name another account")]
-    NotEntitled = 11,
-    /// The order waits here for its venue.
-    #[error("the order still waits here for its venue; cancel it, or wait until it has left")]
-    StillQueued = 12,
-    /// Too many requests wait for the venue. Limit and value: requests.
-    #[error("the venue takes nothing, and enough requests wait for it already; send again when it is back")]
-    VenueQueue = 13,
-    /// The session may not make requests of this kind. Value: the kind, as in
-    /// [`SessionRules::withheld`](crate::SessionRules::withheld).
-    #[error("the session may not make requests of this kind; have the kind added to its rights")]
-    NotPermitted = 14,
-    /// The OMS receives no ticks.
-    #[error("this OMS sees no ticks, so no trigger would ever fire; name their topic in its file: ticks = \"TOPIC\"")]
-    NoTicks = 15,
-    /// The order has no trigger, or it has fired.
-    #[error("the order waits for no trigger: it has none, or it has fired; replace its price and quantity alone")]
-    NotArmed = 16,
-    /// The journal's disk has failed.
-    #[error("the journal's disk has failed; only cancels pass until the OMS is started on a sound one")]
-    DiskFailed = 19,
-    /// A kill switch is on. Limit 0, value: switches on.
-    #[error("a kill switch is on; only cancels pass until it is turned off")]
-    KillSwitch = 20,
-    /// Too many messages. Limit and value: messages in the window.
-    #[error("the account sent too many messages; wait for the next window")]
-    MessageRate = 21,
-    /// The quantity is not positive, or a replace asks for no more than what is filled. In units of 10⁻⁸.
-    #[error("the quantity is too small; ask for more than zero and more than what is filled")]
-    MinimumQuantity = 22,
-    /// The quantity is too large. In units of 10⁻⁸.
-    #[error("the quantity is over the account's limit of one order; split the order")]
-    MaximumQuantity = 23,
-    /// There is no reference price. Limit 1, value 0.
-    #[error("there is no reference price; check the market data of the symbol")]
-    NoReference = 24,
-    /// The reference price is too old. In nanoseconds.
-    #[error("the reference price is too old; check the market data of the symbol")]
-    StaleReference = 25,
-    /// The limit price is too far from the reference. Distances in units of 10⁻⁸.
-    #[error("the price is too far from the reference; price it within the collar")]
-    PriceCollar = 26,
-    /// The notional is too large. In units of 10⁻¹⁶.
-    #[error("the notional is over the account's limit of one order; split the order")]
-    Notional = 27,
-    /// The position with all working orders would be too large. In units of 10⁻⁸.
-    #[error("the position with working orders would pass the account's limit; cancel working orders or trade out")]
-    Position = 28,
-    /// The request is too old. In nanoseconds.
-    #[error("the request is too old: it waited on its way, or here; send it again if it is still meant")]
-    RequestAge = 29,
-    /// Too many orders are open. Limit and value: orders.
-    #[error("the account has too many open orders; cancel some")]
-    OpenOrders = 30,
-    /// The account's traded and open value would be too large. In units of 10⁻¹⁶.
-    #[error(
-        "the account's credit is used up by what it traded and has open; cancel working orders or raise the credit"
-    )]
-    Credit = 31,
-    /// The instrument does not trade now. Limit 1, value 0.
-    #[error("the instrument does not trade at this time of the day; send it when it does")]
-    TradingHours = 32,
-    /// The symbol is restricted. Limit 0, value: restrictions.
-    #[error("the symbol is restricted, for all or for this account; only cancels pass")]
-    Restricted = 33,
-    /// The instrument trades in another currency than the account. Limit 0, value 1.
-    #[error("the instrument trades in another currency than the account; name an account of that currency")]
-    Currency = 34,
-    /// The price is no multiple of the tick size. Limit: the tick size, value: the price; units of 10⁻⁸.
-    #[error("the price is no whole multiple of the tick size; round it")]
-    TickSize = 35,
-    /// The quantity is no multiple of the lot. Limit: the lot, value: the quantity; units of 10⁻⁸.
-    #[error("the quantity is no whole multiple of the lot; round it")]
-    Lot = 36,
-    /// The price is below the band. In units of 10⁻⁸.
-    #[error("the price is below the instrument's band; price it within")]
-    LowestPrice = 37,
-    /// The price is above the band. In units of 10⁻⁸.
-    #[error("the price is above the instrument's band; price it within")]
-    HighestPrice = 38,
-    /// Too many messages of the session. Limit and value: messages in the window.
-    #[error("the session sent too many messages; wait for the next window")]
-    SessionRate = 39,
-    /// Too many messages for the symbol. Limit and value: messages in the window.
-    #[error("too many orders and replaces came for the symbol; wait for the next window")]
-    SymbolRate = 40,
-    /// Too many messages of the firm. Limit and value: messages in the window.
-    #[error("the firm's accounts sent too many messages; wait for the next window")]
-    FirmRate = 41,
-    /// Too many messages for so few fills. Limit and value: messages of the day.
-    #[error("the account sent too many messages today for what it traded; only cancels pass until more is filled")]
-    OrderToTrade = 42,
-    /// The order equals one that passed just before. Limit and value: nanoseconds.
-    #[error("an order like this one was let through just before; send it again later if it is meant")]
-    DuplicateOrder = 43,
-    /// The quantity is over the session's limit. In units of 10⁻⁸.
-    #[error("the quantity is over the session's limit of one order; split the order")]
-    SessionQuantity = 44,
-    /// The notional is over the session's limit. In units of 10⁻¹⁶.
-    #[error("the notional is over the session's limit of one order; split the order")]
-    SessionNotional = 45,
-    /// The quantity is over the account's limit in the symbol. In units of 10⁻⁸.
-    #[error("the quantity is over the account's limit of one order in this symbol; split the order")]
-    SymbolQuantity = 46,
-    /// The position in the symbol would be too large. In units of 10⁻⁸.
-    #[error(
-        "the position with working orders would pass the account's limit in this symbol; cancel working orders or trade out"
-    )]
-    SymbolPosition = 47,
-    /// The account would be short. Limit 0, value: the short quantity, in units of 10⁻⁸.
-    #[error("the account may not sell this symbol short; sell no more than it has, working orders included")]
-    ShortSale = 48,
-    /// The quantity is over the firm's limit. In units of 10⁻⁸.
-    #[error("the quantity is over the firm's limit of one order; split the order")]
-    FirmQuantity = 49,
-    /// The notional is over the firm's limit. In units of 10⁻¹⁶.
-    #[error("the notional is over the firm's limit of one order; split the order")]
-    FirmNotional = 50,
-    /// Too many orders of the firm are open. Limit and value: orders.
-    #[error("the firm's accounts have too many open orders; cancel some")]
-    FirmOpenOrders = 51,
-    /// The firm's traded and open value would be too large. In units of 10⁻¹⁶.
-    #[error(
-        "the firm's credit is used up by what its accounts traded and have open; cancel working orders or raise the credit"
-    )]
-    FirmCredit = 52,
-    /// The account would trade with itself. Limit: the price of the other order, value: that of this one; in units of 10⁻⁸.
-    #[error(
-        "the order would meet one of its own account on the other side; cancel that one first, or name another price"
-    )]
-    SelfMatch = 53,
-    /// The account's positions would be worth too much. In units of 10⁻¹⁶.
-    #[error(
-        "the account's positions with working orders would be worth more than its limit; cancel working orders or trade out"
-    )]
-    GrossValue = 54,
-    /// The account has lost too much today. In units of 10⁻¹⁶.
-    #[error("the account has lost more today than it may; only cancels and orders that close positions pass")]
-    DailyLoss = 55,
+/// Defines [`Denial`]: each reason with its code, the unit of its limit and value, and its text.
+macro_rules! denials {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $unit:ident, $text:literal;)+) => {
+        /// Reason of a denial.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+        #[repr(u16)]
+        pub enum Denial {
+            $(
+                #[doc = $text]
+                #[doc = ""]
+                $(#[$doc])*
+                #[error($text)]
+                $name = $code,
+            )+
+        }
+
+        impl Denial {
+            /// All denials, in the order of their codes.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// Returns the unit of its limit and value.
+            pub const fn measure(self) -> MeasureUnit {
+                match self {
+                    $(Self::$name => MeasureUnit::$unit,)+
+                }
+            }
+        }
+    };
+}
+
+denials! {
+    Malformed = 1, Nothing, "the request holds an unknown code; check whether the client is of another version";
+    Sequence = 2, Nothing,
+        "the journal sequence does not rise, or has more than 40 bits; the journal is damaged, start from its last \
+         good record, or it is full, begin a new one";
+    MissingClientOrderId = 3, Nothing, "the client order id is zero; number requests from 1";
+    DuplicateClientOrderId = 4, Nothing, "the client order id was used before in this session; use a new one";
+    UnknownAccount = 5, Nothing, "the account is not defined; give it limits";
+    UnknownSymbol = 6, Nothing, "the symbol is not defined; add the instrument";
+    UnknownOrder = 7, Nothing,
+        "there is no such order in this session and account; name it by the id of its new order, or by the OMS's \
+         order id if the session may trade for its account";
+    TooLate = 8, Nothing, "the order has ended or is filled; there is nothing left to change";
+    AlreadyPending = 9, Nothing, "another request for this order is in flight; wait for its answer";
+    StateUnknown = 10, Nothing, "the state of the order is unknown; cancel it or ask the venue";
+    NotEntitled = 11, Nothing, "the session may not trade for this account; grant the right, or name another account";
+    StillQueued = 12, Nothing, "the order still waits in the OMS for its venue; cancel it, or wait until it has left";
+    /// Limit and value: requests.
+    VenueQueue = 13, Count,
+        "the venue accepts no requests, and its queue is full; send the request again when the venue is back";
+    /// Value: the kind, as in [`SessionRules::withheld`](crate::SessionRules::withheld).
+    NotPermitted = 14, Nothing, "the session may not make requests of this kind; have the kind added to its rights";
+    NoTicks = 15, Nothing,
+        "this OMS receives no ticks, so no trigger would ever fire; set ticks = \"TOPIC\" in its file";
+    NotArmed = 16, Nothing,
+        "the order waits for no trigger: it has none, or it has fired; replace its price and quantity alone";
+    DiskFailed = 19, Nothing,
+        "the journal's disk has failed; only cancels pass until the OMS is started on a sound one";
+    /// Limit 0, value: switches on.
+    KillSwitch = 20, Nothing, "a kill switch is on; only cancels pass until it is turned off";
+    /// Limit and value: messages in the window.
+    MessageRate = 21, Count, "the account sent too many messages; wait for the next window";
+    MinimumQuantity = 22, Decimal, "the quantity is too small; ask for more than zero and more than what is filled";
+    MaximumQuantity = 23, Decimal, "the quantity is over the account's limit of one order; split the order";
+    /// Limit 1, value 0.
+    NoReference = 24, Nothing, "there is no reference price; check the market data of the symbol";
+    StaleReference = 25, Nanoseconds, "the reference price is too old; check the market data of the symbol";
+    PriceCollar = 26, Decimal, "the price is too far from the reference; price it within the collar";
+    Notional = 27, Money, "the notional is over the account's limit of one order; split the order";
+    Position = 28, Decimal,
+        "the position with working orders would pass the account's limit; cancel working orders or trade out";
+    RequestAge = 29, Nanoseconds,
+        "the request is too old: it waited in transit or in the OMS; send it again if it is still wanted";
+    /// Limit and value: orders.
+    OpenOrders = 30, Count, "the account has too many open orders; cancel some";
+    Credit = 31, Money,
+        "the account's credit is used up by what it traded and has open; cancel working orders or raise the credit";
+    /// Limit 1, value 0.
+    TradingHours = 32, Nothing, "the instrument does not trade at this time of the day; send it when it does";
+    /// Limit 0, value: restrictions.
+    Restricted = 33, Nothing, "the symbol is restricted, for all or for this account; only cancels pass";
+    /// Limit 0, value 1.
+    Currency = 34, Nothing,
+        "the instrument trades in another currency than the account; name an account of that currency";
+    /// Limit: the tick size, value: the price.
+    TickSize = 35, Decimal, "the price is no whole multiple of the tick size; round it";
+    /// Limit: the lot, value: the quantity.
+    Lot = 36, Decimal, "the quantity is no whole multiple of the lot; round it";
+    LowestPrice = 37, Decimal, "the price is below the instrument's band; price it within";
+    HighestPrice = 38, Decimal, "the price is above the instrument's band; price it within";
+    /// Limit and value: messages in the window.
+    SessionRate = 39, Count, "the session sent too many messages; wait for the next window";
+    /// Limit and value: messages in the window.
+    SymbolRate = 40, Count, "too many orders and replaces were sent for the symbol; wait for the next window";
+    /// Limit and value: messages in the window.
+    FirmRate = 41, Count, "the firm's accounts sent too many messages; wait for the next window";
+    /// Limit and value: messages of the day.
+    OrderToTrade = 42, Count,
+        "the account sent too many messages today for what it traded; only cancels pass until more is filled";
+    DuplicateOrder = 43, Nanoseconds, "an equal order passed just before; send this one again later if it is intended";
+    SessionQuantity = 44, Decimal, "the quantity is over the session's limit of one order; split the order";
+    SessionNotional = 45, Money, "the notional is over the session's limit of one order; split the order";
+    SymbolQuantity = 46, Decimal,
+        "the quantity is over the account's limit of one order in this symbol; split the order";
+    SymbolPosition = 47, Decimal,
+        "the position with working orders would pass the account's limit in this symbol; cancel working orders or \
+         trade out";
+    /// Limit 0, value: the short quantity.
+    ShortSale = 48, Decimal,
+        "the account may not sell this symbol short; sell no more than it has, working orders included";
+    FirmQuantity = 49, Decimal, "the quantity is over the firm's limit of one order; split the order";
+    FirmNotional = 50, Money, "the notional is over the firm's limit of one order; split the order";
+    /// Limit and value: orders.
+    FirmOpenOrders = 51, Count, "the firm's accounts have too many open orders; cancel some";
+    FirmCredit = 52, Money,
+        "the firm's credit is used up by what its accounts traded and have open; cancel working orders or raise the \
+         credit";
+    /// Limit: the price of the other order, value: that of this one.
+    SelfMatch = 53, Decimal,
+        "the order would meet one of its own account on the other side; cancel that one first, or name another price";
+    GrossValue = 54, Money,
+        "the account's positions with working orders would be worth more than its limit; cancel working orders or \
+         trade out";
+    DailyLoss = 55, Money,
+        "the account has lost more today than it may; only cancels and orders that close positions pass";
 }
 
 /// A row of the table of checks.
 pub(crate) struct CheckRow {
     pub(crate) denial: Denial,
-    /// File of the limit, its name there, and the measured value.
-    pub(crate) place: &'static str,
+    /// Files or section that set the limit.
+    pub(crate) file: &'static str,
+    /// Names of the limit in them.
     pub(crate) limit: &'static str,
-    pub(crate) what: &'static str,
+    pub(crate) measured: &'static str,
 }
 
 /// Unit of a denial's limit and value.
@@ -212,9 +160,9 @@ pub enum MeasureUnit {
 /// they took a third of the core's time.
 macro_rules! checks {
     ($check:ident of $facts:ident, $table:ident;
-     $($denial:ident: $value:expr, $bound:ident $limit:expr; $place:literal $name:literal, $what:literal;)+) => {
+     $($denial:ident: $value:expr, $bound:ident $limit:expr; $file:literal $name:literal, $measured:literal;)+) => {
         pub(crate) const $table: &[CheckRow] =
-            &[$(CheckRow { denial: Denial::$denial, place: $place, limit: $name, what: $what },)+];
+            &[$(CheckRow { denial: Denial::$denial, file: $file, limit: $name, measured: $measured },)+];
 
         /// Runs the checks in the order of the table and returns the first denial.
         #[inline]
@@ -256,11 +204,11 @@ checks! {
     Notional: |f| f.notional(), at_most |f| f.limits.max_notional();
         "accounts.csv" "max_notional", "price × quantity × multiplier of one order";
     Position: |f| f.position_if_filled(), at_most |f| f.limits.max_position.0.into();
-        "accounts.csv" "max_position", "the position in the symbol if all that works on the order's side is filled";
+        "accounts.csv" "max_position", "the position in the symbol if all working orders on the order's side are filled";
     OpenOrders: |f| f.open_orders.into(), at_most |f| unless_zero(f.limits.max_open_orders);
         "accounts.csv" "max_open_orders", "live orders of the account, this one included";
     Credit: |f| f.credit_used(), at_most |f| f.limits.credit().unwrap_or(i128::MAX);
-        "accounts.csv" "credit", "value of what the account traded since the day began and of what its open orders may still trade";
+        "accounts.csv" "credit", "value traded by the account today, and value that its open orders may still trade";
 }
 
 /// Computes no value where there is no limit.
@@ -422,120 +370,6 @@ impl From<Denial> for Breach {
 }
 
 impl Denial {
-    /// All denials, in the order of their codes.
-    pub const ALL: &'static [Self] = &[
-        Self::Malformed,
-        Self::Sequence,
-        Self::MissingClientOrderId,
-        Self::DuplicateClientOrderId,
-        Self::UnknownAccount,
-        Self::UnknownSymbol,
-        Self::UnknownOrder,
-        Self::TooLate,
-        Self::AlreadyPending,
-        Self::StateUnknown,
-        Self::NotEntitled,
-        Self::StillQueued,
-        Self::VenueQueue,
-        Self::NotPermitted,
-        Self::NoTicks,
-        Self::NotArmed,
-        Self::DiskFailed,
-        Self::KillSwitch,
-        Self::MessageRate,
-        Self::MinimumQuantity,
-        Self::MaximumQuantity,
-        Self::NoReference,
-        Self::StaleReference,
-        Self::PriceCollar,
-        Self::Notional,
-        Self::Position,
-        Self::RequestAge,
-        Self::OpenOrders,
-        Self::Credit,
-        Self::TradingHours,
-        Self::Restricted,
-        Self::Currency,
-        Self::TickSize,
-        Self::Lot,
-        Self::LowestPrice,
-        Self::HighestPrice,
-        Self::SessionRate,
-        Self::SymbolRate,
-        Self::FirmRate,
-        Self::OrderToTrade,
-        Self::DuplicateOrder,
-        Self::SessionQuantity,
-        Self::SessionNotional,
-        Self::SymbolQuantity,
-        Self::SymbolPosition,
-        Self::ShortSale,
-        Self::FirmQuantity,
-        Self::FirmNotional,
-        Self::FirmOpenOrders,
-        Self::FirmCredit,
-        Self::SelfMatch,
-        Self::GrossValue,
-        Self::DailyLoss,
-    ];
-
-    /// Returns the unit of its limit and value.
-    pub const fn measure(self) -> MeasureUnit {
-        match self {
-            Self::Malformed
-            | Self::Sequence
-            | Self::MissingClientOrderId
-            | Self::DuplicateClientOrderId
-            | Self::UnknownAccount
-            | Self::UnknownSymbol
-            | Self::UnknownOrder
-            | Self::TooLate
-            | Self::AlreadyPending
-            | Self::StateUnknown
-            | Self::NotEntitled
-            | Self::StillQueued
-            | Self::NotPermitted
-            | Self::NoTicks
-            | Self::NotArmed
-            | Self::DiskFailed
-            | Self::KillSwitch
-            | Self::NoReference
-            | Self::TradingHours
-            | Self::Restricted
-            | Self::Currency => MeasureUnit::Nothing,
-            Self::VenueQueue
-            | Self::MessageRate
-            | Self::OpenOrders
-            | Self::SessionRate
-            | Self::SymbolRate
-            | Self::FirmRate
-            | Self::OrderToTrade
-            | Self::FirmOpenOrders => MeasureUnit::Count,
-            Self::MinimumQuantity
-            | Self::MaximumQuantity
-            | Self::PriceCollar
-            | Self::Position
-            | Self::TickSize
-            | Self::Lot
-            | Self::LowestPrice
-            | Self::HighestPrice
-            | Self::SessionQuantity
-            | Self::SymbolQuantity
-            | Self::SymbolPosition
-            | Self::ShortSale
-            | Self::FirmQuantity
-            | Self::SelfMatch => MeasureUnit::Decimal,
-            Self::Notional
-            | Self::Credit
-            | Self::SessionNotional
-            | Self::FirmNotional
-            | Self::FirmCredit
-            | Self::GrossValue
-            | Self::DailyLoss => MeasureUnit::Money,
-            Self::StaleReference | Self::RequestAge | Self::DuplicateOrder => MeasureUnit::Nanoseconds,
-        }
-    }
-
     /// Returns the code in an [`OrderDenied`](tickpath_market::OrderDenied).
     #[inline]
     pub const fn code(self) -> u16 {

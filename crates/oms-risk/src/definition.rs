@@ -66,7 +66,7 @@ impl TradingHours {
     }
 }
 
-/// Limits of one account; a limit of zero is off where the field says so. The core takes only ids below 65,536 and
+/// Limits of one account; a limit of zero is off where its field allows it. The core takes only ids below 65,536 and
 /// ignores and counts others. Times are nanoseconds, so that their meaning survives a reboot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -162,7 +162,7 @@ pub struct VenueRules {
     pub numbered: u8,
     /// 1 if the venue answers status requests.
     pub answers_status: u8,
-    /// Max new orders and replaces that wait here while the venue takes nothing; a further one is denied.
+    /// Max new orders and replaces that wait in the OMS while the venue accepts none; a further one is denied.
     pub max_queued: u32,
     /// Max time for which a number may be missing from an order's events before the order is in doubt, in nanoseconds.
     pub max_gap_ns: u64,
@@ -305,23 +305,23 @@ impl NameRecord {
     }
 }
 
-/// Bytes of an [`Instrument`] up to core version 3; [`check_rare`](crate::check_optional) reads the bytes behind them.
+/// Bytes of an [`Instrument`] up to core version 3; [`check_optional`](crate::check_optional) reads the later bytes.
 pub const INSTRUMENT_BYTES: usize = 32;
 /// Bytes of an [`AccountLimits`] up to core version 3.
 pub const ACCOUNT_BYTES: usize = 88;
 /// Bytes of a [`SessionRules`] up to core version 3.
 pub const SESSION_BYTES: usize = 8;
 
-/// Returns whether a definition has a byte that is not zero behind the first `behind` bytes.
-pub fn has_optional_fields(definition: &(impl IntoBytes + Immutable), behind: usize) -> bool {
-    definition.as_bytes()[behind..].iter().any(|&byte| byte != 0)
+/// Returns whether a definition has a byte that is not zero after the first `base` bytes.
+pub fn has_optional_fields(definition: &(impl IntoBytes + Immutable), base: usize) -> bool {
+    definition.as_bytes()[base..].iter().any(|&byte| byte != 0)
 }
 
 impl FirmLimits {
     /// Returns the largest notional of one order; none if the check is off.
     #[inline]
     pub fn max_notional(&self) -> Option<i128> {
-        Some(i128::from_le_bytes(self.max_notional)).filter(|&most| most != 0)
+        Some(i128::from_le_bytes(self.max_notional)).filter(|&max| max != 0)
     }
 
     /// Returns the largest sum of traded and open notional; none if the check is off.
@@ -335,7 +335,7 @@ impl SessionRules {
     /// Returns the largest notional of one order; none if the check is off.
     #[inline]
     pub fn max_notional(&self) -> Option<i128> {
-        Some(i128::from_le_bytes(self.max_notional)).filter(|&most| most != 0)
+        Some(i128::from_le_bytes(self.max_notional)).filter(|&max| max != 0)
     }
 }
 
@@ -354,11 +354,11 @@ impl AccountLimits {
 
     /// Returns the largest value of all positions, in the same unit; none if the check is off.
     pub fn max_gross_value(&self) -> Option<i128> {
-        Some(i128::from_le_bytes(self.max_gross_value)).filter(|&most| most != 0)
+        Some(i128::from_le_bytes(self.max_gross_value)).filter(|&max| max != 0)
     }
 
     /// Returns the largest loss of a day, in the same unit; none if the check is off.
     pub fn max_loss(&self) -> Option<i128> {
-        Some(i128::from_le_bytes(self.max_loss)).filter(|&most| most != 0)
+        Some(i128::from_le_bytes(self.max_loss)).filter(|&max| max != 0)
     }
 }

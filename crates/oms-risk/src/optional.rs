@@ -54,7 +54,8 @@ checks! {
     check_optional of OptionalFacts, OPTIONAL_CHECKS;
     TradingHours: |f| f.is_trading().into(), at_least |_| 1;
         "instruments.csv" "hours", "that the instrument trades at this time of the day, UTC";
-    Restricted: |f| (u8::from(f.instrument.restricted != 0) + u8::from(f.symbol_limits.restricted != 0)).into(), at_most |_| 0;
+    Restricted: |f| (u8::from(f.instrument.restricted != 0) + u8::from(f.symbol_limits.restricted != 0)).into(),
+        at_most |_| 0;
         "instruments.csv, symbols.csv" "restricted", "restrictions of the symbol: for all, and for the account";
     Currency: |f| f.is_of_other_currency().into(), at_most |_| 0;
         "accounts.csv, instruments.csv" "currency", "that the instrument trades in the account's currency";
@@ -73,9 +74,9 @@ checks! {
     FirmRate: |f| f.firm_messages.into(), at_most |f| unless_zero(f.firm.rate_limit);
         "[firm]" "rate_limit", "messages of all accounts in a window of `rate_window_ns`";
     OrderToTrade: |f| f.messages.into(), at_most |f| f.max_messages();
-        "accounts.csv" "order_trade_free, order_trade_ratio", "messages of the account today, against those that are free and `order_trade_ratio` for each fill";
+        "accounts.csv" "order_trade_free, order_trade_ratio", "messages of the account today, against the free ones and `order_trade_ratio` a fill";
     DuplicateOrder: |f| f.since_duplicate_ns.into(), at_least |f| f.facts.limits.duplicate_window_ns.into();
-        "accounts.csv" "duplicate_window_ns", "time since an order of the account with the same symbol, side, type, price and quantity";
+        "accounts.csv" "duplicate_window_ns", "time since an order with the same symbol, side, type, price and quantity";
     SessionQuantity: |f| f.facts.quantity.into(), at_most |f| unless_zero(f.session.max_order_quantity.0);
         "users.toml" "max_order_quantity", "the quantity of one order";
     SessionNotional: |f| f.facts.notional(), at_most |f| f.session.max_notional().unwrap_or(i128::MAX);
@@ -83,9 +84,9 @@ checks! {
     SymbolQuantity: |f| f.facts.quantity.into(), at_most |f| unless_zero(f.symbol_limits.max_order_quantity.0);
         "symbols.csv" "max_order_quantity", "the quantity of one order of the account";
     SymbolPosition: |f| f.position_if_filled(), at_most |f| unless_zero(f.symbol_limits.max_position.0);
-        "symbols.csv" "max_position", "the account's position if all that works on the order's side is filled";
+        "symbols.csv" "max_position", "the account's position if all working orders on the order's side are filled";
     ShortSale: |f| if f.is_sell { f.position_if_filled() } else { 0 }, at_most |f| f.max_short();
-        "symbols.csv" "no_short", "how far the account would be short if all that it sells is filled";
+        "symbols.csv" "no_short", "the short quantity if all sell orders of the account are filled";
     FirmQuantity: |f| f.facts.quantity.into(), at_most |f| unless_zero(f.firm.max_order_quantity.0);
         "[firm]" "max_order_quantity", "the quantity of one order";
     FirmNotional: |f| f.facts.notional(), at_most |f| f.firm.max_notional().unwrap_or(i128::MAX);
@@ -93,13 +94,13 @@ checks! {
     FirmOpenOrders: |f| f.firm_orders.into(), at_most |f| unless_zero(f.firm.max_open_orders);
         "[firm]" "max_open_orders", "live orders of all accounts, this one included";
     FirmCredit: |f| f.facts.used_with(f.firm_used), at_most |f| f.firm.credit().unwrap_or(i128::MAX);
-        "[firm]" "credit", "value of what all accounts traded since the day began and of what their open orders may still trade";
+        "[firm]" "credit", "value traded by all accounts today, and value that their open orders may still trade";
     SelfMatch: |f| f.trade_price.into(), no_self_match |f| f.self_match_price.map_or(i128::MAX, i128::from);
-        "accounts.csv" "no_self_match", "the price, against that of the account's own order on the other side which it would meet";
+        "accounts.csv" "no_self_match", "the price, against that of the account's own order on the other side";
     GrossValue: |f| f.gross_value, at_most |f| f.facts.limits.max_gross_value().unwrap_or(i128::MAX);
-        "accounts.csv" "max_gross_value", "value of the account's positions at the latest prices, long and short, if all that works on the worse side of each is filled";
+        "accounts.csv" "max_gross_value", "value of all positions at the latest prices, with the orders on each worse side filled";
     DailyLoss: |f| f.loss, at_most |f| f.facts.limits.max_loss().unwrap_or(i128::MAX);
-        "accounts.csv" "max_loss", "what the account has lost since the day began, at the latest prices";
+        "accounts.csv" "max_loss", "loss of the account since the day began, at the latest prices";
 }
 
 /// Passes if there is no own order on the other side to trade with.
@@ -159,11 +160,10 @@ pub fn checks_table() -> String {
         "" => String::new(),
         names => names.split(", ").map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
     };
-    let mut table =
-        String::from("| code | denial | limit | where it stands | what is measured |\n|---|---|---|---|---|\n");
-    for CheckRow { denial, place, limit, what } in CHECKS.iter().chain(OPTIONAL_CHECKS) {
-        let (code, limit, place) = (denial.code(), quoted(limit), quoted(place));
-        table.push_str(&format!("| {code} | {denial:?} | {limit} | {place} | {what} |\n"));
+    let mut table = String::from("| code | denial | limit | set in | measured value |\n|---|---|---|---|---|\n");
+    for CheckRow { denial, file, limit, measured } in CHECKS.iter().chain(OPTIONAL_CHECKS) {
+        let (code, limit, file) = (denial.code(), quoted(limit), quoted(file));
+        table.push_str(&format!("| {code} | {denial:?} | {limit} | {file} | {measured} |\n"));
     }
     table
 }

@@ -170,7 +170,7 @@ impl CopyPublisher {
         let (mut noted_at, mut ripe) = (self.clock.ticks(), progress);
         while !self.is_stopping() {
             let (mut failed, before) = (None, copy.next());
-            copy.read_frames(MAX_TURN_FRAMES, |place, report| {
+            copy.read_frames(MAX_TURN_FRAMES, |place, report, _| {
                 let last_crc = crc32c::crc32c(report.message);
                 progress = CopyProgress { journal, position: place + 1, last_crc, ..progress };
                 if filter.matches(report) {

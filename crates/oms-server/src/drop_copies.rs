@@ -279,7 +279,7 @@ impl DropCopyClient {
         }
         if connection.output.has_room() {
             let before = copy.next();
-            let read = copy.read_frames_with_time(MAX_TURN_FRAMES, |place, report, utc_ns| {
+            let read = copy.read_frames(MAX_TURN_FRAMES, |place, report, utc_ns| {
                 if filter.matches(report) {
                     let header = CopyHeader {
                         from: connection.next_report,

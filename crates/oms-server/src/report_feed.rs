@@ -1,6 +1,6 @@
 //! Reports for the clients: live ones as the history grows, and older ones for a client that lacks reports.
 
-use tickpath_log::{LogOpenError, Next, Reader};
+use tickpath_log::{LogOpenError, Next, Reader, ReaderStart};
 use tickpath_oms_protocol::{FROM_NOW, Logon};
 use tickpath_oms_runtime::OmsError;
 use tickpath_oms_runtime::history::{HistoryIndex, SessionReader, SessionReport, parse_report};
@@ -32,7 +32,7 @@ pub(super) struct ReportFeed {
 impl ReportFeed {
     /// Opens the feed; live reports are those written from now on.
     pub fn open(journal: u64, history: HistoryIndex, next: Vec<u64>) -> Result<Self, LogOpenError> {
-        let (day, live) = history.follow()?;
+        let (day, live) = history.follow(ReaderStart::Now)?;
         Ok(Self { journal, history, live, day, day_ended: false, next: SessionNumbers(next) })
     }
 
@@ -64,7 +64,7 @@ impl ReportFeed {
                     continue;
                 }
                 _ => {
-                    (*day, *live) = history.follow_day()?;
+                    (*day, *live) = history.follow(ReaderStart::Oldest)?;
                     *day_ended = false;
                     denials.begin_day();
                     continue;

@@ -17,9 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::page::{Pages, empty_page};
 use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
-/// Buckets in one page.
 const BUCKETS_PER_PAGE: usize = 512;
-/// Entries in one bucket.
 const ENTRIES_PER_BUCKET: usize = 7;
 /// Mean entries per bucket; above it the next bucket is split.
 const MEAN_ENTRIES: u64 = 5;
@@ -32,7 +30,7 @@ const NONE: u32 = u32::MAX;
 /// use tickpath_oms_slots::{Index, tag};
 ///
 /// let names = ["ask", "bid"];
-/// let mut index = Index::new();
+/// let mut index = Index::default();
 /// index.insert(tag(0, 1, 7), 0);
 /// index.insert(tag(0, 1, 8), 1);
 /// assert_eq!(index.find(tag(0, 1, 8), |slot| names[slot as usize] == "bid"), Some(1));
@@ -58,11 +56,6 @@ pub fn tag(key: u64, group: u64, id: u64) -> u32 {
 }
 
 impl Index {
-    /// Creates an empty index.
-    pub fn new() -> Self {
-        Self::with_expected(0)
-    }
-
     /// Creates an empty index whose table of pages has room for the expected number of entries.
     pub fn with_expected(entries: usize) -> Self {
         let mut homes = Pages::new(IndexBucket::EMPTY, entries / MEAN_ENTRIES as usize);
@@ -70,7 +63,7 @@ impl Index {
         Self { homes, spill: Pages::new(IndexBucket::EMPTY, 0), free: NONE, entries: 0 }
     }
 
-    /// Returns the slot under this tag for which `meant` returns true.
+    /// Returns the slot under this tag for which `is_match` returns true.
     #[inline]
     pub fn find(&self, tag: u32, mut is_match: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut bucket = self.homes.get(self.home(tag));
@@ -186,45 +179,39 @@ impl Index {
         }
         let mut fresh = IndexBucket { next: behind, ..IndexBucket::EMPTY };
         fresh.push(entry);
-        let place = self.allocate_spill(fresh);
-        self.homes.get_mut(home).next = place;
+        let slot = self.allocate_spill(fresh);
+        self.homes.get_mut(home).next = slot;
     }
 
     fn allocate_spill(&mut self, bucket: IndexBucket) -> u32 {
         if self.free == NONE {
             return self.spill.push(bucket);
         }
-        let place = self.free;
-        self.free = self.spill.get(place).next;
-        *self.spill.get_mut(place) = bucket;
-        place
+        let slot = self.free;
+        self.free = self.spill.get(slot).next;
+        *self.spill.get_mut(slot) = bucket;
+        slot
     }
 
-    fn free_spill(&mut self, place: u32) {
-        *self.spill.get_mut(place) = IndexBucket { next: self.free, ..IndexBucket::EMPTY };
-        self.free = place;
+    fn free_spill(&mut self, slot: u32) {
+        *self.spill.get_mut(slot) = IndexBucket { next: self.free, ..IndexBucket::EMPTY };
+        self.free = slot;
     }
 }
 
 impl Default for Index {
     fn default() -> Self {
-        Self::new()
+        Self::with_expected(0)
     }
 }
 
 /// A page of empty buckets for [`Index::add_page`], to be built on another thread than the index's.
 pub struct IndexPage(Box<[IndexBucket]>);
 
-impl IndexPage {
-    /// Builds a page, and writes to all of its memory.
-    pub fn new() -> Self {
-        Self(empty_page(IndexBucket::EMPTY, BUCKETS_PER_PAGE))
-    }
-}
-
 impl Default for IndexPage {
+    /// Builds a page, and writes to all of its memory.
     fn default() -> Self {
-        Self::new()
+        Self(empty_page(IndexBucket::EMPTY, BUCKETS_PER_PAGE))
     }
 }
 
@@ -258,8 +245,8 @@ impl IndexBucket {
     /// Adds an entry; returns false if there is no room.
     #[inline]
     fn push(&mut self, entry: IndexEntry) -> bool {
-        let Some(place) = self.entries.get_mut(self.len as usize) else { return false };
-        *place = entry;
+        let Some(unused) = self.entries.get_mut(self.len as usize) else { return false };
+        *unused = entry;
         self.len += 1;
         true
     }

@@ -26,7 +26,7 @@
 //!
 //! // Prices by order id, and which of the orders are open.
 //! let mut orders: Pages<[u64; 2], 64> = Pages::new([0; 2], 1_000);
-//! let (mut by_id, mut open) = (Index::new(), BitSet::default());
+//! let (mut by_id, mut open) = (Index::default(), BitSet::default());
 //! for order in [[70, 101], [71, 99], [72, 100]] {
 //!     let slot = orders.push(order);
 //!     by_id.insert(tag(0, 0, order[0]), slot);

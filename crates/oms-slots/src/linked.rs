@@ -34,8 +34,8 @@ pub struct LinkedPages<T, L, const N: usize> {
 }
 
 impl<T: Copy, L: Copy, const N: usize> LinkedPages<T, L, N> {
-    /// Makes a list without pages, whose table of pages has room for the expected number of items; `empty` fills the rest of
-    /// a page, and a new item has the link `unlinked`.
+    /// Makes a list without pages, whose table of pages has room for the expected number of items; `empty` fills the
+    /// rest of a page, and a new item has the link `unlinked`.
     pub fn new(empty: T, unlinked: L, expected: usize) -> Self {
         Self { pages: Pages::new(Linked::new(empty, unlinked), expected), unlinked }
     }
@@ -108,7 +108,7 @@ impl<T: Copy, L: Copy, const N: usize> LinkedPages<T, L, N> {
         self.pages.needs_page()
     }
 
-    /// Takes a spare page of `N` items, built by [`blank`](crate::empty_page).
+    /// Takes a spare page of `N` items, built by [`empty_page`](crate::empty_page).
     pub fn add_page(&mut self, page: Box<[Linked<T, L>]>) {
         self.pages.add_page(page);
     }

@@ -86,7 +86,7 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         }
     }
 
-    /// Replaces the list by the list at this place of a snapshot.
+    /// Replaces the list by the list at this position of a snapshot.
     pub fn load(&mut self, load: &mut SnapshotReader<'_>) -> Result<(), SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable,
@@ -136,8 +136,8 @@ impl<T: Copy, const N: usize> Pages<T, N> {
     pub fn prefetch_next(&self) {
         /// Max cache lines of an item of one and a half lines.
         const LINES: usize = 3;
-        let (page, place) = (self.len as usize / N, self.len as usize % N);
-        let items = self.pages.get(page).or(self.spare.last()).map(|page| &page[place..]);
+        let (page, index) = (self.len as usize / N, self.len as usize % N);
+        let items = self.pages.get(page).or(self.spare.last()).map(|page| &page[index..]);
         let Some(items) = items else { return };
         let step = (64 / size_of::<T>()).max(1);
         items.iter().step_by(step).take(LINES).for_each(|item| {

@@ -74,8 +74,8 @@ impl<T: QueueItem> SlotQueue<T> {
         }
         // An insert in the middle is rare, so all later items may move.
         let mut list: VecDeque<T> = self.drain().collect();
-        let place = list.iter().position(|other| other.slot() == item.slot() && is_later(other)).unwrap_or(list.len());
-        list.insert(place, item);
+        let index = list.iter().position(|other| other.slot() == item.slot() && is_later(other)).unwrap_or(list.len());
+        list.insert(index, item);
         *self = list.into_iter().collect();
     }
 
@@ -88,13 +88,13 @@ impl<T: QueueItem> SlotQueue<T> {
         Some(item)
     }
 
-    /// Removes the waiting items of a slot for which `which` returns true.
-    pub fn remove(&mut self, slot: u32, mut which: impl FnMut(&T) -> bool) {
+    /// Removes the waiting items of a slot for which `is_match` returns true.
+    pub fn remove(&mut self, slot: u32, mut is_match: impl FnMut(&T) -> bool) {
         let of_slot: Vec<u64> = self.numbers(slot).collect();
         for number in of_slot {
-            let place = (number - self.first) as usize;
-            if self.list[place].as_ref().is_some_and(&mut which) {
-                self.list[place] = None;
+            let index = (number - self.first) as usize;
+            if self.list[index].as_ref().is_some_and(&mut is_match) {
+                self.list[index] = None;
                 self.by_slot.remove(&(slot, number));
             }
         }

@@ -27,9 +27,7 @@ pub enum SnapshotError {
     #[error("the snapshot ends early; start without it, from the journal")]
     Short,
     /// Another version wrote the snapshot, in a layout that this version has no code for.
-    #[error(
-        "the snapshot is laid out as version {found}, this is version {LAYOUT}; start without it, or with the build that wrote it"
-    )]
+    #[error("the snapshot has layout {found} instead of {LAYOUT}; start without it, or with the build that wrote it")]
     Layout {
         /// The version of the snapshot's layout.
         found: u32,
@@ -117,7 +115,6 @@ impl<'a> SnapshotReader<'a> {
         T::try_read_from_bytes(&bytes).map_err(|_| SnapshotError::Damaged)
     }
 
-    /// Reads the head of a list.
     pub(crate) fn read_list_header<T>(&mut self) -> Result<ListHeader, SnapshotError> {
         let head: SavedListHeader = self.read_item()?;
         let item_bytes = head.item_bytes as usize;
@@ -138,9 +135,9 @@ impl<'a> SnapshotReader<'a> {
     where
         T: TryFromBytes + KnownLayout + Immutable,
     {
-        let most = items.min(at_once as u64) as usize;
+        let max = items.min(at_once as u64) as usize;
         // A cache line more, so that the first item can be aligned.
-        let mut bytes = vec![0; most * size_of::<T>() + 64];
+        let mut bytes = vec![0; max * size_of::<T>() + 64];
         let from = bytes.as_ptr().align_offset(align_of::<T>());
         let mut left = items;
         while left > 0 {

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use tickpath_market::OrderId;
+use tickpath_market::{
+    AccountId, ClientOrderId, ExecId, OrderId, Price, Quantity, Symbol, SymbolId, VenueId, VenueOrderId,
+};
 
 /// A field's name and its value.
 pub type MessageField = (&'static str, MessageFieldValue);
@@ -33,6 +35,32 @@ impl MessageFieldValue {
             Self::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
         }
     }
+}
+
+macro_rules! values {
+    (numbers: $($number:ty),+; ids: $($id:ty),+; texts: $($text:ty),+) => {
+        $(impl From<$number> for MessageFieldValue {
+            fn from(number: $number) -> Self {
+                Self::Number(number.into())
+            }
+        })+
+        $(impl From<$id> for MessageFieldValue {
+            fn from(id: $id) -> Self {
+                Self::Number(id.0.into())
+            }
+        })+
+        $(impl From<$text> for MessageFieldValue {
+            fn from(text: $text) -> Self {
+                Self::Text(text.to_string())
+            }
+        })+
+    };
+}
+
+values! {
+    numbers: u8, u16, u32, u64, i64, i128;
+    ids: AccountId, ClientOrderId, ExecId, OrderId, SymbolId, VenueId, VenueOrderId;
+    texts: Price, Quantity, Symbol, &str, String
 }
 
 /// Makes a field of a whole number.

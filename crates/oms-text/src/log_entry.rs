@@ -49,7 +49,7 @@ impl LogEntry<'_> {
     /// Returns the line for people, without its end.
     pub fn text(&self) -> String {
         let content = match &self.content {
-            EntryContent::Gap { sentence: words, .. } => format!("-- {words}"),
+            EntryContent::Gap { sentence, .. } => format!("-- {sentence}"),
             EntryContent::Known(name, fields) => {
                 let fields = fields.iter().map(|(key, value)| format!(" {key}={value}"));
                 format!("{name}{}", fields.collect::<String>())

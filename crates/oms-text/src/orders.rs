@@ -1,9 +1,9 @@
 //! The orders of a core, as the tables of `tickpath orders`.
 //!
 //! ```text
-//!   order       since                 client_order_id  session  account   symbol  side  …  status            when
-//!   3474042.12  2026-11-22T18:03:46Z               12        0        1  BTCUSDT   buy  …  partially_filled
-//!   3474042.14  2026-11-22T18:03:51Z               13        0        1  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
+//!   order       since                 …   symbol  side  …  status            when
+//!   3474042.12  2026-11-22T18:03:46Z  …  BTCUSDT   buy  …  partially_filled
+//!   3474042.14  2026-11-22T18:03:51Z  …  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
 //! ```
 
 use tickpath_clock::rfc3339;
@@ -13,41 +13,26 @@ use tickpath_oms_core::{Core, OrderView, UnknownOrderReport};
 use crate::field::{code_name, order_id};
 use crate::trigger;
 
-const HEADS: [&str; 14] = [
-    "order",
-    "since",
-    "client_order_id",
-    "session",
-    "account",
-    "symbol",
-    "venue",
-    "side",
-    "quantity",
-    "filled",
-    "leaves",
-    "price",
-    "status",
-    "when",
-];
-
 /// Formats the table of open orders, oldest first, and below it the number of other orders. `since` returns the time of
 /// an order in nanoseconds since the Unix epoch, if it is known.
 pub fn open_orders(core: &Core, since: impl Fn(OrderId) -> Option<u64>) -> String {
     let mut open: Vec<OrderView> = core.open_orders().collect();
     open.sort_by_key(|order| order.id.0);
-    let mut rows = vec![HEADS.map(str::to_owned)];
-    rows.extend(open.iter().map(|order| row(order, core, since(order.id))));
+    let fields: Vec<[(&str, String); 14]> = open.iter().map(|order| row(order, core, since(order.id))).collect();
+    let heads = fields.first().map(|row| row.each_ref().map(|(name, _)| name.to_string()));
+    let cells = fields.into_iter().map(|row| row.map(|(_, cell)| cell));
+    let rows: Vec<[String; 14]> = heads.into_iter().chain(cells).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    let widths: [usize; 14] = std::array::from_fn(width);
     let mut text = String::new();
-    for row in if open.is_empty() { &rows[..0] } else { &rows[..] } {
+    for row in &rows {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
     let counts = core.counts();
     text.push_str(&format!(
-        "{} open ({} wait here, {} on their way, {} unknown), {} done, {} rejected; {} requests were denied\n",
+        "{} open ({} waiting, {} in flight, {} unknown), {} done, {} rejected; {} requests were denied\n",
         open.len(),
         counts.queued,
         counts.sending,
@@ -84,7 +69,7 @@ pub fn foreign_reports(core: &Core) -> String {
         ));
     }
     let count = core.unknown_order_report_count();
-    text.push_str(&format!("{count} reports of orders that are not known here\n"));
+    text.push_str(&format!("{count} reports of unknown orders\n"));
     text
 }
 
@@ -93,22 +78,24 @@ pub fn symbol_name(core: &Core, symbol: SymbolId) -> Option<String> {
     core.instrument(symbol).map(|instrument| instrument.name.to_string()).filter(|name| !name.is_empty())
 }
 
-fn row(order: &OrderView, core: &Core, since: Option<u64>) -> [String; 14] {
+fn row(order: &OrderView, core: &Core, since: Option<u64>) -> [(&'static str, String); 14] {
     let name = |symbol: SymbolId| symbol_name(core, symbol).unwrap_or_else(|| symbol.0.to_string());
+    let armed = core.armed_order(order.id);
+    let when = armed.map_or_else(String::new, |armed| trigger::text(&armed.trigger, name));
     [
-        order_id(order.id),
-        since.map_or_else(String::new, rfc3339),
-        order.client_order_id.0.to_string(),
-        order.session.to_string(),
-        order.account.0.to_string(),
-        name(order.symbol),
-        order.venue.to_string(),
-        code_name(order.side),
-        order.quantity.to_string(),
-        order.cumulative.to_string(),
-        order.leaves.to_string(),
-        order.price.to_string(),
-        code_name(order.status),
-        core.armed_order(order.id).map_or_else(String::new, |armed| trigger::text(&armed.trigger, name)),
+        ("order", order_id(order.id)),
+        ("since", since.map_or_else(String::new, rfc3339)),
+        ("client_order_id", order.client_order_id.0.to_string()),
+        ("session", order.session.to_string()),
+        ("account", order.account.0.to_string()),
+        ("symbol", name(order.symbol)),
+        ("venue", order.venue.to_string()),
+        ("side", code_name(order.side)),
+        ("quantity", order.quantity.to_string()),
+        ("filled", order.cumulative.to_string()),
+        ("leaves", order.leaves.to_string()),
+        ("price", order.price.to_string()),
+        ("status", code_name(order.status)),
+        ("when", when),
     ]
 }

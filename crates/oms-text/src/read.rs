@@ -3,8 +3,8 @@
 
 use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus,
-    OrderDenied, OrderId, OrderType, PositionEffect, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
-    StatusRequest, SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
+    OrderDenied, OrderId, OrderType, PositionEffect, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest,
+    SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
 };
 use tickpath_oms_core::{
     AccountLimits, Boot, DefinitionEnd, Denial, Digest, EnterFill, EnterOrder, EnterPosition, Envelope, FirmLimits,
@@ -15,8 +15,28 @@ use tickpath_oms_core::{
 };
 use zerocopy::FromBytes;
 
-use crate::field::{self, MessageField, code, number, text};
+use crate::field::{self, MessageField, MessageFieldValue, code, text};
 use crate::trigger;
+
+/// Makes the fields of a message: a struct field under its name, a code by the name of its value (`as`), or a value of
+/// another form (`=`).
+macro_rules! fields {
+    ($m:ident: $($name:ident $(as $code:ident)? $(= $value:expr)?),+ $(,)?) => {
+        vec![$(field!($m.$name $(as $code)? $(= $value)?)),+]
+    };
+}
+
+macro_rules! field {
+    ($m:ident.$name:ident) => {
+        (stringify!($name), MessageFieldValue::from($m.$name))
+    };
+    ($m:ident.$name:ident as $code:ident) => {
+        code(stringify!($name), $code::from_code($m.$name), $m.$name)
+    };
+    ($m:ident.$name:ident = $value:expr) => {
+        (stringify!($name), MessageFieldValue::from($value))
+    };
+}
 
 /// Reads a message or a record of an order journal; returns none if its kind or length is unknown.
 pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)> {
@@ -36,7 +56,6 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>
     })
 }
 
-/// Reads a record of an order journal.
 fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)> {
     Some(match Input::read(kind, payload).ok()? {
         Some(Input::Instrument(found)) => ("instrument", instrument(&found)),
@@ -58,28 +77,24 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)>
         Some(Input::Boot(found)) => ("boot", boot(&found)),
         Some(Input::Venue(found)) => ("venue_rules", venue_rules(&found)),
         Some(Input::Session(found)) => ("session_rules", session_rules(&found)),
-        Some(Input::Grant(found)) => {
-            ("grant", vec![number("session", found.session), number("account", found.account.0)])
-        }
+        Some(Input::Grant(found)) => ("grant", fields!(found: session, account)),
         Some(Input::SymbolLimits(found)) => ("symbol_limits", symbol_limits(&found)),
         Some(Input::Firm(found)) => ("firm_limits", firm_limits(&found)),
         Some(Input::DefinitionEnd(found)) => ("ended", ended(&found)),
-        Some(Input::VenueConnection(found)) => ("line", vec![number("venue", found.venue.0), number("up", found.up)]),
-        Some(Input::SessionConnection(found)) => {
-            ("login", vec![number("session", found.session), number("up", found.up)])
-        }
+        Some(Input::VenueConnection(found)) => ("line", fields!(found: venue, up)),
+        Some(Input::SessionConnection(found)) => ("login", fields!(found: session, up)),
         Some(Input::UnsentRequest(found)) => ("returned", returned(&found)),
         Some(Input::Release(found)) => ("release", release(&found)),
         Some(Input::MessageLoss(found)) => ("doubt", doubt(&found)),
         Some(Input::Resolve(found)) => ("resolve", resolve(&found)),
-        Some(Input::QueryStatus(found)) => ("inquire", vec![order_id("order", found.order)]),
-        Some(Input::Reconcile(found)) => ("reconcile", vec![number("venue", found.venue.0), reason(&found.reason)]),
-        Some(Input::CancelScope(found)) => ("cancel_scope", vec![scope(found.scope), number("target", found.target)]),
+        Some(Input::QueryStatus(found)) => ("inquire", fields!(found: order = order_id(found.order))),
+        Some(Input::Reconcile(found)) => ("reconcile", fields!(found: venue, reason = reason(&found.reason))),
+        Some(Input::CancelScope(found)) => ("cancel_scope", fields!(found: scope = scope(found.scope), target)),
         Some(Input::EnterOrder(found)) => ("enter_order", enter_order(&found)),
         Some(Input::EnterFill(found)) => ("enter_fill", enter_fill(&found)),
         Some(Input::EnterPosition(found)) => ("enter_position", enter_position(&found)),
         Some(Input::GapTimer(_)) => ("timer", Vec::new()),
-        Some(Input::DayEnd(found)) => ("day_end", vec![number("day", found.day)]),
+        Some(Input::DayEnd(found)) => ("day_end", fields!(found: day)),
         Some(Input::TriggerFired(found)) => ("fired", fired(&found)),
         Some(Input::Reject(found)) => ("reject_rule", reject_rule(&found)),
         None if kind == RecordKind::Lane.code() => ("lane", lane(&flat(payload)?)),
@@ -92,82 +107,34 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)>
 }
 
 fn top_of_book(m: &TopOfBook) -> Vec<MessageField> {
-    vec![
-        number("symbol", m.symbol.0),
-        text("bid", m.bid),
-        text("bid_quantity", m.bid_quantity),
-        text("ask", m.ask),
-        text("ask_quantity", m.ask_quantity),
-        number("event_ns", m.event_ns),
-    ]
+    fields!(m: symbol, bid, bid_quantity, ask, ask_quantity, event_ns)
 }
 
 fn trade(m: &Trade) -> Vec<MessageField> {
-    vec![
-        number("symbol", m.symbol.0),
-        text("price", m.price),
-        text("quantity", m.quantity),
-        code("aggressor", Side::from_code(m.aggressor), m.aggressor),
-        number("trade_id", m.trade_id),
-        number("event_ns", m.event_ns),
-    ]
+    fields!(m: symbol, price, quantity, aggressor as Side, trade_id, event_ns)
 }
 
 fn new_order(m: &NewOrder) -> Vec<MessageField> {
-    vec![
-        number("client_order_id", m.client_order_id.0),
-        number("symbol", m.symbol.0),
-        number("account", m.account.0),
-        code("side", Side::from_code(m.side), m.side),
-        text("quantity", m.quantity),
-        text("price", m.price),
-        code("order_type", OrderType::from_code(m.order_type), m.order_type),
-        code("time_in_force", TimeInForce::from_code(m.time_in_force), m.time_in_force),
-        code("position_effect", PositionEffect::from_code(m.position_effect), m.position_effect),
-        number("cause", m.cause),
-    ]
+    fields!(
+        m: client_order_id, symbol, account, side as Side, quantity, price, order_type as OrderType,
+        time_in_force as TimeInForce, position_effect as PositionEffect, cause
+    )
 }
 
 fn cancel_order(m: &CancelOrder) -> Vec<MessageField> {
-    vec![
-        number("client_order_id", m.client_order_id.0),
-        number("original", m.original.0),
-        number("symbol", m.symbol.0),
-        number("account", m.account.0),
-        number("cause", m.cause),
-    ]
+    fields!(m: client_order_id, original, symbol, account, cause)
 }
 
 fn replace_order(m: &ReplaceOrder) -> Vec<MessageField> {
-    vec![
-        number("client_order_id", m.client_order_id.0),
-        number("original", m.original.0),
-        number("symbol", m.symbol.0),
-        number("account", m.account.0),
-        text("quantity", m.quantity),
-        text("price", m.price),
-        number("cause", m.cause),
-    ]
+    fields!(m: client_order_id, original, symbol, account, quantity, price, cause)
 }
 
 fn status_request(m: &StatusRequest) -> Vec<MessageField> {
-    vec![
-        number("client_order_id", m.client_order_id.0),
-        number("original", m.original.0),
-        number("symbol", m.symbol.0),
-        number("account", m.account.0),
-        number("fills", m.fills),
-    ]
+    fields!(m: client_order_id, original, symbol, account, fills)
 }
 
 fn mass_cancel(m: &MassCancel) -> Vec<MessageField> {
-    vec![
-        number("client_order_id", m.client_order_id.0),
-        number("account", m.account.0),
-        code("cancel_type", MassCancelType::from_code(m.cancel_type), m.cancel_type),
-        number("symbol", m.symbol.0),
-        number("cause", m.cause),
-    ]
+    fields!(m: client_order_id, account, cancel_type as MassCancelType, symbol, cause)
 }
 
 fn conditional_order(m: &ConditionalOrder) -> Vec<MessageField> {
@@ -175,27 +142,15 @@ fn conditional_order(m: &ConditionalOrder) -> Vec<MessageField> {
 }
 
 fn replace_conditional(m: &ReplaceConditional) -> Vec<MessageField> {
-    vec![
-        number("client_order_id", m.client_order_id.0),
-        number("original", m.original.0),
-        number("account", m.account.0),
-        text("quantity", m.quantity),
-        text("price", m.price),
-        text("when", trigger::text(&m.trigger, number_of)),
-        number("cause", m.cause),
-    ]
+    let when = trigger::text(&m.trigger, number_of);
+    fields!(m: client_order_id, original, account, quantity, price, when = when, cause)
 }
 
 fn fired(m: &TriggerFired) -> Vec<MessageField> {
-    vec![
-        order_id("order", m.order),
-        number("symbol", m.symbol.0),
-        code("price_type", TriggerPriceType::from_code(m.price_type), m.price_type),
-        text("price", m.price),
-        number("tick", m.tick),
-        text("reference_price", m.reference_price),
-        number("reference_age_ns", m.reference_age_ns),
-    ]
+    fields!(
+        m: order = order_id(m.order), symbol, price_type as TriggerPriceType, price, tick, reference_price,
+        reference_age_ns
+    )
 }
 
 fn reject_rule(m: &RejectRule) -> Vec<MessageField> {
@@ -205,7 +160,7 @@ fn reject_rule(m: &RejectRule) -> Vec<MessageField> {
         OTHER_LINE => "other_line".to_owned(),
         other => other.to_string(),
     };
-    vec![number("venue", m.venue.0), number("code", m.code), text("action", action), number("times", m.times)]
+    fields!(m: venue, code, action = action, times)
 }
 
 /// Returns the number of an instrument, because a log holds no names.
@@ -214,74 +169,35 @@ fn number_of(symbol: SymbolId) -> String {
 }
 
 fn report_record(m: &ReportRecord) -> Vec<MessageField> {
-    let lane = vec![number("source", m.source.0), number("lane_sequence", m.lane_sequence)];
-    [lane, execution_report(&m.report)].concat()
+    [fields!(m: source, lane_sequence), execution_report(&m.report)].concat()
 }
 
 fn execution_report(m: &ExecutionReport) -> Vec<MessageField> {
-    vec![
-        number("order_id", m.order_id.0),
-        number("client_order_id", m.client_order_id.0),
-        code("exec_type", ExecType::from_code(m.exec_type), m.exec_type),
-        code("status", OrdStatus::from_code(m.status), m.status),
-        number("symbol", m.symbol.0),
-        number("account", m.account.0),
-        code("side", Side::from_code(m.side), m.side),
-        text("last_quantity", m.last_quantity),
-        text("last_price", m.last_price),
-        text("cumulative_quantity", m.cumulative_quantity),
-        text("leaves_quantity", m.leaves_quantity),
-        text("price", m.price),
-        number("reason", m.reason),
-        number("venue", m.venue.0),
-        number("venue_order_id", m.venue_order_id.0),
-        number("exec_id", m.exec_id.0),
-        number("venue_sequence", m.venue_sequence),
-        number("venue_stamp", m.venue_stamp),
-        number("manual", m.manual),
-    ]
+    fields!(
+        m: order_id, client_order_id, exec_type as ExecType, status as OrdStatus, symbol, account, side as Side,
+        last_quantity, last_price, cumulative_quantity, leaves_quantity, price, reason, venue, venue_order_id, exec_id,
+        venue_sequence, venue_stamp, manual
+    )
 }
 
 fn order_denied(m: &OrderDenied) -> Vec<MessageField> {
-    vec![
-        number("order_id", m.order_id.0),
-        number("client_order_id", m.client_order_id.0),
-        number("account", m.account.0),
-        code("code", Denial::from_code(m.code), m.code),
-        number("limit", i128::from_le_bytes(m.limit)),
-        number("value", i128::from_le_bytes(m.value)),
-    ]
+    let (limit, value) = (i128::from_le_bytes(m.limit), i128::from_le_bytes(m.value));
+    fields!(m: order_id, client_order_id, account, code as Denial, limit = limit, value = value)
 }
 
 fn envelope(m: &Envelope) -> Vec<MessageField> {
-    vec![
-        number("session", m.session),
-        number("sent", m.sent),
-        text("reference_price", m.reference_price),
-        number("reference_age_ns", m.reference_age_ns),
-        number("released_before", m.released_before),
-        number("queued_before", u8::from(m.departure_before().queued)),
-        number("handed_over_before", u8::from(m.departure_before().handed_over)),
-        number("lane_sequence", m.lane_sequence),
-    ]
+    let before = m.departure_before();
+    fields!(
+        m: session, sent, reference_price, reference_age_ns, released_before,
+        queued_before = u8::from(before.queued), handed_over_before = u8::from(before.handed_over), lane_sequence
+    )
 }
 
 fn instrument(m: &Instrument) -> Vec<MessageField> {
-    vec![
-        number("symbol", m.symbol.0),
-        number("venue", m.venue.0),
-        text("name", m.name),
-        number("multiplier", m.multiplier),
-        text("tick_size", m.tick_size),
-        text("lot", m.lot),
-        text("lowest_price", m.lowest_price),
-        text("highest_price", m.highest_price),
-        text("hours", hours(&m.hours)),
-        currency(&m.currency),
-        number("rate_limit", m.rate_limit),
-        number("rate_window_ns", m.rate_window_ns),
-        number("restricted", m.restricted),
-    ]
+    fields!(
+        m: symbol, venue, name, multiplier, tick_size, lot, lowest_price, highest_price, hours = hours(&m.hours),
+        currency = currency(&m.currency), rate_limit, rate_window_ns, restricted
+    )
 }
 
 /// Formats the parts of the day in seconds since midnight UTC; empty for the whole day.
@@ -290,230 +206,148 @@ fn hours(hours: &[TradingHours]) -> String {
     parts.map(|part| format!("{}-{}", part.opens_s, part.closes_s)).collect::<Vec<_>>().join(" ")
 }
 
-fn currency(code: &[u8]) -> MessageField {
-    text("currency", String::from_utf8_lossy(code).trim_end_matches('\0'))
+fn currency(code: &[u8]) -> String {
+    String::from_utf8_lossy(code).trim_end_matches('\0').to_owned()
 }
 
 fn account_limits(m: &AccountLimits) -> Vec<MessageField> {
-    let most = shared_limits(m.rate_limit, m.rate_window_ns, m.max_order_quantity, Some(m.max_notional()));
-    let own = vec![
-        number("credit", m.credit().unwrap_or(0)),
-        number("collar", m.collar),
-        number("max_open_orders", m.max_open_orders),
-        number("max_reference_age_ns", m.max_reference_age_ns),
-        number("max_request_age_ns", m.max_request_age_ns),
-        text("max_position", m.max_position),
-        currency(&m.currency),
-        number("order_trade_free", m.order_trade_free),
-        number("order_trade_ratio", m.order_trade_ratio),
-        number("duplicate_window_ns", m.duplicate_window_ns),
-        number("no_self_match", m.no_self_match),
-        number("max_gross_value", m.max_gross_value().unwrap_or(0)),
-        number("max_loss", m.max_loss().unwrap_or(0)),
-    ];
-    [vec![number("account", m.account.0)], most, own].concat()
-}
-
-/// Returns the limits that accounts, sessions and the firm share.
-fn shared_limits(
-    rate_limit: u32,
-    rate_window_ns: u64,
-    quantity: Quantity,
-    notional: Option<i128>,
-) -> Vec<MessageField> {
-    vec![
-        number("rate_limit", rate_limit),
-        number("rate_window_ns", rate_window_ns),
-        text("max_order_quantity", quantity),
-        number("max_notional", notional.unwrap_or(0)),
-    ]
+    fields!(
+        m: account, rate_limit, rate_window_ns, max_order_quantity, max_notional = m.max_notional(),
+        credit = m.credit().unwrap_or(0), collar, max_open_orders, max_reference_age_ns, max_request_age_ns,
+        max_position, currency = currency(&m.currency), order_trade_free, order_trade_ratio, duplicate_window_ns,
+        no_self_match, max_gross_value = m.max_gross_value().unwrap_or(0), max_loss = m.max_loss().unwrap_or(0)
+    )
 }
 
 fn symbol_limits(m: &SymbolLimits) -> Vec<MessageField> {
-    vec![
-        number("account", m.account.0),
-        number("symbol", m.symbol.0),
-        text("max_position", m.max_position),
-        text("max_order_quantity", m.max_order_quantity),
-        number("restricted", m.restricted),
-        number("no_short", m.no_short),
-    ]
+    fields!(m: account, symbol, max_position, max_order_quantity, restricted, no_short)
 }
 
 fn firm_limits(m: &FirmLimits) -> Vec<MessageField> {
-    let most = shared_limits(m.rate_limit, m.rate_window_ns, m.max_order_quantity, m.max_notional());
-    let own = vec![number("credit", m.credit().unwrap_or(0)), number("max_open_orders", m.max_open_orders)];
-    [most, own].concat()
+    fields!(
+        m: rate_limit, rate_window_ns, max_order_quantity, max_notional = m.max_notional().unwrap_or(0),
+        credit = m.credit().unwrap_or(0), max_open_orders
+    )
 }
 
 fn kill(m: &KillSwitch) -> Vec<MessageField> {
-    [vec![scope(m.scope)], vec![number("on", m.on), number("cancel", m.cancel), number("target", m.target)]].concat()
+    fields!(m: scope = scope(m.scope), on, cancel, target)
 }
 
-fn scope(scope: u8) -> MessageField {
-    scope_name(scope).map_or_else(|| number("scope", scope), |name| text("scope", name))
+fn scope(scope: u8) -> MessageFieldValue {
+    scope_name(scope).map_or_else(|| scope.into(), MessageFieldValue::from)
 }
 
 fn boot(m: &Boot) -> Vec<MessageField> {
     let boot_id: String = m.boot_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    vec![
-        number("epoch", m.epoch),
-        text("boot_id", boot_id),
-        number("ticks_per_second", m.ticks_per_second),
-        number("utc_ns", m.utc_ns),
-    ]
+    fields!(m: epoch, boot_id = boot_id, ticks_per_second, utc_ns)
 }
 
 fn venue_rules(m: &VenueRules) -> Vec<MessageField> {
-    vec![
-        number("venue", m.venue.0),
-        number("numbered", m.numbered),
-        number("answers_status", m.answers_status),
-        number("max_queued", m.max_queued),
-        number("max_gap_ns", m.max_gap_ns),
-    ]
+    fields!(m: venue, numbered, answers_status, max_queued, max_gap_ns)
 }
 
 fn session_rules(m: &SessionRules) -> Vec<MessageField> {
-    let most = shared_limits(m.rate_limit, m.rate_window_ns, m.max_order_quantity, m.max_notional());
-    let own = vec![
-        number("session", m.session),
-        number("level", m.level),
-        number("cancel_on_disconnect", m.cancel_on_disconnect),
-        number("withheld", m.withheld),
-    ];
-    [own, most].concat()
+    fields!(
+        m: session, level, cancel_on_disconnect, withheld, rate_limit, rate_window_ns, max_order_quantity,
+        max_notional = m.max_notional().unwrap_or(0)
+    )
 }
 
 fn ended(m: &DefinitionEnd) -> Vec<MessageField> {
     let what = code("what", RecordKind::from_code(m.kind), m.kind);
-    vec![what, number("session", m.session), number("id", m.id)]
+    [vec![what], fields!(m: session, id)].concat()
 }
 
 fn returned(m: &UnsentRequest) -> Vec<MessageField> {
-    let request = m.request();
-    vec![
-        number("venue", m.venue.0),
-        code("request", Kind::from_code(m.kind), m.kind),
-        order_id("request_id", request.map_or(0, |request| request.client_order_id().0)),
-        number("received", m.received),
-    ]
+    let request_id = m.request().map_or(0, |request| request.client_order_id().0);
+    let request = code("request", Kind::from_code(m.kind), m.kind);
+    [fields!(m: venue), vec![request], fields!(m: request_id = order_id(request_id), received)].concat()
 }
 
 fn release(m: &Release) -> Vec<MessageField> {
-    vec![
-        number("venue", m.venue.0),
-        order_id("order", m.order),
-        order_id("request_id", m.request),
-        text("reference_price", m.reference_price),
-        number("reference_age_ns", m.reference_age_ns),
-    ]
+    fields!(
+        m: venue, order = order_id(m.order), request_id = order_id(m.request), reference_price, reference_age_ns
+    )
 }
 
 fn doubt(m: &MessageLoss) -> Vec<MessageField> {
-    let lost = match m.lost {
-        LOST_REQUESTS => text("lost", "requests"),
-        LOST_REPORTS => text("lost", "reports"),
-        other => number("lost", other),
+    let lost: MessageFieldValue = match m.lost {
+        LOST_REQUESTS => "requests".into(),
+        LOST_REPORTS => "reports".into(),
+        other => other.into(),
     };
-    vec![number("venue", m.venue.0), lost, number("messages", m.messages)]
+    fields!(m: venue, lost = lost, messages)
 }
 
 fn enter_order(m: &EnterOrder) -> Vec<MessageField> {
-    vec![
-        number("client_order_id", m.client_order_id.0),
-        order_id("sent_as", m.sent_as.0),
-        number("venue_order_id", m.venue_order_id.0),
-        number("symbol", m.symbol.0),
-        number("account", m.account.0),
-        number("venue", m.venue.0),
-        number("session", m.session),
-        code("side", Side::from_code(m.side), m.side),
-        text("quantity", m.quantity),
-        text("price", m.price),
-        code("order_type", OrderType::from_code(m.order_type), m.order_type),
-        code("time_in_force", TimeInForce::from_code(m.time_in_force), m.time_in_force),
-        reason(&m.reason),
-    ]
+    fields!(
+        m: client_order_id, sent_as = order_id(m.sent_as.0), venue_order_id, symbol, account, venue, session,
+        side as Side, quantity, price, order_type as OrderType, time_in_force as TimeInForce,
+        reason = reason(&m.reason)
+    )
 }
 
 fn enter_fill(m: &EnterFill) -> Vec<MessageField> {
-    vec![
-        order_id("order", m.order),
-        number("exec_id", m.exec_id.0),
-        number("venue_sequence", m.venue_sequence),
-        text("price", m.price),
-        text("quantity", m.quantity),
-        reason(&m.reason),
-    ]
+    fields!(
+        m: order = order_id(m.order), exec_id, venue_sequence, price, quantity, reason = reason(&m.reason)
+    )
 }
 
 fn enter_position(m: &EnterPosition) -> Vec<MessageField> {
-    vec![
-        number("account", m.account.0),
-        number("symbol", m.symbol.0),
-        text("quantity", m.quantity),
-        text("price", m.price),
-        number("adjusts", m.adjusts),
-        reason(&m.reason),
-    ]
+    fields!(m: account, symbol, quantity, price, adjusts, reason = reason(&m.reason))
 }
 
-fn reason(bytes: &[u8]) -> MessageField {
+fn reason(bytes: &[u8]) -> String {
     let reason = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    text("reason", String::from_utf8_lossy(reason))
+    String::from_utf8_lossy(reason).into_owned()
 }
 
 fn resolve(m: &Resolve) -> Vec<MessageField> {
-    vec![
-        order_id("order", m.order),
-        code("status", OrdStatus::from_code(m.status), m.status),
-        text("cumulative_quantity", m.cumulative_quantity),
-        reason(&m.reason),
-    ]
+    fields!(
+        m: order = order_id(m.order), status as OrdStatus, cumulative_quantity, reason = reason(&m.reason)
+    )
 }
 
 fn lane(m: &LaneRecord) -> Vec<MessageField> {
-    let carries = match m.carries {
-        1 => text("carries", "requests"),
-        2 => text("carries", "reports"),
-        3 => text("carries", "venue_requests"),
-        4 => text("carries", "venue_reports"),
-        5 => text("carries", "control"),
-        other => number("carries", other),
+    let carries: MessageFieldValue = match m.carries {
+        1 => "requests".into(),
+        2 => "reports".into(),
+        3 => "venue_requests".into(),
+        4 => "venue_reports".into(),
+        5 => "control".into(),
+        other => other.into(),
     };
-    vec![carries, number("index", m.index), number("incarnation", m.incarnation), number("base", m.base)]
+    fields!(m: carries = carries, index, incarnation, base)
 }
 
 fn name(m: &NameRecord) -> Vec<MessageField> {
-    let of = match m.of {
-        NAME_VENUE => text("of", "venue"),
-        NAME_SESSION => text("of", "session"),
-        other => number("of", other),
+    let of: MessageFieldValue = match m.of {
+        NAME_VENUE => "venue".into(),
+        NAME_SESSION => "session".into(),
+        other => other.into(),
     };
-    vec![of, number("number", m.number), text("name", m.text())]
+    fields!(m: of = of, number, name = m.text())
 }
 
-/// Makes a field of an id as its epoch and its journal sequence.
-fn order_id(name: &'static str, id: u64) -> MessageField {
-    text(name, field::order_id(OrderId(id)))
+/// Formats an id as its epoch and its journal sequence.
+fn order_id(id: u64) -> String {
+    field::order_id(OrderId(id))
 }
 
 fn start(m: &JournalStart) -> Vec<MessageField> {
-    vec![number("core_version", m.core_version), number("ticks_per_second", m.ticks_per_second)]
+    fields!(m: core_version, ticks_per_second)
 }
 
 fn stop(m: &JournalStop) -> Vec<MessageField> {
     let last = m.departure_before();
-    vec![
-        number("released_before", last.at),
-        number("queued_before", u8::from(last.queued)),
-        number("handed_over_before", u8::from(last.handed_over)),
-    ]
+    fields!(
+        m: released_before, queued_before = u8::from(last.queued), handed_over_before = u8::from(last.handed_over)
+    )
 }
 
 fn digest(m: &Digest) -> Vec<MessageField> {
-    vec![number("inputs", m.inputs), number("outputs", m.outputs), number("digest", m.digest)]
+    fields!(m: inputs, outputs, digest)
 }
 
 fn flat<T: FromBytes>(payload: &[u8]) -> Option<T> {

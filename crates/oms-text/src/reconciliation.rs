@@ -20,13 +20,13 @@ pub enum ReconciliationPair {
 
 impl ReconciliationPair {
     /// Reads a pair of rows: the row of the OMS with its session, and the row of the venue.
-    pub fn of((session, ours): (u16, ExecutionReport), venues: ExecutionReport) -> Self {
+    pub fn of((session, own): (u16, ExecutionReport), venues: ExecutionReport) -> Self {
         let is_at_venue = venues.order_id.0 != 0 || venues.venue_order_id.0 != 0;
-        match (ours.order_id.0 != 0, is_at_venue) {
-            (false, false) => Self::Position(ours, venues),
+        match (own.order_id.0 != 0, is_at_venue) {
+            (false, false) => Self::Position(own, venues),
             (false, true) => Self::Foreign(venues),
-            (true, false) => Self::NotReported(session, ours),
-            (true, true) => Self::Order(session, ours, venues),
+            (true, false) => Self::NotReported(session, own),
+            (true, true) => Self::Order(session, own, venues),
         }
     }
 
@@ -35,23 +35,23 @@ impl ReconciliationPair {
     pub fn line(&self, name: impl Fn(SymbolId) -> String) -> Option<String> {
         Some(match self {
             Self::Foreign(report) => foreign(report, &name(report.symbol)),
-            Self::NotReported(session, ours) => {
-                let (id, stands) = (order_id(ours.order_id), order_state(ours));
-                format!("order {id} of session {session}: here {stands}; the venue has not reported it")
+            Self::NotReported(session, own) => {
+                let (id, state) = (order_id(own.order_id), order_state(own));
+                format!("order {id} of session {session}: in the OMS {state}; the venue has not reported it")
             }
-            Self::Order(session, ours, venues) => {
-                let (id, here, there) = (order_id(ours.order_id), order_state(ours), order_state(venues));
-                format!("order {id} of session {session}: here {here}; at the venue {there}")
+            Self::Order(session, own, venues) => {
+                let (id, own, venues) = (order_id(own.order_id), order_state(own), order_state(venues));
+                format!("order {id} of session {session}: in the OMS {own}; at the venue {venues}")
             }
-            Self::Position(ours, venues) => {
+            Self::Position(own, venues) => {
                 let traded = |side: &ExecutionReport| (side.cumulative_quantity, side.leaves_quantity);
-                if traded(ours) == traded(venues) {
+                if traded(own) == traded(venues) {
                     return None;
                 }
-                let told = |(bought, sold): (Quantity, Quantity)| format!("{bought} bought and {sold} sold");
-                let (account, symbol) = (ours.account.0, name(ours.symbol));
-                let (here, there) = (told(traded(ours)), told(traded(venues)));
-                format!("position of account {account} in {symbol}: {here} here, {there} at the venue")
+                let text = |(bought, sold): (Quantity, Quantity)| format!("{bought} bought and {sold} sold");
+                let (account, symbol) = (own.account.0, name(own.symbol));
+                let (own, venues) = (text(traded(own)), text(traded(venues)));
+                format!("position of account {account} in {symbol}: {own} in the OMS, {venues} at the venue")
             }
         })
     }
@@ -68,14 +68,15 @@ fn foreign(report: &ExecutionReport, symbol: &str) -> String {
     let id = order_id(report.order_id);
     let side = Side::from_code(report.side).map_or_else(|| report.side.to_string(), code_name);
     let total = Quantity(report.cumulative_quantity.0.saturating_add(report.leaves_quantity.0));
-    let (account, price, own, stands) = (report.account.0, report.price, report.venue_order_id.0, order_state(report));
+    let (account, price, own, state) = (report.account.0, report.price, report.venue_order_id.0, order_state(report));
     if report.leaves_quantity.0 == 0 {
-        return format!("order {id} of account {account} is not known here, and is over: at the venue {stands}");
+        return format!("order {id} of account {account} is unknown to the OMS and has ended; at the venue {state}");
     }
     // A market order has no limit.
     let limit = if price.0 == 0 { String::new() } else { format!(" {price}") };
     let terms = format!("{symbol} {side} {total}{limit} --sent-as {id} --venue-order-id {own} --account {account}");
     format!(
-        "order {id} is not known here: at the venue {stands}; tickpath oms enter order {terms} --session N --reason TEXT"
+        "order {id} is unknown to the OMS; at the venue {state}; tickpath oms enter order {terms} --session N --reason \
+         TEXT"
     )
 }

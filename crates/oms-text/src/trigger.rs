@@ -12,13 +12,13 @@ pub enum TriggerError {
     #[error("'{0}' is no trigger; {form}", form = FORM)]
     Words(String),
     /// The word between two conditions is not `and` or `or`.
-    #[error("'{0}' joins nothing: 'and' and 'or' do; {form}", form = FORM)]
+    #[error("'{0}' joins no conditions; use 'and' or 'or'; {form}", form = FORM)]
     Join(String),
     /// The word for the compared price is not `last`, `bid` or `ask`.
-    #[error("'{0}' is no price of an instrument: last, bid and ask are; {form}", form = FORM)]
+    #[error("'{0}' is no price of an instrument; use last, bid or ask; {form}", form = FORM)]
     PriceType(String),
     /// The sign of the comparison is not `>=` or `<=`.
-    #[error("'{0}' compares nothing: >= and <= do; {form}", form = FORM)]
+    #[error("'{0}' is no comparison; use >= or <=; {form}", form = FORM)]
     Direction(String),
     /// The price of the comparison is not a decimal.
     #[error("'{0}' is no decimal number; {form}", form = FORM)]

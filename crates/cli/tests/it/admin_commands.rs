@@ -69,7 +69,7 @@ fn an_admin_kills_and_cancels_by_scope_and_a_restart_forgets_nothing() {
         ("day-end --day 20260230", 2, "write the day like"),
         ("enter position 77 BTCUSDT 5 60000 --reason anna", 1, "account 77 or symbol"),
         ("enter position 1 NOPE 5 60000 --reason anna", 2, "is no instrument"),
-        ("enter position 1 BTCUSDT 0 60000 --adjust --reason anna", 1, "and would stay so; enter another quantity"),
+        ("enter position 1 BTCUSDT 0 60000 --adjust --reason anna", 1, " already; enter another quantity"),
         ("enter position 1 BTCUSDT -5 60000 --reason anna", 0, "the position is entered"),
         ("enter position 1 BTCUSDT 2 --adjust --reason anna", 0, "the position is entered"),
     ] {
@@ -99,7 +99,7 @@ fn an_order_that_a_journal_has_lost_is_entered_and_canceled_under_its_old_name()
     let ran = enter();
     assert!(ran.code == Some(0) && ran.out.contains("the order is entered; 1 order: 1 new"), "{}{}", ran.out, ran.err);
     let again = enter();
-    assert!(again.code == Some(1) && again.err.contains("is known here already"), "{}{}", again.out, again.err);
+    assert!(again.code == Some(1) && again.err.contains("is known already"), "{}{}", again.out, again.err);
     // The session is notified, even after a kill.
     drop(oms);
     let _oms = desk.oms();

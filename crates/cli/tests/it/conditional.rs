@@ -53,7 +53,7 @@ fn an_armed_order_survives_kill_9_fires_once_and_is_filled() {
     assert!(ran.code == Some(0) && ran.out.contains("replaced armed"), "{}{}", ran.out, ran.err);
     let orders = || desk.tickpath("orders --config @/oms.toml").out;
     let row = "armed  BTCUSDT last >= 65000 and BTCUSDT bid <= 70000\n";
-    assert!(orders().contains(row) && orders().contains("1 open (1 wait here"), "{}", orders());
+    assert!(orders().contains(row) && orders().contains("1 open (1 waiting"), "{}", orders());
     // SIGKILL.
     drop(oms);
     let oms = desk.oms();
@@ -65,11 +65,11 @@ fn an_armed_order_survives_kill_9_fires_once_and_is_filled() {
     drop(oms);
     market.trades_at(65_001);
     let _oms = desk.oms();
-    assert!(orders().contains("1 open (1 wait here, 0 on their way, 0 unknown), 0 done"), "{}", orders());
+    assert!(orders().contains("1 open (1 waiting, 0 in flight, 0 unknown), 0 done"), "{}", orders());
     drop(market);
     let exchange = desk.exchange();
     exchange.await_words("serving the OMS");
-    until(|| orders().contains("0 open (0 wait here, 0 on their way, 0 unknown), 1 done"), orders);
+    until(|| orders().contains("0 open (0 waiting, 0 in flight, 0 unknown), 1 done"), orders);
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn a_trigger_that_cannot_be_parsed_is_an_error_with_the_syntax() {
         tickpath_with(&["order", "new", "BTCUSDT", "buy", "1", "1", "--when", when, "--config", &config])
     };
     for (when, words) in [
-        ("BTCUSDT last > 65000", "'>' compares nothing: >= and <= do; "),
-        ("BTCUSDT mid >= 65000", "'mid' is no price of an instrument: last, bid and ask are; "),
+        ("BTCUSDT last > 65000", "'>' is no comparison; use >= or <=; "),
+        ("BTCUSDT mid >= 65000", "'mid' is no price of an instrument; use last, bid or ask; "),
         ("BTCUSDT last >=", "is no trigger; "),
         ("", "'' is no trigger; "),
         ("BTCUSDT last >= much", "'much' is no decimal number; "),
-        ("BTCUSDT last >= 1 xor BTCUSDT bid >= 1", "'xor' joins nothing: 'and' and 'or' do; "),
+        ("BTCUSDT last >= 1 xor BTCUSDT bid >= 1", "'xor' joins no conditions; use 'and' or 'or'; "),
     ] {
         let form = "write it like 'BTCUSDT last >= 65000', or two such joined by 'and' or 'or'\n";
         let ran = order(when);

@@ -230,7 +230,7 @@ fn whichever_process_is_killed_no_order_is_lost_or_sent_twice() {
     assert!(all > 200, "too little was traded: {all}");
     // One more order was traded before these.
     let told = desk.tickpath("orders --config @/oms.toml").out;
-    assert!(told.contains(&format!("0 open (0 wait here, 0 on their way, 0 unknown), {} done", all + 1)), "{told}");
+    assert!(told.contains(&format!("0 open (0 waiting, 0 in flight, 0 unknown), {} done", all + 1)), "{told}");
 }
 
 /// A client with its own list of orders and fills.

@@ -70,7 +70,7 @@ fn reconcile_lists_and_books_fills_whose_reports_were_lost() {
     let reconcile = || desk.tickpath("oms reconcile SIM --reason anna --config @/oms.toml");
     let ran = reconcile();
     let line =
-        "here pending_new, 0 filled, 1 open; at the venue filled, 1 filled, 0 open; now filled, 1 filled, 0 open";
+        "in the OMS pending_new, 0 filled, 1 open; at the venue filled, 1 filled, 0 open; now filled, 1 filled, 0 open";
     let told = "has reported 2 orders; 1 differed, 0 are not settled; 1 positions agree, 0 differ";
     assert!(ran.code == Some(0) && ran.out.contains(line) && ran.out.contains(told), "{}{}", ran.out, ran.err);
     assert!(status().contains("order_status filled side=buy leaves=0 filled=1"), "{}", status());
@@ -105,7 +105,7 @@ fn reconcile_enters_the_orders_that_a_lost_journal_has_left_at_the_exchange() {
     // The exchange joins the new lanes some time later.
     let is_listed = || {
         let ran = reconcile(" --wait 2");
-        ran.code == Some(1) && ran.out.contains("is not known here: at the venue new") && ran.out.contains(&command)
+        ran.code == Some(1) && ran.out.contains("is unknown to the OMS; at the venue new") && ran.out.contains(&command)
     };
     until(is_listed, || reconcile("").out);
     let ran = reconcile(" --take --account 1 --session 2");

@@ -228,6 +228,6 @@ fn an_order_in_flight_is_awaited_though_nothing_can_be_printed() {
     assert_eq!(call(&order, full(), Stdio::piped()).code, Some(1));
     // The order's answer was awaited: it works, and is not in flight.
     let table = desk.tickpath("orders --config @/oms.toml").out;
-    assert!(table.contains("1 open (0 wait here, 0 on their way, 0 unknown)"), "{table}");
+    assert!(table.contains("1 open (0 waiting, 0 in flight, 0 unknown)"), "{table}");
     assert_eq!(table.lines().filter(|row| row.trim_end().ends_with(" new")).count(), 1, "{table}");
 }

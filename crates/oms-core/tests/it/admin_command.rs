@@ -58,7 +58,7 @@ pub(crate) fn loaded(core: &Core) -> Core {
 }
 
 #[test]
-fn a_killed_session_trades_no_more_and_cancels_until_the_switch_is_off() {
+fn a_killed_session_may_only_cancel_until_the_switch_is_off() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 1);
     scene.session = 2;
@@ -83,7 +83,7 @@ fn a_killed_session_trades_no_more_and_cancels_until_the_switch_is_off() {
 }
 
 #[test]
-fn a_cancel_by_scope_means_all_sessions_and_switches_nothing_off() {
+fn a_cancel_by_scope_covers_all_sessions_and_kills_none() {
     for (scope, target, meant) in [
         (KILL_ALL, 0, [true, true]),
         (KILL_ACCOUNT, ACCOUNT.0, [true, true]),
@@ -95,10 +95,10 @@ fn a_cancel_by_scope_means_all_sessions_and_switches_nothing_off() {
         let first = scene.order(1, Side::Buy, 100, 1);
         scene.session = 2;
         let second = scene.order(1, Side::Sell, 100, 1);
-        let word = Input::CancelScope(CancelScope { scope, target, ..Default::default() });
-        assert_eq!(scene.core.validate(&word), Ok(()));
-        let concerned: Vec<u64> = scene.core.affected_orders(&word).iter().map(|order| order.id.0).collect();
-        scene.apply(word);
+        let command = Input::CancelScope(CancelScope { scope, target, ..Default::default() });
+        assert_eq!(scene.core.validate(&command), Ok(()));
+        let concerned: Vec<u64> = scene.core.affected_orders(&command).iter().map(|order| order.id.0).collect();
+        scene.apply(command);
         let expected: Vec<u64> =
             [first, second].into_iter().zip(meant).filter(|(_, meant)| *meant).map(|x| x.0).collect();
         assert_eq!((scene.canceled(), concerned), (expected.clone(), expected), "scope {scope}, target {target}");
@@ -107,15 +107,15 @@ fn a_cancel_by_scope_means_all_sessions_and_switches_nothing_off() {
     }
     let mut scene = Scene::new();
     for (scope, target) in [(0, 0), (KILL_DISK, 0), (6, 0), (KILL_ACCOUNT, 1 << 16)] {
-        let word = Input::CancelScope(CancelScope { scope, target, ..Default::default() });
-        assert_eq!(scene.core.validate(&word), Err(AdminCommandError::Scope { scope, target }));
-        scene.apply(word);
+        let command = Input::CancelScope(CancelScope { scope, target, ..Default::default() });
+        assert_eq!(scene.core.validate(&command), Err(AdminCommandError::Scope { scope, target }));
+        scene.apply(command);
     }
     assert_eq!(scene.counts().ignored, 4);
 }
 
 #[test]
-fn reports_of_a_lost_order_are_kept_and_joined_when_it_is_entered() {
+fn kept_reports_of_a_lost_order_are_applied_when_it_is_entered() {
     let mut scene = Scene::new();
     scene.boot(78, 1);
     for _ in 0..2 {
@@ -129,14 +129,17 @@ fn reports_of_a_lost_order_are_kept_and_joined_when_it_is_entered() {
     );
     scene.core = loaded(&scene.core);
     let id = scene.apply(Input::EnterOrder(lost()));
-    let told: Vec<(u8, OrdStatus)> =
-        scene.client_reports().iter().map(|told| (told.manual, OrdStatus::from_code(told.status).unwrap())).collect();
-    assert_eq!(told, [(1, OrdStatus::New), (0, OrdStatus::PartiallyFilled)]);
+    let reports: Vec<(u8, OrdStatus)> = scene
+        .client_reports()
+        .iter()
+        .map(|report| (report.manual, OrdStatus::from_code(report.status).unwrap()))
+        .collect();
+    assert_eq!(reports, [(1, OrdStatus::New), (0, OrdStatus::PartiallyFilled)]);
     assert_eq!(
         (scene.state(id), scene.bought(), scene.core.unknown_order_report_count()),
         (OrdStatus::PartiallyFilled, (4, 6), 0)
     );
-    assert_eq!(scene.status_requests(), [LOST], "the venue is asked under the name that it knows");
+    assert_eq!(scene.status_requests(), [LOST], "the venue is asked under the id that it knows");
     // A later report of the venue finds the order, and a request to the venue names the order by the venue's id.
     scene.core = loaded(&scene.core);
     scene.report_exactly(of_lost(fill(0, 3, 1, 5, 5)));
@@ -154,7 +157,7 @@ fn reports_of_a_lost_order_are_kept_and_joined_when_it_is_entered() {
 
 /// Expects the state of an order that was never lost.
 #[test]
-fn an_order_that_was_lost_and_entered_stands_as_if_it_had_never_been_lost() {
+fn an_entered_order_equals_one_that_was_never_lost() {
     let mut dice = Dice::new(seed());
     for round in 0..300 {
         let mut scene = Scene::new();
@@ -197,17 +200,17 @@ fn an_order_that_was_lost_and_entered_stands_as_if_it_had_never_been_lost() {
             id = scene.apply(Input::EnterOrder(lost()));
         }
         let (entered, never_lost) = (scene.view(id), other.view(kept));
-        let stands = |view: tickpath_oms_core::OrderView| {
+        let state = |view: tickpath_oms_core::OrderView| {
             (view.status, view.cumulative, view.leaves, view.price, view.quantity, view.venue_sequence)
         };
-        assert_eq!(stands(entered), stands(never_lost), "round {round}: {reports:?}, entered behind {entered_behind}");
+        assert_eq!(state(entered), state(never_lost), "round {round}: {reports:?}, entered behind {entered_behind}");
         assert_eq!(scene.bought(), other.bought(), "round {round}");
         assert_eq!(scene.core.unknown_order_report_count(), 0, "round {round}");
     }
 }
 
 #[test]
-fn an_answer_about_all_orders_settles_each_and_its_end_is_no_strangers_report() {
+fn a_reconcile_answer_settles_every_order() {
     let mut scene = Scene::numbered(true);
     let [works, lost, doubted] = [1, 2, 3].map(|client| scene.order(client, Side::Buy, 100, 10));
     for id in [works, lost, doubted] {
@@ -234,9 +237,9 @@ fn an_answer_about_all_orders_settles_each_and_its_end_is_no_strangers_report() 
     assert_eq!(scene.bought(), (10, 20));
     let before = scene.counts();
     scene.report(status_of(0, OrdStatus::New, question, 0, 0, 0));
-    assert_eq!(scene.counts(), before, "it ends the answer and tells of no order");
+    assert_eq!(scene.counts(), before, "it ends the answer and reports no order");
     assert_eq!(scene.venue_requests().len() + scene.client_reports().len(), 0);
-    // An unknown order counts as a stranger, as in any other report.
+    // A report of an unknown order counts as such, as any other report.
     scene.report(ExecutionReport { side: Side::Buy.code(), ..status_of(LOST, OrdStatus::New, question, 1, 0, 10) });
     assert_eq!(
         (scene.counts().unknown_order_reports, scene.core.unknown_order_report_count()),
@@ -275,7 +278,7 @@ fn by_own_id() -> EnterOrder {
 }
 
 #[test]
-fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
+fn an_order_known_by_its_venues_id_alone_is_not_queried() {
     let mut scene = Scene::new();
     scene.boot(78, 1);
     let id = scene.apply(Input::EnterOrder(by_own_id()));
@@ -293,7 +296,7 @@ fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
     assert_eq!((scene.state(id), scene.bought()), (OrdStatus::PartiallyFilled, (4, 6)));
     scene.core = loaded(&scene.core);
     scene.doubt(LOST_REPORTS);
-    assert_eq!((scene.state(id), scene.venue_requests().len()), (OrdStatus::Unknown, 0), "nobody can be asked");
+    assert_eq!((scene.state(id), scene.venue_requests().len()), (OrdStatus::Unknown, 0), "no venue can be asked");
     // Once the venue sends the id that it was sent, the order goes by that id.
     scene.report_exactly(of_lost(fill(0, 2, 1, 5, 5)));
     assert_eq!(scene.bought(), (5, 5));
@@ -311,7 +314,7 @@ fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
 }
 
 #[test]
-fn an_order_that_is_entered_by_the_venues_own_id_goes_by_what_the_venue_has_said_of_it() {
+fn an_order_entered_by_its_venues_id_matches_its_kept_reports() {
     let mut scene = Scene::new();
     scene.boot(78, 1);
     scene.report_exactly(of_lost(reported(0, ExecType::New, 0, 1, 0, 10)));
@@ -329,7 +332,7 @@ fn an_order_that_is_entered_by_the_venues_own_id_goes_by_what_the_venue_has_said
 }
 
 #[test]
-fn what_is_not_joined_is_listed_for_some_days_and_says_nothing_of_other_orders() {
+fn unmatched_reports_are_listed_for_five_days() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report_exactly(of_lost(fill(0, 1, 4, 4, 6)));
@@ -345,7 +348,7 @@ fn what_is_not_joined_is_listed_for_some_days_and_says_nothing_of_other_orders()
 }
 
 #[test]
-fn what_cannot_be_entered_changes_nothing_and_says_why() {
+fn a_refused_entry_changes_nothing_and_has_a_reason() {
     let mut scene = Scene::new();
     scene.boot(78, 1);
     let id = scene.order(1, Side::Buy, 100, 10);
@@ -377,7 +380,7 @@ fn what_cannot_be_entered_changes_nothing_and_says_why() {
 }
 
 #[test]
-fn an_entered_fill_is_booked_once_whether_or_not_the_venue_reports_it_after_all() {
+fn an_entered_fill_is_booked_once_even_if_reported_later() {
     for number in [0, 2] {
         let mut scene = Scene::numbered(number != 0);
         let id = scene.order(1, Side::Buy, 100, 10);
@@ -392,14 +395,14 @@ fn an_entered_fill_is_booked_once_whether_or_not_the_venue_reports_it_after_all(
             ..Default::default()
         };
         scene.apply(Input::EnterFill(enter(4, 4)));
-        let [told] = scene.client_reports()[..] else { panic!("one report: {:?}", scene.out) };
-        assert_eq!((told.manual, told.last_quantity, told.last_price), (1, Quantity(4), Price(99)));
+        let [report] = scene.client_reports()[..] else { panic!("one report: {:?}", scene.out) };
+        assert_eq!((report.manual, report.last_quantity, report.last_price), (1, Quantity(4), Price(99)));
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::PartiallyFilled, (4, 6)));
         scene.report(fill(id, number, 4, 4, 6));
         assert_eq!(
             (scene.client_reports().len(), scene.bought()),
             (0, (4, 6)),
-            "the venue's own report says nothing new"
+            "the venue's own report changes nothing"
         );
         for (enter, why) in [
             (EnterFill { venue_sequence: 0, ..enter(4, 4) }, AdminCommandError::FillKnown(4)),
@@ -407,7 +410,7 @@ fn an_entered_fill_is_booked_once_whether_or_not_the_venue_reports_it_after_all(
             (EnterFill { order: 1 << 39, ..enter(4, 5) }, AdminCommandError::NoOrder(OrderId(1 << 39))),
             (
                 EnterFill { venue_sequence: 0, ..enter(7, 5) },
-                AdminCommandError::OverFilled { filled: Quantity(4), most: Quantity(10) },
+                AdminCommandError::OverFilled { filled: Quantity(4), max: Quantity(10) },
             ),
         ] {
             assert_eq!(scene.core.validate(&Input::EnterFill(enter)), Err(why));
@@ -422,7 +425,7 @@ fn an_entered_fill_is_booked_once_whether_or_not_the_venue_reports_it_after_all(
 
 /// The venue counts more filled than the core has booked; the missing fill is entered, and the doubt ends.
 #[test]
-fn a_fill_that_is_entered_ends_the_doubt_that_it_is_all_of() {
+fn an_entered_fill_ends_the_doubt_that_it_completes() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(id, ExecType::New, 0, 1, 0, 10));

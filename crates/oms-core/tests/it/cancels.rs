@@ -32,19 +32,19 @@ fn eight() -> (Scene, Vec<u64>) {
     (scene, ids)
 }
 
-/// Applies an input and checks that it cancels exactly the orders that `is_meant` selects, in the order of their ids.
+/// Applies an input and checks that it cancels exactly the orders that `is_in_scope` selects, by ascending id.
 #[track_caller]
-fn check(name: &str, say: impl Fn(&mut Scene), is_meant: fn(usize) -> bool) {
+fn check(name: &str, act: impl Fn(&mut Scene), is_in_scope: fn(usize) -> bool) {
     let (mut scene, ids) = eight();
-    say(&mut scene);
-    let meant: Vec<u64> = (0..8).filter(|&bits| is_meant(bits)).map(|bits| ids[bits]).collect();
-    assert_eq!(scene.canceled(), meant, "{name}");
+    act(&mut scene);
+    let expected: Vec<u64> = (0..8).filter(|&bits| is_in_scope(bits)).map(|bits| ids[bits]).collect();
+    assert_eq!(scene.canceled(), expected, "{name}");
     for (bits, &id) in ids.iter().enumerate() {
-        assert_eq!(scene.state(id) == OrdStatus::PendingCancel, is_meant(bits), "{name}: order {bits}");
+        assert_eq!(scene.state(id) == OrdStatus::PendingCancel, is_in_scope(bits), "{name}: order {bits}");
     }
-    let told: Vec<u64> = scene.client_reports().iter().map(|told| told.order_id.0).collect();
-    assert_eq!(told, meant, "{name}: each client is told");
-    say(&mut scene);
+    let reports: Vec<u64> = scene.client_reports().iter().map(|report| report.order_id.0).collect();
+    assert_eq!(reports, expected, "{name}: each client gets a report");
+    act(&mut scene);
     assert_eq!(
         scene.out.iter().filter(|out| !matches!(out, tickpath_oms_core::Output::Denied { .. })).count(),
         0,
@@ -53,7 +53,7 @@ fn check(name: &str, say: impl Fn(&mut Scene), is_meant: fn(usize) -> bool) {
 }
 
 #[test]
-fn a_kill_with_cancel_cancels_all_of_its_scope_and_only_that() {
+fn a_kill_with_cancel_cancels_exactly_its_scope() {
     let kill = |scope, target, on, cancel| {
         move |scene: &mut Scene| {
             scene.apply(Input::Kill(KillSwitch { scope, target, on, cancel, ..KillSwitch::default() }));
@@ -62,7 +62,7 @@ fn a_kill_with_cancel_cancels_all_of_its_scope_and_only_that() {
     check("all", kill(KILL_ALL, 0, 1, 1), |_| true);
     check("an account", kill(KILL_ACCOUNT, OTHER_ACCOUNT.0, 1, 1), |bits| bits & 1 != 0);
     check("a symbol", kill(KILL_SYMBOL, SYMBOL.0, 1, 1), |bits| bits & 2 == 0);
-    check("an account that nobody trades", kill(KILL_ACCOUNT, 99, 1, 1), |_| false);
+    check("an account without orders", kill(KILL_ACCOUNT, 99, 1, 1), |_| false);
     check("the disk", kill(KILL_DISK, 0, 1, 1), |_| true);
     check("without cancel", kill(KILL_ALL, 0, 1, 0), |_| false);
     check("off", kill(KILL_ALL, 0, 0, 1), |_| false);
@@ -70,17 +70,17 @@ fn a_kill_with_cancel_cancels_all_of_its_scope_and_only_that() {
 }
 
 #[test]
-fn a_session_that_is_lost_has_its_orders_canceled_if_it_asked_for_that() {
+fn a_lost_sessions_orders_are_canceled_if_it_is_so_configured() {
     let lost = |session, up| {
         move |scene: &mut Scene| {
             scene.apply(Input::SessionConnection(SessionConnection { session, up, reserved: [0; 5] }));
         }
     };
-    let asks = |session, say: fn(&mut Scene)| {
+    let asks = |session, act: fn(&mut Scene)| {
         move |scene: &mut Scene| {
             let rules = SessionRules { session, cancel_on_disconnect: 1, ..SessionRules::default() };
             scene.apply(Input::Session(rules));
-            say(scene);
+            act(scene);
         }
     };
     check("did not ask", lost(2, 0), |_| false);
@@ -124,10 +124,10 @@ fn a_mass_cancel_cancels_by_session_account_and_symbol() {
 }
 
 #[test]
-fn a_mass_cancel_is_answered_under_its_own_id_which_it_uses_up() {
+fn a_mass_cancel_is_reported_under_its_id_and_uses_it_up() {
     let (mut scene, ids) = eight();
     let mass = scene.mass_cancel(50, ACCOUNT, None);
-    assert!(scene.client_reports().iter().all(|told| told.client_order_id.0 == 50));
+    assert!(scene.client_reports().iter().all(|report| report.client_order_id.0 == 50));
     assert!(scene.venue_requests().iter().all(|request| request.client_order_id().0 == mass));
     assert_eq!(scene.report(reported(ids[0], ExecType::Canceled, mass, 2, 0, 0)), Some(OrdStatus::Canceled));
     assert_eq!(scene.client_reports()[0].client_order_id.0, 50);
@@ -135,11 +135,11 @@ fn a_mass_cancel_is_answered_under_its_own_id_which_it_uses_up() {
     scene.mass_cancel(50, ACCOUNT, None);
     assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)));
     scene.mass_cancel(51, ACCOUNT, None);
-    assert_eq!(scene.canceled(), [ids[2]], "what has none on its way");
+    assert_eq!(scene.canceled(), [ids[2]], "the order without a cancel in flight");
 }
 
 #[test]
-fn a_mass_cancel_that_meets_nothing_is_denied() {
+fn a_mass_cancel_without_open_orders_is_denied() {
     let mut scene = Scene::new();
     scene.mass_cancel(50, ACCOUNT, None);
     assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)));
@@ -153,7 +153,7 @@ fn a_mass_cancel_that_meets_nothing_is_denied() {
 }
 
 #[test]
-fn a_mass_cancel_of_no_known_type_is_denied_and_uses_no_id() {
+fn a_mass_cancel_of_unknown_type_is_denied_and_uses_no_id() {
     let (mut scene, ids) = eight();
     let unknown = tickpath_market::MassCancel {
         client_order_id: tickpath_market::ClientOrderId(50),
@@ -168,7 +168,7 @@ fn a_mass_cancel_of_no_known_type_is_denied_and_uses_no_id() {
 }
 
 #[test]
-fn what_waits_is_taken_back_and_what_is_unknown_or_partly_filled_is_canceled_too() {
+fn a_mass_cancel_covers_waiting_unknown_and_partly_filled_orders() {
     let mut scene = Scene::new();
     let partly = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(partly, ExecType::New, partly, 1, 0, 10));
@@ -199,7 +199,7 @@ mod by_order_id {
     }
 
     /// Returns the reports of the last input: session, order id, exec type and status.
-    fn heard(scene: &Scene) -> Vec<(u16, u64, ExecType, OrdStatus)> {
+    fn reports_by_session(scene: &Scene) -> Vec<(u16, u64, ExecType, OrdStatus)> {
         let of = |output: &Output| match output {
             Output::Report { session, report } => Some((
                 *session,
@@ -213,7 +213,7 @@ mod by_order_id {
     }
 
     #[test]
-    fn another_session_with_the_right_cancels_and_both_are_told_under_their_own_ids() {
+    fn a_cancel_by_another_session_is_reported_to_both_sessions() {
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
         scene.session = 2;
@@ -221,16 +221,20 @@ mod by_order_id {
         let Some(Request::Cancel(sent)) = scene.venue_requests().first().copied() else { panic!("{:?}", scene.out) };
         assert_eq!((sent.client_order_id.0, sent.original.0, sent.order_id.0), (asked, id, 0));
         let pending = (ExecType::PendingCancel, OrdStatus::PendingCancel);
-        assert_eq!(heard(&scene), [(1, 11, pending.0, pending.1), (2, 77, pending.0, pending.1)]);
+        assert_eq!(reports_by_session(&scene), [(1, 11, pending.0, pending.1), (2, 77, pending.0, pending.1)]);
         scene.report(fill(id, 1, 2, 2, 3));
-        assert_eq!(heard(&scene), [(1, 11, ExecType::Trade, OrdStatus::PendingCancel)], "a fill is the owner's");
+        assert_eq!(
+            reports_by_session(&scene),
+            [(1, 11, ExecType::Trade, OrdStatus::PendingCancel)],
+            "a fill is the owner's"
+        );
         scene.report(reported(id, ExecType::Canceled, asked, 2, 2, 0));
         let done = (ExecType::Canceled, OrdStatus::Canceled);
-        assert_eq!(heard(&scene), [(1, 11, done.0, done.1), (2, 77, done.0, done.1)]);
+        assert_eq!(reports_by_session(&scene), [(1, 11, done.0, done.1), (2, 77, done.0, done.1)]);
     }
 
     #[test]
-    fn whoever_asked_hears_how_it_ends_whatever_ends_it() {
+    fn the_canceling_session_gets_a_report_of_any_outcome() {
         let answers = |id, asked| {
             [
                 (
@@ -249,7 +253,7 @@ mod by_order_id {
             let asked = cancel(&mut scene, 77, id);
             let (report, exec_type, status) = answers(id, asked)[place];
             scene.report(report);
-            assert_eq!(heard(&scene), [(1, 11, exec_type, status), (2, 77, exec_type, status)]);
+            assert_eq!(reports_by_session(&scene), [(1, 11, exec_type, status), (2, 77, exec_type, status)]);
         }
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
@@ -257,23 +261,23 @@ mod by_order_id {
         cancel(&mut scene, 77, id);
         scene.apply(Input::DayEnd(Default::default()));
         let expired = (ExecType::Expired, OrdStatus::Expired);
-        assert_eq!(heard(&scene), [(1, 11, expired.0, expired.1), (2, 77, expired.0, expired.1)]);
+        assert_eq!(reports_by_session(&scene), [(1, 11, expired.0, expired.1), (2, 77, expired.0, expired.1)]);
     }
 
     #[test]
-    fn what_waits_here_is_taken_back_and_both_are_told() {
+    fn the_cancel_of_a_waiting_order_is_reported_to_both_sessions() {
         let mut scene = Scene::new();
         scene.line(false);
         let id = scene.order(11, Side::Buy, 100, 5);
         scene.session = 2;
         cancel(&mut scene, 77, id);
         let done = (ExecType::Canceled, OrdStatus::Canceled);
-        assert_eq!(heard(&scene), [(1, 11, done.0, done.1), (2, 77, done.0, done.1)]);
+        assert_eq!(reports_by_session(&scene), [(1, 11, done.0, done.1), (2, 77, done.0, done.1)]);
         assert!(scene.venue_requests().is_empty());
     }
 
     #[test]
-    fn an_own_order_can_be_named_so_and_is_told_of_once() {
+    fn a_cancel_of_an_own_order_by_its_id_is_reported_once() {
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
         scene.apply(Input::DefinitionEnd(DefinitionEnd {
@@ -283,11 +287,15 @@ mod by_order_id {
             reserved: 0,
         }));
         cancel(&mut scene, 12, id);
-        assert_eq!(heard(&scene), [(1, 12, ExecType::PendingCancel, OrdStatus::PendingCancel)], "it is its own");
+        assert_eq!(
+            reports_by_session(&scene),
+            [(1, 12, ExecType::PendingCancel, OrdStatus::PendingCancel)],
+            "it is its own"
+        );
     }
 
     #[test]
-    fn without_the_right_there_is_no_such_order() {
+    fn a_cancel_without_the_right_gets_unknown_order() {
         let mut scene = Scene::new();
         let id = scene.order(11, Side::Buy, 100, 5);
         let unknown = Some((Denial::UnknownOrder, 0, 0));

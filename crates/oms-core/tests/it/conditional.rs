@@ -59,10 +59,10 @@ impl Scene {
     }
 
     #[track_caller]
-    fn assert_told(&self, expected: &[(ExecType, OrdStatus)]) {
-        let told: Vec<_> = self.client_reports().iter().map(|report| (report.exec_type, report.status)).collect();
+    fn assert_reports(&self, expected: &[(ExecType, OrdStatus)]) {
+        let reports: Vec<_> = self.client_reports().iter().map(|report| (report.exec_type, report.status)).collect();
         let expected: Vec<_> = expected.iter().map(|(what, status)| (what.code(), status.code())).collect();
-        assert_eq!(told, expected, "{:?}", self.out);
+        assert_eq!(reports, expected, "{:?}", self.out);
     }
 
     fn is_armed(&self, id: u64) -> bool {
@@ -71,14 +71,14 @@ impl Scene {
 }
 
 #[test]
-fn it_waits_without_exposure_and_fires_as_a_new_order() {
+fn an_armed_order_has_no_exposure_and_fires_as_a_new_order() {
     let mut scene = Scene::new();
     let id = scene.arm_as(NewOrder { position_effect: 1, ..order(1, Side::Buy, 100, 10) });
-    scene.assert_told(&[(ExecType::PendingNew, OrdStatus::Armed)]);
+    scene.assert_reports(&[(ExecType::PendingNew, OrdStatus::Armed)]);
     assert!(scene.venue_requests().is_empty() && scene.is_armed(id));
     assert_eq!((scene.bought(), scene.counts().queued, scene.view(id).leaves.0), ((0, 0), 1, 10));
     scene.fire(id);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
     let expected =
         NewOrder { client_order_id: ClientOrderId(id), cause: 77, position_effect: 1, ..order(1, Side::Buy, 100, 10) };
     assert_eq!(scene.venue_requests(), [Request::New(expected)]);
@@ -92,7 +92,7 @@ fn it_waits_without_exposure_and_fires_as_a_new_order() {
 }
 
 #[test]
-fn the_cause_that_its_client_gave_stays() {
+fn a_fired_order_keeps_its_clients_cause() {
     let mut scene = Scene::new();
     let id = scene.arm_as(NewOrder { cause: 5, ..order(1, Side::Buy, 100, 10) });
     scene.fire(id);
@@ -100,7 +100,7 @@ fn the_cause_that_its_client_gave_stays() {
 }
 
 #[test]
-fn a_market_order_is_valued_when_it_fires() {
+fn a_conditional_market_order_is_valued_when_it_fires() {
     let mut scene = Scene::with(AccountLimits { credit: 5_000_i128.to_le_bytes(), ..wide() });
     let market = NewOrder { order_type: OrderType::Market.code(), ..order(1, Side::Buy, 0, 10) };
     let id = scene.arm_as(market);
@@ -111,11 +111,11 @@ fn a_market_order_is_valued_when_it_fires() {
     let again = scene.arm_as(NewOrder { client_order_id: ClientOrderId(2), ..market });
     scene.reference = Price(400);
     scene.fire(again);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
 }
 
 #[test]
-fn it_is_refused_on_arrival_by_rights_and_form_alone() {
+fn a_conditional_order_is_denied_on_arrival_by_rights_and_form_alone() {
     let limits = AccountLimits {
         max_order_quantity: Quantity(10),
         max_notional: 2_000_i128.to_le_bytes(),
@@ -152,14 +152,14 @@ fn it_is_refused_on_arrival_by_rights_and_form_alone() {
     assert_eq!(scene.denial(), Some((Denial::PriceCollar, 1, 80)));
     assert_eq!((scene.state(first), scene.counts().withdrawn), (OrdStatus::Rejected, 1));
     scene.fire(second);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
     let third = scene.arm(11, 100, 4);
     scene.fire(third);
     assert_eq!(scene.denial(), Some((Denial::Position, 5, 6)));
 }
 
 #[test]
-fn a_trigger_that_cannot_fire_is_refused() {
+fn a_trigger_that_cannot_fire_is_denied() {
     let mut scene = Scene::new();
     let strange = Condition { symbol: SymbolId(9), ..last_reaches(1) };
     let trigger = Trigger::joined(last_reaches(1), TriggerJoin::Or, strange);
@@ -177,7 +177,7 @@ fn a_trigger_that_cannot_fire_is_refused() {
 }
 
 #[test]
-fn rights_are_those_of_the_moment_it_fires() {
+fn a_fired_order_needs_the_rights_at_that_moment() {
     for (what, why) in [
         (
             Input::DefinitionEnd(DefinitionEnd {
@@ -215,16 +215,16 @@ fn rights_are_those_of_the_moment_it_fires() {
 }
 
 #[test]
-fn it_is_changed_at_once() {
+fn a_replace_of_an_armed_order_applies_at_once() {
     let mut scene = Scene::with(AccountLimits { max_order_quantity: Quantity(20), ..wide() });
     let id = scene.arm(1, 100, 10);
     scene.replace(2, 1, 102, 12);
-    scene.assert_told(&[(ExecType::Replaced, OrdStatus::Armed)]);
+    scene.assert_reports(&[(ExecType::Replaced, OrdStatus::Armed)]);
     assert_eq!(scene.client_reports()[0].client_order_id.0, 2);
     assert_eq!((scene.view(id).price.0, scene.view(id).quantity.0), (102, 12));
     let before = scene.core.armed_order(OrderId(id)).unwrap();
     scene.rearm(3, 1, 103, 13, 200);
-    scene.assert_told(&[(ExecType::Replaced, OrdStatus::Armed)]);
+    scene.assert_reports(&[(ExecType::Replaced, OrdStatus::Armed)]);
     let after = scene.core.armed_order(OrderId(id)).unwrap();
     assert_eq!(after.trigger, Trigger::on(last_reaches(200)));
     assert!(after.request_id > before.request_id && after.since > before.since);
@@ -241,7 +241,7 @@ fn it_is_changed_at_once() {
 }
 
 #[test]
-fn it_is_canceled_like_any_order() {
+fn an_armed_order_is_canceled_like_any_order() {
     type Cancel = fn(&mut Scene, u64);
     let ways: [(&str, Cancel); 5] = [
         ("by its client", |scene, _| _ = scene.cancel(9, 1)),
@@ -281,28 +281,28 @@ fn it_is_canceled_like_any_order() {
 }
 
 #[test]
-fn the_day_ends_it_or_it_stays_armed() {
+fn an_armed_day_order_expires_and_an_armed_gtc_order_stays() {
     let mut scene = Scene::new();
     let day = scene.arm(1, 100, 10);
     let kept =
         scene.arm_as(NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..order(2, Side::Buy, 100, 10) });
     scene.apply(Input::DayEnd(DayEnd::default()));
-    scene.assert_told(&[(ExecType::Expired, OrdStatus::Canceled)]);
+    scene.assert_reports(&[(ExecType::Expired, OrdStatus::Canceled)]);
     assert!(!scene.is_armed(day) && scene.is_armed(kept));
     assert_eq!(scene.core.armed_orders().count(), 1);
     scene.arm(1, 100, 10);
     assert_eq!(scene.denial(), None, "ids begin anew");
     scene.fire(kept);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
 }
 
 #[test]
-fn it_waits_for_a_venue_that_is_away() {
+fn a_fired_order_waits_for_a_venue_that_is_down() {
     let mut scene = Scene::new();
     let id = scene.arm(1, 100, 10);
     scene.line(false);
     scene.fire(id);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
     assert!(scene.venue_requests().is_empty());
     assert_eq!(scene.bought(), (0, 10));
     scene.line(true);
@@ -311,7 +311,7 @@ fn it_waits_for_a_venue_that_is_away() {
 }
 
 #[test]
-fn a_failed_disk_refuses_what_is_armed() {
+fn a_disk_failure_denies_armed_orders() {
     let mut scene = Scene::new();
     let id = scene.arm(1, 100, 10);
     scene.apply(Input::Kill(KillSwitch { scope: KILL_DISK, on: 1, ..KillSwitch::default() }));
@@ -332,18 +332,18 @@ fn restarted(boot: u8, level: u8) -> (Scene, u64) {
 }
 
 #[test]
-fn it_is_armed_after_a_start() {
+fn an_armed_order_stays_armed_after_a_start() {
     let (mut scene, id) = restarted(1, 0);
     assert!(scene.is_armed(id) && scene.core.armed_orders().next().is_some_and(|armed| armed.since > 0));
     scene.doubt(LOST_REQUESTS);
     scene.doubt(LOST_REPORTS);
-    assert!(scene.is_armed(id) && scene.out.is_empty(), "no venue has heard of it");
+    assert!(scene.is_armed(id) && scene.out.is_empty(), "no venue has received it");
     scene.fire(id);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
 }
 
 #[test]
-fn after_a_boot_of_the_host_its_venue_is_asked_whether_it_has_fired() {
+fn after_a_host_boot_the_venue_is_asked_for_an_armed_order() {
     let (mut scene, id) = restarted(2, 0);
     assert!(!scene.is_armed(id));
     assert_eq!(scene.bought(), (0, 10), "it may be working");
@@ -361,15 +361,15 @@ fn after_a_boot_of_the_host_its_venue_is_asked_whether_it_has_fired() {
     let record = scene.agreeing(crate::scene::status_of(id, OrdStatus::Rejected, question, 0, 0, 0));
     let report = tickpath_market::ExecutionReport { side: 0, ..record.report };
     scene.report_exactly(tickpath_oms_core::ReportRecord { report, ..record });
-    scene.assert_told(&[(ExecType::OrderStatus, OrdStatus::Armed)]);
+    scene.assert_reports(&[(ExecType::OrderStatus, OrdStatus::Armed)]);
     assert_eq!((scene.bought(), scene.is_armed(id)), ((0, 0), true));
     assert_eq!(scene.core.armed_order(OrderId(id)).unwrap().since, 0, "the clock is another one");
     scene.fire(id);
-    scene.assert_told(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
+    scene.assert_reports(&[(ExecType::Triggered, OrdStatus::PendingNew)]);
 }
 
 #[test]
-fn what_has_fired_in_a_lost_tail_is_found_at_its_venue() {
+fn an_order_fired_in_a_lost_tail_is_found_at_its_venue() {
     let (mut scene, id) = restarted(2, 0);
     scene.doubt(LOST_REPORTS);
     assert_eq!(scene.answer(id, OrdStatus::New, 1, 0, 10), Some(OrdStatus::New));
@@ -381,14 +381,14 @@ fn what_has_fired_in_a_lost_tail_is_found_at_its_venue() {
 }
 
 #[test]
-fn nothing_is_in_doubt_where_the_disk_has_it_first() {
+fn an_armed_order_of_a_disk_session_is_not_in_doubt() {
     let (mut scene, id) = restarted(2, 1);
     scene.doubt(LOST_REPORTS);
     assert!(scene.is_armed(id) && scene.out.is_empty());
 }
 
 #[test]
-fn a_cancel_that_came_while_it_was_in_doubt_ends_it() {
+fn a_cancel_during_the_doubt_ends_an_armed_order() {
     let (mut scene, id) = restarted(2, 0);
     scene.doubt(LOST_REPORTS);
     scene.cancel(2, 1);
@@ -401,7 +401,7 @@ fn a_cancel_that_came_while_it_was_in_doubt_ends_it() {
 }
 
 #[test]
-fn a_venue_that_speaks_of_an_armed_order_contradicts_it() {
+fn a_venue_report_on_an_armed_order_is_a_contradiction() {
     let mut scene = Scene::new();
     let id = scene.arm(1, 100, 10);
     assert_eq!(scene.report(reported(id, ExecType::New, id, 1, 0, 10)), Some(OrdStatus::Unknown));
@@ -412,7 +412,7 @@ fn a_venue_that_speaks_of_an_armed_order_contradicts_it() {
 
 /// A fired order is a new order like any other: the retry rules of its venue apply.
 #[test]
-fn what_its_venue_refuses_for_now_is_tried_again() {
+fn a_fired_order_that_its_venue_rejects_is_retried() {
     let mut scene = Scene::new();
     let venue = crate::scene::VENUE;
     scene.apply(Input::Reject(RejectRule { venue, code: 77, action: RETRY, times: 1, reserved: 0 }));
@@ -428,7 +428,7 @@ fn what_its_venue_refuses_for_now_is_tried_again() {
 
 /// In the lost tail of the journal the order may have fired, been rejected, and left again.
 #[test]
-fn a_refusal_of_what_may_have_fired_is_no_end_if_it_may_have_been_tried_again() {
+fn a_rejection_is_no_end_of_an_order_that_may_have_fired_and_retried() {
     let check = |numbered: u8, status: Option<u64>, expected: OrdStatus| {
         let mut scene = Scene::new();
         let venue = crate::scene::VENUE;
@@ -453,7 +453,7 @@ fn a_refusal_of_what_may_have_fired_is_no_end_if_it_may_have_been_tried_again() 
 }
 
 #[test]
-fn nobody_enters_a_fill_of_what_never_left() {
+fn a_fill_of_an_unsent_order_cannot_be_entered() {
     let mut scene = Scene::new();
     let id = scene.arm(1, 100, 10);
     let enter = EnterFill {
@@ -472,7 +472,7 @@ fn nobody_enters_a_fill_of_what_never_left() {
 /// The order may have fired before the power loss, and its venue reports only after the day's end that it never had the
 /// order.
 #[test]
-fn what_was_in_doubt_over_the_end_of_its_day_is_armed_no_more() {
+fn an_order_in_doubt_over_its_days_end_is_not_armed_again() {
     let (mut scene, id) = restarted(2, 0);
     scene.doubt(LOST_REPORTS);
     assert_eq!((scene.state(id), scene.status_requests()), (OrdStatus::Unknown, vec![id]));

@@ -131,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_order_of_arrival_ends_the_same(shuffle in any::<u64>(), duplicates in 0_usize..6) {
+    fn any_order_of_arrival_converges(shuffle in any::<u64>(), duplicates in 0_usize..6) {
         for &(name, _, story) in STORIES {
             check(name, story, shuffle, duplicates);
         }
@@ -139,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn many_orders_of_arrival_end_the_same() {
+fn many_orders_of_arrival_converge() {
     let mut dice = Dice::new(seed());
     for _ in 0..2000 {
         let (name, _, story) = dice.pick(STORIES);
@@ -148,9 +148,9 @@ fn many_orders_of_arrival_end_the_same() {
 }
 
 #[test]
-fn an_honest_story_ends_where_the_venue_ends_and_is_no_contradiction() {
+fn consistent_reports_end_in_the_venues_state_without_contradiction() {
     for &(name, status, story) in STORIES {
-        let scene = told(story, |_| {});
+        let scene = scene_of(story, |_| {});
         let order = scene.core.order(tickpath_market::OrderId(ids(&scene).order)).unwrap();
         // Requests of the client that no report of the story answers are still outstanding.
         let shown = if order.status == OrdStatus::PendingCancel { OrdStatus::Filled } else { order.status };
@@ -161,9 +161,9 @@ fn an_honest_story_ends_where_the_venue_ends_and_is_no_contradiction() {
 }
 
 fn check(name: &str, story: Story, shuffle: u64, duplicates: usize) {
-    let in_time = end(&told(story, |_| {}));
+    let in_time = end(&scene_of(story, |_| {}));
     let mut dice = Dice::new(shuffle);
-    let scene = told(story, |reports| {
+    let scene = scene_of(story, |reports| {
         for _ in 0..duplicates {
             let again = dice.pick(&reports[..]);
             reports.push(again);
@@ -177,7 +177,7 @@ fn check(name: &str, story: Story, shuffle: u64, duplicates: usize) {
 }
 
 /// Returns a scene in which all reports of a story have arrived, in the order that `arrange` gives them.
-fn told(story: Story, arrange: impl FnOnce(&mut Vec<ExecutionReport>)) -> Scene {
+fn scene_of(story: Story, arrange: impl FnOnce(&mut Vec<ExecutionReport>)) -> Scene {
     let mut scene = Scene::new();
     scene.order(ORDER, Side::Buy, 100, 10);
     scene.replace(REPLACE, ORDER, 101, 8);

@@ -10,7 +10,7 @@ fn credit(credit: i128) -> AccountLimits {
 }
 
 #[test]
-fn open_orders_below_at_and_above_the_limit() {
+fn open_orders_are_limited() {
     let mut scene = Scene::with(AccountLimits { max_open_orders: 2, ..wide() });
     let first = scene.order(1, Side::Buy, 100, 10);
     assert_eq!(scene.denial(), None);
@@ -30,7 +30,7 @@ fn open_orders_below_at_and_above_the_limit() {
 }
 
 #[test]
-fn credit_below_at_and_above_the_limit() {
+fn credit_is_limited() {
     for (limit, expected) in [
         (999, Some((Denial::Credit, 999, 1000))),
         (1000, None),
@@ -45,7 +45,7 @@ fn credit_below_at_and_above_the_limit() {
 }
 
 #[test]
-fn credit_sums_both_sides_and_what_was_traded() {
+fn credit_sums_both_sides_and_the_traded_value() {
     let mut scene = Scene::with(credit(2000));
     let buy = scene.order(1, Side::Buy, 100, 10);
     scene.order(2, Side::Sell, -50, 10);
@@ -100,7 +100,7 @@ fn market_orders_are_valued_at_the_reference_of_their_admission() {
 }
 
 #[test]
-fn a_multiplier_that_changes_counts_what_is_open_anew() {
+fn a_new_multiplier_revalues_open_orders() {
     let mut scene = Scene::with(credit(10_000));
     let traded = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(traded, ExecType::New, traded, 1, 0, 10));
@@ -137,7 +137,7 @@ fn credit_and_open_orders_begin_anew_with_the_day() {
 }
 
 #[test]
-fn what_waits_here_counts() {
+fn waiting_orders_count_for_credit() {
     let mut scene = Scene::with(AccountLimits { max_open_orders: 1, ..credit(1000) });
     scene.line(false);
     scene.order(1, Side::Buy, 100, 10);

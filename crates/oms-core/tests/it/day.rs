@@ -21,7 +21,7 @@ fn is_known(scene: &Scene, id: u64) -> bool {
 }
 
 #[test]
-fn day_orders_expire_whatever_was_on_its_way_and_their_clients_are_told() {
+fn day_orders_expire_with_requests_in_flight_and_clients_get_reports() {
     let mut scene = Scene::new();
     let working = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(working, ExecType::New, working, 1, 0, 10));
@@ -31,28 +31,35 @@ fn day_orders_expire_whatever_was_on_its_way_and_their_clients_are_told() {
     scene.line(false);
     let queued = scene.order(3, Side::Buy, 100, 10);
     end_day(&mut scene);
-    let told: Vec<_> =
-        scene.client_reports().iter().map(|told| (told.order_id.0, told.exec_type, told.leaves_quantity.0)).collect();
+    let reports: Vec<_> = scene
+        .client_reports()
+        .iter()
+        .map(|report| (report.order_id.0, report.exec_type, report.leaves_quantity.0))
+        .collect();
     let expired = ExecType::Expired.code();
-    assert_eq!(told, [(working, expired, 0), (sent, expired, 0), (queued, expired, 0)]);
+    assert_eq!(reports, [(working, expired, 0), (sent, expired, 0), (queued, expired, 0)]);
     assert_eq!((scene.bought(), scene.core.waiting(VENUE), scene.core.open_orders().count()), ((4, 0), 0, 0));
     assert_eq!([working, sent, queued].map(|id| is_known(&scene, id)), [true, true, false], "a venue may know the two");
     scene.report(fill(working, 3, 1, 5, 5));
     assert_eq!(
         (scene.counts().unknown_order_reports, scene.bought()),
         (0, (5, 0)),
-        "what was on its way still finds its order"
+        "a report in flight still finds its order"
     );
     let again = scene.order(1, Side::Buy, 100, 10);
     assert!(is_known(&scene, again), "the client's id is free again");
     end_day(&mut scene);
     assert!(!is_known(&scene, working), "it is forgotten one day later");
     scene.report(fill(working, 4, 1, 6, 4));
-    assert_eq!((scene.counts().unknown_order_reports, scene.bought()), (1, (5, 0)), "what comes then is a stranger");
+    assert_eq!(
+        (scene.counts().unknown_order_reports, scene.bought()),
+        (1, (5, 0)),
+        "a later report is of an unknown order"
+    );
 }
 
 #[test]
-fn good_till_cancel_and_unknown_orders_stay_with_their_fills_and_requests() {
+fn gtc_and_unknown_orders_keep_their_fills_and_requests() {
     let mut scene = Scene::new();
     let resting = good_till_cancel(&mut scene, 1);
     scene.report(fill(resting, 2, 3, 3, 7));
@@ -78,7 +85,7 @@ fn good_till_cancel_and_unknown_orders_stay_with_their_fills_and_requests() {
 }
 
 #[test]
-fn a_replace_on_its_way_is_answered_on_the_next_day() {
+fn a_replace_in_flight_is_answered_on_the_next_day() {
     let mut scene = Scene::new();
     let id = good_till_cancel(&mut scene, 1);
     let replace = scene.replace(2, 1, 101, 12);
@@ -89,7 +96,7 @@ fn a_replace_on_its_way_is_answered_on_the_next_day() {
 }
 
 #[test]
-fn an_order_that_misses_fills_stays_until_they_come() {
+fn an_order_with_missing_fills_stays_until_they_arrive() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(id, ExecType::New, id, 1, 0, 10));
@@ -105,7 +112,7 @@ fn an_order_that_misses_fills_stays_until_they_come() {
 }
 
 #[test]
-fn client_ids_may_be_used_again_but_not_those_that_are_still_open() {
+fn client_ids_of_ended_orders_alone_may_be_used_again() {
     let mut scene = Scene::new();
     good_till_cancel(&mut scene, 1);
     scene.order(2, Side::Buy, 100, 10);
@@ -121,7 +128,7 @@ fn client_ids_may_be_used_again_but_not_those_that_are_still_open() {
 }
 
 #[test]
-fn an_order_whose_cancel_nobody_asked_for_keeps_its_name_on_the_next_day() {
+fn an_order_under_an_admin_cancel_keeps_its_client_id_the_next_day() {
     for padding in [0, 1, 5, 30, 200] {
         let mut scene = Scene::new();
         let ids: Vec<u64> = (1..=padding + 1).map(|client| good_till_cancel(&mut scene, client)).collect();
@@ -130,7 +137,7 @@ fn an_order_whose_cancel_nobody_asked_for_keeps_its_name_on_the_next_day() {
         for (&id, client) in ids.iter().zip(1..) {
             scene.status(1000 + client, client);
             assert_eq!(
-                scene.client_reports().first().map(|told| told.order_id.0),
+                scene.client_reports().first().map(|report| report.order_id.0),
                 Some(id),
                 "of {} orders",
                 padding + 1
@@ -140,7 +147,7 @@ fn an_order_whose_cancel_nobody_asked_for_keeps_its_name_on_the_next_day() {
 }
 
 #[test]
-fn kills_limits_lines_and_windows_hold_over_the_day() {
+fn kill_switches_limits_lines_and_windows_outlive_the_day() {
     let mut scene = Scene::new();
     scene.apply(Input::Kill(KillSwitch { scope: KILL_ALL, on: 1, ..KillSwitch::default() }));
     scene.line(false);
@@ -151,7 +158,7 @@ fn kills_limits_lines_and_windows_hold_over_the_day() {
 }
 
 #[test]
-fn what_waits_of_an_order_that_stays_still_goes() {
+fn waiting_requests_of_a_kept_order_still_leave() {
     let mut scene = Scene::new();
     let id = good_till_cancel(&mut scene, 1);
     scene.line(false);
@@ -167,7 +174,7 @@ fn what_waits_of_an_order_that_stays_still_goes() {
 /// a day that is good till canceled. Finished orders neither slow nor fill the next day, so the same client ids work
 /// each day.
 #[test]
-fn ten_days_leave_what_is_open_and_right_positions() {
+fn ten_days_leave_only_open_orders_and_correct_positions() {
     let mut scene = Scene::new();
     let mut kept = Vec::new();
     for day in 0..10_u64 {

@@ -46,8 +46,8 @@ const CORRECT: fn(u64) -> ExecutionReport = |i| amended(i, TradeCorrect, 4, 3, 1
 #[test]
 fn a_bust_takes_its_fill_back() {
     let scene = check("bust", &[NEW, FILL, BUST], OrdStatus::New, 0, 10);
-    let told = scene.client_reports()[0];
-    assert_eq!((told.exec_type, told.exec_id, told.last_quantity.0), (TradeCancel.code(), ExecId(4), 4));
+    let report = scene.client_reports()[0];
+    assert_eq!((report.exec_type, report.exec_id, report.last_quantity.0), (TradeCancel.code(), ExecId(4), 4));
     check(
         "bust of the last fill",
         &[NEW, FILL, |i| fill(i, 3, 6, 10, 0), |i| amended(i, TradeCancel, 10, 4, 6, 4, 6)],
@@ -72,7 +72,7 @@ fn a_correction_gives_its_fill_another_quantity() {
 }
 
 #[test]
-fn an_amendment_that_comes_twice_counts_once_and_is_told_once() {
+fn a_duplicate_amendment_is_booked_and_reported_once() {
     for (name, amendment, cumulative) in [("bust", BUST, 0), ("correction", CORRECT, 1)] {
         let status = if cumulative == 0 { OrdStatus::New } else { OrdStatus::PartiallyFilled };
         let scene = check(name, &[NEW, FILL, amendment, amendment], status, cumulative, 10 - i128::from(cumulative));
@@ -90,7 +90,7 @@ fn an_amendment_before_its_fill_stands_in_for_it() {
 }
 
 #[test]
-fn of_two_amendments_the_one_with_the_higher_number_holds() {
+fn the_amendment_with_the_higher_sequence_holds() {
     let second: fn(u64) -> ExecutionReport = |i| amended(i, TradeCorrect, 4, 4, 6, 6, 4);
     for reports in [[NEW, FILL, CORRECT, second], [second, CORRECT, FILL, NEW], [CORRECT, second, NEW, FILL]] {
         let mut scene = Scene::new();
@@ -103,7 +103,7 @@ fn of_two_amendments_the_one_with_the_higher_number_holds() {
 }
 
 #[test]
-fn what_a_venue_takes_back_and_works_no_more_is_no_exposure() {
+fn a_busted_quantity_that_is_not_working_is_no_exposure() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     for report in [NEW(id), fill(id, 2, 10, 10, 0), amended(id, TradeCancel, 10, 3, 10, 0, 0)] {
@@ -113,7 +113,7 @@ fn what_a_venue_takes_back_and_works_no_more_is_no_exposure() {
 }
 
 #[test]
-fn one_execution_id_names_a_fill_of_each_side_of_a_trade() {
+fn both_sides_of_a_trade_may_share_an_execution_id() {
     let mut scene = Scene::new();
     let (buy, sell) = (scene.order(1, Side::Buy, 100, 4), scene.order(2, Side::Sell, 100, 4));
     for id in [buy, sell] {
@@ -138,11 +138,11 @@ fn an_amendment_without_an_id_or_a_quantity_is_malformed() {
 }
 
 /// Returns a buy of 10 whose fill of 4 was received or not, after an operator has resolved it to another state.
-fn resolved(heard: bool, status: OrdStatus, cumulative: i64) -> (Scene, u64) {
+fn resolved(was_reported: bool, status: OrdStatus, cumulative: i64) -> (Scene, u64) {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(NEW(id));
-    if heard {
+    if was_reported {
         scene.report(FILL(id));
     }
     scene.doubt(LOST_REPORTS);
@@ -152,7 +152,7 @@ fn resolved(heard: bool, status: OrdStatus, cumulative: i64) -> (Scene, u64) {
 }
 
 #[test]
-fn an_amendment_of_a_fill_that_only_an_operator_told_of_changes_what_he_booked() {
+fn an_amendment_changes_a_fill_that_an_operator_booked() {
     use OrdStatus::{Canceled, New, PartiallyFilled};
     for (name, what, last, after, bought) in [
         ("bust", TradeCancel, 4, New, 0),
@@ -172,7 +172,7 @@ fn an_amendment_of_a_fill_that_only_an_operator_told_of_changes_what_he_booked()
 }
 
 #[test]
-fn a_fill_that_an_operator_took_back_is_not_taken_back_once_more() {
+fn a_bust_does_not_repeat_an_operators_bust() {
     let (mut scene, id) = resolved(true, OrdStatus::New, 0);
     assert_eq!((scene.report(BUST(id)), scene.bought()), (Some(OrdStatus::New), (0, 10)));
     scene.report(ExecutionReport { exec_id: ExecId(5), ..fill(id, 4, 3, 3, 7) });
@@ -180,7 +180,7 @@ fn a_fill_that_an_operator_took_back_is_not_taken_back_once_more() {
 }
 
 #[test]
-fn a_fill_from_before_an_operators_word_is_in_that_word() {
+fn an_operators_quantity_covers_earlier_fills() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(NEW(id));

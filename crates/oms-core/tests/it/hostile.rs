@@ -34,7 +34,7 @@ fn random_records_of_every_kind_are_read_or_refused() {
 
 /// Valid records with one 8-byte word overwritten by an extreme value.
 #[test]
-fn records_with_extreme_words_are_taken_or_ignored() {
+fn records_with_extreme_numbers_are_applied_or_ignored() {
     let mut world = World::new(seed());
     let mut dice = Dice::new(seed());
     let mut out = Outputs::new();
@@ -54,7 +54,7 @@ fn records_with_extreme_words_are_taken_or_ignored() {
 }
 
 #[test]
-fn codes_that_nobody_knows_are_denied_or_counted() {
+fn unknown_codes_are_denied_or_counted() {
     let mut scene = Scene::new();
     scene.request(Request::New(NewOrder { side: 9, ..order(1, Side::Buy, 100, 1) }));
     assert_eq!(scene.denial(), Some((Denial::Malformed, 0, 0)));

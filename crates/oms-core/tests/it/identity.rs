@@ -43,7 +43,7 @@ fn a_sequence_that_fits_no_id_is_denied() {
 }
 
 #[test]
-fn fills_of_orders_that_the_journal_lost_are_strangers_to_those_that_took_their_places() {
+fn fills_of_lost_orders_are_not_booked_on_their_successors() {
     let mut before = started(1, 2);
     let lost = before.order(3, Side::Buy, 100, 10);
     // A power loss takes the third order from the journal, though the venue has it. The start's own record and the next
@@ -60,7 +60,7 @@ fn fills_of_orders_that_the_journal_lost_are_strangers_to_those_that_took_their_
 }
 
 #[test]
-fn no_id_is_given_twice_whatever_tails_are_lost() {
+fn no_id_is_assigned_twice_after_lost_tails() {
     let mut dice = Dice::new(seed());
     let (mut kept, mut seen) = (0, HashSet::new());
     for epoch in 2..200 {
@@ -77,7 +77,7 @@ fn no_id_is_given_twice_whatever_tails_are_lost() {
 }
 
 #[test]
-fn a_report_that_does_not_agree_with_its_order_books_nothing_and_is_counted() {
+fn a_report_that_mismatches_its_order_is_only_counted() {
     type Spoil = fn(&mut ReportRecord);
     const SPOILS: &[(&str, Spoil)] = &[
         ("symbol", |record| record.report.symbol = SymbolId(99)),
@@ -102,7 +102,7 @@ fn a_report_that_does_not_agree_with_its_order_books_nothing_and_is_counted() {
 }
 
 #[test]
-fn a_refused_cancel_and_an_answer_need_not_know_the_side() {
+fn a_cancel_rejection_and_a_status_answer_may_lack_the_side() {
     for what in [ExecType::CancelRejected, ExecType::OrderStatus] {
         let mut scene = Scene::new();
         let id = scene.order(1, Side::Buy, 100, 10);
@@ -113,7 +113,7 @@ fn a_refused_cancel_and_an_answer_need_not_know_the_side() {
 }
 
 #[test]
-fn of_a_denied_request_only_its_clients_id_is_kept() {
+fn a_denied_request_leaves_only_its_client_id() {
     let mut scene = Scene::new();
     let denied = scene.order(1, Side::Buy, 100, 0);
     assert_eq!(scene.core.order(OrderId(denied)), None);

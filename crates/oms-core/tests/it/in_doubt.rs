@@ -34,18 +34,18 @@ fn check_contradiction(name: &str, numbered: bool, reports: &[Said], bought: i12
 }
 
 #[test]
-fn a_rejection_without_a_number_contradicts_an_order_that_lives() {
+fn an_unsequenced_rejection_contradicts_a_live_order() {
     check_contradiction("it works", true, &[|i| accepted(i, 1), refused], 0, 10);
     check_contradiction("filled in parts", true, &[|i| accepted(i, 1), |i| fill(i, 2, 4, 4, 6), refused], 4, 6);
     check_contradiction("all filled", true, &[|i| accepted(i, 1), |i| fill(i, 2, 10, 10, 0), refused], 10, 0);
-    check_contradiction("on its way to a venue that numbers", true, &[refused], 0, 10);
+    check_contradiction("in flight to a venue that numbers", true, &[refused], 0, 10);
     check_contradiction("it works at a venue without numbers", false, &[|i| accepted(i, 0), refused], 0, 10);
     check_contradiction("accepted after it", false, &[refused, |i| accepted(i, 0)], 0, 10);
     check_contradiction("filled after it", false, &[refused, |i| fill(i, 0, 4, 4, 6)], 4, 6);
 }
 
 #[test]
-fn a_rejection_without_a_number_says_nothing_of_an_order_that_has_ended() {
+fn an_unsequenced_rejection_leaves_an_ended_order_unchanged() {
     let mut scene = Scene::numbered(true);
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(id, ExecType::Rejected, id, 1, 0, 0));
@@ -83,7 +83,7 @@ fn fills_that_do_not_add_up_are_a_contradiction() {
 }
 
 #[test]
-fn a_number_that_two_fills_have_is_a_contradiction() {
+fn a_sequence_shared_by_two_fills_is_a_contradiction() {
     check_contradiction(
         "number 2 twice",
         true,
@@ -94,7 +94,7 @@ fn a_number_that_two_fills_have_is_a_contradiction() {
 }
 
 #[test]
-fn fills_may_be_missing_as_long_as_a_number_is() {
+fn fills_may_be_missing_while_a_sequence_is() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     assert_eq!(scene.report(fill(id, 3, 2, 6, 4)), Some(PartiallyFilled));
@@ -104,7 +104,7 @@ fn fills_may_be_missing_as_long_as_a_number_is() {
 }
 
 #[test]
-fn a_number_that_is_missing_for_too_long_is_a_doubt() {
+fn a_sequence_gap_that_lasts_too_long_is_a_doubt() {
     let mut scene = Scene::new();
     scene.apply(Input::Venue(VenueRules { max_gap_ns: 100, ..VenueRules::of(VENUE) }));
     let id = scene.order(1, Side::Buy, 100, 10);
@@ -119,14 +119,14 @@ fn a_number_that_is_missing_for_too_long_is_a_doubt() {
     scene.apply(Input::GapTimer(GapTimer::default()));
     assert_eq!((scene.state(id), scene.state(other)), (Unknown, New));
     assert_eq!((scene.status_requests(), scene.client_reports().len()), (vec![id], 1));
-    assert!(!scene.core.needs_gap_timer(u64::MAX), "it is told once");
+    assert!(!scene.core.needs_gap_timer(u64::MAX), "it is reported once");
     // The missing number arrives late, and the next event decides the status.
     scene.report(accepted(id, 1));
     assert_eq!(scene.report(fill(id, 3, 1, 5, 5)), Some(PartiallyFilled));
 }
 
 #[test]
-fn a_number_that_is_too_old_to_be_waited_for_is_never_seen() {
+fn a_sequence_older_than_the_window_is_never_seen() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 100);
     for number in 2..=80_i64 {
@@ -135,13 +135,17 @@ fn a_number_that_is_too_old_to_be_waited_for_is_never_seen() {
     scene.report(accepted(id, 1));
     scene.stamp += 2_000_000_000;
     scene.apply(Input::GapTimer(GapTimer::default()));
-    assert_eq!((scene.state(id), scene.status_requests()), (Unknown, vec![id]), "nobody remembers whether it was seen");
+    assert_eq!(
+        (scene.state(id), scene.status_requests()),
+        (Unknown, vec![id]),
+        "the window no longer shows whether it was seen"
+    );
     assert_eq!(scene.answer(id, PartiallyFilled, 80, 79, 21), Some(PartiallyFilled));
     assert_eq!(scene.report(fill(id, 81, 1, 80, 20)), Some(PartiallyFilled), "from here on all is known again");
 }
 
 #[test]
-fn a_number_that_comes_in_time_is_no_doubt() {
+fn a_sequence_that_arrives_in_time_ends_the_gap() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(fill(id, 2, 4, 4, 6));
@@ -166,7 +170,7 @@ fn one_of_each(scene: &mut Scene) -> [u64; 6] {
 }
 
 #[test]
-fn lost_requests_doubt_what_waits_for_an_answer_and_lost_reports_all_that_lives() {
+fn lost_requests_doubt_unanswered_orders_lost_reports_all_live_ones() {
     for (lost, doubted) in [(LOST_REQUESTS, &[0, 2, 3][..]), (LOST_REPORTS, &[0, 1, 2, 3])] {
         let mut scene = Scene::new();
         let ids = one_of_each(&mut scene);
@@ -183,14 +187,14 @@ fn lost_requests_doubt_what_waits_for_an_answer_and_lost_reports_all_that_lives(
         assert_eq!(
             (scene.status_requests(), scene.client_reports().len()),
             (expected, 0),
-            "lost {lost}: asked again, told once"
+            "lost {lost}: asked again, reported once"
         );
     }
 }
 
-/// A report of the order's arrival ends a doubt about lost requests, and says nothing about lost reports.
+/// A report of the order's arrival ends a doubt about lost requests, and leaves one about lost reports.
 #[test]
-fn what_ends_a_doubt_depends_on_what_was_lost() {
+fn the_kind_of_loss_decides_which_report_ends_the_doubt() {
     for (lost, expected) in [(LOST_REQUESTS, New), (LOST_REPORTS, Unknown)] {
         for numbered in [true, false] {
             let mut scene = Scene::numbered(numbered);
@@ -233,7 +237,7 @@ fn an_answer_from_before_a_loss_does_not_end_the_doubt() {
 }
 
 #[test]
-fn an_answer_that_a_later_event_overtook_is_asked_for_once_more() {
+fn an_overtaken_status_answer_is_requested_again() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(accepted(id, 1));
@@ -247,7 +251,7 @@ fn an_answer_that_a_later_event_overtook_is_asked_for_once_more() {
 
 /// The venue has the order, and the core does not know whether the venue has the cancel, too.
 #[test]
-fn a_venue_that_is_back_is_asked_for_what_was_asked_of_an_order_before_a_loss() {
+fn a_reconnected_venue_is_asked_for_orders_with_requests_before_a_loss() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.cancel(2, 1);
@@ -263,7 +267,7 @@ fn a_venue_that_is_back_is_asked_for_what_was_asked_of_an_order_before_a_loss() 
 }
 
 #[test]
-fn a_filled_order_whose_cancel_was_not_answered_is_doubted_like_any_other() {
+fn a_filled_order_with_an_unanswered_cancel_is_in_doubt() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(accepted(id, 1));
@@ -284,15 +288,11 @@ fn an_operator_ends_a_doubt_for_good() {
     scene.resolve(id, New, 0, "x");
     let lost = ExecutionReport { status: Unknown.code(), ..reported(id, ExecType::New, 0, 0, 0, 0) };
     assert_eq!(scene.report(lost), Some(Unknown));
-    assert_eq!(
-        scene.report(fill(id, 2, 4, 4, 6)),
-        Some(PartiallyFilled),
-        "another doubt, of which this is the last word"
-    );
+    assert_eq!(scene.report(fill(id, 2, 4, 4, 6)), Some(PartiallyFilled), "another doubt, which this command ends");
 }
 
 #[test]
-fn doubt_about_another_venue_concerns_nobody_here() {
+fn a_loss_at_another_venue_puts_no_order_in_doubt() {
     let mut scene = Scene::new();
     one_of_each(&mut scene);
     scene.apply(Input::MessageLoss(tickpath_oms_core::MessageLoss { lost: LOST_REPORTS, ..Default::default() }));
@@ -300,7 +300,7 @@ fn doubt_about_another_venue_concerns_nobody_here() {
 }
 
 #[test]
-fn what_waits_here_is_in_no_doubt() {
+fn a_waiting_order_is_not_in_doubt() {
     let mut scene = Scene::new();
     scene.line(false);
     let id = scene.order(1, Side::Buy, 100, 10);
@@ -311,8 +311,8 @@ fn what_waits_here_is_in_no_doubt() {
 
 /// Every answer of a venue to the status request for an order of 10 with 4 filled, and the resulting status.
 #[test]
-fn the_venues_answer_decides_where_the_fills_are_all_there() {
-    for (told, number, cumulative, leaves, expected, bought) in [
+fn a_status_answer_decides_once_no_fill_is_missing() {
+    for (status, number, cumulative, leaves, expected, bought) in [
         (PartiallyFilled, 2, 4, 6, PartiallyFilled, (4, 6)),
         (PartiallyFilled, 3, 4, 3, PartiallyFilled, (4, 3)),
         (Filled, 3, 4, 0, Filled, (4, 0)),
@@ -333,15 +333,15 @@ fn the_venues_answer_decides_where_the_fills_are_all_there() {
         scene.report(accepted(id, 1));
         scene.report(fill(id, 2, 4, 4, 6));
         scene.doubt(LOST_REPORTS);
-        scene.answer(id, told, number, cumulative, leaves);
-        assert_eq!((scene.state(id), scene.bought()), (expected, bought), "{told:?} {number} {cumulative} {leaves}");
+        scene.answer(id, status, number, cumulative, leaves);
+        assert_eq!((scene.state(id), scene.bought()), (expected, bought), "{status:?} {number} {cumulative} {leaves}");
     }
 }
 
 /// The report of a replace to a larger quantity is lost, and the larger order is filled and canceled.
 #[test]
-fn an_order_that_was_larger_than_is_known_ends_as_its_venue_says() {
-    for told in [Canceled, Expired] {
+fn an_order_larger_than_known_ends_as_its_venue_reports() {
+    for status in [Canceled, Expired] {
         let mut scene = Scene::new();
         let id = scene.order(1, Side::Buy, 100, 10);
         scene.report(accepted(id, 1));
@@ -350,14 +350,14 @@ fn an_order_that_was_larger_than_is_known_ends_as_its_venue_says() {
         scene.stamp += 2_000_000_000;
         scene.apply(Input::GapTimer(GapTimer::default()));
         assert_eq!(scene.state(id), Unknown);
-        scene.answer(id, told, 4, 14, 0);
-        assert_eq!((scene.state(id), scene.bought()), (told, (14, 0)));
+        scene.answer(id, status, 4, 14, 0);
+        assert_eq!((scene.state(id), scene.bought()), (status, (14, 0)));
     }
 }
 
 /// A venue counts less filled than the core has booked: a lost bust may have moved the position back.
 #[test]
-fn what_a_venue_may_have_taken_back_is_exposure_on_the_other_side() {
+fn a_possible_bust_is_exposure_on_the_other_side() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(accepted(id, 1));
@@ -373,10 +373,10 @@ fn what_a_venue_may_have_taken_back_is_exposure_on_the_other_side() {
 }
 
 #[test]
-fn an_order_that_never_arrived_is_rejected_and_one_that_was_heard_of_is_not() {
+fn only_an_unreported_order_is_rejected_as_never_arrived() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
-    assert_eq!(scene.answer_unknown(id), None, "nobody doubts it: it is on its way");
+    assert_eq!(scene.answer_unknown(id), None, "an order in flight is not in doubt");
     scene.doubt(LOST_REQUESTS);
     assert_eq!(scene.answer_unknown(id), Some(Rejected));
     assert_eq!(scene.bought(), (0, 0));
@@ -392,18 +392,18 @@ fn an_order_that_never_arrived_is_rejected_and_one_that_was_heard_of_is_not() {
 }
 
 #[test]
-fn an_answer_decides_the_requests_that_were_asked_before_the_question() {
+fn a_status_answer_decides_requests_sent_before_its_query() {
     let mut scene = Scene::new();
     let ids = one_of_each(&mut scene);
     scene.doubt(LOST_REQUESTS);
-    for (id, told) in [(ids[2], New), (ids[3], New)] {
-        assert_eq!(scene.answer(id, New, 1, 0, 10), Some(told), "neither its cancel nor its replace has come");
+    for (id, status) in [(ids[2], New), (ids[3], New)] {
+        assert_eq!(scene.answer(id, New, 1, 0, 10), Some(status), "neither its cancel nor its replace has come");
     }
     assert_eq!(scene.view(ids[3]).quantity.0, 10);
 }
 
 #[test]
-fn fills_that_were_missing_and_come_late_are_booked_and_the_venue_is_asked_again() {
+fn late_fills_are_booked_and_the_venue_is_asked_again() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(accepted(id, 1));
@@ -441,7 +441,7 @@ fn a_venue_that_cannot_be_asked_is_not_asked() {
 }
 
 #[test]
-fn an_unknown_order_may_be_canceled_again_and_not_be_replaced() {
+fn an_unknown_order_may_be_canceled_again_but_not_replaced() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.doubt(LOST_REQUESTS);
@@ -493,7 +493,7 @@ fn an_operator_resolves_with_a_reason_and_is_ignored_without() {
 }
 
 #[test]
-fn nobody_resolves_what_is_known() {
+fn only_an_unknown_order_can_be_resolved() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(accepted(id, 1));
@@ -503,7 +503,7 @@ fn nobody_resolves_what_is_known() {
 }
 
 #[test]
-fn an_overfill_can_be_resolved_as_what_it_is() {
+fn an_overfill_can_be_resolved() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(accepted(id, 1));
@@ -514,7 +514,7 @@ fn an_overfill_can_be_resolved_as_what_it_is() {
 
 /// The reports are lost and the venue counts more than the order's quantity: an operator may enter exactly that total.
 #[test]
-fn an_overfill_that_only_its_venue_knows_can_be_resolved_as_what_it_is() {
+fn an_overfill_known_to_its_venue_alone_can_be_resolved() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(accepted(id, 1));
@@ -545,7 +545,7 @@ fn a_venue_that_contradicts_the_operator_puts_the_order_in_doubt_again() {
 }
 
 #[test]
-fn a_line_that_says_lost_is_a_doubt_and_the_venue_is_asked() {
+fn a_report_of_a_loss_by_a_line_is_a_doubt_and_asks_the_venue() {
     for is_accepted in [false, true] {
         let mut scene = Scene::new();
         let id = scene.order(1, Side::Buy, 100, 10);
@@ -560,7 +560,7 @@ fn a_line_that_says_lost_is_a_doubt_and_the_venue_is_asked() {
 
 /// An algorithm that scans all waiting requests for each order would not finish this test.
 #[test]
-fn a_whole_day_of_orders_is_in_doubt_twice_and_each_is_asked_for_once() {
+fn a_days_orders_in_doubt_twice_are_queried_once_each() {
     const ORDERS: u64 = 50_000;
     let mut scene = Scene::numbered(true);
     let ids: Vec<u64> = (1..=ORDERS).map(|client| scene.order(client, Side::Buy, 100, 1)).collect();

@@ -154,14 +154,14 @@ fn a_replace_is_checked_on_what_it_adds() {
     scene.report(reported(id, ExecType::CancelRejected, replace, 1, 0, 10));
     scene.replace(4, 1, 100, 8);
     assert_eq!(scene.denial(), None, "less adds nothing");
-    assert_eq!(scene.position().working_buy, 10, "the larger counts while it is on its way");
+    assert_eq!(scene.position().working_buy, 10, "the larger counts while the replace is in flight");
     scene.report(fill(id, 2, 3, 3, 7));
     scene.replace(5, 1, 100, 3);
     assert_eq!(scene.denial(), Some((Denial::AlreadyPending, 0, 0)));
 }
 
 #[test]
-fn a_replace_asks_for_more_than_is_filled() {
+fn a_replace_needs_more_than_the_filled_quantity() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(fill(id, 1, 3, 3, 7));
@@ -220,7 +220,7 @@ fn kill_switches() {
 }
 
 #[test]
-fn a_disk_that_failed_denies_until_a_start() {
+fn a_disk_failure_denies_until_a_start() {
     let mut scene = Scene::new();
     scene.order(1, Side::Buy, 100, 1);
     scene.apply(Input::Kill(KillSwitch { scope: KILL_DISK, on: 1, ..KillSwitch::default() }));
@@ -228,7 +228,7 @@ fn a_disk_that_failed_denies_until_a_start() {
     assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)));
     scene.apply(Input::Kill(KillSwitch { scope: KILL_DISK, on: 0, ..KillSwitch::default() }));
     scene.replace(3, 1, 100, 2);
-    assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)), "nobody's word makes a disk sound");
+    assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)), "no command makes a disk sound");
     scene.cancel(4, 1);
     assert_eq!(scene.denial(), None, "a cancel passes");
     scene.boot(1, 0);
@@ -237,7 +237,7 @@ fn a_disk_that_failed_denies_until_a_start() {
 }
 
 #[test]
-fn a_kill_switch_holds_for_what_is_defined_later() {
+fn a_kill_switch_holds_for_later_definitions() {
     let mut scene = Scene::new();
     let account = AccountId(40);
     scene.apply(Input::Kill(KillSwitch { scope: KILL_ACCOUNT, on: 1, target: 40, ..KillSwitch::default() }));
@@ -269,7 +269,7 @@ fn client_ids_are_used_up_per_session() {
 }
 
 #[test]
-fn unknown_names_are_denied() {
+fn unknown_accounts_and_symbols_are_denied() {
     let mut scene = Scene::new();
     for (account, symbol, expected) in [
         (ACCOUNT.0, SYMBOL.0 + 1, (Denial::UnknownSymbol, 0, i128::from(SYMBOL.0 + 1))),
@@ -291,7 +291,7 @@ fn unknown_names_are_denied() {
 }
 
 #[test]
-fn definitions_that_cannot_be_taken_are_counted() {
+fn invalid_definitions_are_counted() {
     let mut scene = Scene::new();
     let instrument = instrument(1);
     let bad = [
@@ -327,7 +327,7 @@ fn definitions_that_cannot_be_taken_are_counted() {
 }
 
 #[test]
-fn denials_have_codes_of_their_own_and_a_sentence() {
+fn denials_have_unique_codes_and_texts() {
     for (place, denial) in Denial::ALL.iter().enumerate() {
         assert_eq!(Denial::from_code(denial.code()), Some(*denial));
         assert!(Denial::ALL[..place].iter().all(|other| other.code() < denial.code()), "{denial:?}");

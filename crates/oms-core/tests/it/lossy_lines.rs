@@ -42,19 +42,19 @@ struct LossyPath {
 }
 
 #[test]
-fn a_numbered_venue_behind_bad_lines() {
+fn a_numbering_venue_converges_over_bad_lines() {
     check_all(LossyLines { numbered: true, loses: 12, doubles: 12, swaps: true });
     check_all(LossyLines { numbered: true, loses: 4, doubles: 4, swaps: true });
 }
 
 #[test]
-fn a_venue_without_numbers_behind_lines_that_lose() {
+fn a_venue_without_sequences_converges_over_lossy_lines() {
     check_all(LossyLines { numbered: false, loses: 12, doubles: 0, swaps: false });
 }
 
 /// Nothing is lost, so no order may be in doubt.
 #[test]
-fn a_numbered_venue_behind_lines_that_only_swap() {
+fn a_numbering_venue_converges_over_reordering_lines() {
     let seed = seed();
     for round in 0..rounds() {
         let mut path = LossyPath::new(seed + round, LossyLines { numbered: true, loses: 0, doubles: 0, swaps: true });
@@ -118,7 +118,7 @@ impl LossyPath {
                 }
                 7..=10 => self.carry_report(),
                 11 if self.dice.once_in(4) => self.tell_doubts(),
-                _ => self.say(Input::GapTimer(GapTimer::default())),
+                _ => self.apply(Input::GapTimer(GapTimer::default())),
             }
         }
     }
@@ -181,7 +181,7 @@ impl LossyPath {
         self.send_on();
     }
 
-    fn say(&mut self, input: Input) {
+    fn apply(&mut self, input: Input) {
         self.scene.apply(input);
         self.send_on();
     }
@@ -233,13 +233,13 @@ impl LossyPath {
         if self.happens(self.lines.doubles) {
             self.reports.push(report);
         }
-        self.say(Input::Report(report));
+        self.apply(Input::Report(report));
     }
 
     fn tell_doubts(&mut self) {
         for (place, lost) in [(0, LOST_REQUESTS), (1, LOST_REPORTS)] {
             if std::mem::take(&mut self.lost[place]) {
-                self.say(Input::MessageLoss(MessageLoss { messages: 1, venue: VENUE, lost, reserved: [0; 5] }));
+                self.apply(Input::MessageLoss(MessageLoss { messages: 1, venue: VENUE, lost, reserved: [0; 5] }));
             }
         }
     }

@@ -15,7 +15,7 @@ const SOAK_ROUNDS: u64 = 3_000;
 const INPUTS: u64 = 1000;
 
 #[test]
-fn the_core_is_the_model() {
+fn the_core_equals_the_naive_model() {
     let seed = seed();
     let rounds = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_ROUNDS } else { ROUNDS };
     let mut denials = BTreeSet::new();

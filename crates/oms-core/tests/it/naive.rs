@@ -20,7 +20,7 @@ use tickpath_oms_core::{
 };
 
 use fills::is_fill;
-use order_log::{LogEvent, LogRequest, OrderLog, Stand};
+use order_log::{LogEvent, LogRequest, OrderLog, Phase};
 
 /// The naive model.
 #[derive(Default)]
@@ -108,7 +108,7 @@ impl Naive {
 
     pub fn apply(&mut self, at: At, input: &Input) -> Vec<Output> {
         let asked: Vec<(u64, LogRequest)> = self.lives.values().filter_map(asked_by_another).collect();
-        let mut outputs = self.told_to_owners(at, input);
+        let mut outputs = self.reports_to_owners(at, input);
         for (id, before) in asked {
             self.tell_asker(id, before, &mut outputs);
         }
@@ -131,22 +131,22 @@ impl Naive {
             return;
         };
         let client_order_id = ClientOrderId(asked.client);
-        let stands = ExecutionReport {
+        let report = ExecutionReport {
             exec_type: ExecType::OrderStatus.code(),
             venue: VenueId(life.venue),
-            ..life.told(asked.client)
+            ..life.report_to(asked.client)
         };
         let is_replaced = life.sum.cancel.is_some();
         let report = match outputs[last] {
             Output::Report { report, .. } if !is_fill(report.exec_type) && !is_replaced => {
                 ExecutionReport { client_order_id, ..report }
             }
-            _ => stands,
+            _ => report,
         };
         outputs.insert(last + 1, Output::Report { session: asked.by, report });
     }
 
-    fn told_to_owners(&mut self, at: At, input: &Input) -> Vec<Output> {
+    fn reports_to_owners(&mut self, at: At, input: &Input) -> Vec<Output> {
         self.gone.clear();
         match *input {
             Input::Request { envelope, request } => self.request(at, envelope, request),
@@ -162,14 +162,14 @@ impl Naive {
     pub fn counts(&self) -> CoreCounts {
         let mut counts = self.alarms;
         for life in self.lives.values() {
-            *match life.sum.stand {
-                Stand::Denied => &mut counts.withdrawn,
-                Stand::Queued | Stand::Armed => &mut counts.queued,
-                Stand::Sent => &mut counts.sending,
-                Stand::Lost | Stand::Unknown => &mut counts.unknown,
-                Stand::Open if life.sum.is_open() => &mut counts.working,
-                Stand::Open | Stand::Expired | Stand::Canceled => &mut counts.done,
-                Stand::Rejected => &mut counts.rejected,
+            *match life.sum.phase {
+                Phase::Denied => &mut counts.withdrawn,
+                Phase::Queued | Phase::Armed => &mut counts.queued,
+                Phase::Sent => &mut counts.sending,
+                Phase::Lost | Phase::Unknown => &mut counts.unknown,
+                Phase::Open if life.sum.is_open() => &mut counts.working,
+                Phase::Open | Phase::Expired | Phase::Canceled => &mut counts.done,
+                Phase::Rejected => &mut counts.rejected,
             } += 1;
         }
         counts
@@ -236,14 +236,14 @@ impl Naive {
     fn ask(&mut self, order: u64, asked: LogRequest) {
         let life = self.lives.get_mut(&order).unwrap();
         let waits = self.down.contains(&life.venue) || self.waiting.get(&life.venue).is_some_and(|w| !w.is_empty());
-        life.tell(LogEvent::Asked(LogRequest { waits, ..asked }));
+        life.record(LogEvent::Asked(LogRequest { waits, ..asked }));
     }
 
     /// Sends a cancel to the venue, or ends an order that was never sent.
     fn cancel(&mut self, at: At, id: u64, (by, client): (u16, u64), cause: u64, sent: u64) -> Vec<Output> {
         let life = &self.lives[&id];
         let own = if by == life.session { client } else { life.new.client_order_id.0 };
-        if matches!(life.sum.stand, Stand::Queued | Stand::Armed) {
+        if matches!(life.sum.phase, Phase::Queued | Phase::Armed) {
             let session = life.session;
             let report = self.take_back(id, own, ExecType::Canceled);
             return twice(vec![report], session, by, client);
@@ -265,18 +265,23 @@ impl Naive {
 
     fn take_back(&mut self, id: u64, client: u64, exec_type: ExecType) -> Output {
         let life = self.lives.get_mut(&id).unwrap();
-        life.tell(LogEvent::TakenBack);
+        life.record(LogEvent::TakenBack);
         self.waits.remove(&id);
         self.waiting.entry(life.venue).or_default().retain(|waiting| waiting.order != id);
         self.answer(id, exec_type, client)
     }
 
-    /// Cancels all open orders that `is_meant` selects and that have no cancel outstanding.
-    fn cancel_all(&mut self, at: At, asked: Option<(u16, u64)>, is_meant: impl Fn(&OrderLog) -> bool) -> Vec<Output> {
+    /// Cancels all open orders that `is_in_scope` selects and that have no cancel outstanding.
+    fn cancel_all(
+        &mut self,
+        at: At,
+        asked: Option<(u16, u64)>,
+        is_in_scope: impl Fn(&OrderLog) -> bool,
+    ) -> Vec<Output> {
         let lives = self.lives.values().filter(|life| life.sum.is_open() && life.sum.cancel.is_none());
         let own = |life: &OrderLog| (life.session, life.new.client_order_id.0);
         let meant: Vec<(u64, (u16, u64))> =
-            lives.filter(|life| is_meant(life)).map(|life| (life.id, own(life))).collect();
+            lives.filter(|life| is_in_scope(life)).map(|life| (life.id, own(life))).collect();
         meant.into_iter().flat_map(|(id, own)| self.cancel(at, id, asked.unwrap_or(own), 0, at.stamp)).collect()
     }
 
@@ -293,7 +298,7 @@ impl Naive {
     fn answer(&self, id: u64, exec_type: ExecType, client: u64) -> Output {
         let life = &self.lives[&id];
         let (exec_type, venue) = (exec_type.code(), VenueId(life.venue));
-        Output::Report { session: life.session, report: ExecutionReport { exec_type, venue, ..life.told(client) } }
+        Output::Report { session: life.session, report: ExecutionReport { exec_type, venue, ..life.report_to(client) } }
     }
 }
 

@@ -53,7 +53,7 @@ struct ModelOrder {
     session: u16,
     account: u32,
     symbol: u32,
-    stands: ModelStatus,
+    status: ModelStatus,
     /// The fill was busted once.
     is_busted: bool,
     /// The venue's last sequence number.
@@ -62,7 +62,7 @@ struct ModelOrder {
 
 impl ModelOrder {
     fn is_live(&self) -> bool {
-        matches!(self.stands, ModelStatus::Open | ModelStatus::Canceling(_))
+        matches!(self.status, ModelStatus::Open | ModelStatus::Canceling(_))
     }
 }
 
@@ -102,7 +102,7 @@ impl OpenOrderWalk {
             session,
             account,
             symbol,
-            stands: ModelStatus::Open,
+            status: ModelStatus::Open,
             is_busted: false,
             sequence: 1,
         });
@@ -117,32 +117,32 @@ impl OpenOrderWalk {
         let Self { scene, dice, rows, client } = self;
         let row = &mut rows[place];
         let (id, next) = (row.id, row.sequence + 1);
-        let report = match row.stands {
+        let report = match row.status {
             ModelStatus::Open if !row.is_busted && dice.once_in(2) => {
-                row.stands = ModelStatus::Filled;
+                row.status = ModelStatus::Filled;
                 fill(id, next, 10, 10, 0)
             }
             ModelStatus::Open => {
-                row.stands = ModelStatus::Canceling(scene.cancel_by_id(*client, id));
+                row.status = ModelStatus::Canceling(scene.cancel_by_id(*client, id));
                 assert_eq!(scene.canceled(), [id]);
                 return;
             }
             ModelStatus::Canceling(request) if dice.once_in(2) => {
-                row.stands = ModelStatus::Open;
+                row.status = ModelStatus::Open;
                 reported(id, ExecType::CancelRejected, request, next, 0, 10)
             }
             ModelStatus::Canceling(request) => {
-                row.stands = ModelStatus::Done;
+                row.status = ModelStatus::Done;
                 reported(id, ExecType::Canceled, request, next, 0, 0)
             }
             ModelStatus::Filled => {
-                (row.stands, row.is_busted) = (ModelStatus::Open, true);
+                (row.status, row.is_busted) = (ModelStatus::Open, true);
                 amended(id, ExecType::TradeCancel, 10, next, 10, 0, 10)
             }
             ModelStatus::Done => return,
         };
         row.sequence = next;
-        let status = match row.stands {
+        let status = match row.status {
             ModelStatus::Open | ModelStatus::Canceling(_) => OrdStatus::New,
             ModelStatus::Filled => OrdStatus::Filled,
             ModelStatus::Done => OrdStatus::Canceled,
@@ -152,12 +152,12 @@ impl OpenOrderWalk {
 
     fn mass_cancel(&mut self, is_of_symbol: bool) {
         let (session, account, symbol) = (self.scene.session, self.dice.pick(&ACCOUNTS), self.dice.pick(&SYMBOLS));
-        let is_meant = move |row: &ModelOrder| {
+        let is_in_scope = move |row: &ModelOrder| {
             row.session == session && row.account == account && (!is_of_symbol || row.symbol == symbol)
         };
-        let has_any = self.rows.iter().any(|row| is_meant(row) && row.is_live());
+        let has_any = self.rows.iter().any(|row| is_in_scope(row) && row.is_live());
         let by = self.scene.mass_cancel(self.client, AccountId(account), is_of_symbol.then_some(SymbolId(symbol)));
-        if self.is_canceled(by, is_meant) == 0 {
+        if self.is_canceled(by, is_in_scope) == 0 {
             let denial = if has_any { Denial::AlreadyPending } else { Denial::UnknownOrder };
             assert_eq!(self.scene.denial(), Some((denial, 0, 0)));
         }
@@ -183,11 +183,11 @@ impl OpenOrderWalk {
 
     /// Checks that the last input has canceled exactly the selected open orders without an outstanding cancel, by
     /// ascending id.
-    fn is_canceled(&mut self, by: u64, is_meant: impl Fn(&ModelOrder) -> bool) -> usize {
-        let meant = self.rows.iter_mut().filter(|row| row.stands == ModelStatus::Open && is_meant(row));
+    fn is_canceled(&mut self, by: u64, is_in_scope: impl Fn(&ModelOrder) -> bool) -> usize {
+        let meant = self.rows.iter_mut().filter(|row| row.status == ModelStatus::Open && is_in_scope(row));
         let meant: Vec<u64> = meant
             .map(|row| {
-                row.stands = ModelStatus::Canceling(by);
+                row.status = ModelStatus::Canceling(by);
                 row.id
             })
             .collect();
@@ -214,7 +214,7 @@ impl OpenOrderWalk {
 }
 
 #[test]
-fn a_cancel_of_many_finds_what_a_walk_of_all_orders_finds() {
+fn a_mass_cancel_finds_the_same_orders_as_a_full_scan() {
     let mut dice = Dice::new(seed());
     for _ in 0..30 {
         let seed = dice.draw();
@@ -242,14 +242,14 @@ fn crowd(scene: &mut Scene) -> usize {
 }
 
 /// Applies an input, and returns the canceled orders and the number of index entries visited.
-fn visits(scene: &mut Scene, say: impl Fn(&mut Scene)) -> (Vec<u64>, u64) {
+fn visits(scene: &mut Scene, act: impl Fn(&mut Scene)) -> (Vec<u64>, u64) {
     let before = scene.core.mass_cancel_visits();
-    say(scene);
+    act(scene);
     (scene.canceled(), scene.core.mass_cancel_visits() - before)
 }
 
 #[test]
-fn a_mass_cancel_of_three_orders_among_a_hundred_thousand_visits_those_alone() {
+fn a_mass_cancel_of_3_orders_in_100_000_visits_only_them() {
     let mut scene = desk();
     assert_eq!(crowd(&mut scene), 100_000);
     scene.session = 1;
@@ -285,12 +285,12 @@ fn a_mass_cancel_of_a_symbol_visits_no_order_of_another_symbol() {
     assert_eq!(visits(&mut scene, of(200_001, 3)), (vec![lone], 1));
     assert_eq!(visits(&mut scene, of(200_002, 3)).1, 0);
     assert_eq!(scene.denial(), Some((Denial::AlreadyPending, 0, 0)));
-    assert_eq!(visits(&mut scene, of(200_003, 9)), (vec![], 0), "a symbol that nobody trades");
+    assert_eq!(visits(&mut scene, of(200_003, 9)), (vec![], 0), "a symbol without orders");
     assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)));
 }
 
 #[test]
-fn a_session_that_is_lost_visits_its_own_orders_alone() {
+fn a_lost_session_visits_only_its_own_orders() {
     let mut scene = desk();
     crowd(&mut scene);
     scene.session = 3;
@@ -305,7 +305,7 @@ fn a_session_that_is_lost_visits_its_own_orders_alone() {
 }
 
 #[test]
-fn a_second_mass_cancel_of_all_visits_no_order_that_the_first_one_has_reached() {
+fn a_second_mass_cancel_visits_no_order_of_the_first() {
     let mut scene = desk();
     crowd(&mut scene);
     let mass = |client| {
@@ -322,7 +322,7 @@ fn a_second_mass_cancel_of_all_visits_no_order_that_the_first_one_has_reached() 
 }
 
 #[test]
-fn a_page_of_the_order_list_looks_at_no_more_than_its_share() {
+fn a_page_of_the_order_list_visits_a_bounded_number_of_orders() {
     let mut scene = desk();
     crowd(&mut scene);
     scene.session = 1;
@@ -348,7 +348,7 @@ fn a_page_of_the_order_list_looks_at_no_more_than_its_share() {
 }
 
 #[test]
-fn an_order_list_goes_on_behind_an_order_that_has_ended_and_over_the_end_of_a_day() {
+fn an_order_list_resumes_after_an_ended_order_and_a_days_end() {
     let mut scene = desk();
     let ids: Vec<u64> = (1..=6)
         .map(|client| {

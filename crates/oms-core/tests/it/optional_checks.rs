@@ -25,7 +25,7 @@ fn money(units: i128) -> [u8; 16] {
 
 /// Results of an order of 6 at 103 under each of these definitions.
 #[test]
-fn one_order_under_each_limit() {
+fn each_optional_limit_denies_an_order_above_it() {
     let bare = instrument(1);
     let cases: &[(Input, Denied)] = &[
         (Input::Instrument(Instrument { tick_size: Price(1), ..bare }), None),
@@ -88,7 +88,7 @@ fn one_order_under_each_limit() {
 }
 
 #[test]
-fn a_market_order_names_no_price_to_be_checked() {
+fn a_market_order_has_no_price_to_check() {
     let mut scene = Scene::new();
     let limits = Instrument { tick_size: Price(7), lowest_price: Price(1), highest_price: Price(2), ..instrument(1) };
     scene.apply(Input::Instrument(limits));
@@ -123,7 +123,7 @@ fn an_instrument_trades_in_its_hours_also_over_midnight() {
 }
 
 #[test]
-fn what_is_not_owned_is_not_sold() {
+fn a_short_sale_is_denied() {
     let mut scene = Scene::new();
     scene.apply(Input::SymbolLimits(SymbolLimits { no_short: 1, ..own() }));
     scene.order(1, Side::Sell, 100, 1);
@@ -147,7 +147,7 @@ fn what_is_not_owned_is_not_sold() {
 }
 
 #[test]
-fn an_order_that_comes_twice_is_one_too_many_for_a_while() {
+fn a_duplicate_order_is_denied_within_its_window() {
     let mut scene = Scene::with(AccountLimits { duplicate_window_ns: 100, ..wide() });
     scene.stamp = 1000;
     scene.order(1, Side::Buy, 100, 5);
@@ -166,7 +166,7 @@ fn an_order_that_comes_twice_is_one_too_many_for_a_while() {
 }
 
 #[test]
-fn rates_of_sessions_symbols_and_the_firm() {
+fn sessions_symbols_and_the_firm_have_message_rates() {
     let window = 1_000;
     for (definition, denial) in [
         (Input::Session(SessionRules { rate_limit: 2, rate_window_ns: window, ..session() }), Denial::SessionRate),
@@ -190,7 +190,7 @@ fn rates_of_sessions_symbols_and_the_firm() {
 }
 
 #[test]
-fn messages_against_fills() {
+fn messages_are_limited_by_fills() {
     let limits = AccountLimits { order_trade_free: 2, order_trade_ratio: 3, ..wide() };
     let mut scene = Scene::with(limits);
     let id = scene.order(1, Side::Buy, 100, 5);
@@ -210,7 +210,7 @@ fn messages_against_fills() {
 }
 
 #[test]
-fn the_firm_counts_what_its_accounts_had_open_before_it_had_limits() {
+fn the_firms_limits_count_orders_that_were_open_before() {
     let mut scene = Scene::new();
     let other = AccountId(8);
     scene.apply(Input::Account(AccountLimits { account: other, ..wide() }));
@@ -229,7 +229,7 @@ fn the_firm_counts_what_its_accounts_had_open_before_it_had_limits() {
 }
 
 #[test]
-fn an_account_does_not_meet_itself() {
+fn an_account_does_not_match_its_own_orders() {
     let mut scene = Scene::with(AccountLimits { no_self_match: 1, ..wide() });
     let buy = scene.order(1, Side::Buy, 100, 5);
     scene.order(2, Side::Sell, 100, 1);
@@ -258,7 +258,7 @@ fn an_account_does_not_meet_itself() {
 }
 
 #[test]
-fn all_positions_together_have_a_largest_value() {
+fn the_gross_value_of_all_positions_is_limited() {
     let mut scene = Scene::with(AccountLimits { max_gross_value: money(1_000), ..wide() });
     scene.order(1, Side::Buy, 100, 4);
     scene.order(2, Side::Sell, 100, 4);
@@ -278,7 +278,7 @@ fn all_positions_together_have_a_largest_value() {
 }
 
 #[test]
-fn who_has_lost_too_much_today_may_only_close() {
+fn an_account_at_its_daily_loss_limit_may_only_close() {
     let mut scene = Scene::with(AccountLimits { max_loss: money(50), ..wide() });
     let buy = scene.order(1, Side::Buy, 110, 10);
     scene.report(ExecutionReport { last_price: Price(110), ..fill(buy, 1, 10, 10, 0) });

@@ -1,4 +1,5 @@
-//! Positions that an admin enters by hand: they count in limits and in the day's profit, and outlive a snapshot and a day.
+//! Positions that an admin enters by hand: they count in limits and in the day's profit, and outlive a snapshot and a
+//! day.
 
 use tickpath_market::{AccountId, ExecutionReport, Price, Quantity, Side, SymbolId};
 use tickpath_oms_core::{AccountLimits, AdminCommandError, Denial, EnterPosition, Input};
@@ -74,7 +75,7 @@ fn the_profit_of_an_entered_position_counts_from_its_price() {
 }
 
 #[test]
-fn the_start_of_a_day_is_entered_before_its_first_fill_and_changes_at_any_time() {
+fn opening_positions_precede_fills_and_adjustments_come_any_time() {
     let mut scene = Scene::new();
     let unknown = AccountId(8);
     for (enter, why) in [
@@ -112,16 +113,16 @@ fn the_start_of_a_day_is_entered_before_its_first_fill_and_changes_at_any_time()
 }
 
 #[test]
-fn a_snapshot_and_a_replay_have_an_entered_position() {
-    let tell = |scene: &mut Scene| {
+fn a_snapshot_and_a_replay_keep_an_entered_position() {
+    let act = |scene: &mut Scene| {
         scene.enter(entered(8, 110));
         scene.order(1, Side::Buy, 100, 1);
         scene.enter(adjusted(-2, 105));
     };
     let limits = AccountLimits { max_position: Quantity(10), max_loss: 50_i128.to_le_bytes(), ..wide() };
     let (mut scene, mut again) = (Scene::with(limits), Scene::with(limits));
-    tell(&mut scene);
-    tell(&mut again);
+    act(&mut scene);
+    act(&mut again);
     assert_eq!(scene.core.digest(), again.core.digest());
     again.core = loaded(&scene.core);
     assert_eq!(again.position(), scene.position());

@@ -29,7 +29,7 @@ pub struct World {
     /// The latest orders that were sent or wait.
     ids: Vec<u64>,
     /// The latest requests sent to venues.
-    said: Vec<(VenueId, Request)>,
+    sent: Vec<(VenueId, Request)>,
     /// The last new order that was drawn.
     last_new: NewOrder,
     step: usize,
@@ -61,7 +61,7 @@ impl World {
             out: Outputs::new(),
             at: At { sequence: 0, stamp: 0 },
             ids: Vec::new(),
-            said: Vec::new(),
+            sent: Vec::new(),
             last_new: NewOrder::default(),
             step: 0,
         }
@@ -77,7 +77,7 @@ impl World {
         self.core.apply(at, &input, &mut self.out);
         for output in &self.out {
             let Output::Venue { venue, request, .. } = output else { continue };
-            self.said.push((*venue, *request));
+            self.sent.push((*venue, *request));
         }
         let id = OrderId::new(self.core.epoch(), at.sequence);
         if self.core.order(id).is_some() && !self.ids.contains(&id.0) {
@@ -247,7 +247,7 @@ impl World {
     /// Draws a returned request, mostly one of the last ones sent to a venue.
     fn returned(&mut self, venue: VenueId) -> UnsentRequest {
         let back = self.dice.below(4) as usize;
-        let last = self.said.iter().rev().nth(back).copied();
+        let last = self.sent.iter().rev().nth(back).copied();
         let (to, request) = last.unwrap_or((venue, Request::New(NewOrder::default())));
         let mut returned = UnsentRequest::new(if self.dice.once_in(20) { venue } else { to }, self.at.stamp, &request);
         if self.dice.once_in(20) {
@@ -412,7 +412,7 @@ impl World {
             _ => false,
         };
         let back = self.dice.below(3) as usize;
-        let asked = self.said.iter().rev().take(60).filter(|(_, request)| of_order(request)).nth(back);
+        let asked = self.sent.iter().rev().take(60).filter(|(_, request)| of_order(request)).nth(back);
         match asked {
             Some((_, request)) if !self.dice.once_in(4) => request.client_order_id().0,
             _ => self.dice.pick(&[0, id]),

@@ -17,7 +17,7 @@ fn bearers(scene: &Scene) -> [Option<IdReference>; 4] {
 }
 
 #[test]
-fn an_order_bears_all_its_numbers_until_its_day_has_ended_and_no_others() {
+fn an_order_references_only_its_own_ids_until_its_day_ends() {
     let mut scene = Scene::new();
     assert_eq!(bearers(&scene), [None; 4], "definitions bear nothing");
     let id = OrderId(scene.order(1, Side::Buy, 100, 10));
@@ -33,7 +33,7 @@ fn an_order_bears_all_its_numbers_until_its_day_has_ended_and_no_others() {
 }
 
 #[test]
-fn a_request_that_was_denied_bears_its_session_and_nothing_else() {
+fn a_denied_request_references_its_session_alone() {
     let mut scene = Scene::new();
     scene.cancel(5, 99);
     assert!(scene.denial().is_some());
@@ -43,7 +43,7 @@ fn a_request_that_was_denied_bears_its_session_and_nothing_else() {
 }
 
 #[test]
-fn a_foreign_report_bears_its_symbol_and_a_kill_switch_what_it_kills() {
+fn unknown_order_reports_and_kill_switches_reference_their_ids() {
     let mut scene = Scene::new();
     let report = ExecutionReport { symbol: SYMBOL, account: ACCOUNT, side: Side::Buy.code(), ..fill(77, 1, 4, 4, 6) };
     scene.apply(Input::Report(ReportRecord { report, source: VENUE, line: 0, lane_sequence: 0 }));

@@ -6,7 +6,7 @@ use crate::dice::seed;
 use crate::random_inputs::World;
 
 #[test]
-fn a_replay_says_the_same() {
+fn a_replay_gives_the_same_outputs() {
     let journal = journal(seed(), 30_000);
     let first = run(&journal, Config::default(), false);
     assert!(first.outputs.len() > 10_000, "the inputs are worth a test: {} outputs", first.outputs.len());

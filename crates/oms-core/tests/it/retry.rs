@@ -33,14 +33,14 @@ fn left(scene: &mut Scene) -> u64 {
 }
 
 #[test]
-fn a_refused_order_waits_is_checked_and_goes_again_under_another_id() {
+fn a_rejected_order_is_checked_and_retried_under_another_id() {
     let mut scene = scene(RETRY, 3);
     let id = scene.order(1, Side::Buy, 100, 10);
     let first = scene.venue_requests();
     scene.report(refused(id, BUSY));
-    let told = scene.client_reports();
-    assert_eq!((told.len(), told[0].status, told[0].reason), (1, OrdStatus::PendingNew.code(), BUSY));
-    assert_eq!((told[0].order_id.0, told[0].client_order_id.0, scene.venue_requests().len()), (id, 1, 0));
+    let reports = scene.client_reports();
+    assert_eq!((reports.len(), reports[0].status, reports[0].reason), (1, OrdStatus::PendingNew.code(), BUSY));
+    assert_eq!((reports[0].order_id.0, reports[0].client_order_id.0, scene.venue_requests().len()), (id, 1, 0));
     assert_eq!((scene.counts().queued, scene.counts().rejected, scene.bought()), (1, 0, (0, 10)));
     let again = left(&mut scene);
     assert_ne!(again, id);
@@ -68,7 +68,7 @@ fn a_refused_order_waits_is_checked_and_goes_again_under_another_id() {
 }
 
 #[test]
-fn a_refusal_that_comes_twice_is_one_and_a_refused_try_that_lives_is_a_contradiction() {
+fn a_live_rejected_retry_is_a_contradiction_a_duplicate_is_none() {
     let mut scene = scene(RETRY, 3);
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(refused(id, BUSY));
@@ -88,7 +88,7 @@ fn a_refusal_that_comes_twice_is_one_and_a_refused_try_that_lives_is_a_contradic
 }
 
 #[test]
-fn once_too_often_and_any_other_code_is_the_end() {
+fn the_last_rejection_and_any_other_code_end_the_order() {
     let mut scene = scene(RETRY, 2);
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(refused(id, BUSY));
@@ -117,7 +117,7 @@ fn once_too_often_and_any_other_code_is_the_end() {
 }
 
 #[test]
-fn nothing_is_tried_again_behind_a_cancel_nor_what_was_more_than_refused() {
+fn a_canceled_or_reported_order_is_not_retried() {
     let check = |name: &str, rejects: fn(&mut Scene, u64)| {
         let mut scene = scene(RETRY, 9);
         let id = scene.order(1, Side::Buy, 100, 10);
@@ -158,7 +158,7 @@ fn nothing_is_tried_again_behind_a_cancel_nor_what_was_more_than_refused() {
 }
 
 #[test]
-fn what_is_tried_again_can_be_canceled_here_and_is_denied_as_if_it_came_now() {
+fn a_waiting_retry_can_be_canceled_and_is_checked_like_a_new_order() {
     let mut scene = scene(RETRY, 9);
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(refused(id, BUSY));
@@ -174,7 +174,7 @@ fn what_is_tried_again_can_be_canceled_here_and_is_denied_as_if_it_came_now() {
 }
 
 #[test]
-fn a_try_that_is_denied_is_told_under_the_id_that_its_client_knows() {
+fn a_denied_retry_is_reported_under_the_clients_id() {
     let mut scene = scene(RETRY, 3);
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(refused(id, BUSY));
@@ -182,7 +182,7 @@ fn a_try_that_is_denied_is_told_under_the_id_that_its_client_knows() {
     assert!(scene.release());
     let denied: Vec<u64> = scene.out.iter().filter_map(denied_id).collect();
     assert_eq!(denied, [id]);
-    // The venue knows the first try, so a report about that id is not a stranger's.
+    // The venue knows the first try, so a report about that id is of a known order.
     let duplicates = scene.counts().duplicates;
     scene.report(refused(id, BUSY));
     assert_eq!((scene.core.unknown_order_report_count(), scene.counts().duplicates), (0, duplicates + 1));
@@ -201,7 +201,7 @@ fn denied_id(output: &Output) -> Option<u64> {
 }
 
 #[test]
-fn the_shell_hears_which_line_to_leave_out() {
+fn the_shell_is_given_the_line_to_avoid() {
     for (action, expected) in [(OTHER_LINE, Some(4)), (RETRY, None)] {
         let mut scene = scene(action, 3);
         let id = scene.order(1, Side::Buy, 100, 10);
@@ -215,7 +215,7 @@ fn the_shell_hears_which_line_to_leave_out() {
 }
 
 #[test]
-fn a_saved_core_and_another_day_know_its_ids() {
+fn retry_ids_outlive_a_snapshot_and_a_days_end() {
     let mut scene = scene(RETRY, 3);
     let kept =
         tickpath_market::NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..order(1, Side::Buy, 100, 10) };
@@ -250,7 +250,7 @@ fn a_saved_core_and_another_day_know_its_ids() {
 
 /// A reported fill counts, whatever the venue reported before.
 #[test]
-fn a_fill_of_a_refused_try_is_booked_once_and_its_order_is_in_doubt() {
+fn a_fill_of_a_rejected_retry_is_booked_once_and_is_a_doubt() {
     let check = |name: &str, has_left: bool| {
         let mut scene = scene(RETRY, 3);
         let id = scene.order(1, Side::Buy, 100, 10);
@@ -260,9 +260,10 @@ fn a_fill_of_a_refused_try_is_booked_once_and_its_order_is_in_doubt() {
             scene.report(reported(again, ExecType::New, again, 1, 0, 10));
         }
         scene.report(fill(id, 2, 4, 4, 6));
-        let told: Vec<_> = scene.client_reports().iter().map(|told| (told.status, told.last_quantity.0)).collect();
+        let reports: Vec<_> =
+            scene.client_reports().iter().map(|report| (report.status, report.last_quantity.0)).collect();
         let unknown = OrdStatus::Unknown.code();
-        assert_eq!(told, [(unknown, 0), (unknown, 4)], "{name}");
+        assert_eq!(reports, [(unknown, 0), (unknown, 4)], "{name}");
         assert_eq!((scene.bought().0, scene.counts().contradictions), (4, 1), "{name}");
         let duplicates = scene.counts().duplicates;
         scene.report(fill(id, 2, 4, 4, 6));
@@ -297,15 +298,15 @@ fn restarted_with(level: u8, boot: u8, before: impl FnOnce(&mut Scene)) -> (Scen
 
 /// The journal may have lost both the rejection and the retry; then the core does not know the retry's id.
 #[test]
-fn a_refusal_is_no_end_of_what_may_have_been_tried_again_in_a_lost_tail() {
-    type Hears = fn(&mut Scene, u64);
-    let check = |name: &str, hears: Hears| {
+fn a_rejection_is_no_end_of_a_possible_retry_in_a_lost_tail() {
+    type Action = fn(&mut Scene, u64);
+    let check = |name: &str, act: Action| {
         let (mut scene, id) = restarted(0, 2);
         scene.doubt(LOST_REQUESTS);
         assert_eq!((scene.state(id), scene.status_requests()), (OrdStatus::Unknown, vec![id]), "{name}");
-        hears(&mut scene, id);
+        act(&mut scene, id);
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Unknown, (0, 10)), "{name}");
-        assert!(scene.client_reports().iter().all(|told| told.status == OrdStatus::Unknown.code()), "{name}");
+        assert!(scene.client_reports().iter().all(|report| report.status == OrdStatus::Unknown.code()), "{name}");
         assert!(!scene.release(), "{name}: nothing is tried again beside what may work");
         scene.resolve(id, OrdStatus::Rejected, 0, "their desk: none works");
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Rejected, (0, 0)), "{name}");
@@ -341,7 +342,7 @@ fn a_refusal_is_no_end_of_what_may_have_been_tried_again_in_a_lost_tail() {
 }
 
 #[test]
-fn what_waited_or_was_tried_again_before_the_tail_may_have_been_tried_once_more_in_it() {
+fn waiting_and_retried_orders_may_be_retried_in_a_lost_tail() {
     let mut waited = scene(RETRY, 3);
     waited.boot(1, 1);
     waited.line(false);
@@ -363,7 +364,7 @@ fn what_waited_or_was_tried_again_before_the_tail_may_have_been_tried_once_more_
 }
 
 #[test]
-fn a_refusal_is_the_end_where_no_later_try_can_have_left() {
+fn a_rejection_is_the_end_if_no_later_retry_can_have_left() {
     // Nothing is lost in a restart on the same boot of the host, or by a session whose orders wait for the disk.
     for (level, boot) in [(0, 1), (1, 2)] {
         let (mut scene, id) = restarted(level, boot);
@@ -373,37 +374,41 @@ fn a_refusal_is_the_end_where_no_later_try_can_have_left() {
         scene.doubt(LOST_REQUESTS);
         assert_eq!(scene.answer(id, OrdStatus::Rejected, 1, 0, 0), Some(OrdStatus::Rejected), "level {level}");
     }
-    // The retry rule of the venue says never to retry.
+    // The retry rule of the venue allows no retry.
     let (mut scene, id) = restarted_with(0, 2, |scene| {
         scene.apply(Input::Reject(RejectRule { venue: VENUE, code: BUSY, action: GIVE_UP, times: 9, reserved: 0 }));
     });
     assert_eq!(scene.report(refused(id, BUSY)), Some(OrdStatus::Rejected));
     // The venue reported the order before the restart.
-    let mut heard = self::scene(RETRY, 3);
-    heard.boot(1, 1);
-    let id = heard.order(1, Side::Buy, 100, 10);
-    heard.report(reported(id, ExecType::New, id, 1, 0, 10));
-    heard.boot(2, 2);
-    heard.doubt(LOST_REPORTS);
-    assert_eq!(heard.answer(id, OrdStatus::Rejected, 2, 0, 0), Some(OrdStatus::Rejected));
+    let mut reported_first = self::scene(RETRY, 3);
+    reported_first.boot(1, 1);
+    let id = reported_first.order(1, Side::Buy, 100, 10);
+    reported_first.report(reported(id, ExecType::New, id, 1, 0, 10));
+    reported_first.boot(2, 2);
+    reported_first.doubt(LOST_REPORTS);
+    assert_eq!(reported_first.answer(id, OrdStatus::Rejected, 2, 0, 0), Some(OrdStatus::Rejected));
 }
 
 #[test]
-fn what_its_venue_works_was_never_tried_again() {
-    type Hears = fn(&mut Scene, u64) -> Option<OrdStatus>;
-    let lives: [(Hears, OrdStatus); 4] = [
+fn an_order_that_its_venue_works_was_not_retried() {
+    type Action = fn(&mut Scene, u64) -> Option<OrdStatus>;
+    let lives: [(Action, OrdStatus); 4] = [
         (|scene, id| scene.answer(id, OrdStatus::New, 1, 0, 10), OrdStatus::New),
         (|scene, id| scene.report(reported(id, ExecType::New, id, 1, 0, 10)), OrdStatus::New),
         (|scene, id| scene.report(fill(id, 2, 4, 4, 6)), OrdStatus::PartiallyFilled),
         (|scene, id| scene.answer(id, OrdStatus::Canceled, 2, 0, 0), OrdStatus::Canceled),
     ];
-    for (hears, status) in lives {
+    for (act, status) in lives {
         let (mut scene, id) = restarted(0, 2);
         scene.doubt(LOST_REQUESTS);
-        assert_eq!(hears(&mut scene, id), Some(status));
+        assert_eq!(act(&mut scene, id), Some(status));
         if status != OrdStatus::Canceled {
             let refused = ExecutionReport { venue_sequence: 3, ..refused(id, WRONG) };
-            assert_eq!(scene.report(refused), Some(OrdStatus::Rejected), "from now on its venue's word is its end");
+            assert_eq!(
+                scene.report(refused),
+                Some(OrdStatus::Rejected),
+                "from now on a rejection of its venue ends it"
+            );
         }
     }
 }
@@ -411,7 +416,7 @@ fn what_its_venue_works_was_never_tried_again() {
 /// A venue with sequence numbers would have numbered its rejection; another venue may have forgotten the rejected
 /// order.
 #[test]
-fn what_its_venue_never_heard_of_is_over_if_the_venue_numbers_its_refusals() {
+fn a_numbering_venue_without_the_order_ends_it() {
     for (numbered, expected) in [(1, OrdStatus::Rejected), (0, OrdStatus::Unknown)] {
         let (mut scene, id) = restarted_with(0, 2, |scene| {
             scene.apply(Input::Venue(VenueRules { numbered, ..VenueRules::of(VENUE) }));
@@ -424,7 +429,7 @@ fn what_its_venue_never_heard_of_is_over_if_the_venue_numbers_its_refusals() {
 
 /// The journal resumes where the lost tail began, and the records there have ids of a new epoch.
 #[test]
-fn the_id_of_a_lost_try_is_given_to_nothing_else() {
+fn the_id_of_a_lost_retry_is_not_reused() {
     let (mut scene, id) = restarted(0, 2);
     let mut lost = self::scene(RETRY, 3);
     lost.apply(Input::Session(SessionRules { session: 1, ..SessionRules::default() }));

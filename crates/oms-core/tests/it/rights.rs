@@ -19,7 +19,7 @@ fn ended(kind: RecordKind, id: u32, session: u16) -> Input {
 const NOT_ENTITLED: Option<(Denial, i128, i128)> = Some((Denial::NotEntitled, 0, ACCOUNT.0 as i128));
 
 #[test]
-fn a_session_trades_the_accounts_that_it_was_granted_and_no_other() {
+fn a_session_trades_only_for_granted_accounts() {
     let mut scene = Scene::empty();
     scene.apply(Input::Instrument(instrument(1)));
     for account in [ACCOUNT, AccountId(8), AccountId(70)] {
@@ -39,7 +39,7 @@ fn a_session_trades_the_accounts_that_it_was_granted_and_no_other() {
 }
 
 #[test]
-fn a_session_without_the_right_costs_the_account_no_message_and_no_id() {
+fn a_denied_session_uses_up_no_message_and_no_client_id_of_an_account() {
     let mut scene = Scene::with(AccountLimits { rate_limit: 2, rate_window_ns: u64::MAX, ..wide() });
     scene.session = 3;
     for client in 1..=50 {
@@ -47,7 +47,7 @@ fn a_session_without_the_right_costs_the_account_no_message_and_no_id() {
         assert_eq!(scene.denial(), NOT_ENTITLED);
     }
     scene.order(1, Side::Buy, 100, 1);
-    assert_eq!(scene.denial(), NOT_ENTITLED, "no id is used up, or a stranger could fill the memory");
+    assert_eq!(scene.denial(), NOT_ENTITLED, "no id is used up, or an unauthorized client could fill the memory");
     scene.cancel(1, 1);
     assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)), "it owns nothing to cancel");
     scene.session = 1;
@@ -60,7 +60,7 @@ fn a_session_without_the_right_costs_the_account_no_message_and_no_id() {
 }
 
 #[test]
-fn a_definition_that_ended_denies_the_next_order_and_lets_cancels_through() {
+fn an_ended_definition_denies_orders_and_lets_cancels_pass() {
     let all = ALL_ACCOUNTS.0;
     for (what, expected) in [
         (ended(RecordKind::Instrument, SYMBOL.0, 0), Some((Denial::UnknownSymbol, 0, SYMBOL.0.into()))),
@@ -86,7 +86,7 @@ fn a_definition_that_ended_denies_the_next_order_and_lets_cancels_through() {
 }
 
 #[test]
-fn what_ended_twice_or_never_was_is_ignored() {
+fn the_end_of_an_undefined_definition_is_ignored() {
     let mut scene = Scene::new();
     let grants = scene.counts().ignored;
     for what in [
@@ -112,7 +112,7 @@ fn what_ended_twice_or_never_was_is_ignored() {
 }
 
 #[test]
-fn a_definition_that_comes_again_holds_again() {
+fn a_repeated_definition_holds_again() {
     let mut scene = Scene::new();
     scene.apply(ended(RecordKind::Account, ACCOUNT.0, 0));
     scene.apply(ended(RecordKind::Instrument, SYMBOL.0, 0));
@@ -125,7 +125,7 @@ fn a_definition_that_comes_again_holds_again() {
 }
 
 #[test]
-fn a_session_asks_for_a_level_until_its_definition_ends() {
+fn a_sessions_durability_level_holds_until_its_definition_ends() {
     let mut scene = Scene::new();
     scene.apply(Input::Session(SessionRules { session: 5, level: 2, ..SessionRules::default() }));
     assert_eq!([4, 5, 6].map(|session| scene.core.durability_level(session)), [0, 2, 0]);
@@ -134,7 +134,7 @@ fn a_session_asks_for_a_level_until_its_definition_ends() {
 }
 
 #[test]
-fn a_venue_that_nobody_defines_any_more_behaves_as_one_that_nobody_defined() {
+fn a_venue_without_a_definition_gets_the_default_rules() {
     let mut scene = Scene::numbered(false);
     scene.apply(Input::Venue(VenueRules { max_queued: 0, ..VenueRules::of(VENUE) }));
     scene.line(false);
@@ -146,7 +146,7 @@ fn a_venue_that_nobody_defines_any_more_behaves_as_one_that_nobody_defined() {
 }
 
 #[test]
-fn a_boot_of_the_host_opens_rate_windows_anew_and_a_start_on_the_same_boot_does_not() {
+fn a_host_boot_but_no_restart_resets_rate_windows() {
     for (boot, expected) in [(1, Some((Denial::MessageRate, 2, 3))), (2, None)] {
         let mut scene = Scene::with(AccountLimits { rate_limit: 2, rate_window_ns: 1_000_000, ..wide() });
         scene.boot(1, 1);
@@ -160,7 +160,7 @@ fn a_boot_of_the_host_opens_rate_windows_anew_and_a_start_on_the_same_boot_does_
 }
 
 #[test]
-fn windows_and_ages_are_nanoseconds_whatever_a_tick_is() {
+fn windows_and_ages_are_nanoseconds_at_any_tick_rate() {
     for (ticks_per_second, ticks) in [(1_000_000_000, 1000), (3_000_000_000, 3000), (1_000_000, 1)] {
         let limits = AccountLimits { rate_limit: 1, rate_window_ns: 1000, max_request_age_ns: 1000, ..wide() };
         let mut scene = Scene::with(limits);
@@ -180,7 +180,7 @@ fn windows_and_ages_are_nanoseconds_whatever_a_tick_is() {
 }
 
 #[test]
-fn a_kind_of_request_that_is_withheld_is_denied_and_nothing_else() {
+fn only_withheld_request_kinds_are_denied() {
     let kinds = [MAY_NEW, MAY_CANCEL, MAY_REPLACE, MAY_MASS_CANCEL, MAY_STATUS];
     for withheld in kinds {
         let mut scene = Scene::new();
@@ -208,7 +208,7 @@ fn a_kind_of_request_that_is_withheld_is_denied_and_nothing_else() {
 }
 
 #[test]
-fn a_kind_that_is_withheld_meanwhile_stops_what_waits() {
+fn a_withheld_request_kind_denies_waiting_requests() {
     let mut scene = Scene::new();
     scene.line(false);
     let id = scene.order(1, Side::Buy, 100, 5);

@@ -156,7 +156,7 @@ impl Scene {
     /// Applies a venue's report unchanged.
     pub fn report_exactly(&mut self, record: ReportRecord) -> Option<OrdStatus> {
         self.apply(Input::Report(record));
-        self.client_reports().first().map(|told| OrdStatus::from_code(told.status).expect("the status is known"))
+        self.client_reports().first().map(|report| OrdStatus::from_code(report.status).expect("the status is known"))
     }
 
     /// Answers a status request with the state of an order.

@@ -24,7 +24,7 @@ pub(crate) fn loaded(mut bytes: &[u8]) -> Result<Core, SnapshotError> {
 }
 
 #[test]
-fn a_loaded_core_says_what_the_saved_one_would_have_said() {
+fn a_loaded_core_gives_the_same_outputs_as_the_saved_core() {
     let mut dice = Dice::new(seed());
     for round in 0..30 {
         let seed = dice.draw();
@@ -53,7 +53,7 @@ fn a_saved_core_saves_to_the_same_bytes_again() {
 }
 
 #[test]
-fn bytes_that_end_early_or_are_laid_out_otherwise_are_refused() {
+fn truncated_bytes_and_other_layouts_are_refused() {
     let mut world = World::new(seed());
     (0..500).for_each(|_| {
         world.step();

@@ -72,7 +72,7 @@ fn lost(id: u64) -> ExecutionReport {
 }
 
 #[test]
-fn filled_in_parts() {
+fn an_order_is_filled_in_parts() {
     let scene = check(
         "in parts",
         &[
@@ -90,12 +90,12 @@ fn filled_in_parts() {
 }
 
 #[test]
-fn a_fill_before_the_acceptance() {
+fn a_fill_may_arrive_before_the_acceptance() {
     check("fill first", &[Hear(|id| fill(id, 0, 4, 4, 6), Some(OrdStatus::PartiallyFilled)), Hear(accepted, None)]);
 }
 
 #[test]
-fn canceled_on_request_and_unsolicited() {
+fn an_order_is_canceled_on_request_and_unsolicited() {
     let scene = check(
         "on request",
         &[
@@ -112,7 +112,7 @@ fn canceled_on_request_and_unsolicited() {
 }
 
 #[test]
-fn a_refused_cancel_goes_back_to_the_state_below() {
+fn a_rejected_cancel_restores_the_state_before() {
     check(
         "refused cancel",
         &[
@@ -136,7 +136,7 @@ fn a_replace_takes_its_terms_from_the_report() {
             Cancel(OrdStatus::PendingCancel),
         ],
     );
-    assert_eq!(scene.position().working_buy, 12, "the larger counts while the replace is on its way");
+    assert_eq!(scene.position().working_buy, 12, "the larger counts while the replace is in flight");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn fills_may_be_missing_when_an_order_ends() {
     );
     assert_eq!((scene.position().net, scene.position().working_buy), (0, 3), "what is missing stays exposure");
     let scene = check(
-        "three missing, then told",
+        "three missing, then reported",
         &[
             Hear(|id| reported(id, ExecType::Canceled, 0, 0, 3, 0), Some(OrdStatus::Canceled)),
             Hear(|id| fill(id, 0, 3, 3, 7), Some(OrdStatus::Canceled)),
@@ -171,7 +171,7 @@ fn contradictions_without_a_sequence_end_in_unknown() {
             ],
         ),
         (
-            "cancel that knows less than is filled",
+            "cancel that reports less than is filled",
             [
                 Hear(|id| fill(id, 0, 3, 3, 7), Some(OrdStatus::PartiallyFilled)),
                 Hear(|id| reported(id, ExecType::Canceled, 0, 0, 0, 0), unknown),
@@ -262,7 +262,7 @@ fn clients_and_venues_get_their_own_ids() {
 }
 
 #[test]
-fn reports_for_strangers_are_counted() {
+fn reports_of_unknown_orders_are_counted() {
     let mut scene = Scene::new();
     let denied = scene.order(1, Side::Buy, 100, 0);
     assert_eq!(scene.report(accepted(denied)), None);

@@ -77,7 +77,7 @@ fn go_on(core: &mut Core) -> Digest {
 const SNAPSHOT: &[u8] = include_bytes!("data/snapshot-3.bin");
 
 #[test]
-fn a_snapshot_of_core_version_3_goes_on_as_that_version_would() {
+fn a_core_version_3_snapshot_continues_like_that_version() {
     let mut bytes = SNAPSHOT;
     let mut core = Core::load(0, &mut |piece| match bytes.split_at_checked(piece.len()) {
         Some((taken, left)) => {

@@ -36,7 +36,7 @@ impl VenueSideOrder {
     }
 
     /// Notes an event and sets the resulting status.
-    fn stand(&mut self, ended: Option<OrdStatus>) {
+    fn update_status(&mut self, ended: Option<OrdStatus>) {
         self.events += 1;
         self.status = match ended {
             Some(status) => status,
@@ -64,25 +64,25 @@ impl HonestVenue {
             Request::New(new) => self.enter(id, new, dice.once_in(12)),
             Request::Cancel(cancel) => match self.working(cancel.original.0).filter(|_| is_new) {
                 Some(order) => {
-                    order.stand(Some(OrdStatus::Canceled));
-                    self.say(cancel.original.0, ExecType::Canceled, id)
+                    order.update_status(Some(OrdStatus::Canceled));
+                    self.report(cancel.original.0, ExecType::Canceled, id)
                 }
                 None => refused(ExecType::CancelRejected, cancel.original.0, request),
             },
             Request::Replace(replace) => match self.working(replace.original.0).filter(|_| is_new) {
                 Some(order) if replace.quantity.0 > order.filled => {
                     (order.price, order.quantity) = (replace.price, replace.quantity.0);
-                    order.stand(None);
-                    self.say(replace.original.0, ExecType::Replaced, id)
+                    order.update_status(None);
+                    self.report(replace.original.0, ExecType::Replaced, id)
                 }
                 Some(order) => {
-                    order.stand(None);
-                    self.say(replace.original.0, ExecType::CancelRejected, id)
+                    order.update_status(None);
+                    self.report(replace.original.0, ExecType::CancelRejected, id)
                 }
                 None => refused(ExecType::CancelRejected, replace.original.0, request),
             },
             Request::Status(status) => match self.orders.contains_key(&status.original.0) {
-                true => self.say(status.original.0, ExecType::OrderStatus, id),
+                true => self.report(status.original.0, ExecType::OrderStatus, id),
                 false => refused(ExecType::OrderStatus, status.original.0, request),
             },
             Request::MassCancel(_) => unreachable!("the core sends a cancel for each order"),
@@ -103,16 +103,16 @@ impl HonestVenue {
             return None;
         }
         if dice.once_in(20) {
-            order.stand(Some(OrdStatus::Expired));
-            return Some(self.say(id, ExecType::Expired, 0));
+            order.update_status(Some(OrdStatus::Expired));
+            return Some(self.report(id, ExecType::Expired, 0));
         }
         let last = 1 + dice.below(order.open() as u64) as i64;
         self.executions += 1;
         order.fills.push((self.executions, last));
         order.filled += last;
-        order.stand(None);
+        order.update_status(None);
         let (exec_id, last_quantity) = (ExecId(self.executions), Quantity(last));
-        Some(ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.say(id, ExecType::Trade, 0) })
+        Some(ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.report(id, ExecType::Trade, 0) })
     }
 
     /// Busts a fill. The busted quantity does not return to the book.
@@ -123,9 +123,9 @@ impl HonestVenue {
         order.filled -= quantity;
         order.quantity =
             if order.is_working() || order.status == OrdStatus::Filled { order.filled + open } else { order.quantity };
-        order.stand(None);
+        order.update_status(None);
         let (exec_id, last_quantity) = (ExecId(exec), Quantity(quantity));
-        ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.say(id, ExecType::TradeCancel, 0) }
+        ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.report(id, ExecType::TradeCancel, 0) }
     }
 
     fn enter(&mut self, id: u64, new: &NewOrder, is_refused: bool) -> ExecutionReport {
@@ -138,16 +138,16 @@ impl HonestVenue {
             events: 0,
             fills: Vec::new(),
         };
-        order.stand(is_refused.then_some(OrdStatus::Rejected));
+        order.update_status(is_refused.then_some(OrdStatus::Rejected));
         self.orders.insert(id, order);
-        self.say(id, if is_refused { ExecType::Rejected } else { ExecType::New }, id)
+        self.report(id, if is_refused { ExecType::Rejected } else { ExecType::New }, id)
     }
 
     fn working(&mut self, id: u64) -> Option<&mut VenueSideOrder> {
         self.orders.get_mut(&id).filter(|order| order.is_working())
     }
 
-    fn say(&self, id: u64, what: ExecType, answers: u64) -> ExecutionReport {
+    fn report(&self, id: u64, what: ExecType, answers: u64) -> ExecutionReport {
         let order = &self.orders[&id];
         ExecutionReport {
             order_id: OrderId(id),

@@ -25,7 +25,7 @@ fn drained(scene: &mut Scene) -> Vec<Request> {
 }
 
 #[test]
-fn an_order_waits_for_a_venue_that_is_down_and_leaves_when_it_is_released() {
+fn an_order_waits_for_a_venue_that_is_down_until_its_release() {
     let mut scene = down();
     let id = scene.order(1, Side::Buy, 100, 10);
     assert_eq!((scene.denial(), scene.venue_requests().len(), scene.client_reports().len()), (None, 0, 1));
@@ -40,7 +40,7 @@ fn an_order_waits_for_a_venue_that_is_down_and_leaves_when_it_is_released() {
 }
 
 #[test]
-fn what_comes_later_waits_behind_what_waits() {
+fn later_requests_wait_behind_waiting_ones() {
     let mut scene = down();
     let first = scene.order(1, Side::Buy, 100, 10);
     scene.line(true);
@@ -53,19 +53,19 @@ fn what_comes_later_waits_behind_what_waits() {
 }
 
 #[test]
-fn a_cancel_of_what_waits_never_reaches_the_venue() {
+fn the_cancel_of_a_waiting_order_never_reaches_the_venue() {
     let mut scene = down();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.cancel(2, 1);
     assert_eq!((scene.venue_requests().len(), scene.client_reports()[0].exec_type), (0, ExecType::Canceled.code()));
-    assert_eq!(scene.client_reports()[0].client_order_id.0, 2, "told under the cancel's id");
+    assert_eq!(scene.client_reports()[0].client_order_id.0, 2, "reported under the cancel's id");
     assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Canceled, (0, 0)));
     scene.line(true);
     assert_eq!(drained(&mut scene), []);
 }
 
 #[test]
-fn cancels_and_replaces_of_what_the_venue_has_wait_behind_their_orders() {
+fn cancels_and_replaces_of_sent_orders_wait_in_the_queue() {
     let mut scene = Scene::new();
     let old = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(old, ExecType::New, old, 1, 0, 10));
@@ -121,7 +121,7 @@ fn check_release(name: &str, meanwhile: impl Fn(&mut Scene), expected: Option<(D
 }
 
 #[test]
-fn what_waited_is_checked_again_as_if_it_came_now() {
+fn a_waiting_order_is_checked_again_like_a_new_one() {
     let limit = |limits: AccountLimits| {
         move |scene: &mut Scene| {
             scene.apply(Input::Account(limits));
@@ -228,7 +228,7 @@ fn check_change(name: &str, meanwhile: impl Fn(&mut Scene, u64), expected: Optio
 }
 
 #[test]
-fn a_replace_that_waited_is_checked_again_without_what_it_counts_in_already() {
+fn a_waiting_replace_is_rechecked_without_its_own_share() {
     check_change("nothing happened", |_, _| {}, None);
     check_change(
         "messages",
@@ -273,7 +273,7 @@ fn a_replace_that_waited_is_checked_again_without_what_it_counts_in_already() {
 }
 
 #[test]
-fn a_replace_that_is_denied_at_its_release_leaves_the_order_as_it_was() {
+fn a_replace_denied_at_its_release_leaves_the_order_unchanged() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 6);
     scene.report(reported(id, ExecType::New, id, 1, 0, 6));
@@ -288,7 +288,7 @@ fn a_replace_that_is_denied_at_its_release_leaves_the_order_as_it_was() {
 }
 
 #[test]
-fn what_never_left_waits_before_what_was_asked_of_it_later() {
+fn a_returned_order_waits_before_later_requests_for_it() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     let sent = scene.venue_requests()[0];
@@ -305,7 +305,7 @@ fn what_never_left_waits_before_what_was_asked_of_it_later() {
 }
 
 #[test]
-fn nothing_is_asked_of_an_order_that_never_left_and_was_denied() {
+fn a_denied_unsent_order_gets_no_requests() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     let new = scene.venue_requests()[0];
@@ -321,7 +321,7 @@ fn nothing_is_asked_of_an_order_that_never_left_and_was_denied() {
 }
 
 #[test]
-fn only_what_was_sent_to_a_venue_comes_back_from_it() {
+fn only_a_sent_request_can_be_returned() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     let new = scene.venue_requests()[0];
@@ -335,7 +335,7 @@ fn only_what_was_sent_to_a_venue_comes_back_from_it() {
 }
 
 #[test]
-fn an_order_that_the_venue_speaks_of_before_it_left_is_unknown_and_never_sent() {
+fn a_report_on_a_waiting_order_makes_it_unknown_and_unsent() {
     let mut scene = down();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.line(true);
@@ -346,7 +346,7 @@ fn an_order_that_the_venue_speaks_of_before_it_left_is_unknown_and_never_sent() 
 
 /// The release may be in the tail of the journal that the reboot lost.
 #[test]
-fn what_waits_when_the_host_boots_anew_may_have_left_and_never_leaves_again() {
+fn a_host_boot_treats_waiting_requests_as_sent() {
     let mut scene = Scene::new();
     let [works, changes] = [1, 2].map(|client| scene.order(client, Side::Buy, 100, 10));
     for id in [works, changes] {
@@ -369,7 +369,7 @@ fn what_waits_when_the_host_boots_anew_may_have_left_and_never_leaves_again() {
 }
 
 #[test]
-fn what_waits_when_the_disk_fails_is_refused_at_once() {
+fn a_disk_failure_denies_waiting_requests_at_once() {
     let mut scene = Scene::new();
     let [works, changes] = [1, 2].map(|client| scene.order(client, Side::Buy, 100, 10));
     for id in [works, changes] {
@@ -403,7 +403,7 @@ fn refused(scene: &Scene) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_question_waits_behind_what_waits_and_the_latest_one_is_asked() {
+fn only_the_latest_waiting_status_request_is_sent() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(id, ExecType::New, id, 1, 0, 10));
@@ -421,7 +421,7 @@ fn a_question_waits_behind_what_waits_and_the_latest_one_is_asked() {
 }
 
 #[test]
-fn a_question_that_never_left_waits_until_nobody_needs_its_answer() {
+fn a_returned_status_request_waits_while_its_answer_is_needed() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     scene.report(reported(id, ExecType::New, id, 1, 0, 10));
@@ -441,7 +441,7 @@ fn a_question_that_never_left_waits_until_nobody_needs_its_answer() {
 }
 
 #[test]
-fn an_order_that_the_venue_speaks_of_after_it_was_taken_back_is_unknown() {
+fn a_report_on_a_withdrawn_order_makes_it_unknown() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     let sent = scene.venue_requests()[0];
@@ -491,7 +491,7 @@ fn an_order_goes_to_the_venue_that_it_was_admitted_for() {
 }
 
 #[test]
-fn a_cancel_that_comes_back_with_its_order_cancels_it_here() {
+fn a_cancel_returned_with_its_order_cancels_it_in_the_oms() {
     for by in [1, 2] {
         let mut scene = Scene::new();
         let id = scene.order(1, Side::Buy, 100, 10);
@@ -503,10 +503,11 @@ fn a_cancel_that_comes_back_with_its_order_cancels_it_here() {
         };
         let [cancel] = scene.venue_requests()[..] else { panic!("it left") };
         scene.returned(&new);
-        let told: Vec<_> = scene.client_reports().iter().map(|told| (told.client_order_id.0, told.status)).collect();
+        let reports: Vec<_> =
+            scene.client_reports().iter().map(|report| (report.client_order_id.0, report.status)).collect();
         let canceled = OrdStatus::Canceled.code();
         let expected = if by == 1 { vec![(2, canceled)] } else { vec![(1, canceled), (2, canceled)] };
-        assert_eq!((told, scene.venue_requests().len()), (expected, 0), "each under its own id");
+        assert_eq!((reports, scene.venue_requests().len()), (expected, 0), "each under its own id");
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Canceled, (0, 0)));
         scene.returned(&cancel);
         assert_eq!((scene.out.len(), scene.counts().ignored, scene.core.waiting(VENUE)), (0, 0, 0));
@@ -517,7 +518,7 @@ fn a_cancel_that_comes_back_with_its_order_cancels_it_here() {
 }
 
 #[test]
-fn one_order_is_in_doubt_and_what_comes_back_of_it_later_changes_nothing() {
+fn a_loss_of_one_order_ignores_its_later_returned_requests() {
     let mut scene = Scene::new();
     let (first, second) = (scene.order(1, Side::Buy, 100, 10), scene.order(2, Side::Buy, 100, 10));
     let [new] = scene.venue_requests()[..] else { panic!("it left") };

@@ -3,11 +3,11 @@
 use std::fs;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, LogOpenError, LogOwner, LogPath, Next, Reader, ReaderStart, Registration, Writer};
+use tickpath_log::{Config, LogOpenError, LogOwner, LogPath, Next, ReaderStart, Writer};
 
 use super::{EndedDay, History, HistoryIndex, HistoryMark, HistoryScan, IndexedDays, parse_report};
 use crate::JournalError;
-use crate::archive::{Archive, archive_folder, free_sibling, is_archived, read_start};
+use crate::archive::{Archive, archive_folder, free_sibling, is_archived, open_log, read_start};
 
 /// The history as a start finds it, before it is opened for writing.
 pub struct ExistingHistory {
@@ -28,7 +28,7 @@ impl ExistingHistory {
     /// Reads the history of the journal in this place. Returns also the number of the first record of the journal's own
     /// log.
     pub fn read(config: &Config, journal: &LogPath) -> Result<(Self, u64), JournalError> {
-        let own = Reader::open(journal, ReaderStart::Oldest, Registration::Unregistered)?;
+        let own = open_log(journal, ReaderStart::Oldest)?;
         let first = own.first_sequence();
         let ended = Archive::of(journal)?.last_before(first);
         let id = read_start(journal)?.map_or(0, |start| start.journal);
@@ -40,10 +40,10 @@ impl ExistingHistory {
     /// archived.
     fn read_log(config: &Config, journal: u64, first: u64, ended: Option<u64>) -> Result<Self, JournalError> {
         let mut owner = LogOwner { journal, incarnation: 0, base: first };
-        let (mut has, mut marks, mut begin, mut end, mut lost) = (None, Vec::new(), 0, 0, None);
+        let (mut next_numbers, mut marks, mut begin, mut end, mut lost) = (None, Vec::new(), 0, 0, None);
         let is_left =
             |day: u64| day < first && ended.is_none_or(|ended| ended <= day) && !is_archived(&config.path, day);
-        match Reader::open(&config.path, ReaderStart::Oldest, Registration::Unregistered) {
+        match open_log(&config.path, ReaderStart::Oldest) {
             Ok(mut log) if log.owner() == owner || log.owner().journal == journal && is_left(log.owner().base) => {
                 (owner, begin) = (log.owner(), log.first_sequence());
                 let mut scan = HistoryScan::default();
@@ -57,13 +57,13 @@ impl ExistingHistory {
                 end = log.sequence();
                 // A history that a power loss has torn is rebuilt from the journal.
                 if whole && scan.base {
-                    (has, marks) = (Some(scan.next), scan.marks);
+                    (next_numbers, marks) = (Some(scan.next), scan.marks);
                 } else {
-                    lost = Some("it is torn".to_owned());
+                    lost = Some("its end is torn".to_owned());
                 }
             }
             // The journal holds all of it, so an unreadable history is set aside and never prevents a start.
-            Ok(_) => lost = Some("it is of another day, or of another journal".to_owned()),
+            Ok(_) => lost = Some("it belongs to another day or to another journal".to_owned()),
             Err(e @ (LogOpenError::NotFound(_) | LogOpenError::Damaged { .. } | LogOpenError::Version { .. })) => {
                 lost = Some(e.to_string());
                 // The unreadable log may be that of the last day, if that day was not archived.
@@ -71,7 +71,7 @@ impl ExistingHistory {
             }
             Err(e) => return Err(e.into()),
         }
-        Ok(Self { config: config.clone(), owner, next_numbers: has, marks, first: begin, end, lost })
+        Ok(Self { config: config.clone(), owner, next_numbers, marks, first: begin, end, lost })
     }
 
     /// Returns the number of the first record of the journal's log of that day.
@@ -86,13 +86,13 @@ impl ExistingHistory {
             self.first = self.end;
         }
         (self.owner.base, self.next_numbers) = (first, None);
-        self.lost = Some("the records of what it lacks are gone".to_owned());
+        self.lost = Some("the journal records of its missing reports are gone".to_owned());
     }
 
     /// Returns why reports that were sent are not in the history, if any were; the start writes them again.
-    pub fn loss_reason(&self, said: &[u64]) -> Option<&str> {
-        let has_said = said.iter().any(|&said| said > 0);
-        self.lost.as_deref().filter(|_| has_said || self.config.path.exists())
+    pub fn loss_reason(&self, sent: &[u64]) -> Option<&str> {
+        let has_reports = sent.iter().any(|&sent| sent > 0);
+        self.lost.as_deref().filter(|_| has_reports || self.config.path.exists())
     }
 
     /// Returns the first report number of a session that is missing; none without a history of this day.
@@ -102,15 +102,15 @@ impl ExistingHistory {
     }
 
     /// Returns whether all reports below these numbers are in the history, given one number for each session.
-    pub fn has_all(&self, said: &[u64]) -> bool {
-        let has = |session: usize| self.next(session as u16).unwrap_or(0);
-        said.iter().enumerate().all(|(session, &said)| has(session) >= said)
+    pub fn has_all(&self, sent: &[u64]) -> bool {
+        let next = |session: usize| self.next(session as u16).unwrap_or(0);
+        sent.iter().enumerate().all(|(session, &sent)| next(session) >= sent)
     }
 
     /// Opens the history for writing. `base` has each session's report number at the start of the day, as far as the
-    /// journal knows, and `said` the present one: reports unknown to the journal are removed.
-    pub fn open(self, base: &[u64], said: &[u64], calibration: &Calibration) -> Result<History, JournalError> {
-        let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
+    /// journal knows, and `sent` the present one: reports unknown to the journal are removed.
+    pub fn open(self, base: &[u64], sent: &[u64], calibration: &Calibration) -> Result<History, JournalError> {
+        let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > sent.get(s).copied().unwrap_or(0));
         let place = &self.config.path;
         // Memory is reserved at the end: a log that is only being opened needs none.
         let ended = EndedDay::find(place, &self.owner, 1);
@@ -119,7 +119,7 @@ impl ExistingHistory {
         let marks = HistoryIndex::default();
         let mut kept = None;
         match &self.next_numbers {
-            Some(has) if is_ahead(has) => kept = Some(keep_journaled(place, said)?),
+            Some(has) if is_ahead(has) => kept = Some(keep_journaled(place, sent)?),
             Some(_) => {}
             None if place.exists() => set_aside(place)?,
             None => {}
@@ -128,8 +128,7 @@ impl ExistingHistory {
         let next = self.next_numbers.clone().unwrap_or_default();
         let mut history =
             History { log, config, calibration: *calibration, next, frames_since_mark: 0, index: marks.clone() };
-        *marks.lock() =
-            IndexedDays { place: Some(place.clone()), owner: self.owner, marks: Vec::new(), ended, keep: 1 };
+        *marks.lock() = IndexedDays { log: Some(place.clone()), owner: self.owner, marks: Vec::new(), ended, keep: 1 };
         if history.log.is_new() {
             let first = kept.as_ref().map_or(base, |(base, _)| base);
             history.next = first.to_vec();
@@ -148,14 +147,14 @@ impl ExistingHistory {
 type KeptReport = (u64, u16, u64, u8, Vec<u8>);
 
 /// Returns the base of a history and its reports that the journal knows; sets the history aside.
-fn keep_journaled(place: &LogPath, said: &[u64]) -> Result<(Vec<u64>, Vec<KeptReport>), JournalError> {
-    let mut log = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+fn keep_journaled(place: &LogPath, sent: &[u64]) -> Result<(Vec<u64>, Vec<KeptReport>), JournalError> {
+    let mut log = open_log(place, ReaderStart::Oldest)?;
     let (mut scan, mut kept) = (HistoryScan::default(), Vec::new());
     let mut base = Vec::new();
     while let Next::Message(message) = log.next()? {
         scan.note_frame(&message);
         match parse_report(&message) {
-            Some(report) if report.number < said.get(usize::from(report.session)).copied().unwrap_or(0) => {
+            Some(report) if report.number < sent.get(usize::from(report.session)).copied().unwrap_or(0) => {
                 kept.push((report.number, report.session, report.stamp, report.kind, report.message.to_vec()));
             }
             Some(_) => {}

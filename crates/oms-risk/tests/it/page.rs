@@ -24,7 +24,7 @@ fn the_page_has_each_denial_that_is_no_check() {
 }
 
 #[test]
-fn each_row_names_a_denial_and_each_check_stands_there_once() {
+fn each_row_names_a_denial_and_each_check_has_one_row() {
     let table = checks_table();
     let codes: Vec<u16> =
         table.lines().skip(2).map(|row| row.split('|').nth(1).unwrap().trim().parse().unwrap()).collect();

@@ -106,7 +106,7 @@ fn read_days(journal: &LogPath, is_over: &AtomicBool) -> u64 {
         // Each day has a base frame before its reports.
         let first = copy.next();
         assert_eq!(first % (REPORTS + 1), 0, "it begins with a day");
-        let read = copy.read_frames(2, |place, report| {
+        let read = copy.read_frames(2, |place, report, _| {
             assert_eq!((place, report.number % REPORTS), (first + 1, 0), "a day begins with its first report");
             heard += 1;
             true
@@ -127,7 +127,7 @@ fn open(journal: &LogPath, from: DropCopyStart) -> DropCopyReader {
 
 /// Reads the available reports; all belong to one session.
 fn turn(copy: &mut DropCopyReader, heard: &mut u64) {
-    let read = copy.read_frames(64, |place, report| {
+    let read = copy.read_frames(64, |place, report, _| {
         assert_eq!(report.number, *heard, "at place {place}");
         *heard += 1;
         true

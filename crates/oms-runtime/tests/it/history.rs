@@ -237,7 +237,7 @@ impl HistoryScene {
         // The reader checks only now and then whether another day has begun.
         while quiet < 100 {
             let before = places.len();
-            let read = copy.read_frames(64, |place, report| {
+            let read = copy.read_frames(64, |place, report, _| {
                 places.push((place, report.number));
                 true
             });

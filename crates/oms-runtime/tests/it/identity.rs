@@ -88,7 +88,7 @@ fn an_order_bears_its_symbol_while_it_is_open_and_until_its_day_ends() {
     poll(&mut oms);
     assert_eq!(oms.sequencer().core().position(WIDE, FIRST).net, 0, "the account is flat");
     let why = refused(&mut oms, &desk);
-    assert!(why.contains(" of this day bears it; "), "{why}");
+    assert!(why.contains(" of this day uses it; "), "{why}");
     end_day(&scene, &mut oms);
     assert_eq!(refused(&mut oms, &desk), "", "nothing bears the numbers any more");
     let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name.to_string());
@@ -129,7 +129,7 @@ fn what_a_symbol_is_does_not_change_below_a_position_and_its_limits_do() {
     };
     let first = desk.instruments[0];
     let why = with(Instrument { venue: VenueId(2), ..first });
-    assert!(why.contains("FIRST, symbol number 0, cannot change so (venue 1 to 2): account 1 has a position"), "{why}");
+    assert!(why.contains("FIRST, symbol number 0, cannot change (venue 1 to 2): account 1 has a position"), "{why}");
     let why = with(Instrument { multiplier: 10, ..first });
     assert!(why.contains("(multiplier 1 to 10): account 1 has a position"), "{why}");
     let why = with(Instrument { symbol: SymbolId(7), ..first });

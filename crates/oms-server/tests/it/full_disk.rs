@@ -20,7 +20,7 @@ const FILE_BYTES: u64 = 17 << 20;
 fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
     // The larger of two growing logs fills first: a denied order takes more of the journal.
     for (layout, too_large, said) in
-        [("inline", 0, "the history of what is said takes no more ("), ("split", 6, "the journal takes no more (")]
+        [("inline", 0, "the history accepts no reports ("), ("split", 6, "the journal accepts no records (")]
     {
         let desk = ProcessFixture::new(1, "", true);
         desk.lay_out(layout);

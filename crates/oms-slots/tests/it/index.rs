@@ -10,13 +10,13 @@ proptest! {
 
     /// Few distinct tags make long chains; the whole range makes short ones.
     #[test]
-    fn finds_what_was_put_in(keys in prop::collection::vec(any::<u64>(), 1..3000), spread in 1_u32..33) {
+    fn an_index_finds_every_inserted_slot(keys in prop::collection::vec(any::<u64>(), 1..3000), spread in 1_u32..33) {
         check(&keys, |key| tag(0, 0, key) >> (32 - spread));
     }
 }
 
 #[test]
-fn grows_far_beyond_one_page() {
+fn an_index_grows_beyond_one_page() {
     let keys: Vec<u64> = (0..200_000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     check(&keys, |key| tag(9, 3, key));
 }
@@ -41,7 +41,7 @@ fn ids_that_collide_under_one_key_do_not_under_another() {
 
 fn check(keys: &[u64], tag: impl Fn(u64) -> u32) {
     let mut naive = HashMap::new();
-    let mut index = Index::new();
+    let mut index = Index::default();
     assert!(index.is_empty());
     for (slot, &key) in keys.iter().enumerate() {
         let slot = slot as u32;

@@ -18,7 +18,9 @@ impl QueueItem for Item {
 
 proptest! {
     #[test]
-    fn it_is_a_list(steps in prop::collection::vec((0_u8..5, 0_u32..6, 0_u64..50, any::<bool>()), 0..400)) {
+    fn a_slot_queue_equals_a_plain_list(
+        steps in prop::collection::vec((0_u8..5, 0_u32..6, 0_u64..50, any::<bool>()), 0..400)
+    ) {
         let (mut queue, mut model) = (SlotQueue::default(), Vec::<Item>::new());
         for (step, slot, id, is_odd) in steps {
             let new = Item { slot, id, is_odd };

@@ -19,7 +19,7 @@ fn entry(content: EntryContent<'_>) -> LogEntry<'_> {
 }
 
 #[test]
-fn a_known_message_has_its_fields_by_name_and_another_length_is_not_known() {
+fn a_known_message_has_named_fields_at_its_exact_length() {
     let trade = Trade { price: "61800.2".parse().expect("a price"), aggressor: Side::Sell.code(), ..Trade::default() };
     let (name, fields) = read(Kind::Trade.code(), trade.as_bytes()).expect("it is a trade");
     assert_eq!(name, "trade");
@@ -31,7 +31,7 @@ fn a_known_message_has_its_fields_by_name_and_another_length_is_not_known() {
 }
 
 #[test]
-fn an_unknown_payload_is_shown_whole_as_json_and_by_its_first_bytes_as_text() {
+fn an_unknown_payload_is_whole_in_json_and_truncated_in_text() {
     let hello = entry(EntryContent::Unknown(b"hello"));
     assert_eq!(hello.text(), "17 1970-01-01T00:00:01.000000001Z kind_200 68656c6c6f |hello| 5 bytes");
     let object = parsed(&hello.json());
@@ -44,7 +44,7 @@ fn an_unknown_payload_is_shown_whole_as_json_and_by_its_first_bytes_as_text() {
 }
 
 #[test]
-fn missing_messages_are_counted_and_null_where_their_number_is_not_known() {
+fn missing_messages_are_counted_or_null() {
     let gap = entry(EntryContent::Gap { missed: Some(12), sentence: "12 messages were missed".to_owned() });
     assert!(gap.text().ends_with("Z -- 12 messages were missed"), "{}", gap.text());
     assert_eq!(parsed(&gap.json())["fields"], json!({"missed": 12}));
@@ -75,7 +75,7 @@ fn a_sent_report_names_its_instrument_in_both_forms() {
 }
 
 #[test]
-fn a_denial_says_why_with_its_limit_in_the_unit_of_its_check() {
+fn a_denial_line_has_its_reason_and_its_limit_with_unit() {
     let denied = |denial: Denial, limit: i128| OrderDenied {
         code: denial.code(),
         limit: limit.to_le_bytes(),
@@ -95,7 +95,7 @@ fn sent(answer: ReportOrDenial) -> SentReport {
 }
 
 #[test]
-fn a_difference_says_how_either_side_has_an_order_and_how_to_enter_one_that_is_not_known() {
+fn a_reconciliation_line_shows_both_sides_and_the_entry_command() {
     let name = |symbol: SymbolId| format!("S{}", symbol.0);
     let order = ExecutionReport {
         order_id: OrderId::new(7, 12),
@@ -118,25 +118,30 @@ fn a_difference_says_how_either_side_has_an_order_and_how_to_enter_one_that_is_n
         (
             (2, order),
             over,
-            "order 7.12 of session 2: here partially_filled, 1 filled, 2 open; at the venue filled, 1 filled, 0 open",
+            "order 7.12 of session 2: in the OMS partially_filled, 1 filled, 2 open; at the venue filled, 1 filled, \
+             0 open",
         ),
         (
             (2, order),
             nothing,
-            "order 7.12 of session 2: here partially_filled, 1 filled, 2 open; the venue has not reported it",
+            "order 7.12 of session 2: in the OMS partially_filled, 1 filled, 2 open; the venue has not reported it",
         ),
         (
             nowhere,
             order,
-            "order 7.12 is not known here: at the venue partially_filled, 1 filled, 2 open; tickpath oms enter order S3 sell 3 \
-             --sent-as 7.12 --venue-order-id 0 --account 4 --session N --reason TEXT",
+            "order 7.12 is unknown to the OMS; at the venue partially_filled, 1 filled, 2 open; tickpath oms enter \
+             order S3 sell 3 --sent-as 7.12 --venue-order-id 0 --account 4 --session N --reason TEXT",
         ),
         (
             nowhere,
             over,
-            "order 7.12 of account 4 is not known here, and is over: at the venue filled, 1 filled, 0 open",
+            "order 7.12 of account 4 is unknown to the OMS and has ended; at the venue filled, 1 filled, 0 open",
         ),
-        ((0, flat), held, "position of account 0 in S3: 0 bought and 0 sold here, 5 bought and 0 sold at the venue"),
+        (
+            (0, flat),
+            held,
+            "position of account 0 in S3: 0 bought and 0 sold in the OMS, 5 bought and 0 sold at the venue",
+        ),
     ] {
         assert_eq!(ReconciliationPair::of(ours, venues).line(name).as_deref(), Some(expected));
     }

@@ -15,7 +15,7 @@ fn read(text: &str) -> Result<Trigger, TriggerError> {
 }
 
 #[test]
-fn a_trigger_is_written_as_it_was_read() {
+fn a_trigger_formats_to_its_parsed_text() {
     for text in ["1 last >= 65000", "1 bid <= 0.5 and 2 ask >= 3000", "7 last <= 1.00000001 or 7 bid >= 2"] {
         let trigger = read(text).expect("it is a trigger");
         assert_eq!(trigger::text(&trigger, |symbol| symbol.0.to_string()), text);
@@ -23,7 +23,7 @@ fn a_trigger_is_written_as_it_was_read() {
 }
 
 #[test]
-fn a_text_that_is_no_trigger_is_refused_with_the_words_that_are_wrong() {
+fn an_invalid_trigger_is_refused_with_its_wrong_words() {
     let words = |text: &str| TriggerError::Words(text.to_owned());
     for (text, wrong) in [
         ("", words("")),
@@ -40,7 +40,7 @@ fn a_text_that_is_no_trigger_is_refused_with_the_words_that_are_wrong() {
 }
 
 #[test]
-fn an_order_id_is_read_only_as_it_is_written() {
+fn an_order_id_parses_only_in_its_own_form() {
     let id = OrderId::new(3_474_042, 12);
     assert_eq!((order_id(id), parse::order_id("3474042.12")), ("3474042.12".to_owned(), Ok(id)));
     // Leading zeros and signs make another text, and numbers that do not fit would name another order.

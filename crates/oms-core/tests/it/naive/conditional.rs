@@ -6,7 +6,7 @@ use tickpath_market::{
 };
 use tickpath_oms_core::{At, Denial, Envelope, Output, TriggerFired};
 
-use super::order_log::{LogEvent, OrderLog, Stand};
+use super::order_log::{LogEvent, OrderLog, Phase};
 use super::risk::{Kind, NaiveFacts};
 use super::{Checked, Naive, NaiveTrigger, denied};
 
@@ -82,13 +82,13 @@ impl Naive {
     ) -> Checked<Vec<Output>> {
         let life = self.named(envelope.session, replace.original, replace.account.0)?;
         let id = life.id;
-        match life.sum.stand {
-            Stand::Armed => {}
-            Stand::Denied => return Err((Denial::UnknownOrder, 0, 0)),
-            Stand::Queued => return Err((Denial::StillQueued, 0, 0)),
-            Stand::Lost | Stand::Unknown => return Err((Denial::StateUnknown, 0, 0)),
-            Stand::Sent | Stand::Open => return Err((Denial::NotArmed, 0, 0)),
-            Stand::Expired | Stand::Canceled | Stand::Rejected => return Err((Denial::TooLate, 0, 0)),
+        match life.sum.phase {
+            Phase::Armed => {}
+            Phase::Denied => return Err((Denial::UnknownOrder, 0, 0)),
+            Phase::Queued => return Err((Denial::StillQueued, 0, 0)),
+            Phase::Lost | Phase::Unknown => return Err((Denial::StateUnknown, 0, 0)),
+            Phase::Sent | Phase::Open => return Err((Denial::NotArmed, 0, 0)),
+            Phase::Expired | Phase::Canceled | Phase::Rejected => return Err((Denial::TooLate, 0, 0)),
         }
         let (client, price, quantity) = (replace.client_order_id.0, replace.price.0, replace.quantity.0);
         self.rearm(at, envelope, id, &Terms { client, price, quantity, trigger: Some(replace.trigger) })
@@ -102,7 +102,7 @@ impl Naive {
             self.can_fire(envelope, trigger)?;
         }
         self.is_well_formed(at, envelope, life, price, terms.quantity)?;
-        self.lives.get_mut(&id).unwrap().tell(LogEvent::Rearmed(is_limit.then_some(price), terms.quantity));
+        self.lives.get_mut(&id).unwrap().record(LogEvent::Rearmed(is_limit.then_some(price), terms.quantity));
         let by = self.id(at);
         if let Some(trigger) = terms.trigger {
             let waits = self.waits.get_mut(&id).unwrap();
@@ -113,7 +113,7 @@ impl Naive {
 
     pub fn fire(&mut self, fired: &TriggerFired, at: At, outputs: &mut Vec<Output>) -> bool {
         let id = fired.order;
-        let Some(life) = self.lives.get(&id).filter(|life| life.sum.stand == Stand::Armed) else { return false };
+        let Some(life) = self.lives.get(&id).filter(|life| life.sum.phase == Phase::Armed) else { return false };
         let (session, client, new) = (life.session, life.new.client_order_id.0, life.new);
         let (price, quantity) = (life.sum.price, life.sum.quantity);
         let waits = self.waits.remove(&id).unwrap();
@@ -130,7 +130,7 @@ impl Naive {
             reference_age_ns: fired.reference_age_ns,
         });
         if let Err(why) = passed.and_then(|()| self.may_wait(venue)) {
-            self.lives.get_mut(&id).unwrap().tell(LogEvent::Refused(id));
+            self.lives.get_mut(&id).unwrap().record(LogEvent::Refused(id));
             self.alarms.denied_requests += 1;
             outputs.push(denied(id, session, client, new.account.0, why));
             return true;
@@ -140,7 +140,7 @@ impl Naive {
         let queued = !self.is_clear(venue);
         let life = self.lives.get_mut(&id).unwrap();
         life.venue = venue;
-        life.tell(LogEvent::Fired { queued, valued });
+        life.record(LogEvent::Fired { queued, valued });
         let request = Request::New(NewOrder {
             client_order_id: ClientOrderId(id),
             price: Price(price),
@@ -162,8 +162,8 @@ impl Naive {
             waits.since = 0;
             let life = self.lives.get_mut(id).unwrap();
             let waits_for_disk = self.sessions.get(&life.session).is_some_and(|rules| rules.level != 0);
-            if life.sum.stand == Stand::Armed && !waits_for_disk {
-                life.tell(LogEvent::MayHaveLeft(*id));
+            if life.sum.phase == Phase::Armed && !waits_for_disk {
+                life.record(LogEvent::MayHaveLeft(*id));
             }
         }
     }
@@ -171,8 +171,8 @@ impl Naive {
     /// Rejects all armed orders after a failure of the disk.
     pub fn refuse_all_that_is_armed(&mut self, outputs: &mut Vec<Output>) {
         for (&id, life) in &mut self.lives {
-            if life.sum.stand == Stand::Armed {
-                life.tell(LogEvent::Refused(id));
+            if life.sum.phase == Phase::Armed {
+                life.record(LogEvent::Refused(id));
                 self.waits.remove(&id);
                 self.alarms.denied_requests += 1;
                 let (client, account) = (life.new.client_order_id.0, life.new.account.0);
@@ -187,13 +187,13 @@ impl Naive {
         let sum = &self.lives[&id].sum;
         let is_not_there =
             report.status == OrdStatus::Rejected.code() && report.venue_sequence == 0 && report.side == 0;
-        let was_heard_of = sum.highest > 0 || sum.filled > 0 || sum.told > 0 || sum.venue_id > 0;
-        self.waits.contains_key(&id) && is_not_there && sum.is_unknown() && !was_heard_of && sum.cancel.is_none()
+        let was_reported = sum.highest > 0 || sum.filled > 0 || sum.reported > 0 || sum.venue_id > 0;
+        self.waits.contains_key(&id) && is_not_there && sum.is_unknown() && !was_reported && sum.cancel.is_none()
     }
 
     /// Returns the orders that wait for a trigger.
     pub fn armed(&self) -> Vec<(u64, NaiveTrigger)> {
-        let is_armed = |id: &u64| self.lives[id].sum.stand == Stand::Armed;
+        let is_armed = |id: &u64| self.lives[id].sum.phase == Phase::Armed;
         self.waits.iter().filter(|(id, _)| is_armed(id)).map(|(&id, &waits)| (id, waits)).collect()
     }
 }

@@ -2,25 +2,25 @@
 
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus};
 
-use super::order_log::{LogState, Stand};
+use super::order_log::{LogState, Phase};
 
 impl LogState {
     /// Returns the status, by FIX precedence.
     pub fn status(&self) -> OrdStatus {
         let ended = !self.is_live();
-        match self.stand {
-            Stand::Denied => OrdStatus::Rejected,
-            Stand::Lost | Stand::Unknown => OrdStatus::Unknown,
-            Stand::Armed => OrdStatus::Armed,
+        match self.phase {
+            Phase::Denied => OrdStatus::Rejected,
+            Phase::Lost | Phase::Unknown => OrdStatus::Unknown,
+            Phase::Armed => OrdStatus::Armed,
             _ if !ended && self.cancel.is_some() => OrdStatus::PendingCancel,
             _ if !ended && self.replace.is_some() => OrdStatus::PendingReplace,
-            Stand::Queued | Stand::Sent => OrdStatus::PendingNew,
+            Phase::Queued | Phase::Sent => OrdStatus::PendingNew,
             _ if self.filled >= self.quantity => OrdStatus::Filled,
-            Stand::Canceled => OrdStatus::Canceled,
-            Stand::Expired => OrdStatus::Expired,
-            Stand::Rejected => OrdStatus::Rejected,
-            Stand::Open if self.filled > 0 => OrdStatus::PartiallyFilled,
-            Stand::Open => OrdStatus::New,
+            Phase::Canceled => OrdStatus::Canceled,
+            Phase::Expired => OrdStatus::Expired,
+            Phase::Rejected => OrdStatus::Rejected,
+            Phase::Open if self.filled > 0 => OrdStatus::PartiallyFilled,
+            Phase::Open => OrdStatus::New,
         }
     }
 
@@ -42,26 +42,26 @@ impl LogState {
         let (held, changed) = before.unwrap_or((0, 0));
         self.fills.insert(report.exec_id.0, (quantity, number.max(changed)));
         let change = quantity - held;
-        let said = self.said_by_an_operator(what, change, report.cumulative_quantity.0, is_new);
-        self.word = self.word.saturating_sub(said);
-        self.net += i128::from(change - said);
-        self.filled = self.filled.saturating_add(change - said).max(0);
-        Some((change - said, said != 0 && said == change))
+        let booked = self.booked_by_operator(what, change, report.cumulative_quantity.0, is_new);
+        self.manual = self.manual.saturating_sub(booked);
+        self.net += i128::from(change - booked);
+        self.filled = self.filled.saturating_add(change - booked).max(0);
+        Some((change - booked, booked != 0 && booked == change))
     }
 
     /// Returns the part of a change that an operator's total already covers.
-    fn said_by_an_operator(&self, what: ExecType, change: i64, told: i64, is_new: bool) -> i64 {
-        let most = if what == ExecType::Trade {
+    fn booked_by_operator(&self, what: ExecType, change: i64, reported: i64, is_new: bool) -> i64 {
+        let due = if what == ExecType::Trade {
             // The operator's total includes earlier events.
             if is_new { 0 } else { change }
         } else {
             // The venue's total gives the change that is still due; the rest was made before.
-            change.saturating_sub(told.saturating_sub(self.filled))
+            change.saturating_sub(reported.saturating_sub(self.filled))
         };
-        match self.word {
-            word if word >= 0 => most.max(0).min(word),
+        match self.manual {
+            manual if manual >= 0 => due.max(0).min(manual),
             _ if what == ExecType::Trade => 0,
-            word => most.min(0).max(word),
+            manual => due.min(0).max(manual),
         }
     }
 }

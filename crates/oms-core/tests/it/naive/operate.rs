@@ -8,7 +8,7 @@ use tickpath_oms_core::{
     LOST_REPORTS, LOST_REQUESTS, Output, RecordKind, Release, Resolve, UnsentRequest,
 };
 
-use super::order_log::{LogEvent, OrderLog, Stand};
+use super::order_log::{LogEvent, OrderLog, Phase};
 use super::requests::may_replace;
 use super::risk::{Kind, NaiveFacts};
 use super::{Checked, MAX_VALUE, Naive, NaiveQueued, denied, note_result};
@@ -48,10 +48,10 @@ impl Naive {
             Input::Release(release) => self.release(at, &release, &mut outputs),
             Input::MessageLoss(doubt) if doubt.lost == LOST_REQUESTS || doubt.lost == LOST_REPORTS => {
                 let doubted = self.open_at(doubt.venue, |life| doubt.lost == LOST_REPORTS || waits_for_answer(life));
-                let word = LogEvent::Doubt { reports: doubt.lost == LOST_REPORTS };
+                let event = LogEvent::Doubt { reports: doubt.lost == LOST_REPORTS };
                 let id = self.id(at);
                 self.doubts.insert(doubt.venue.0, id);
-                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, word)).collect();
+                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, event)).collect();
                 true
             }
             Input::MessageLoss(doubt) if doubt.lost == LOST_ORDER => {
@@ -187,10 +187,10 @@ impl Naive {
             for NaiveQueued { order, request, .. } in waited {
                 let (life, id) = (self.lives.get_mut(&order).unwrap(), request.client_order_id().0);
                 let is_it = |asked: Option<super::LogRequest>| asked.is_some_and(|asked| asked.id == id);
-                let is_order = matches!(request, Request::New(_)) && life.sum.stand == Stand::Queued;
+                let is_order = matches!(request, Request::New(_)) && life.sum.phase == Phase::Queued;
                 let is_question = matches!(request, Request::Status(_));
                 if is_order || !is_question && (is_it(life.sum.cancel) || is_it(life.sum.replace)) {
-                    life.tell(LogEvent::MayHaveLeft(id));
+                    life.record(LogEvent::MayHaveLeft(id));
                 }
             }
             self.doubt_armed();
@@ -215,7 +215,7 @@ impl Naive {
             self.refuse_all_that_is_armed(outputs);
         }
         if kill.cancel != 0 {
-            outputs.extend(self.cancel_all(at, None, |life| is_meant(life, kill.scope, kill.target)));
+            outputs.extend(self.cancel_all(at, None, |life| is_in_scope(life, kill.scope, kill.target)));
         }
         true
     }
@@ -223,7 +223,7 @@ impl Naive {
     fn cancel_scope(&mut self, at: At, cancel: &CancelScope, outputs: &mut Vec<Output>) -> bool {
         let is_known = cancel.scope == 1 || matches!(cancel.scope, 2 | 3 | 5) && cancel.target < IDS;
         if is_known {
-            outputs.extend(self.cancel_all(at, None, |life| is_meant(life, cancel.scope, cancel.target)));
+            outputs.extend(self.cancel_all(at, None, |life| is_in_scope(life, cancel.scope, cancel.target)));
         }
         is_known
     }
@@ -237,7 +237,7 @@ impl Naive {
             for waiting in queue {
                 let (life, id) = (self.lives.get_mut(&waiting.order).unwrap(), waiting.request.client_order_id().0);
                 let client = match waiting.request {
-                    Request::New(new) if life.sum.stand == Stand::Queued => {
+                    Request::New(new) if life.sum.phase == Phase::Queued => {
                         assert_eq!(new.client_order_id.0, life.id);
                         Some(life.new.client_order_id.0)
                     }
@@ -248,7 +248,7 @@ impl Naive {
                     kept.push_back(waiting);
                     continue;
                 };
-                life.tell(LogEvent::Refused(id));
+                life.record(LogEvent::Refused(id));
                 self.alarms.denied_requests += 1;
                 let why = (tickpath_oms_core::Denial::DiskFailed, 0, 1);
                 outputs.push(denied(id, life.session, client, life.new.account.0, why));
@@ -257,14 +257,14 @@ impl Naive {
         }
     }
 
-    /// Returns the open orders of a venue that `is_meant` selects.
-    fn open_at(&self, venue: VenueId, is_meant: impl Fn(&OrderLog) -> bool) -> Vec<u64> {
+    /// Returns the open orders of a venue that `is_in_scope` selects.
+    fn open_at(&self, venue: VenueId, is_in_scope: impl Fn(&OrderLog) -> bool) -> Vec<u64> {
         let open = self.lives.values().filter(|life| life.venue == venue.0 && life.sum.is_open());
-        open.filter(|life| is_meant(life)).map(|life| life.id).collect()
+        open.filter(|life| is_in_scope(life)).map(|life| life.id).collect()
     }
 
     fn may_ask(&self, life: &OrderLog) -> bool {
-        let never_left = matches!(life.sum.stand, Stand::Denied | Stand::Armed | Stand::Queued);
+        let never_left = matches!(life.sum.phase, Phase::Denied | Phase::Armed | Phase::Queued);
         !never_left && !self.down.contains(&life.venue) && self.rules(life.venue).answers_status != 0
     }
 
@@ -289,10 +289,10 @@ impl Naive {
         self.send(id, request, at.stamp)
     }
 
-    fn lose(&mut self, at: At, id: u64, word: LogEvent) -> Vec<Output> {
+    fn lose(&mut self, at: At, id: u64, event: LogEvent) -> Vec<Output> {
         let life = self.lives.get_mut(&id).unwrap();
         let was_unknown = life.sum.is_unknown();
-        life.tell(word);
+        life.record(event);
         let (is_unknown, client) = (life.sum.is_unknown(), life.new.client_order_id.0);
         let mut outputs = if is_unknown { self.question(at, id) } else { Vec::new() };
         if is_unknown && !was_unknown {
@@ -321,7 +321,7 @@ impl Naive {
             if life.sum.is_unknown() {
                 return true;
             }
-            if life.sum.stand != Stand::Sent {
+            if life.sum.phase != Phase::Sent {
                 return false;
             }
             if let Some(asked) = life.sum.cancel {
@@ -337,7 +337,7 @@ impl Naive {
                 Some(_) => {}
             }
         }
-        life.tell(LogEvent::Returned(id));
+        life.record(LogEvent::Returned(id));
         let queue = self.waiting.entry(life.venue).or_default();
         let later = |other: &NaiveQueued| other.order == life.id && other.request.client_order_id().0 > id;
         let place = queue.iter().position(later).unwrap_or(queue.len());
@@ -351,7 +351,7 @@ impl Naive {
     /// Queues the last status request of an order again, if its answer is still needed.
     fn question_returned(&mut self, returned: &UnsentRequest, order: u64, request: Request) {
         let Some(life) = self.lives.get(&order).filter(|life| life.venue == returned.venue.0) else { return };
-        if !life.sum.is_live() || matches!(life.sum.stand, Stand::Armed | Stand::Queued) {
+        if !life.sum.is_live() || matches!(life.sum.phase, Phase::Armed | Phase::Queued) {
             return;
         }
         let (id, venue) = (request.client_order_id(), life.venue);
@@ -383,10 +383,10 @@ impl Naive {
         let is_asked = [life.sum.cancel, life.sum.replace].into_iter().flatten().find(|asked| asked.id == id);
         let client = is_asked.map_or(life.new.client_order_id.0, |asked| asked.client);
         let passed = match waiting.request {
-            Request::New(_) if life.sum.stand == Stand::Queued => self.passes_again(at, release, &waiting),
+            Request::New(_) if life.sum.phase == Phase::Queued => self.passes_again(at, release, &waiting),
             Request::Replace(_) if is_asked.is_some() => self.passes_again(at, release, &waiting),
             Request::Cancel(_) if is_asked.is_some() => Ok(()),
-            Request::Status(_) if life.sum.is_live() && !matches!(life.sum.stand, Stand::Armed | Stand::Queued) => {
+            Request::Status(_) if life.sum.is_live() && !matches!(life.sum.phase, Phase::Armed | Phase::Queued) => {
                 outputs.push(Output::Venue { venue: release.venue, session, request: waiting.request });
                 return true;
             }
@@ -395,11 +395,11 @@ impl Naive {
         let life = self.lives.get_mut(&waiting.order).unwrap();
         match passed {
             Ok(()) => {
-                life.tell(LogEvent::Left(id));
+                life.record(LogEvent::Left(id));
                 outputs.push(Output::Venue { venue: release.venue, session, request: waiting.request });
             }
             Err(why) => {
-                life.tell(LogEvent::Refused(id));
+                life.record(LogEvent::Refused(id));
                 self.alarms.denied_requests += 1;
                 outputs.push(denied(id, session, client, account, why));
             }
@@ -448,7 +448,7 @@ impl Naive {
         *self.fills.entry(life.new.account.0).or_default() += u64::from(filled > life.sum.filled);
         let quantity = i128::from(filled) - i128::from(life.sum.filled);
         note_result(&mut self.results, &life.new, quantity, life.sum.valued);
-        life.tell(LogEvent::Resolved(status, filled));
+        life.record(LogEvent::Resolved(status, filled));
         self.waits.remove(&resolve.order);
         let client = life.new.client_order_id.0;
         outputs.push(self.answer(resolve.order, ExecType::OrderStatus, client));
@@ -484,10 +484,10 @@ impl Naive {
                 self.waits.remove(&id);
                 continue;
             }
-            if matches!(life.sum.stand, Stand::Queued | Stand::Armed) {
+            if matches!(life.sum.phase, Phase::Queued | Phase::Armed) {
                 outputs.push(self.take_back(id, client, ExecType::Expired));
             } else {
-                life.tell(LogEvent::DayEnd);
+                life.record(LogEvent::DayEnd);
                 expired.insert(id);
                 outputs.push(self.answer(id, ExecType::Expired, client));
             }
@@ -528,7 +528,7 @@ impl Naive {
 }
 
 /// Returns whether a scope covers the order.
-fn is_meant(life: &OrderLog, scope: u8, target: u32) -> bool {
+fn is_in_scope(life: &OrderLog, scope: u8, target: u32) -> bool {
     match scope {
         2 => life.new.account.0 == target,
         3 => life.new.symbol.0 == target,
@@ -540,5 +540,5 @@ fn is_meant(life: &OrderLog, scope: u8, target: u32) -> bool {
 /// Returns whether the order, a request or a status request is in flight to the venue.
 fn waits_for_answer(life: &OrderLog) -> bool {
     let is_on_its_way = [life.sum.cancel, life.sum.replace].into_iter().flatten().any(|asked| !asked.waits);
-    life.sum.stand == Stand::Sent || life.sum.is_unknown() || is_on_its_way
+    life.sum.phase == Phase::Sent || life.sum.is_unknown() || is_on_its_way
 }

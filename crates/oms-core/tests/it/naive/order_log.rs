@@ -17,7 +17,7 @@ pub struct OrderLog {
     /// State after the last event, recomputed from the first event each time.
     pub sum: LogState,
     first: LogState,
-    words: Vec<LogEvent>,
+    events: Vec<LogEvent>,
 }
 
 /// An event of an order.
@@ -67,7 +67,7 @@ pub struct LogRequest {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stand {
+pub enum Phase {
     Denied,
     Armed,
     Queued,
@@ -83,7 +83,7 @@ pub enum Stand {
 /// State of an order after its events.
 #[derive(Clone)]
 pub struct LogState {
-    pub stand: Stand,
+    pub phase: Phase,
     pub price: i64,
     pub valued: i64,
     pub quantity: i64,
@@ -91,7 +91,7 @@ pub struct LogState {
     pub fills: BTreeMap<u64, (i64, u64)>,
     pub filled: i64,
     pub net: i128,
-    pub told: i64,
+    pub reported: i64,
     pub cancel: Option<LogRequest>,
     pub replace: Option<LogRequest>,
     pub highest: u64,
@@ -107,20 +107,20 @@ pub struct LogState {
     /// Messages may be lost, and no status request sent since is answered.
     pub doubted: bool,
     /// Quantity that an operator has booked and no fill has confirmed.
-    pub(super) word: i64,
+    pub(super) manual: i64,
 }
 
 impl OrderLog {
     pub fn new(new: NewOrder, id: u64, session: u16, venue: u16, queued: bool, valued: i64) -> Self {
         let first = LogState {
-            stand: if queued { Stand::Queued } else { Stand::Sent },
+            phase: if queued { Phase::Queued } else { Phase::Sent },
             price: new.price.0,
             valued,
             quantity: new.quantity.0,
             fills: BTreeMap::new(),
             filled: 0,
             net: 0,
-            told: 0,
+            reported: 0,
             cancel: None,
             replace: None,
             highest: 0,
@@ -131,28 +131,28 @@ impl OrderLog {
             terms: 0,
             soft: false,
             doubted: false,
-            word: 0,
+            manual: 0,
         };
-        Self { new, id, session, venue, sum: first.clone(), first, words: Vec::new() }
+        Self { new, id, session, venue, sum: first.clone(), first, events: Vec::new() }
     }
 
     /// Creates an order that waits for its trigger.
     pub fn armed(new: NewOrder, id: u64, session: u16, venue: u16, valued: i64) -> Self {
         let life = Self::new(new, id, session, venue, false, valued);
-        let first = LogState { stand: Stand::Armed, ..life.first };
+        let first = LogState { phase: Phase::Armed, ..life.first };
         Self { sum: first.clone(), first, ..life }
     }
 
     /// Adds an event; returns false if it changes nothing.
-    pub fn tell(&mut self, word: LogEvent) -> bool {
-        self.words.push(word);
+    pub fn record(&mut self, event: LogEvent) -> bool {
+        self.events.push(event);
         let mut sum = self.first.clone();
-        let mut says = false;
-        for &word in &self.words {
-            says = sum.take(word);
+        let mut has_effect = false;
+        for &event in &self.events {
+            has_effect = sum.apply(event);
         }
         self.sum = sum;
-        says
+        has_effect
     }
 
     pub fn is_open(&self) -> bool {
@@ -165,7 +165,7 @@ impl OrderLog {
 
     /// Returns whether its client may still name it: no day has ended for it without a report of its venue.
     pub fn has_its_name(&self) -> bool {
-        !self.words.iter().any(|word| matches!(word, LogEvent::DayEnd))
+        !self.events.iter().any(|event| matches!(event, LogEvent::DayEnd))
     }
 
     pub fn is_good_till_cancel(&self) -> bool {
@@ -194,7 +194,7 @@ impl OrderLog {
     }
 
     /// Returns the fields that every report on this order shares.
-    pub fn told(&self, client: u64) -> ExecutionReport {
+    pub fn report_to(&self, client: u64) -> ExecutionReport {
         ExecutionReport {
             order_id: OrderId(self.id),
             client_order_id: ClientOrderId(client),
@@ -213,33 +213,33 @@ impl OrderLog {
 
 impl LogState {
     pub fn is_live(&self) -> bool {
-        use Stand::{Armed, Lost, Open, Queued, Sent, Unknown};
-        matches!(self.stand, Armed | Queued | Sent | Lost | Open | Unknown)
+        use Phase::{Armed, Lost, Open, Queued, Sent, Unknown};
+        matches!(self.phase, Armed | Queued | Sent | Lost | Open | Unknown)
     }
 
     pub fn is_unknown(&self) -> bool {
-        matches!(self.stand, Stand::Lost | Stand::Unknown)
+        matches!(self.phase, Phase::Lost | Phase::Unknown)
     }
 
     /// Returns whether it is live and not filled; a filled order with an outstanding request counts as open.
     pub fn is_open(&self) -> bool {
-        let is_filled = self.stand == Stand::Open && self.filled >= self.quantity;
+        let is_filled = self.phase == Phase::Open && self.filled >= self.quantity;
         self.is_live() && !(is_filled && self.replace.is_none() && self.cancel.is_none())
     }
 
     pub fn leaves(&self) -> i64 {
-        if self.is_live() { self.quantity.saturating_sub(self.filled.max(self.told)).max(0) } else { 0 }
+        if self.is_live() { self.quantity.saturating_sub(self.filled.max(self.reported)).max(0) } else { 0 }
     }
 
     /// Returns the quantity that may still move the position, with or without an outstanding replace.
     pub fn exposure(&self, with_replace: bool) -> i64 {
         let asked = self.replace.filter(|_| with_replace).and_then(|asked| asked.replace);
-        let total = self.quantity.max(asked.map_or(0, |(total, _)| total)).max(self.told);
-        if self.stand == Stand::Armed {
+        let total = self.quantity.max(asked.map_or(0, |(total, _)| total)).max(self.reported);
+        if self.phase == Phase::Armed {
             return 0;
         }
-        let most = if self.is_live() { total } else { self.told };
-        most.saturating_sub(self.filled).max(0)
+        let total = if self.is_live() { total } else { self.reported };
+        total.saturating_sub(self.filled).max(0)
     }
 
     /// Returns the value of the exposure.
@@ -258,28 +258,28 @@ impl LogState {
 
     /// Returns whether the fills equal the venue's total and do not exceed the order's quantity.
     pub fn adds_up(&self) -> bool {
-        self.filled == self.told && self.filled <= self.quantity
+        self.filled == self.reported && self.filled <= self.quantity
     }
 
     /// Returns the state that a client can see.
-    pub fn seen(&self) -> (Stand, i64, i64, i64, Option<u64>, Option<u64>) {
+    pub fn seen(&self) -> (Phase, i64, i64, i64, Option<u64>, Option<u64>) {
         let id = |asked: Option<LogRequest>| asked.map(|asked| asked.id);
-        (self.stand, self.price, self.quantity, self.leaves(), id(self.cancel), id(self.replace))
+        (self.phase, self.price, self.quantity, self.leaves(), id(self.cancel), id(self.replace))
     }
 
-    fn take(&mut self, word: LogEvent) -> bool {
-        match word {
+    fn apply(&mut self, event: LogEvent) -> bool {
+        match event {
             LogEvent::Asked(asked) if asked.replace.is_some() => self.replace = Some(asked),
             LogEvent::Asked(asked) => self.cancel = Some(asked),
             LogEvent::Left(id) => self.moved(id, false),
             LogEvent::Returned(id) => self.moved(id, true),
             LogEvent::Refused(id) if self.replace.is_some_and(|asked| asked.id == id) => self.replace = None,
-            LogEvent::Refused(_) => self.end(Stand::Denied),
+            LogEvent::Refused(_) => self.end(Phase::Denied),
             LogEvent::TakenBack => {
-                self.end(Stand::Canceled);
+                self.end(Phase::Canceled);
                 self.soft = true;
             }
-            LogEvent::Report(report, numbered) => return self.hear(&report, numbered),
+            LogEvent::Report(report, numbered) => return self.apply_report(&report, numbered),
             LogEvent::MayHaveLeft(id) => self.moved(id, false),
             LogEvent::Rearmed(terms, quantity) => {
                 self.quantity = quantity;
@@ -288,10 +288,10 @@ impl LogState {
                 }
             }
             LogEvent::Fired { queued, valued } => {
-                self.stand = if queued { Stand::Queued } else { Stand::Sent };
+                self.phase = if queued { Phase::Queued } else { Phase::Sent };
                 self.valued = valued;
             }
-            LogEvent::ArmedAgain => (self.stand, self.doubted) = (Stand::Armed, false),
+            LogEvent::ArmedAgain => (self.phase, self.doubted) = (Phase::Armed, false),
             LogEvent::Answer(report, is_since) => {
                 self.doubted &= !is_since;
                 return self.answer(&report);
@@ -307,13 +307,13 @@ impl LogState {
             }
             LogEvent::Missed => self.miss(),
             LogEvent::Resolved(status, filled) => self.resolve(status, filled),
-            LogEvent::DayEnd => self.end(Stand::Expired),
+            LogEvent::DayEnd => self.end(Phase::Expired),
         }
         true
     }
 
-    fn end(&mut self, stand: Stand) {
-        self.stand = stand;
+    fn end(&mut self, phase: Phase) {
+        self.phase = phase;
         (self.cancel, self.replace) = (None, None);
     }
 
@@ -325,34 +325,34 @@ impl LogState {
                 return;
             }
         }
-        self.stand = if waits { Stand::Queued } else { Stand::Sent };
+        self.phase = if waits { Phase::Queued } else { Phase::Sent };
     }
 
     fn miss(&mut self) {
-        if self.is_live() && !matches!(self.stand, Stand::Queued | Stand::Armed) {
-            self.stand = Stand::Unknown;
+        if self.is_live() && !matches!(self.phase, Phase::Queued | Phase::Armed) {
+            self.phase = Phase::Unknown;
         }
     }
 
     fn lose(&mut self) {
-        self.stand = match self.stand {
-            Stand::Sent | Stand::Lost => Stand::Lost,
-            Stand::Open | Stand::Unknown => Stand::Unknown,
+        self.phase = match self.phase {
+            Phase::Sent | Phase::Lost => Phase::Lost,
+            Phase::Open | Phase::Unknown => Phase::Unknown,
             other => other,
         };
     }
 
     fn resolve(&mut self, status: OrdStatus, filled: i64) {
         self.net += i128::from(filled) - i128::from(self.filled);
-        self.word = self.word.saturating_add(filled.saturating_sub(self.filled));
-        (self.filled, self.told) = (filled, filled);
+        self.manual = self.manual.saturating_add(filled.saturating_sub(self.filled));
+        (self.filled, self.reported) = (filled, filled);
         self.end(match status {
-            OrdStatus::Canceled => Stand::Canceled,
-            OrdStatus::Expired => Stand::Expired,
-            OrdStatus::Rejected => Stand::Rejected,
-            _ => Stand::Open,
+            OrdStatus::Canceled => Phase::Canceled,
+            OrdStatus::Expired => Phase::Expired,
+            OrdStatus::Rejected => Phase::Rejected,
+            _ => Phase::Open,
         });
-        self.soft = self.stand != Stand::Open;
+        self.soft = self.phase != Phase::Open;
         self.doubted = false;
         self.skip(self.highest);
     }
@@ -376,7 +376,7 @@ impl LogState {
         is_new
     }
 
-    fn hear(&mut self, report: &ExecutionReport, numbered: bool) -> bool {
+    fn apply_report(&mut self, report: &ExecutionReport, numbered: bool) -> bool {
         let before = self.clone();
         let number = report.venue_sequence;
         let is_new = number == 0 || self.note(number);
@@ -388,7 +388,7 @@ impl LogState {
         let is_about_fill = matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
         let booked = if is_about_fill { self.fill(what, report, is_new) } else { None };
         let fills = booked.is_some();
-        let is_new = is_new || booked.is_some_and(|(_, was_said)| was_said);
+        let is_new = is_new || booked.is_some_and(|(_, was_booked)| was_booked);
         let says_nothing = match what {
             _ if is_about_fill => !fills && (number == 0 || !is_new),
             ExecType::Rejected if number == 0 => numbered && !before.is_live(),
@@ -406,15 +406,15 @@ impl LogState {
         };
         let is_amendment = matches!(what, ExecType::TradeCancel | ExecType::TradeCorrect);
         // A venue may amend a fill of an ended order.
-        let lives = match is_amendment && before.stand != Stand::Rejected {
+        let lives = match is_amendment && before.phase != Phase::Rejected {
             true => report.leaves_quantity.0 > 0,
             false => is_about_fill || matches!(what, ExecType::New | ExecType::Replaced),
         };
-        self.stand = match is_conflict || (lives && before.soft) {
-            true => Stand::Unknown,
+        self.phase = match is_conflict || (lives && before.soft) {
+            true => Phase::Unknown,
             false => before.after(what, number > before.highest),
         };
-        self.soft |= self.stand == Stand::Rejected && what == ExecType::Rejected && number == 0;
+        self.soft |= self.phase == Phase::Rejected && what == ExecType::Rejected && number == 0;
         if !self.is_live() {
             (self.cancel, self.replace) = (None, None);
         }
@@ -423,26 +423,26 @@ impl LogState {
 
     /// Takes the total and the venue's id from a report.
     fn read_figures(&mut self, before: &LogState, booked: i64, what: ExecType, report: &ExecutionReport) {
-        let (number, told) = (report.venue_sequence, report.cumulative_quantity.0);
+        let (number, reported) = (report.venue_sequence, report.cumulative_quantity.0);
         let is_latest = number > before.highest;
         if report.venue_order_id.0 != 0 && (number == 0 || is_latest || self.venue_id == 0) {
             self.venue_id = report.venue_order_id.0;
         }
         if is_latest {
-            self.told = told;
+            self.reported = reported;
         } else if number == 0 {
             let is_amendment = matches!(what, ExecType::TradeCorrect | ExecType::TradeCancel);
             let taken_back = if is_amendment { booked.min(0) } else { 0 };
-            self.told = before.told.saturating_add(taken_back).max(told);
+            self.reported = before.reported.saturating_add(taken_back).max(reported);
         }
     }
 
     /// Takes a report's effect on outstanding requests and on the terms; returns true if it answers the replace.
     fn read_answer(&mut self, before: &LogState, what: ExecType, report: &ExecutionReport) -> bool {
         let number = report.venue_sequence;
-        let is_meant = |asked: &LogRequest| asked.id == report.client_order_id.0;
-        let to_cancel = before.cancel.as_ref().is_some_and(is_meant);
-        let to_replace = !to_cancel && before.replace.as_ref().is_some_and(is_meant);
+        let is_in_scope = |asked: &LogRequest| asked.id == report.client_order_id.0;
+        let to_cancel = before.cancel.as_ref().is_some_and(is_in_scope);
+        let to_replace = !to_cancel && before.replace.as_ref().is_some_and(is_in_scope);
         if what == ExecType::CancelRejected && to_cancel {
             self.cancel = None;
         }
@@ -483,14 +483,14 @@ impl LogState {
         let asked = before.replace.and_then(|asked| asked.replace).map_or(0, |(total, _)| total);
         let most = before.quantity.max(asked);
         match what {
-            ExecType::Trade => match before.stand {
-                Stand::Rejected => true,
-                Stand::Expired | Stand::Canceled => self.filled > before.told,
+            ExecType::Trade => match before.phase {
+                Phase::Rejected => true,
+                Phase::Expired | Phase::Canceled => self.filled > before.reported,
                 _ => self.filled > most,
             },
             ExecType::TradeCorrect | ExecType::TradeCancel => self.filled > most,
             ExecType::Expired | ExecType::Canceled => report.cumulative_quantity.0 < self.filled,
-            ExecType::Rejected => numbered || self.filled > 0 || matches!(before.stand, Stand::Open | Stand::Unknown),
+            ExecType::Rejected => numbered || self.filled > 0 || matches!(before.phase, Phase::Open | Phase::Unknown),
             ExecType::Replaced => {
                 let is_news = (before.price, before.quantity) != (report.price.0, total(report));
                 before.is_live() && !answers_replace && is_news
@@ -500,19 +500,19 @@ impl LogState {
     }
 
     /// Returns the state after a report that contradicts nothing.
-    fn after(&self, what: ExecType, is_latest: bool) -> Stand {
-        match (what, self.stand) {
-            (_, Stand::Queued | Stand::Armed) => Stand::Unknown,
-            (ExecType::New | ExecType::Trade | ExecType::Replaced, Stand::Sent | Stand::Lost) => Stand::Open,
-            (ExecType::New | ExecType::Trade | ExecType::Replaced, Stand::Unknown) if is_latest && !self.doubted => {
-                Stand::Open
+    fn after(&self, what: ExecType, is_latest: bool) -> Phase {
+        match (what, self.phase) {
+            (_, Phase::Queued | Phase::Armed) => Phase::Unknown,
+            (ExecType::New | ExecType::Trade | ExecType::Replaced, Phase::Sent | Phase::Lost) => Phase::Open,
+            (ExecType::New | ExecType::Trade | ExecType::Replaced, Phase::Unknown) if is_latest && !self.doubted => {
+                Phase::Open
             }
-            (ExecType::Rejected, _) => Stand::Rejected,
-            (ExecType::Canceled, Stand::Rejected) => Stand::Rejected,
-            (ExecType::Canceled, _) => Stand::Canceled,
-            (ExecType::Expired, Stand::Rejected | Stand::Canceled) => self.stand,
-            (ExecType::Expired, _) => Stand::Expired,
-            _ => self.stand,
+            (ExecType::Rejected, _) => Phase::Rejected,
+            (ExecType::Canceled, Phase::Rejected) => Phase::Rejected,
+            (ExecType::Canceled, _) => Phase::Canceled,
+            (ExecType::Expired, Phase::Rejected | Phase::Canceled) => self.phase,
+            (ExecType::Expired, _) => Phase::Expired,
+            _ => self.phase,
         }
     }
 
@@ -523,38 +523,38 @@ impl LogState {
         if status == OrdStatus::Rejected && number == 0 && report.side == 0 {
             return self.is_not_there(report);
         }
-        let stand = match status {
-            OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled => Stand::Open,
-            OrdStatus::Canceled => Stand::Canceled,
-            OrdStatus::Expired | OrdStatus::DoneForDay => Stand::Expired,
-            OrdStatus::Rejected => Stand::Rejected,
+        let phase = match status {
+            OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled => Phase::Open,
+            OrdStatus::Canceled => Phase::Canceled,
+            OrdStatus::Expired | OrdStatus::DoneForDay => Phase::Expired,
+            OrdStatus::Rejected => Phase::Rejected,
             _ => return false,
         };
-        if matches!(self.stand, Stand::Queued | Stand::Armed) {
+        if matches!(self.phase, Phase::Queued | Phase::Armed) {
             return false;
         }
         let knows_more = number > self.highest || (number == self.highest && number > 0 && !self.is_complete());
         let settles_doubt = self.is_unknown() && number >= self.highest;
         if knows_more || settles_doubt {
-            self.stand_as(stand, report);
+            self.stand_as(phase, report);
             return true;
         }
         let has_known_terms = (self.price, self.quantity) == (report.price.0, total(report));
-        let is_as_known = if number == 0 { stand == Stand::Open && has_known_terms } else { number == self.highest };
+        let is_as_known = if number == 0 { phase == Phase::Open && has_known_terms } else { number == self.highest };
         if is_as_known {
             self.forget_decided(report);
         }
         is_as_known
     }
 
-    fn stand_as(&mut self, stand: Stand, report: &ExecutionReport) {
-        self.told = report.cumulative_quantity.0;
+    fn stand_as(&mut self, phase: Phase, report: &ExecutionReport) {
+        self.reported = report.cumulative_quantity.0;
         if report.venue_order_id.0 != 0 {
             self.venue_id = report.venue_order_id.0;
         }
-        if stand == Stand::Open {
+        if phase == Phase::Open {
             self.read_terms(report);
-        } else if self.filled == self.told && self.filled > self.quantity {
+        } else if self.filled == self.reported && self.filled > self.quantity {
             self.quantity = self.filled;
             if let Some((quantity, price)) = self.replace.and_then(|asked| asked.replace)
                 && quantity >= self.filled
@@ -565,17 +565,17 @@ impl LogState {
         self.skip(report.venue_sequence);
         self.soft = false;
         // An order that worked before the loss may have ended since.
-        let may_be_done = stand == Stand::Open && self.is_unknown() && self.doubted;
-        self.stand = if self.adds_up() && !may_be_done { stand } else { Stand::Unknown };
+        let may_be_done = phase == Phase::Open && self.is_unknown() && self.doubted;
+        self.phase = if self.adds_up() && !may_be_done { phase } else { Phase::Unknown };
         self.forget_decided(report);
     }
 
     /// Takes the answer that the venue has no such order.
     fn is_not_there(&mut self, report: &ExecutionReport) -> bool {
-        let heard = self.highest > 0 || self.filled > 0 || self.told > 0 || self.venue_id > 0;
-        match self.stand {
-            Stand::Lost | Stand::Unknown if !heard => (self.stand, self.soft) = (Stand::Rejected, true),
-            Stand::Open => self.stand = Stand::Unknown,
+        let was_reported = self.highest > 0 || self.filled > 0 || self.reported > 0 || self.venue_id > 0;
+        match self.phase {
+            Phase::Lost | Phase::Unknown if !was_reported => (self.phase, self.soft) = (Phase::Rejected, true),
+            Phase::Open => self.phase = Phase::Unknown,
             _ => return false,
         }
         self.forget_decided(report);

@@ -5,7 +5,7 @@ use tickpath_oms_core::{At, Denial, Envelope, Output};
 use zerocopy::IntoBytes;
 
 use super::conditional::Terms;
-use super::order_log::{LogRequest, OrderLog, Stand};
+use super::order_log::{LogRequest, OrderLog, Phase};
 use super::risk::{Kind, NaiveFacts};
 use super::{Checked, Like, Naive, denied, like};
 
@@ -157,7 +157,7 @@ impl Naive {
             Request::Replace(replace) => {
                 let life = self.named(envelope.session, replace.original, account)?;
                 let (id, symbol) = (life.id, life.new.symbol);
-                if life.sum.stand == Stand::Armed {
+                if life.sum.phase == Phase::Armed {
                     let (price, quantity) = (replace.price.0, replace.quantity.0);
                     return self.rearm(at, envelope, id, &Terms { client, price, quantity, trigger: None });
                 }
@@ -201,7 +201,7 @@ impl Naive {
 
     fn mass_cancel(&mut self, at: At, envelope: Envelope, request: Request) -> Checked<Vec<Output>> {
         let Request::MassCancel(all) = request else { unreachable!("it is a mass cancel") };
-        let is_meant = |life: &OrderLog| {
+        let is_in_scope = |life: &OrderLog| {
             let new = life.new;
             life.session == envelope.session
                 && new.account == all.account
@@ -210,26 +210,26 @@ impl Naive {
         let meets: Vec<bool> = self
             .lives
             .values()
-            .filter(|life| life.is_open() && is_meant(life))
+            .filter(|life| life.is_open() && is_in_scope(life))
             .map(|life| life.sum.cancel.is_some())
             .collect();
         match (meets.is_empty(), meets.contains(&false)) {
             (true, _) => Err((Denial::UnknownOrder, 0, 0)),
             (false, false) => Err((Denial::AlreadyPending, 0, 0)),
-            (false, true) => Ok(self.cancel_all(at, Some((envelope.session, all.client_order_id.0)), is_meant)),
+            (false, true) => Ok(self.cancel_all(at, Some((envelope.session, all.client_order_id.0)), is_in_scope)),
         }
     }
 }
 
 fn may_cancel(life: &OrderLog) -> Checked<()> {
     let sum = &life.sum;
-    match sum.stand {
-        Stand::Denied => Err((Denial::UnknownOrder, 0, 0)),
-        Stand::Expired | Stand::Canceled | Stand::Rejected => Err((Denial::TooLate, 0, 0)),
-        Stand::Lost | Stand::Unknown if sum.cancel.is_some_and(|asked| asked.waits) => {
+    match sum.phase {
+        Phase::Denied => Err((Denial::UnknownOrder, 0, 0)),
+        Phase::Expired | Phase::Canceled | Phase::Rejected => Err((Denial::TooLate, 0, 0)),
+        Phase::Lost | Phase::Unknown if sum.cancel.is_some_and(|asked| asked.waits) => {
             Err((Denial::AlreadyPending, 0, 0))
         }
-        Stand::Lost | Stand::Unknown => Ok(()),
+        Phase::Lost | Phase::Unknown => Ok(()),
         _ if sum.leaves() == 0 => Err((Denial::TooLate, 0, 0)),
         _ if sum.cancel.is_some() => Err((Denial::AlreadyPending, 0, 0)),
         _ => Ok(()),
@@ -238,10 +238,10 @@ fn may_cancel(life: &OrderLog) -> Checked<()> {
 
 /// Checks that the order is in a state that a replace can change.
 pub(super) fn may_replace(life: &OrderLog) -> Checked<()> {
-    match life.sum.stand {
-        Stand::Denied => Err((Denial::UnknownOrder, 0, 0)),
-        Stand::Queued => Err((Denial::StillQueued, 0, 0)),
-        Stand::Lost | Stand::Unknown => Err((Denial::StateUnknown, 0, 0)),
+    match life.sum.phase {
+        Phase::Denied => Err((Denial::UnknownOrder, 0, 0)),
+        Phase::Queued => Err((Denial::StillQueued, 0, 0)),
+        Phase::Lost | Phase::Unknown => Err((Denial::StateUnknown, 0, 0)),
         _ if life.sum.leaves() == 0 => Err((Denial::TooLate, 0, 0)),
         _ => Ok(()),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tickpath_market::{NewOrder, OrderType, Price, ReplaceOrder, Request};
 use tickpath_oms_core::{Denial, FirmLimits, PositionView};
 
-use super::order_log::{OrderLog, Stand};
+use super::order_log::{OrderLog, Phase};
 use super::{Checked, MAX_VALUE, Naive};
 
 /// A request with the facts that the checks need.
@@ -44,7 +44,7 @@ impl Naive {
                 continue;
             }
             let exposure = i128::from(life.sum.exposure(but != Some((life.id, Kind::Replace))));
-            let excess = i128::from(life.sum.filled.saturating_sub(life.sum.told).max(0));
+            let excess = i128::from(life.sum.filled.saturating_sub(life.sum.reported).max(0));
             let recall = if life.sum.is_unknown() { excess } else { 0 };
             if life.new.side == 1 {
                 position.net += life.sum.net;
@@ -125,7 +125,7 @@ impl Naive {
         let limits = &self.accounts[&wish.life.new.account.0];
         let least = match wish.kind {
             Kind::New => 1,
-            Kind::Replace => wish.life.sum.filled.max(wish.life.sum.told).saturating_add(1),
+            Kind::Replace => wish.life.sum.filled.max(wish.life.sum.reported).saturating_add(1),
         };
         let at_most =
             |denial, limit: i128, value: i128| if value > limit { Err((denial, limit, value)) } else { Ok(()) };
@@ -276,7 +276,7 @@ impl Naive {
         let (new, at) = (&wish.life.new, worst(&wish.life.new, wish.price));
         let is_other = |life: &&OrderLog| {
             let same = (life.new.account, life.new.symbol) == (new.account, new.symbol);
-            same && life.new.side != new.side && life.sum.is_open() && life.sum.stand != Stand::Armed
+            same && life.new.side != new.side && life.sum.is_open() && life.sum.phase != Phase::Armed
         };
         let prices = self.lives.values().filter(is_other).flat_map(|life| {
             let asked = life.sum.replace.and_then(|asked| asked.replace).map(|(_, price)| price);

@@ -3,7 +3,7 @@
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Price, Quantity};
 use tickpath_oms_core::{At, Output, ReportRecord};
 
-use super::order_log::{LogEvent, OrderLog, Stand};
+use super::order_log::{LogEvent, OrderLog, Phase};
 use super::{MAX_VALUE, Naive, note_result};
 
 impl Naive {
@@ -13,7 +13,7 @@ impl Naive {
             self.alarms.malformed += 1;
             return Vec::new();
         };
-        let life = self.lives.get(&report.order_id.0).filter(|life| life.sum.stand != Stand::Denied);
+        let life = self.lives.get(&report.order_id.0).filter(|life| life.sum.phase != Phase::Denied);
         let Some(life) = life else {
             self.alarms.unknown_order_reports += u64::from(!report.ends_status_answer());
             return Vec::new();
@@ -30,8 +30,8 @@ impl Naive {
             ExecType::OrderStatus if !is_lost => self.venue_answers(at, id, report),
             _ => self.event(at, id, what, report),
         };
-        let is_told = outputs.iter().any(|output| matches!(output, Output::Report { .. }));
-        self.alarms.duplicates += u64::from(!is_told);
+        let has_report = outputs.iter().any(|output| matches!(output, Output::Report { .. }));
+        self.alarms.duplicates += u64::from(!has_report);
         outputs
     }
 
@@ -43,12 +43,12 @@ impl Naive {
         if may_not_have_fired && !is_since {
             return Vec::new();
         }
-        let says =
-            life.tell(if may_not_have_fired { LogEvent::ArmedAgain } else { LogEvent::Answer(report, is_since) });
-        if says && !may_not_have_fired {
+        let has_effect =
+            life.record(if may_not_have_fired { LogEvent::ArmedAgain } else { LogEvent::Answer(report, is_since) });
+        if has_effect && !may_not_have_fired {
             self.waits.remove(&id);
         }
-        if !says && life.sum.is_unknown() && was_doubted && !life.sum.doubted {
+        if !has_effect && life.sum.is_unknown() && was_doubted && !life.sum.doubted {
             return self.question(at, id);
         }
         if life.sum.seen() == before {
@@ -64,7 +64,7 @@ impl Naive {
         let numbered = self.rules(self.lives[&id].venue).numbered != 0;
         let life = self.lives.get_mut(&id).unwrap();
         let before = life.sum.clone();
-        if !life.tell(LogEvent::Report(report, numbered)) {
+        if !life.record(LogEvent::Report(report, numbered)) {
             return Vec::new();
         }
         if report.status != OrdStatus::Unknown.code() {
@@ -86,17 +86,17 @@ impl Naive {
         *self.fills.entry(life.new.account.0).or_default() += u64::from(after.net > before.net);
         note_result(&mut self.results, &life.new, after.net - before.net, report.last_price.0);
         let is_lost = report.status == OrdStatus::Unknown.code();
-        let is_new_doubt = after.stand == Stand::Unknown && before.stand != Stand::Unknown;
+        let is_new_doubt = after.phase == Phase::Unknown && before.phase != Phase::Unknown;
         self.alarms.contradictions += u64::from(is_new_doubt && !is_lost);
         let is_complete = fills && after.adds_up() && !before.adds_up();
-        let asks = after.is_unknown() && (after.stand != before.stand || is_complete);
+        let asks = after.is_unknown() && (after.phase != before.phase || is_complete);
         let client = [before.cancel, before.replace].into_iter().flatten().find(|a| a.id == report.client_order_id.0);
         let client = client.filter(|asked| asked.by == life.session);
         let client = client.map_or(life.new.client_order_id.0, |asked| asked.client);
-        let tells_fill = !is_lost && matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
-        let told = Output::Report { session: life.session, report: passed_on(life, client, report, tells_fill) };
+        let shows_fill = !is_lost && matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
+        let output = Output::Report { session: life.session, report: passed_on(life, client, report, shows_fill) };
         let mut outputs = if asks { self.question(at, id) } else { Vec::new() };
-        outputs.push(told);
+        outputs.push(output);
         outputs
     }
 }
@@ -124,16 +124,16 @@ pub fn agrees(life: &OrderLog, what: ExecType, record: &ReportRecord) -> bool {
         && record.source.0 == life.venue
 }
 
-pub fn passed_on(life: &OrderLog, client: u64, report: ExecutionReport, tells_fill: bool) -> ExecutionReport {
+pub fn passed_on(life: &OrderLog, client: u64, report: ExecutionReport, shows_fill: bool) -> ExecutionReport {
     ExecutionReport {
         exec_id: report.exec_id,
         venue_sequence: report.venue_sequence,
-        last_price: if tells_fill { report.last_price } else { Price(0) },
-        last_quantity: if tells_fill { report.last_quantity } else { Quantity(0) },
+        last_price: if shows_fill { report.last_price } else { Price(0) },
+        last_quantity: if shows_fill { report.last_quantity } else { Quantity(0) },
         venue_stamp: report.venue_stamp,
         reason: report.reason,
         venue: report.venue,
         exec_type: report.exec_type,
-        ..life.told(client)
+        ..life.report_to(client)
     }
 }
