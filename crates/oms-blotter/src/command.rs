@@ -1,7 +1,7 @@
 //! `tickpath blotter`: its arguments and its output.
 //!
 //! ```text
-//!   day that goes on, records 4711 to 4802 of file:///var/lib/tickpath/journal; profit by average cost
+//!   current day, records 4711 to 4802 of file:///var/lib/tickpath/journal; profit by average cost
 //!   orders (2)
 //!     entered_utc           order_id    client_order_id  session  user  account  symbol   side  …  status
 //!     2026-11-28T18:03:46Z  3474042.12               12        0  anna        1  BTCUSDT  buy   …  filled
@@ -37,7 +37,7 @@ pub struct BlotterArgs {
     /// The file of the OMS: where its journal is, and its users
     #[arg(long, value_name = "FILE", default_value = "oms.toml", conflicts_with = "dir")]
     pub config: PathBuf,
-    /// The day that ended with this date, like 20261128; the day that goes on if not given
+    /// The day that ended with this date, like 20261128; the current day if not given
     #[arg(long, value_name = "YYYYMMDD", conflicts_with = "first_record")]
     pub day: Option<u32>,
     /// The day that begins with this record, as its log in the journal's archive is called
@@ -76,7 +76,7 @@ pub struct BlotterArgs {
     /// Cost or worth of a position at the start of the day, instead of its average cost
     #[arg(long = "start", value_name = "SYMBOL=PRICE", value_parser = parse_price)]
     pub starts: Vec<(String, i64)>,
-    /// Go on with each row that changes, until Ctrl-C
+    /// Print each row that changes, until Ctrl-C
     #[arg(long, conflicts_with_all = ["day", "first_record"])]
     pub follow: bool,
 }
@@ -177,7 +177,7 @@ fn initial_output(args: &BlotterArgs, journal: &LogPath, reading: &DayBlotter, t
         return heads + &text(args, tables);
     }
     let day = reading.day();
-    let which = day.date.map_or("day that goes on".to_owned(), |date| format!("day {date}"));
+    let which = day.date.map_or("current day".to_owned(), |date| format!("day {date}"));
     let (first, last) = (day.first, reading.next_record().saturating_sub(1));
     let head = format!("{which}, records {first} to {last} of {journal}; profit by average cost\n");
     head + &chosen.iter().map(|table| table.for_people()).collect::<Vec<_>>().join("\n")

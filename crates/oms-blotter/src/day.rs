@@ -106,7 +106,7 @@ fn scan(logs: &[LogPath]) -> Result<Vec<TradingDay>, BlotterError> {
 fn dates(days: &[TradingDay]) -> String {
     let ended: Vec<String> = days.iter().filter_map(|day| day.date).map(|date| date.to_string()).collect();
     match ended.len() {
-        0 => "no day has ended since its archive begins; leave --day out for the day that goes on".to_owned(),
+        0 => "no day has ended since its archive begins; leave --day out for the current day".to_owned(),
         1 => format!("{} has", ended[0]),
         count => format!("these have: {}", latest(&ended, count)),
     }

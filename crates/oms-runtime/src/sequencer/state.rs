@@ -35,12 +35,12 @@ impl<C: Clock> Sequencer<C> {
 
     /// Returns the last notices to the operator.
     pub fn notices(&self) -> impl Iterator<Item = &Notice> {
-        self.notices.iter()
+        self.notices.list.iter()
     }
 
     /// Returns the number of all notices so far, also of those that are no longer kept.
     pub fn notice_count(&self) -> u64 {
-        self.notices.count()
+        self.notices.count
     }
 
     /// Returns the index by which the history is read; `None` without a history.
