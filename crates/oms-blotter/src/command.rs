@@ -138,7 +138,10 @@ fn day_choice(args: &BlotterArgs) -> DayChoice {
 fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<BlotterView, BlotterError> {
     let status = match &args.status {
         None => None,
-        Some(word) => Some(BlotterStatus::parse(word).ok_or_else(|| unknown_status(word))?),
+        Some(word) => Some(BlotterStatus::parse(word).ok_or_else(|| BlotterError::UnknownStatus {
+            word: word.clone(),
+            known: BlotterStatus::all().map(BlotterStatus::word).collect::<Vec<_>>().join(", "),
+        })?),
     };
     Ok(BlotterView {
         account: args.account,
@@ -149,11 +152,6 @@ fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<BlotterView,
         starts: args.starts.iter().cloned().collect(),
         users,
     })
-}
-
-fn unknown_status(word: &str) -> BlotterError {
-    let known: Vec<String> = BlotterStatus::all().map(BlotterStatus::word).collect();
-    BlotterError::UnknownStatus { word: word.to_owned(), known: known.join(", ") }
 }
 
 /// Returns the requested tables.

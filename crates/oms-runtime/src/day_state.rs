@@ -52,7 +52,7 @@ impl DayState {
             // A last day in the future was named by mistake, and blocks no other day.
             (day, last) if day <= last && last <= today => Err(CommandError::DayEnded { day, last }),
             (day, _) if day > today => {
-                let zone = calendar.map_or("UTC", Calendar::zone_name).to_owned();
+                let zone = calendar.map_or("UTC", |calendar| calendar.zone.name.as_str()).to_owned();
                 Err(CommandError::DayAhead { day, today, zone })
             }
             _ => Ok(()),

@@ -73,15 +73,8 @@ pub struct VenueLanes {
 impl LanesConfig {
     /// Returns lanes of a mebibyte each, which stay in a processor's second-level cache.
     pub fn new(name: &str, sessions: u16, venues: &[VenueId]) -> Self {
-        let (request_bytes, report_bytes) = (1 << 20, 1 << 20);
-        Self {
-            name: name.to_owned(),
-            sessions,
-            venues: venues.to_vec(),
-            lines: Vec::new(),
-            request_bytes,
-            report_bytes,
-        }
+        let (name, venues, bytes) = (name.to_owned(), venues.to_vec(), 1 << 20);
+        Self { name, sessions, venues, lines: Vec::new(), request_bytes: bytes, report_bytes: bytes }
     }
 
     /// Returns all lanes.

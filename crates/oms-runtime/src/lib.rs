@@ -71,7 +71,6 @@ pub mod lines;
 mod market_prices;
 mod notice;
 mod outbound;
-mod page_maker;
 mod questions;
 mod recover;
 mod release;

@@ -23,7 +23,7 @@ const MAX_ROWS: usize = 1024;
 pub(crate) struct Questions {
     list: VecDeque<VenueQuestion>,
     /// Whether any question waits for its answer.
-    is_waiting: bool,
+    pub is_waiting: bool,
 }
 
 /// A question.
@@ -104,12 +104,6 @@ impl Questions {
         self.is_waiting = true;
     }
 
-    /// Returns whether a question waits for its answer.
-    #[inline]
-    pub fn is_waiting(&self) -> bool {
-        self.is_waiting
-    }
-
     /// Returns the answer to the question of this record, if it is complete.
     pub fn answer(&self, record: u64) -> Option<&VenueAnswer> {
         self.list.iter().find(|question| question.record == record)?.answer.as_ref()
@@ -136,11 +130,11 @@ impl Questions {
         }
         let is_of_venue = |order: &OrderView| order.venue == venue;
         // Only an answer about all orders is held against all that are open.
-        let is_about_all = question.is_about_all();
+        let is_about_all = question.all_of.is_some();
         let live = core.open_orders().filter(|_| is_about_all);
         let open = live.filter(is_of_venue).filter(|order| order.status != OrdStatus::Armed).collect();
         question.complete(report, open, core.all_orders().filter(is_of_venue));
-        self.update_waiting();
+        self.is_waiting = self.list.iter().any(|question| question.answer.is_none());
     }
 
     /// Returns the question that this report belongs to.
@@ -149,19 +143,9 @@ impl Questions {
             |question: &&mut VenueQuestion| question.id == report.client_order_id.0 && question.answer.is_none();
         self.list.iter_mut().find(is_meant)
     }
-
-    /// Checks again whether any question waits for its answer.
-    fn update_waiting(&mut self) {
-        self.is_waiting = self.list.iter().any(|question| question.answer.is_none());
-    }
 }
 
 impl VenueQuestion {
-    /// Returns whether the venue was asked for all its orders.
-    pub fn is_about_all(&self) -> bool {
-        self.all_of.is_some()
-    }
-
     /// Adds a report that was applied, with its order before and after. Returns whether it was the last report of the
     /// answer.
     fn add_report(&mut self, report: &ExecutionReport, before: Option<OrderView>, after: Option<OrderView>) -> bool {

@@ -152,7 +152,7 @@ impl RecoveredOms {
 struct CandidateLanes {
     list: Vec<CandidateLane>,
     trails: Vec<OutputTrail>,
-    /// Places of the trails, by venue and by session.
+    /// Indices of the trails, by venue and by session.
     venues: Vec<Option<usize>>,
     sessions: Vec<Option<usize>>,
 }
@@ -161,7 +161,7 @@ struct CandidateLanes {
 /// thread writes those lanes, so they hold the earliest outputs.
 struct OutputTrail {
     kind: LaneKind,
-    /// Places of its lanes in the list.
+    /// Indices of its lanes in the list.
     members: Vec<usize>,
     /// Number behind the last message in the lanes; `None` if it is not known.
     tail: Option<u64>,
@@ -176,17 +176,19 @@ impl CandidateLanes {
     fn new(list: Vec<CandidateLane>) -> Self {
         let (mut venues, mut sessions) = (Vec::<Option<usize>>::new(), Vec::<Option<usize>>::new());
         let mut trails = Vec::<OutputTrail>::new();
-        for (place, candidate) in list.iter().enumerate() {
+        for (lane, candidate) in list.iter().enumerate() {
             let (places, number) = match candidate.kind {
                 LaneKind::VenueRequests(venue) | LaneKind::Line(LineId { venue, .. }) => (&mut venues, venue.0),
                 LaneKind::Reports(session) => (&mut sessions, session),
                 _ => continue,
             };
-            match places.get(usize::from(number)).copied().flatten() {
-                Some(trail) => trails[trail].members.push(place),
+            let number = usize::from(number);
+            places.resize(places.len().max(number + 1), None);
+            match places[number] {
+                Some(trail) => trails[trail].members.push(lane),
                 None => {
-                    set_place(places, number, trails.len());
-                    trails.push(OutputTrail::new(candidate.kind, place));
+                    places[number] = Some(trails.len());
+                    trails.push(OutputTrail::new(candidate.kind, lane));
                 }
             }
         }
@@ -236,8 +238,8 @@ impl CandidateLanes {
             LaneKind::Reports(session) => (&self.sessions, session),
             _ => return None,
         };
-        let place = places.get(usize::from(number)).copied().flatten()?;
-        self.trails.get_mut(place)
+        let trail = places.get(usize::from(number)).copied().flatten()?;
+        self.trails.get_mut(trail)
     }
 
     /// Returns the state of each lane.
@@ -249,8 +251,8 @@ impl CandidateLanes {
     ) -> Result<Vec<RecoveredLane>, OmsError> {
         let Self { list, mut trails, .. } = self;
         let mut lanes = Vec::with_capacity(list.len());
-        for (place, candidate) in list.into_iter().enumerate() {
-            let trail = trails.iter().find(|trail| trail.members.contains(&place));
+        for (index, candidate) in list.into_iter().enumerate() {
+            let trail = trails.iter().find(|trail| trail.members.contains(&index));
             lanes.push(candidate.classify(trail, ledger, epoch, calibration)?);
         }
         for trail in &mut trails {
@@ -290,12 +292,6 @@ fn lose_lines_together(trail: &OutputTrail, lanes: &mut [RecoveredLane], ledger:
             }
         }
     }
-}
-
-fn set_place(places: &mut Vec<Option<usize>>, number: u16, place: usize) {
-    let number = usize::from(number);
-    places.resize(places.len().max(number + 1), None);
-    places[number] = Some(place);
 }
 
 /// A lane under judgement while the journal is replayed.

@@ -200,7 +200,7 @@ impl OutputRelease {
 
     /// Releases the held reports and denials that are durable by now.
     pub fn release_held_reports(&mut self, synced: u64, clock: &impl Clock) -> Result<(), OmsError> {
-        let disk_failed = self.durability.has_disk_failed();
+        let disk_failed = self.durability.disk_failed;
         for log in &mut self.sessions {
             while let Some(held) = log.next_releasable(synced, disk_failed) {
                 self.held -= 1;

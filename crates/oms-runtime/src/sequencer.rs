@@ -165,7 +165,7 @@ impl<C: Clock> Sequencer<C> {
             reference_age_ns,
             session,
             flags_before: self.release.departure.flags(),
-            no_ticks: u8::from(!self.market.sees_ticks()),
+            no_ticks: u8::from(!self.market.sees_ticks),
             lane_sequence: lane_sequence as u32,
         }
     }

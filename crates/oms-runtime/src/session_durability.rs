@@ -13,9 +13,10 @@ use crate::config::{Config, SessionConfig};
 pub(crate) struct SessionDurability {
     /// Durability level of each session.
     levels: Vec<AckLevel>,
-    /// `None` while no session asks for the disk level.
-    commit: Option<GroupCommit>,
-    disk_failed: bool,
+    /// `None` while no session asks for the disk level, and once the whole journal is durable at a stop.
+    pub commit: Option<GroupCommit>,
+    /// Whether the disk has failed: from then on no output waits for it.
+    pub disk_failed: bool,
 }
 
 impl SessionDurability {
@@ -96,26 +97,10 @@ impl SessionDurability {
         Ok(())
     }
 
-    /// Ends the group commit, once the whole journal is durable.
-    pub fn end_commit(&mut self) {
-        self.commit = None;
-    }
-
     /// Returns the error of a disk that has failed and is not marked as failed yet.
     #[inline]
     pub fn new_failure(&self) -> Option<String> {
         let failed = self.commit.as_ref().filter(|commit| !self.disk_failed && commit.has_failed())?;
         Some(failed.error())
-    }
-
-    /// Marks the disk as failed: from here on no output waits for it.
-    pub fn mark_failed(&mut self) {
-        self.disk_failed = true;
-    }
-
-    /// Returns whether the disk has failed.
-    #[inline]
-    pub fn has_disk_failed(&self) -> bool {
-        self.disk_failed
     }
 }

@@ -96,18 +96,13 @@ struct PriceWatch {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReachedWatch {
     watch: PriceWatch,
-    condition: Condition,
+    pub condition: Condition,
 }
 
 impl ReachedWatch {
     /// Returns the order that waits.
     pub fn order(&self) -> OrderId {
         self.watch.order
-    }
-
-    /// Returns the condition that the price meets.
-    pub fn condition(&self) -> &Condition {
-        &self.condition
     }
 }
 

@@ -48,6 +48,8 @@ impl<C: Clock> Agent for LockedAgent<'_, C> {
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
+        // Work of the core for which nothing wakes the thread.
+        let needs_polling = |core: &Sequencer<C>| core.held() > 0 || core.has_lines();
         if self.does_housekeeping && needs_polling(&lock(self.core)) {
             return tickpath_clock::yield_now();
         }
@@ -61,11 +63,6 @@ impl<C: Clock> Agent for LockedAgent<'_, C> {
 
 /// Max nanoseconds that a sleeping venue line goes without its housekeeping.
 const HOUSEKEEPING_NS: u64 = 200_000;
-
-/// Returns whether the core may have work for which nothing wakes the thread.
-fn needs_polling<C: Clock>(core: &Sequencer<C>) -> bool {
-    core.held() > 0 || core.has_lines()
-}
 
 fn lock<C>(core: &Mutex<Sequencer<C>>) -> MutexGuard<'_, Sequencer<C>> {
     core.lock().expect("no thread panics with the core")

@@ -319,7 +319,7 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
         .collect();
     let first = if front.is_some() { add_sessions(&mut lanes) } else { lanes.len() };
     let journaled: JournaledNumbers = lanes.iter().map(|_| AtomicU64::new(0)).collect();
-    let state = FrontEndState::threaded(inbound.next_request, journaled.clone(), first);
+    let state = FrontEndState::new(inbound.next_request, Some((journaled.clone(), first)));
     let front = open_front_end(front, &mut sequencer, state)?;
     let (front, control) = front.map_or((None, None), |front| (Some(front.sessions), front.control));
     let mut ticks = ticks;

@@ -86,11 +86,12 @@ impl AgentEvent {
 
 /// Agent of one line.
 pub(crate) struct LineAgent {
-    id: LineId,
+    pub id: LineId,
     now: TickClock,
     calibration: Calibration,
     line: Box<dyn Line>,
-    place: LogPath,
+    /// Path of the lane.
+    pub path: LogPath,
     requests: Reader,
     flow: Arc<LineFlow>,
     waker: Arc<LineWaker>,
@@ -126,8 +127,8 @@ impl LineAgent {
         (now, calibration): (TickClock, Calibration),
     ) -> Result<Self, OmsError> {
         let LinesContext { waker, validity } = context;
-        let place = lanes.lane(LaneKind::Line(id))?.path;
-        let mut requests = Reader::open(&place, ReaderStart::Cursor, Registration::Mandatory)?;
+        let path = lanes.lane(LaneKind::Line(id))?.path;
+        let mut requests = Reader::open(&path, ReaderStart::Cursor, Registration::Mandatory)?;
         requests.freeze_cursor();
         // The journal holds the returned requests before the cursor moves.
         let (cursor, returned) = (requests.sequence(), ledger.first_unreturned(id));
@@ -141,7 +142,7 @@ impl LineAgent {
             now,
             calibration,
             line,
-            place,
+            path,
             requests,
             flow,
             waker,
@@ -159,21 +160,10 @@ impl LineAgent {
         })
     }
 
-    /// Returns the line as the source of its events.
-    #[inline]
-    pub fn lane(&self) -> LaneKind {
-        LaneKind::Line(self.id)
-    }
-
-    /// Returns the place of the lane.
-    pub fn place(&self) -> &LogPath {
-        &self.place
-    }
-
     /// Returns the requests in the lane that are not settled: number, and the order that the request names.
     pub fn unproven(&mut self) -> Result<VecDeque<(u64, u64)>, OmsError> {
         let mut list = VecDeque::new();
-        for_each_message(&self.place, self.settled, &mut |message| {
+        for_each_message(&self.path, self.settled, &mut |message| {
             if let Ok(request) = Request::read(message.kind, message.payload) {
                 list.push_back((message.sequence, order_of(&request)));
             }
@@ -380,9 +370,9 @@ impl LineAgent {
 
     /// Gives back the requests from this number on: they never left, or the venue does not have them.
     fn return_requests(&mut self, from: u64) -> Result<(), OmsError> {
-        let Self { place, events, .. } = self;
+        let Self { path, events, .. } = self;
         let mut upto = from;
-        for_each_message(place, from, &mut |message| {
+        for_each_message(path, from, &mut |message| {
             upto = message.sequence + 1;
             // Only the core writes here.
             if let Ok(request) = Request::read(message.kind, message.payload) {
@@ -422,11 +412,11 @@ impl LineAgent {
 
 /// Passes each message in a lane from this number on to `sink`.
 pub(super) fn for_each_message(
-    place: &LogPath,
+    path: &LogPath,
     from: u64,
     sink: &mut dyn FnMut(&LogMessage<'_>) -> Result<(), OmsError>,
 ) -> Result<(), OmsError> {
-    let mut reader = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+    let mut reader = Reader::open(path, ReaderStart::Oldest, Registration::Unregistered)?;
     loop {
         match reader.next()? {
             Next::Message(message) if message.sequence >= from => sink(&message)?,

@@ -127,33 +127,25 @@ impl<C: Clock> Sequencer<C> {
 
 /// Decodes an admin command. Its number in the operator's lane counts from one; zero for a command from no lane.
 fn decode_command(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
-    let input = match RecordKind::from_code(kind)? {
-        RecordKind::Kill => {
-            let kill = KillSwitch { lane_sequence, ..KillSwitch::read_from_bytes(bytes).ok()? };
+    macro_rules! input {
+        ($input:ident, $record:ident) => {
+            Input::$input($record { lane_sequence, ..$record::read_from_bytes(bytes).ok()? })
+        };
+    }
+    Some(match RecordKind::from_code(kind)? {
+        RecordKind::Kill => match input!(Kill, KillSwitch) {
             // Only the OMS itself sets the disk's kill switch.
-            (kill.scope != KILL_DISK).then_some(Input::Kill(kill))?
-        }
-        RecordKind::CancelScope => {
-            Input::CancelScope(CancelScope { lane_sequence, ..CancelScope::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::Resolve => Input::Resolve(Resolve { lane_sequence, ..Resolve::read_from_bytes(bytes).ok()? }),
-        RecordKind::EnterOrder => {
-            Input::EnterOrder(EnterOrder { lane_sequence, ..EnterOrder::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::EnterFill => {
-            Input::EnterFill(EnterFill { lane_sequence, ..EnterFill::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::EnterPosition => {
-            Input::EnterPosition(EnterPosition { lane_sequence, ..EnterPosition::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::Reconcile => {
-            Input::Reconcile(Reconcile { lane_sequence, ..Reconcile::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::QueryStatus => {
-            Input::QueryStatus(QueryStatus { lane_sequence, ..QueryStatus::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::DayEnd => Input::DayEnd(DayEnd { lane_sequence, ..DayEnd::read_from_bytes(bytes).ok()? }),
+            Input::Kill(kill) if kill.scope == KILL_DISK => return None,
+            kill => kill,
+        },
+        RecordKind::CancelScope => input!(CancelScope, CancelScope),
+        RecordKind::Resolve => input!(Resolve, Resolve),
+        RecordKind::EnterOrder => input!(EnterOrder, EnterOrder),
+        RecordKind::EnterFill => input!(EnterFill, EnterFill),
+        RecordKind::EnterPosition => input!(EnterPosition, EnterPosition),
+        RecordKind::Reconcile => input!(Reconcile, Reconcile),
+        RecordKind::QueryStatus => input!(QueryStatus, QueryStatus),
+        RecordKind::DayEnd => input!(DayEnd, DayEnd),
         _ => return None,
-    };
-    Some(input)
+    })
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use tickpath_clock::Clock;
 use tickpath_log::LogMessage;
 use tickpath_market::{ExecutionReport, OrdStatus, Request, VenueId};
-use tickpath_oms_core::{Input, LOST_ORDER, LOST_REPORTS, MessageLoss, OrderView, ReportRecord, UnsentRequest};
-use tickpath_oms_journal::LineId;
+use tickpath_oms_core::{Input, LOST_REPORTS, OrderView, ReportRecord, UnsentRequest};
+use tickpath_oms_journal::{LaneKind, LineId};
 
 use super::Sequencer;
 use crate::OmsError;
@@ -22,7 +22,7 @@ impl<C: Clock> Sequencer<C> {
         let mut done = 0;
         for place in 0..self.release.venues.line_count() {
             let Some(agent) = self.release.venues.agent_mut(place) else { continue };
-            let lane = agent.lane();
+            let lane = LaneKind::Line(agent.id);
             done += agent.poll()?;
             while let Some(event) = self.release.venues.agent_mut(place).and_then(LineAgent::next_event) {
                 let received = self.clock.ticks();
@@ -123,9 +123,8 @@ impl<C: Clock> Sequencer<C> {
         let earlier = self.core.open_orders().filter(|order| order.venue == line.venue && order.id.epoch() < before);
         let earlier = earlier.filter(|order| order.status != OrdStatus::Armed);
         let open: BTreeSet<u64> = open.chain(earlier).map(|order| order.id.0).collect();
-        for &messages in &open {
-            let doubt = MessageLoss { messages, venue: line.venue, lost: LOST_ORDER, reserved: [0; 5] };
-            self.apply_and_release(self.clock.ticks(), &Input::MessageLoss(doubt))?;
+        for &order in &open {
+            self.doubt_order(line.venue, order)?;
         }
         if !open.is_empty() {
             self.notices.add(Notice::LineGivenUp { line, orders: open.len() as u64 });

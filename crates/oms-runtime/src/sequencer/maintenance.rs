@@ -41,7 +41,7 @@ impl<C: Clock> Sequencer<C> {
         };
         if self.housekeeping.is_venue_check_due(&self.clock) {
             self.publish_gauges();
-            if let Some((lanes, first)) = self.housekeeping.removed_lanes() {
+            if let Some((lanes, first)) = self.housekeeping.lane_files.check() {
                 self.notices.add(Notice::LanesRemoved { lanes, first });
             }
             done += self.check_venues()? + self.check_unanswered()? + self.end_due_day()?;
@@ -76,7 +76,7 @@ impl<C: Clock> Sequencer<C> {
         let is_disk_sound = !self.has_disk_failed();
         if is_disk_sound {
             self.journal.sync()?;
-            self.release.durability.end_commit();
+            self.release.durability.commit = None;
             self.release_held()?;
         }
         let now = self.clock.ticks();

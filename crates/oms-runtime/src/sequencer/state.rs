@@ -9,7 +9,6 @@ use tickpath_oms_journal::history::HistoryIndex;
 
 use super::Sequencer;
 use crate::OmsError;
-use crate::front_end_reports::FrontEndWaker;
 use crate::notice::Notice;
 
 impl<C: Clock> Sequencer<C> {
@@ -86,7 +85,7 @@ impl<C: Clock> Sequencer<C> {
 
     /// Returns whether the journal's disk has failed.
     pub fn has_disk_failed(&self) -> bool {
-        self.release.durability.has_disk_failed()
+        self.release.durability.disk_failed
     }
 
     /// Returns the clock that stamps the inputs.
@@ -102,11 +101,6 @@ impl<C: Clock> Sequencer<C> {
     /// Returns the instruments that can be traded now, from this number on, by ascending number.
     pub fn instruments_from(&self, first: SymbolId) -> impl Iterator<Item = &Instrument> {
         self.definitions.instruments_from(first)
-    }
-
-    /// Sets the waker that is called when outputs were released; `None` for a front end that never sleeps.
-    pub(crate) fn set_waker(&mut self, waker: Option<FrontEndWaker>) {
-        self.release.front_end.set_waker(waker);
     }
 
     /// Replaces the commit thread by a handle that commits on demand, for simulations. Must be called before the first

@@ -12,7 +12,7 @@ use crate::triggers::ReachedWatch;
 impl<C: Clock> Sequencer<C> {
     /// Announces ticks, so that a request for a trigger is not denied for lack of ticks.
     pub fn expect_ticks(&mut self) {
-        self.market.expect_ticks();
+        self.market.sees_ticks = true;
     }
 
     /// Applies a top of book, stamped when it was sent: its middle is the reference price for checks, and it fires the
@@ -64,7 +64,7 @@ impl<C: Clock> Sequencer<C> {
         while let Some(reached) = next {
             let order = reached.order();
             if self.market.fires(&reached, self.core.armed_order(order), stamp) {
-                self.fire(order, stamp, reached.condition())?;
+                self.fire(order, stamp, &reached.condition)?;
             }
             next = self.market.next_reached(symbol);
         }

@@ -91,7 +91,7 @@ impl<C: Clock> Sequencer<C> {
     /// does not have also receives that order's end.
     #[cold]
     pub(crate) fn fail_disk(&mut self, why: &str) -> Result<usize, OmsError> {
-        self.release.durability.mark_failed();
+        self.release.durability.disk_failed = true;
         self.notices.add(Notice::DiskFailed(why.to_owned()));
         self.apply_and_release(
             self.clock.ticks(),
