@@ -93,11 +93,12 @@ pub fn run(
     if args.csv && !(args.orders || args.fills || args.positions) {
         return Err(BlotterError::SeveralTables);
     }
-    let mut reading = DayBlotter::open(journal, day_choice(args))?;
+    let first = args.first_record.map_or(DayChoice::Today, DayChoice::FirstRecord);
+    let mut reading = DayBlotter::open(journal, args.day.map_or(first, DayChoice::Date))?;
     view.check(&reading)?;
     if let Some(from) = reading.replayed_from() {
         warn(&format!(
-            "the records before {from} are gone from the archive: a snapshot stands in for them, and the blotter begins there"
+            "the archive lacks the records before {from}: a snapshot replaces them, and the blotter begins there"
         ));
     }
     say(&initial_output(args, journal, &reading, &view.tables(&reading))).map_err(BlotterError::Output)?;
@@ -125,14 +126,6 @@ fn has_reader() -> bool {
     let mut ends = [PollFd::new(&output, PollFlags::empty())];
     let found = poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
     found.is_err() || !ends[0].revents().contains(PollFlags::ERR)
-}
-
-fn day_choice(args: &BlotterArgs) -> DayChoice {
-    match (args.day, args.first_record) {
-        (Some(day), _) => DayChoice::Date(day),
-        (None, Some(first)) => DayChoice::FirstRecord(first),
-        (None, None) => DayChoice::Today,
-    }
 }
 
 fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<BlotterView, BlotterError> {

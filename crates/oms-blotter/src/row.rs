@@ -114,8 +114,8 @@ pub struct BlotterFill {
     pub(crate) amendment: u32,
 }
 
-/// Position of an account in an instrument over the day, and its profit. Money is in units of 10⁻¹⁶ of the currency, prices
-/// are in units of 10⁻⁸.
+/// Position of an account in an instrument over the day, and its profit. Money is in units of 10⁻¹⁶ of the currency,
+/// prices are in units of 10⁻⁸.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlotterPosition {
     /// Account.

@@ -2,6 +2,7 @@
 //! status.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use serde_json::{Value, json};
 use tickpath_market::{OrderId, OrderType, SymbolId};
@@ -78,11 +79,11 @@ table! {
     "session", true => number(row.session);
     "user", true => or_nothing(view.users.get(&row.session).cloned(), BlotterCell::Text);
     "account", true => number(row.account.0);
-    "symbol", true => BlotterCell::Text(reading.rows().name(row.symbol));
+    "symbol", true => BlotterCell::Text(reading.rows.name(row.symbol));
     "venue", false => or_nothing(row.venue, |venue| number(venue.0));
-    "side", true => or_nothing(row.side, |side| BlotterCell::Text(snake_case(side)));
-    "order_type", true => or_nothing(row.order_type, |order_type| BlotterCell::Text(snake_case(order_type)));
-    "time_in_force", false => or_nothing(row.time_in_force, |time_in_force| BlotterCell::Text(snake_case(time_in_force)));
+    "side", true => code(row.side);
+    "order_type", true => code(row.order_type);
+    "time_in_force", false => code(row.time_in_force);
     "price", true => if row.order_type == Some(OrderType::Market) { BlotterCell::Nothing } else { units(row.price.0) };
     "quantity", true => units(row.quantity.0);
     "filled", true => units(row.filled.0);
@@ -103,7 +104,7 @@ table! {
     "client_order_id", false => number(row.client_order_id.0);
     "session", false => number(row.session);
     "account", true => number(row.account.0);
-    "symbol", true => BlotterCell::Text(reading.rows().name(row.symbol));
+    "symbol", true => BlotterCell::Text(reading.rows.name(row.symbol));
     "venue", true => or_nothing(row.venue, |venue| number(venue.0));
     "side", true => BlotterCell::Text(snake_case(row.side));
     "quantity", true => units(row.quantity.0);
@@ -117,7 +118,7 @@ table! {
     /// Columns of positions.
     POSITIONS, position_cells(_view, reading, row: BlotterPosition):
     "account", true => number(row.account.0);
-    "symbol", true => BlotterCell::Text(reading.rows().name(row.symbol));
+    "symbol", true => BlotterCell::Text(reading.rows.name(row.symbol));
     "multiplier", false => number(row.multiplier.unsigned_abs());
     "start_quantity", true => units(row.start_quantity);
     "start_price", false => or_nothing(row.start_price, units);
@@ -139,7 +140,7 @@ impl BlotterView {
         if named.peek().is_none() {
             return Ok(());
         }
-        let defined = (0..SYMBOLS).filter_map(|number| reading.core().instrument(SymbolId(number)));
+        let defined = (0..SYMBOLS).filter_map(|number| reading.core.instrument(SymbolId(number)));
         let names = defined.map(|instrument| instrument.name.to_string());
         let known: Vec<String> = names.filter(|name| !name.is_empty()).collect();
         match named.find(|name| !known.contains(name)) {
@@ -150,14 +151,15 @@ impl BlotterView {
 
     /// Returns all rows.
     pub fn tables(&self, reading: &DayBlotter) -> BlotterTables {
-        let rows = reading.rows();
+        let rows = &reading.rows;
         self.select(reading, rows.orders(), rows.fills().iter(), rows.positions())
     }
 
     /// Returns the rows that changed since the last call.
     pub fn changes(&self, reading: &mut DayBlotter) -> BlotterTables {
-        let ChangedRows { orders, fills, positions } = reading.take_changed();
-        let rows = reading.rows();
+        let ChangedRows { orders, fills, positions } = reading.rows.take_changed();
+        let reading = &*reading;
+        let rows = &reading.rows;
         let orders = orders.iter().filter_map(|&id| rows.order(id));
         let fills = fills.iter().filter_map(|&index| rows.fills().get(index));
         self.select(reading, orders, fills, positions.into_iter())
@@ -183,7 +185,7 @@ impl BlotterView {
 
     fn selects(&self, reading: &DayBlotter, (account, symbol): PositionKey) -> bool {
         self.account.is_none_or(|chosen| chosen == account.0)
-            && self.symbol.as_ref().is_none_or(|chosen| *chosen == reading.rows().name(symbol))
+            && self.symbol.as_ref().is_none_or(|chosen| *chosen == reading.rows.name(symbol))
     }
 
     fn selects_order(&self, reading: &DayBlotter, row: &BlotterOrder) -> bool {
@@ -193,7 +195,7 @@ impl BlotterView {
     }
 
     fn selects_fill(&self, reading: &DayBlotter, row: &BlotterFill) -> bool {
-        reading.rows().order(row.order_id.0).is_some_and(|order| self.selects_order(reading, order))
+        reading.rows.order(row.order_id.0).is_some_and(|order| self.selects_order(reading, order))
     }
 
     /// Returns a position as the view values it; none if the view leaves it out.
@@ -201,7 +203,7 @@ impl BlotterView {
         if !self.selects(reading, key) {
             return None;
         }
-        let (rows, name) = (reading.rows(), reading.rows().name(key.1));
+        let (rows, name) = (&reading.rows, reading.rows.name(key.1));
         let mark = self.marks.get(&name).copied().or_else(|| rows.last_price(key.1));
         rows.position(key, self.starts.get(&name).copied(), mark)
     }
@@ -210,22 +212,22 @@ impl BlotterView {
 impl DayBlotter {
     /// Returns the orders of the day that a view shows.
     pub fn orders<'a>(&'a self, view: &'a BlotterView) -> impl Iterator<Item = &'a BlotterOrder> {
-        self.rows().orders().filter(|row| view.selects_order(self, row))
+        self.rows.orders().filter(|row| view.selects_order(self, row))
     }
 
     /// Returns the fills of the day that a view shows.
     pub fn fills<'a>(&'a self, view: &'a BlotterView) -> impl Iterator<Item = &'a BlotterFill> {
-        self.rows().fills().iter().filter(|row| view.selects_fill(self, row))
+        self.rows.fills().iter().filter(|row| view.selects_fill(self, row))
     }
 
     /// Returns the positions of the day that a view shows, as it values them.
     pub fn positions<'a>(&'a self, view: &'a BlotterView) -> impl Iterator<Item = BlotterPosition> {
-        self.rows().positions().filter_map(|key| view.position_row(self, key))
+        self.rows.positions().filter_map(|key| view.position_row(self, key))
     }
 
     /// Returns the name of an instrument, or its number if it has none.
     pub fn symbol(&self, symbol: SymbolId) -> String {
-        self.rows().name(symbol)
+        self.rows.name(symbol)
     }
 }
 
@@ -255,6 +257,10 @@ pub fn json_document(reading: &DayBlotter, tables: &[&BlotterTable]) -> Value {
 
 fn or_nothing<T>(value: Option<T>, cell: impl FnOnce(T) -> BlotterCell) -> BlotterCell {
     value.map_or(BlotterCell::Nothing, cell)
+}
+
+fn code(code: Option<impl Debug>) -> BlotterCell {
+    or_nothing(code, |code| BlotterCell::Text(snake_case(code)))
 }
 
 fn number(number: impl Into<u64>) -> BlotterCell {

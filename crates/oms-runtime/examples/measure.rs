@@ -1,4 +1,5 @@
-//! Cost of durability and history: `cargo run --release -p tickpath-oms-runtime --example measure -- WHAT [COUNT] [FOLDER]`
+//! Cost of durability and history:
+//! `cargo run --release -p tickpath-oms-runtime --example measure -- WHAT [COUNT] [FOLDER]`
 //!
 //! | WHAT | question |
 //! |---|---|

@@ -14,14 +14,15 @@ const RETRY_NS: u64 = 60_000_000_000;
 pub(crate) struct DayState {
     /// The last day that ended by name, as 20261122; zero before the first.
     last_ended: u32,
-    calendar: Option<Calendar>,
+    /// `None` if no calendar ends the days.
+    pub calendar: Option<Calendar>,
     /// Start of the journal's log, for a journal without a named day: earlier ends are not its own.
     began_ns: u64,
     next_check_ns: u64,
     /// The day whose end was refused and reported to the operator.
     refused: u32,
     /// Whether the operator was notified today that reports of unknown orders are dropped.
-    notified_unknown_orders: bool,
+    pub notified_unknown_orders: bool,
 }
 
 impl DayState {
@@ -36,11 +37,6 @@ impl DayState {
     pub fn set_calendar(&mut self, calendar: Calendar, began_ns: u64) {
         (self.calendar, self.began_ns) = (Some(calendar), began_ns);
         (self.next_check_ns, self.refused) = (0, 0);
-    }
-
-    /// Returns whether a calendar ends the days.
-    pub fn has_calendar(&self) -> bool {
-        self.calendar.is_some()
     }
 
     /// Checks that a day may end under its name; a day of zero has no name, and passes.
@@ -88,10 +84,5 @@ impl DayState {
     /// Notes that a report of an unknown order is dropped. Returns whether the operator is to be notified, once a day.
     pub fn note_unknown_order(&mut self) -> bool {
         !std::mem::replace(&mut self.notified_unknown_orders, true)
-    }
-
-    /// Begins the next day.
-    pub fn begin_next(&mut self) {
-        self.notified_unknown_orders = false;
     }
 }

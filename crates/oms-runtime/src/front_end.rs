@@ -15,7 +15,7 @@ use crate::lanes::InputEvent;
 use crate::sequencer::Sequencer;
 
 pub use crate::front_end_reports::FrontEndWaker;
-pub use crate::sequencer::control_port::ControlPort;
+pub use crate::sequencer::maintenance::ControlPort;
 
 /// Sessions of a front end have numbers below this one.
 pub const MAX_SESSIONS: u16 = 65_000;
@@ -97,7 +97,7 @@ impl FrontEndState {
 }
 
 impl JournalProgress {
-    /// Returns the number of a session's first request that is not in the journal yet, if those below `taken` were taken.
+    /// Returns the number of a session's first request that the journal lacks, if those below `taken` were taken.
     pub fn first_unjournaled(&self, session: u16, taken: u64) -> u64 {
         let Some((core, first)) = &self.published else { return taken };
         // Pairs with the Release of the core: the requests below the number are in the journal.

@@ -206,7 +206,7 @@ impl CandidateLanes {
         for trail in &mut self.trails {
             trail.count = ledger.next(trail.kind);
             if trail.tail.is_some_and(|tail| tail < trail.count) {
-                trail.lost = Some("it lacks what was said before the snapshot, and the records before that are gone");
+                trail.lost = Some("it lacks messages from before the snapshot, and the records before that are gone");
             }
         }
     }
@@ -258,11 +258,11 @@ impl CandidateLanes {
         for trail in &mut trails {
             lose_lines_together(trail, &mut lanes, ledger);
             // The first of several lanes carries the outputs that none of them holds.
-            let here = trail.members.iter().find(|&&place| matches!(lanes[place].state, LaneState::Outbound(..)));
-            if let Some(&place) = here
-                && let LaneState::Outbound(_, above) = &mut lanes[place].state
-            {
-                *above = std::mem::take(&mut trail.unsent);
+            for &lane in &trail.members {
+                if let LaneState::Outbound(_, unsent) = &mut lanes[lane].state {
+                    *unsent = std::mem::take(&mut trail.unsent);
+                    break;
+                }
             }
         }
         Ok(lanes)
@@ -361,7 +361,7 @@ impl OutputTrail {
     fn note_answered(&mut self, request: u64) {
         let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request: sent, .. } if sent.client_order_id().0 == request);
         if !self.unsent.is_empty() && self.lost.is_none() && self.unsent.iter().rev().any(is_it) {
-            self.lost = Some("it is older than what its venue has answered to");
+            self.lost = Some("it is older than a request that its venue has answered");
         }
     }
 
@@ -371,7 +371,7 @@ impl OutputTrail {
         let is_it =
             |(_, output): &(At, Output)| matches!(output, Output::Venue { request, .. } if Some(*request) == returned);
         match self.unsent.iter().position(is_it) {
-            Some(place) => drop(self.unsent.remove(place)),
+            Some(index) => drop(self.unsent.remove(index)),
             // The request counted as sent, so all later numbers are one lower than they seemed: the first output above
             // the tail is in fact the last output below it.
             None => drop(self.unsent.pop_front()),
@@ -393,19 +393,19 @@ impl CandidateLane {
         let lost = |why: &str| LaneState::Lost(why.to_owned());
         let made = ledger.recorded_lane(kind).map(|made| made.incarnation);
         let state = match (owner, writer) {
-            (Err(LogOpenError::NotFound(_)), _) => lost("it was not there"),
+            (Err(LogOpenError::NotFound(_)), _) => lost("it was missing"),
             (Err(e), _) => lost(&e.to_string()),
             (Ok(owner), _) if owner.journal != kind.journal_mark(ledger.journal()) => {
                 lost("it is another lane, or belongs to another journal")
             }
             (Ok(_), _) if let Some(pid) = holder => lost(&format!("{} has the OMS's end of it", ProcessId(pid))),
             (Ok(owner), _) if owner.incarnation > epoch && kind.is_session_lane() => {
-                lost("it names a start that never was")
+                lost("it names a start that the journal lacks")
             }
             (Ok(owner), _) if owner.incarnation > epoch => {
                 return Err(OmsError::JournalBehind { lane: kind, place: config.path });
             }
-            (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal knows a later one"),
+            (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal names a later one"),
             (Ok(_), None) => match Reader::observe_untrusted(&config.path) {
                 // Its stamps cannot be compared with ours, and no client could join it.
                 Ok(look) if !look.calibration().agrees_with(calibration) => lost("it is of another boot of this host"),
@@ -418,7 +418,9 @@ impl CandidateLane {
                 return Err(e.into());
             }
             (Ok(_), Some(Err(e))) => lost(&e.to_string()),
-            (Ok(_), Some(Ok(_))) if is_ahead && kind.is_session_lane() => lost("it holds more than was said"),
+            (Ok(_), Some(Ok(_))) if is_ahead && kind.is_session_lane() => {
+                lost("it holds more reports than the journal")
+            }
             (Ok(_), Some(Ok(_))) if is_ahead => {
                 return Err(OmsError::JournalBehind { lane: kind, place: config.path });
             }

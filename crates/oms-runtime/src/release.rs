@@ -158,7 +158,7 @@ impl OutputRelease {
     /// Publishes a request to its venue. A request that the lane does not take is returned.
     #[inline]
     pub fn publish_request(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
-        // A request behind a returned one is returned, too: a venue must not receive a cancel before its order.
+        // A venue must not receive a cancel before its order.
         let is_behind = self.has_returned() && self.returned.iter().any(|other| other.venue == venue);
         let Some(log) = self.venues.log_mut(venue) else { return Ok(()) };
         let sent = if is_behind { Err(LogPublishError::Full) } else { log.publish(stamp, &output) };

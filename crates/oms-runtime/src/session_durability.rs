@@ -3,7 +3,7 @@
 use tickpath_clock::Clock;
 use tickpath_log::{LogTail, Writer};
 use tickpath_oms_journal::JournalError;
-use tickpath_oms_journal::commit::{AckLevel, GroupCommit, ManualCommit};
+use tickpath_oms_journal::commit::{AckLevel, GroupCommit};
 
 use crate::OmsError;
 use crate::config::{Config, SessionConfig};
@@ -80,13 +80,6 @@ impl SessionDurability {
             self.commit = Some(GroupCommit::start(journal, clock.clone()).map_err(JournalError::Disk)?);
         }
         Ok(())
-    }
-
-    /// Replaces the commit thread by a handle that commits on demand.
-    pub fn commit_manually(&mut self, journal: &Writer) -> Result<ManualCommit, OmsError> {
-        let (commit, handle) = GroupCommit::manual(journal).map_err(JournalError::Disk)?;
-        self.commit = Some(commit);
-        Ok(handle)
     }
 
     /// Continues in the journal's next log; all records before that log are durable.

@@ -56,11 +56,10 @@ impl<C: Clock> Sequencer<C> {
         let id = fresh_id(config.seed, calibration.utc_ns_of(clock.ticks()));
         let mut journal = Journal::open(&config.journal, &calibration, id)?;
         let key = config.seed.unwrap_or_else(|| fresh_id(None, id));
-        let laid_out = tickpath_oms_core::Config { expected_orders: config.expected_orders, key };
+        let layout = tickpath_oms_core::Config { expected_orders: config.expected_orders, key };
         let history = config.history.then(|| history::config(&config.journal));
-        let recovered =
-            RecoveredOms::open(&config.journal.path, laid_out, &config.lanes, history.as_ref(), &calibration)?;
-        let RecoveredOms { core, ledger, lanes, end, report_replay } = recovered;
+        let RecoveredOms { core, ledger, lanes, end, report_replay } =
+            RecoveredOms::open(&config.journal.path, layout, &config.lanes, history.as_ref(), &calibration)?;
         // Before any write: settings files of another OMS, or of another day, must change nothing here.
         identity::check(&core, ledger.definitions(), config.trading.identities(), |session| {
             ledger.has_messages(session)

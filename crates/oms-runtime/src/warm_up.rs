@@ -162,16 +162,10 @@ impl WarmUpClient {
 /// Returns an order that the real OMS might take, with its session and venue.
 fn first_order<C: Clock>(real: &Sequencer<C>) -> Option<(u16, NewOrder, VenueId)> {
     if let Some(newest) = real.core.latest_order() {
-        return Some((
-            newest.session,
-            new_order(newest.symbol, newest.account, newest.price, newest.quantity),
-            newest.venue,
-        ));
+        let order = new_order(newest.symbol, newest.account, newest.price, newest.quantity);
+        return Some((newest.session, order, newest.venue));
     }
-    let instrument = real.definitions.all().find_map(|input| match input {
-        Input::Instrument(instrument) => Some(instrument),
-        _ => None,
-    })?;
+    let instrument = real.definitions.instruments_from(SymbolId(0)).next()?;
     let account = real.definitions.all().find_map(|input| match input {
         Input::Account(account) => Some(account.account),
         _ => None,

@@ -45,12 +45,11 @@ impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
         clock: C,
         config: &Config,
         front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
-        ticks: Option<Reader>,
+        mut ticks: Option<Reader>,
     ) -> Result<Self, OmsError> {
         let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
         let front = open_front_end(front, &mut sequencer, FrontEndState::new(inbound.next_request, None))?;
         let (front, control) = front.map_or((None, None), |front| (Some(front.sessions), front.control));
-        let mut ticks = ticks;
         catch_up_ticks(&mut ticks, &mut sequencer)?;
         let warm_up = sequencer.warm_up_for(config);
         let mut inline = Self::of(sequencer, inbound.sources);

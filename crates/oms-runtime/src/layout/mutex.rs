@@ -72,16 +72,15 @@ fn lock<C>(core: &Mutex<Sequencer<C>>) -> MutexGuard<'_, Sequencer<C>> {
 pub(super) fn run<C: Clock + Sync>(
     clock: C,
     config: &Config,
-    ticks: Option<Reader>,
+    mut ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<SchedulingGap>, OmsError> {
     let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
-    let mut ticks = ticks;
     // Prices first: the venue line releases waiting requests before the receiver has had its first turn.
     catch_up_ticks(&mut ticks, &mut sequencer)?;
     let core = Mutex::new(sequencer);
-    let (clients, venues) = split_sources(inbound.sources, LaneSource::lane);
+    let (clients, venues) = split_sources(inbound.sources, |source| source.lane);
     let mut receiver =
         LockedAgent { clock: clock.clone(), core: &core, sources: clients, ticks, does_housekeeping: false };
     let line = LockedAgent { clock: clock.clone(), core: &core, sources: venues, ticks: None, does_housekeeping: true };

@@ -104,8 +104,8 @@ pub(crate) struct LineAgent {
     /// Highest number below which the venue has ever confirmed all requests.
     confirmed: u64,
     next_report: u64,
-    /// Number behind the last request that was sent.
-    sent: u64,
+    /// Number behind the last request whose send has returned.
+    pub sent: u64,
     /// Request that was read, but not yet taken by the line: number, stamp, request.
     pending: Option<(u64, u64, Request)>,
     /// Events that the sequencer has not applied yet.
@@ -211,12 +211,6 @@ impl LineAgent {
             }
         }
         done
-    }
-
-    /// Returns whether the send of this request has returned.
-    #[inline]
-    pub fn has_sent(&self, number: u64) -> bool {
-        self.sent > number
     }
 
     /// Begins a turn: connects, sends and receives, and keeps the events of the line. Returns the amount of work done.
@@ -344,8 +338,8 @@ impl LineAgent {
         let from = match next_request {
             Some(next) if next > tail => {
                 let why = format!(
-                    "{}: the venue has requests up to {next}, and the lane ends at {tail}: it takes this line for another \
-                     one. Give each line of each OMS its own login there",
+                    "{}: the venue has requests up to {next}, and the lane ends at {tail}: the venue takes this line \
+                     for another one. Give each line of each OMS its own login at the venue",
                     self.line.address()
                 );
                 self.disconnect(why);

@@ -79,18 +79,15 @@ impl<C: Clock> Sequencer<C> {
 
     /// Takes an admin command from the operator's lane.
     pub fn accept_control_frame(&mut self, received: u64, message: &LogMessage<'_>) -> Result<(), OmsError> {
-        match decode_command(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
-            Some(input) => {
-                if let Err(why) = self.apply_command_or_day_end(received, &input)? {
-                    self.notices.add(Notice::NotArchived(why.to_string()));
-                }
-                Ok(())
-            }
-            None => {
-                self.refused += 1;
-                Ok(())
-            }
+        let lane_sequence = (message.sequence as u32).wrapping_add(1);
+        let Some(command) = decode_command(message.kind, message.payload, lane_sequence) else {
+            self.refused += 1;
+            return Ok(());
+        };
+        if let Err(why) = self.apply_command_or_day_end(received, &command)? {
+            self.notices.add(Notice::NotArchived(why.to_string()));
         }
+        Ok(())
     }
 
     /// Takes an admin command and returns its record; `None` if the core has ignored it. The end of a day also ends the

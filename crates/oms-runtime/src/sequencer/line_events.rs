@@ -11,7 +11,7 @@ use tickpath_oms_journal::{LaneKind, LineId};
 use super::Sequencer;
 use crate::OmsError;
 use crate::lanes::InputEvent;
-use crate::lines::{InDoubtOrders, LineAgent, VenueLines};
+use crate::lines::{InDoubtOrders, LineAgent};
 use crate::notice::Notice;
 
 impl<C: Clock> Sequencer<C> {
@@ -102,17 +102,15 @@ impl<C: Clock> Sequencer<C> {
     #[cold]
     pub(crate) fn give_up_lost_lines(&mut self, venue: VenueId) -> Result<usize, OmsError> {
         let mut done = 0;
-        while let Some((line, in_doubt)) = self.next_lost_line(venue)? {
+        while let Some(lines) = self.release.venues.lines_mut(venue)
+            && let Some((line, in_doubt)) = lines.take_lost_line()?
+        {
             match in_doubt {
                 InDoubtOrders::All => self.doubt(venue, LOST_REPORTS, 0)?,
                 InDoubtOrders::Named(orders, before) => done += self.doubt_orders(line, &orders, before)?,
             }
         }
         Ok(done)
-    }
-
-    fn next_lost_line(&mut self, venue: VenueId) -> Result<Option<(LineId, InDoubtOrders)>, OmsError> {
-        self.release.venues.lines_mut(venue).map_or(Ok(None), VenueLines::take_lost_line)
     }
 
     fn doubt_orders(&mut self, line: LineId, orders: &BTreeSet<u64>, before: u64) -> Result<usize, OmsError> {

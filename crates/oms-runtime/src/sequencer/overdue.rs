@@ -93,9 +93,7 @@ impl<C: Clock> Sequencer<C> {
 
     /// Puts one order in doubt.
     pub(crate) fn doubt_order(&mut self, venue: VenueId, order: u64) -> Result<(), OmsError> {
-        self.apply_and_release(
-            self.clock.ticks(),
-            &Input::MessageLoss(MessageLoss { messages: order, venue, lost: LOST_ORDER, reserved: [0; 5] }),
-        )
+        let loss = MessageLoss { messages: order, venue, lost: LOST_ORDER, reserved: [0; 5] };
+        self.apply_and_release(self.clock.ticks(), &Input::MessageLoss(loss))
     }
 }

@@ -4,7 +4,8 @@ use tickpath_clock::Clock;
 use tickpath_log::LogPath;
 use tickpath_market::SymbolId;
 use tickpath_oms_core::{Core, CoreCounts, Instrument};
-use tickpath_oms_journal::commit::ManualCommit;
+use tickpath_oms_journal::JournalError;
+use tickpath_oms_journal::commit::{GroupCommit, ManualCommit};
 use tickpath_oms_journal::history::HistoryIndex;
 
 use super::Sequencer;
@@ -106,6 +107,8 @@ impl<C: Clock> Sequencer<C> {
     /// Replaces the commit thread by a handle that commits on demand, for simulations. Must be called before the first
     /// input.
     pub fn commit_manually(&mut self) -> Result<ManualCommit, OmsError> {
-        self.release.durability.commit_manually(self.journal.log())
+        let (commit, handle) = GroupCommit::manual(self.journal.log()).map_err(JournalError::Disk)?;
+        self.release.durability.commit = Some(commit);
+        Ok(handle)
     }
 }

@@ -38,9 +38,11 @@ impl<C: Clock> Sequencer<C> {
     /// Watches the orders that were just armed, or fires them at once.
     #[cold]
     pub(crate) fn watch_newly_armed(&mut self) -> Result<(), OmsError> {
-        while let Some(order) = self.market.triggers.pop_newly_armed() {
-            let armed = self.core.armed_order(order).filter(|armed| !self.market.triggers.is_watched(armed));
-            let Some(armed) = armed else { continue };
+        while let Some(order) = self.market.triggers.newly_armed.pop() {
+            let Some(armed) = self.core.armed_order(order) else { continue };
+            if self.market.triggers.is_watched(order, armed.request_id) {
+                continue;
+            }
             match self.market.fulfilled(&armed) {
                 Some((condition, stamp)) => self.fire(order, stamp, &condition)?,
                 None => self.market.watch(&armed, &self.core),

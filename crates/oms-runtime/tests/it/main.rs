@@ -135,7 +135,8 @@ impl Scene {
             inputs.push(*input);
             // A request that was returned from its lane was never sent.
             if let Input::UnsentRequest(returned) = input {
-                let is_it = |output: &Output| matches!(output, Output::Venue { request, .. } if Some(*request) == returned.request());
+                let sent = returned.request();
+                let is_it = |output: &Output| matches!(output, Output::Venue { request, .. } if Some(*request) == sent);
                 said.remove(said.iter().rposition(is_it).expect("what comes back was said"));
             }
             said.extend_from_slice(outputs);
