@@ -86,7 +86,7 @@ pub fn run(
     args: &BlotterArgs,
     journal: &LogPath,
     users: BTreeMap<u16, String>,
-    say: TextOutput<'_>,
+    print: TextOutput<'_>,
     warn: &mut dyn FnMut(&str),
 ) -> Result<(), BlotterError> {
     let view = view(args, users)?;
@@ -94,22 +94,22 @@ pub fn run(
         return Err(BlotterError::SeveralTables);
     }
     let first = args.first_record.map_or(DayChoice::Today, DayChoice::FirstRecord);
-    let mut reading = DayBlotter::open(journal, args.day.map_or(first, DayChoice::Date))?;
-    view.check(&reading)?;
-    if let Some(from) = reading.replayed_from() {
+    let mut blotter = DayBlotter::open(journal, args.day.map_or(first, DayChoice::Date))?;
+    view.check(&blotter)?;
+    if let Some(from) = blotter.replayed_from() {
         warn(&format!(
             "the archive lacks the records before {from}: a snapshot replaces them, and the blotter begins there"
         ));
     }
-    say(&initial_output(args, journal, &reading, &view.tables(&reading))).map_err(BlotterError::Output)?;
+    print(&initial_output(args, journal, &blotter, &view.tables(&blotter))).map_err(BlotterError::Output)?;
     if args.follow {
-        warn(&format!("rows that change from record {} on, until Ctrl-C", reading.next_record()));
+        warn(&format!("rows that change from record {} on, until Ctrl-C", blotter.next_record()));
     }
     while args.follow && has_reader() {
-        let step = reading.step()?;
-        let changes = text(args, &view.changes(&mut reading));
+        let step = blotter.step()?;
+        let changes = text(args, &view.changes(&mut blotter));
         if !changes.is_empty() {
-            say(&changes).map_err(BlotterError::Output)?;
+            print(&changes).map_err(BlotterError::Output)?;
         }
         match step {
             BlotterStep::Nothing => tickpath_clock::sleep_ns(POLL_NS),
@@ -158,18 +158,18 @@ fn chosen<'a>(args: &BlotterArgs, tables: &'a BlotterTables) -> Vec<&'a BlotterT
 }
 
 /// Returns everything known at the start.
-fn initial_output(args: &BlotterArgs, journal: &LogPath, reading: &DayBlotter, tables: &BlotterTables) -> String {
+fn initial_output(args: &BlotterArgs, journal: &LogPath, blotter: &DayBlotter, tables: &BlotterTables) -> String {
     let chosen = chosen(args, tables);
     if args.json && !args.follow {
-        return json_document(reading, &chosen).to_string() + "\n";
+        return json_document(blotter, &chosen).to_string() + "\n";
     }
     if args.json || args.csv {
         let heads = chosen.iter().filter(|_| args.csv).map(|table| table.csv_head()).collect::<String>();
         return heads + &text(args, tables);
     }
-    let day = reading.day();
+    let day = blotter.day();
     let which = day.date.map_or("current day".to_owned(), |date| format!("day {date}"));
-    let (first, last) = (day.first, reading.next_record().saturating_sub(1));
+    let (first, last) = (day.first, blotter.next_record().saturating_sub(1));
     let head = format!("{which}, records {first} to {last} of {journal}; profit by average cost\n");
     head + &chosen.iter().map(|table| table.for_people()).collect::<Vec<_>>().join("\n")
 }

@@ -39,16 +39,16 @@ impl DayBlotter {
         let (replay, core) = begin(journal, &day)?;
         let rows = DayRows::new(journal, &core);
         let from = Some(replay.sequence()).filter(|&from| from > day.first);
-        let mut reading = Self { day, replay, core, rows, from, ended: None };
+        let mut blotter = Self { day, replay, core, rows, from, ended: None };
         let before = day.end.unwrap_or(u64::MAX);
-        while reading.replay.sequence() < before && reading.step()? != BlotterStep::Nothing {}
+        while blotter.replay.sequence() < before && blotter.step()? != BlotterStep::Nothing {}
         // A lost page would be mistaken for the end.
-        reading.replay.check_end().or_else(|error| if day.end.is_some() { Ok(()) } else { Err(error) })?;
+        blotter.replay.check_end().or_else(|error| if day.end.is_some() { Ok(()) } else { Err(error) })?;
         if day.end.is_none() {
-            reading.next_day();
+            blotter.next_day();
         }
-        reading.rows.take_changed();
-        Ok(reading)
+        blotter.rows.take_changed();
+        Ok(blotter)
     }
 
     /// Applies the next input.

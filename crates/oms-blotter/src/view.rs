@@ -58,13 +58,13 @@ pub struct BlotterTables {
 
 /// Defines the columns of a table: the name of each, whether the text for people has it, and its cell of a row.
 macro_rules! table {
-    ($(#[$doc:meta])* $columns:ident, $cells:ident($view:ident, $reading:ident, $row:ident: $Row:ty):
+    ($(#[$doc:meta])* $columns:ident, $cells:ident($view:ident, $blotter:ident, $row:ident: $Row:ty):
      $($name:literal, $is_for_people:literal => $cell:expr;)*) => {
         $(#[$doc])*
         pub const $columns: &[BlotterColumn] =
             &[$(BlotterColumn { name: $name, is_for_people: $is_for_people }),*];
 
-        fn $cells($view: &BlotterView, $reading: &DayBlotter, $row: &$Row) -> Vec<BlotterCell> {
+        fn $cells($view: &BlotterView, $blotter: &DayBlotter, $row: &$Row) -> Vec<BlotterCell> {
             vec![$($cell),*]
         }
     };
@@ -72,14 +72,14 @@ macro_rules! table {
 
 table! {
     /// Columns of orders.
-    ORDERS, order_cells(view, reading, row: BlotterOrder):
+    ORDERS, order_cells(view, blotter, row: BlotterOrder):
     "entered_utc", true => or_nothing(row.entered_ns, BlotterCell::Time);
     "order_id", true => id(row.id);
     "client_order_id", true => number(row.client_order_id.0);
     "session", true => number(row.session);
     "user", true => or_nothing(view.users.get(&row.session).cloned(), BlotterCell::Text);
     "account", true => number(row.account.0);
-    "symbol", true => BlotterCell::Text(reading.rows.name(row.symbol));
+    "symbol", true => BlotterCell::Text(blotter.rows.name(row.symbol));
     "venue", false => or_nothing(row.venue, |venue| number(venue.0));
     "side", true => code(row.side);
     "order_type", true => code(row.order_type);
@@ -97,14 +97,14 @@ table! {
 
 table! {
     /// Columns of fills.
-    FILLS, fill_cells(_view, reading, row: BlotterFill):
+    FILLS, fill_cells(_view, blotter, row: BlotterFill):
     "time_utc", true => BlotterCell::Time(row.time_ns);
     "exec_id", true => number(row.exec_id.0);
     "order_id", true => id(row.order_id);
     "client_order_id", false => number(row.client_order_id.0);
     "session", false => number(row.session);
     "account", true => number(row.account.0);
-    "symbol", true => BlotterCell::Text(reading.rows.name(row.symbol));
+    "symbol", true => BlotterCell::Text(blotter.rows.name(row.symbol));
     "venue", true => or_nothing(row.venue, |venue| number(venue.0));
     "side", true => BlotterCell::Text(snake_case(row.side));
     "quantity", true => units(row.quantity.0);
@@ -116,9 +116,9 @@ table! {
 
 table! {
     /// Columns of positions.
-    POSITIONS, position_cells(_view, reading, row: BlotterPosition):
+    POSITIONS, position_cells(_view, blotter, row: BlotterPosition):
     "account", true => number(row.account.0);
-    "symbol", true => BlotterCell::Text(reading.rows.name(row.symbol));
+    "symbol", true => BlotterCell::Text(blotter.rows.name(row.symbol));
     "multiplier", false => number(row.multiplier.unsigned_abs());
     "start_quantity", true => units(row.start_quantity);
     "start_price", false => or_nothing(row.start_price, units);
@@ -135,12 +135,12 @@ table! {
 
 impl BlotterView {
     /// Checks that every name is an instrument of the journal.
-    pub fn check(&self, reading: &DayBlotter) -> Result<(), BlotterError> {
+    pub fn check(&self, blotter: &DayBlotter) -> Result<(), BlotterError> {
         let mut named = self.symbol.iter().chain(self.marks.keys()).chain(self.starts.keys()).peekable();
         if named.peek().is_none() {
             return Ok(());
         }
-        let defined = (0..SYMBOLS).filter_map(|number| reading.core.instrument(SymbolId(number)));
+        let defined = (0..SYMBOLS).filter_map(|number| blotter.core.instrument(SymbolId(number)));
         let names = defined.map(|instrument| instrument.name.to_string());
         let known: Vec<String> = names.filter(|name| !name.is_empty()).collect();
         match named.find(|name| !known.contains(name)) {
@@ -150,32 +150,32 @@ impl BlotterView {
     }
 
     /// Returns all rows.
-    pub fn tables(&self, reading: &DayBlotter) -> BlotterTables {
-        let rows = &reading.rows;
-        self.select(reading, rows.orders(), rows.fills().iter(), rows.positions())
+    pub fn tables(&self, blotter: &DayBlotter) -> BlotterTables {
+        let rows = &blotter.rows;
+        self.select(blotter, rows.orders(), rows.fills().iter(), rows.positions())
     }
 
     /// Returns the rows that changed since the last call.
-    pub fn changes(&self, reading: &mut DayBlotter) -> BlotterTables {
-        let ChangedRows { orders, fills, positions } = reading.rows.take_changed();
-        let reading = &*reading;
-        let rows = &reading.rows;
+    pub fn changes(&self, blotter: &mut DayBlotter) -> BlotterTables {
+        let ChangedRows { orders, fills, positions } = blotter.rows.take_changed();
+        let blotter = &*blotter;
+        let rows = &blotter.rows;
         let orders = orders.iter().filter_map(|&id| rows.order(id));
         let fills = fills.iter().filter_map(|&index| rows.fills().get(index));
-        self.select(reading, orders, fills, positions.into_iter())
+        self.select(blotter, orders, fills, positions.into_iter())
     }
 
     fn select<'a>(
         &self,
-        reading: &DayBlotter,
+        blotter: &DayBlotter,
         orders: impl Iterator<Item = &'a BlotterOrder>,
         fills: impl Iterator<Item = &'a BlotterFill>,
         positions: impl Iterator<Item = PositionKey>,
     ) -> BlotterTables {
-        let orders = orders.filter(|row| self.selects_order(reading, row)).map(|row| order_cells(self, reading, row));
-        let fills = fills.filter(|row| self.selects_fill(reading, row)).map(|row| fill_cells(self, reading, row));
-        let positions = positions.filter_map(|key| self.position_row(reading, key));
-        let positions = positions.map(|row| position_cells(self, reading, &row));
+        let orders = orders.filter(|row| self.selects_order(blotter, row)).map(|row| order_cells(self, blotter, row));
+        let fills = fills.filter(|row| self.selects_fill(blotter, row)).map(|row| fill_cells(self, blotter, row));
+        let positions = positions.filter_map(|key| self.position_row(blotter, key));
+        let positions = positions.map(|row| position_cells(self, blotter, &row));
         BlotterTables {
             orders: BlotterTable { name: "orders", columns: ORDERS, rows: orders.collect() },
             fills: BlotterTable { name: "fills", columns: FILLS, rows: fills.collect() },
@@ -183,27 +183,27 @@ impl BlotterView {
         }
     }
 
-    fn selects(&self, reading: &DayBlotter, (account, symbol): PositionKey) -> bool {
+    fn selects(&self, blotter: &DayBlotter, (account, symbol): PositionKey) -> bool {
         self.account.is_none_or(|chosen| chosen == account.0)
-            && self.symbol.as_ref().is_none_or(|chosen| *chosen == reading.rows.name(symbol))
+            && self.symbol.as_ref().is_none_or(|chosen| *chosen == blotter.rows.name(symbol))
     }
 
-    fn selects_order(&self, reading: &DayBlotter, row: &BlotterOrder) -> bool {
-        self.selects(reading, (row.account, row.symbol))
+    fn selects_order(&self, blotter: &DayBlotter, row: &BlotterOrder) -> bool {
+        self.selects(blotter, (row.account, row.symbol))
             && self.session.is_none_or(|chosen| chosen == row.session)
             && self.status.is_none_or(|chosen| chosen == row.status)
     }
 
-    fn selects_fill(&self, reading: &DayBlotter, row: &BlotterFill) -> bool {
-        reading.rows.order(row.order_id.0).is_some_and(|order| self.selects_order(reading, order))
+    fn selects_fill(&self, blotter: &DayBlotter, row: &BlotterFill) -> bool {
+        blotter.rows.order(row.order_id.0).is_some_and(|order| self.selects_order(blotter, order))
     }
 
     /// Returns a position as the view values it; none if the view leaves it out.
-    pub(crate) fn position_row(&self, reading: &DayBlotter, key: PositionKey) -> Option<BlotterPosition> {
-        if !self.selects(reading, key) {
+    pub(crate) fn position_row(&self, blotter: &DayBlotter, key: PositionKey) -> Option<BlotterPosition> {
+        if !self.selects(blotter, key) {
             return None;
         }
-        let (rows, name) = (&reading.rows, reading.rows.name(key.1));
+        let (rows, name) = (&blotter.rows, blotter.rows.name(key.1));
         let mark = self.marks.get(&name).copied().or_else(|| rows.last_price(key.1));
         rows.position(key, self.starts.get(&name).copied(), mark)
     }
@@ -239,14 +239,14 @@ impl BlotterTables {
 }
 
 /// Returns one JSON document: the day, the method of profit, and the tables.
-pub fn json_document(reading: &DayBlotter, tables: &[&BlotterTable]) -> Value {
-    let day = reading.day();
+pub fn json_document(blotter: &DayBlotter, tables: &[&BlotterTable]) -> Value {
+    let day = blotter.day();
     let mut document = json!({
         "schema": SCHEMA,
         "day": day.date,
         "first_record": day.first,
-        "before_record": reading.next_record(),
-        "replayed_from_record": reading.replayed_from(),
+        "before_record": blotter.next_record(),
+        "replayed_from_record": blotter.replayed_from(),
         "profit_method": "average_cost",
     });
     for table in tables {

@@ -100,9 +100,9 @@ impl Calendar {
 
     /// Returns an end as text: local time, time zone, and UTC.
     pub fn describe(&self, close: &DayClose) -> String {
-        let at = timestamp(close.utc_ns);
-        let local = at.to_zoned(self.zone.time_zone.clone());
-        format!("{} {:02}:{:02} {} ({at})", local.date(), local.hour(), local.minute(), self.zone.name)
+        let end = timestamp(close.utc_ns);
+        let local = end.to_zoned(self.zone.time_zone.clone());
+        format!("{} {:02}:{:02} {} ({end})", local.date(), local.hour(), local.minute(), self.zone.name)
     }
 
     /// Returns the end of the day with this local date, if the date trades.
@@ -112,8 +112,8 @@ impl Calendar {
         if !trades[weekday] || self.holidays.contains(&Holiday(date)) {
             return None;
         }
-        let at = self.zone.time_zone.to_ambiguous_timestamp(date.to_datetime(self.end_time.0)).compatible().ok()?;
-        Some(DayClose { day: number(date), utc_ns: u64::try_from(at.as_nanosecond()).ok()? })
+        let end = self.zone.time_zone.to_ambiguous_timestamp(date.to_datetime(self.end_time.0)).compatible().ok()?;
+        Some(DayClose { day: number(date), utc_ns: u64::try_from(end.as_nanosecond()).ok()? })
     }
 
     fn date(&self, utc_ns: u64) -> Date {
@@ -167,11 +167,11 @@ impl FromStr for Weekdays {
 
     fn from_str(text: &str) -> Result<Self, CalendarError> {
         let wrong = || CalendarError::Weekdays(text.to_owned());
-        let place = |word: &str| WEEKDAYS.iter().position(|name| *name == word.trim()).ok_or_else(wrong);
+        let weekday = |text: &str| WEEKDAYS.iter().position(|name| *name == text.trim()).ok_or_else(wrong);
         let mut days = [false; 7];
         for item in text.split(',') {
             let (from, to) = item.split_once('-').unwrap_or((item, item));
-            let (mut day, last) = (place(from)?, place(to)?);
+            let (mut day, last) = (weekday(from)?, weekday(to)?);
             days[day] = true;
             // A range may wrap around the end of the week.
             while day != last {

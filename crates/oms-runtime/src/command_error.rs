@@ -31,8 +31,8 @@ pub enum CommandError {
     },
     /// The disk lacks room for the roll.
     #[error(
-        "the day has not ended: its roll needs {mebibytes} MiB free in {folder} ({reason}), and trading continues. Free \
-         that much and run the command again"
+        "the day has not ended: its roll needs {mebibytes} MiB free in {folder} ({reason}), and trading continues. \
+         Free that much and run the command again"
     )]
     NoRoom {
         /// Space that the roll needs, in MiB.

@@ -37,7 +37,7 @@ pub enum OmsError {
     JournalBehind {
         /// The lane that is ahead.
         lane: LaneKind,
-        /// The place of the lane.
+        /// Path of the lane.
         place: LogPath,
     },
     /// A trading configuration gives numbers another meaning while something bears them. Nothing of it was applied.

@@ -175,7 +175,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Returns the place of its kind in [`NOTICES`].
+    /// Returns the index of its kind in [`NOTICES`].
     pub fn kind(&self) -> usize {
         match self {
             Self::TailLost { .. } => 0,

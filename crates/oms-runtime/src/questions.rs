@@ -139,9 +139,9 @@ impl Questions {
 
     /// Returns the question that this report belongs to.
     fn question_of(&mut self, report: &ExecutionReport) -> Option<&mut VenueQuestion> {
-        let is_meant =
+        let is_asked =
             |question: &&mut VenueQuestion| question.id == report.client_order_id.0 && question.answer.is_none();
-        self.list.iter_mut().find(is_meant)
+        self.list.iter_mut().find(is_asked)
     }
 }
 
@@ -153,14 +153,14 @@ impl VenueQuestion {
         if self.all_of.is_none() || report.ends_status_answer() {
             return is_status;
         }
-        let so_far = &mut self.comparison;
-        let before = match so_far.current {
+        let comparison = &mut self.comparison;
+        let before = match comparison.current {
             Some((order, before)) if order == report.order_id => before,
             _ => before,
         };
-        so_far.current = Some((report.order_id, before));
+        comparison.current = Some((report.order_id, before));
         if is_status {
-            so_far.compare(report, before, after);
+            comparison.compare(report, before, after);
         }
         false
     }
@@ -168,18 +168,18 @@ impl VenueQuestion {
     /// Ends the answer with its last report. `open` are the orders of this OMS that the venue should work, `kept` all
     /// orders of the venue that the OMS knows.
     fn complete(&mut self, last: &ExecutionReport, open: Vec<OrderView>, kept: impl Iterator<Item = OrderView>) {
-        let mut so_far = std::mem::take(&mut self.comparison);
+        let mut comparison = std::mem::take(&mut self.comparison);
         let (mut positions, can_list) = (Vec::new(), self.all_of.is_some() && last.reason == 0);
         if can_list {
             // Orders that were sent after the question are not in its answer.
             let id = self.id;
-            let missing = open.into_iter().filter(|order| order.id.0 < id && !so_far.reported.contains(&order.id));
+            let missing = open.into_iter().filter(|order| order.id.0 < id && !comparison.reported.contains(&order.id));
             for ours in missing.collect::<Vec<_>>() {
-                so_far.add_difference(OrderDifference { ours: Some(ours), venues: None });
+                comparison.add_difference(OrderDifference { ours: Some(ours), venues: None });
             }
-            positions = so_far.positions(kept);
+            positions = comparison.positions(kept);
         }
-        let OrderComparison { orders, differing, differences, .. } = so_far;
+        let OrderComparison { orders, differing, differences, .. } = comparison;
         self.answer = Some(VenueAnswer { last: *last, orders, differing, differences, positions });
     }
 }

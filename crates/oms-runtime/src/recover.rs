@@ -276,19 +276,19 @@ fn lose_lines_together(trail: &OutputTrail, lanes: &mut [RecoveredLane], ledger:
     let LaneKind::Line(LineId { venue, .. }) = trail.kind else { return };
     let mut is_lost = false;
     let mut oldest = u64::MAX;
-    for &place in &trail.members {
-        let made = ledger.recorded_lane(lanes[place].kind);
-        match &lanes[place].state {
+    for &lane in &trail.members {
+        let made = ledger.recorded_lane(lanes[lane].kind);
+        match &lanes[lane].state {
             LaneState::Lost(_) => is_lost |= made.is_some(),
             _ => oldest = oldest.min(made.map_or(u64::MAX, |made| made.incarnation)),
         }
     }
-    let is_here = |index| trail.members.iter().any(|&place| lanes[place].kind.code().1 == index);
-    is_lost |= ledger.recorded_lines(venue).any(|(index, made)| !is_here(index) && made.incarnation >= oldest);
+    let is_configured = |code| trail.members.iter().any(|&lane| lanes[lane].kind.code().1 == code);
+    is_lost |= ledger.recorded_lines(venue).any(|(code, made)| !is_configured(code) && made.incarnation >= oldest);
     if is_lost {
-        for &place in &trail.members {
-            if matches!(lanes[place].state, LaneState::Outbound(..)) {
-                lanes[place].state = LaneState::Lost("another line of its venue is lost".to_owned());
+        for &lane in &trail.members {
+            if matches!(lanes[lane].state, LaneState::Outbound(..)) {
+                lanes[lane].state = LaneState::Lost("another line of its venue is lost".to_owned());
             }
         }
     }
@@ -358,9 +358,10 @@ impl OutputTrail {
 
     /// Notes that a venue has answered a request. The request had left, so a lane that ends before it is an old copy.
     #[inline]
-    fn note_answered(&mut self, request: u64) {
-        let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request: sent, .. } if sent.client_order_id().0 == request);
-        if !self.unsent.is_empty() && self.lost.is_none() && self.unsent.iter().rev().any(is_it) {
+    fn note_answered(&mut self, id: u64) {
+        let is_it =
+            |output: &Output| matches!(output, Output::Venue { request, .. } if request.client_order_id().0 == id);
+        if self.lost.is_none() && self.unsent.iter().rev().any(|(_, output)| is_it(output)) {
             self.lost = Some("it is older than a request that its venue has answered");
         }
     }

@@ -71,9 +71,9 @@ impl OutputRelease {
 
     /// Returns whether a session was ever sent a report: its lane and the history number them from the first report on.
     pub fn has_reports(&self, session: u16) -> bool {
-        let place = usize::from(session);
-        let in_lane = self.sessions.get(place).and_then(Outbound::log).map_or(0, Writer::sequence);
-        let in_history = self.front_end.next_numbers().get(place).copied().unwrap_or(0);
+        let index = usize::from(session);
+        let in_lane = self.sessions.get(index).and_then(Outbound::log).map_or(0, Writer::sequence);
+        let in_history = self.front_end.next_numbers().get(index).copied().unwrap_or(0);
         in_lane > 0 || in_history > 0
     }
 
@@ -214,8 +214,8 @@ impl OutputRelease {
     /// Removes and returns the returned requests, with the held requests behind them: a venue must not receive a cancel
     /// before its order.
     pub fn take_returned(&mut self) -> Vec<ReturnedRequest> {
-        for place in 0..self.returned.len() {
-            let ReturnedRequest { venue, has_reader, .. } = self.returned[place];
+        for index in 0..self.returned.len() {
+            let ReturnedRequest { venue, has_reader, .. } = self.returned[index];
             self.return_held(venue, has_reader);
         }
         std::mem::take(&mut self.returned)

@@ -32,12 +32,12 @@ impl SessionDurability {
     /// place.
     pub fn raise_levels(&mut self, sessions: &[SessionConfig]) {
         for session in sessions {
-            let place = usize::from(session.session);
-            if self.levels.len() <= place {
-                self.levels.resize(place + 1, AckLevel::Os);
+            let index = usize::from(session.session);
+            if self.levels.len() <= index {
+                self.levels.resize(index + 1, AckLevel::Os);
             }
             if session.level == AckLevel::Disk {
-                self.levels[place] = session.level;
+                self.levels[index] = session.level;
             }
         }
     }
@@ -66,7 +66,7 @@ impl SessionDurability {
         self.commit.as_ref().map_or(u64::MAX, GroupCommit::synced)
     }
 
-    /// Requests a sync of all records up to this place.
+    /// Requests a sync of all records up to this tail.
     #[inline]
     pub fn request_sync(&self, upto: LogTail) {
         if let Some(commit) = &self.commit {

@@ -353,15 +353,15 @@ mod tests {
     const OLD_TICKS: u64 = 1_000;
 
     #[test]
-    fn what_old_ticks_reach_is_looked_at_once_and_again_when_its_time_has_come() {
-        // The second half came a tick later.
+    fn a_watch_reached_by_old_ticks_is_checked_again_when_it_may_fire() {
+        // The second half of the orders was armed a tick later.
         let since = |order| OLD_TICKS + u64::from(order > ORDERS / 2);
         let mut start = RestartScene::with(ORDERS, Trigger::on(up(0)), since);
         for stamp in 0..OLD_TICKS {
             assert_eq!(start.trade(stamp, 0, 100 + (stamp % 2) as i64), [0; 0]);
         }
         assert_eq!(start.reached as u64, ORDERS);
-        assert!(!start.triggers.is_empty(), "they wait");
+        assert!(!start.triggers.is_empty(), "half of the orders wait");
         assert_eq!(start.trade(OLD_TICKS, 0, 100), (1..=ORDERS / 2).collect::<Vec<_>>());
         // The other symbol's ticks also advance the time.
         assert_eq!(start.trade(OLD_TICKS + 1, 1, 1), [0; 0]);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_must_hold_together_the_other_one_is_watched_while_a_topic_is_read_again() {
+    fn only_one_of_two_joint_conditions_is_watched_after_a_catch_up() {
         let mut start = RestartScene::with(ORDERS, Trigger::joined(up(0), TriggerJoin::And, up(1)), |_| 0);
         assert_eq!(start.triggers.entries as u64, 2 * ORDERS);
         for stamp in 0..OLD_TICKS {

@@ -150,17 +150,17 @@ impl VenueLines {
     /// Gives a request to a line, and returns whether it was sent: only the thread that runs the line's agent sends.
     #[inline]
     pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<OutputProgress, LogPublishError> {
-        let place = self.choose_line(request)?;
+        let index = self.choose_line(request)?;
         let Self { now, list, next_line, shared, avoided } = self;
-        let line = &mut list[place];
+        let line = &mut list[index];
         line.rate_limit.count_request(&*now);
         let number = line.lane.publish(stamp, request.kind().code(), request.as_bytes())?;
         line.in_flight.push_back((number, order_of(request)));
         if !avoided.is_empty() {
             avoided.retain(|(order, _)| *order != order_of(request));
         }
-        *next_line = if place + 1 < list.len() { place + 1 } else { 0 };
-        let line = &mut list[place];
+        *next_line = if index + 1 < list.len() { index + 1 } else { 0 };
+        let line = &mut list[index];
         line.flow.set_published(number + 1);
         let Some(agent) = &mut line.agent else {
             shared.waker.wake();
@@ -180,14 +180,14 @@ impl VenueLines {
         if list.len() > 1 && !matches!(request, Request::New(_)) {
             let order = order_of(request);
             let follows = |line: &OutboundLine| line.in_flight.iter().any(|(_, named)| *named == order);
-            if let Some(place) = list.iter().position(follows) {
-                let line = &mut list[place];
+            if let Some(index) = list.iter().position(follows) {
+                let line = &mut list[index];
                 // While the line is down it has no limits, because its lane returns to the core when it comes up. The
                 // window does not count, or a venue that proves nothing would block a cancel, with all requests behind
                 // it, for ever.
                 let may_go = !line.flow.is_up() || line.rate_limit.has_room(&*now);
                 return if may_go {
-                    line.lane.check_room(size_of::<Request>()).map(|()| place)
+                    line.lane.check_room(size_of::<Request>()).map(|()| index)
                 } else {
                     Err(LogPublishError::Full)
                 };
@@ -196,14 +196,14 @@ impl VenueLines {
         let avoided_line = if avoided.is_empty() { None } else { line_to_avoid(list, avoided, request) };
         let mut refused = LogPublishError::NoReader;
         for step in 0..list.len() {
-            let place = (*next_line + step) % list.len();
-            let line = &mut list[place];
+            let index = (*next_line + step) % list.len();
+            let line = &mut list[index];
             if !line.flow.is_up() || avoided_line == Some(line.id) {
                 continue;
             }
             refused = LogPublishError::Full;
             if line.lane.check_room(size_of::<Request>()).is_ok() && line.has_room(&*now) {
-                return Ok(place);
+                return Ok(index);
             }
         }
         Err(refused)

@@ -116,9 +116,9 @@ impl<C: Clock> Sequencer<C> {
         let ignored = self.core.counts().ignored;
         let record = self.apply(received, command)?;
         // Read before the outputs leave: an input that follows from them may be ignored.
-        let is_taken = self.core.counts().ignored == ignored;
+        let is_applied = self.core.counts().ignored == ignored;
         self.release_outputs(record, received)?;
-        Ok(is_taken.then_some(record))
+        Ok(is_applied.then_some(record))
     }
 }
 

@@ -20,15 +20,15 @@ impl<C: Clock> Sequencer<C> {
     #[inline]
     pub(crate) fn poll_lines(&mut self) -> Result<usize, OmsError> {
         let mut done = 0;
-        for place in 0..self.release.venues.line_count() {
-            let Some(agent) = self.release.venues.agent_mut(place) else { continue };
+        for index in 0..self.release.venues.line_count() {
+            let Some(agent) = self.release.venues.agent_mut(index) else { continue };
             let lane = LaneKind::Line(agent.id);
             done += agent.poll()?;
-            while let Some(event) = self.release.venues.agent_mut(place).and_then(LineAgent::next_event) {
+            while let Some(event) = self.release.venues.agent_mut(index).and_then(LineAgent::next_event) {
                 let received = self.clock.ticks();
                 event.pass_to(|event| self.handle_event(lane, received, event))?;
             }
-            if let Some(agent) = self.release.venues.agent_mut(place) {
+            if let Some(agent) = self.release.venues.agent_mut(index) {
                 done += agent.end_turn();
             }
         }

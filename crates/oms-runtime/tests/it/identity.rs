@@ -58,8 +58,8 @@ fn a_position_of_one_symbol_does_not_become_one_of_another() {
     let desk = swapped(&scene.config.trading);
     let (records, digest) = (oms.sequencer().records(), oms.sequencer().core().digest());
     let why = refused(&mut oms, &desk);
-    let expected = "symbol number 0 is FIRST, and cannot become SECOND: account 1 has a position of 5 in symbol 0; leave 0 \
-                    to FIRST, and give SECOND a number that no symbol has had";
+    let expected = "symbol number 0 is FIRST, and cannot become SECOND: account 1 has a position of 5 in symbol 0; leave \
+                    0 to FIRST, and give SECOND a number that no symbol has had";
     assert!(why.contains(expected), "{why}");
     assert!(why.contains("FIRST is symbol number 0, and cannot become number 1: "), "{why}");
     assert_eq!((oms.sequencer().records(), oms.sequencer().core().digest()), (records, digest), "nothing is journaled");
