@@ -32,7 +32,7 @@ fn three_days() -> Scene {
 }
 
 #[test]
-fn a_day_that_ended_is_found_by_its_date_and_by_its_first_record() {
+fn an_ended_day_is_found_by_its_date_and_by_its_first_record() {
     let scene = three_days();
     let found = days(scene.journal()).expect("the journal is sound");
     let dates: Vec<_> = found.iter().map(|day| day.date).collect();
@@ -76,7 +76,7 @@ fn the_next_day_begins_with_the_position_its_cost_and_the_open_orders() {
 }
 
 #[test]
-fn a_day_that_is_not_there_is_refused_with_those_that_are() {
+fn an_unknown_day_is_refused_with_a_list_of_the_existing_days() {
     let scene = three_days();
     let refused = |which| DayBlotter::open(scene.journal(), which).err().expect("there is no such day");
     let error = refused(DayChoice::Date(20_261_231));
@@ -86,7 +86,7 @@ fn a_day_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn a_date_that_two_days_ended_with_is_refused_with_their_first_records() {
+fn a_date_of_two_days_is_refused_with_their_first_records() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (place, clock) = (LogPath::folder(folder.path().join("journal")), SimulatedClock::at(MORNING));
     let mut log = Writer::open(&LogConfig::journal(place.clone()), clock.calibration()).expect("the folder is ours");
@@ -103,7 +103,7 @@ fn a_date_that_two_days_ended_with_is_refused_with_their_first_records() {
 }
 
 #[test]
-fn without_its_archive_a_day_has_its_positions_from_a_snapshot_and_no_cost() {
+fn without_an_archive_positions_come_from_a_snapshot_without_cost() {
     let mut scene = three_days();
     let whole_day = orders(&scene.read(DayChoice::Today), &BlotterView::default());
     scene.oms = None;
@@ -121,7 +121,7 @@ fn without_its_archive_a_day_has_its_positions_from_a_snapshot_and_no_cost() {
 }
 
 #[test]
-fn a_reading_follows_the_journal_into_the_next_day() {
+fn a_blotter_follows_the_journal_into_the_next_day() {
     let mut scene = Scene::new();
     let mut reading = scene.read(DayChoice::Today);
     scene.order(Side::Buy, 1, 101, 4);

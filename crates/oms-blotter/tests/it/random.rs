@@ -29,7 +29,7 @@ impl Dice {
 }
 
 #[test]
-fn every_day_holds_against_the_core_and_the_cash_flow() {
+fn every_day_agrees_with_the_core_and_the_cash_flow() {
     let first = std::env::var("TICKPATH_SEED").map_or(1, |text| text.parse().expect("TICKPATH_SEED is a number"));
     for seed in first..first + SEEDS {
         eprintln!("TICKPATH_SEED={seed}");

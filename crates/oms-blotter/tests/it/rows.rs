@@ -25,7 +25,7 @@ fn whole(units: i128) -> i128 {
 }
 
 #[test]
-fn every_order_of_the_day_has_a_row_with_what_became_of_it() {
+fn every_order_of_the_day_has_a_row_with_its_outcome() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 101, 4);
     scene.order(Side::Sell, 2, 99, 1);
@@ -53,7 +53,7 @@ fn every_order_of_the_day_has_a_row_with_what_became_of_it() {
 }
 
 #[test]
-fn realised_and_open_profit_are_by_average_cost_and_times_the_multiplier() {
+fn profit_is_by_average_cost_and_times_the_multiplier() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 101, 4);
     scene.tick(105, 107);
@@ -79,7 +79,7 @@ fn realised_and_open_profit_are_by_average_cost_and_times_the_multiplier() {
 }
 
 #[test]
-fn a_bust_takes_a_fill_out_and_a_correction_puts_another_in_its_place() {
+fn a_bust_removes_a_fill_and_a_correction_replaces_it() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 101, 4);
     scene.order(Side::Sell, 2, 99, 1);
@@ -114,7 +114,7 @@ fn a_bust_takes_a_fill_out_and_a_correction_puts_another_in_its_place() {
 }
 
 #[test]
-fn what_an_operator_resolves_is_a_fill_of_its_own() {
+fn an_operators_resolution_is_a_fill_of_its_own() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 98, 5);
     let order = orders(&scene.read(DayChoice::Today), &BlotterView::default())[0].clone();
@@ -160,7 +160,7 @@ fn what_an_operator_resolves_is_a_fill_of_its_own() {
 }
 
 #[test]
-fn names_that_stand_for_no_instrument_are_refused_with_those_that_do() {
+fn an_unknown_symbol_is_refused_with_a_list_of_the_instruments() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 98, 5);
     let reading = scene.read(DayChoice::Today);

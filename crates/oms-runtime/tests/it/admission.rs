@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[test]
-fn windows_survive_a_reboot() {
+fn rate_windows_survive_a_reboot() {
     let mut scene = Scene::new();
     scene.clock.advance(1_000 * SECOND);
     let mut oms = informed(&scene);
@@ -51,7 +51,7 @@ fn denials(heard: &[ReceivedMessage]) -> Vec<u16> {
 }
 
 #[test]
-fn a_session_trades_only_for_its_accounts_and_costs_the_others_nothing() {
+fn a_session_trades_only_for_its_accounts_and_affects_no_other() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].accounts = vec![WIDE];
     scene.config.trading.sessions[1].accounts = vec![SLOW];
@@ -68,7 +68,7 @@ fn a_session_trades_only_for_its_accounts_and_costs_the_others_nothing() {
 }
 
 #[test]
-fn a_flood_fills_its_own_lane_and_nothing_else() {
+fn a_flooding_client_fills_only_its_own_lane() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].rate = RequestRate { per_second: 100, burst: 20 };
     let mut oms = informed(&scene);
@@ -101,7 +101,7 @@ fn a_flood_fills_its_own_lane_and_nothing_else() {
 }
 
 #[test]
-fn a_damaged_lane_is_set_aside_and_the_others_go_on() {
+fn a_damaged_lane_is_set_aside_and_the_others_continue() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
@@ -131,7 +131,7 @@ fn a_damaged_lane_is_set_aside_and_the_others_go_on() {
 }
 
 #[test]
-fn codes_are_checked_at_every_door_and_never_by_a_replay() {
+fn codes_are_checked_at_every_entry_and_never_by_a_replay() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let bad = NewOrder { side: 9, ..limit(Side::Buy, 1, 90, 1) };
@@ -149,7 +149,7 @@ fn codes_are_checked_at_every_door_and_never_by_a_replay() {
 }
 
 #[test]
-fn what_is_taken_out_of_the_configuration_ends() {
+fn definitions_removed_from_the_configuration_end() {
     let mut scene = Scene::new();
     let mut oms = informed(&scene);
     let mut client = scene.client(0);
@@ -170,7 +170,7 @@ fn what_is_taken_out_of_the_configuration_ends() {
 }
 
 #[test]
-fn a_kill_and_the_time_are_asked_again_before_what_waited_leaves() {
+fn kill_switch_and_age_are_checked_again_before_a_waiting_order_leaves() {
     type Happens = fn(&Scene, &mut Inline<SimulatedClock>);
     let cases: [(&str, u16, Happens); 3] = [
         ("kill", 20, |scene, oms| {
@@ -204,7 +204,7 @@ fn a_kill_and_the_time_are_asked_again_before_what_waited_leaves() {
 }
 
 #[test]
-fn what_waits_for_a_venue_is_bounded() {
+fn the_queue_of_a_venue_is_bounded() {
     let mut scene = Scene::new();
     scene.config.trading.venues[0].max_queued = 3;
     let mut oms = informed(&scene);
@@ -222,7 +222,7 @@ fn what_waits_for_a_venue_is_bounded() {
 }
 
 #[test]
-fn nothing_of_a_session_that_asks_for_the_disk_leaves_before_the_disk_has_it() {
+fn outputs_of_a_disk_level_session_wait_for_the_disk() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].level = AckLevel::Disk;
     let mut oms = informed(&scene);
@@ -249,7 +249,7 @@ fn nothing_of_a_session_that_asks_for_the_disk_leaves_before_the_disk_has_it() {
 }
 
 #[test]
-fn a_disk_that_fails_stops_new_orders_and_lets_cancels_through() {
+fn a_failed_disk_stops_new_orders_and_passes_cancels() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].level = AckLevel::Disk;
     let mut oms = informed(&scene);
@@ -308,7 +308,7 @@ fn request_during_return(asked: Request) -> (Vec<Request>, Vec<(u64, ExecType, O
 }
 
 #[test]
-fn a_replace_that_is_held_comes_back_with_its_order() {
+fn a_held_replace_returns_with_its_order() {
     let (heard, _) = request_during_return(replace(3, 2, 91, 1));
     let [first, order] = [0, new_orders(&heard).len() - 1].map(|place| new_orders(&heard)[place]);
     assert_ne!(order, first, "the order was sent");
@@ -320,7 +320,7 @@ fn a_replace_that_is_held_comes_back_with_its_order() {
 }
 
 #[test]
-fn a_cancel_that_is_held_cancels_its_order_that_comes_back() {
+fn a_held_cancel_cancels_its_returned_order() {
     let (heard, told) = request_during_return(cancel(3, 2));
     assert_eq!(new_orders(&heard).len(), 1_001, "all but the one that was canceled here");
     assert!(heard.iter().all(|request| matches!(request, Request::New(_))), "no cancel leaves");
@@ -329,7 +329,7 @@ fn a_cancel_that_is_held_cancels_its_order_that_comes_back() {
 
 /// Reports are lost while the lane to the venue is nearly full, or while orders wait for room in it.
 #[test]
-fn a_question_that_finds_no_room_is_asked_when_there_is_some() {
+fn a_question_without_room_in_the_lane_is_sent_later() {
     for orders in [400, 600] {
         let mut scene = Scene::new();
         scene.config.lanes.request_bytes = 1 << 14;
@@ -356,7 +356,7 @@ fn a_question_that_finds_no_room_is_asked_when_there_is_some() {
 
 /// The final report of an order that the disk does not have is that the order is over.
 #[test]
-fn what_a_bad_disk_does_not_have_is_denied_at_once_even_if_its_venue_is_away() {
+fn a_failed_disk_denies_waiting_orders_of_a_venue_that_is_down() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].level = AckLevel::Disk;
     let mut oms = informed(&scene);
@@ -374,7 +374,7 @@ fn what_a_bad_disk_does_not_have_is_denied_at_once_even_if_its_venue_is_away() {
 }
 
 #[test]
-fn a_lane_is_sound_for_every_other_while_its_client_rewrites_and_truncates_it() {
+fn a_client_that_rewrites_its_lane_harms_no_other_lane() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let mut venue = scene.venue();
@@ -405,7 +405,7 @@ fn a_lane_is_sound_for_every_other_while_its_client_rewrites_and_truncates_it() 
 
 /// A user that can write to a lane can lock it. That costs a client its own lanes, and never prevents a start.
 #[test]
-fn a_client_that_has_the_oms_ends_of_its_lanes_keeps_no_start_away() {
+fn a_client_with_the_oms_ends_of_its_lanes_prevents_no_start() {
     let scene = Scene::new();
     let (mut oms, mut venue) = (informed(&scene), scene.venue());
     let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
@@ -431,7 +431,7 @@ fn a_client_that_has_the_oms_ends_of_its_lanes_keeps_no_start_away() {
 }
 
 #[test]
-fn another_oms_of_the_same_name_is_refused_and_costs_the_first_nothing() {
+fn a_second_oms_of_the_same_name_is_refused_and_harms_nothing() {
     let mut scene = Scene::new();
     let (mut oms, mut venue) = (informed(&scene), scene.venue());
     let mut client = scene.client(0);
@@ -447,7 +447,7 @@ fn another_oms_of_the_same_name_is_refused_and_costs_the_first_nothing() {
 
 /// A client can write to the folders of its lanes.
 #[test]
-fn a_client_that_fills_the_folders_of_its_lanes_keeps_no_start_away() {
+fn a_client_that_fills_its_lanes_folders_prevents_no_start() {
     let scene = Scene::new();
     drop(informed(&scene));
     for lane in [LaneKind::Requests(0), LaneKind::Reports(0)] {
@@ -464,7 +464,7 @@ fn a_client_that_fills_the_folders_of_its_lanes_keeps_no_start_away() {
 
 /// The reader of the control lane owns the OMS's name, so another OMS of that name must not start.
 #[test]
-fn an_oms_whose_control_lane_is_damaged_is_still_one() {
+fn an_oms_with_a_damaged_control_lane_still_refuses_a_second() {
     let mut scene = Scene::new();
     let control = scene.lane(LaneKind::Control).path;
     drop(informed(&scene));

@@ -15,7 +15,7 @@ fn denied(heard: &[ReceivedMessage]) -> Vec<u16> {
 }
 
 #[test]
-fn a_right_that_is_taken_away_denies_the_next_order_and_one_that_is_given_passes_it() {
+fn a_removed_right_denies_the_next_order_and_a_granted_one_passes_it() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
@@ -42,7 +42,7 @@ fn a_right_that_is_taken_away_denies_the_next_order_and_one_that_is_given_passes
 }
 
 #[test]
-fn only_what_differs_is_journaled_and_a_start_with_the_same_desk_adds_nothing() {
+fn only_differences_are_journaled_and_an_unchanged_start_adds_none() {
     let mut scene = Scene::new();
     let mut oms = informed(&scene);
     let mut desk = scene.config.trading.clone();
@@ -76,7 +76,7 @@ fn only_what_differs_is_journaled_and_a_start_with_the_same_desk_adds_nothing() 
 }
 
 #[test]
-fn a_session_that_the_disk_must_hold_from_now_on_waits_for_it() {
+fn a_session_raised_to_the_disk_level_waits_for_the_disk() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
@@ -93,7 +93,7 @@ fn a_session_that_the_disk_must_hold_from_now_on_waits_for_it() {
 }
 
 #[test]
-fn limits_of_symbols_sessions_and_the_firm_come_and_go_while_it_runs() {
+fn limits_of_symbols_sessions_and_the_firm_change_at_run_time() {
     let mut scene = Scene::new();
     let mut oms = informed(&scene);
     let mut client = scene.client(0);

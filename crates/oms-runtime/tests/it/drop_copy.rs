@@ -17,7 +17,7 @@ const DAYS: u64 = 60;
 const REPORTS: u64 = 3;
 
 #[test]
-fn who_reads_while_days_end_misses_nothing() {
+fn a_reader_misses_nothing_while_days_end() {
     let mut scene = Scene::new();
     (scene.config.history, scene.config.lanes.sessions) = (true, 0);
     let mut oms = scene.oms();
@@ -47,7 +47,7 @@ fn who_reads_while_days_end_misses_nothing() {
 
 /// The disk may be busy for any time while a day is archived.
 #[test]
-fn a_day_that_is_not_there_will_be_as_long_as_its_writer_is() {
+fn an_absent_day_is_awaited_while_its_writer_lives() {
     let mut scene = Scene::new();
     (scene.config.history, scene.config.lanes.sessions) = (true, 0);
     let oms = scene.oms();

@@ -68,7 +68,7 @@ const KILLS: [KillPoint; 9] = [
 ];
 
 #[test]
-fn who_was_away_hears_the_end_of_a_day_that_was_killed_as_it_ended() {
+fn an_absent_client_gets_the_reports_of_a_day_killed_as_it_ended() {
     for (at, (when, kill)) in KILLS.into_iter().enumerate() {
         for has_snapshot in [false, true] {
             let house = HistoryScene::new();
@@ -96,7 +96,7 @@ fn who_was_away_hears_the_end_of_a_day_that_was_killed_as_it_ended() {
 }
 
 #[test]
-fn what_no_record_tells_any_more_is_missed_and_the_operator_hears_of_it() {
+fn reports_without_records_are_missed_and_the_operator_is_notified() {
     let house = HistoryScene::new();
     let mut oms = house.start();
     house.order(&mut oms, 1);
@@ -127,7 +127,7 @@ fn what_no_record_tells_any_more_is_missed_and_the_operator_hears_of_it() {
 }
 
 #[test]
-fn a_day_that_another_version_wrote_is_no_reason_not_to_start() {
+fn a_day_written_by_another_version_prevents_no_start() {
     for (at, (when, kill)) in KILLS.into_iter().enumerate() {
         let house = HistoryScene::new();
         let mut oms = house.start();

@@ -112,7 +112,7 @@ fn hostile_values_of_a_client_are_answered() {
 }
 
 #[test]
-fn hostile_values_of_a_venue_end_nobody() {
+fn hostile_values_of_a_venue_stop_no_oms() {
     let mut scene = Scene::new();
     let mut oms = scene.oms();
     let mut venue = HostileVenue::new(&scene);
@@ -158,7 +158,7 @@ fn hostile_values_of_a_venue_end_nobody() {
 }
 
 #[test]
-fn no_layout_takes_what_is_no_message() {
+fn no_layout_accepts_an_invalid_message() {
     each_layout(|scene, name| {
         let beside = ThreadedOms::start(scene);
         let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
@@ -183,7 +183,7 @@ fn no_layout_takes_what_is_no_message() {
 }
 
 #[test]
-fn no_layout_ends_by_a_venue_that_says_no_reports() {
+fn no_layout_stops_at_invalid_reports_of_a_venue() {
     each_layout(|scene, name| {
         // An OMS that has made the lanes and has read nothing yet.
         let oms = scene.oms();

@@ -53,7 +53,7 @@ fn with_a_position() -> (Scene, Inline<SimulatedClock>, ScriptedVenue) {
 }
 
 #[test]
-fn a_position_of_one_symbol_does_not_become_one_of_another() {
+fn a_position_of_one_symbol_never_becomes_one_of_another() {
     let (mut scene, mut oms, venue) = with_a_position();
     let desk = swapped(&scene.config.trading);
     let (records, digest) = (oms.sequencer().records(), oms.sequencer().core().digest());
@@ -97,7 +97,7 @@ fn an_order_bears_its_symbol_while_it_is_open_and_until_its_day_ends() {
 }
 
 #[test]
-fn a_number_that_nothing_bears_may_be_given_away_and_one_with_a_kill_switch_may_not() {
+fn an_unused_number_may_be_reused_but_not_one_with_a_kill_switch() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let (desk, other) = (scene.config.trading.clone(), swapped(&scene.config.trading));
@@ -118,7 +118,7 @@ fn a_number_that_nothing_bears_may_be_given_away_and_one_with_a_kill_switch_may_
 }
 
 #[test]
-fn what_a_symbol_is_does_not_change_below_a_position_and_its_limits_do() {
+fn a_symbol_with_a_position_may_change_only_its_limits() {
     let (scene, mut oms, _venue) = with_a_position();
     let desk = scene.config.trading.clone();
     let mut with = |first: Instrument| {
@@ -150,7 +150,7 @@ fn what_a_symbol_is_does_not_change_below_a_position_and_its_limits_do() {
 }
 
 #[test]
-fn a_symbol_that_was_removed_keeps_its_number_over_a_snapshot_and_a_start() {
+fn a_removed_symbol_keeps_its_number_over_a_snapshot_and_a_start() {
     let (mut scene, mut oms, venue) = with_a_position();
     let whole = scene.config.trading.clone();
     let mut without = whole.clone();

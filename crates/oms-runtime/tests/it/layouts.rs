@@ -28,7 +28,7 @@ const PAUSE_NS: u64 = 100_000;
 const WAITS: [Wait; 2] = [Wait::Yield, Wait::Block];
 
 #[test]
-fn every_layout_answers_everything_and_ends_alike() {
+fn every_layout_answers_all_requests_and_ends_alike() {
     let wanted: BTreeMap<_, _> = (1..=ORDERS).map(|id| (id, (end_of(id), Quantity::ZERO))).collect();
     each_layout(|scene, name| {
         let beside = ThreadedOms::start(scene);
@@ -65,7 +65,7 @@ fn every_layout_answers_everything_and_ends_alike() {
 }
 
 #[test]
-fn a_stop_ends_every_thread_while_a_client_goes_on() {
+fn a_stop_ends_every_thread_while_a_client_keeps_sending() {
     /// More orders than all lanes hold together.
     const FLOOD: u64 = 30_000;
     each_layout(|scene, name| {
@@ -92,7 +92,7 @@ fn a_stop_ends_every_thread_while_a_client_goes_on() {
 }
 
 #[test]
-fn a_run_that_does_nothing_ends_too() {
+fn an_idle_run_stops_too() {
     each_layout(|scene, name| {
         ThreadedOms::start(scene).end();
         let (_, inputs, said) = scene.replay();

@@ -7,7 +7,7 @@ use tickpath_oms_runtime::meter::MeterReader;
 use crate::{SECOND, Scene, cancel, limit, poll, settle};
 
 #[test]
-fn what_happens_is_counted_and_another_start_begins_anew() {
+fn counters_count_events_and_restart_at_zero() {
     let mut scene = Scene::new();
     // A simulation publishes no counters; this test reads them.
     scene.config.seed = None;
@@ -59,7 +59,7 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
 }
 
 #[test]
-fn a_venue_that_is_gone_is_counted_with_what_waits_for_it() {
+fn a_venue_that_is_down_is_counted_with_its_waiting_requests() {
     let mut scene = Scene::new();
     scene.config.seed = None;
     let (mut oms, mut venue) = (scene.oms(), scene.venue());

@@ -77,7 +77,7 @@ fn an_order_is_replaced_and_canceled() {
 }
 
 #[test]
-fn each_check_denies_on_the_session_that_asked() {
+fn each_check_denies_on_the_requesting_session() {
     let mut scene = Scene::new();
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let (mut client, mut other) = (scene.client(0), scene.client(1));
@@ -113,7 +113,7 @@ fn each_check_denies_on_the_session_that_asked() {
 }
 
 #[test]
-fn limits_count_what_is_on_its_way() {
+fn limits_count_requests_in_flight() {
     let mut scene = Scene::new();
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let mut client = scene.client(0);
@@ -170,7 +170,7 @@ fn two_requests_for_one_order_do_not_cross() {
 }
 
 #[test]
-fn sessions_do_not_hear_each_other() {
+fn sessions_do_not_receive_each_others_reports() {
     let mut scene = Scene::new();
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let (mut first, mut second) = (scene.client(0), scene.client(1));
@@ -209,7 +209,7 @@ fn sessions_do_not_hear_each_other() {
 }
 
 #[test]
-fn requests_wait_for_a_venue_that_is_not_there() {
+fn requests_wait_for_an_absent_venue() {
     let mut scene = Scene::new();
     let mut oms = scene.oms();
     let mut client = scene.client(0);
@@ -260,7 +260,7 @@ fn requests_wait_for_room_in_the_venues_lane() {
 }
 
 #[test]
-fn a_replace_is_held_against_the_price_of_its_own_order() {
+fn a_replace_is_checked_against_the_price_of_its_own_order() {
     let mut scene = Scene::new();
     let mut oms = scene.oms();
     let (mut venue, mut client) = (scene.venue(), scene.client(0));

@@ -162,7 +162,7 @@ fn a_restart_between_two_turns_changes_nothing() {
 }
 
 #[test]
-fn what_had_not_left_leaves_after_a_restart() {
+fn unsent_requests_leave_after_a_restart() {
     let first = Scene::new();
     first.live(|_| false);
     let records = records(&first.config.journal);
@@ -235,7 +235,7 @@ fn records(journal: &LogConfig) -> Vec<(u64, u8, Vec<u8>)> {
 }
 
 #[test]
-fn what_waits_for_the_venue_waits_on_after_a_restart() {
+fn requests_waiting_for_the_venue_still_wait_after_a_restart() {
     let scene = Scene::new();
     let mut oms = scene.informed();
     let mut client = scene.client(0);
@@ -255,7 +255,7 @@ fn what_waits_for_the_venue_waits_on_after_a_restart() {
 }
 
 #[test]
-fn lost_lanes_make_orders_unknown_and_nothing_goes_again() {
+fn lost_lanes_make_orders_unknown_and_cause_no_resend() {
     let scene = Scene::new();
     let (mut oms, venue) = (scene.informed(), scene.venue());
     let mut client = scene.client(0);
@@ -311,7 +311,7 @@ fn a_clean_stop_is_checked_by_the_next_start() {
 }
 
 #[test]
-fn a_changed_desk_is_journaled_and_an_unchanged_one_is_not() {
+fn a_changed_configuration_is_journaled_and_an_unchanged_one_is_not() {
     let mut scene = Scene::new();
     drop(scene.informed());
     let defined = scene.replay().1.len();
@@ -328,17 +328,17 @@ fn a_changed_desk_is_journaled_and_an_unchanged_one_is_not() {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_goes_twice_when_it_is_killed() {
+fn a_kill_of_the_inline_layout_loses_and_repeats_nothing() {
     kill_again_and_again(Layout::Inline);
 }
 
 #[test]
-fn nor_when_threads_hand_over_to_its_core() {
+fn a_kill_of_the_split_layout_loses_and_repeats_nothing() {
     kill_again_and_again(Layout::Split);
 }
 
 #[test]
-fn nor_when_they_share_it() {
+fn a_kill_of_the_mutex_layout_loses_and_repeats_nothing() {
     kill_again_and_again(Layout::Mutex);
 }
 
@@ -396,7 +396,7 @@ fn kill_again_and_again(layout: Layout) {
 /// A full disk takes no record, so nothing more is accepted and the OMS ends with an error. Accepted requests are in
 /// the journal, and those left in the lane are taken by a start with room.
 #[test]
-fn a_full_disk_ends_the_oms_and_costs_nobody_an_order() {
+fn a_full_disk_stops_the_oms_and_loses_no_order() {
     /// Segments of the journal that fit on the disk, in blocks of 512 bytes, with the header.
     const BLOCKS: u64 = 3 * 128 + 8;
     const TURNS: u64 = 1_600_000;

@@ -142,7 +142,7 @@ fn a_lost_fill_is_found_by_the_next_question() {
 }
 
 #[test]
-fn a_comparison_with_the_venue_finds_lost_fills_and_lost_requests_and_books_the_fills_once() {
+fn a_reconciliation_finds_losses_and_books_each_fill_once() {
     let mut desk = SilentVenueScene::new(VenueExpectations { answer_within_ns: 0, ..watch() });
     desk.send(limit(Side::Buy, 1, 100, 3));
     desk.send(limit(Side::Buy, 2, 90, 1));
@@ -191,7 +191,7 @@ fn a_comparison_with_the_venue_finds_lost_fills_and_lost_requests_and_books_the_
 }
 
 #[test]
-fn a_request_without_an_answer_puts_its_order_in_doubt_and_its_venue_is_asked() {
+fn an_unanswered_request_puts_its_order_in_doubt_and_is_queried() {
     let mut desk = SilentVenueScene::new(watch());
     desk.faults(DROPS_REQUESTS);
     desk.send(limit(Side::Buy, 1, 90, 1));
@@ -210,7 +210,7 @@ fn a_request_without_an_answer_puts_its_order_in_doubt_and_its_venue_is_asked() 
 }
 
 #[test]
-fn a_cancel_that_is_lost_leaves_its_order_working_and_may_be_asked_for_again() {
+fn a_lost_cancel_leaves_its_order_working_and_may_be_repeated() {
     let mut desk = SilentVenueScene::new(watch());
     desk.send(limit(Side::Buy, 1, 90, 1));
     desk.faults(DROPS_REQUESTS);
@@ -225,7 +225,7 @@ fn a_cancel_that_is_lost_leaves_its_order_working_and_may_be_asked_for_again() {
 }
 
 #[test]
-fn a_fill_that_is_lost_before_a_cancel_is_found_by_its_end() {
+fn a_fill_lost_before_a_cancel_is_found_by_the_final_report() {
     let mut desk = SilentVenueScene::new(watch());
     desk.send(limit(Side::Buy, 1, 100, 3));
     desk.faults(DROPS_REPORTS);
@@ -238,7 +238,7 @@ fn a_fill_that_is_lost_before_a_cancel_is_found_by_its_end() {
 }
 
 #[test]
-fn a_question_that_stays_without_an_answer_is_asked_again_less_and_less_often() {
+fn an_unanswered_query_repeats_less_and_less_often() {
     let mut desk = SilentVenueScene::new(watch());
     desk.send(limit(Side::Buy, 1, 90, 1));
     desk.faults(DROPS_REQUESTS);
@@ -264,7 +264,7 @@ fn a_question_that_stays_without_an_answer_is_asked_again_less_and_less_often() 
 }
 
 #[test]
-fn a_start_goes_on_waiting_for_answers() {
+fn a_restart_continues_to_wait_for_answers() {
     let mut desk = SilentVenueScene::new(watch());
     desk.faults(DROPS_REQUESTS);
     desk.send(limit(Side::Buy, 1, 90, 1));
@@ -278,7 +278,7 @@ fn a_start_goes_on_waiting_for_answers() {
 }
 
 #[test]
-fn without_a_time_for_answers_nothing_is_asked() {
+fn without_an_answer_limit_no_venue_is_queried() {
     let mut desk = SilentVenueScene::new(VenueExpectations { answer_within_ns: 0, ..watch() });
     desk.faults(DROPS_REQUESTS);
     desk.send(limit(Side::Buy, 1, 90, 1));
@@ -310,7 +310,7 @@ fn a_day_orders_expiry_is_booked_only_when_its_venue_confirms_it() {
 }
 
 #[test]
-fn a_venue_whose_rules_end_day_orders_need_not_confirm_it() {
+fn a_venue_with_day_order_rules_need_not_confirm_expiry() {
     let mut desk = SilentVenueScene::new(VenueExpectations { expires_day_orders: true, ..watch() });
     desk.send(limit(Side::Buy, 1, 90, 1));
     desk.end_day(0).expect("there is room");
@@ -337,7 +337,7 @@ fn a_day_ends_once_and_not_before_it_has_begun() {
 }
 
 #[test]
-fn a_venue_that_invents_orders_fills_no_disk_and_its_true_reports_count() {
+fn invented_orders_of_a_venue_fill_no_disk_and_true_reports_count() {
     /// Reports of unknown orders that are kept.
     const KEPT: u64 = 1 << 16;
     let mut desk = SilentVenueScene::new(watch());

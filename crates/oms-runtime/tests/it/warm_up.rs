@@ -21,7 +21,7 @@ struct DayTraces {
 }
 
 #[test]
-fn a_rehearsed_day_and_one_that_was_not_agree_to_the_byte() {
+fn a_day_with_warm_up_and_one_without_agree_to_the_byte() {
     let seed = seed();
     let (warm, rehearsed) = day(seed, true);
     let (cold, none) = day(seed, false);
@@ -35,7 +35,7 @@ fn a_rehearsed_day_and_one_that_was_not_agree_to_the_byte() {
 
 /// Runs on the threads of every layout, one order after the other: a warm-up has no effect there either.
 #[test]
-fn every_layout_rehearses_for_nobody() {
+fn the_warm_up_of_every_layout_has_no_effect() {
     for layout in Layout::ALL {
         let [warm, cold] = [true, false].map(|warm| {
             let mut scene = Scene::new();

@@ -114,7 +114,7 @@ fn one_seed() {
 }
 
 #[test]
-fn a_seed_comes_out_the_same_twice() {
+fn a_seed_gives_the_same_run_twice() {
     for seed in 1..=20 {
         let [first, second] = [(); 2].map(|()| attempt(seed, &plan(seed), None, true));
         assert!(first.story == second.story, "seed {seed} tells two stories");
