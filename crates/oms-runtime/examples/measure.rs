@@ -153,14 +153,14 @@ fn waiting_for_the_disk(
     let _venue = config.lanes.join_venue(VENUE, clock.calibration())?;
     let join = |session| config.lanes.join_session(session, clock.calibration());
     let mut clients: Vec<SessionLanes> = (0..sessions).map(join).collect::<Result<_, _>>()?;
-    let (mut asked, mut told, mut next) = (0, 0, 1);
+    let (mut asked, mut reported, mut next) = (0, 0, 1);
     let from = clock.ticks();
-    while told < orders {
+    while reported < orders {
         for client in &mut clients {
             let mut room = if asked == 0 || asked < u64::from(sessions) * in_flight { in_flight } else { 0 };
             client.reports.drain(usize::MAX, |next| {
                 if matches!(next, Next::Message(_)) {
-                    told += 1;
+                    reported += 1;
                     room += 1;
                 }
             })?;
@@ -172,7 +172,7 @@ fn waiting_for_the_disk(
         }
         oms.poll()?;
     }
-    Ok(told as f64 * 1e9 / clock.ns_between(from, clock.ticks()) as f64)
+    Ok(reported as f64 * 1e9 / clock.ns_between(from, clock.ticks()) as f64)
 }
 
 fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
@@ -190,9 +190,9 @@ fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
         .stdout(Stdio::piped())
         .spawn()?;
     // The follower prints a line at the end.
-    let mut told = std::io::BufReader::new(follower.stdout.take().ok_or("a pipe")?);
+    let mut reported = std::io::BufReader::new(follower.stdout.take().ok_or("a pipe")?);
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut told, &mut line)?;
+    std::io::BufRead::read_line(&mut reported, &mut line)?;
     pin_to_cpu(0)?;
     let sequencer = oms.sequencer();
     let from = clock.ticks();
@@ -215,7 +215,7 @@ fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     }
     let ns = clock.ns_between(from, clock.ticks()) as f64;
     std::fs::write(folder.join(DONE), [])?;
-    std::io::Read::read_to_string(&mut told, &mut line)?;
+    std::io::Read::read_to_string(&mut reported, &mut line)?;
     follower.wait()?;
     let rate = orders as f64 * 1e3 / ns;
     println!("{orders} orders and as many reports at {rate:.2} million orders a second");
@@ -274,10 +274,10 @@ struct MemoryLoad(Arc<AtomicBool>, Option<JoinHandle<()>>);
 impl MemoryLoad {
     fn start() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let theirs = is_over.clone();
+        let is_over_in_thread = is_over.clone();
         let work = move || {
             let _ = pin_to_cpu(1);
-            while !theirs.load(Ordering::Relaxed) {
+            while !is_over_in_thread.load(Ordering::Relaxed) {
                 let bytes: Vec<Vec<u64>> = (0..64).map(|piece| vec![piece; 1 << 16]).collect();
                 std::hint::black_box(bytes.concat());
             }

@@ -148,17 +148,17 @@ impl Drop for Scene {
 }
 
 /// Returns the order rows of a reading.
-fn orders(reading: &DayBlotter, view: &BlotterView) -> Vec<BlotterOrder> {
-    reading.orders(view).cloned().collect()
+fn orders(blotter: &DayBlotter, view: &BlotterView) -> Vec<BlotterOrder> {
+    blotter.orders(view).cloned().collect()
 }
 
-fn fills(reading: &DayBlotter) -> Vec<BlotterFill> {
-    reading.fills(&BlotterView::default()).cloned().collect()
+fn fills(blotter: &DayBlotter) -> Vec<BlotterFill> {
+    blotter.fills(&BlotterView::default()).cloned().collect()
 }
 
 /// Returns the only position of a reading, valued by a view.
-fn position(reading: &DayBlotter, view: &BlotterView) -> BlotterPosition {
-    let rows: Vec<BlotterPosition> = reading.positions(view).collect();
+fn position(blotter: &DayBlotter, view: &BlotterView) -> BlotterPosition {
+    let rows: Vec<BlotterPosition> = blotter.positions(view).collect();
     let [row] = &rows[..] else { panic!("one position was expected: {rows:?}") };
     row.clone()
 }
@@ -181,7 +181,7 @@ fn config(name: &str, journal: LogPath) -> Config {
     Config {
         lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 1, &[VENUE]) },
         journal: LogConfig { segment_bytes: 1 << 16, ..LogConfig::journal(journal) },
-        trading: desk(),
+        trading: definitions(),
         expected_orders: 1_024,
         layout: Layout::Inline,
         wait: Wait::Yield,
@@ -195,7 +195,7 @@ fn config(name: &str, journal: LogPath) -> Config {
     }
 }
 
-fn desk() -> TradingDefinitions {
+fn definitions() -> TradingDefinitions {
     let instrument = Instrument {
         symbol: SYMBOL,
         venue: VENUE,

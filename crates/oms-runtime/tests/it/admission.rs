@@ -42,12 +42,12 @@ fn rate_windows_survive_a_reboot() {
     }
 }
 
-fn denials(heard: &[ReceivedMessage]) -> Vec<u16> {
-    let code = |heard: &ReceivedMessage| match heard {
+fn denials(received: &[ReceivedMessage]) -> Vec<u16> {
+    let code = |received: &ReceivedMessage| match received {
         ReceivedMessage::Denied(denied) => Some(denied.code),
         ReceivedMessage::Report(_) => None,
     };
-    heard.iter().filter_map(code).collect()
+    received.iter().filter_map(code).collect()
 }
 
 #[test]
@@ -87,8 +87,9 @@ fn a_flooding_client_fills_only_its_own_lane() {
     for _ in 0..1_000 {
         poll(&mut oms);
     }
-    let taken = |scene: &Scene| scene.replay().1.iter().filter(|input| matches!(input, Input::Request { .. })).count();
-    assert_eq!(taken(&scene), 20, "of {sent}: a burst");
+    let accepted =
+        |scene: &Scene| scene.replay().1.iter().filter(|input| matches!(input, Input::Request { .. })).count();
+    assert_eq!(accepted(&scene), 20, "of {sent}: a burst");
     honest.send(limit(Side::Buy, 1, 90, 1));
     poll(&mut oms);
     assert_eq!(honest.receive_reports().len(), 1, "the other session goes on");
@@ -97,7 +98,7 @@ fn a_flooding_client_fills_only_its_own_lane() {
     for _ in 0..100 {
         poll(&mut oms);
     }
-    assert_eq!(taken(&scene), 20 + 1 + 20, "never more than a burst at once");
+    assert_eq!(accepted(&scene), 20 + 1 + 20, "never more than a burst at once");
 }
 
 #[test]
@@ -270,8 +271,8 @@ fn a_failed_disk_stops_new_orders_and_passes_cancels() {
     while poll(&mut oms) > 0 {}
     let sent = venue.receive();
     assert!(matches!(sent[..], [Request::Cancel(_)]), "{sent:?}");
-    let heard = client.receive();
-    assert_eq!(denials(&heard), [19, 19], "the one that was held, and the one that came after: {heard:?}");
+    let received = client.receive();
+    assert_eq!(denials(&received), [19, 19], "the one that was held, and the one that came after: {received:?}");
     assert!(oms.sequencer().notices().any(|notice| matches!(notice, Notice::DiskFailed(_))));
     assert_eq!(oms.sequencer().held(), 0);
 }
@@ -296,35 +297,35 @@ fn request_during_return(asked: Request) -> (Vec<Request>, Vec<(u64, ExecType, O
     disk.commit();
     // The request is accepted before held output is released.
     oms.sequencer().accept_request(0, 2, 1, 1, asked).expect("the journal takes it");
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..4 {
         while poll(&mut oms) > 0 {}
-        heard.extend(venue.receive());
+        received.extend(venue.receive());
         disk.commit();
     }
     while poll(&mut oms) > 0 {}
     assert_eq!(oms.sequencer().held(), 0);
-    (heard, client.receive_reports())
+    (received, client.receive_reports())
 }
 
 #[test]
 fn a_held_replace_returns_with_its_order() {
-    let (heard, _) = request_during_return(replace(3, 2, 91, 1));
-    let [first, order] = [0, new_orders(&heard).len() - 1].map(|place| new_orders(&heard)[place]);
+    let (received, _) = request_during_return(replace(3, 2, 91, 1));
+    let [first, order] = [0, new_orders(&received).len() - 1].map(|place| new_orders(&received)[place]);
     assert_ne!(order, first, "the order was sent");
-    let place = |is_it: &dyn Fn(&Request) -> bool| heard.iter().position(is_it).expect("both were sent");
+    let place = |is_it: &dyn Fn(&Request) -> bool| received.iter().position(is_it).expect("both were sent");
     let sent = place(&|request| request.client_order_id().0 == order);
     let replaced = place(&|request| matches!(request, Request::Replace(replace) if replace.original.0 == order));
     assert!(sent < replaced, "the order is number {sent}, its replace {replaced}");
-    assert_eq!(new_orders(&heard).len(), 1_002);
+    assert_eq!(new_orders(&received).len(), 1_002);
 }
 
 #[test]
 fn a_held_cancel_cancels_its_returned_order() {
-    let (heard, told) = request_during_return(cancel(3, 2));
-    assert_eq!(new_orders(&heard).len(), 1_001, "all but the one that was canceled here");
-    assert!(heard.iter().all(|request| matches!(request, Request::New(_))), "no cancel leaves");
-    assert_eq!(told.last(), Some(&(3, ExecType::Canceled, OrdStatus::Canceled)), "{told:?}");
+    let (received, reports) = request_during_return(cancel(3, 2));
+    assert_eq!(new_orders(&received).len(), 1_001, "all but the one that was canceled here");
+    assert!(received.iter().all(|request| matches!(request, Request::New(_))), "no cancel leaves");
+    assert_eq!(reports.last(), Some(&(3, ExecType::Canceled, OrdStatus::Canceled)), "{reports:?}");
 }
 
 /// Reports are lost while the lane to the venue is nearly full, or while orders wait for room in it.
@@ -341,15 +342,19 @@ fn a_question_without_room_in_the_lane_is_sent_later() {
         }
         oms.sequencer().note_missed(LaneKind::VenueReports(VENUE), 1).expect("the journal takes it");
         let unknown = oms.sequencer().counts().unknown;
-        let (mut heard, mut last) = (Vec::new(), venue.receive());
+        let (mut received, mut last) = (Vec::new(), venue.receive());
         assert!(questions(&last).len() < unknown as usize, "there is no room for all of them");
         while !last.is_empty() {
-            heard.append(&mut last);
+            received.append(&mut last);
             while poll(&mut oms) > 0 {}
             last = venue.receive();
         }
-        assert_eq!(new_orders(&heard).len() as u64, orders, "all have left");
-        assert_eq!(questions(&heard), new_orders(&heard)[..unknown as usize], "of {orders}: each was asked for, once");
+        assert_eq!(new_orders(&received).len() as u64, orders, "all have left");
+        assert_eq!(
+            questions(&received),
+            new_orders(&received)[..unknown as usize],
+            "of {orders}: each was asked for, once"
+        );
         assert_eq!(oms.sequencer().queued(), 0);
     }
 }
@@ -368,8 +373,12 @@ fn a_failed_disk_denies_waiting_orders_of_a_venue_that_is_down() {
     assert_eq!(client.receive(), [], "held");
     disk.fail();
     while poll(&mut oms) > 0 {}
-    let heard = client.receive();
-    assert_eq!((heard.len(), denials(&heard)), (4, vec![19, 19]), "two are pending, and both are over: {heard:?}");
+    let received = client.receive();
+    assert_eq!(
+        (received.len(), denials(&received)),
+        (4, vec![19, 19]),
+        "two are pending, and both are over: {received:?}"
+    );
     assert_eq!((oms.sequencer().counts().withdrawn, oms.sequencer().queued()), (2, 0));
 }
 
@@ -399,7 +408,7 @@ fn a_client_that_rewrites_its_lane_harms_no_other_lane() {
         }
         settle(&mut oms, &mut venue);
     }
-    let accepted = honest.receive_reports().into_iter().filter(|word| word.1 == ExecType::New).count();
+    let accepted = honest.receive_reports().into_iter().filter(|report| report.1 == ExecType::New).count();
     assert_eq!(accepted, 20, "the other session goes on");
 }
 
@@ -426,7 +435,7 @@ fn a_client_with_the_oms_ends_of_its_lanes_prevents_no_start() {
         client.receive();
         client.send(limit(Side::Buy, 2, 90, 1));
         settle(&mut oms, &mut venue);
-        assert_eq!(client.receive_reports().last().map(|word| word.1), Some(ExecType::New));
+        assert_eq!(client.receive_reports().last().map(|report| report.1), Some(ExecType::New));
     }
 }
 
@@ -442,7 +451,7 @@ fn a_second_oms_of_the_same_name_is_refused_and_harms_nothing() {
     scene.config.journal.path = first;
     client.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
-    assert_eq!(client.receive_reports().last().map(|word| word.1), Some(ExecType::New));
+    assert_eq!(client.receive_reports().last().map(|report| report.1), Some(ExecType::New));
 }
 
 /// A client can write to the folders of its lanes.
@@ -459,7 +468,7 @@ fn a_client_that_fills_its_lanes_folders_prevents_no_start() {
     let (mut venue, mut client) = (scene.venue(), scene.client(0));
     client.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
-    assert_eq!(client.receive_reports().last().map(|word| word.1), Some(ExecType::New));
+    assert_eq!(client.receive_reports().last().map(|report| report.1), Some(ExecType::New));
 }
 
 /// The reader of the control lane owns the OMS's name, so another OMS of that name must not start.

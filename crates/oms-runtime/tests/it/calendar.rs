@@ -55,8 +55,8 @@ fn a_day_ends_at_a_local_time_on_a_trading_weekday() {
         assert_ne!(calendar.last_close(ns(end) - 1), Some(close), "{what}");
     }
     assert_eq!(chicago().today(ns("2026-03-07T03:00:00Z")), 20_260_306);
-    let words = chicago().describe(&DayClose { day: 20_260_309, utc_ns: ns("2026-03-09T22:00:00Z") });
-    assert_eq!(words, "2026-03-09 17:00 America/Chicago (2026-03-09T22:00:00Z)");
+    let text = chicago().describe(&DayClose { day: 20_260_309, utc_ns: ns("2026-03-09T22:00:00Z") });
+    assert_eq!(text, "2026-03-09 17:00 America/Chicago (2026-03-09T22:00:00Z)");
 }
 
 #[test]
@@ -111,12 +111,12 @@ impl Scene {
 
 /// Returns the notices about ends of days: the day, and whether it ended late; none if it did not end.
 fn day_notices(oms: &mut Inline<SimulatedClock>) -> Vec<(u32, Option<bool>)> {
-    let word = |notice: &Notice| match notice {
+    let day_notice = |notice: &Notice| match notice {
         Notice::DayEnded { day, is_late } => Some((*day, Some(*is_late))),
         Notice::DayNotEnded { day, .. } => Some((*day, None)),
         _ => None,
     };
-    oms.sequencer().notices().filter_map(word).collect()
+    oms.sequencer().notices().filter_map(day_notice).collect()
 }
 
 #[test]

@@ -6,12 +6,12 @@ use tickpath_oms_core::{AccountLimits, Denial, FirmLimits, Input, MAY_NEW, Symbo
 use crate::scripted_venue::{ScriptedVenue, informed, new_orders};
 use crate::{AckLevel, NewOrder, ReceivedMessage, Scene, TIGHT, VENUE, WIDE, limit, poll};
 
-fn denied(heard: &[ReceivedMessage]) -> Vec<u16> {
-    let code = |heard: &ReceivedMessage| match heard {
+fn denied(received: &[ReceivedMessage]) -> Vec<u16> {
+    let code = |received: &ReceivedMessage| match received {
         ReceivedMessage::Denied(denied) => Some(denied.code),
         ReceivedMessage::Report(_) => None,
     };
-    heard.iter().filter_map(code).collect()
+    received.iter().filter_map(code).collect()
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn a_removed_right_denies_the_next_order_and_a_granted_one_passes_it() {
         (&withheld, 1, Some(Denial::NotPermitted)),
         (&whole, 1, None),
     ];
-    for (id, (desk, changes, denial)) in (1..).zip(steps) {
-        assert_eq!(oms.sequencer().replace_definitions(desk).expect("it is journaled"), changes, "step {id}");
+    for (id, (trading, changes, denial)) in (1..).zip(steps) {
+        assert_eq!(oms.sequencer().replace_definitions(trading).expect("it is journaled"), changes, "step {id}");
         client.send(limit(Side::Buy, id, 90, 1));
         poll(&mut oms);
         assert_eq!(denied(&client.receive()), denial.map(Denial::code).into_iter().collect::<Vec<_>>(), "step {id}");
@@ -45,15 +45,15 @@ fn a_removed_right_denies_the_next_order_and_a_granted_one_passes_it() {
 fn only_differences_are_journaled_and_an_unchanged_start_adds_none() {
     let mut scene = Scene::new();
     let mut oms = informed(&scene);
-    let mut desk = scene.config.trading.clone();
+    let mut trading = scene.config.trading.clone();
     let another = AccountLimits { account: AccountId(900), ..desk.accounts[0] };
-    desk.accounts.push(another);
-    desk.accounts[1].max_open_orders = 7;
-    desk.instruments.remove(1);
-    desk.venues[0] = VenueRules { max_queued: 3, ..VenueRules::of(VENUE) };
-    desk.sessions.remove(1);
+    trading.accounts.push(another);
+    trading.accounts[1].max_open_orders = 7;
+    trading.instruments.remove(1);
+    trading.venues[0] = VenueRules { max_queued: 3, ..VenueRules::of(VENUE) };
+    trading.sessions.remove(1);
     let before = scene.replay().1.len();
-    oms.sequencer().replace_definitions(&desk).expect("it is journaled");
+    oms.sequencer().replace_definitions(&trading).expect("it is journaled");
     drop(oms);
     let (core, inputs, _) = scene.replay();
     let new = &inputs[before..];
@@ -68,7 +68,7 @@ fn only_differences_are_journaled_and_an_unchanged_start_adds_none() {
     assert_eq!(*account, Input::Account(another));
     assert!(matches!(venue, Input::Venue(rules) if rules.max_queued == 3));
     assert_eq!(core.counts().ignored, 0);
-    scene.config.trading = desk;
+    scene.config.trading = trading;
     let count = inputs.len();
     drop(scene.oms());
     let later = scene.replay().1.len();
@@ -80,9 +80,9 @@ fn a_session_raised_to_the_disk_level_waits_for_the_disk() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
-    let mut desk = scene.config.trading.clone();
-    desk.sessions[0].level = AckLevel::Disk;
-    oms.sequencer().replace_definitions(&desk).expect("it is journaled");
+    let mut trading = scene.config.trading.clone();
+    trading.sessions[0].level = AckLevel::Disk;
+    oms.sequencer().replace_definitions(&trading).expect("it is journaled");
     let mut hand = oms.sequencer().commit_manually().expect("the journal can be synced");
     client.send(NewOrder { account: WIDE, ..limit(Side::Buy, 1, 90, 1) });
     poll(&mut oms);
@@ -115,8 +115,8 @@ fn limits_of_symbols_sessions_and_the_firm_change_at_run_time() {
         (&lots, 2, Some(Denial::Lot)),
         (&whole, 1, None),
     ];
-    for (id, (desk, changes, denial)) in (1..).zip(steps) {
-        assert_eq!(oms.sequencer().replace_definitions(desk).expect("it is journaled"), changes, "step {id}");
+    for (id, (trading, changes, denial)) in (1..).zip(steps) {
+        assert_eq!(oms.sequencer().replace_definitions(trading).expect("it is journaled"), changes, "step {id}");
         client.send(NewOrder { account: WIDE, ..limit(Side::Buy, id, 90, 3) });
         poll(&mut oms);
         assert_eq!(denied(&client.receive()), denial.map(Denial::code).into_iter().collect::<Vec<_>>(), "step {id}");

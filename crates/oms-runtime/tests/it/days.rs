@@ -133,7 +133,7 @@ fn a_roll_killed_anywhere_is_finished_by_the_next_start() {
         client.receive();
         end_day(&scene, &mut oms, &mut venue);
         let (digest, live) = (oms.sequencer().core().digest(), oms.sequencer().core().open_orders().count());
-        let told = client.receive_reports().len();
+        let reports = client.receive_reports().len();
         drop(oms);
         // The state after a kill there: only the start record follows the roll.
         assert!(archive(&scene).join("data").exists());
@@ -143,11 +143,11 @@ fn a_roll_killed_anywhere_is_finished_by_the_next_start() {
         assert_eq!(scene.replay().0.digest(), oms.sequencer().core().digest(), "killed {when}");
         assert!(oms.sequencer().core().digest().inputs >= digest.inputs, "killed {when}");
         assert_eq!(scene.archived(), ["00000000000000000000"], "killed {when}");
-        assert_eq!((told > 0, client.receive()), (true, vec![]), "killed {when}: nothing is told twice");
+        assert_eq!((reports > 0, client.receive()), (true, vec![]), "killed {when}: nothing is told twice");
         trade(&mut client, 1..10);
         settle(&mut oms, &mut venue);
-        let told = client.receive_reports();
-        assert!(told.contains(&(1, ExecType::New, OrdStatus::New)), "killed {when}: {told:?}");
+        let reports = client.receive_reports();
+        assert!(reports.contains(&(1, ExecType::New, OrdStatus::New)), "killed {when}: {reports:?}");
         end_day(&scene, &mut oms, &mut venue);
         assert_eq!(scene.archived().len(), 2, "killed {when}");
     }
@@ -342,10 +342,10 @@ fn each_archived_day_is_replayed_up_to_its_end() {
         let new_core = || Core::new(tickpath_oms_core::Config { expected_orders: 0, key: 0 });
         let (mut reference, mut expected) = (new_core(), new_core().digest());
         let mut from_the_first = journal::Replay::open(whole).unwrap();
-        let mut came = Some(0);
-        while came.take().is_some_and(|sequence| sequence < end) {
+        let mut last = Some(0);
+        while last.take().is_some_and(|sequence| sequence < end) {
             expected = reference.digest();
-            from_the_first.step(&mut reference, |at, _, _| came = Some(at.sequence)).unwrap();
+            from_the_first.step(&mut reference, |at, _, _| last = Some(at.sequence)).unwrap();
         }
         assert_eq!(core.digest(), expected, "{name}");
         let mut again = new_core();
@@ -503,11 +503,11 @@ fn a_client_that_left_while_no_oms_ran_is_logged_out() {
     scene.config.trading.sessions[1].cancel_on_disconnect = true;
     let (oms, mut venue, stays) = scene.day(1..2);
     let mut oms = oms;
-    let mut goes = scene.client(1);
-    goes.send(limit(Side::Buy, 1, 90, 1));
+    let mut leaver = scene.client(1);
+    leaver.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
     drop(oms);
-    drop(goes);
+    drop(leaver);
     let mut oms = scene.oms();
     settle(&mut oms, &mut venue);
     let open: Vec<u16> = oms.sequencer().core().open_orders().map(|order| order.session).collect();

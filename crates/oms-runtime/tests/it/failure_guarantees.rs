@@ -271,11 +271,11 @@ fn a_second_kill_anywhere_in_a_recovery_changes_nothing() {
             let mut oms = informed(&scene);
             let mut venue = ScriptedVenue::join(&scene);
             poll(&mut oms);
-            let heard = venue.receive();
-            assert_eq!(new_orders(&heard), Vec::<u64>::new(), "killed at {first} and {second}: it goes again");
+            let received = venue.receive();
+            assert_eq!(new_orders(&received), Vec::<u64>::new(), "killed at {first} and {second}: it goes again");
             let status = oms.sequencer().core().order(OrderId(id)).expect("it is known").status;
             assert_eq!(status, OrdStatus::Unknown, "killed at {first} and {second}: the doubt is forgotten");
-            assert!(questions(&heard).iter().all(|asked| *asked == id), "killed at {first} and {second}");
+            assert!(questions(&received).iter().all(|asked| *asked == id), "killed at {first} and {second}");
             steps += 1;
             if !was_killed_again {
                 break;

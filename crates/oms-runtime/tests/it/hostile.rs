@@ -100,7 +100,7 @@ fn hostile_values_of_a_client_are_answered() {
         client.send(Request::Replace(ReplaceOrder { price, quantity, ..change }));
         settle(&mut oms, &mut venue);
     }
-    let answers = client.receive().iter().filter(|heard| is_first_answer(heard)).count() as u64;
+    let answers = client.receive().iter().filter(|received| is_first_answer(received)).count() as u64;
     assert_eq!(answers, 5 * asked, "each request is denied or acknowledged");
     honest.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
@@ -259,8 +259,8 @@ fn journaled(scene: &Scene, is_meant: fn(&Input) -> bool) -> u64 {
 }
 
 /// Returns whether this is the first answer to a request: a denial or a pending report.
-fn is_first_answer(heard: &ReceivedMessage) -> bool {
-    match heard {
+fn is_first_answer(received: &ReceivedMessage) -> bool {
+    match received {
         ReceivedMessage::Denied(_) => true,
         ReceivedMessage::Report(report) => {
             let pending = [ExecType::PendingNew, ExecType::PendingCancel, ExecType::PendingReplace];

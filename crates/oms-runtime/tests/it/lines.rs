@@ -144,12 +144,12 @@ fn a_cancel_returned_with_its_order_cancels_it_in_the_oms() {
     poll(&mut oms);
     client.receive_reports();
     up(&mut oms, &wires, 0);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     until(&mut oms, "it is canceled", |_| {
-        told.extend(client.receive_reports());
-        !told.is_empty()
+        reports.extend(client.receive_reports());
+        !reports.is_empty()
     });
-    assert_eq!(told, [(2, ExecType::Canceled, OrdStatus::Canceled)]);
+    assert_eq!(reports, [(2, ExecType::Canceled, OrdStatus::Canceled)]);
     for _ in 0..10 {
         poll(&mut oms);
     }
@@ -180,9 +180,9 @@ fn a_line_refuses_an_expired_request_and_sends_those_behind_it() {
     wires[0].with_state(|state| state.received = 1);
     until(&mut oms, "the cancel of what the venue has leaves", |_| wires[0].sent().len() == 2);
     assert_eq!(wires[0].sent()[1], (5, 'C'), "behind the numbers of what was given back");
-    let heard = client.receive();
-    let [ReceivedMessage::Report(canceled), ReceivedMessage::Denied(denied)] = heard[..] else {
-        panic!("two answers: {heard:?}")
+    let received = client.receive();
+    let [ReceivedMessage::Report(canceled), ReceivedMessage::Denied(denied)] = received[..] else {
+        panic!("two answers: {received:?}")
     };
     assert_eq!(
         (canceled.client_order_id.0, canceled.status),
@@ -429,7 +429,7 @@ fn an_expired_returned_request_is_refused_at_the_line() {
     wires[0].accept_connect(Some(0));
     let mut denied = None;
     until(&mut oms, "it is denied", |_| {
-        denied = client.receive().into_iter().find_map(|heard| match heard {
+        denied = client.receive().into_iter().find_map(|received| match received {
             ReceivedMessage::Denied(denied) => Some(denied),
             ReceivedMessage::Report(_) => None,
         });

@@ -274,8 +274,8 @@ fn lost_lanes_make_orders_unknown_and_cause_no_resend() {
     assert!(asked.iter().all(|kind| *kind == Kind::StatusRequest.code()), "what may have arrived is asked for");
     assert_eq!(oms.sequencer().counts().unknown, 2);
     let mut client = scene.client(0);
-    let told: Vec<_> = client.receive_reports().into_iter().map(|(id, _, status)| (id, status)).collect();
-    assert_eq!(told, [(1, OrdStatus::Unknown), (2, OrdStatus::Unknown)]);
+    let reports: Vec<_> = client.receive_reports().into_iter().map(|(id, _, status)| (id, status)).collect();
+    assert_eq!(reports, [(1, OrdStatus::Unknown), (2, OrdStatus::Unknown)]);
 
     // Later requests are in the new lanes, and the next restart tells them from the lost ones.
     client.send(limit(Side::Buy, 4, 90, 5));
@@ -283,13 +283,13 @@ fn lost_lanes_make_orders_unknown_and_cause_no_resend() {
     poll(&mut oms);
     let sent = scene.to_venue();
     assert_eq!(sent.len(), asked.len() + 2, "an order that is unknown can be canceled");
-    let heard = scene.to_client(0);
+    let received = scene.to_client(0);
     for restart in 1..=3 {
         drop(oms);
         oms = scene.informed();
         poll(&mut oms);
         assert!(scene.to_venue() == sent, "restart {restart} sends again");
-        assert!(scene.to_client(0) == heard, "restart {restart} tells again");
+        assert!(scene.to_client(0) == received, "restart {restart} tells again");
         assert_eq!(oms.sequencer().counts().unknown, 2);
     }
     drop(venue);
@@ -367,12 +367,12 @@ fn kill_again_and_again(layout: Layout) {
                 id += 1;
             }
             venue.poll().expect("the venue's lanes are sound");
-            let heard = client.receive();
-            if heard.is_empty() {
+            let received = client.receive();
+            if received.is_empty() {
                 sleep_ns(PAUSE_NS);
             }
-            heard_now += heard.len() as u64;
-            note(&heard, &mut acknowledged, &mut denied);
+            heard_now += received.len() as u64;
+            note(&received, &mut acknowledged, &mut denied);
         }
         oms.kill();
     }
@@ -382,12 +382,12 @@ fn kill_again_and_again(layout: Layout) {
     let digest = oms.sequencer().core().digest();
     drop(oms);
 
-    let (core, inputs, said) = scene.replay();
+    let (core, inputs, outputs) = scene.replay();
     assert_eq!(core.digest(), digest, "a replay comes to the same state");
     let journaled: Vec<u64> = inputs.iter().filter_map(new_order).map(|order| order.client_order_id.0).collect();
     assert!(acknowledged.iter().all(|id| journaled.contains(id)), "what is acknowledged is in the journal");
-    assert!(scene.to_venue() == venue_frames(&said), "the venue has what the journal says, once");
-    assert!(scene.to_client(0) == client_frames(&said, 0), "the client was told what the journal says, once");
+    assert!(scene.to_venue() == venue_frames(&outputs), "the venue has what the journal says, once");
+    assert!(scene.to_client(0) == client_frames(&outputs, 0), "the client was told what the journal says, once");
     assert_eq!(denied, Vec::<u64>::new(), "no request is taken twice from its lane");
     assert_eq!(journaled, (1..=id).collect::<Vec<_>>(), "what is in the lane is taken by the next life, in order");
     assert_eq!(venue.venue().resting_orders() as u64, id);
@@ -426,11 +426,11 @@ fn a_full_disk_stops_the_oms_and_loses_no_order() {
     settle(&mut oms, &mut venue);
     note(&client.receive(), &mut acknowledged, &mut denied);
     drop(oms);
-    let (_, inputs, said) = scene.replay();
+    let (_, inputs, outputs) = scene.replay();
     let journaled: Vec<u64> = inputs.iter().filter_map(new_order).map(|order| order.client_order_id.0).collect();
     assert_eq!(journaled, (1..=id).collect::<Vec<_>>(), "each order that was sent, once and in order");
     assert_eq!((acknowledged.len() as u64, denied), (id, vec![]));
-    assert!(scene.to_venue() == venue_frames(&said), "the venue has what the journal says, once");
+    assert!(scene.to_venue() == venue_frames(&outputs), "the venue has what the journal says, once");
     assert_eq!(venue.venue().resting_orders() as u64, id);
 }
 
@@ -503,9 +503,9 @@ impl Drop for Process {
     }
 }
 
-fn note(heard: &[ReceivedMessage], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
-    for heard in heard {
-        match heard {
+fn note(received: &[ReceivedMessage], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
+    for received in received {
+        match received {
             ReceivedMessage::Report(report) if report.exec_type == ExecType::PendingNew.code() => {
                 let is_first = acknowledged.insert(report.client_order_id.0);
                 assert!(is_first, "order {} is acknowledged twice", report.client_order_id);

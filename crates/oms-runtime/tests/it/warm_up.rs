@@ -28,9 +28,9 @@ fn a_day_with_warm_up_and_one_without_agree_to_the_byte() {
     assert!(warm.words == cold.words, "{}\n{}", warm.words, cold.words);
     assert!(warm.lanes == cold.lanes && warm.journal == cold.journal, "lanes or journals differ");
     assert_eq!(none, (0, 0));
-    let (orders, said) = rehearsed;
+    let (orders, outputs) = rehearsed;
     assert!(orders > 300, "{orders} orders were rehearsed");
-    assert!(said > orders, "{said} words to {orders} orders: they are denied");
+    assert!(outputs > orders, "{outputs} words to {orders} orders: they are denied");
 }
 
 /// Runs on the threads of every layout, one order after the other: a warm-up has no effect there either.
@@ -43,14 +43,14 @@ fn the_warm_up_of_every_layout_has_no_effect() {
             scene.tick(99, 101);
             let beside = ThreadedOms::start(&scene);
             let mut client = scene.client(0);
-            let told = (1..=40).map(|id| {
+            let reports = (1..=40).map(|id| {
                 client.send(limit(Side::Buy, id, 90, 1));
                 format!("{:?}", await_messages(&mut client, &beside.deadline, 2))
             });
-            let told: Vec<String> = told.collect();
+            let reports: Vec<String> = reports.collect();
             beside.end();
-            let (core, inputs, said) = scene.replay();
-            format!("{told:?} {:?} {:?} {inputs:?} {said:?}", core.digest(), core.counts())
+            let (core, inputs, outputs) = scene.replay();
+            format!("{reports:?} {:?} {:?} {inputs:?} {outputs:?}", core.digest(), core.counts())
         });
         assert!(warm == cold, "{layout}:\n{warm}\n{cold}");
     }

@@ -54,7 +54,7 @@ impl Client {
                 match sent {
                     Ok(_) => {}
                     Err(tickpath_log::LogPublishError::Full) => around.tally.count("lanes full"),
-                    Err(_) => around.tally.count("requests refused: nobody reads"),
+                    Err(_) => around.tally.count("requests refused: no reader"),
                 }
                 sent.is_ok()
             }

@@ -78,9 +78,9 @@ impl CrashCounts {
     pub fn survived(&mut self, end: CrashKind, before: DurableOrders, after: DurableOrders) {
         let row = self.0.entry(end).or_default();
         row.times += 1;
-        for (told, before, after) in [(&mut row.os, before.os, after.os), (&mut row.disk, before.disk, after.disk)] {
-            told.reported += before;
-            told.lost += before.saturating_sub(after);
+        for (level, before, after) in [(&mut row.os, before.os, after.os), (&mut row.disk, before.disk, after.disk)] {
+            level.reported += before;
+            level.lost += before.saturating_sub(after);
         }
     }
 
