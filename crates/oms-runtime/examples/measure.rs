@@ -59,11 +59,11 @@ fn main() -> Result<(), MeasureError> {
 fn restart(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     let clock = HostClock::get()?;
     let mut config = config(&folder.join("restart"), 1, AckLevel::Os, orders);
-    let mut desk = TradingSetup::open(clock, &config)?;
+    let mut setup = TradingSetup::open(clock, &config)?;
     for id in 1..=orders {
-        desk.trade(id)?;
+        setup.trade(id)?;
     }
-    drop(desk);
+    drop(setup);
     println!("{orders} orders, {} of journal", megabytes(&config.journal.path)?);
     config.journal.reserve_bytes = 0;
     let start = || {
@@ -94,20 +94,20 @@ fn snapshots(folder: &Path, orders: u64) -> Result<(), MeasureError> {
         let name = ["without", "with snapshots", "a neighbour that copies"][turn % 3];
         let mut config = config(&folder.join(format!("turn{turn}")), 1, AckLevel::Os, orders);
         (config.snapshot_every, config.other_cpu) = (if turn % 3 == 1 { fifth } else { 0 }, Some(1));
-        let mut desk = TradingSetup::open(clock, &config)?;
+        let mut setup = TradingSetup::open(clock, &config)?;
         let place = config.journal.path.dir().to_owned();
         let neighbour = (turn % 3 == 2).then(MemoryLoad::start);
         let mut samples = Vec::with_capacity(orders as usize);
         for id in 1..=orders {
             let from = clock.ticks();
-            desk.send_order(id)?;
-            desk.oms.poll()?;
+            setup.send_order(id)?;
+            setup.oms.poll()?;
             samples.push(clock.ns_between(from, clock.ticks()) as u64);
-            desk.return_report()?;
+            setup.return_report()?;
         }
         drop(neighbour);
         let made = ["snapshot", "snapshot.before"].iter().filter(|name| place.join(name).exists()).count();
-        drop(desk);
+        drop(setup);
         config.lanes.remove()?;
         let [p50, p99, p999, p9999, worst] = percentiles(&mut samples);
         println!("{name:24} {p50:>8} {p99:>8} {p999:>8} {p9999:>9} {worst:>10}  {made} left");

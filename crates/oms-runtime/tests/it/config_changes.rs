@@ -1,4 +1,4 @@
-//! Changes of a desk while the OMS runs: the differences are journaled, and hold for the next order.
+//! Changes of a trading configuration while the OMS runs: the differences are journaled, and hold for the next order.
 
 use tickpath_market::{AccountId, Quantity, Side, SymbolId};
 use tickpath_oms_core::{AccountLimits, Denial, FirmLimits, Input, MAY_NEW, SymbolLimits, VenueRules};
@@ -46,7 +46,7 @@ fn only_differences_are_journaled_and_an_unchanged_start_adds_none() {
     let mut scene = Scene::new();
     let mut oms = informed(&scene);
     let mut trading = scene.config.trading.clone();
-    let another = AccountLimits { account: AccountId(900), ..desk.accounts[0] };
+    let another = AccountLimits { account: AccountId(900), ..trading.accounts[0] };
     trading.accounts.push(another);
     trading.accounts[1].max_open_orders = 7;
     trading.instruments.remove(1);

@@ -1,5 +1,5 @@
-//! Numbers keep their meaning: a desk that gives a number to another symbol, venue or user is refused while the number
-//! is in use.
+//! Numbers keep their meaning: a configuration that gives a number to another symbol, venue or user is refused while the
+//! number is in use.
 
 use tickpath_market::{ExecType, Side, SymbolId, VenueId};
 use tickpath_oms_core::{DayEnd, KILL_SYMBOL, KillSwitch, NAME_SESSION, NAME_VENUE, NameRecord, RecordKind};
@@ -14,12 +14,12 @@ use crate::{
 
 const FIRST: SymbolId = SymbolId(0);
 
-/// Returns the reason why a desk is refused; empty if it is accepted.
+/// Returns the reason why a configuration is refused; empty if it is accepted.
 fn refused(oms: &mut Inline<SimulatedClock>, trading: &TradingDefinitions) -> String {
     oms.sequencer().replace_definitions(trading).map_or_else(|e| e.to_string(), |_| String::new())
 }
 
-/// Returns the reason why an OMS does not start with a desk.
+/// Returns the reason why an OMS does not start with a configuration.
 fn does_not_start(scene: &mut Scene, trading: &TradingDefinitions) -> String {
     let sound = std::mem::replace(&mut scene.config.trading, trading.clone());
     let started = Inline::open(scene.clock.clone(), &scene.config, None);
@@ -33,7 +33,7 @@ fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>) {
     ended.expect("it is journaled").expect("a day may end");
 }
 
-/// Returns the same desk with the names of its two symbols swapped.
+/// Returns the same configuration with the names of its two symbols swapped.
 fn swapped(trading: &TradingDefinitions) -> TradingDefinitions {
     let mut trading = trading.clone();
     let [first, second] = &mut trading.instruments[..] else { panic!("two instruments") };
@@ -187,8 +187,8 @@ fn sessions_and_venues_keep_their_names_once_they_are_used() {
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
     let trading = scene.config.trading.clone();
-    let users = TradingDefinitions { names: named("SIM", ["bob", "anna"]), ..desk.clone() };
-    let venues = TradingDefinitions { names: named("OTHER", ["anna", "bob"]), ..desk.clone() };
+    let users = TradingDefinitions { names: named("SIM", ["bob", "anna"]), ..trading.clone() };
+    let venues = TradingDefinitions { names: named("OTHER", ["anna", "bob"]), ..trading.clone() };
     for free in [&users, &venues, &trading] {
         assert_eq!(refused(&mut oms, free), "", "nobody has used them");
     }

@@ -1,4 +1,4 @@
-//! Limits of the desk: drawn at random, and checked on each order that arrives at a venue.
+//! Limits of the trading configuration: drawn at random, and checked on each order that arrives at a venue.
 
 use tickpath_market::{NewOrder, Notional, OrderType, Price, Quantity, SymbolId};
 use tickpath_oms_core::{AccountLimits, FirmLimits, SymbolLimits, TradingHours};
@@ -71,7 +71,7 @@ fn broken_limit(trading: &TradingDefinitions, new: &NewOrder) -> Option<&'static
     limits.into_iter().find(|(_, is_broken)| *is_broken).map(|(limit, _)| limit)
 }
 
-/// Draws limits that most desks do not set, each off in every second desk; some requests of clients break each limit.
+/// Draws limits, each off in every second configuration; some requests of clients break each limit.
 pub fn draw(trading: &mut TradingDefinitions, dice: &mut Dice) {
     let mut on = |limit: i64| if dice.one_in(2) { limit } else { 0 };
     for instrument in &mut trading.instruments {

@@ -87,13 +87,13 @@ impl RemoteVenue {
             return self.take_by_lines(max, around);
         }
         let max = max.min(self.to_venue.len());
-        for request in self.to_venue.drain(..most).collect::<Vec<_>>() {
+        for request in self.to_venue.drain(..max).collect::<Vec<_>>() {
             self.take_one(&request, 0, around)?;
         }
         Ok(max)
     }
 
-    /// Lets the venue take a request, or lose it silently; `way` is the line of a request that came by one.
+    /// Lets the venue take a request, or lose it silently; `index` is the line of a request that arrived on one.
     pub fn take_one(&mut self, request: &Request, index: usize, around: &mut StepContext<'_>) -> RuleCheck {
         if self.silence.as_mut().is_some_and(Silence::loses_request) {
             around.tally.count("requests lost in silence");
@@ -152,7 +152,7 @@ impl RemoteVenue {
             return lines.deliver(max);
         }
         let Some(lanes) = self.lanes.as_mut().filter(|_| self.unreported == 0) else { return 0 };
-        for done in 0..most {
+        for done in 0..max {
             let Some(&report) = self.from_venue.front() else { return done };
             let is_fill = report.exec_type == ExecType::Trade.code();
             let report = match around.plant {

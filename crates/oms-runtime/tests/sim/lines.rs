@@ -160,7 +160,7 @@ impl SimVenueLines {
             let mut on = end.wire.lock();
             let count = max.min(on.to_oms.len());
             done += usize::from(!on.to_oms.is_empty());
-            let arrived: Vec<VenueMessage> = on.to_oms.drain(..here).collect();
+            let arrived: Vec<VenueMessage> = on.to_oms.drain(..count).collect();
             on.there.extend(arrived);
         }
         done

@@ -412,7 +412,7 @@ impl World {
         Ok(())
     }
 
-    /// Changes the limits of the desk.
+    /// Changes the limits of the trading configuration.
     fn change_limits(&mut self, dice: &mut Dice) -> RuleCheck {
         self.oracle.limits.end();
         self.host.terms.iter().for_each(|terms| terms.set_accounts(&[]));
