@@ -63,7 +63,7 @@ pub(crate) fn open_front_end<C: Clock, F>(
     Ok(Some(opened))
 }
 
-/// Function that opens a front end, as an OMS without one names it.
+/// Type of the function that opens a front end, for an OMS without a front end.
 pub(crate) type OpenNoFrontEnd<C> =
     fn(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, NoFrontEnd>, OmsError>;
 

@@ -298,16 +298,11 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
     let (mut sequencer, mut inbound) = Sequencer::open(clock.clone(), config)?;
     inbound.sources.iter_mut().for_each(LaneSource::hold_cursor);
     let mut lanes: Vec<LaneKind> = inbound.sources.iter().map(|source| source.lane).collect();
-    let agents: Vec<(usize, Box<LineAgent>)> = sequencer
-        .release
-        .venues
-        .take_agents()
-        .into_iter()
-        .map(|(line, agent)| {
-            lanes.push(LaneKind::Line(line));
-            (lanes.len() - 1, agent)
-        })
-        .collect();
+    let mut agents = Vec::new();
+    for (line, agent) in sequencer.release.venues.take_agents() {
+        agents.push((lanes.len(), agent));
+        lanes.push(LaneKind::Line(line));
+    }
     let first = lanes.len();
     if front.is_some() {
         // All possible sessions, because the configuration may change while the OMS runs, and then the admin commands.
@@ -332,14 +327,12 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
     let mut core = CoreAgent { ticks, control, warm_up, ..core };
     (0..WarmUpClient::WARM_UPS).for_each(|_| _ = core.run_warm_up());
     let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate(), |(_, source)| source.lane);
-    let receiver = LaneForwarder {
-        clock: clock.clone(),
-        sources: clients,
-        agents: Vec::new(),
-        core_lane: client_writer,
-        journaled: journaled.clone(),
+    let forwarder = |sources, agents, core_lane| {
+        let (clock, journaled) = (clock.clone(), journaled.clone());
+        LaneForwarder { clock, sources, agents, core_lane, journaled }
     };
-    let line = LaneForwarder { clock: clock.clone(), sources: venues, agents, core_lane: venue_writer, journaled };
+    let receiver = forwarder(clients, Vec::new(), client_writer);
+    let line = forwarder(venues, agents, venue_writer);
     let gaps = thread::scope(|scope| {
         let receiver = agent::spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = agent::spawn(scope, "oms-line", config, &clock, line, stop);

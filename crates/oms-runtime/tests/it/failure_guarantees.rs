@@ -143,7 +143,7 @@ fn an_old_copy_of_the_journal_is_refused() {
     scene.clock.advance(60 * SECOND);
     let refused = scene.try_oms().err().expect("it is refused");
     assert!(matches!(refused, OmsError::JournalBehind { lane: LaneKind::VenueRequests(VENUE), .. }), "{refused}");
-    // As the error message says: the OMS starts without that lane, and no id is given twice.
+    // As the error message advises: the OMS starts without that lane, and no id is given twice.
     scene.lane(LaneKind::VenueRequests(VENUE)).path.remove().expect("the lane is ours");
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));

@@ -277,7 +277,7 @@ fn lost_lanes_make_orders_unknown_and_cause_no_resend() {
     let reports: Vec<_> = client.receive_reports().into_iter().map(|(id, _, status)| (id, status)).collect();
     assert_eq!(reports, [(1, OrdStatus::Unknown), (2, OrdStatus::Unknown)]);
 
-    // Later requests are in the new lanes, and the next restart tells them from the lost ones.
+    // Later requests are in the new lanes, and the next restart distinguishes them from the lost ones.
     client.send(limit(Side::Buy, 4, 90, 5));
     client.send(cancel(5, 2));
     poll(&mut oms);

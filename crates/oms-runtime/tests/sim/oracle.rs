@@ -45,7 +45,7 @@ pub struct ReportedOrder {
     pub session: u16,
     /// The client's own id, once it is known.
     pub client: Option<u64>,
-    /// The last report says that the order is over, with nothing filled.
+    /// The last report marks the order as over, with nothing filled.
     pub is_over: bool,
 }
 
