@@ -1,5 +1,5 @@
-//! Numbers keep their meaning: a configuration that gives a number to another symbol, venue or user is refused while the
-//! number is in use.
+//! Numbers keep their meaning: a configuration that gives a number to another symbol, venue or user is refused while
+//! the number is in use.
 
 use tickpath_market::{ExecType, Side, SymbolId, VenueId};
 use tickpath_oms_core::{DayEnd, KILL_SYMBOL, KillSwitch, NAME_SESSION, NAME_VENUE, NameRecord, RecordKind};
