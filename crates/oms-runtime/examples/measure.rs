@@ -123,7 +123,7 @@ fn disk(folder: &Path, orders: u64) -> Result<(), MeasureError> {
         config.lanes.remove()?;
         Ok(rate)
     };
-    println!("orders a second, told to their clients once they are on the disk of {}", folder.display());
+    println!("orders a second, reported to their clients once they are on the disk of {}", folder.display());
     println!(
         "{:>18} {:>22} {:>8} {:>22} {:>8}",
         "one sync an order", "64 sessions, 1 each", "ratio", "64 sessions, 8 each", "ratio"

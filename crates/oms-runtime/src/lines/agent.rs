@@ -98,14 +98,7 @@ pub(crate) struct LineAgent {
     validity: Arc<RequestValidity>,
     state: LineState,
     pause_ns: u64,
-    /// Requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
-    /// holds that.
-    settled: u64,
-    /// Highest number below which the venue has ever confirmed all requests.
-    confirmed: u64,
-    next_report: u64,
-    /// Number behind the last request whose send has returned.
-    pub sent: u64,
+    pub progress: LineProgress,
     /// Request that was read, but not yet taken by the line: number, stamp, request.
     pending: Option<(u64, u64, Request)>,
     /// Events that the sequencer has not applied yet.
@@ -114,6 +107,18 @@ pub(crate) struct LineAgent {
     reported_reason: Option<String>,
     /// Error that makes the lane unreadable.
     failed: Option<LogReadError>,
+}
+
+/// Progress of a line, in the numbers of its requests and reports.
+pub(crate) struct LineProgress {
+    /// Requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
+    /// holds that.
+    settled: u64,
+    /// Highest number below which the venue has ever confirmed all requests.
+    confirmed: u64,
+    next_report: u64,
+    /// Number behind the last request whose send has returned.
+    pub sent: u64,
 }
 
 impl LineAgent {
@@ -149,10 +154,7 @@ impl LineAgent {
             validity,
             state: LineState::Down(0),
             pause_ns: MIN_PAUSE_NS,
-            settled,
-            confirmed,
-            next_report,
-            sent: 0,
+            progress: LineProgress { settled, confirmed, next_report, sent: 0 },
             pending: None,
             events: VecDeque::new(),
             reported_reason: None,
@@ -163,7 +165,7 @@ impl LineAgent {
     /// Returns the requests in the lane that are not settled: number, and the order that the request names.
     pub fn unproven(&mut self) -> Result<VecDeque<(u64, u64)>, OmsError> {
         let mut list = VecDeque::new();
-        for_each_message(&self.path, self.settled, &mut |message| {
+        for_each_message(&self.path, self.progress.settled, &mut |message| {
             if let Ok(request) = Request::read(message.kind, message.payload) {
                 list.push_back((message.sequence, order_of(&request)));
             }
@@ -199,7 +201,7 @@ impl LineAgent {
             }
             match self.line.send(number, stamp, &request) {
                 Ok(()) => {
-                    self.sent = number + 1;
+                    self.progress.sent = number + 1;
                     done += 1;
                 }
                 Err(LineSendError::Full) => {
@@ -221,7 +223,7 @@ impl LineAgent {
         match self.state {
             LineState::Down(again) => return self.connect(again),
             LineState::Returned(upto) if self.flow.is_up_from(upto) => self.begin_sending(upto)?,
-            LineState::Expired(from) if self.settled >= from => self.return_requests(from)?,
+            LineState::Expired(from) if self.progress.settled >= from => self.return_requests(from)?,
             LineState::Returned(upto) if self.flow.is_return_again_from(upto) => self.return_requests(upto)?,
             _ => {}
         }
@@ -254,7 +256,8 @@ impl LineAgent {
     /// Receives from the line: keeps its events, and notes proofs of receipt. Also returns the venue's next request
     /// number if the line has just connected.
     fn receive(&mut self) -> (Result<usize, ConnectionLost>, Option<Option<u64>>) {
-        let Self { line, flow, requests, next_report, settled, confirmed, events, .. } = self;
+        let Self { line, flow, requests, progress, events, .. } = self;
+        let LineProgress { next_report, settled, confirmed, .. } = progress;
         // A line without any message so far has lost nothing.
         let is_used = *next_report > 0 || requests.sequence() > requests.owner().base;
         let mut up = None;
@@ -307,7 +310,7 @@ impl LineAgent {
         match self.state {
             LineState::Up => self.requests.sequence() < self.flow.published(),
             LineState::Returned(_) => !self.flow.is_down(),
-            LineState::Expired(from) => self.settled >= from,
+            LineState::Expired(from) => self.progress.settled >= from,
             LineState::Connecting | LineState::Down(_) => false,
         }
     }
@@ -322,7 +325,7 @@ impl LineAgent {
         while self.requests.next()? != Next::Empty {}
         self.pending = None;
         let next_report = self.flow.journaled();
-        self.next_report = next_report;
+        self.progress.next_report = next_report;
         let (journal, incarnation, next_request) = (owner.journal, owner.incarnation, self.requests.sequence());
         let oms = LaneKind::Line(self.id).journal_of_mark(journal);
         self.line.connect(&ResumeState { journal, oms, incarnation, next_request, next_report });
@@ -345,21 +348,21 @@ impl LineAgent {
                 self.disconnect(why);
                 return Ok(());
             }
-            Some(next) if next >= self.confirmed => {
-                self.confirmed = next;
+            Some(next) if next >= self.progress.confirmed => {
+                self.progress.confirmed = next;
                 next
             }
             // The venue knows fewer requests than before, or no number.
             forgotten => {
-                if tail > self.settled || forgotten.is_some() {
+                if tail > self.progress.settled || forgotten.is_some() {
                     self.events.push_back(AgentEvent::Lost { what: LOST_REQUESTS, messages: 0 });
                 }
-                self.confirmed = 0;
+                self.progress.confirmed = 0;
                 forgotten.unwrap_or(tail)
             }
         };
         // Requests that were given back before are not given back again, whatever became of that connection.
-        self.return_requests(from.max(self.settled))
+        self.return_requests(from.max(self.progress.settled))
     }
 
     /// Gives back the requests from this number on: they never left, or the venue does not have them.
@@ -374,7 +377,7 @@ impl LineAgent {
             }
             Ok(())
         })?;
-        self.settled = upto;
+        self.progress.settled = upto;
         self.state = LineState::Returned(upto);
         self.events.push_back(AgentEvent::Up(upto));
         Ok(())

@@ -167,7 +167,7 @@ impl VenueLines {
             return Ok(OutputProgress::HandedOver);
         };
         agent.send_pending();
-        Ok(if agent.sent > number { OutputProgress::Sent } else { OutputProgress::HandedOver })
+        Ok(if agent.progress.sent > number { OutputProgress::Sent } else { OutputProgress::HandedOver })
     }
 
     #[inline]

@@ -121,8 +121,8 @@ fn a_damaged_lane_is_set_aside_and_the_others_continue() {
     fs::write(&file, &bytes).expect("the lane is ours");
     let mut oms = informed(&scene);
     poll(&mut oms);
-    let is_told = |notice: &Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Requests(0), .. });
-    assert_eq!(oms.sequencer().notices().filter(|notice| is_told(notice)).count(), 1);
+    let is_reported = |notice: &Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Requests(0), .. });
+    assert_eq!(oms.sequencer().notices().filter(|notice| is_reported(notice)).count(), 1);
     honest.send(limit(Side::Buy, 2, 90, 1));
     poll(&mut oms);
     assert_eq!(honest.receive_reports().len(), 2, "the other session goes on");
@@ -427,8 +427,8 @@ fn a_client_with_the_oms_ends_of_its_lanes_prevents_no_start() {
     let _writes = Writer::open_untrusted(&reports, scene.clock.calibration()).expect("nobody writes it");
     let mut oms = informed(&scene);
     let holder = format!("process {}", std::process::id());
-    let is_told = |notice: &&Notice| matches!(notice, Notice::LaneLost { why, .. } if why.contains(&holder));
-    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 2);
+    let is_reported = |notice: &&Notice| matches!(notice, Notice::LaneLost { why, .. } if why.contains(&holder));
+    assert_eq!(oms.sequencer().notices().filter(is_reported).count(), 2);
     assert!(matches!(hostile.try_send(limit(Side::Buy, 1, 90, 1)), Err(LogPublishError::NoReader)));
     let mut comes_back = scene.client(0);
     for client in [&mut comes_back, &mut honest] {
@@ -483,12 +483,12 @@ fn an_oms_with_a_damaged_control_lane_still_refuses_a_second() {
     };
     cut(4096);
     let mut oms = informed(&scene);
-    let is_told = |notice: &&Notice| matches!(notice, Notice::LaneLost { lane: LaneKind::Control, .. });
-    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 1, "an operator must be heard");
+    let is_reported = |notice: &&Notice| matches!(notice, Notice::LaneLost { lane: LaneKind::Control, .. });
+    assert_eq!(oms.sequencer().notices().filter(is_reported).count(), 1, "an operator must be heard");
     cut(4096);
     while poll(&mut oms) > 0 {}
-    let is_told = |notice: &&Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Control, .. });
-    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 1);
+    let is_reported = |notice: &&Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Control, .. });
+    assert_eq!(oms.sequencer().notices().filter(is_reported).count(), 1);
     let folder = scene.config.journal.path.dir().join("another");
     scene.config.journal.path = LogPath::folder(folder);
     let refused = scene.try_oms().err().expect("the lanes are another one's");

@@ -358,11 +358,11 @@ fn kill_again_and_again(layout: Layout) {
     let mut id = 0;
     for life in 1..=KILLS {
         let mut oms = Process::start(&scene, layout);
-        let (until_killed, mut heard_now, mut turns) = (1 + dice.below(2 * ORDERS), 0, 0);
+        let (until_killed, mut received_now, mut turns) = (1 + dice.below(2 * ORDERS), 0, 0);
         let last = id + ORDERS;
-        while heard_now < until_killed {
+        while received_now < until_killed {
             turns += 1;
-            assert!(turns < TURNS, "life {life}: {heard_now} of {until_killed} reports came");
+            assert!(turns < TURNS, "life {life}: {received_now} of {until_killed} reports came");
             if id < last && client.try_send(limit(Side::Buy, id + 1, 90, 1)).is_ok() {
                 id += 1;
             }
@@ -371,7 +371,7 @@ fn kill_again_and_again(layout: Layout) {
             if received.is_empty() {
                 sleep_ns(PAUSE_NS);
             }
-            heard_now += received.len() as u64;
+            received_now += received.len() as u64;
             note(&received, &mut acknowledged, &mut denied);
         }
         oms.kill();

@@ -327,7 +327,10 @@ impl Oracle {
         );
         reported.is_over = is_ended && report.cumulative_quantity.0 == 0;
         if reported.session != session {
-            return broken("an id is one order", format!("{id:x} is told to {} and to {session}", reported.session));
+            return broken(
+                "an id is one order",
+                format!("{id:x} is reported to {} and to {session}", reported.session),
+            );
         }
         if report.exec_type == ExecType::PendingNew.code() {
             let client = report.client_order_id.0;

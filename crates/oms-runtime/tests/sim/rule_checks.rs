@@ -19,7 +19,10 @@ impl Oracle {
                 if is_excused {
                     continue;
                 }
-                return broken("a reported order exists", format!("session {} was told of {id:x}", reported.session));
+                return broken(
+                    "a reported order exists",
+                    format!("session {} has a report of {id:x}", reported.session),
+                );
             };
             let client = view.client_order_id.0;
             if view.session != reported.session || reported.client.is_some_and(|known| known != client) {

@@ -50,8 +50,8 @@ pub struct Outcome {
 }
 
 /// Runs a plan from an empty disk to a final rest.
-pub fn run(seed: u64, plan: &[Step], plant: Option<PlantedBug>, is_told: bool) -> Outcome {
-    let mut world = World::new(seed, plant, is_told);
+pub fn run(seed: u64, plan: &[Step], plant: Option<PlantedBug>, keeps_story: bool) -> Outcome {
+    let mut world = World::new(seed, plant, keeps_story);
     let lived = world.live(plan);
     let digest = world.host.sequencer().map_or(0, |oms| oms.core().digest().digest);
     world.tally.count("seeds");
@@ -73,7 +73,7 @@ macro_rules! around {
 pub(crate) use around;
 
 impl World {
-    fn new(seed: u64, plant: Option<PlantedBug>, is_told: bool) -> Self {
+    fn new(seed: u64, plant: Option<PlantedBug>, keeps_story: bool) -> Self {
         let mut host = Host::new(seed);
         if plant == Some(PlantedBug::DishonestDisk) {
             host.let_disk_lie();
@@ -90,7 +90,7 @@ impl World {
             oracle: Oracle::default(),
             tally: Tally::default(),
             plant,
-            story: is_told.then(Vec::new),
+            story: keeps_story.then(Vec::new),
             is_after_power: false,
             end: None,
             days_before: None,
@@ -329,8 +329,8 @@ impl World {
     /// Notifies the OMS of the losses on the gateways' wires.
     pub fn report_losses(&mut self) -> RuleCheck {
         for at in 0..self.lines.len() {
-            let RemoteVenue { id, unreported: untold, lanes, .. } = &self.lines[at];
-            let (venue, lost) = (*id, *untold);
+            let RemoteVenue { id, unreported, lanes, .. } = &self.lines[at];
+            let (venue, lost) = (*id, *unreported);
             if lost == 0 || lanes.is_none() || !self.host.is_up() {
                 continue;
             }
