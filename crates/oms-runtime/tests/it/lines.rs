@@ -250,7 +250,7 @@ fn orders_from_before_a_lane_was_lost_are_in_doubt_too() {
     until(&mut oms, "it is sent", |_| wires.iter().any(|wire| !wire.sent().is_empty()));
     let by = usize::from(wires[0].sent().is_empty());
     let order = wires[by].with_state(|state| state.sent[0].1.client_order_id());
-    wires[by].with_state(|state| (state.received, state.reports) = (1, vec![taken(order)]));
+    wires[by].with_state(|state| (state.received, state.reports) = (1, vec![accepted(order)]));
     until(&mut oms, "the venue works it", |oms| oms.sequencer().counts().working == 1);
     drop((oms, client));
     scene.config.lanes.remove().expect("nobody has them open");
@@ -322,7 +322,7 @@ fn refused(order: ClientOrderId, reason: u16) -> ExecutionReport {
     }
 }
 
-fn taken(order: ClientOrderId) -> ExecutionReport {
+fn accepted(order: ClientOrderId) -> ExecutionReport {
     let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
     let (price, leaves_quantity) = (Price::from_whole(100), Quantity::from_whole(1));
     ExecutionReport { exec_type, status, price, leaves_quantity, ..refused(order, 0) }

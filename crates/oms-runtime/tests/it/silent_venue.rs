@@ -90,7 +90,7 @@ impl SilentVenueScene {
         let end = DayEnd { day, ..DayEnd::default() };
         let now = self.scene.clock.ticks();
         let ended = self.oms.sequencer().accept_command(now, RecordKind::DayEnd.code(), end.as_bytes());
-        let record = ended.expect("the OMS goes on").map(|taken| taken.record);
+        let record = ended.expect("the OMS goes on").map(|applied| applied.record);
         self.settle();
         record
     }
@@ -100,8 +100,8 @@ impl SilentVenueScene {
         let reconcile =
             Reconcile { venue: VENUE, reason: *b"anna: the desk has rung us up...", ..Reconcile::default() };
         let now = self.scene.clock.ticks();
-        let word = self.oms.sequencer().accept_command(now, RecordKind::Reconcile.code(), reconcile.as_bytes());
-        let record = word.expect("the OMS goes on").expect("the venue can be asked").record;
+        let applied = self.oms.sequencer().accept_command(now, RecordKind::Reconcile.code(), reconcile.as_bytes());
+        let record = applied.expect("the OMS goes on").expect("the venue can be asked").record;
         self.settle();
         record
     }

@@ -17,20 +17,20 @@ const TURNS: u32 = 10_000;
 struct DayTraces {
     journal: Vec<u8>,
     lanes: Vec<Vec<(u8, Vec<u8>)>>,
-    words: String,
+    state: String,
 }
 
 #[test]
 fn a_day_with_warm_up_and_one_without_agree_to_the_byte() {
     let seed = seed();
-    let (warm, rehearsed) = day(seed, true);
+    let (warm, warm_up) = day(seed, true);
     let (cold, none) = day(seed, false);
-    assert!(warm.words == cold.words, "{}\n{}", warm.words, cold.words);
+    assert!(warm.state == cold.state, "{}\n{}", warm.state, cold.state);
     assert!(warm.lanes == cold.lanes && warm.journal == cold.journal, "lanes or journals differ");
     assert_eq!(none, (0, 0));
-    let (orders, outputs) = rehearsed;
-    assert!(orders > 300, "{orders} orders were rehearsed");
-    assert!(outputs > orders, "{outputs} words to {orders} orders: they are denied");
+    let (orders, outputs) = warm_up;
+    assert!(orders > 300, "{orders} warm-up orders were sent");
+    assert!(outputs > orders, "{outputs} outputs for {orders} orders: the orders are denied");
 }
 
 /// Runs on the threads of every layout, one order after the other: a warm-up has no effect there either.
@@ -86,14 +86,14 @@ fn day(seed: u64, warm: bool) -> (DayTraces, (u64, u64)) {
         }
     }
     settle(&mut oms, &mut venue);
-    let rehearsed = oms.warm_up_counts();
+    let warm_up = oms.warm_up_counts();
     let sequencer = oms.sequencer();
     sequencer.stop().expect("the journal is open");
     let (core, records) = (sequencer.core(), sequencer.records());
-    let words = format!("{:?} {:?} {} {records}", core.digest(), core.counts(), core.item_count());
+    let state = format!("{:?} {:?} {} {records}", core.digest(), core.counts(), core.item_count());
     assert!(core.digest().outputs > 200, "a day of some orders");
     let kinds = [LaneKind::VenueRequests(VENUE), LaneKind::Reports(0), LaneKind::Reports(1)];
     let lanes = kinds.map(|kind| frames(&scene.lane(kind))).to_vec();
     let journal = fs::read(scene.config.journal.path.dir().join("data")).expect("it is on the disk");
-    (DayTraces { journal, lanes, words }, rehearsed)
+    (DayTraces { journal, lanes, state }, warm_up)
 }
