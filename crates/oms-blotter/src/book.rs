@@ -5,12 +5,12 @@ use tickpath_market::{AccountId, Side, SymbolId};
 use crate::cost::{PositionCost, average};
 use crate::row::{BlotterFill, BlotterPosition};
 
-/// A position: its state at the start of the day, and the places of its fills.
+/// A position: its state at the start of the day, and the indices of its fills.
 #[derive(Debug, Clone)]
 pub(crate) struct PositionBook {
     start: PositionCost,
     now: PositionCost,
-    /// Places among the day's fills, in the order of their first reports.
+    /// Indices among the day's fills, in the order of their first reports.
     fills: Vec<usize>,
 }
 
@@ -22,8 +22,8 @@ impl PositionBook {
     }
 
     /// Adds a fill.
-    pub fn add(&mut self, place: usize, fill: &BlotterFill) {
-        self.fills.push(place);
+    pub fn add(&mut self, index: usize, fill: &BlotterFill) {
+        self.fills.push(index);
         book_fill(&mut self.now, fill);
     }
 
@@ -65,8 +65,10 @@ impl PositionBook {
             }
         };
         let money = |value: i128| value.saturating_mul(multiplier.into());
-        let (bought_quantity, bought_price) = self.traded(Side::Buy, fills);
-        let (sold_quantity, sold_price) = self.traded(Side::Sell, fills);
+        let of_side =
+            |side: Side| traded(self.fills.iter().map(|&index| &fills[index]).filter(move |fill| fill.side == side));
+        let (bought_quantity, bought_price) = of_side(Side::Buy);
+        let (sold_quantity, sold_price) = of_side(Side::Sell);
         let open = match mark {
             Some(mark) => Some(now.open_profit(mark)),
             None => (now.net == 0).then_some(0),
@@ -91,13 +93,8 @@ impl PositionBook {
 
     fn cost_after(&self, start: PositionCost, fills: &[BlotterFill]) -> PositionCost {
         let mut cost = start;
-        self.fills.iter().for_each(|&place| book_fill(&mut cost, &fills[place]));
+        self.fills.iter().for_each(|&index| book_fill(&mut cost, &fills[index]));
         cost
-    }
-
-    /// Returns quantity and average price of one side's fills.
-    fn traded(&self, side: Side, fills: &[BlotterFill]) -> (i128, Option<i128>) {
-        traded(self.fills.iter().map(|&place| &fills[place]).filter(|fill| fill.side == side))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tickpath blotter`: its arguments and its output.
 //!
 //! ```text
-//!   day that goes on, records 4711 to 4802 of file:///var/lib/tickpath/journal; profit by average cost
+//!   current day, records 4711 to 4802 of file:///var/lib/tickpath/journal; profit by average cost
 //!   orders (2)
 //!     entered_utc           order_id    client_order_id  session  user  account  symbol   side  …  status
 //!     2026-11-28T18:03:46Z  3474042.12               12        0  anna        1  BTCUSDT  buy   …  filled
@@ -37,7 +37,7 @@ pub struct BlotterArgs {
     /// The file of the OMS: where its journal is, and its users
     #[arg(long, value_name = "FILE", default_value = "oms.toml", conflicts_with = "dir")]
     pub config: PathBuf,
-    /// The day that ended with this date, like 20261128; the day that goes on if not given
+    /// The day that ended with this date, like 20261128; the current day if not given
     #[arg(long, value_name = "YYYYMMDD", conflicts_with = "first_record")]
     pub day: Option<u32>,
     /// The day that begins with this record, as its log in the journal's archive is called
@@ -76,7 +76,7 @@ pub struct BlotterArgs {
     /// Cost or worth of a position at the start of the day, instead of its average cost
     #[arg(long = "start", value_name = "SYMBOL=PRICE", value_parser = parse_price)]
     pub starts: Vec<(String, i64)>,
-    /// Go on with each row that changes, until Ctrl-C
+    /// Print each row that changes, until Ctrl-C
     #[arg(long, conflicts_with_all = ["day", "first_record"])]
     pub follow: bool,
 }
@@ -86,29 +86,30 @@ pub fn run(
     args: &BlotterArgs,
     journal: &LogPath,
     users: BTreeMap<u16, String>,
-    say: TextOutput<'_>,
+    print: TextOutput<'_>,
     warn: &mut dyn FnMut(&str),
 ) -> Result<(), BlotterError> {
     let view = view(args, users)?;
     if args.csv && !(args.orders || args.fills || args.positions) {
         return Err(BlotterError::SeveralTables);
     }
-    let mut reading = DayBlotter::open(journal, day_choice(args))?;
-    view.check(&reading)?;
-    if let Some(from) = reading.replayed_from() {
+    let first = args.first_record.map_or(DayChoice::Today, DayChoice::FirstRecord);
+    let mut blotter = DayBlotter::open(journal, args.day.map_or(first, DayChoice::Date))?;
+    view.check(&blotter)?;
+    if let Some(from) = blotter.replayed_from() {
         warn(&format!(
-            "the records before {from} are gone from the archive: a snapshot stands in for them, and the blotter begins there"
+            "the archive lacks the records before {from}: a snapshot replaces them, and the blotter begins there"
         ));
     }
-    say(&initial_output(args, journal, &reading, &view.tables(&reading))).map_err(BlotterError::Output)?;
+    print(&initial_output(args, journal, &blotter, &view.tables(&blotter))).map_err(BlotterError::Output)?;
     if args.follow {
-        warn(&format!("rows that change from record {} on, until Ctrl-C", reading.next_record()));
+        warn(&format!("rows that change from record {} on, until Ctrl-C", blotter.next_record()));
     }
     while args.follow && has_reader() {
-        let step = reading.step()?;
-        let changes = text(args, &view.changes(&mut reading));
+        let step = blotter.step()?;
+        let changes = text(args, &view.changes(&mut blotter));
         if !changes.is_empty() {
-            say(&changes).map_err(BlotterError::Output)?;
+            print(&changes).map_err(BlotterError::Output)?;
         }
         match step {
             BlotterStep::Nothing => tickpath_clock::sleep_ns(POLL_NS),
@@ -127,18 +128,13 @@ fn has_reader() -> bool {
     found.is_err() || !ends[0].revents().contains(PollFlags::ERR)
 }
 
-fn day_choice(args: &BlotterArgs) -> DayChoice {
-    match (args.day, args.first_record) {
-        (Some(day), _) => DayChoice::Date(day),
-        (None, Some(first)) => DayChoice::FirstRecord(first),
-        (None, None) => DayChoice::Today,
-    }
-}
-
 fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<BlotterView, BlotterError> {
     let status = match &args.status {
         None => None,
-        Some(word) => Some(BlotterStatus::parse(word).ok_or_else(|| unknown_status(word))?),
+        Some(word) => Some(BlotterStatus::parse(word).ok_or_else(|| BlotterError::UnknownStatus {
+            word: word.clone(),
+            known: BlotterStatus::all().map(BlotterStatus::word).collect::<Vec<_>>().join(", "),
+        })?),
     };
     Ok(BlotterView {
         account: args.account,
@@ -149,11 +145,6 @@ fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<BlotterView,
         starts: args.starts.iter().cloned().collect(),
         users,
     })
-}
-
-fn unknown_status(word: &str) -> BlotterError {
-    let known: Vec<String> = BlotterStatus::all().map(BlotterStatus::word).collect();
-    BlotterError::UnknownStatus { word: word.to_owned(), known: known.join(", ") }
 }
 
 /// Returns the requested tables.
@@ -167,18 +158,18 @@ fn chosen<'a>(args: &BlotterArgs, tables: &'a BlotterTables) -> Vec<&'a BlotterT
 }
 
 /// Returns everything known at the start.
-fn initial_output(args: &BlotterArgs, journal: &LogPath, reading: &DayBlotter, tables: &BlotterTables) -> String {
+fn initial_output(args: &BlotterArgs, journal: &LogPath, blotter: &DayBlotter, tables: &BlotterTables) -> String {
     let chosen = chosen(args, tables);
     if args.json && !args.follow {
-        return json_document(reading, &chosen).to_string() + "\n";
+        return json_document(blotter, &chosen).to_string() + "\n";
     }
     if args.json || args.csv {
         let heads = chosen.iter().filter(|_| args.csv).map(|table| table.csv_head()).collect::<String>();
         return heads + &text(args, tables);
     }
-    let day = reading.day();
-    let which = day.date.map_or("day that goes on".to_owned(), |date| format!("day {date}"));
-    let (first, last) = (day.first, reading.next_record().saturating_sub(1));
+    let day = blotter.day();
+    let which = day.date.map_or("current day".to_owned(), |date| format!("day {date}"));
+    let (first, last) = (day.first, blotter.next_record().saturating_sub(1));
     let head = format!("{which}, records {first} to {last} of {journal}; profit by average cost\n");
     head + &chosen.iter().map(|table| table.for_people()).collect::<Vec<_>>().join("\n")
 }

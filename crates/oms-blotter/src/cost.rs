@@ -6,12 +6,12 @@
 //!   realised  proceeds of what was closed less its cost, in units of 10⁻¹⁶
 //!   open      net × mark − paid
 //! ```
-//! A trade on the side of the position adds to `net` and `paid`. A trade against it closes: the closed part takes its share
-//! of `paid` with it, rounded toward zero to 10⁻¹⁶, and the rest of the cost stays with the position. A trade through zero
-//! closes all, with the whole cost, and opens the rest at its own price.
+//! A trade on the side of the position adds to `net` and `paid`. A trade against it closes: the closed part takes its
+//! share of `paid` with it, rounded toward zero to 10⁻¹⁶, and the rest of the cost stays with the position. A trade
+//! through zero closes all, with the whole cost, and opens the rest at its own price.
 //!
-//! Invariant: `realised − paid` changes by the trade's cash flow and by nothing else. So realised plus open profit is the
-//! cash flow plus the value of the position, exactly, however a share was rounded.
+//! Invariant: `realised − paid` changes by the trade's cash flow and by nothing else. So realised plus open profit is
+//! the cash flow plus the value of the position, exactly, however a share was rounded.
 
 /// A position with its cost and its realised profit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,7 +37,12 @@ impl DayChoice {
     /// Finds the day in a journal.
     pub fn find(self, journal: &LogPath) -> Result<TradingDay, BlotterError> {
         match self {
-            Self::Today => today(journal),
+            Self::Today => {
+                // Only the log of the day is read.
+                let logs = journal::logs(journal)?;
+                let days = scan(logs.last().map_or(&[][..], std::slice::from_ref))?;
+                days.last().copied().ok_or_else(|| LogOpenError::NotFound(journal.clone()).into())
+            }
             Self::Date(day) => {
                 let all = days(journal)?;
                 let found: Vec<&TradingDay> = all.iter().filter(|found| found.date == Some(day)).collect();
@@ -62,13 +67,6 @@ impl DayChoice {
 /// Returns the days of a journal, oldest first, as far as its archive reaches. The last one has not ended.
 pub fn days(journal: &LogPath) -> Result<Vec<TradingDay>, BlotterError> {
     scan(&journal::logs(journal)?)
-}
-
-/// Returns the day that has not ended. Only its log is read.
-fn today(journal: &LogPath) -> Result<TradingDay, BlotterError> {
-    let logs = journal::logs(journal)?;
-    let days = scan(logs.last().map_or(&[][..], std::slice::from_ref))?;
-    days.last().copied().ok_or_else(|| LogOpenError::NotFound(journal.clone()).into())
 }
 
 fn scan(logs: &[LogPath]) -> Result<Vec<TradingDay>, BlotterError> {
@@ -106,9 +104,9 @@ fn scan(logs: &[LogPath]) -> Result<Vec<TradingDay>, BlotterError> {
 fn dates(days: &[TradingDay]) -> String {
     let ended: Vec<String> = days.iter().filter_map(|day| day.date).map(|date| date.to_string()).collect();
     match ended.len() {
-        0 => "no day has ended since its archive begins; leave --day out for the day that goes on".to_owned(),
+        0 => "no day has ended since its archive begins; leave --day out for the current day".to_owned(),
         1 => format!("{} has", ended[0]),
-        count => format!("these have: {}", latest(&ended, count)),
+        _ => format!("these have: {}", latest(&ended)),
     }
 }
 
@@ -119,11 +117,11 @@ fn records(days: &[TradingDay]) -> String {
         None => format!("{} (has not ended)", day.first),
     };
     let firsts: Vec<String> = days.iter().map(named).collect();
-    format!("days begin with {}", latest(&firsts, firsts.len()))
+    format!("days begin with {}", latest(&firsts))
 }
 
-fn latest(all: &[String], count: usize) -> String {
-    let left_out = count.saturating_sub(MAX_NAMED);
+fn latest(all: &[String]) -> String {
+    let left_out = all.len().saturating_sub(MAX_NAMED);
     let named = all[left_out..].join(", ");
     if left_out == 0 { named } else { format!("{named}, and {left_out} older ones") }
 }

@@ -7,14 +7,14 @@ use tickpath_oms_journal::journal::{self, Replay};
 
 use crate::BlotterError;
 use crate::day::{DayChoice, TradingDay};
-use crate::day_rows::{AppliedInput, ChangedRows, DayRows};
+use crate::day_rows::{AppliedInput, DayRows};
 
 /// A day of a journal, with all its rows.
 pub struct DayBlotter {
     day: TradingDay,
     replay: Replay,
-    core: Core,
-    rows: DayRows,
+    pub(crate) core: Core,
+    pub(crate) rows: DayRows,
     /// First replayed record, if the day begins before it.
     from: Option<u64>,
     /// Record after the end of a day, if that was the last input: the next input begins another day.
@@ -37,18 +37,18 @@ impl DayBlotter {
     pub fn open(journal: &LogPath, which: DayChoice) -> Result<Self, BlotterError> {
         let day = which.find(journal)?;
         let (replay, core) = begin(journal, &day)?;
-        let tape = DayRows::new(journal, &core);
+        let rows = DayRows::new(journal, &core);
         let from = Some(replay.sequence()).filter(|&from| from > day.first);
-        let mut reading = Self { day, replay, core, rows: tape, from, ended: None };
+        let mut blotter = Self { day, replay, core, rows, from, ended: None };
         let before = day.end.unwrap_or(u64::MAX);
-        while reading.replay.sequence() < before && reading.step()? != BlotterStep::Nothing {}
+        while blotter.replay.sequence() < before && blotter.step()? != BlotterStep::Nothing {}
         // A lost page would be mistaken for the end.
-        reading.replay.check_end().or_else(|error| if day.end.is_some() { Ok(()) } else { Err(error) })?;
+        blotter.replay.check_end().or_else(|error| if day.end.is_some() { Ok(()) } else { Err(error) })?;
         if day.end.is_none() {
-            reading.next_day();
+            blotter.next_day();
         }
-        reading.rows.take_changed();
-        Ok(reading)
+        blotter.rows.take_changed();
+        Ok(blotter)
     }
 
     /// Applies the next input.
@@ -78,18 +78,6 @@ impl DayBlotter {
     /// Returns the number of the next record.
     pub fn next_record(&self) -> u64 {
         self.replay.sequence()
-    }
-
-    pub(crate) fn rows(&self) -> &DayRows {
-        &self.rows
-    }
-
-    pub(crate) fn core(&self) -> &Core {
-        &self.core
-    }
-
-    pub(crate) fn take_changed(&mut self) -> ChangedRows {
-        self.rows.take_changed()
     }
 
     /// Begins another day if a day has ended.

@@ -71,7 +71,7 @@ pub(crate) struct DayRows {
 impl DayRows {
     /// Creates the rows of a day from a core at its start.
     pub fn new(journal: &LogPath, core: &Core) -> Self {
-        let mut tape = Self {
+        let mut rows = Self {
             journal: journal.clone(),
             orders: BTreeMap::new(),
             shown: BTreeSet::new(),
@@ -83,13 +83,13 @@ impl DayRows {
             changed: ChangedRows::default(),
         };
         for (account, symbol, position) in core.positions() {
-            tape.note_name(core, symbol);
-            tape.books.insert((account, symbol), PositionBook::begin(PositionCost::carried(position.net, None)));
+            rows.note_name(core, symbol);
+            rows.books.insert((account, symbol), PositionBook::begin(PositionCost::carried(position.net, None)));
         }
         for view in core.open_orders() {
-            tape.carry_order(core, &view, view.cumulative);
+            rows.carry_order(core, &view, view.cumulative);
         }
-        tape
+        rows
     }
 
     /// Begins the next day: costs stay, and so do the orders that the core still knows.
@@ -105,7 +105,7 @@ impl DayRows {
         }
         self.books = std::mem::take(&mut self.books)
             .into_iter()
-            .map(|(of, book)| (of, PositionBook::begin(book.end())))
+            .map(|(key, book)| (key, PositionBook::begin(book.end())))
             .collect();
         self.changed = ChangedRows::default();
     }
@@ -146,14 +146,14 @@ impl DayRows {
 
     /// Returns the positions that were not flat at the start of the day or have a fill on the day.
     pub fn positions(&self) -> impl Iterator<Item = PositionKey> {
-        self.books.iter().filter(|(_, book)| book.is_shown()).map(|(&held, _)| held)
+        self.books.iter().filter(|(_, book)| book.is_shown()).map(|(&key, _)| key)
     }
 
     /// Returns a position's row, with these prices where they are given.
-    pub fn position(&self, held: PositionKey, start_price: Option<i64>, mark: Option<i64>) -> Option<BlotterPosition> {
-        let book = self.books.get(&held).filter(|book| book.is_shown())?;
-        let multiplier = self.names.get(&held.1).map_or(1, |named| named.multiplier);
-        Some(book.row(held, &self.fills, multiplier, start_price, mark))
+    pub fn position(&self, key: PositionKey, start_price: Option<i64>, mark: Option<i64>) -> Option<BlotterPosition> {
+        let book = self.books.get(&key).filter(|book| book.is_shown())?;
+        let multiplier = self.names.get(&key.1).map_or(1, |named| named.multiplier);
+        Some(book.row(key, &self.fills, multiplier, start_price, mark))
     }
 
     /// Returns the price of the last own fill in an instrument on this day, without busted fills.
@@ -252,7 +252,7 @@ impl DayRows {
         let counted = match amends.filter(|_| is_fill) {
             None => None,
             Some(amends) => match self.by_exec.get(&(report.order_id.0, report.exec_id.0)) {
-                Some(&place) if amends => self.amend(seen, report, place),
+                Some(&index) if amends => self.amend(seen, report, index),
                 // A duplicate.
                 Some(_) => None,
                 None => self.add_fill(seen, report, amends, adds),
@@ -266,8 +266,8 @@ impl DayRows {
     }
 
     /// Amends a fill of the day; returns the change of its counted quantity, or none if another amendment holds.
-    fn amend(&mut self, seen: &AppliedInput, report: &ExecutionReport, place: usize) -> Option<i64> {
-        let fill = &mut self.fills[place];
+    fn amend(&mut self, seen: &AppliedInput, report: &ExecutionReport, index: usize) -> Option<i64> {
+        let fill = &mut self.fills[index];
         let is_busted = report.exec_type == ExecType::TradeCancel.code();
         let holds = if is_busted { 0 } else { report.last_quantity.0 };
         let number = amendment_number(report);
@@ -286,7 +286,7 @@ impl DayRows {
         if !is_busted {
             (fill.quantity, fill.price) = (report.last_quantity, Some(report.last_price));
         }
-        self.rebook(place);
+        self.rebook(index);
         Some(adds)
     }
 
@@ -318,11 +318,11 @@ impl DayRows {
 
     /// Counts the quantity that the core counts beyond an order's fills: an operator has resolved the order.
     fn add_resolved(&mut self, seen: &AppliedInput, id: OrderId, adds: i64) {
-        if let Some(&place) = self.by_exec.get(&(id.0, 0)) {
-            let fill = &mut self.fills[place];
+        if let Some(&index) = self.by_exec.get(&(id.0, 0)) {
+            let fill = &mut self.fills[index];
             fill.counted = Quantity(fill.counted.0.saturating_add(adds));
             (fill.quantity, fill.updated_ns) = (fill.counted, Some(seen.utc_ns));
-            return self.rebook(place);
+            return self.rebook(index);
         }
         let Some(row) = self.orders.get(&id.0) else { return };
         let price = row.valued.map(Price);
@@ -331,31 +331,31 @@ impl DayRows {
     }
 
     fn push_fill(&mut self, fill: BlotterFill) {
-        let (place, held, order) = (self.fills.len(), (fill.account, fill.symbol), fill.order_id.0);
-        self.books.entry(held).or_insert_with(|| PositionBook::begin(PositionCost::FLAT)).add(place, &fill);
-        self.by_exec.insert((order, fill.exec_id.0), place);
-        self.of_order.entry(order).or_default().push(place);
+        let (index, key, order) = (self.fills.len(), (fill.account, fill.symbol), fill.order_id.0);
+        self.books.entry(key).or_insert_with(|| PositionBook::begin(PositionCost::FLAT)).add(index, &fill);
+        self.by_exec.insert((order, fill.exec_id.0), index);
+        self.of_order.entry(order).or_default().push(index);
         self.fills.push(fill);
-        self.changed.fills.insert(place);
-        self.changed.positions.insert(held);
+        self.changed.fills.insert(index);
+        self.changed.positions.insert(key);
         self.sum_fills(order);
     }
 
     /// Recomputes the book of a fill that has changed.
-    fn rebook(&mut self, place: usize) {
-        let (held, order) = ((self.fills[place].account, self.fills[place].symbol), self.fills[place].order_id.0);
-        if let Some(book) = self.books.get_mut(&held) {
+    fn rebook(&mut self, index: usize) {
+        let (key, order) = ((self.fills[index].account, self.fills[index].symbol), self.fills[index].order_id.0);
+        if let Some(book) = self.books.get_mut(&key) {
             book.recompute(&self.fills);
         }
-        self.changed.fills.insert(place);
-        self.changed.positions.insert(held);
+        self.changed.fills.insert(index);
+        self.changed.positions.insert(key);
         self.sum_fills(order);
     }
 
     /// Sums the fills of an order.
     fn sum_fills(&mut self, order: u64) {
-        let places = self.of_order.get(&order).map_or(&[][..], Vec::as_slice);
-        let (quantity, price) = traded(places.iter().map(|&place| &self.fills[place]));
+        let fills = self.of_order.get(&order).map_or(&[][..], Vec::as_slice);
+        let (quantity, price) = traded(fills.iter().map(|&index| &self.fills[index]));
         if let Some(row) = self.orders.get_mut(&order) {
             row.filled_on_day = Quantity(i64::try_from(quantity).unwrap_or(i64::MAX));
             row.average_price = price;
@@ -383,13 +383,13 @@ impl DayRows {
     /// Sets a position to the core's, after an admin has entered it. The core has not changed the position if it
     /// refused the entry.
     fn enter_position(&mut self, core: &Core, entered: &EnterPosition) {
-        let held = (entered.account, entered.symbol);
-        let book = self.books.entry(held).or_insert_with(|| PositionBook::begin(PositionCost::FLAT));
-        let change = core.position(held.0, held.1).net - book.end().net;
+        let key = (entered.account, entered.symbol);
+        let book = self.books.entry(key).or_insert_with(|| PositionBook::begin(PositionCost::FLAT));
+        let change = core.position(key.0, key.1).net - book.end().net;
         if change != 0 {
             book.adjust_start(change, Some(entered.price.0).filter(|&price| price != 0), &self.fills);
-            self.changed.positions.insert(held);
-            self.note_name(core, held.1);
+            self.changed.positions.insert(key);
+            self.note_name(core, key.1);
         }
     }
 

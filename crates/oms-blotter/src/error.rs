@@ -47,7 +47,8 @@ pub enum BlotterError {
     },
     /// The records before a day are gone, and no snapshot was made before its end.
     #[error(
-        "{journal}: the records before {upto} are gone from its archive, and the snapshot there is of a later day than record {first}; put the archive back"
+        "{journal}: the records before {upto} are gone from its archive, and the snapshot there is of a later day than \
+         record {first}; put the archive back"
     )]
     RecordsGone {
         /// The journal.

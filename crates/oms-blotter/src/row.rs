@@ -9,11 +9,12 @@ use tickpath_market::{
 use tickpath_oms_core::OrderView;
 
 /// Status of an order: its FIX status, or denied by the OMS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlotterStatus {
     /// Status by FIX precedence.
     Fix(OrdStatus),
     /// A pre-trade check denied the order; no venue has received it.
+    #[default]
     Denied,
 }
 
@@ -31,7 +32,7 @@ pub enum FillState {
 }
 
 /// An order of the day.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlotterOrder {
     /// The OMS's id of the order.
     pub id: OrderId,
@@ -113,8 +114,8 @@ pub struct BlotterFill {
     pub(crate) amendment: u32,
 }
 
-/// Position of an account in an instrument over the day, and its profit. Money is in units of 10⁻¹⁶ of the currency, prices
-/// are in units of 10⁻⁸.
+/// Position of an account in an instrument over the day, and its profit. Money is in units of 10⁻¹⁶ of the currency,
+/// prices are in units of 10⁻⁸.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlotterPosition {
     /// Account.
@@ -185,13 +186,10 @@ impl BlotterOrder {
             price: view.price,
             quantity: view.quantity,
             filled,
-            filled_on_day: Quantity::ZERO,
             leaves: view.leaves,
-            average_price: None,
             status: BlotterStatus::Fix(view.status),
-            reason: None,
             valued: (view.order_type != OrderType::Market).then_some(view.price.0),
-            is_carried: false,
+            ..Self::default()
         }
     }
 
@@ -205,20 +203,14 @@ impl BlotterOrder {
             session,
             account: order.account,
             symbol: order.symbol,
-            venue: None,
             side: Side::from_code(order.side),
             order_type: OrderType::from_code(order.order_type),
             time_in_force: TimeInForce::from_code(order.time_in_force),
             price: order.price,
             quantity: order.quantity,
-            filled: Quantity::ZERO,
-            filled_on_day: Quantity::ZERO,
-            leaves: Quantity::ZERO,
-            average_price: None,
             status: BlotterStatus::Denied,
             reason: Some(reason),
-            valued: None,
-            is_carried: false,
+            ..Self::default()
         }
     }
 }

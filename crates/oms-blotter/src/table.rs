@@ -67,10 +67,6 @@ impl BlotterCell {
             Self::Text(_) | Self::Decimal(_) | Self::Time(_) => self.text().into(),
         }
     }
-
-    fn is_left_aligned(&self) -> bool {
-        matches!(self, Self::Text(_))
-    }
 }
 
 impl BlotterTable {
@@ -82,7 +78,8 @@ impl BlotterTable {
         let lines: Vec<Vec<String>> = [head].into_iter().chain(self.rows.iter().map(row)).collect();
         let wide = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..shown.len()).map(wide).collect();
-        let left: Vec<bool> = shown.iter().map(|&at| self.rows.iter().any(|row| row[at].is_left_aligned())).collect();
+        let left: Vec<bool> =
+            shown.iter().map(|&at| self.rows.iter().any(|row| matches!(row[at], BlotterCell::Text(_)))).collect();
         let mut text = format!("{} ({})\n", self.name, self.rows.len());
         for line in if self.rows.is_empty() { &lines[..0] } else { &lines[..] } {
             let cells = line.iter().zip(&widths).zip(&left).map(|((cell, &width), &is_left)| match is_left {

@@ -2,6 +2,7 @@
 //! status.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use serde_json::{Value, json};
 use tickpath_market::{OrderId, OrderType, SymbolId};
@@ -55,84 +56,93 @@ pub struct BlotterTables {
     pub positions: BlotterTable,
 }
 
-const fn shown_column(name: &'static str) -> BlotterColumn {
-    BlotterColumn { name, is_for_people: true }
+/// Defines the columns of a table: the name of each, whether the text for people has it, and its cell of a row.
+macro_rules! table {
+    ($(#[$doc:meta])* $columns:ident, $cells:ident($view:ident, $blotter:ident, $row:ident: $Row:ty):
+     $($name:literal, $is_for_people:literal => $cell:expr;)*) => {
+        $(#[$doc])*
+        pub const $columns: &[BlotterColumn] =
+            &[$(BlotterColumn { name: $name, is_for_people: $is_for_people }),*];
+
+        fn $cells($view: &BlotterView, $blotter: &DayBlotter, $row: &$Row) -> Vec<BlotterCell> {
+            vec![$($cell),*]
+        }
+    };
 }
 
-const fn hidden_column(name: &'static str) -> BlotterColumn {
-    BlotterColumn { name, is_for_people: false }
+table! {
+    /// Columns of orders.
+    ORDERS, order_cells(view, blotter, row: BlotterOrder):
+    "entered_utc", true => or_nothing(row.entered_ns, BlotterCell::Time);
+    "order_id", true => id(row.id);
+    "client_order_id", true => number(row.client_order_id.0);
+    "session", true => number(row.session);
+    "user", true => or_nothing(view.users.get(&row.session).cloned(), BlotterCell::Text);
+    "account", true => number(row.account.0);
+    "symbol", true => BlotterCell::Text(blotter.rows.name(row.symbol));
+    "venue", false => or_nothing(row.venue, |venue| number(venue.0));
+    "side", true => code(row.side);
+    "order_type", true => code(row.order_type);
+    "time_in_force", false => code(row.time_in_force);
+    "price", true => if row.order_type == Some(OrderType::Market) { BlotterCell::Nothing } else { units(row.price.0) };
+    "quantity", true => units(row.quantity.0);
+    "filled", true => units(row.filled.0);
+    "filled_on_day", false => units(row.filled_on_day.0);
+    "leaves", true => units(row.leaves.0);
+    "average_price", true => or_nothing(row.average_price, units);
+    "status", true => BlotterCell::Text(row.status.word());
+    "updated_utc", false => or_nothing(row.updated_ns, BlotterCell::Time);
+    "reason", true => or_nothing(row.reason.clone(), BlotterCell::Text);
 }
 
-/// Columns of orders.
-pub const ORDERS: &[BlotterColumn] = &[
-    shown_column("entered_utc"),
-    shown_column("order_id"),
-    shown_column("client_order_id"),
-    shown_column("session"),
-    shown_column("user"),
-    shown_column("account"),
-    shown_column("symbol"),
-    hidden_column("venue"),
-    shown_column("side"),
-    shown_column("order_type"),
-    hidden_column("time_in_force"),
-    shown_column("price"),
-    shown_column("quantity"),
-    shown_column("filled"),
-    hidden_column("filled_on_day"),
-    shown_column("leaves"),
-    shown_column("average_price"),
-    shown_column("status"),
-    hidden_column("updated_utc"),
-    shown_column("reason"),
-];
+table! {
+    /// Columns of fills.
+    FILLS, fill_cells(_view, blotter, row: BlotterFill):
+    "time_utc", true => BlotterCell::Time(row.time_ns);
+    "exec_id", true => number(row.exec_id.0);
+    "order_id", true => id(row.order_id);
+    "client_order_id", false => number(row.client_order_id.0);
+    "session", false => number(row.session);
+    "account", true => number(row.account.0);
+    "symbol", true => BlotterCell::Text(blotter.rows.name(row.symbol));
+    "venue", true => or_nothing(row.venue, |venue| number(venue.0));
+    "side", true => BlotterCell::Text(snake_case(row.side));
+    "quantity", true => units(row.quantity.0);
+    "price", true => or_nothing(row.price, |price| units(price.0));
+    "state", true => BlotterCell::Text(snake_case(row.state));
+    "counted_quantity", false => units(row.counted.0);
+    "updated_utc", false => or_nothing(row.updated_ns, BlotterCell::Time);
+}
 
-/// Columns of fills.
-pub const FILLS: &[BlotterColumn] = &[
-    shown_column("time_utc"),
-    shown_column("exec_id"),
-    shown_column("order_id"),
-    hidden_column("client_order_id"),
-    hidden_column("session"),
-    shown_column("account"),
-    shown_column("symbol"),
-    shown_column("venue"),
-    shown_column("side"),
-    shown_column("quantity"),
-    shown_column("price"),
-    shown_column("state"),
-    hidden_column("counted_quantity"),
-    hidden_column("updated_utc"),
-];
-
-/// Columns of positions.
-pub const POSITIONS: &[BlotterColumn] = &[
-    shown_column("account"),
-    shown_column("symbol"),
-    hidden_column("multiplier"),
-    shown_column("start_quantity"),
-    hidden_column("start_price"),
-    shown_column("bought_quantity"),
-    shown_column("bought_price"),
-    shown_column("sold_quantity"),
-    shown_column("sold_price"),
-    shown_column("end_quantity"),
-    shown_column("average_price"),
-    shown_column("mark_price"),
-    shown_column("realised_profit"),
-    shown_column("open_profit"),
-];
+table! {
+    /// Columns of positions.
+    POSITIONS, position_cells(_view, blotter, row: BlotterPosition):
+    "account", true => number(row.account.0);
+    "symbol", true => BlotterCell::Text(blotter.rows.name(row.symbol));
+    "multiplier", false => number(row.multiplier.unsigned_abs());
+    "start_quantity", true => units(row.start_quantity);
+    "start_price", false => or_nothing(row.start_price, units);
+    "bought_quantity", true => units(row.bought_quantity);
+    "bought_price", true => or_nothing(row.bought_price, units);
+    "sold_quantity", true => units(row.sold_quantity);
+    "sold_price", true => or_nothing(row.sold_price, units);
+    "end_quantity", true => units(row.end_quantity);
+    "average_price", true => or_nothing(row.average_price, units);
+    "mark_price", true => or_nothing(row.mark, units);
+    "realised_profit", true => or_nothing(row.realised, money);
+    "open_profit", true => or_nothing(row.open, money);
+}
 
 impl BlotterView {
     /// Checks that every name is an instrument of the journal.
-    pub fn check(&self, reading: &DayBlotter) -> Result<(), BlotterError> {
+    pub fn check(&self, blotter: &DayBlotter) -> Result<(), BlotterError> {
         let mut named = self.symbol.iter().chain(self.marks.keys()).chain(self.starts.keys()).peekable();
         if named.peek().is_none() {
             return Ok(());
         }
-        let defined = (0..SYMBOLS).filter_map(|number| reading.core().instrument(SymbolId(number)));
-        let known: Vec<String> =
-            defined.map(|instrument| instrument.name.to_string()).filter(|name| !name.is_empty()).collect();
+        let defined = (0..SYMBOLS).filter_map(|number| blotter.core.instrument(SymbolId(number)));
+        let names = defined.map(|instrument| instrument.name.to_string());
+        let known: Vec<String> = names.filter(|name| !name.is_empty()).collect();
         match named.find(|name| !known.contains(name)) {
             None => Ok(()),
             Some(name) => Err(BlotterError::UnknownSymbol { name: name.clone(), known: instruments(&known) }),
@@ -140,138 +150,84 @@ impl BlotterView {
     }
 
     /// Returns all rows.
-    pub fn tables(&self, reading: &DayBlotter) -> BlotterTables {
-        let tape = reading.rows();
-        let orders = tape.orders().filter(|row| self.selects_order(reading, row)).map(|row| self.order(reading, row));
-        let fills =
-            tape.fills().iter().filter(|row| self.selects_fill(reading, row)).map(|row| self.fill(reading, row));
-        let positions = tape.positions().filter_map(|held| self.position(reading, held));
-        tables(orders.collect(), fills.collect(), positions.collect())
+    pub fn tables(&self, blotter: &DayBlotter) -> BlotterTables {
+        let rows = &blotter.rows;
+        self.select(blotter, rows.orders(), rows.fills().iter(), rows.positions())
     }
 
     /// Returns the rows that changed since the last call.
-    pub fn changes(&self, reading: &mut DayBlotter) -> BlotterTables {
-        let ChangedRows { orders, fills, positions } = reading.take_changed();
-        let reading = &*reading;
-        let tape = reading.rows();
-        let orders = orders.iter().filter_map(|&id| tape.order(id));
-        let orders = orders.filter(|row| self.selects_order(reading, row)).map(|row| self.order(reading, row));
-        let fills = fills.iter().filter_map(|&place| tape.fills().get(place));
-        let fills = fills.filter(|row| self.selects_fill(reading, row)).map(|row| self.fill(reading, row));
-        let positions = positions.into_iter().filter_map(|held| self.position(reading, held));
-        tables(orders.collect(), fills.collect(), positions.collect())
+    pub fn changes(&self, blotter: &mut DayBlotter) -> BlotterTables {
+        let ChangedRows { orders, fills, positions } = blotter.rows.take_changed();
+        let blotter = &*blotter;
+        let rows = &blotter.rows;
+        let orders = orders.iter().filter_map(|&id| rows.order(id));
+        let fills = fills.iter().filter_map(|&index| rows.fills().get(index));
+        self.select(blotter, orders, fills, positions.into_iter())
     }
 
-    fn selects(&self, reading: &DayBlotter, (account, symbol): PositionKey) -> bool {
+    fn select<'a>(
+        &self,
+        blotter: &DayBlotter,
+        orders: impl Iterator<Item = &'a BlotterOrder>,
+        fills: impl Iterator<Item = &'a BlotterFill>,
+        positions: impl Iterator<Item = PositionKey>,
+    ) -> BlotterTables {
+        let orders = orders.filter(|row| self.selects_order(blotter, row)).map(|row| order_cells(self, blotter, row));
+        let fills = fills.filter(|row| self.selects_fill(blotter, row)).map(|row| fill_cells(self, blotter, row));
+        let positions = positions.filter_map(|key| self.position_row(blotter, key));
+        let positions = positions.map(|row| position_cells(self, blotter, &row));
+        BlotterTables {
+            orders: BlotterTable { name: "orders", columns: ORDERS, rows: orders.collect() },
+            fills: BlotterTable { name: "fills", columns: FILLS, rows: fills.collect() },
+            positions: BlotterTable { name: "positions", columns: POSITIONS, rows: positions.collect() },
+        }
+    }
+
+    fn selects(&self, blotter: &DayBlotter, (account, symbol): PositionKey) -> bool {
         self.account.is_none_or(|chosen| chosen == account.0)
-            && self.symbol.as_ref().is_none_or(|chosen| *chosen == reading.rows().name(symbol))
+            && self.symbol.as_ref().is_none_or(|chosen| *chosen == blotter.rows.name(symbol))
     }
 
-    fn selects_order(&self, reading: &DayBlotter, row: &BlotterOrder) -> bool {
-        self.selects(reading, (row.account, row.symbol))
+    fn selects_order(&self, blotter: &DayBlotter, row: &BlotterOrder) -> bool {
+        self.selects(blotter, (row.account, row.symbol))
             && self.session.is_none_or(|chosen| chosen == row.session)
             && self.status.is_none_or(|chosen| chosen == row.status)
     }
 
-    fn selects_fill(&self, reading: &DayBlotter, row: &BlotterFill) -> bool {
-        reading.rows().order(row.order_id.0).is_some_and(|order| self.selects_order(reading, order))
-    }
-
-    fn order(&self, reading: &DayBlotter, row: &BlotterOrder) -> Vec<BlotterCell> {
-        let is_market = row.order_type == Some(OrderType::Market);
-        vec![
-            or_nothing(row.entered_ns, BlotterCell::Time),
-            id(row.id),
-            number(row.client_order_id.0),
-            number(row.session),
-            or_nothing(self.users.get(&row.session).cloned(), BlotterCell::Text),
-            number(row.account.0),
-            BlotterCell::Text(reading.rows().name(row.symbol)),
-            or_nothing(row.venue, |venue| number(venue.0)),
-            or_nothing(row.side, |side| BlotterCell::Text(snake_case(side))),
-            or_nothing(row.order_type, |order_type| BlotterCell::Text(snake_case(order_type))),
-            or_nothing(row.time_in_force, |time_in_force| BlotterCell::Text(snake_case(time_in_force))),
-            if is_market { BlotterCell::Nothing } else { units(row.price.0) },
-            units(row.quantity.0),
-            units(row.filled.0),
-            units(row.filled_on_day.0),
-            units(row.leaves.0),
-            or_nothing(row.average_price, units),
-            BlotterCell::Text(row.status.word()),
-            or_nothing(row.updated_ns, BlotterCell::Time),
-            or_nothing(row.reason.clone(), BlotterCell::Text),
-        ]
-    }
-
-    fn fill(&self, reading: &DayBlotter, row: &BlotterFill) -> Vec<BlotterCell> {
-        vec![
-            BlotterCell::Time(row.time_ns),
-            number(row.exec_id.0),
-            id(row.order_id),
-            number(row.client_order_id.0),
-            number(row.session),
-            number(row.account.0),
-            BlotterCell::Text(reading.rows().name(row.symbol)),
-            or_nothing(row.venue, |venue| number(venue.0)),
-            BlotterCell::Text(snake_case(row.side)),
-            units(row.quantity.0),
-            or_nothing(row.price, |price| units(price.0)),
-            BlotterCell::Text(snake_case(row.state)),
-            units(row.counted.0),
-            or_nothing(row.updated_ns, BlotterCell::Time),
-        ]
-    }
-
-    fn position(&self, reading: &DayBlotter, held: PositionKey) -> Option<Vec<BlotterCell>> {
-        let row = self.position_row(reading, held)?;
-        Some(vec![
-            number(row.account.0),
-            BlotterCell::Text(reading.rows().name(row.symbol)),
-            number(row.multiplier.unsigned_abs()),
-            units(row.start_quantity),
-            or_nothing(row.start_price, units),
-            units(row.bought_quantity),
-            or_nothing(row.bought_price, units),
-            units(row.sold_quantity),
-            or_nothing(row.sold_price, units),
-            units(row.end_quantity),
-            or_nothing(row.average_price, units),
-            or_nothing(row.mark, units),
-            or_nothing(row.realised, money),
-            or_nothing(row.open, money),
-        ])
+    fn selects_fill(&self, blotter: &DayBlotter, row: &BlotterFill) -> bool {
+        blotter.rows.order(row.order_id.0).is_some_and(|order| self.selects_order(blotter, order))
     }
 
     /// Returns a position as the view values it; none if the view leaves it out.
-    pub(crate) fn position_row(&self, reading: &DayBlotter, held: PositionKey) -> Option<BlotterPosition> {
-        if !self.selects(reading, held) {
+    pub(crate) fn position_row(&self, blotter: &DayBlotter, key: PositionKey) -> Option<BlotterPosition> {
+        if !self.selects(blotter, key) {
             return None;
         }
-        let (tape, name) = (reading.rows(), reading.rows().name(held.1));
-        let mark = self.marks.get(&name).copied().or_else(|| tape.last_price(held.1));
-        tape.position(held, self.starts.get(&name).copied(), mark)
+        let (rows, name) = (&blotter.rows, blotter.rows.name(key.1));
+        let mark = self.marks.get(&name).copied().or_else(|| rows.last_price(key.1));
+        rows.position(key, self.starts.get(&name).copied(), mark)
     }
 }
 
 impl DayBlotter {
     /// Returns the orders of the day that a view shows.
     pub fn orders<'a>(&'a self, view: &'a BlotterView) -> impl Iterator<Item = &'a BlotterOrder> {
-        self.rows().orders().filter(|row| view.selects_order(self, row))
+        self.rows.orders().filter(|row| view.selects_order(self, row))
     }
 
     /// Returns the fills of the day that a view shows.
     pub fn fills<'a>(&'a self, view: &'a BlotterView) -> impl Iterator<Item = &'a BlotterFill> {
-        self.rows().fills().iter().filter(|row| view.selects_fill(self, row))
+        self.rows.fills().iter().filter(|row| view.selects_fill(self, row))
     }
 
     /// Returns the positions of the day that a view shows, as it values them.
     pub fn positions<'a>(&'a self, view: &'a BlotterView) -> impl Iterator<Item = BlotterPosition> {
-        self.rows().positions().filter_map(|held| view.position_row(self, held))
+        self.rows.positions().filter_map(|key| view.position_row(self, key))
     }
 
     /// Returns the name of an instrument, or its number if it has none.
     pub fn symbol(&self, symbol: SymbolId) -> String {
-        self.rows().name(symbol)
+        self.rows.name(symbol)
     }
 }
 
@@ -283,14 +239,14 @@ impl BlotterTables {
 }
 
 /// Returns one JSON document: the day, the method of profit, and the tables.
-pub fn json_document(reading: &DayBlotter, tables: &[&BlotterTable]) -> Value {
-    let day = reading.day();
+pub fn json_document(blotter: &DayBlotter, tables: &[&BlotterTable]) -> Value {
+    let day = blotter.day();
     let mut document = json!({
         "schema": SCHEMA,
         "day": day.date,
         "first_record": day.first,
-        "before_record": reading.next_record(),
-        "replayed_from_record": reading.replayed_from(),
+        "before_record": blotter.next_record(),
+        "replayed_from_record": blotter.replayed_from(),
         "profit_method": "average_cost",
     });
     for table in tables {
@@ -299,20 +255,12 @@ pub fn json_document(reading: &DayBlotter, tables: &[&BlotterTable]) -> Value {
     document
 }
 
-fn tables(
-    orders: Vec<Vec<BlotterCell>>,
-    fills: Vec<Vec<BlotterCell>>,
-    positions: Vec<Vec<BlotterCell>>,
-) -> BlotterTables {
-    BlotterTables {
-        orders: BlotterTable { name: "orders", columns: ORDERS, rows: orders },
-        fills: BlotterTable { name: "fills", columns: FILLS, rows: fills },
-        positions: BlotterTable { name: "positions", columns: POSITIONS, rows: positions },
-    }
-}
-
 fn or_nothing<T>(value: Option<T>, cell: impl FnOnce(T) -> BlotterCell) -> BlotterCell {
     value.map_or(BlotterCell::Nothing, cell)
+}
+
+fn code(code: Option<impl Debug>) -> BlotterCell {
+    or_nothing(code, |code| BlotterCell::Text(snake_case(code)))
 }
 
 fn number(number: impl Into<u64>) -> BlotterCell {

@@ -1,4 +1,5 @@
-//! Cost of durability and history: `cargo run --release -p tickpath-oms-runtime --example measure -- WHAT [COUNT] [FOLDER]`
+//! Cost of durability and history:
+//! `cargo run --release -p tickpath-oms-runtime --example measure -- WHAT [COUNT] [FOLDER]`
 //!
 //! | WHAT | question |
 //! |---|---|
@@ -58,11 +59,11 @@ fn main() -> Result<(), MeasureError> {
 fn restart(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     let clock = HostClock::get()?;
     let mut config = config(&folder.join("restart"), 1, AckLevel::Os, orders);
-    let mut desk = TradingSetup::open(clock, &config)?;
+    let mut setup = TradingSetup::open(clock, &config)?;
     for id in 1..=orders {
-        desk.trade(id)?;
+        setup.trade(id)?;
     }
-    drop(desk);
+    drop(setup);
     println!("{orders} orders, {} of journal", megabytes(&config.journal.path)?);
     config.journal.reserve_bytes = 0;
     let start = || {
@@ -93,20 +94,20 @@ fn snapshots(folder: &Path, orders: u64) -> Result<(), MeasureError> {
         let name = ["without", "with snapshots", "a neighbour that copies"][turn % 3];
         let mut config = config(&folder.join(format!("turn{turn}")), 1, AckLevel::Os, orders);
         (config.snapshot_every, config.other_cpu) = (if turn % 3 == 1 { fifth } else { 0 }, Some(1));
-        let mut desk = TradingSetup::open(clock, &config)?;
+        let mut setup = TradingSetup::open(clock, &config)?;
         let place = config.journal.path.dir().to_owned();
         let neighbour = (turn % 3 == 2).then(MemoryLoad::start);
         let mut samples = Vec::with_capacity(orders as usize);
         for id in 1..=orders {
             let from = clock.ticks();
-            desk.send_order(id)?;
-            desk.oms.poll()?;
+            setup.send_order(id)?;
+            setup.oms.poll()?;
             samples.push(clock.ns_between(from, clock.ticks()) as u64);
-            desk.return_report()?;
+            setup.return_report()?;
         }
         drop(neighbour);
         let made = ["snapshot", "snapshot.before"].iter().filter(|name| place.join(name).exists()).count();
-        drop(desk);
+        drop(setup);
         config.lanes.remove()?;
         let [p50, p99, p999, p9999, worst] = percentiles(&mut samples);
         println!("{name:24} {p50:>8} {p99:>8} {p999:>8} {p9999:>9} {worst:>10}  {made} left");
@@ -122,7 +123,7 @@ fn disk(folder: &Path, orders: u64) -> Result<(), MeasureError> {
         config.lanes.remove()?;
         Ok(rate)
     };
-    println!("orders a second, told to their clients once they are on the disk of {}", folder.display());
+    println!("orders a second, reported to their clients once they are on the disk of {}", folder.display());
     println!(
         "{:>18} {:>22} {:>8} {:>22} {:>8}",
         "one sync an order", "64 sessions, 1 each", "ratio", "64 sessions, 8 each", "ratio"
@@ -152,14 +153,14 @@ fn waiting_for_the_disk(
     let _venue = config.lanes.join_venue(VENUE, clock.calibration())?;
     let join = |session| config.lanes.join_session(session, clock.calibration());
     let mut clients: Vec<SessionLanes> = (0..sessions).map(join).collect::<Result<_, _>>()?;
-    let (mut asked, mut told, mut next) = (0, 0, 1);
+    let (mut asked, mut reported, mut next) = (0, 0, 1);
     let from = clock.ticks();
-    while told < orders {
+    while reported < orders {
         for client in &mut clients {
             let mut room = if asked == 0 || asked < u64::from(sessions) * in_flight { in_flight } else { 0 };
             client.reports.drain(usize::MAX, |next| {
                 if matches!(next, Next::Message(_)) {
-                    told += 1;
+                    reported += 1;
                     room += 1;
                 }
             })?;
@@ -171,7 +172,7 @@ fn waiting_for_the_disk(
         }
         oms.poll()?;
     }
-    Ok(told as f64 * 1e9 / clock.ns_between(from, clock.ticks()) as f64)
+    Ok(reported as f64 * 1e9 / clock.ns_between(from, clock.ticks()) as f64)
 }
 
 fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
@@ -189,9 +190,9 @@ fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
         .stdout(Stdio::piped())
         .spawn()?;
     // The follower prints a line at the end.
-    let mut told = std::io::BufReader::new(follower.stdout.take().ok_or("a pipe")?);
+    let mut reported = std::io::BufReader::new(follower.stdout.take().ok_or("a pipe")?);
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut told, &mut line)?;
+    std::io::BufRead::read_line(&mut reported, &mut line)?;
     pin_to_cpu(0)?;
     let sequencer = oms.sequencer();
     let from = clock.ticks();
@@ -214,7 +215,7 @@ fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     }
     let ns = clock.ns_between(from, clock.ticks()) as f64;
     std::fs::write(folder.join(DONE), [])?;
-    std::io::Read::read_to_string(&mut told, &mut line)?;
+    std::io::Read::read_to_string(&mut reported, &mut line)?;
     follower.wait()?;
     let rate = orders as f64 * 1e3 / ns;
     println!("{orders} orders and as many reports at {rate:.2} million orders a second");
@@ -273,10 +274,10 @@ struct MemoryLoad(Arc<AtomicBool>, Option<JoinHandle<()>>);
 impl MemoryLoad {
     fn start() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let theirs = is_over.clone();
+        let is_over_in_thread = is_over.clone();
         let work = move || {
             let _ = pin_to_cpu(1);
-            while !theirs.load(Ordering::Relaxed) {
+            while !is_over_in_thread.load(Ordering::Relaxed) {
                 let bytes: Vec<Vec<u64>> = (0..64).map(|piece| vec![piece; 1 << 16]).collect();
                 std::hint::black_box(bytes.concat());
             }

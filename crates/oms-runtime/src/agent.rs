@@ -66,11 +66,6 @@ pub fn run<C: Clock>(
     }
 }
 
-/// Returns the wait strategy of threads that share a processor, which must give it to each other.
-fn shared_wait(wait: Wait) -> Wait {
-    if wait.sleeps() { Wait::Block } else { Wait::Yield }
-}
-
 type AgentResult = Result<(), OmsError>;
 
 /// Runs an agent on a thread of its own beside the core.
@@ -84,10 +79,11 @@ pub(crate) fn spawn<'scope, 'env, C: Clock>(
 ) -> thread::ScopedJoinHandle<'scope, AgentResult> {
     let clock = clock.clone();
     let work = move || {
-        // These threads yield to the threads on their CPU, and real-time threads never yield to normal ones.
+        // These threads share a CPU and must yield it, and real-time threads never yield to normal ones.
+        let wait = if config.wait.sleeps() { Wait::Block } else { Wait::Yield };
         let mut gaps = GapDetector::new(clock);
         let settled = apply_schedule(config.other_cpu, Priority::Normal).map_err(OmsError::from);
-        let ended = settled.and_then(|()| run(&mut agent, shared_wait(config.wait), stop, &mut gaps));
+        let ended = settled.and_then(|()| run(&mut agent, wait, stop, &mut gaps));
         if ended.is_err() {
             // An OMS that receives nothing must stop.
             stop.store(true, Ordering::Release);

@@ -4,6 +4,7 @@
 //! at the instant that the clocks before the change would have shown: 02:30 becomes 03:30. If the clocks are put back
 //! and the end time comes twice, the day ends at the first.
 
+use std::iter::successors;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -40,7 +41,7 @@ pub struct DayClose {
 /// A time zone of the system's database, by its IANA name.
 #[derive(Debug, Clone)]
 pub struct Zone {
-    name: String,
+    pub(crate) name: String,
     time_zone: TimeZone,
 }
 
@@ -87,38 +88,21 @@ impl Calendar {
     /// Returns the first end of a day after this time; `None` if there is none within years.
     pub fn next_close(&self, utc_ns: u64) -> Option<DayClose> {
         // An end that a clock change moves past midnight belongs to the date before.
-        let mut date = self.date(utc_ns).yesterday().ok()?;
-        for _ in 0..MAX_DATES {
-            if let Some(close) = self.close_on(date).filter(|close| close.utc_ns > utc_ns) {
-                return Some(close);
-            }
-            date = date.tomorrow().ok()?;
-        }
-        None
+        let dates = successors(self.date(utc_ns).yesterday().ok(), |date| date.tomorrow().ok()).take(MAX_DATES);
+        dates.filter_map(|date| self.close_on(date)).find(|close| close.utc_ns > utc_ns)
     }
 
     /// Returns the last end of a day at or before this time; `None` if there is none within years.
     pub fn last_close(&self, utc_ns: u64) -> Option<DayClose> {
-        let mut date = self.date(utc_ns);
-        for _ in 0..MAX_DATES {
-            if let Some(close) = self.close_on(date).filter(|close| close.utc_ns <= utc_ns) {
-                return Some(close);
-            }
-            date = date.yesterday().ok()?;
-        }
-        None
+        let dates = successors(Some(self.date(utc_ns)), |date| date.yesterday().ok()).take(MAX_DATES);
+        dates.filter_map(|date| self.close_on(date)).find(|close| close.utc_ns <= utc_ns)
     }
 
     /// Returns an end as text: local time, time zone, and UTC.
     pub fn describe(&self, close: &DayClose) -> String {
-        let at = timestamp(close.utc_ns);
-        let local = at.to_zoned(self.zone.time_zone.clone());
-        format!("{} {:02}:{:02} {} ({at})", local.date(), local.hour(), local.minute(), self.zone.name)
-    }
-
-    /// Returns the name of its time zone.
-    pub fn zone_name(&self) -> &str {
-        &self.zone.name
+        let end = timestamp(close.utc_ns);
+        let local = end.to_zoned(self.zone.time_zone.clone());
+        format!("{} {:02}:{:02} {} ({end})", local.date(), local.hour(), local.minute(), self.zone.name)
     }
 
     /// Returns the end of the day with this local date, if the date trades.
@@ -128,8 +112,8 @@ impl Calendar {
         if !trades[weekday] || self.holidays.contains(&Holiday(date)) {
             return None;
         }
-        let at = self.zone.time_zone.to_ambiguous_timestamp(date.to_datetime(self.end_time.0)).compatible().ok()?;
-        Some(DayClose { day: number(date), utc_ns: u64::try_from(at.as_nanosecond()).ok()? })
+        let end = self.zone.time_zone.to_ambiguous_timestamp(date.to_datetime(self.end_time.0)).compatible().ok()?;
+        Some(DayClose { day: number(date), utc_ns: u64::try_from(end.as_nanosecond()).ok()? })
     }
 
     fn date(&self, utc_ns: u64) -> Date {
@@ -183,11 +167,11 @@ impl FromStr for Weekdays {
 
     fn from_str(text: &str) -> Result<Self, CalendarError> {
         let wrong = || CalendarError::Weekdays(text.to_owned());
-        let place = |word: &str| WEEKDAYS.iter().position(|name| *name == word.trim()).ok_or_else(wrong);
+        let weekday = |text: &str| WEEKDAYS.iter().position(|name| *name == text.trim()).ok_or_else(wrong);
         let mut days = [false; 7];
         for item in text.split(',') {
             let (from, to) = item.split_once('-').unwrap_or((item, item));
-            let (mut day, last) = (place(from)?, place(to)?);
+            let (mut day, last) = (weekday(from)?, weekday(to)?);
             days[day] = true;
             // A range may wrap around the end of the week.
             while day != last {

@@ -31,8 +31,8 @@ pub enum CommandError {
     },
     /// The disk lacks room for the roll.
     #[error(
-        "the day has not ended: its roll needs {mebibytes} MiB free in {folder} ({reason}); trading goes on. Free that much and \
-         run the command again"
+        "the day has not ended: its roll needs {mebibytes} MiB free in {folder} ({reason}), and trading continues. \
+         Free that much and run the command again"
     )]
     NoRoom {
         /// Space that the roll needs, in MiB.
@@ -44,8 +44,9 @@ pub enum CommandError {
     },
     /// The process has too few file descriptors left for the roll.
     #[error(
-        "the day has not ended: its roll needs {DESCRIPTORS} free file descriptors ({reason}); trading goes on. Raise the limit \
-         (LimitNOFILE in the unit, or prlimit --pid {pid} --nofile=N) or end some connections, and run the command again"
+        "the day has not ended: its roll needs {DESCRIPTORS} free file descriptors ({reason}), and trading continues. \
+         Raise the limit (LimitNOFILE in the unit, or prlimit --pid {pid} --nofile=N) or end some connections, and run \
+         the command again"
     )]
     NoDescriptors {
         /// The process of the OMS.

@@ -14,14 +14,15 @@ const RETRY_NS: u64 = 60_000_000_000;
 pub(crate) struct DayState {
     /// The last day that ended by name, as 20261122; zero before the first.
     last_ended: u32,
-    calendar: Option<Calendar>,
+    /// `None` if no calendar ends the days.
+    pub calendar: Option<Calendar>,
     /// Start of the journal's log, for a journal without a named day: earlier ends are not its own.
     began_ns: u64,
     next_check_ns: u64,
     /// The day whose end was refused and reported to the operator.
     refused: u32,
     /// Whether the operator was notified today that reports of unknown orders are dropped.
-    notified_unknown_orders: bool,
+    pub notified_unknown_orders: bool,
 }
 
 impl DayState {
@@ -38,11 +39,6 @@ impl DayState {
         (self.next_check_ns, self.refused) = (0, 0);
     }
 
-    /// Returns whether a calendar ends the days.
-    pub fn has_calendar(&self) -> bool {
-        self.calendar.is_some()
-    }
-
     /// Checks that a day may end under its name; a day of zero has no name, and passes.
     pub fn check(&self, end: &DayEnd, now_ns: u64) -> Result<(), CommandError> {
         let calendar = self.calendar.as_ref();
@@ -52,7 +48,7 @@ impl DayState {
             // A last day in the future was named by mistake, and blocks no other day.
             (day, last) if day <= last && last <= today => Err(CommandError::DayEnded { day, last }),
             (day, _) if day > today => {
-                let zone = calendar.map_or("UTC", Calendar::zone_name).to_owned();
+                let zone = calendar.map_or("UTC", |calendar| calendar.zone.name.as_str()).to_owned();
                 Err(CommandError::DayAhead { day, today, zone })
             }
             _ => Ok(()),
@@ -88,10 +84,5 @@ impl DayState {
     /// Notes that a report of an unknown order is dropped. Returns whether the operator is to be notified, once a day.
     pub fn note_unknown_order(&mut self) -> bool {
         !std::mem::replace(&mut self.notified_unknown_orders, true)
-    }
-
-    /// Begins the next day.
-    pub fn begin_next(&mut self) {
-        self.notified_unknown_orders = false;
     }
 }

@@ -30,12 +30,14 @@ pub enum OmsError {
     Read(#[from] LogReadError),
     /// The journal knows less than its lanes: it is an old copy, or was cut.
     #[error(
-        "{lane} ({place}) holds what the journal does not know: the journal is a copy from before, or was cut. Restore the whole journal; or, to go on with this one, remove that lane: what the journal knows is asked for then, and what it does not know must be asked of the venue"
+        "{lane} ({place}) holds messages that the journal lacks: the journal is an old copy, or was cut. Restore the \
+         whole journal; or, to use this one, remove the lane: the OMS then asks the venue for the orders in the \
+         journal, and you must ask the venue for all others"
     )]
     JournalBehind {
         /// The lane that is ahead.
         lane: LaneKind,
-        /// The place of the lane.
+        /// Path of the lane.
         place: LogPath,
     },
     /// A trading configuration gives numbers another meaning while something bears them. Nothing of it was applied.

@@ -15,7 +15,7 @@ use crate::lanes::InputEvent;
 use crate::sequencer::Sequencer;
 
 pub use crate::front_end_reports::FrontEndWaker;
-pub use crate::sequencer::control_port::ControlPort;
+pub use crate::sequencer::maintenance::ControlPort;
 
 /// Sessions of a front end have numbers below this one.
 pub const MAX_SESSIONS: u16 = 65_000;
@@ -59,9 +59,13 @@ pub(crate) fn open_front_end<C: Clock, F>(
 ) -> Result<Option<OpenFrontEnd<C, F>>, OmsError> {
     let Some(open) = open else { return Ok(None) };
     let mut opened = open(sequencer, state)?;
-    sequencer.set_waker(opened.waker.take());
+    sequencer.release.front_end.waker = opened.waker.take();
     Ok(Some(opened))
 }
+
+/// Type of the function that opens a front end, for an OMS without a front end.
+pub(crate) type OpenNoFrontEnd<C> =
+    fn(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, NoFrontEnd>, OmsError>;
 
 /// Initial state of a front end.
 #[derive(Debug)]
@@ -79,28 +83,21 @@ pub struct FrontEndState {
 pub struct JournalProgress {
     /// Number of the next request of each session when this process began.
     at_start: Vec<u64>,
-    /// Progress that the core publishes, and the place of session 0 in it.
+    /// Progress that the core publishes, and the index of session 0 in it.
     published: Option<(Arc<[AtomicU64]>, usize)>,
 }
 
 impl FrontEndState {
-    /// Returns the state of a front end that the core's thread polls.
-    pub(crate) fn inline(next_request: Vec<u64>) -> Self {
-        let journaled = JournalProgress { at_start: next_request.clone(), published: None };
-        Self { next_request, journaled, has_thread: false }
-    }
-
-    /// Returns the state of a front end with a thread of its own: the core publishes its progress, with session 0 at
-    /// this place.
-    pub(crate) fn threaded(next_request: Vec<u64>, journaled: Arc<[AtomicU64]>, first: usize) -> Self {
-        let journaled = JournalProgress { at_start: next_request.clone(), published: Some((journaled, first)) };
-        Self { next_request, journaled, has_thread: true }
+    /// Returns the state at a start. A front end has a thread of its own if the core publishes its progress, with the
+    /// index of session 0.
+    pub(crate) fn new(next_request: Vec<u64>, published: Option<(Arc<[AtomicU64]>, usize)>) -> Self {
+        let (at_start, has_thread) = (next_request.clone(), published.is_some());
+        Self { next_request, journaled: JournalProgress { at_start, published }, has_thread }
     }
 }
 
 impl JournalProgress {
-    /// Returns the number of a session's first request that is not in the journal yet, if those below `published` were
-    /// taken.
+    /// Returns the number of a session's first request that the journal lacks, if those below `taken` were taken.
     pub fn first_unjournaled(&self, session: u16, taken: u64) -> u64 {
         let Some((core, first)) = &self.published else { return taken };
         // Pairs with the Release of the core: the requests below the number are in the journal.

@@ -16,22 +16,13 @@ pub type FrontEndWaker = Box<dyn Fn() + Send + Sync>;
 /// Report log of the sessions without lanes.
 #[derive(Default)]
 pub(crate) struct FrontEndReports {
-    history: Option<History>,
+    pub history: Option<History>,
     held: VecDeque<PendingOutput>,
-    waker: Option<FrontEndWaker>,
+    /// `None` for a front end that never sleeps.
+    pub waker: Option<FrontEndWaker>,
 }
 
 impl FrontEndReports {
-    /// Sets the history.
-    pub fn open(&mut self, history: History) {
-        self.history = Some(history);
-    }
-
-    /// Sets the waker of the front end.
-    pub fn set_waker(&mut self, waker: Option<FrontEndWaker>) {
-        self.waker = waker;
-    }
-
     /// Wakes the front end if it sleeps, because there may be new reports.
     #[inline]
     pub fn wake(&self) {

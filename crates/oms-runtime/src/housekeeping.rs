@@ -1,14 +1,17 @@
-//! Work beside inputs: the times of its checks, snapshots of the core, and spare pages for the core.
+//! Work beside inputs: the times of its checks, snapshots of the core, and spare pages for the core
+//! (`docs/design/journal-memory.md`).
+
+use std::io;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 
 use tickpath_clock::Clock;
 use tickpath_oms_core::SparePage;
-use tickpath_oms_journal::LaneKind;
 use tickpath_oms_journal::snapshot::SnapshotMaker;
 
 use crate::OmsError;
 use crate::config::Config;
 use crate::lanes::LaneFiles;
-use crate::page_maker::PageMaker;
 
 /// Idle turns between two reads of the clock.
 const CLOCK_EVERY: u32 = 16;
@@ -30,8 +33,8 @@ pub(crate) struct Housekeeping {
     venues_checked: u64,
     /// Venue checks since the last check that the market's topic exists.
     venue_checks: u32,
-    lane_files: LaneFiles,
-    pages: Option<PageMaker>,
+    pub lane_files: LaneFiles,
+    pages: Option<Receiver<SparePage>>,
     snapshots: Option<SnapshotMaker>,
     /// Record number at which the next snapshot is due.
     next_snapshot: u64,
@@ -59,7 +62,7 @@ impl Housekeeping {
     pub fn start(config: &Config, next: u64) -> Result<Self, OmsError> {
         let mut started = Self::default();
         if config.seed.is_none() {
-            started.pages = Some(PageMaker::start().map_err(OmsError::Thread)?);
+            started.pages = Some(make_pages().map_err(OmsError::Thread)?);
             started.lane_files = LaneFiles::of(&config.lanes)?;
         }
         if config.snapshot_every > 0 {
@@ -104,11 +107,6 @@ impl Housekeeping {
         is_due
     }
 
-    /// Returns, once, the number of lanes whose files were removed, and the first of them.
-    pub fn removed_lanes(&mut self) -> Option<(usize, LaneKind)> {
-        self.lane_files.check()
-    }
-
     /// Returns whether a snapshot of the core behind this record is due.
     #[inline]
     pub fn is_snapshot_due(&self, record: u64) -> bool {
@@ -131,6 +129,14 @@ impl Housekeeping {
     /// Returns a spare page, if one is ready.
     #[inline]
     pub fn take_page(&self) -> Option<SparePage> {
-        self.pages.as_ref().and_then(PageMaker::take)
+        self.pages.as_ref()?.try_recv().ok()
     }
+}
+
+/// Starts a thread that builds and touches the core's memory before the core needs it: one page is always ready.
+fn make_pages() -> io::Result<Receiver<SparePage>> {
+    let (made, ready) = sync_channel(1);
+    let work = move || while made.send(SparePage::new()).is_ok() {};
+    thread::Builder::new().name("oms-pages".into()).spawn(work)?;
+    Ok(ready)
 }

@@ -15,7 +15,7 @@ const CLIENT_CHECK_NS: u64 = 10_000_000;
 
 /// A lane that others write. A writer that damages its lane loses that lane only.
 pub(crate) struct LaneSource {
-    lane: LaneKind,
+    pub lane: LaneKind,
     /// `None` once the lane is set aside.
     reader: Option<Reader>,
     /// Reader of the operator's lane once that lane is set aside: it still marks a running OMS.
@@ -36,10 +36,6 @@ impl LaneSource {
     pub fn new(lane: LaneKind, reader: Option<Reader>, bucket: TokenBucket, watches: bool) -> Self {
         let watch = watches.then_some(ClientWatch { is_up: None, checked: 0 });
         Self { lane, reader, control_mark: None, bucket, watch }
-    }
-
-    pub fn lane(&self) -> LaneKind {
-        self.lane
     }
 
     /// Returns the reader to sleep on; `None` for a lane that was set aside, which would never let a thread sleep.

@@ -73,15 +73,8 @@ pub struct VenueLanes {
 impl LanesConfig {
     /// Returns lanes of a mebibyte each, which stay in a processor's second-level cache.
     pub fn new(name: &str, sessions: u16, venues: &[VenueId]) -> Self {
-        let (request_bytes, report_bytes) = (1 << 20, 1 << 20);
-        Self {
-            name: name.to_owned(),
-            sessions,
-            venues: venues.to_vec(),
-            lines: Vec::new(),
-            request_bytes,
-            report_bytes,
-        }
+        let (name, venues, bytes) = (name.to_owned(), venues.to_vec(), 1 << 20);
+        Self { name, sessions, venues, lines: Vec::new(), request_bytes: bytes, report_bytes: bytes }
     }
 
     /// Returns all lanes.
@@ -102,7 +95,7 @@ impl LanesConfig {
 
     /// Returns a lane's configuration as the OMS makes it, without the owner.
     pub fn lane(&self, kind: LaneKind) -> Result<Config, LogOpenError> {
-        let (what, bytes) = match kind {
+        let (name, bytes) = match kind {
             LaneKind::Requests(session) => (format!("s{session}.requests"), self.request_bytes),
             LaneKind::Reports(session) => (format!("s{session}.reports"), self.report_bytes),
             LaneKind::VenueRequests(venue) => (format!("v{venue}.requests"), self.request_bytes),
@@ -113,8 +106,8 @@ impl LanesConfig {
         // A report log works without its reader; all other lanes are useless without theirs.
         let mandatory = !matches!(kind, LaneKind::Reports(_));
         let policy = if mandatory { OverflowPolicy::Fail } else { OverflowPolicy::Overwrite };
-        let place = LogPath::shared_memory(&format!("{}.{what}", self.name))?;
-        let topic = Config::topic(place, policy);
+        let path = LogPath::shared_memory(&format!("{}.{name}", self.name))?;
+        let topic = Config::topic(path, policy);
         let segment_bytes = (bytes / topic.segments).next_multiple_of(4096).max(4096);
         Ok(Config { segment_bytes, mandatory, ..topic })
     }
@@ -181,13 +174,13 @@ impl LaneFiles {
     pub fn check(&mut self) -> Option<(usize, LaneKind)> {
         let control = self.files.len().checked_sub(1).filter(|_| !self.is_reported)?;
         self.checks += 1;
-        let place = if self.checks.is_multiple_of(2) { control } else { self.checks / 2 % self.files.len() };
-        if !self.files[place].1.is_removed() {
+        let index = if self.checks.is_multiple_of(2) { control } else { self.checks / 2 % self.files.len() };
+        if !self.files[index].1.is_removed() {
             return None;
         }
-        let mut gone = self.files.iter().filter(|(_, file)| file.is_removed()).map(|(kind, _)| *kind);
-        let first = gone.next()?;
-        let count = 1 + gone.count();
+        let mut removed = self.files.iter().filter(|(_, file)| file.is_removed()).map(|(kind, _)| *kind);
+        let first = removed.next()?;
+        let count = 1 + removed.count();
         self.is_reported = true;
         Some((count, first))
     }
@@ -202,18 +195,18 @@ const PAUSE_NS: u64 = 10_000_000;
 
 /// Removes a stale lane, and waits for its reader to leave: a venue checks only each tenth of a second that its OMS is
 /// alive. A reader in this process cannot leave meanwhile and fails at once, and a session's client is evicted.
-pub(crate) fn remove_stale(kind: LaneKind, place: &LogPath) -> Result<(), LogOpenError> {
+pub(crate) fn remove_stale(kind: LaneKind, path: &LogPath) -> Result<(), LogOpenError> {
     if kind.is_session_lane() {
-        return force_remove(place);
+        return force_remove(path);
     }
     let mut waited = 0;
     loop {
-        match remove_stale_log(place) {
+        match remove_stale_log(path) {
             Err(LogOpenError::HasReader { pid, .. }) if pid != std::process::id() && waited < LEAVING_NS => {
                 sleep_ns(PAUSE_NS);
                 waited += PAUSE_NS;
             }
-            retired => return retired,
+            removed => return removed,
         }
     }
 }

@@ -25,7 +25,7 @@ use tickpath_oms_journal::LaneKind;
 
 use crate::OmsError;
 use crate::agent;
-use crate::front_end::{FrontEndState, NoFrontEnd, OpenFrontEnd, SessionFrontEnd};
+use crate::front_end::{FrontEndState, OpenFrontEnd, OpenNoFrontEnd, SessionFrontEnd};
 use crate::sequencer::Sequencer;
 
 pub use crate::config::{Config, Layout, ParseLayoutError};
@@ -64,14 +64,7 @@ pub fn run<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<SchedulingGap>, OmsError> {
-    run_with(
-        clock,
-        config,
-        None::<fn(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, NoFrontEnd>, OmsError>>,
-        ticks,
-        stop,
-        ready,
-    )
+    run_with(clock, config, None::<OpenNoFrontEnd<C>>, ticks, stop, ready)
 }
 
 /// Runs an OMS with a front end, which is opened after lanes and journal.
@@ -83,34 +76,26 @@ pub fn run_with<C: Clock + Sync, F: SessionFrontEnd>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<SchedulingGap>, OmsError> {
-    run_on(clock, config, front, ticks, stop, ready).map_err(|e| config.name_running_oms(e))
-}
-
-fn run_on<C: Clock + Sync, F: SessionFrontEnd>(
-    clock: C,
-    config: &Config,
-    front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
-    ticks: Option<Reader>,
-    stop: &AtomicBool,
-    ready: impl FnOnce(),
-) -> Result<Vec<SchedulingGap>, OmsError> {
     // Measured here, so that the first orders do not pay for it.
     (config.wait == Wait::Adaptive).then(WakeUpCost::of_this_host);
-    match config.layout {
-        Layout::Inline => {
-            let has_front = front.is_some();
-            // Opened before the thread is pinned: side threads must not share the core's CPU.
-            let mut agent = Inline::with_front_end(clock.clone(), config, front, ticks)?;
-            apply_schedule(config.cpu, config.priority)?;
-            ready();
-            // A check of sockets is a system call; a check of lanes is a memory access.
-            let mut gaps = GapDetector::new(clock).with_kernel_calls(has_front || agent.sequencer().has_lines());
-            agent::run(&mut agent, config.wait, stop, &mut gaps)?;
-            agent.sequencer().stop()?;
-            Ok(gaps.into_gaps())
+    let run = || -> Result<_, OmsError> {
+        match config.layout {
+            Layout::Inline => {
+                let has_front = front.is_some();
+                // Opened before the thread is pinned: side threads must not share the core's CPU.
+                let mut agent = Inline::with_front_end(clock.clone(), config, front, ticks)?;
+                apply_schedule(config.cpu, config.priority)?;
+                ready();
+                // A check of sockets is a system call; a check of lanes is a memory access.
+                let mut gaps = GapDetector::new(clock).with_kernel_calls(has_front || agent.sequencer().has_lines());
+                agent::run(&mut agent, config.wait, stop, &mut gaps)?;
+                agent.sequencer().stop()?;
+                Ok(gaps.into_gaps())
+            }
+            Layout::Split => split::run(clock, config, front, ticks, stop, ready),
+            Layout::Mutex if front.is_some() => Err(OmsError::NoServer),
+            Layout::Mutex => mutex::run(clock, config, ticks, stop, ready),
         }
-        Layout::Split => split::run(clock, config, front, ticks, stop, ready),
-        Layout::Mutex if front.is_some() => Err(OmsError::NoServer),
-        Layout::Mutex => mutex::run(clock, config, ticks, stop, ready),
-    }
+    };
+    run().map_err(|e| config.name_running_oms(e))
 }

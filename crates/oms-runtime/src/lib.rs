@@ -14,8 +14,8 @@
 //!   one lane for the operator. The OMS makes them all. [`lines`] are venues that are reached by sockets.
 //! * The sequencer's parts are files of their own: `release.rs` with the outbound logs (`venue_outputs.rs`, `lines/`,
 //!   `front_end_reports.rs`, `session_durability.rs`), `market_prices.rs`, `unanswered.rs`, `questions.rs`,
-//!   `day_state.rs` and `housekeeping.rs`. `sequencer.rs` has the steps of an order, and `sequencer/` those of all other
-//!   inputs.
+//!   `day_state.rs` and `housekeeping.rs`. `sequencer.rs` has the steps of an order, and `sequencer/` those of all
+//!   other inputs.
 //! * [`layout`] assigns the work to threads: `inline`, `split` or `mutex`. [`Agent`] is a duty cycle: `poll` does the
 //!   pending work and returns its amount.
 //! * [`front_end`] is the entry of sessions without lanes: the server's sockets. Their reports go into one log, the
@@ -44,9 +44,9 @@
 //!   kill switch bears it. A configuration that changes such a meaning is refused before any of it is journaled.
 //! * A silent venue is asked without an operator, less and less often. The consequences of its silence are journaled,
 //!   the waiting is not (`unanswered.rs`).
-//! * A day ends once, and does not begin to end unless it can be finished: its disk space is reserved first (`day_end.rs`).
+//! * A day ends once, and does not begin to end unless it can be finished: `day_end.rs` reserves its disk space first.
 //! * A request's number on a line is its place in that line's lane. A request that the venue lacks returns to the core,
-//!   is checked again, and never leaves a second time as it lay. A request on a line that is away for too long is in
+//!   is checked again, and never leaves a second time unchecked. A request on a line that is down for too long is in
 //!   doubt, and is asked for by another line.
 //! * A disk that has failed once is not trusted until a start on a sound one: new orders are denied, cancels pass. A
 //!   full disk ends the OMS with an error, because an input that cannot be journaled is not accepted.
@@ -71,7 +71,6 @@ pub mod lines;
 mod market_prices;
 mod notice;
 mod outbound;
-mod page_maker;
 mod questions;
 mod recover;
 mod release;

@@ -15,21 +15,11 @@ pub(crate) struct MarketPrices {
     references: Vec<ReferencePrices>,
     /// Armed orders, by the prices that fire them.
     pub triggers: Triggers,
-    sees_ticks: bool,
+    /// Whether ticks were announced: without ticks a request for a trigger is denied.
+    pub sees_ticks: bool,
 }
 
 impl MarketPrices {
-    /// Announces ticks: without ticks a request for a trigger is denied.
-    pub fn expect_ticks(&mut self) {
-        self.sees_ticks = true;
-    }
-
-    /// Returns whether ticks were announced.
-    #[inline]
-    pub fn sees_ticks(&self) -> bool {
-        self.sees_ticks
-    }
-
     /// Returns the latest prices of a symbol; `None` before the first tick.
     #[inline]
     pub fn known(&self, symbol: SymbolId) -> Option<&ReferencePrices> {

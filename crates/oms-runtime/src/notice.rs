@@ -1,7 +1,6 @@
 //! Notices to the operator: losses, doubts, lanes that were set aside.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use tickpath_market::{OrderId, VenueId};
 use tickpath_oms_journal::meter::NOTICES;
@@ -11,9 +10,13 @@ use tickpath_oms_journal::{LaneKind, LineId};
 const MAX_NOTICES: usize = 1024;
 
 /// Event of the OMS that an operator must know and that shows nowhere else.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {
     /// The journal's tail had not reached the disk when the host lost its power.
+    #[error(
+        "the journal's records from {sequence} on ({bytes} bytes) had not reached the disk and are lost; ask the \
+         venue for their orders, which are unknown here"
+    )]
     TailLost {
         /// The first record that is gone.
         sequence: u64,
@@ -21,6 +24,7 @@ pub enum Notice {
         bytes: u64,
     },
     /// A lane was missing, or belonged to another journal; a new lane was made.
+    #[error("{lane} is made anew ({why}); processes that had it open must open it again")]
     LaneLost {
         /// The lane.
         lane: LaneKind,
@@ -28,6 +32,11 @@ pub enum Notice {
         why: String,
     },
     /// Lanes were removed from shared memory while the OMS runs.
+    #[error(
+        "{lanes} lanes of this OMS were removed from /dev/shm, {first} among them (systemd does so when their user \
+         logs out, unless RemoveIPC=no): no process can join them, and venues that used them are down. Restart the \
+         OMS to make them anew; its journal has all requests that it took"
+    )]
     LanesRemoved {
         /// Number of removed lanes.
         lanes: usize,
@@ -35,6 +44,7 @@ pub enum Notice {
         first: LaneKind,
     },
     /// Orders were put in doubt.
+    #[error("messages to or from venue {venue} may be lost: {unknown} orders are unknown, and their venue is asked")]
     Doubt {
         /// The venue of the orders.
         venue: VenueId,
@@ -42,6 +52,7 @@ pub enum Notice {
         unknown: u64,
     },
     /// Messages on a lane were lost before they were taken.
+    #[error("{messages} messages of {lane} were lost before the OMS took them")]
     Missed {
         /// The lane.
         lane: LaneKind,
@@ -49,6 +60,7 @@ pub enum Notice {
         messages: u64,
     },
     /// A lane is damaged. Nothing more is taken from it; the other lanes continue.
+    #[error("{lane} is set aside ({why}); stop its writer and restart the OMS to have it made anew")]
     Quarantined {
         /// The lane.
         lane: LaneKind,
@@ -56,6 +68,7 @@ pub enum Notice {
         why: String,
     },
     /// Requests had not left when the OMS ended: they wait, and are checked again before they leave.
+    #[error("{requests} requests to venue {venue} had not left; they are checked again before they do")]
     Returned {
         /// The venue of the requests.
         venue: VenueId,
@@ -63,6 +76,7 @@ pub enum Notice {
         requests: u64,
     },
     /// A line is lost, or cannot be connected. The OMS tries again for ever.
+    #[error("{line} is down ({why}); it is tried again")]
     LineDown {
         /// The line.
         line: LineId,
@@ -70,8 +84,13 @@ pub enum Notice {
         why: String,
     },
     /// A line takes requests.
+    #[error("{0} is up")]
     LineUp(LineId),
     /// A line is down for too long: the orders that may have used it are in doubt.
+    #[error(
+        "{line} is down for too long: {orders} orders that went by it are unknown; the venue is asked by another \
+         line, or by this line once it is up"
+    )]
     LineGivenUp {
         /// The line.
         line: LineId,
@@ -79,18 +98,34 @@ pub enum Notice {
         orders: u64,
     },
     /// The history of reports is missing, or was set aside; with the reason.
+    #[error(
+        "the day's report history is missing ({0}); it is written again from the journal, and the files that lay in \
+         its place are in an archive beside it"
+    )]
     HistoryLost(String),
     /// A venue cannot be reached.
+    #[error("venue {0} takes no requests; they wait in the OMS")]
     VenueDown(VenueId),
     /// A venue can be reached again.
+    #[error("venue {0} takes requests again")]
     VenueUp(VenueId),
     /// The journal's disk has failed: new orders are denied, cancels pass, nothing more is durable.
+    #[error(
+        "the journal's disk has failed ({0}); new orders, and orders that had not left, are denied, cancels pass, and \
+         reports leave that no disk holds. Restart on a sound disk"
+    )]
     DiskFailed(String),
     /// A day ended, but the archive does not take its log, which stays where it is.
+    #[error("{0}")]
     NotArchived(String),
     /// A snapshot could not be made. The journal is whole without it, but a start takes longer.
+    #[error("{0}; a start takes longer until there is a snapshot")]
     SnapshotFailed(String),
     /// A venue has not answered a request in time: its order is in doubt.
+    #[error(
+        "venue {venue} has not answered in time: order {}.{} is unknown, and its venue is asked",
+        .order.epoch(), .order.sequence()
+    )]
     VenueSilent {
         /// The venue.
         venue: VenueId,
@@ -99,6 +134,11 @@ pub enum Notice {
     },
     /// A venue refused a cancel or a replace because it does not work an order that is open here: the order is in
     /// doubt.
+    #[error(
+        "venue {venue} does not work order {}.{} (reason {reason}), which is open here: the order is unknown, and its \
+         venue is asked",
+        .order.epoch(), .order.sequence()
+    )]
     RefusedOpen {
         /// The venue.
         venue: VenueId,
@@ -108,11 +148,16 @@ pub enum Notice {
         reason: u16,
     },
     /// A venue reported more unknown orders than are kept; for the rest of the day such reports are dropped.
+    #[error(
+        "venue {venue} has reported too many unknown orders today: such reports are neither kept nor journaled until \
+         the day ends; check which system uses the venue's address"
+    )]
     UnknownOrders {
         /// The venue.
         venue: VenueId,
     },
     /// A day ended by the calendar.
+    #[error("day {day} has ended {}", end_text(*.is_late))]
     DayEnded {
         /// The day, as 20261122.
         day: u32,
@@ -120,6 +165,7 @@ pub enum Notice {
         is_late: bool,
     },
     /// A day should have ended by the calendar, but its end was refused.
+    #[error("day {day} should have ended by the calendar: {why}. It is tried again every minute")]
     DayNotEnded {
         /// The day, as 20261122.
         day: u32,
@@ -129,7 +175,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Returns the place of its kind in [`NOTICES`].
+    /// Returns the index of its kind in [`NOTICES`].
     pub fn kind(&self) -> usize {
         match self {
             Self::TailLost { .. } => 0,
@@ -157,93 +203,19 @@ impl Notice {
     }
 }
 
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TailLost { sequence, bytes } => write!(
-                f,
-                "the journal had not reached the disk from record {sequence} on ({bytes} bytes); what it held is lost, \
-                 and its orders, if a venue has them, are strangers: ask the venue"
-            ),
-            Self::LaneLost { lane, why } => {
-                write!(f, "{lane} is made anew ({why}); whoever had it open must join again")
-            }
-            Self::LanesRemoved { lanes, first } => write!(
-                f,
-                "{lanes} lanes of this OMS were removed from /dev/shm, {first} among them (systemd does so when their user \
-                 logs out, unless RemoveIPC=no): nobody else can join them, and a venue that came by them has left. Restart \
-                 the OMS, which makes them anew; its journal has all that was taken"
-            ),
-            Self::Doubt { venue, unknown } => {
-                write!(f, "messages to or from venue {venue} may be lost: {unknown} orders are unknown and asked for")
-            }
-            Self::Missed { lane, messages } => {
-                write!(f, "{messages} messages of {lane} are gone before they were taken")
-            }
-            Self::Quarantined { lane, why } => {
-                write!(f, "{lane} is set aside ({why}); stop its writer and restart the OMS to have it made anew")
-            }
-            Self::Returned { venue, requests } => {
-                write!(f, "{requests} requests to venue {venue} had not left; they are checked again before they do")
-            }
-            Self::LineDown { line, why } => write!(f, "{line} is down ({why}); it is tried again"),
-            Self::LineGivenUp { line, orders } => write!(
-                f,
-                "{line} is away for too long: {orders} orders that went by it are unknown; the venue is asked by another \
-                 line, or by this one when it is back"
-            ),
-            Self::HistoryLost(why) => write!(
-                f,
-                "there is no history of what was said this day ({why}); it is said again from the journal, and what lay in \
-                 its place is in an archive beside it"
-            ),
-            Self::LineUp(line) => write!(f, "{line} is up"),
-            Self::VenueDown(venue) => write!(f, "venue {venue} takes nothing; requests wait here"),
-            Self::VenueUp(venue) => write!(f, "venue {venue} is back"),
-            Self::NotArchived(why) => f.write_str(why),
-            Self::SnapshotFailed(why) => write!(f, "{why}; a start takes longer until there is one"),
-            Self::VenueSilent { venue, order } => write!(
-                f,
-                "venue {venue} has not answered in time: order {}.{} is unknown, and its venue is asked",
-                order.epoch(),
-                order.sequence()
-            ),
-            Self::RefusedOpen { venue, order, reason } => write!(
-                f,
-                "venue {venue} says by reason {reason} that it does not work order {}.{}, which is open here: the order is \
-                 unknown, and its venue is asked",
-                order.epoch(),
-                order.sequence()
-            ),
-            Self::UnknownOrders { venue } => write!(
-                f,
-                "venue {venue} has reported too many orders today that are not known here: such reports are neither kept nor \
-                 journaled until the day ends; look who speaks at that address"
-            ),
-            Self::DayEnded { day, is_late: false } => write!(f, "day {day} has ended by the calendar"),
-            Self::DayEnded { day, is_late: true } => {
-                write!(f, "day {day} has ended now: its end by the calendar passed before this OMS could end it")
-            }
-            Self::DayNotEnded { day, why } => {
-                write!(f, "day {day} should have ended by the calendar: {why}. It is tried again every minute")
-            }
-            Self::DiskFailed(why) => write!(
-                f,
-                "the journal's disk has failed ({why}); new orders, and those that had not left, are denied, cancels pass, \
-                 and clients are told what no disk has. Restart on a sound disk"
-            ),
-        }
-    }
+/// Returns when a day ended, as its notice words it.
+fn end_text(is_late: bool) -> &'static str {
+    if is_late { "now: its end by the calendar passed before this OMS could end it" } else { "by the calendar" }
 }
 
 /// The last notices.
 #[derive(Debug, Default)]
 pub(crate) struct NoticeLog {
-    list: VecDeque<Notice>,
+    pub list: VecDeque<Notice>,
     /// Number of all notices so far.
-    count: u64,
-    /// Number of all notices of each kind.
-    by_kind: [u64; NOTICES.len()],
+    pub count: u64,
+    /// Number of all notices of each kind, ordered as in [`NOTICES`].
+    pub by_kind: [u64; NOTICES.len()],
 }
 
 impl NoticeLog {
@@ -255,18 +227,5 @@ impl NoticeLog {
         self.by_kind[notice.kind()] += 1;
         self.list.push_back(notice);
         self.count += 1;
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Notice> {
-        self.list.iter()
-    }
-
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Returns the number of all notices of each kind, ordered as in [`NOTICES`].
-    pub fn by_kind(&self) -> &[u64; NOTICES.len()] {
-        &self.by_kind
     }
 }

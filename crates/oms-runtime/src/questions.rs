@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   Inquire    one order: its OrderStatus is the answer
-//!   Reconcile  all orders: fills and OrderStatus of each, then an OrderStatus that names no order. Each report is applied
-//!              as always; orders that a report changes, and orders missing at the end, are the differences
+//!   Reconcile  all orders: fills and OrderStatus of each, then an OrderStatus that names no order. Each report is
+//!              applied as always; orders that a report changes, and orders missing at the end, are the differences
 //! ```
 //! A question is an admin command in the journal; the venue returns its id in the answer. Nothing here is journaled:
 //! the reports of an answer are inputs like all reports, and a restart drops the questions.
@@ -23,7 +23,7 @@ const MAX_ROWS: usize = 1024;
 pub(crate) struct Questions {
     list: VecDeque<VenueQuestion>,
     /// Whether any question waits for its answer.
-    is_waiting: bool,
+    pub is_waiting: bool,
 }
 
 /// A question.
@@ -104,12 +104,6 @@ impl Questions {
         self.is_waiting = true;
     }
 
-    /// Returns whether a question waits for its answer.
-    #[inline]
-    pub fn is_waiting(&self) -> bool {
-        self.is_waiting
-    }
-
     /// Returns the answer to the question of this record, if it is complete.
     pub fn answer(&self, record: u64) -> Option<&VenueAnswer> {
         self.list.iter().find(|question| question.record == record)?.answer.as_ref()
@@ -136,32 +130,22 @@ impl Questions {
         }
         let is_of_venue = |order: &OrderView| order.venue == venue;
         // Only an answer about all orders is held against all that are open.
-        let is_about_all = question.is_about_all();
+        let is_about_all = question.all_of.is_some();
         let live = core.open_orders().filter(|_| is_about_all);
         let open = live.filter(is_of_venue).filter(|order| order.status != OrdStatus::Armed).collect();
         question.complete(report, open, core.all_orders().filter(is_of_venue));
-        self.update_waiting();
+        self.is_waiting = self.list.iter().any(|question| question.answer.is_none());
     }
 
     /// Returns the question that this report belongs to.
     fn question_of(&mut self, report: &ExecutionReport) -> Option<&mut VenueQuestion> {
-        let is_meant =
+        let is_asked =
             |question: &&mut VenueQuestion| question.id == report.client_order_id.0 && question.answer.is_none();
-        self.list.iter_mut().find(is_meant)
-    }
-
-    /// Checks again whether any question waits for its answer.
-    fn update_waiting(&mut self) {
-        self.is_waiting = self.list.iter().any(|question| question.answer.is_none());
+        self.list.iter_mut().find(is_asked)
     }
 }
 
 impl VenueQuestion {
-    /// Returns whether the venue was asked for all its orders.
-    pub fn is_about_all(&self) -> bool {
-        self.all_of.is_some()
-    }
-
     /// Adds a report that was applied, with its order before and after. Returns whether it was the last report of the
     /// answer.
     fn add_report(&mut self, report: &ExecutionReport, before: Option<OrderView>, after: Option<OrderView>) -> bool {
@@ -169,14 +153,14 @@ impl VenueQuestion {
         if self.all_of.is_none() || report.ends_status_answer() {
             return is_status;
         }
-        let so_far = &mut self.comparison;
-        let before = match so_far.current {
+        let comparison = &mut self.comparison;
+        let before = match comparison.current {
             Some((order, before)) if order == report.order_id => before,
             _ => before,
         };
-        so_far.current = Some((report.order_id, before));
+        comparison.current = Some((report.order_id, before));
         if is_status {
-            so_far.compare(report, before, after);
+            comparison.compare(report, before, after);
         }
         false
     }
@@ -184,18 +168,18 @@ impl VenueQuestion {
     /// Ends the answer with its last report. `open` are the orders of this OMS that the venue should work, `kept` all
     /// orders of the venue that the OMS knows.
     fn complete(&mut self, last: &ExecutionReport, open: Vec<OrderView>, kept: impl Iterator<Item = OrderView>) {
-        let mut so_far = std::mem::take(&mut self.comparison);
+        let mut comparison = std::mem::take(&mut self.comparison);
         let (mut positions, can_list) = (Vec::new(), self.all_of.is_some() && last.reason == 0);
         if can_list {
             // Orders that were sent after the question are not in its answer.
             let id = self.id;
-            let missing = open.into_iter().filter(|order| order.id.0 < id && !so_far.reported.contains(&order.id));
+            let missing = open.into_iter().filter(|order| order.id.0 < id && !comparison.reported.contains(&order.id));
             for ours in missing.collect::<Vec<_>>() {
-                so_far.add_difference(OrderDifference { ours: Some(ours), venues: None });
+                comparison.add_difference(OrderDifference { ours: Some(ours), venues: None });
             }
-            positions = so_far.positions(kept);
+            positions = comparison.positions(kept);
         }
-        let OrderComparison { orders, differing, differences, .. } = so_far;
+        let OrderComparison { orders, differing, differences, .. } = comparison;
         self.answer = Some(VenueAnswer { last: *last, orders, differing, differences, positions });
     }
 }

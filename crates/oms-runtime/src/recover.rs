@@ -152,7 +152,7 @@ impl RecoveredOms {
 struct CandidateLanes {
     list: Vec<CandidateLane>,
     trails: Vec<OutputTrail>,
-    /// Places of the trails, by venue and by session.
+    /// Indices of the trails, by venue and by session.
     venues: Vec<Option<usize>>,
     sessions: Vec<Option<usize>>,
 }
@@ -161,7 +161,7 @@ struct CandidateLanes {
 /// thread writes those lanes, so they hold the earliest outputs.
 struct OutputTrail {
     kind: LaneKind,
-    /// Places of its lanes in the list.
+    /// Indices of its lanes in the list.
     members: Vec<usize>,
     /// Number behind the last message in the lanes; `None` if it is not known.
     tail: Option<u64>,
@@ -176,17 +176,19 @@ impl CandidateLanes {
     fn new(list: Vec<CandidateLane>) -> Self {
         let (mut venues, mut sessions) = (Vec::<Option<usize>>::new(), Vec::<Option<usize>>::new());
         let mut trails = Vec::<OutputTrail>::new();
-        for (place, candidate) in list.iter().enumerate() {
+        for (lane, candidate) in list.iter().enumerate() {
             let (places, number) = match candidate.kind {
                 LaneKind::VenueRequests(venue) | LaneKind::Line(LineId { venue, .. }) => (&mut venues, venue.0),
                 LaneKind::Reports(session) => (&mut sessions, session),
                 _ => continue,
             };
-            match places.get(usize::from(number)).copied().flatten() {
-                Some(trail) => trails[trail].members.push(place),
+            let number = usize::from(number);
+            places.resize(places.len().max(number + 1), None);
+            match places[number] {
+                Some(trail) => trails[trail].members.push(lane),
                 None => {
-                    set_place(places, number, trails.len());
-                    trails.push(OutputTrail::new(candidate.kind, place));
+                    places[number] = Some(trails.len());
+                    trails.push(OutputTrail::new(candidate.kind, lane));
                 }
             }
         }
@@ -204,7 +206,7 @@ impl CandidateLanes {
         for trail in &mut self.trails {
             trail.count = ledger.next(trail.kind);
             if trail.tail.is_some_and(|tail| tail < trail.count) {
-                trail.lost = Some("it lacks what was said before the snapshot, and the records before that are gone");
+                trail.lost = Some("it lacks messages from before the snapshot, and the records before that are gone");
             }
         }
     }
@@ -236,8 +238,8 @@ impl CandidateLanes {
             LaneKind::Reports(session) => (&self.sessions, session),
             _ => return None,
         };
-        let place = places.get(usize::from(number)).copied().flatten()?;
-        self.trails.get_mut(place)
+        let trail = places.get(usize::from(number)).copied().flatten()?;
+        self.trails.get_mut(trail)
     }
 
     /// Returns the state of each lane.
@@ -249,18 +251,18 @@ impl CandidateLanes {
     ) -> Result<Vec<RecoveredLane>, OmsError> {
         let Self { list, mut trails, .. } = self;
         let mut lanes = Vec::with_capacity(list.len());
-        for (place, candidate) in list.into_iter().enumerate() {
-            let trail = trails.iter().find(|trail| trail.members.contains(&place));
+        for (index, candidate) in list.into_iter().enumerate() {
+            let trail = trails.iter().find(|trail| trail.members.contains(&index));
             lanes.push(candidate.classify(trail, ledger, epoch, calibration)?);
         }
         for trail in &mut trails {
             lose_lines_together(trail, &mut lanes, ledger);
             // The first of several lanes carries the outputs that none of them holds.
-            let here = trail.members.iter().find(|&&place| matches!(lanes[place].state, LaneState::Outbound(..)));
-            if let Some(&place) = here
-                && let LaneState::Outbound(_, above) = &mut lanes[place].state
-            {
-                *above = std::mem::take(&mut trail.unsent);
+            for &lane in &trail.members {
+                if let LaneState::Outbound(_, unsent) = &mut lanes[lane].state {
+                    *unsent = std::mem::take(&mut trail.unsent);
+                    break;
+                }
             }
         }
         Ok(lanes)
@@ -274,28 +276,22 @@ fn lose_lines_together(trail: &OutputTrail, lanes: &mut [RecoveredLane], ledger:
     let LaneKind::Line(LineId { venue, .. }) = trail.kind else { return };
     let mut is_lost = false;
     let mut oldest = u64::MAX;
-    for &place in &trail.members {
-        let made = ledger.recorded_lane(lanes[place].kind);
-        match &lanes[place].state {
+    for &lane in &trail.members {
+        let made = ledger.recorded_lane(lanes[lane].kind);
+        match &lanes[lane].state {
             LaneState::Lost(_) => is_lost |= made.is_some(),
             _ => oldest = oldest.min(made.map_or(u64::MAX, |made| made.incarnation)),
         }
     }
-    let is_here = |index| trail.members.iter().any(|&place| lanes[place].kind.code().1 == index);
-    is_lost |= ledger.recorded_lines(venue).any(|(index, made)| !is_here(index) && made.incarnation >= oldest);
+    let is_configured = |code| trail.members.iter().any(|&lane| lanes[lane].kind.code().1 == code);
+    is_lost |= ledger.recorded_lines(venue).any(|(code, made)| !is_configured(code) && made.incarnation >= oldest);
     if is_lost {
-        for &place in &trail.members {
-            if matches!(lanes[place].state, LaneState::Outbound(..)) {
-                lanes[place].state = LaneState::Lost("another line of its venue is lost".to_owned());
+        for &lane in &trail.members {
+            if matches!(lanes[lane].state, LaneState::Outbound(..)) {
+                lanes[lane].state = LaneState::Lost("another line of its venue is lost".to_owned());
             }
         }
     }
-}
-
-fn set_place(places: &mut Vec<Option<usize>>, number: u16, place: usize) {
-    let number = usize::from(number);
-    places.resize(places.len().max(number + 1), None);
-    places[number] = Some(place);
 }
 
 /// A lane under judgement while the journal is replayed.
@@ -362,10 +358,11 @@ impl OutputTrail {
 
     /// Notes that a venue has answered a request. The request had left, so a lane that ends before it is an old copy.
     #[inline]
-    fn note_answered(&mut self, request: u64) {
-        let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request: sent, .. } if sent.client_order_id().0 == request);
-        if !self.unsent.is_empty() && self.lost.is_none() && self.unsent.iter().rev().any(is_it) {
-            self.lost = Some("it is older than what its venue has answered to");
+    fn note_answered(&mut self, id: u64) {
+        let is_it =
+            |output: &Output| matches!(output, Output::Venue { request, .. } if request.client_order_id().0 == id);
+        if self.lost.is_none() && self.unsent.iter().rev().any(|(_, output)| is_it(output)) {
+            self.lost = Some("it is older than a request that its venue has answered");
         }
     }
 
@@ -375,7 +372,7 @@ impl OutputTrail {
         let is_it =
             |(_, output): &(At, Output)| matches!(output, Output::Venue { request, .. } if Some(*request) == returned);
         match self.unsent.iter().position(is_it) {
-            Some(place) => drop(self.unsent.remove(place)),
+            Some(index) => drop(self.unsent.remove(index)),
             // The request counted as sent, so all later numbers are one lower than they seemed: the first output above
             // the tail is in fact the last output below it.
             None => drop(self.unsent.pop_front()),
@@ -397,19 +394,19 @@ impl CandidateLane {
         let lost = |why: &str| LaneState::Lost(why.to_owned());
         let made = ledger.recorded_lane(kind).map(|made| made.incarnation);
         let state = match (owner, writer) {
-            (Err(LogOpenError::NotFound(_)), _) => lost("it was not there"),
+            (Err(LogOpenError::NotFound(_)), _) => lost("it was missing"),
             (Err(e), _) => lost(&e.to_string()),
             (Ok(owner), _) if owner.journal != kind.journal_mark(ledger.journal()) => {
                 lost("it is another lane, or belongs to another journal")
             }
             (Ok(_), _) if let Some(pid) = holder => lost(&format!("{} has the OMS's end of it", ProcessId(pid))),
             (Ok(owner), _) if owner.incarnation > epoch && kind.is_session_lane() => {
-                lost("it names a start that never was")
+                lost("it names a start that the journal lacks")
             }
             (Ok(owner), _) if owner.incarnation > epoch => {
                 return Err(OmsError::JournalBehind { lane: kind, place: config.path });
             }
-            (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal knows a later one"),
+            (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal names a later one"),
             (Ok(_), None) => match Reader::observe_untrusted(&config.path) {
                 // Its stamps cannot be compared with ours, and no client could join it.
                 Ok(look) if !look.calibration().agrees_with(calibration) => lost("it is of another boot of this host"),
@@ -422,7 +419,9 @@ impl CandidateLane {
                 return Err(e.into());
             }
             (Ok(_), Some(Err(e))) => lost(&e.to_string()),
-            (Ok(_), Some(Ok(_))) if is_ahead && kind.is_session_lane() => lost("it holds more than was said"),
+            (Ok(_), Some(Ok(_))) if is_ahead && kind.is_session_lane() => {
+                lost("it holds more reports than the journal")
+            }
             (Ok(_), Some(Ok(_))) if is_ahead => {
                 return Err(OmsError::JournalBehind { lane: kind, place: config.path });
             }

@@ -71,9 +71,9 @@ impl OutputRelease {
 
     /// Returns whether a session was ever sent a report: its lane and the history number them from the first report on.
     pub fn has_reports(&self, session: u16) -> bool {
-        let place = usize::from(session);
-        let in_lane = self.sessions.get(place).and_then(Outbound::log).map_or(0, Writer::sequence);
-        let in_history = self.front_end.next_numbers().get(place).copied().unwrap_or(0);
+        let index = usize::from(session);
+        let in_lane = self.sessions.get(index).and_then(Outbound::log).map_or(0, Writer::sequence);
+        let in_history = self.front_end.next_numbers().get(index).copied().unwrap_or(0);
         in_lane > 0 || in_history > 0
     }
 
@@ -158,7 +158,7 @@ impl OutputRelease {
     /// Publishes a request to its venue. A request that the lane does not take is returned.
     #[inline]
     pub fn publish_request(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
-        // A request behind a returned one is returned, too: a venue must not receive a cancel before its order.
+        // A venue must not receive a cancel before its order.
         let is_behind = self.has_returned() && self.returned.iter().any(|other| other.venue == venue);
         let Some(log) = self.venues.log_mut(venue) else { return Ok(()) };
         let sent = if is_behind { Err(LogPublishError::Full) } else { log.publish(stamp, &output) };
@@ -200,7 +200,7 @@ impl OutputRelease {
 
     /// Releases the held reports and denials that are durable by now.
     pub fn release_held_reports(&mut self, synced: u64, clock: &impl Clock) -> Result<(), OmsError> {
-        let disk_failed = self.durability.has_disk_failed();
+        let disk_failed = self.durability.disk_failed;
         for log in &mut self.sessions {
             while let Some(held) = log.next_releasable(synced, disk_failed) {
                 self.held -= 1;
@@ -214,8 +214,8 @@ impl OutputRelease {
     /// Removes and returns the returned requests, with the held requests behind them: a venue must not receive a cancel
     /// before its order.
     pub fn take_returned(&mut self) -> Vec<ReturnedRequest> {
-        for place in 0..self.returned.len() {
-            let ReturnedRequest { venue, has_reader, .. } = self.returned[place];
+        for index in 0..self.returned.len() {
+            let ReturnedRequest { venue, has_reader, .. } = self.returned[index];
             self.return_held(venue, has_reader);
         }
         std::mem::take(&mut self.returned)

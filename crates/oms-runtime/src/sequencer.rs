@@ -13,12 +13,11 @@
 
 pub(crate) mod commands;
 mod config_changes;
-pub(crate) mod control_port;
 mod day_end;
 mod gauges;
 mod lane_events;
 mod line_events;
-mod maintenance;
+pub(crate) mod maintenance;
 mod overdue;
 mod scheduled_close;
 mod state;
@@ -165,7 +164,7 @@ impl<C: Clock> Sequencer<C> {
             reference_age_ns,
             session,
             flags_before: self.release.departure.flags(),
-            no_ticks: u8::from(!self.market.sees_ticks()),
+            no_ticks: u8::from(!self.market.sees_ticks),
             lane_sequence: lane_sequence as u32,
         }
     }
@@ -220,7 +219,7 @@ impl<C: Clock> Sequencer<C> {
         if self.release.has_returned() {
             self.journal_returned()?;
         }
-        if self.market.triggers.has_newly_armed() {
+        if !self.market.triggers.newly_armed.is_empty() {
             self.watch_newly_armed()?;
         }
         if self.release.held() > 0 {

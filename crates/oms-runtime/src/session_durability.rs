@@ -3,7 +3,7 @@
 use tickpath_clock::Clock;
 use tickpath_log::{LogTail, Writer};
 use tickpath_oms_journal::JournalError;
-use tickpath_oms_journal::commit::{AckLevel, GroupCommit, ManualCommit};
+use tickpath_oms_journal::commit::{AckLevel, GroupCommit};
 
 use crate::OmsError;
 use crate::config::{Config, SessionConfig};
@@ -13,9 +13,10 @@ use crate::config::{Config, SessionConfig};
 pub(crate) struct SessionDurability {
     /// Durability level of each session.
     levels: Vec<AckLevel>,
-    /// `None` while no session asks for the disk level.
-    commit: Option<GroupCommit>,
-    disk_failed: bool,
+    /// `None` while no session asks for the disk level, and once the whole journal is durable at a stop.
+    pub commit: Option<GroupCommit>,
+    /// Whether the disk has failed: from then on no output waits for it.
+    pub disk_failed: bool,
 }
 
 impl SessionDurability {
@@ -31,12 +32,12 @@ impl SessionDurability {
     /// place.
     pub fn raise_levels(&mut self, sessions: &[SessionConfig]) {
         for session in sessions {
-            let place = usize::from(session.session);
-            if self.levels.len() <= place {
-                self.levels.resize(place + 1, AckLevel::Os);
+            let index = usize::from(session.session);
+            if self.levels.len() <= index {
+                self.levels.resize(index + 1, AckLevel::Os);
             }
             if session.level == AckLevel::Disk {
-                self.levels[place] = session.level;
+                self.levels[index] = session.level;
             }
         }
     }
@@ -65,7 +66,7 @@ impl SessionDurability {
         self.commit.as_ref().map_or(u64::MAX, GroupCommit::synced)
     }
 
-    /// Requests a sync of all records up to this place.
+    /// Requests a sync of all records up to this tail.
     #[inline]
     pub fn request_sync(&self, upto: LogTail) {
         if let Some(commit) = &self.commit {
@@ -81,13 +82,6 @@ impl SessionDurability {
         Ok(())
     }
 
-    /// Replaces the commit thread by a handle that commits on demand.
-    pub fn commit_manually(&mut self, journal: &Writer) -> Result<ManualCommit, OmsError> {
-        let (commit, handle) = GroupCommit::manual(journal).map_err(JournalError::Disk)?;
-        self.commit = Some(commit);
-        Ok(handle)
-    }
-
     /// Continues in the journal's next log; all records before that log are durable.
     pub fn continue_in(&self, journal: &Writer) -> Result<(), OmsError> {
         if let Some(commit) = &self.commit {
@@ -96,26 +90,10 @@ impl SessionDurability {
         Ok(())
     }
 
-    /// Ends the group commit, once the whole journal is durable.
-    pub fn end_commit(&mut self) {
-        self.commit = None;
-    }
-
     /// Returns the error of a disk that has failed and is not marked as failed yet.
     #[inline]
     pub fn new_failure(&self) -> Option<String> {
         let failed = self.commit.as_ref().filter(|commit| !self.disk_failed && commit.has_failed())?;
         Some(failed.error())
-    }
-
-    /// Marks the disk as failed: from here on no output waits for it.
-    pub fn mark_failed(&mut self) {
-        self.disk_failed = true;
-    }
-
-    /// Returns whether the disk has failed.
-    #[inline]
-    pub fn has_disk_failed(&self) -> bool {
-        self.disk_failed
     }
 }

@@ -56,11 +56,10 @@ impl<C: Clock> Sequencer<C> {
         let id = fresh_id(config.seed, calibration.utc_ns_of(clock.ticks()));
         let mut journal = Journal::open(&config.journal, &calibration, id)?;
         let key = config.seed.unwrap_or_else(|| fresh_id(None, id));
-        let laid_out = tickpath_oms_core::Config { expected_orders: config.expected_orders, key };
+        let layout = tickpath_oms_core::Config { expected_orders: config.expected_orders, key };
         let history = config.history.then(|| history::config(&config.journal));
-        let recovered =
-            RecoveredOms::open(&config.journal.path, laid_out, &config.lanes, history.as_ref(), &calibration)?;
-        let RecoveredOms { core, ledger, lanes, end, report_replay } = recovered;
+        let RecoveredOms { core, ledger, lanes, end, report_replay } =
+            RecoveredOms::open(&config.journal.path, layout, &config.lanes, history.as_ref(), &calibration)?;
         // Before any write: settings files of another OMS, or of another day, must change nothing here.
         identity::check(&core, ledger.definitions(), config.trading.identities(), |session| {
             ledger.has_messages(session)
@@ -75,11 +74,11 @@ impl<C: Clock> Sequencer<C> {
         let reach = |kind: LaneKind| if kind.is_session_lane() { MAX_STARTS } else { MAX_MINUTES_AHEAD };
         let others =
             lanes.iter().filter_map(|lane| Some((owner(&lane.config.path).ok()?.incarnation, reach(lane.kind))));
-        let epoch = sequencer.begin_epoch(others, &calibration)?;
+        sequencer.begin_epoch(others)?;
         if let Some(report_replay) = report_replay {
-            sequencer.complete_history(report_replay, &calibration)?;
+            sequencer.complete_history(report_replay)?;
         }
-        let sources = sequencer.take_over_lanes(config, &ledger, lanes, epoch, &calibration)?;
+        let sources = sequencer.take_over_lanes(config, &ledger, lanes)?;
         sequencer.definitions = ledger.definitions().clone();
         sequencer.day.note_end(ledger.last_day());
         if sequencer.journal_changes(&config.trading)? > 0 {
@@ -89,7 +88,7 @@ impl<C: Clock> Sequencer<C> {
         sequencer.journal.reserve()?;
         sequencer.start_commit()?;
         sequencer.housekeeping = Housekeeping::start(config, sequencer.journal.tail().sequence)?;
-        sequencer.start_counters(config, epoch)?;
+        sequencer.start_counters(config)?;
         Ok((sequencer, InputSources { sources, next_request: ledger.next_requests().to_vec() }))
     }
 
@@ -117,13 +116,10 @@ impl<C: Clock> Sequencer<C> {
     /// order id contains it. The epoch is above the journal's last one and not before the current minute, which also
     /// holds for a journal that was restored from a copy; where lanes name a start that the journal does not know, the
     /// epoch skips as many as there may have been starts since.
-    fn begin_epoch(
-        &mut self,
-        others: impl Iterator<Item = (u64, u64)>,
-        calibration: &Calibration,
-    ) -> Result<u64, OmsError> {
+    fn begin_epoch(&mut self, others: impl Iterator<Item = (u64, u64)>) -> Result<(), OmsError> {
+        let Calibration { boot_id, ticks_per_second, .. } = *self.clock.calibration();
         let now = self.clock.ticks();
-        let utc_ns = calibration.utc_ns_of(now);
+        let utc_ns = self.clock.calibration().utc_ns_of(now);
         let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCH_ZERO_MINUTE);
         let known = self.core.epoch();
         let mut epoch = minute.max(known + 1);
@@ -134,21 +130,18 @@ impl<C: Clock> Sequencer<C> {
         if epoch >= MAX_EPOCHS {
             return Err(OmsError::EpochsExhausted);
         }
-        let boot_id = calibration.boot_id;
-        let boot = Boot { epoch, boot_id, ticks_per_second: calibration.ticks_per_second, utc_ns };
-        self.apply(now, &Input::Boot(boot))?;
-        self.journal.sync()?;
-        Ok(epoch)
+        self.apply(now, &Input::Boot(Boot { epoch, boot_id, ticks_per_second, utc_ns }))?;
+        self.journal.sync().map_err(OmsError::from)
     }
 
     /// Opens the history and appends the reports that it lacks.
-    fn complete_history(&mut self, replay: ReportReplay, calibration: &Calibration) -> Result<(), OmsError> {
+    fn complete_history(&mut self, replay: ReportReplay) -> Result<(), OmsError> {
         let ReportReplay { history: found, first, base, counts, mut missing } = replay;
         if let Some(why) = found.loss_reason(&counts) {
             self.notices.add(Notice::HistoryLost(why.to_owned()));
         }
         let mut day = found.day();
-        let mut history = found.open(&base.unwrap_or_else(|| counts.clone()), &counts, calibration)?;
+        let mut history = found.open(&base.unwrap_or_else(|| counts.clone()), &counts, self.clock.calibration())?;
         let now = self.clock.ticks();
         // Two rolls may be missing in the history: one by a process that was killed before it rolled the history, one
         // by this start.
@@ -165,7 +158,7 @@ impl<C: Clock> Sequencer<C> {
         for (_, output) in &missing {
             history.append(now, output)?;
         }
-        self.release.front_end.open(history);
+        self.release.front_end.history = Some(history);
         Ok(())
     }
 
@@ -175,8 +168,6 @@ impl<C: Clock> Sequencer<C> {
         config: &Config,
         ledger: &LaneLedger,
         mut lanes: Vec<RecoveredLane>,
-        epoch: u64,
-        calibration: &Calibration,
     ) -> Result<Vec<LaneSource>, OmsError> {
         let mut new_outputs = Vec::new();
         for lane in &mut lanes {
@@ -205,7 +196,7 @@ impl<C: Clock> Sequencer<C> {
                 LaneState::Inbound => (None, VecDeque::new()),
                 LaneState::Lost(why) => {
                     let known = ledger.recorded_lane(kind).is_some() || lane.path.dir().exists();
-                    let writer = self.make_lane(kind, &lane, ledger, epoch, calibration)?;
+                    let writer = self.make_lane(kind, &lane, ledger)?;
                     if known {
                         self.notices.add(Notice::LaneLost { lane: kind, why });
                     }
@@ -225,7 +216,7 @@ impl<C: Clock> Sequencer<C> {
                 (LaneKind::Reports(_), Some(writer)) => self.release.sessions.push(Outbound::new(writer)),
                 (_, writer) => {
                     drop(writer);
-                    let (source, found) = self.open_source(kind, &lane, ledger, config, calibration)?;
+                    let (source, found) = self.open_source(kind, &lane, ledger, config)?;
                     sources.push(source);
                     broken.extend(found.map(|found| (kind, found)));
                 }
@@ -274,7 +265,8 @@ impl<C: Clock> Sequencer<C> {
         let mut new_outputs = Vec::new();
         for venue in venues {
             // A line's reports are requested again by number, so only requests in a lost lane are in doubt.
-            let mut lines = lanes.iter().filter(|lane| is_line_of(lane.kind, venue)).peekable();
+            let is_line = |kind: LaneKind| matches!(kind, LaneKind::Line(line) if line.venue == venue);
+            let mut lines = lanes.iter().filter(|lane| is_line(lane.kind)).peekable();
             let lost = match lines.peek() {
                 Some(_) => vec![(lines.all(|lane| matches!(lane.state, LaneState::Lost(_))), LOST_REQUESTS)],
                 None => vec![
@@ -292,20 +284,13 @@ impl<C: Clock> Sequencer<C> {
         Ok(new_outputs)
     }
 
-    fn make_lane(
-        &mut self,
-        kind: LaneKind,
-        lane: &LogConfig,
-        ledger: &LaneLedger,
-        epoch: u64,
-        calibration: &Calibration,
-    ) -> Result<Writer, OmsError> {
+    fn make_lane(&mut self, kind: LaneKind, lane: &LogConfig, ledger: &LaneLedger) -> Result<Writer, OmsError> {
         remove_stale(kind, &lane.path)?;
-        let owner =
-            LogOwner { journal: kind.journal_mark(ledger.journal()), incarnation: epoch, base: ledger.next(kind) };
-        let writer = make_lane(lane.clone(), owner, calibration)?;
+        let (incarnation, base) = (self.core.epoch(), ledger.next(kind));
+        let owner = LogOwner { journal: kind.journal_mark(ledger.journal()), incarnation, base };
+        let writer = make_lane(lane.clone(), owner, self.clock.calibration())?;
         let (carries, index) = kind.code();
-        let record = LaneRecord { incarnation: epoch, base: owner.base, index, carries, reserved: [0; 5] };
+        let record = LaneRecord { incarnation, base, index, carries, reserved: [0; 5] };
         self.journal.lane(self.clock.ticks(), &record)?;
         Ok(writer)
     }
@@ -318,18 +303,16 @@ impl<C: Clock> Sequencer<C> {
         lane: &LogConfig,
         ledger: &LaneLedger,
         config: &Config,
-        calibration: &Calibration,
     ) -> Result<(LaneSource, Option<LaneFault>), OmsError> {
-        let session = match kind {
-            LaneKind::Requests(session) => config.trading.sessions.iter().find(|rules| rules.session == session),
-            _ => None,
-        };
-        let rate = match kind {
-            LaneKind::Requests(_) => session.map(|rules| rules.rate).unwrap_or_default(),
-            _ => RequestRate::UNLIMITED,
+        let (session, rate) = match kind {
+            LaneKind::Requests(session) => {
+                let rules = config.trading.sessions.iter().find(|rules| rules.session == session);
+                (rules, rules.map(|rules| rules.rate).unwrap_or_default())
+            }
+            _ => (None, RequestRate::UNLIMITED),
         };
         let watches = session.is_some_and(|rules| rules.cancel_on_disconnect);
-        let bucket = TokenBucket::new(rate, calibration, self.clock.ticks());
+        let bucket = TokenBucket::new(rate, self.clock.calibration(), self.clock.ticks());
         let (reader, broken) = match open_at(lane, ledger.next(kind)) {
             Ok((reader, missed)) => (Some(reader), (missed > 0).then_some(LaneFault::Missed(missed))),
             Err(e @ LogOpenError::HasReader { .. }) if !kind.is_session_lane() => return Err(e.into()),
@@ -339,10 +322,10 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Starts the counters in shared memory. A simulation, which has a seed, has no reader for them.
-    fn start_counters(&mut self, config: &Config, epoch: u64) -> Result<(), OmsError> {
+    fn start_counters(&mut self, config: &Config) -> Result<(), OmsError> {
         if config.seed.is_none() {
             let (name, venues) = (&config.lanes.name, config.lanes.all_venues());
-            self.meter = Some(OmsMeter::open(name, venues, epoch, &self.current_gauges())?);
+            self.meter = Some(OmsMeter::open(name, venues, self.core.epoch(), &self.current_gauges())?);
             self.publish_gauges();
         }
         Ok(())
@@ -371,10 +354,6 @@ fn open_at(lane: &LogConfig, next: u64) -> Result<(Reader, u64), LogOpenError> {
     }
     let observer = Reader::observe_untrusted(&lane.path)?;
     Ok((reader, count_messages(observer, next, cursor)))
-}
-
-fn is_line_of(kind: LaneKind, venue: VenueId) -> bool {
-    matches!(kind, LaneKind::Line(line) if line.venue == venue)
 }
 
 /// Counts the frames of a lane between two numbers that may have been messages: readable messages, and frames that are

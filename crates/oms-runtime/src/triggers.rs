@@ -50,7 +50,7 @@ pub(crate) struct Triggers {
     /// Number of entries in all boards and aside.
     entries: usize,
     /// Orders that the core has just reported as armed.
-    newly_armed: Vec<OrderId>,
+    pub newly_armed: Vec<OrderId>,
     /// Whether a start is reading the ticks from before it.
     is_catching_up: bool,
 }
@@ -96,18 +96,13 @@ struct PriceWatch {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReachedWatch {
     watch: PriceWatch,
-    condition: Condition,
+    pub condition: Condition,
 }
 
 impl ReachedWatch {
     /// Returns the order that waits.
     pub fn order(&self) -> OrderId {
         self.watch.order
-    }
-
-    /// Returns the condition that the price meets.
-    pub fn condition(&self) -> &Condition {
-        &self.condition
     }
 }
 
@@ -131,12 +126,6 @@ impl Triggers {
         self.entries == 0
     }
 
-    /// Returns whether the core has reported orders as armed.
-    #[inline]
-    pub fn has_newly_armed(&self) -> bool {
-        !self.newly_armed.is_empty()
-    }
-
     /// Notes the orders that the core reports as armed.
     pub fn note(&mut self, outputs: &[Output]) {
         let armed = outputs.iter().filter_map(|output| match output {
@@ -146,14 +135,10 @@ impl Triggers {
         self.newly_armed.extend(armed);
     }
 
-    /// Removes and returns an order that the core has just reported as armed.
-    pub fn pop_newly_armed(&mut self) -> Option<OrderId> {
-        self.newly_armed.pop()
-    }
-
     /// Watches the conditions of a trigger that do not hold.
     pub fn add(&mut self, armed: &ArmedOrder, references: &[ReferencePrices]) {
-        let does_hold = |condition: &Condition| latest(references, condition).is_some_and(|at| condition.holds(at));
+        let does_hold =
+            |condition: &Condition| latest(references, condition).is_some_and(|price| condition.holds(price));
         let needs_both = armed.trigger.join == TriggerJoin::And.code();
         let watched = armed.trigger.conditions().filter(|condition| !does_hold(condition));
         for condition in watched.take(if needs_both { 1 } else { 2 }) {
@@ -163,14 +148,14 @@ impl Triggers {
 
     /// Watches a condition of an order.
     pub fn watch(&mut self, armed: &ArmedOrder, condition: &Condition) {
-        let (key, order, by) = (key(condition, condition.price), armed.order, armed.request_id);
-        let fresh = WatchedOrder { request: by, conditions: 0 };
+        let (key, order, request) = (key(condition, condition.price), armed.order, armed.request_id);
+        let fresh = WatchedOrder { request, conditions: 0 };
         let watched = self.watched.entry(order).or_insert(fresh);
-        if watched.request != by {
+        if watched.request != request {
             *watched = fresh;
         }
         watched.conditions += 1;
-        self.put(ReachedWatch { watch: PriceWatch { key, order, request: by }, condition: *condition });
+        self.put(ReachedWatch { watch: PriceWatch { key, order, request }, condition: *condition });
     }
 
     /// Watches the other of two conditions, which does not hold. For an order from before a start both are watched
@@ -185,13 +170,9 @@ impl Triggers {
         self.add(armed, references);
     }
 
-    /// Returns whether an order is watched for the trigger that it has now.
-    pub fn is_watched(&self, armed: &ArmedOrder) -> bool {
-        self.has(armed.order, armed.request_id)
-    }
-
-    fn has(&self, order: OrderId, by: u64) -> bool {
-        self.watched.get(&order).is_some_and(|watched| watched.request == by)
+    /// Returns whether an order is watched for the trigger that this request brought.
+    pub fn is_watched(&self, order: OrderId, request: u64) -> bool {
+        self.watched.get(&order).is_some_and(|watched| watched.request == request)
     }
 
     /// Removes and returns the next watch of an instrument that its prices have reached.
@@ -227,9 +208,9 @@ impl Triggers {
         stamp: u64,
         references: &[ReferencePrices],
     ) -> bool {
-        let PriceWatch { order, request: by, .. } = reached.watch;
-        let Some(armed) = armed.filter(|armed| armed.request_id == by) else {
-            if self.has(order, by) {
+        let PriceWatch { order, request, .. } = reached.watch;
+        let Some(armed) = armed.filter(|armed| armed.request_id == request) else {
+            if self.is_watched(order, request) {
                 self.watched.remove(&order);
             }
             return false;
@@ -272,8 +253,8 @@ impl Triggers {
             return;
         }
         self.watched.retain(|order, it| core.armed_order(*order).is_some_and(|armed| armed.request_id == it.request));
-        let Self { boards, watched, postponed: aside, entries, .. } = self;
-        *entries = aside.values().map(Vec::len).sum();
+        let Self { boards, watched, postponed, entries, .. } = self;
+        *entries = postponed.values().map(Vec::len).sum();
         for heap in boards.iter_mut().flatten().flat_map(|board| board.0.iter_mut().flatten()) {
             heap.retain(|Reverse(watch)| watched.get(&watch.order).is_some_and(|it| it.request == watch.request));
             *entries += heap.len();
@@ -372,15 +353,15 @@ mod tests {
     const OLD_TICKS: u64 = 1_000;
 
     #[test]
-    fn what_old_ticks_reach_is_looked_at_once_and_again_when_its_time_has_come() {
-        // The second half came a tick later.
+    fn a_watch_reached_by_old_ticks_is_checked_again_when_it_may_fire() {
+        // The second half of the orders was armed a tick later.
         let since = |order| OLD_TICKS + u64::from(order > ORDERS / 2);
         let mut start = RestartScene::with(ORDERS, Trigger::on(up(0)), since);
         for stamp in 0..OLD_TICKS {
             assert_eq!(start.trade(stamp, 0, 100 + (stamp % 2) as i64), [0; 0]);
         }
         assert_eq!(start.reached as u64, ORDERS);
-        assert!(!start.triggers.is_empty(), "they wait");
+        assert!(!start.triggers.is_empty(), "half of the orders wait");
         assert_eq!(start.trade(OLD_TICKS, 0, 100), (1..=ORDERS / 2).collect::<Vec<_>>());
         // The other symbol's ticks also advance the time.
         assert_eq!(start.trade(OLD_TICKS + 1, 1, 1), [0; 0]);
@@ -390,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_must_hold_together_the_other_one_is_watched_while_a_topic_is_read_again() {
+    fn only_one_of_two_joint_conditions_is_watched_after_a_catch_up() {
         let mut start = RestartScene::with(ORDERS, Trigger::joined(up(0), TriggerJoin::And, up(1)), |_| 0);
         assert_eq!(start.triggers.entries as u64, 2 * ORDERS);
         for stamp in 0..OLD_TICKS {

@@ -35,7 +35,7 @@ pub struct VenueExpectations {
 /// Time that each order has been without an answer.
 #[derive(Debug, Default)]
 pub(crate) struct UnansweredOrders {
-    expectations: Vec<VenueExpectations>,
+    pub expectations: Vec<VenueExpectations>,
     waiting: HashMap<u64, AnswerWait>,
     /// Slot at which the pass resumes.
     next_slot: u32,
@@ -55,23 +55,18 @@ struct AnswerWait {
 }
 
 impl UnansweredOrders {
-    /// Sets the expectations of all venues.
-    pub fn set_expectations(&mut self, watch: &[VenueExpectations]) {
-        self.expectations = watch.to_vec();
-    }
-
     fn expectations_of(&self, venue: VenueId) -> Option<&VenueExpectations> {
-        self.expectations.iter().find(|watch| watch.venue == venue)
+        self.expectations.iter().find(|expected| expected.venue == venue)
     }
 
     /// Returns whether this venue's day orders expire at the end of a day without a report.
     pub fn expires_day_orders(&self, venue: VenueId) -> bool {
-        self.expectations_of(venue).is_some_and(|watch| watch.expires_day_orders)
+        self.expectations_of(venue).is_some_and(|expected| expected.expires_day_orders)
     }
 
     /// Returns the slot at which this turn's part of the pass ends; `None` if every venue may take any time.
     pub fn end_of_turn(&self) -> Option<u32> {
-        let is_timed = self.expectations.iter().any(|watch| watch.answer_within_ns > 0);
+        let is_timed = self.expectations.iter().any(|expected| expected.answer_within_ns > 0);
         is_timed.then(|| self.next_slot.saturating_add(SLOTS_PER_TURN))
     }
 
@@ -80,14 +75,17 @@ impl UnansweredOrders {
         let (found, next) = core.next_unanswered(self.next_slot, until);
         self.next_slot = next;
         if found.is_none() && next >= core.slot_count() {
-            self.end_pass();
+            // Orders that the pass did not find have their answer.
+            self.next_slot = 0;
+            self.waiting.retain(|_, waits| waits.pass == self.pass);
+            self.pass += 1;
         }
         found
     }
 
     /// Notes an order without an answer at `now`, and returns whether its time is up.
     pub fn is_overdue(&mut self, found: &UnansweredOrder, now: u64, calibration: &Calibration) -> bool {
-        let within = self.expectations_of(found.venue).map_or(0, |watch| watch.answer_within_ns);
+        let within = self.expectations_of(found.venue).map_or(0, |expected| expected.answer_within_ns);
         if within == 0 {
             return false;
         }
@@ -108,13 +106,5 @@ impl UnansweredOrders {
             (waits.since, waits.asked) = (now, waits.asked + 1);
         }
         is_overdue
-    }
-
-    /// Ends a pass: orders that it did not find have their answer.
-    fn end_pass(&mut self) {
-        let pass = self.pass;
-        self.next_slot = 0;
-        self.waiting.retain(|_, waits| waits.pass == pass);
-        self.pass += 1;
     }
 }

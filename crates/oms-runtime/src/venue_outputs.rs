@@ -18,7 +18,7 @@ use crate::outbound::Outbound;
 #[derive(Default)]
 pub(crate) struct VenueOutputs {
     logs: Vec<Option<Outbound>>,
-    /// Lines of all venues: the venue, and the line's place among the venue's lines.
+    /// Lines of all venues: the venue, and the line's index among the venue's lines.
     lines: Vec<(VenueId, usize)>,
     /// State that all lines share; `None` without lines.
     context: Option<LinesContext>,
@@ -27,7 +27,7 @@ pub(crate) struct VenueOutputs {
 impl VenueOutputs {
     /// Returns the numbers of all venues up to the highest one, also those without a log.
     pub fn numbers(&self) -> impl Iterator<Item = VenueId> + use<> {
-        (0..self.logs.len()).map(|place| VenueId(place as u16))
+        (0..self.logs.len()).map(|index| VenueId(index as u16))
     }
 
     /// Returns the venues that have a log.
@@ -59,11 +59,11 @@ impl VenueOutputs {
 
     /// Sets a venue's log.
     pub fn install(&mut self, venue: VenueId, log: Outbound) {
-        let place = usize::from(venue.0);
-        if self.logs.len() <= place {
-            self.logs.resize_with(place + 1, || None);
+        let index = usize::from(venue.0);
+        if self.logs.len() <= index {
+            self.logs.resize_with(index + 1, || None);
         }
-        self.logs[place] = Some(log);
+        self.logs[index] = Some(log);
     }
 
     /// Adds a line to its venue. The line is down until the venue has reported which requests it has.
@@ -85,9 +85,9 @@ impl VenueOutputs {
             self.install(venue, Outbound::with_lines(VenueLines::new(clock, context)));
         }
         if let Some(lines) = self.lines_mut(venue) {
-            let place = lines.len();
+            let index = lines.len();
             lines.add(line, lanes, lane, ledger, clock)?;
-            self.lines.push((venue, place));
+            self.lines.push((venue, index));
         }
         Ok(())
     }
@@ -105,19 +105,19 @@ impl VenueOutputs {
         self.lines.len()
     }
 
-    /// Returns the agent of the line at this place among all lines, if the agent runs on the core's thread.
+    /// Returns the agent of the line at this index among all lines, if the agent runs on the core's thread.
     #[inline]
-    pub fn agent_mut(&mut self, place: usize) -> Option<&mut LineAgent> {
-        let &(venue, place) = self.lines.get(place)?;
-        self.lines_mut(venue)?.agent_mut(place)
+    pub fn agent_mut(&mut self, index: usize) -> Option<&mut LineAgent> {
+        let &(venue, index) = self.lines.get(index)?;
+        self.lines_mut(venue)?.agent_mut(index)
     }
 
     /// Removes and returns the agents of all lines, which run on a thread of their own from then on.
     pub fn take_agents(&mut self) -> Vec<(LineId, Box<LineAgent>)> {
         let mut agents = Vec::new();
-        for (venue, place) in self.lines.clone() {
-            let line = LineId { venue, line: place as u8 };
-            let agent = self.lines_mut(venue).and_then(|lines| lines.take_agent(place));
+        for (venue, index) in self.lines.clone() {
+            let line = LineId { venue, line: index as u8 };
+            let agent = self.lines_mut(venue).and_then(|lines| lines.take_agent(index));
             debug_assert!(agent.is_some(), "{line} has no agent");
             agents.extend(agent);
         }

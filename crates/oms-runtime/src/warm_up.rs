@@ -39,7 +39,8 @@ const ORDERS: u64 = 256;
 pub(crate) struct WarmUpClient {
     requests: Writer,
     order: NewOrder,
-    sent: u64,
+    /// Number of orders sent.
+    pub(crate) sent: u64,
 }
 
 impl<C: Clock> Sequencer<C> {
@@ -55,9 +56,7 @@ impl<C: Clock> Sequencer<C> {
         second.release.venues.install(venue, Outbound::new(like(lane)?.writer));
         let reports = real.release.sessions.get(usize::from(session)).and_then(Outbound::log).map(like).transpose()?;
         second.release.sessions.extend(reports.map(|made| Outbound::new(made.writer)));
-        if real.market.sees_ticks() {
-            second.market.expect_ticks();
-        }
+        second.market.sees_ticks = real.market.sees_ticks;
         let calibration = *real.clock.calibration();
         let (ticks_per_second, boot_id) = (calibration.ticks_per_second, calibration.boot_id);
         let now = real.clock.ticks();
@@ -129,11 +128,6 @@ impl WarmUpClient {
     /// Number of warm-ups at a start, so that the first order runs as warm as the second.
     pub(crate) const WARM_UPS: u32 = 300;
 
-    /// Returns the number of orders sent.
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
-    }
-
     /// Sends the last tick and an order to the second OMS, and reads the memory that the real OMS's next order needs.
     pub(crate) fn send_order<C: Clock>(
         &mut self,
@@ -168,16 +162,10 @@ impl WarmUpClient {
 /// Returns an order that the real OMS might take, with its session and venue.
 fn first_order<C: Clock>(real: &Sequencer<C>) -> Option<(u16, NewOrder, VenueId)> {
     if let Some(newest) = real.core.latest_order() {
-        return Some((
-            newest.session,
-            new_order(newest.symbol, newest.account, newest.price, newest.quantity),
-            newest.venue,
-        ));
+        let order = new_order(newest.symbol, newest.account, newest.price, newest.quantity);
+        return Some((newest.session, order, newest.venue));
     }
-    let instrument = real.definitions.all().find_map(|input| match input {
-        Input::Instrument(instrument) => Some(instrument),
-        _ => None,
-    })?;
+    let instrument = real.definitions.instruments_from(SymbolId(0)).next()?;
     let account = real.definitions.all().find_map(|input| match input {
         Input::Account(account) => Some(account.account),
         _ => None,

@@ -41,7 +41,7 @@ fn a_desks_day_is_printed_as_tables_csv_and_json() {
     let (_exchange, _oms) = traded(&desk);
     let ran = blotter(&desk, "");
     for words in
-        ["day that goes on, records 0 to ", "orders (2)\n", "fills (1)\n", "positions (1)\n", "realised_profit"]
+        ["current day, records 0 to ", "orders (2)\n", "fills (1)\n", "positions (1)\n", "realised_profit"]
     {
         assert!(ran.out.contains(words), "no '{words}' in {}{}", ran.out, ran.err);
     }

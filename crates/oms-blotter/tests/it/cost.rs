@@ -88,7 +88,7 @@ proptest! {
     /// A share is rounded toward zero: each close is off by less than a unit, and that difference stays with the
     /// position.
     #[test]
-    fn realised_profit_is_the_naive_one_but_for_a_unit_a_close(
+    fn realised_profit_differs_from_the_naive_one_by_a_unit_a_close(
         trades in prop::collection::vec((-9_i64..10, 1_i64..1_000), 0..MAX_TRADES),
     ) {
         let none = Fraction::new(0, 1);
@@ -105,7 +105,7 @@ proptest! {
 }
 
 #[test]
-fn a_price_that_is_not_known_makes_profit_unknown_and_no_position() {
+fn an_unknown_price_makes_profit_unknown_but_not_the_position() {
     let mut cost = PositionCost::carried(5, None);
     assert!(!cost.is_known && cost.net == 5);
     assert!(PositionCost::carried(0, None).is_known, "a flat position has no cost to know");

@@ -32,7 +32,7 @@ fn three_days() -> Scene {
 }
 
 #[test]
-fn a_day_that_ended_is_found_by_its_date_and_by_its_first_record() {
+fn an_ended_day_is_found_by_its_date_and_by_its_first_record() {
     let scene = three_days();
     let found = days(scene.journal()).expect("the journal is sound");
     let dates: Vec<_> = found.iter().map(|day| day.date).collect();
@@ -42,32 +42,32 @@ fn a_day_that_ended_is_found_by_its_date_and_by_its_first_record() {
         assert!(archived.join(format!("{first:020}")).is_dir(), "{first} is the name of a log of the archive");
         assert!(before.is_some_and(|before| before > *first));
     }
-    let reading = scene.read(DayChoice::Date(FIRST));
-    let rows = orders(&reading, &BlotterView::default());
-    let told: Vec<_> = rows.iter().map(|row| (row.client_order_id.0, row.status.word())).collect();
-    assert_eq!(told, [(1, "filled".to_owned()), (2, "new".to_owned())]);
-    assert_eq!(position(&reading, &BlotterView::default()).end_quantity, whole(4));
+    let blotter = scene.read(DayChoice::Date(FIRST));
+    let rows = orders(&blotter, &BlotterView::default());
+    let summaries: Vec<_> = rows.iter().map(|row| (row.client_order_id.0, row.status.word())).collect();
+    assert_eq!(summaries, [(1, "filled".to_owned()), (2, "new".to_owned())]);
+    assert_eq!(position(&blotter, &BlotterView::default()).end_quantity, whole(4));
     let by_record = scene.read(DayChoice::FirstRecord(found[0].first));
     assert_eq!(orders(&by_record, &BlotterView::default()), rows);
-    assert_eq!(by_record.day(), reading.day());
+    assert_eq!(by_record.day(), blotter.day());
 }
 
 #[test]
 fn the_next_day_begins_with_the_position_its_cost_and_the_open_orders() {
     let scene = three_days();
-    let reading = scene.read(DayChoice::Date(SECOND_DAY));
-    let row = position(&reading, &BlotterView::default());
+    let blotter = scene.read(DayChoice::Date(SECOND_DAY));
+    let row = position(&blotter, &BlotterView::default());
     assert_eq!((row.start_quantity, row.start_price), (whole(4), Some(whole(101))));
     assert_eq!((row.sold_quantity, row.bought_quantity, row.end_quantity), (whole(1), whole(5), whole(8)));
     assert_eq!(row.realised, Some(2 * MONEY * i128::from(MULTIPLIER)));
-    let rows = orders(&reading, &BlotterView::default());
+    let rows = orders(&blotter, &BlotterView::default());
     let carried = rows.iter().find(|row| row.client_order_id.0 == 2).expect("it was open");
     assert_eq!((carried.filled, carried.filled_on_day), (Quantity::from_whole(5), Quantity::from_whole(5)));
     assert_eq!(rows.len(), 2, "what ended the day before is not the day's: {rows:?}");
     // Valued at the settlement of the day before instead.
     let view =
         BlotterView { starts: [("FIRST".to_owned(), Price::from_whole(102).0)].into(), ..BlotterView::default() };
-    assert_eq!(position(&reading, &view).realised, Some(MONEY * i128::from(MULTIPLIER)));
+    assert_eq!(position(&blotter, &view).realised, Some(MONEY * i128::from(MULTIPLIER)));
     let today = scene.read(DayChoice::Today);
     assert_eq!(today.day().date, None);
     let row = position(&today, &BlotterView::default());
@@ -76,7 +76,7 @@ fn the_next_day_begins_with_the_position_its_cost_and_the_open_orders() {
 }
 
 #[test]
-fn a_day_that_is_not_there_is_refused_with_those_that_are() {
+fn an_unknown_day_is_refused_with_a_list_of_the_existing_days() {
     let scene = three_days();
     let refused = |which| DayBlotter::open(scene.journal(), which).err().expect("there is no such day");
     let error = refused(DayChoice::Date(20_261_231));
@@ -86,7 +86,7 @@ fn a_day_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn a_date_that_two_days_ended_with_is_refused_with_their_first_records() {
+fn a_date_of_two_days_is_refused_with_their_first_records() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (place, clock) = (LogPath::folder(folder.path().join("journal")), SimulatedClock::at(MORNING));
     let mut log = Writer::open(&LogConfig::journal(place.clone()), clock.calibration()).expect("the folder is ours");
@@ -103,40 +103,40 @@ fn a_date_that_two_days_ended_with_is_refused_with_their_first_records() {
 }
 
 #[test]
-fn without_its_archive_a_day_has_its_positions_from_a_snapshot_and_no_cost() {
+fn without_an_archive_positions_come_from_a_snapshot_without_cost() {
     let mut scene = three_days();
     let whole_day = orders(&scene.read(DayChoice::Today), &BlotterView::default());
     scene.oms = None;
     let made = snapshot::make(scene.journal()).expect("the disk has room");
     fs::rename(scene.journal().dir().join("archive"), scene.journal().dir().join("away")).expect("it is there");
-    let reading = scene.read(DayChoice::Today);
-    assert_eq!(reading.replayed_from(), Some(made.next), "the day began before its snapshot");
-    let row = position(&reading, &BlotterView::default());
+    let blotter = scene.read(DayChoice::Today);
+    assert_eq!(blotter.replayed_from(), Some(made.next), "the day began before its snapshot");
+    let row = position(&blotter, &BlotterView::default());
     assert_eq!((row.start_quantity, row.start_price, row.realised, row.open), (whole(6), None, None, None));
     let view =
         BlotterView { starts: [("FIRST".to_owned(), Price::from_whole(100).0)].into(), ..BlotterView::default() };
-    assert_eq!(position(&reading, &view).realised, Some(0));
-    assert_eq!(orders(&reading, &BlotterView::default()), [], "what was done before the snapshot is gone");
+    assert_eq!(position(&blotter, &view).realised, Some(0));
+    assert_eq!(orders(&blotter, &BlotterView::default()), [], "what was done before the snapshot is gone");
     assert_eq!(whole_day.len(), 1);
 }
 
 #[test]
-fn a_reading_follows_the_journal_into_the_next_day() {
+fn a_blotter_follows_the_journal_into_the_next_day() {
     let mut scene = Scene::new();
-    let mut reading = scene.read(DayChoice::Today);
+    let mut blotter = scene.read(DayChoice::Today);
     scene.order(Side::Buy, 1, 101, 4);
-    let (view, mut told) = (BlotterView::default(), Vec::new());
-    while reading.step().expect("the journal is sound") != BlotterStep::Nothing {
-        let changes = view.changes(&mut reading);
-        told.push((changes.orders.rows.len(), changes.fills.rows.len(), changes.positions.rows.len()));
+    let (view, mut summaries) = (BlotterView::default(), Vec::new());
+    while blotter.step().expect("the journal is sound") != BlotterStep::Nothing {
+        let changes = view.changes(&mut blotter);
+        summaries.push((changes.orders.rows.len(), changes.fills.rows.len(), changes.positions.rows.len()));
     }
-    let sum = told.iter().fold((0, 0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1, sum.2 + row.2));
-    assert_eq!((sum.1, sum.2), (1, 1), "one fill, and its position: {told:?}");
-    assert!(sum.0 >= 3, "entered, taken by the venue, filled: {told:?}");
+    let sum = summaries.iter().fold((0, 0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1, sum.2 + row.2));
+    assert_eq!((sum.1, sum.2), (1, 1), "one fill, and its position: {summaries:?}");
+    assert!(sum.0 >= 3, "entered, taken by the venue, filled: {summaries:?}");
     scene.end_day(FIRST);
     let mut ended = Vec::new();
     loop {
-        match reading.step().expect("the journal is sound") {
+        match blotter.step().expect("the journal is sound") {
             BlotterStep::Nothing => break,
             BlotterStep::DayEnd(day) => ended.push(day),
             BlotterStep::Input => {}
@@ -144,9 +144,9 @@ fn a_reading_follows_the_journal_into_the_next_day() {
     }
     assert_eq!(ended, [FIRST]);
     scene.order(Side::Sell, 1, 99, 1);
-    while reading.step().expect("the journal is sound") != BlotterStep::Nothing {}
-    let row = position(&reading, &view);
+    while blotter.step().expect("the journal is sound") != BlotterStep::Nothing {}
+    let row = position(&blotter, &view);
     assert_eq!((row.start_quantity, row.sold_quantity, row.bought_quantity), (whole(4), whole(1), 0));
     assert_eq!(row, position(&scene.read(DayChoice::Today), &view), "as one who begins now reads it");
-    assert_eq!(orders(&reading, &view), orders(&scene.read(DayChoice::Today), &view));
+    assert_eq!(orders(&blotter, &view), orders(&scene.read(DayChoice::Today), &view));
 }

@@ -2,37 +2,36 @@
 
 mod cost;
 mod day;
+#[expect(dead_code, reason = "the tests of the OMS use more of this file")]
+#[path = "../../../oms-runtime/tests/it/fixture.rs"]
+mod fixture;
 mod random;
 mod rows;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
-use tickpath_clock::{Clock, Priority, SimulatedClock, Wait};
+use tickpath_clock::{Clock, SimulatedClock};
 use tickpath_log::{Config as LogConfig, LogPath, OverflowPolicy, Reader, ReaderStart, Registration, Writer};
 use tickpath_market::{
-    AccountId, ClientOrderId, Kind, NewOrder, Notional, OrderType, Price, Quantity, Request, Side, SymbolId,
-    TimeInForce, TopOfBook, VenueId,
+    ClientOrderId, Kind, NewOrder, Price, Quantity, Request, Side, SymbolId, TimeInForce, TopOfBook,
 };
 use tickpath_oms_blotter::{BlotterFill, BlotterOrder, BlotterPosition, BlotterView, DayBlotter, DayChoice};
-use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, DayEnd, EnterPosition, Instrument, RecordKind, VenueRules};
+use tickpath_oms_core::{DayEnd, EnterPosition, RecordKind};
 use tickpath_oms_runtime::layout::Inline;
-use tickpath_oms_runtime::{
-    AckLevel, Agent, Config, LanesConfig, Layout, RequestRate, SessionConfig, SessionLanes, TradingDefinitions,
-    VenueLanes,
-};
+use tickpath_oms_runtime::{Agent, Config, SessionLanes, TradingDefinitions, VenueLanes};
 use tickpath_venue_sim::{Config as VenueConfig, SimVenue, VenueEngine};
 use zerocopy::IntoBytes;
 
-const ACCOUNT: AccountId = AccountId(1);
+use fixture::{VENUE, WIDE as ACCOUNT, limit, top};
+
 const SYMBOL: SymbolId = SymbolId(0);
-const VENUE: VenueId = VenueId(1);
 /// Currency units per point of the instrument.
 const MULTIPLIER: i64 = 5;
 
 /// Time at which every test begins, in ticks of a nanosecond.
 const MORNING: u64 = 1_000;
-const SECOND: u64 = 1_000_000_000;
 
 /// Turns after which a path that still has work never becomes idle.
 const MAX_TURNS: usize = 100_000;
@@ -61,7 +60,7 @@ impl Scene {
         let place = LogPath::shared_memory(&format!("{name}.market")).expect("the name is good");
         let market = LogConfig::topic(place, OverflowPolicy::Overwrite);
         let feed = Writer::open(&market, clock.calibration()).expect("the topic is new");
-        let config = config(&name, LogPath::folder(folder.path().join("journal")));
+        let config = config(&name, folder.path());
         let ticks =
             || Reader::open(&market.path, ReaderStart::Oldest, Registration::Registered).expect("the topic is there");
         let oms = Inline::open(clock.clone(), &config, Some(ticks())).unwrap_or_else(|e| panic!("no OMS: {e}"));
@@ -82,14 +81,8 @@ impl Scene {
 
     /// Moves the market, with a quantity of a thousand on each side.
     fn tick(&mut self, bid: i64, ask: i64) {
-        let tick = TopOfBook {
-            bid: Price::from_whole(bid),
-            bid_quantity: Quantity::from_whole(1_000),
-            ask: Price::from_whole(ask),
-            ask_quantity: Quantity::from_whole(1_000),
-            symbol: SYMBOL,
-            ..TopOfBook::default()
-        };
+        let quantity = Quantity::from_whole(1_000);
+        let tick = TopOfBook { bid_quantity: quantity, ask_quantity: quantity, ..top(bid, ask) };
         let published = self.feed.publish(self.clock.ticks(), Kind::TopOfBook.code(), tick.as_bytes());
         published.expect("an overwrite topic takes all");
         self.settle();
@@ -147,86 +140,30 @@ impl Drop for Scene {
     }
 }
 
-/// Returns the order rows of a reading.
-fn orders(reading: &DayBlotter, view: &BlotterView) -> Vec<BlotterOrder> {
-    reading.orders(view).cloned().collect()
+/// Returns the order rows of a blotter.
+fn orders(blotter: &DayBlotter, view: &BlotterView) -> Vec<BlotterOrder> {
+    blotter.orders(view).cloned().collect()
 }
 
-fn fills(reading: &DayBlotter) -> Vec<BlotterFill> {
-    reading.fills(&BlotterView::default()).cloned().collect()
+fn fills(blotter: &DayBlotter) -> Vec<BlotterFill> {
+    blotter.fills(&BlotterView::default()).cloned().collect()
 }
 
-/// Returns the only position of a reading, valued by a view.
-fn position(reading: &DayBlotter, view: &BlotterView) -> BlotterPosition {
-    let rows: Vec<BlotterPosition> = reading.positions(view).collect();
+/// Returns the only position of a blotter, valued by a view.
+fn position(blotter: &DayBlotter, view: &BlotterView) -> BlotterPosition {
+    let rows: Vec<BlotterPosition> = blotter.positions(view).collect();
     let [row] = &rows[..] else { panic!("one position was expected: {rows:?}") };
     row.clone()
 }
 
-fn limit(side: Side, id: u64, price: i64, quantity: i64) -> NewOrder {
-    NewOrder {
-        client_order_id: ClientOrderId(id),
-        price: Price::from_whole(price),
-        quantity: Quantity::from_whole(quantity),
-        symbol: SYMBOL,
-        account: ACCOUNT,
-        side: side.code(),
-        order_type: OrderType::Limit.code(),
-        time_in_force: TimeInForce::Day.code(),
-        ..NewOrder::default()
-    }
-}
-
-fn config(name: &str, journal: LogPath) -> Config {
-    Config {
-        lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 1, &[VENUE]) },
-        journal: LogConfig { segment_bytes: 1 << 16, ..LogConfig::journal(journal) },
-        trading: desk(),
-        expected_orders: 1_024,
-        layout: Layout::Inline,
-        wait: Wait::Yield,
-        cpu: None,
-        other_cpu: None,
-        priority: Priority::Normal,
-        snapshot_every: 0,
-        warm_up: false,
-        history: false,
-        seed: Some(0x5eed),
-    }
-}
-
-fn desk() -> TradingDefinitions {
-    let instrument = Instrument {
-        symbol: SYMBOL,
-        venue: VENUE,
-        name: "FIRST".parse().expect("a good name"),
-        multiplier: MULTIPLIER,
-        ..Instrument::default()
-    };
-    let account = AccountLimits {
-        account: ACCOUNT,
-        rate_window_ns: SECOND,
-        max_order_quantity: Quantity::from_whole(1_000),
-        max_notional: Notional::from_whole(1_000_000_000).0.to_le_bytes(),
-        collar: 5_000,
-        max_reference_age_ns: 60 * SECOND,
-        max_position: Quantity(i64::MAX),
-        ..AccountLimits::default()
-    };
-    let session = SessionConfig {
-        session: 0,
-        level: AckLevel::Os,
-        cancel_on_disconnect: false,
-        accounts: vec![ALL_ACCOUNTS],
-        withheld: 0,
-        limits: Default::default(),
-        rate: RequestRate::UNLIMITED,
-    };
-    TradingDefinitions {
-        instruments: vec![instrument],
-        accounts: vec![account],
-        venues: vec![VenueRules::of(VENUE)],
-        sessions: vec![session],
-        ..TradingDefinitions::default()
-    }
+/// Returns the configuration of an OMS with one instrument, one account and one session.
+fn config(name: &str, folder: &Path) -> Config {
+    let mut config = Config { warm_up: false, ..fixture::config(name, folder, 1) };
+    let TradingDefinitions { instruments, accounts, sessions, .. } = &mut config.trading;
+    instruments.truncate(1);
+    instruments[0].multiplier = MULTIPLIER;
+    accounts.truncate(1);
+    (accounts[0].max_order_quantity, accounts[0].collar) = (Quantity::from_whole(1_000), 5_000);
+    sessions.truncate(1);
+    config
 }

@@ -29,7 +29,7 @@ impl Dice {
 }
 
 #[test]
-fn every_day_holds_against_the_core_and_the_cash_flow() {
+fn every_day_agrees_with_the_core_and_the_cash_flow() {
     let first = std::env::var("TICKPATH_SEED").map_or(1, |text| text.parse().expect("TICKPATH_SEED is a number"));
     for seed in first..first + SEEDS {
         eprintln!("TICKPATH_SEED={seed}");
@@ -90,32 +90,32 @@ fn amend(scene: &mut Scene, dice: &mut Dice, bust: bool) -> bool {
 fn check(scene: &Scene, which: DayChoice, seed: u64) {
     let mut core = Core::new(CoreConfig::default());
     journal::replay(scene.journal(), &mut core, |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-    let reading = scene.read(which);
-    for row in orders(&reading, &BlotterView::default()) {
+    let blotter = scene.read(which);
+    for row in orders(&blotter, &BlotterView::default()) {
         let Some(order) = core.order(row.id) else { continue };
         assert_eq!((row.filled, row.leaves), (order.cumulative, order.leaves), "seed {seed}: {row:?}");
         let of_order = |fill: &&BlotterFill| fill.order_id == row.id;
-        let counted: i64 = reading.fills(&BlotterView::default()).filter(of_order).map(|fill| fill.counted.0).sum();
+        let counted: i64 = blotter.fills(&BlotterView::default()).filter(of_order).map(|fill| fill.counted.0).sum();
         assert_eq!(counted, row.filled_on_day.0, "seed {seed}: {row:?}");
     }
-    for row in reading.positions(&BlotterView::default()) {
+    for row in blotter.positions(&BlotterView::default()) {
         let position = core.position(row.account, row.symbol);
         assert_eq!(row.end_quantity, position.net, "seed {seed}: {row:?}");
     }
-    balance(&reading, seed);
+    balance(&blotter, seed);
 }
 
 /// Checks that realised plus open profit is the cash flow plus the change of the position's value, to the last digit.
-fn balance(reading: &DayBlotter, seed: u64) {
+fn balance(blotter: &DayBlotter, seed: u64) {
     let (start, mark) = (Price::from_whole(97).0, Price::from_whole(103).0);
     let name = || "FIRST".to_owned();
     let view =
         BlotterView { starts: [(name(), start)].into(), marks: [(name(), mark)].into(), ..BlotterView::default() };
     let mut cash = 0;
-    for fill in fills(reading) {
+    for fill in fills(blotter) {
         cash -= fill.signed() * i128::from(fill.price.expect("nobody has resolved anything").0);
     }
-    let row = position(reading, &view);
+    let row = position(blotter, &view);
     let value = row.end_quantity * i128::from(mark) - row.start_quantity * i128::from(start);
     let profit = row.realised.zip(row.open).map(|(realised, open)| realised + open);
     assert_eq!(profit, Some((cash + value) * i128::from(MULTIPLIER)), "seed {seed}: {row:?}");

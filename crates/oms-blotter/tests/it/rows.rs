@@ -25,7 +25,7 @@ fn whole(units: i128) -> i128 {
 }
 
 #[test]
-fn every_order_of_the_day_has_a_row_with_what_became_of_it() {
+fn every_order_of_the_day_has_a_row_with_its_outcome() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 101, 4);
     scene.order(Side::Sell, 2, 99, 1);
@@ -33,12 +33,12 @@ fn every_order_of_the_day_has_a_row_with_what_became_of_it() {
     scene.send(cancel(30, 3));
     scene.order(Side::Buy, 4, 97, 6);
     scene.order(Side::Buy, 5, 97, 2_000);
-    let reading = scene.read(DayChoice::Today);
-    let rows = orders(&reading, &BlotterView::default());
-    let told: Vec<_> = rows.iter().map(|row| (row.client_order_id.0, row.status.word(), row.leaves.0)).collect();
+    let blotter = scene.read(DayChoice::Today);
+    let rows = orders(&blotter, &BlotterView::default());
+    let summaries: Vec<_> = rows.iter().map(|row| (row.client_order_id.0, row.status.word(), row.leaves.0)).collect();
     let leaves = |whole: i64| Quantity::from_whole(whole).0;
     let expected = [(1, "filled", 0), (2, "filled", 0), (3, "canceled", 0), (4, "new", leaves(6)), (5, "denied", 0)];
-    assert_eq!(told, expected.map(|(id, status, leaves)| (id, status.to_owned(), leaves)));
+    assert_eq!(summaries, expected.map(|(id, status, leaves)| (id, status.to_owned(), leaves)));
     assert_eq!((rows[0].filled, rows[0].filled_on_day), (Quantity::from_whole(4), Quantity::from_whole(4)));
     assert_eq!(rows[0].average_price, Some(whole(101)));
     assert_eq!((rows[3].filled, rows[3].average_price), (Quantity::ZERO, None));
@@ -47,13 +47,13 @@ fn every_order_of_the_day_has_a_row_with_what_became_of_it() {
     assert!(reason.ends_with("(limit 1000, value 2000)"), "{reason}");
     assert!(rows[..4].iter().all(|row| row.reason.is_none()), "{rows:?}");
     // Selected by session and by status.
-    let only = |status| orders(&reading, &BlotterView { status: Some(status), ..BlotterView::default() }).len();
+    let only = |status| orders(&blotter, &BlotterView { status: Some(status), ..BlotterView::default() }).len();
     assert_eq!((only(BlotterStatus::Denied), only(BlotterStatus::Fix(OrdStatus::Filled))), (1, 2));
-    assert_eq!(orders(&reading, &BlotterView { session: Some(1), ..BlotterView::default() }), []);
+    assert_eq!(orders(&blotter, &BlotterView { session: Some(1), ..BlotterView::default() }), []);
 }
 
 #[test]
-fn realised_and_open_profit_are_by_average_cost_and_times_the_multiplier() {
+fn profit_is_by_average_cost_and_times_the_multiplier() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 101, 4);
     scene.tick(105, 107);
@@ -79,7 +79,7 @@ fn realised_and_open_profit_are_by_average_cost_and_times_the_multiplier() {
 }
 
 #[test]
-fn a_bust_takes_a_fill_out_and_a_correction_puts_another_in_its_place() {
+fn a_bust_removes_a_fill_and_a_correction_replaces_it() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 101, 4);
     scene.order(Side::Sell, 2, 99, 1);
@@ -90,38 +90,38 @@ fn a_bust_takes_a_fill_out_and_a_correction_puts_another_in_its_place() {
     assert_eq!(row.realised, Some(-2 * MONEY * i128::from(MULTIPLIER)));
     scene.venue.bust(sold.exec_id).expect("it is a fill of the day");
     scene.settle();
-    let reading = scene.read(DayChoice::Today);
-    let busted = &fills(&reading)[1];
+    let blotter = scene.read(DayChoice::Today);
+    let busted = &fills(&blotter)[1];
     assert_eq!((busted.state, busted.counted), (FillState::Busted, Quantity::ZERO));
     assert_eq!((busted.quantity, busted.price), (sold.quantity, sold.price), "what was taken back");
     assert!(busted.updated_ns >= Some(busted.time_ns));
-    let row = position(&reading, &BlotterView::default());
+    let row = position(&blotter, &BlotterView::default());
     assert_eq!((row.realised, row.end_quantity, row.sold_quantity), (Some(0), whole(4), 0));
     assert_eq!(row.mark.map(i128::from), Some(whole(101)), "a busted fill is no price");
-    let rows = orders(&reading, &BlotterView::default());
+    let rows = orders(&blotter, &BlotterView::default());
     let [_, order] = &rows[..] else { panic!("two orders were expected: {rows:?}") };
     assert_eq!((order.filled, order.filled_on_day, order.average_price), (Quantity::ZERO, Quantity::ZERO, None));
     scene.venue.correct(bought.exec_id, Price::from_whole(100), Quantity::from_whole(3)).expect("it still holds");
     scene.settle();
-    let reading = scene.read(DayChoice::Today);
-    let corrected = &fills(&reading)[0];
+    let blotter = scene.read(DayChoice::Today);
+    let corrected = &fills(&blotter)[0];
     assert_eq!((corrected.state, corrected.counted), (FillState::Corrected, Quantity::from_whole(3)));
     assert_eq!(corrected.price, Some(Price::from_whole(100)));
-    let row = position(&reading, &marked(110));
+    let row = position(&blotter, &marked(110));
     assert_eq!((row.end_quantity, row.average_price), (whole(3), Some(whole(100))));
     assert_eq!(row.open, Some(3 * 10 * MONEY * i128::from(MULTIPLIER)));
     assert_eq!(row.end_quantity, scene.oms.as_mut().expect("it runs").sequencer().core().position(ACCOUNT, SYMBOL).net);
 }
 
 #[test]
-fn what_an_operator_resolves_is_a_fill_of_its_own() {
+fn an_operators_resolution_is_a_fill_of_its_own() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 98, 5);
     let order = orders(&scene.read(DayChoice::Today), &BlotterView::default())[0].clone();
     // The venue reports that it does not know the state of the order.
     scene.venue.leave();
     let lanes = scene.config.lanes.join_venue(VENUE, scene.clock.calibration()).expect("the venue has left them");
-    let VenueLanes { mut reports, .. } = lanes;
+    let VenueLanes { mut summaries, .. } = lanes;
     let lost = ExecutionReport {
         order_id: order.id,
         symbol: SYMBOL,
@@ -132,7 +132,7 @@ fn what_an_operator_resolves_is_a_fill_of_its_own() {
         status: OrdStatus::Unknown.code(),
         ..ExecutionReport::default()
     };
-    let published = reports.publish(scene.clock.ticks(), Kind::ExecutionReport.code(), lost.as_bytes());
+    let published = summaries.publish(scene.clock.ticks(), Kind::ExecutionReport.code(), lost.as_bytes());
     published.expect("the OMS reads it");
     scene.settle();
     assert_eq!(
@@ -149,40 +149,40 @@ fn what_an_operator_resolves_is_a_fill_of_its_own() {
     let mut operator = scene.config.lanes.join_control(scene.clock.calibration()).expect("the OMS has made it");
     operator.publish(scene.clock.ticks(), RecordKind::Resolve.code(), resolve.as_bytes()).expect("the OMS reads it");
     scene.settle();
-    let reading = scene.read(DayChoice::Today);
-    let row = &orders(&reading, &BlotterView::default())[0];
+    let blotter = scene.read(DayChoice::Today);
+    let row = &orders(&blotter, &BlotterView::default())[0];
     assert_eq!((row.status, row.filled), (BlotterStatus::Fix(OrdStatus::Canceled), Quantity::from_whole(2)));
-    let rows = fills(&reading);
+    let rows = fills(&blotter);
     let [fill] = &rows[..] else { panic!("one fill was expected: {rows:?}") };
     assert_eq!((fill.state, fill.exec_id.0, fill.counted), (FillState::Resolved, 0, Quantity::from_whole(2)));
     assert_eq!(fill.price, Some(Price::from_whole(98)), "the OMS books it at the limit price");
-    assert_eq!(position(&reading, &BlotterView::default()).end_quantity, whole(2));
+    assert_eq!(position(&blotter, &BlotterView::default()).end_quantity, whole(2));
 }
 
 #[test]
-fn names_that_stand_for_no_instrument_are_refused_with_those_that_do() {
+fn an_unknown_symbol_is_refused_with_a_list_of_the_instruments() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 98, 5);
-    let reading = scene.read(DayChoice::Today);
+    let blotter = scene.read(DayChoice::Today);
     for view in [
         BlotterView { symbol: Some("NOPE".to_owned()), ..BlotterView::default() },
         BlotterView { marks: [("NOPE".to_owned(), 1)].into(), ..BlotterView::default() },
         BlotterView { starts: [("NOPE".to_owned(), 1)].into(), ..BlotterView::default() },
     ] {
-        let error = view.check(&reading).expect_err("there is no such instrument");
+        let error = view.check(&blotter).expect_err("there is no such instrument");
         assert!(error.is_usage() && matches!(error, BlotterError::UnknownSymbol { .. }), "{error}");
         assert_eq!(error.to_string(), "'NOPE' is no instrument of this journal; its instruments are FIRST");
     }
-    assert!(BlotterView { symbol: Some("FIRST".to_owned()), ..BlotterView::default() }.check(&reading).is_ok());
+    assert!(BlotterView { symbol: Some("FIRST".to_owned()), ..BlotterView::default() }.check(&blotter).is_ok());
 }
 
 #[test]
 fn the_document_and_the_csv_have_the_same_columns_and_values() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 101, 4);
-    let reading = scene.read(DayChoice::Today);
-    let tables = BlotterView::default().tables(&reading);
-    let document = json_document(&reading, &tables.all());
+    let blotter = scene.read(DayChoice::Today);
+    let tables = BlotterView::default().tables(&blotter);
+    let document = json_document(&blotter, &tables.all());
     assert_eq!(document["schema"], "tickpath.blotter/1");
     assert_eq!((&document["day"], &document["profit_method"]), (&serde_json::Value::Null, &"average_cost".into()));
     for table in tables.all() {

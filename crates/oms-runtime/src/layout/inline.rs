@@ -7,7 +7,9 @@ use super::tick_feed::{catch_up_ticks, poll_ticks};
 use crate::OmsError;
 use crate::agent::Agent;
 use crate::config::Config;
-use crate::front_end::{ControlPort, FrontEndState, NoFrontEnd, OpenFrontEnd, SessionFrontEnd, open_front_end};
+use crate::front_end::{
+    ControlPort, FrontEndState, NoFrontEnd, OpenFrontEnd, OpenNoFrontEnd, SessionFrontEnd, open_front_end,
+};
 use crate::lane_source::LaneSource;
 use crate::sequencer::Sequencer;
 use crate::warm_up::{IdleTurns, WarmUpClient};
@@ -33,12 +35,7 @@ struct InlineWarmUp<C, F> {
 impl<C: Clock> Inline<C> {
     /// Opens lanes and journal, and replays the journal. `ticks` brings reference prices.
     pub fn open(clock: C, config: &Config, ticks: Option<Reader>) -> Result<Self, OmsError> {
-        Self::with_front_end(
-            clock,
-            config,
-            None::<fn(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, NoFrontEnd>, OmsError>>,
-            ticks,
-        )
+        Self::with_front_end(clock, config, None::<OpenNoFrontEnd<C>>, ticks)
     }
 }
 
@@ -48,21 +45,17 @@ impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
         clock: C,
         config: &Config,
         front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
-        ticks: Option<Reader>,
+        mut ticks: Option<Reader>,
     ) -> Result<Self, OmsError> {
         let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
-        let state = FrontEndState::inline(inbound.next_request);
-        let front = open_front_end(front, &mut sequencer, state)?;
+        let front = open_front_end(front, &mut sequencer, FrontEndState::new(inbound.next_request, None))?;
         let (front, control) = front.map_or((None, None), |front| (Some(front.sessions), front.control));
-        let mut ticks = ticks;
         catch_up_ticks(&mut ticks, &mut sequencer)?;
         let warm_up = sequencer.warm_up_for(config);
         let mut inline = Self::of(sequencer, inbound.sources);
         (inline.ticks, inline.front, inline.control) = (ticks, front, control);
-        inline.warm_up = warm_up.map(|(second, source, client)| {
-            let oms = Box::new(Self::of(second, vec![source]));
-            InlineWarmUp { oms, client }
-        });
+        inline.warm_up = warm_up
+            .map(|(second, source, client)| InlineWarmUp { oms: Box::new(Self::of(second, vec![source])), client });
         (0..WarmUpClient::WARM_UPS).for_each(|_| _ = inline.run_warm_up());
         Ok(inline)
     }
@@ -88,7 +81,7 @@ impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
     /// Returns the number of warm-up orders, and of their outputs: two for each order, unless it was denied.
     pub fn warm_up_counts(&self) -> (u64, u64) {
         let Some(InlineWarmUp { oms, client }) = &self.warm_up else { return (0, 0) };
-        (client.sent(), oms.sequencer.core.digest().outputs)
+        (client.sent, oms.sequencer.core.digest().outputs)
     }
 
     /// Notes that the thread has slept: the next idle turn is for a warm-up.

@@ -48,6 +48,8 @@ impl<C: Clock> Agent for LockedAgent<'_, C> {
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
+        // Work of the core for which nothing wakes the thread.
+        let needs_polling = |core: &Sequencer<C>| core.held() > 0 || core.has_lines();
         if self.does_housekeeping && needs_polling(&lock(self.core)) {
             return tickpath_clock::yield_now();
         }
@@ -62,11 +64,6 @@ impl<C: Clock> Agent for LockedAgent<'_, C> {
 /// Max nanoseconds that a sleeping venue line goes without its housekeeping.
 const HOUSEKEEPING_NS: u64 = 200_000;
 
-/// Returns whether the core may have work for which nothing wakes the thread.
-fn needs_polling<C: Clock>(core: &Sequencer<C>) -> bool {
-    core.held() > 0 || core.has_lines()
-}
-
 fn lock<C>(core: &Mutex<Sequencer<C>>) -> MutexGuard<'_, Sequencer<C>> {
     core.lock().expect("no thread panics with the core")
 }
@@ -75,16 +72,15 @@ fn lock<C>(core: &Mutex<Sequencer<C>>) -> MutexGuard<'_, Sequencer<C>> {
 pub(super) fn run<C: Clock + Sync>(
     clock: C,
     config: &Config,
-    ticks: Option<Reader>,
+    mut ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<SchedulingGap>, OmsError> {
     let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
-    let mut ticks = ticks;
     // Prices first: the venue line releases waiting requests before the receiver has had its first turn.
     catch_up_ticks(&mut ticks, &mut sequencer)?;
     let core = Mutex::new(sequencer);
-    let (clients, venues) = split_sources(inbound.sources, LaneSource::lane);
+    let (clients, venues) = split_sources(inbound.sources, |source| source.lane);
     let mut receiver =
         LockedAgent { clock: clock.clone(), core: &core, sources: clients, ticks, does_housekeeping: false };
     let line = LockedAgent { clock: clock.clone(), core: &core, sources: venues, ticks: None, does_housekeeping: true };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use tickpath_clock::{Clock, GapDetector, SchedulingGap, apply_schedule};
+use tickpath_clock::{Calibration, Clock, GapDetector, SchedulingGap, apply_schedule};
 use tickpath_log::{
     Config as LogConfig, LogMessage, LogPath, LogPublishError, OverflowPolicy, Reader, ReaderStart, Registration,
     Writer, sleep_until_any,
@@ -35,7 +35,7 @@ struct HandOverHeader {
     sent: u64,
     /// The sequence number in the outer lane, or the number that an event carries.
     number: u64,
-    /// Place of the source among the lanes.
+    /// Index of the source among the lanes.
     source: u32,
     /// The kind in the outer lane.
     kind: u8,
@@ -66,9 +66,9 @@ type JournaledNumbers = Arc<[AtomicU64]>;
 /// Forwards frames from lanes to the core, stamped at receipt.
 struct LaneForwarder<C> {
     clock: C,
-    /// Lanes, each with its place among all sources.
+    /// Lanes, each with its index among all sources.
     sources: Vec<(usize, LaneSource)>,
-    /// Lines, each with its place among all sources.
+    /// Lines, each with its index among all sources.
     agents: Vec<(usize, Box<LineAgent>)>,
     core_lane: Writer,
     journaled: JournaledNumbers,
@@ -78,18 +78,18 @@ impl<C: Clock> Agent for LaneForwarder<C> {
     fn poll(&mut self) -> Result<usize, OmsError> {
         let Self { clock, sources, agents, core_lane, journaled } = self;
         let mut done = 0;
-        for (place, agent) in agents {
+        for (index, agent) in agents {
             done += agent.poll()?;
             while let Some(event) = agent.next_event() {
                 let received = clock.ticks();
-                event.pass_to(|event| hand_over(core_lane, received, *place, &event))?;
+                event.pass_to(|event| hand_over(core_lane, received, *index, &event))?;
             }
             done += agent.end_turn();
         }
-        for (place, source) in sources {
+        for (index, source) in sources {
             // Pairs with the Release of the core: the messages below this number are in the journal.
-            source.confirm(journaled[*place].load(Ordering::Acquire));
-            done += source.poll(clock, |_, event| hand_over(core_lane, clock.ticks(), *place, &event))?;
+            source.confirm(journaled[*index].load(Ordering::Acquire));
+            done += source.poll(clock, |_, event| hand_over(core_lane, clock.ticks(), *index, &event))?;
         }
         Ok(done)
     }
@@ -167,7 +167,7 @@ impl<C: Clock> SplitWarmUp<C> {
         let (sequencer, source, client) = real.warm_up_for(config)?;
         let made = like.warm_up_log().ok()?;
         let (clock, journaled) = (sequencer.clock().clone(), JournaledNumbers::from_iter([AtomicU64::new(0)]));
-        let (lanes, sources) = (vec![source.lane()], vec![(0, source)]);
+        let (lanes, sources) = (vec![source.lane], vec![(0, source)]);
         let receiver =
             LaneForwarder { clock, sources, agents: Vec::new(), core_lane: made.writer, journaled: journaled.clone() };
         Some(Self { client, receiver, core: Box::new(CoreAgent::of(sequencer, lanes, vec![made.reader], journaled)) })
@@ -233,29 +233,20 @@ impl<C: Clock> Agent for CoreAgent<C> {
 struct FrontEndAgent<F> {
     front: F,
     core_lane: Writer,
-    /// Places among the lanes: session 0, which the other sessions follow, and behind those the admin commands.
+    /// Indices among the lanes: session 0, which the other sessions follow, and behind those the admin commands.
     first_session: usize,
     commands: usize,
-}
-
-/// Adds a place among the lanes for each possible session, because the configuration may change while the OMS runs, and
-/// a last place for the admin commands. Returns the first place.
-fn add_sessions(lanes: &mut Vec<LaneKind>) -> usize {
-    let first = lanes.len();
-    lanes.extend((0..MAX_SESSIONS).map(LaneKind::Requests));
-    lanes.push(LaneKind::Control);
-    first
 }
 
 impl<F: SessionFrontEnd> Agent for FrontEndAgent<F> {
     fn poll(&mut self) -> Result<usize, OmsError> {
         let Self { front, core_lane, first_session, commands } = self;
         front.poll(&mut |lane, received, event| {
-            let place = match lane {
+            let source = match lane {
                 LaneKind::Requests(session) => *first_session + usize::from(session),
                 _ => *commands,
             };
-            hand_over(core_lane, received, place, &event)
+            hand_over(core_lane, received, source, &event)
         })
     }
 
@@ -299,30 +290,28 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
     clock: C,
     config: &Config,
     front: Option<impl FnOnce(&mut Sequencer<C>, FrontEndState) -> Result<OpenFrontEnd<C, F>, OmsError>>,
-    ticks: Option<Reader>,
+    mut ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<SchedulingGap>, OmsError> {
     let calibration = *clock.calibration();
     let (mut sequencer, mut inbound) = Sequencer::open(clock.clone(), config)?;
     inbound.sources.iter_mut().for_each(LaneSource::hold_cursor);
-    let mut lanes: Vec<LaneKind> = inbound.sources.iter().map(LaneSource::lane).collect();
-    let agents: Vec<(usize, Box<LineAgent>)> = sequencer
-        .release
-        .venues
-        .take_agents()
-        .into_iter()
-        .map(|(line, agent)| {
-            lanes.push(LaneKind::Line(line));
-            (lanes.len() - 1, agent)
-        })
-        .collect();
-    let first = if front.is_some() { add_sessions(&mut lanes) } else { lanes.len() };
+    let mut lanes: Vec<LaneKind> = inbound.sources.iter().map(|source| source.lane).collect();
+    let mut agents = Vec::new();
+    for (line, agent) in sequencer.release.venues.take_agents() {
+        agents.push((lanes.len(), agent));
+        lanes.push(LaneKind::Line(line));
+    }
+    let first = lanes.len();
+    if front.is_some() {
+        // All possible sessions, because the configuration may change while the OMS runs, and then the admin commands.
+        lanes.extend((0..MAX_SESSIONS).map(LaneKind::Requests).chain([LaneKind::Control]));
+    }
     let journaled: JournaledNumbers = lanes.iter().map(|_| AtomicU64::new(0)).collect();
-    let state = FrontEndState::threaded(inbound.next_request, journaled.clone(), first);
+    let state = FrontEndState::new(inbound.next_request, Some((journaled.clone(), first)));
     let front = open_front_end(front, &mut sequencer, state)?;
     let (front, control) = front.map_or((None, None), |front| (Some(front.sessions), front.control));
-    let mut ticks = ticks;
     catch_up_ticks(&mut ticks, &mut sequencer)?;
     let lane = front.is_some().then(|| inner_lane(config, "core.sockets", &calibration)).transpose()?;
     let commands = lanes.len().saturating_sub(1);
@@ -337,15 +326,13 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
     let core = CoreAgent::of(sequencer, lanes, inner, journaled.clone());
     let mut core = CoreAgent { ticks, control, warm_up, ..core };
     (0..WarmUpClient::WARM_UPS).for_each(|_| _ = core.run_warm_up());
-    let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate(), |(_, source)| source.lane());
-    let receiver = LaneForwarder {
-        clock: clock.clone(),
-        sources: clients,
-        agents: Vec::new(),
-        core_lane: client_writer,
-        journaled: journaled.clone(),
+    let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate(), |(_, source)| source.lane);
+    let forwarder = |sources, agents, core_lane| {
+        let (clock, journaled) = (clock.clone(), journaled.clone());
+        LaneForwarder { clock, sources, agents, core_lane, journaled }
     };
-    let line = LaneForwarder { clock: clock.clone(), sources: venues, agents, core_lane: venue_writer, journaled };
+    let receiver = forwarder(clients, Vec::new(), client_writer);
+    let line = forwarder(venues, agents, venue_writer);
     let gaps = thread::scope(|scope| {
         let receiver = agent::spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = agent::spawn(scope, "oms-line", config, &clock, line, stop);
@@ -382,17 +369,13 @@ pub(super) fn run<C: Clock + Sync, F: SessionFrontEnd>(
 
 /// Returns the configuration of an inner lane, whose frames outlive no process: a lane of an earlier run is useless.
 fn inner_config(config: &Config, name: &str) -> Result<LogConfig, OmsError> {
-    let place = LogPath::shared_memory(&format!("{}.{name}", config.lanes.name));
-    let topic = LogConfig::topic(place.map_err(tickpath_log::LogOpenError::from)?, OverflowPolicy::Fail);
+    let path = LogPath::shared_memory(&format!("{}.{name}", config.lanes.name));
+    let topic = LogConfig::topic(path.map_err(tickpath_log::LogOpenError::from)?, OverflowPolicy::Fail);
     let segment_bytes = (config.lanes.report_bytes / topic.segments).next_multiple_of(4096).max(4096);
     Ok(LogConfig { segment_bytes, ..topic })
 }
 
-fn inner_lane(
-    config: &Config,
-    name: &str,
-    calibration: &tickpath_clock::Calibration,
-) -> Result<(Writer, Reader), OmsError> {
+fn inner_lane(config: &Config, name: &str, calibration: &Calibration) -> Result<(Writer, Reader), OmsError> {
     let lane = inner_config(config, name)?;
     if lane.path.exists() {
         let _ = lane.path.remove();

@@ -86,25 +86,19 @@ impl AgentEvent {
 
 /// Agent of one line.
 pub(crate) struct LineAgent {
-    id: LineId,
+    pub id: LineId,
     now: TickClock,
     calibration: Calibration,
     line: Box<dyn Line>,
-    place: LogPath,
+    /// Path of the lane.
+    pub path: LogPath,
     requests: Reader,
     flow: Arc<LineFlow>,
     waker: Arc<LineWaker>,
     validity: Arc<RequestValidity>,
     state: LineState,
     pause_ns: u64,
-    /// Requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
-    /// holds that.
-    settled: u64,
-    /// Highest number below which the venue has ever confirmed all requests.
-    confirmed: u64,
-    next_report: u64,
-    /// Number behind the last request that was sent.
-    sent: u64,
+    pub progress: LineProgress,
     /// Request that was read, but not yet taken by the line: number, stamp, request.
     pending: Option<(u64, u64, Request)>,
     /// Events that the sequencer has not applied yet.
@@ -113,6 +107,18 @@ pub(crate) struct LineAgent {
     reported_reason: Option<String>,
     /// Error that makes the lane unreadable.
     failed: Option<LogReadError>,
+}
+
+/// Progress of a line, in the numbers of its requests and reports.
+pub(crate) struct LineProgress {
+    /// Requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
+    /// holds that.
+    settled: u64,
+    /// Highest number below which the venue has ever confirmed all requests.
+    confirmed: u64,
+    next_report: u64,
+    /// Number behind the last request whose send has returned.
+    pub sent: u64,
 }
 
 impl LineAgent {
@@ -126,8 +132,8 @@ impl LineAgent {
         (now, calibration): (TickClock, Calibration),
     ) -> Result<Self, OmsError> {
         let LinesContext { waker, validity } = context;
-        let place = lanes.lane(LaneKind::Line(id))?.path;
-        let mut requests = Reader::open(&place, ReaderStart::Cursor, Registration::Mandatory)?;
+        let path = lanes.lane(LaneKind::Line(id))?.path;
+        let mut requests = Reader::open(&path, ReaderStart::Cursor, Registration::Mandatory)?;
         requests.freeze_cursor();
         // The journal holds the returned requests before the cursor moves.
         let (cursor, returned) = (requests.sequence(), ledger.first_unreturned(id));
@@ -141,17 +147,14 @@ impl LineAgent {
             now,
             calibration,
             line,
-            place,
+            path,
             requests,
             flow,
             waker,
             validity,
             state: LineState::Down(0),
             pause_ns: MIN_PAUSE_NS,
-            settled,
-            confirmed,
-            next_report,
-            sent: 0,
+            progress: LineProgress { settled, confirmed, next_report, sent: 0 },
             pending: None,
             events: VecDeque::new(),
             reported_reason: None,
@@ -159,21 +162,10 @@ impl LineAgent {
         })
     }
 
-    /// Returns the line as the source of its events.
-    #[inline]
-    pub fn lane(&self) -> LaneKind {
-        LaneKind::Line(self.id)
-    }
-
-    /// Returns the place of the lane.
-    pub fn place(&self) -> &LogPath {
-        &self.place
-    }
-
     /// Returns the requests in the lane that are not settled: number, and the order that the request names.
     pub fn unproven(&mut self) -> Result<VecDeque<(u64, u64)>, OmsError> {
         let mut list = VecDeque::new();
-        for_each_message(&self.place, self.settled, &mut |message| {
+        for_each_message(&self.path, self.progress.settled, &mut |message| {
             if let Ok(request) = Request::read(message.kind, message.payload) {
                 list.push_back((message.sequence, order_of(&request)));
             }
@@ -209,7 +201,7 @@ impl LineAgent {
             }
             match self.line.send(number, stamp, &request) {
                 Ok(()) => {
-                    self.sent = number + 1;
+                    self.progress.sent = number + 1;
                     done += 1;
                 }
                 Err(LineSendError::Full) => {
@@ -223,12 +215,6 @@ impl LineAgent {
         done
     }
 
-    /// Returns whether the send of this request has returned.
-    #[inline]
-    pub fn has_sent(&self, number: u64) -> bool {
-        self.sent > number
-    }
-
     /// Begins a turn: connects, sends and receives, and keeps the events of the line. Returns the amount of work done.
     pub fn poll(&mut self) -> Result<usize, OmsError> {
         if let Some(e) = self.failed.take() {
@@ -237,7 +223,7 @@ impl LineAgent {
         match self.state {
             LineState::Down(again) => return self.connect(again),
             LineState::Returned(upto) if self.flow.is_up_from(upto) => self.begin_sending(upto)?,
-            LineState::Expired(from) if self.settled >= from => self.return_requests(from)?,
+            LineState::Expired(from) if self.progress.settled >= from => self.return_requests(from)?,
             LineState::Returned(upto) if self.flow.is_return_again_from(upto) => self.return_requests(upto)?,
             _ => {}
         }
@@ -270,7 +256,8 @@ impl LineAgent {
     /// Receives from the line: keeps its events, and notes proofs of receipt. Also returns the venue's next request
     /// number if the line has just connected.
     fn receive(&mut self) -> (Result<usize, ConnectionLost>, Option<Option<u64>>) {
-        let Self { line, flow, requests, next_report, settled, confirmed, events, .. } = self;
+        let Self { line, flow, requests, progress, events, .. } = self;
+        let LineProgress { next_report, settled, confirmed, .. } = progress;
         // A line without any message so far has lost nothing.
         let is_used = *next_report > 0 || requests.sequence() > requests.owner().base;
         let mut up = None;
@@ -323,7 +310,7 @@ impl LineAgent {
         match self.state {
             LineState::Up => self.requests.sequence() < self.flow.published(),
             LineState::Returned(_) => !self.flow.is_down(),
-            LineState::Expired(from) => self.settled >= from,
+            LineState::Expired(from) => self.progress.settled >= from,
             LineState::Connecting | LineState::Down(_) => false,
         }
     }
@@ -338,7 +325,7 @@ impl LineAgent {
         while self.requests.next()? != Next::Empty {}
         self.pending = None;
         let next_report = self.flow.journaled();
-        self.next_report = next_report;
+        self.progress.next_report = next_report;
         let (journal, incarnation, next_request) = (owner.journal, owner.incarnation, self.requests.sequence());
         let oms = LaneKind::Line(self.id).journal_of_mark(journal);
         self.line.connect(&ResumeState { journal, oms, incarnation, next_request, next_report });
@@ -354,35 +341,35 @@ impl LineAgent {
         let from = match next_request {
             Some(next) if next > tail => {
                 let why = format!(
-                    "{}: the venue has requests up to {next}, and the lane ends at {tail}: it takes this line for another \
-                     one. Give each line of each OMS its own login there",
+                    "{}: the venue has requests up to {next}, and the lane ends at {tail}: the venue takes this line \
+                     for another one. Give each line of each OMS its own login at the venue",
                     self.line.address()
                 );
                 self.disconnect(why);
                 return Ok(());
             }
-            Some(next) if next >= self.confirmed => {
-                self.confirmed = next;
+            Some(next) if next >= self.progress.confirmed => {
+                self.progress.confirmed = next;
                 next
             }
             // The venue knows fewer requests than before, or no number.
             forgotten => {
-                if tail > self.settled || forgotten.is_some() {
+                if tail > self.progress.settled || forgotten.is_some() {
                     self.events.push_back(AgentEvent::Lost { what: LOST_REQUESTS, messages: 0 });
                 }
-                self.confirmed = 0;
+                self.progress.confirmed = 0;
                 forgotten.unwrap_or(tail)
             }
         };
         // Requests that were given back before are not given back again, whatever became of that connection.
-        self.return_requests(from.max(self.settled))
+        self.return_requests(from.max(self.progress.settled))
     }
 
     /// Gives back the requests from this number on: they never left, or the venue does not have them.
     fn return_requests(&mut self, from: u64) -> Result<(), OmsError> {
-        let Self { place, events, .. } = self;
+        let Self { path, events, .. } = self;
         let mut upto = from;
-        for_each_message(place, from, &mut |message| {
+        for_each_message(path, from, &mut |message| {
             upto = message.sequence + 1;
             // Only the core writes here.
             if let Ok(request) = Request::read(message.kind, message.payload) {
@@ -390,7 +377,7 @@ impl LineAgent {
             }
             Ok(())
         })?;
-        self.settled = upto;
+        self.progress.settled = upto;
         self.state = LineState::Returned(upto);
         self.events.push_back(AgentEvent::Up(upto));
         Ok(())
@@ -422,11 +409,11 @@ impl LineAgent {
 
 /// Passes each message in a lane from this number on to `sink`.
 pub(super) fn for_each_message(
-    place: &LogPath,
+    path: &LogPath,
     from: u64,
     sink: &mut dyn FnMut(&LogMessage<'_>) -> Result<(), OmsError>,
 ) -> Result<(), OmsError> {
-    let mut reader = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+    let mut reader = Reader::open(path, ReaderStart::Oldest, Registration::Unregistered)?;
     loop {
         match reader.next()? {
             Next::Message(message) if message.sequence >= from => sink(&message)?,

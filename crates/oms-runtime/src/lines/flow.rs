@@ -97,9 +97,9 @@ pub(crate) struct LineWaker {
 
 impl LineWaker {
     pub fn new() -> Result<Self, OmsError> {
-        let wakes = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let wakes = wakes.map_err(|e| OmsError::Sockets(e.into()))?;
-        Ok(Self { is_armed: AtomicBool::new(false), event: wakes })
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let event = event.map_err(|e| OmsError::Sockets(e.into()))?;
+        Ok(Self { is_armed: AtomicBool::new(false), event })
     }
 
     /// Arms the waker. The thread must check for earlier work once more before it sleeps.

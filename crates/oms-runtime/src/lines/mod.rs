@@ -61,7 +61,7 @@ pub(crate) enum OutputProgress {
 pub(crate) struct VenueLines {
     now: TickClock,
     list: Vec<OutboundLine>,
-    /// Place of the line that is tried first.
+    /// Index of the line that is tried first.
     next_line: usize,
     shared: LinesContext,
     /// Orders that should avoid a line, because it has refused them.
@@ -72,7 +72,7 @@ pub(crate) struct VenueLines {
 struct OutboundLine {
     id: LineId,
     lane: Writer,
-    place: LogPath,
+    path: LogPath,
     flow: Arc<LineFlow>,
     rate_limit: LineRateLimit,
     window: u64,
@@ -123,24 +123,18 @@ impl VenueLines {
         let calibration = clock.calibration();
         let (shared, time) = ((flow.clone(), self.shared.clone()), (now(clock), *calibration));
         let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared, time)?;
-        let (in_flight, place) = (agent.unproven()?, agent.place().clone());
+        let (in_flight, path) = (agent.unproven()?, agent.path.clone());
         let rate_limit = LineRateLimit::new(config.rate_per_second, calibration);
         let lost_after = calibration.ticks_of_ns(config.lost_after_ns);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
         let down_since = Some((self.now)());
-        self.list.push(OutboundLine {
-            id,
-            lane,
-            place,
-            flow,
-            rate_limit,
-            window,
-            agent,
-            in_flight,
-            down_since,
-            lost_after,
-        });
+        let line = OutboundLine { id, lane, path, flow, rate_limit, window, agent, in_flight, down_since, lost_after };
+        self.list.push(line);
         Ok(())
+    }
+
+    fn line_mut(&mut self, id: LineId) -> Option<&mut OutboundLine> {
+        self.list.iter_mut().find(|line| line.id == id)
     }
 
     /// Returns whether any line is up.
@@ -150,30 +144,30 @@ impl VenueLines {
 
     /// Checks that a line would take this request now.
     pub fn room_for(&mut self, request: &Request) -> Result<(), LogPublishError> {
-        self.choose_line(request).map(|_| ())
+        self.choose_line(request).map(drop)
     }
 
     /// Gives a request to a line, and returns whether it was sent: only the thread that runs the line's agent sends.
     #[inline]
     pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<OutputProgress, LogPublishError> {
-        let place = self.choose_line(request)?;
+        let index = self.choose_line(request)?;
         let Self { now, list, next_line, shared, avoided } = self;
-        let line = &mut list[place];
+        let line = &mut list[index];
         line.rate_limit.count_request(&*now);
         let number = line.lane.publish(stamp, request.kind().code(), request.as_bytes())?;
         line.in_flight.push_back((number, order_of(request)));
         if !avoided.is_empty() {
             avoided.retain(|(order, _)| *order != order_of(request));
         }
-        *next_line = if place + 1 < list.len() { place + 1 } else { 0 };
-        let line = &mut list[place];
+        *next_line = if index + 1 < list.len() { index + 1 } else { 0 };
+        let line = &mut list[index];
         line.flow.set_published(number + 1);
         let Some(agent) = &mut line.agent else {
             shared.waker.wake();
             return Ok(OutputProgress::HandedOver);
         };
         agent.send_pending();
-        Ok(if agent.has_sent(number) { OutputProgress::Sent } else { OutputProgress::HandedOver })
+        Ok(if agent.progress.sent > number { OutputProgress::Sent } else { OutputProgress::HandedOver })
     }
 
     #[inline]
@@ -186,14 +180,14 @@ impl VenueLines {
         if list.len() > 1 && !matches!(request, Request::New(_)) {
             let order = order_of(request);
             let follows = |line: &OutboundLine| line.in_flight.iter().any(|(_, named)| *named == order);
-            if let Some(place) = list.iter().position(follows) {
-                let line = &mut list[place];
+            if let Some(index) = list.iter().position(follows) {
+                let line = &mut list[index];
                 // While the line is down it has no limits, because its lane returns to the core when it comes up. The
                 // window does not count, or a venue that proves nothing would block a cancel, with all requests behind
                 // it, for ever.
                 let may_go = !line.flow.is_up() || line.rate_limit.has_room(&*now);
                 return if may_go {
-                    line.lane.check_room(size_of::<Request>()).map(|()| place)
+                    line.lane.check_room(size_of::<Request>()).map(|()| index)
                 } else {
                     Err(LogPublishError::Full)
                 };
@@ -202,14 +196,14 @@ impl VenueLines {
         let avoided_line = if avoided.is_empty() { None } else { line_to_avoid(list, avoided, request) };
         let mut refused = LogPublishError::NoReader;
         for step in 0..list.len() {
-            let place = (*next_line + step) % list.len();
-            let line = &mut list[place];
+            let index = (*next_line + step) % list.len();
+            let line = &mut list[index];
             if !line.flow.is_up() || avoided_line == Some(line.id) {
                 continue;
             }
             refused = LogPublishError::Full;
             if line.lane.check_room(size_of::<Request>()).is_ok() && line.has_room(&*now) {
-                return Ok(place);
+                return Ok(index);
             }
         }
         Err(refused)
@@ -218,7 +212,7 @@ impl VenueLines {
     /// Marks a line as up, if its agent has given back all requests below this number and none was added behind them.
     /// Returns whether it is up.
     pub fn mark_up(&mut self, id: LineId, upto: u64) -> bool {
-        let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return false };
+        let Some(line) = self.line_mut(id) else { return false };
         let is_up = line.lane.sequence() == upto;
         if is_up {
             line.in_flight.clear();
@@ -231,14 +225,14 @@ impl VenueLines {
 
     /// Notes that a line has given a request back: the request is not in flight any more.
     pub fn note_returned(&mut self, id: LineId, number: u64) {
-        let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return };
+        let Some(line) = self.line_mut(id) else { return };
         while line.in_flight.pop_front_if(|(sent, _)| *sent <= number).is_some() {}
     }
 
     /// Marks a line as down.
     pub fn mark_down(&mut self, id: LineId) {
         let now = (self.now)();
-        if let Some(line) = self.list.iter_mut().find(|line| line.id == id) {
+        if let Some(line) = self.line_mut(id) {
             // A failed attempt to connect does not restart the time.
             if line.flow.is_up() {
                 line.down_since = Some(now);
@@ -263,7 +257,7 @@ impl VenueLines {
         let Some(line) = self.list.iter_mut().find(is_over) else { return Ok(None) };
         line.down_since = None;
         line.in_flight.clear();
-        Ok(Some((line.id, orders_in_doubt(&line.place, line.flow.journaled() > 0)?)))
+        Ok(Some((line.id, orders_in_doubt(&line.path, line.flow.journaled() > 0)?)))
     }
 
     /// Returns whether any line is down, but not for too long yet.
@@ -290,15 +284,15 @@ impl VenueLines {
         }
     }
 
-    /// Returns the agent of the line at this place, if the agent runs on the core's thread.
+    /// Returns the agent of the line with this index, if the agent runs on the core's thread.
     #[inline]
-    pub fn agent_mut(&mut self, place: usize) -> Option<&mut LineAgent> {
-        self.list.get_mut(place)?.agent.as_deref_mut()
+    pub fn agent_mut(&mut self, index: usize) -> Option<&mut LineAgent> {
+        self.list.get_mut(index)?.agent.as_deref_mut()
     }
 
-    /// Moves out the agent of the line at this place, which runs on a thread of its own from then on.
-    pub fn take_agent(&mut self, place: usize) -> Option<(LineId, Box<LineAgent>)> {
-        let line = self.list.get_mut(place)?;
+    /// Moves out the agent of the line with this index, which runs on a thread of its own from then on.
+    pub fn take_agent(&mut self, index: usize) -> Option<(LineId, Box<LineAgent>)> {
+        let line = self.list.get_mut(index)?;
         Some((line.id, line.agent.take()?))
     }
 
@@ -325,8 +319,8 @@ fn line_to_avoid(list: &[OutboundLine], avoided: &[(u64, u8)], request: &Request
 
 /// Returns the orders that the requests of a lane name, and the epoch before which orders may have used the line, if it
 /// was ever `used`: their reports come only by the line that they went by.
-fn orders_in_doubt(place: &LogPath, used: bool) -> Result<InDoubtOrders, OmsError> {
-    let reader = Reader::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
+fn orders_in_doubt(path: &LogPath, used: bool) -> Result<InDoubtOrders, OmsError> {
+    let reader = Reader::open(path, ReaderStart::Oldest, Registration::Unregistered)?;
     let owner = reader.owner();
     if reader.sequence() > owner.base {
         return Ok(InDoubtOrders::All);
@@ -334,7 +328,7 @@ fn orders_in_doubt(place: &LogPath, used: bool) -> Result<InDoubtOrders, OmsErro
     drop(reader);
     let before = if used && owner.base > 0 { owner.incarnation } else { 0 };
     let mut orders = BTreeSet::new();
-    for_each_message(place, 0, &mut |message| {
+    for_each_message(path, 0, &mut |message| {
         if let Ok(request) = Request::read(message.kind, message.payload) {
             orders.insert(order_of(&request));
         }

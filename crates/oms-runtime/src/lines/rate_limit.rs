@@ -15,8 +15,8 @@ pub(crate) struct LineRateLimit {
 
 impl LineRateLimit {
     pub fn new(per_second: u32, calibration: &Calibration) -> Self {
-        let most = per_second as usize;
-        Self { max_requests: most, second: calibration.ticks_per_second, times: VecDeque::with_capacity(most) }
+        let max_requests = per_second as usize;
+        Self { max_requests, second: calibration.ticks_per_second, times: VecDeque::with_capacity(max_requests) }
     }
 
     /// Returns whether one more request may leave now. Reads the clock only if there is a limit.
@@ -46,27 +46,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_second_has_more_than_its_limit() {
+    fn no_second_has_more_requests_than_the_limit() {
         const MS: u64 = 1_000_000;
-        let mut pace = LineRateLimit::new(3, &Calibration::nanoseconds());
-        let mut gone = Vec::new();
+        let mut limit = LineRateLimit::new(3, &Calibration::nanoseconds());
+        let mut sent = Vec::new();
         // Tries at uneven times, as an order would that leaves as soon as it may.
         for now in (0..5_000).map(|turn| turn * MS + turn % 7 * MS / 10) {
-            if pace.has_room(|| now) {
-                pace.count_request(|| now);
-                gone.push(now);
+            if limit.has_room(|| now) {
+                limit.count_request(|| now);
+                sent.push(now);
             }
         }
-        assert_eq!(gone.len(), 15, "three in each second");
-        assert!(gone.windows(4).all(|four| four[3] - four[0] >= 1_000 * MS), "{gone:?}");
+        assert_eq!(sent.len(), 15, "three in each second");
+        assert!(sent.windows(4).all(|four| four[3] - four[0] >= 1_000 * MS), "{sent:?}");
     }
 
     #[test]
-    fn no_limit_asks_no_clock() {
-        let mut pace = LineRateLimit::new(0, &Calibration::nanoseconds());
+    fn without_a_limit_the_clock_is_not_read() {
+        let mut limit = LineRateLimit::new(0, &Calibration::nanoseconds());
         for _ in 0..100 {
-            assert!(pace.has_room(|| panic!("nobody needs to know")));
-            pace.count_request(|| panic!("nobody needs to know"));
+            assert!(limit.has_room(|| panic!("the clock is read")));
+            limit.count_request(|| panic!("the clock is read"));
         }
     }
 }

@@ -38,17 +38,17 @@ impl RequestValidity {
     /// limit.
     #[inline]
     pub fn is_over(&self, request: &Request, stamp: u64, now: impl FnOnce() -> u64) -> bool {
-        let least = self.min_age.load(Ordering::Relaxed);
-        if least == u64::MAX || !matches!(request, Request::New(_) | Request::Replace(_)) {
+        let min_age = self.min_age.load(Ordering::Relaxed);
+        if min_age == u64::MAX || !matches!(request, Request::New(_) | Request::Replace(_)) {
             return false;
         }
         let age = now().saturating_sub(stamp);
-        age > least && self.is_over_for(request.account(), age)
+        age > min_age && self.is_over_for(request.account(), age)
     }
 
     #[cold]
     fn is_over_for(&self, account: AccountId, age: u64) -> bool {
         let ages = self.ages.lock().unwrap_or_else(|e| e.into_inner());
-        ages.binary_search_by_key(&account, |(account, _)| *account).is_ok_and(|place| age > ages[place].1)
+        ages.binary_search_by_key(&account, |(account, _)| *account).is_ok_and(|index| age > ages[index].1)
     }
 }

@@ -79,18 +79,15 @@ impl<C: Clock> Sequencer<C> {
 
     /// Takes an admin command from the operator's lane.
     pub fn accept_control_frame(&mut self, received: u64, message: &LogMessage<'_>) -> Result<(), OmsError> {
-        match decode_command(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
-            Some(input) => {
-                if let Err(why) = self.apply_command_or_day_end(received, &input)? {
-                    self.notices.add(Notice::NotArchived(why.to_string()));
-                }
-                Ok(())
-            }
-            None => {
-                self.refused += 1;
-                Ok(())
-            }
+        let lane_sequence = (message.sequence as u32).wrapping_add(1);
+        let Some(command) = decode_command(message.kind, message.payload, lane_sequence) else {
+            self.refused += 1;
+            return Ok(());
+        };
+        if let Err(why) = self.apply_command_or_day_end(received, &command)? {
+            self.notices.add(Notice::NotArchived(why.to_string()));
         }
+        Ok(())
     }
 
     /// Takes an admin command and returns its record; `None` if the core has ignored it. The end of a day also ends the
@@ -119,41 +116,33 @@ impl<C: Clock> Sequencer<C> {
         let ignored = self.core.counts().ignored;
         let record = self.apply(received, command)?;
         // Read before the outputs leave: an input that follows from them may be ignored.
-        let is_taken = self.core.counts().ignored == ignored;
+        let is_applied = self.core.counts().ignored == ignored;
         self.release_outputs(record, received)?;
-        Ok(is_taken.then_some(record))
+        Ok(is_applied.then_some(record))
     }
 }
 
 /// Decodes an admin command. Its number in the operator's lane counts from one; zero for a command from no lane.
 fn decode_command(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
-    let input = match RecordKind::from_code(kind)? {
-        RecordKind::Kill => {
-            let kill = KillSwitch { lane_sequence, ..KillSwitch::read_from_bytes(bytes).ok()? };
+    macro_rules! input {
+        ($input:ident, $record:ident) => {
+            Input::$input($record { lane_sequence, ..$record::read_from_bytes(bytes).ok()? })
+        };
+    }
+    Some(match RecordKind::from_code(kind)? {
+        RecordKind::Kill => match input!(Kill, KillSwitch) {
             // Only the OMS itself sets the disk's kill switch.
-            (kill.scope != KILL_DISK).then_some(Input::Kill(kill))?
-        }
-        RecordKind::CancelScope => {
-            Input::CancelScope(CancelScope { lane_sequence, ..CancelScope::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::Resolve => Input::Resolve(Resolve { lane_sequence, ..Resolve::read_from_bytes(bytes).ok()? }),
-        RecordKind::EnterOrder => {
-            Input::EnterOrder(EnterOrder { lane_sequence, ..EnterOrder::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::EnterFill => {
-            Input::EnterFill(EnterFill { lane_sequence, ..EnterFill::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::EnterPosition => {
-            Input::EnterPosition(EnterPosition { lane_sequence, ..EnterPosition::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::Reconcile => {
-            Input::Reconcile(Reconcile { lane_sequence, ..Reconcile::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::QueryStatus => {
-            Input::QueryStatus(QueryStatus { lane_sequence, ..QueryStatus::read_from_bytes(bytes).ok()? })
-        }
-        RecordKind::DayEnd => Input::DayEnd(DayEnd { lane_sequence, ..DayEnd::read_from_bytes(bytes).ok()? }),
+            Input::Kill(kill) if kill.scope == KILL_DISK => return None,
+            kill => kill,
+        },
+        RecordKind::CancelScope => input!(CancelScope, CancelScope),
+        RecordKind::Resolve => input!(Resolve, Resolve),
+        RecordKind::EnterOrder => input!(EnterOrder, EnterOrder),
+        RecordKind::EnterFill => input!(EnterFill, EnterFill),
+        RecordKind::EnterPosition => input!(EnterPosition, EnterPosition),
+        RecordKind::Reconcile => input!(Reconcile, Reconcile),
+        RecordKind::QueryStatus => input!(QueryStatus, QueryStatus),
+        RecordKind::DayEnd => input!(DayEnd, DayEnd),
         _ => return None,
-    };
-    Some(input)
+    })
 }

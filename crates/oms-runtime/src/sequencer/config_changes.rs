@@ -44,7 +44,7 @@ impl<C: Clock> Sequencer<C> {
             self.apply_and_release(self.clock.ticks(), change)?;
             self.definitions.note(change);
         }
-        self.unanswered.set_expectations(&wanted.expectations);
+        self.unanswered.expectations.clone_from(&wanted.expectations);
         self.release.venues.set_max_ages(&wanted.accounts, self.clock.calibration());
         Ok(names.len() + changes.len())
     }

@@ -66,7 +66,7 @@ impl<C: Clock> Sequencer<C> {
     /// Moves the day's logs into the archive, and requests a snapshot of their end.
     #[cold]
     pub(crate) fn archive_day(&mut self, ballast: Option<Ballast>) -> Result<(), OmsError> {
-        self.day.begin_next();
+        self.day.notified_unknown_orders = false;
         if self.has_disk_failed() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ impl<C: Clock> Sequencer<C> {
     pub(crate) fn publish_gauges(&mut self) {
         let levels = self.current_gauges();
         if let Some(meter) = &mut self.meter {
-            meter.update_gauges(&levels, self.notices.by_kind(), &self.core);
+            meter.update_gauges(&levels, &self.notices.by_kind, &self.core);
         }
     }
 

@@ -78,10 +78,8 @@ impl<C: Clock> Sequencer<C> {
         if !self.core.open_orders().any(|order| order.venue == venue) {
             return Ok(());
         }
-        self.apply_and_release(
-            self.clock.ticks(),
-            &Input::MessageLoss(MessageLoss { messages, venue, lost, reserved: [0; 5] }),
-        )?;
+        let loss = MessageLoss { messages, venue, lost, reserved: [0; 5] };
+        self.apply_and_release(self.clock.ticks(), &Input::MessageLoss(loss))?;
         self.notices.add(Notice::Doubt { venue, unknown: self.core.counts().unknown });
         Ok(())
     }
@@ -89,9 +87,7 @@ impl<C: Clock> Sequencer<C> {
     /// Journals that a venue can be reached, or cannot.
     pub(crate) fn note_venue_line(&mut self, venue: VenueId, up: bool) -> Result<(), OmsError> {
         self.notices.add(if up { Notice::VenueUp(venue) } else { Notice::VenueDown(venue) });
-        self.apply_and_release(
-            self.clock.ticks(),
-            &Input::VenueConnection(VenueConnection { venue, up: u8::from(up), reserved: [0; 5] }),
-        )
+        let connection = VenueConnection { venue, up: u8::from(up), reserved: [0; 5] };
+        self.apply_and_release(self.clock.ticks(), &Input::VenueConnection(connection))
     }
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use tickpath_clock::Clock;
 use tickpath_log::LogMessage;
 use tickpath_market::{ExecutionReport, OrdStatus, Request, VenueId};
-use tickpath_oms_core::{Input, LOST_ORDER, LOST_REPORTS, MessageLoss, OrderView, ReportRecord, UnsentRequest};
-use tickpath_oms_journal::LineId;
+use tickpath_oms_core::{Input, LOST_REPORTS, OrderView, ReportRecord, UnsentRequest};
+use tickpath_oms_journal::{LaneKind, LineId};
 
 use super::Sequencer;
 use crate::OmsError;
 use crate::lanes::InputEvent;
-use crate::lines::{InDoubtOrders, LineAgent, VenueLines};
+use crate::lines::{InDoubtOrders, LineAgent};
 use crate::notice::Notice;
 
 impl<C: Clock> Sequencer<C> {
@@ -20,15 +20,15 @@ impl<C: Clock> Sequencer<C> {
     #[inline]
     pub(crate) fn poll_lines(&mut self) -> Result<usize, OmsError> {
         let mut done = 0;
-        for place in 0..self.release.venues.line_count() {
-            let Some(agent) = self.release.venues.agent_mut(place) else { continue };
-            let lane = agent.lane();
+        for index in 0..self.release.venues.line_count() {
+            let Some(agent) = self.release.venues.agent_mut(index) else { continue };
+            let lane = LaneKind::Line(agent.id);
             done += agent.poll()?;
-            while let Some(event) = self.release.venues.agent_mut(place).and_then(LineAgent::next_event) {
+            while let Some(event) = self.release.venues.agent_mut(index).and_then(LineAgent::next_event) {
                 let received = self.clock.ticks();
                 event.pass_to(|event| self.handle_event(lane, received, event))?;
             }
-            if let Some(agent) = self.release.venues.agent_mut(place) {
+            if let Some(agent) = self.release.venues.agent_mut(index) {
                 done += agent.end_turn();
             }
         }
@@ -102,17 +102,15 @@ impl<C: Clock> Sequencer<C> {
     #[cold]
     pub(crate) fn give_up_lost_lines(&mut self, venue: VenueId) -> Result<usize, OmsError> {
         let mut done = 0;
-        while let Some((line, in_doubt)) = self.next_lost_line(venue)? {
+        while let Some(lines) = self.release.venues.lines_mut(venue)
+            && let Some((line, in_doubt)) = lines.take_lost_line()?
+        {
             match in_doubt {
                 InDoubtOrders::All => self.doubt(venue, LOST_REPORTS, 0)?,
                 InDoubtOrders::Named(orders, before) => done += self.doubt_orders(line, &orders, before)?,
             }
         }
         Ok(done)
-    }
-
-    fn next_lost_line(&mut self, venue: VenueId) -> Result<Option<(LineId, InDoubtOrders)>, OmsError> {
-        self.release.venues.lines_mut(venue).map_or(Ok(None), VenueLines::take_lost_line)
     }
 
     fn doubt_orders(&mut self, line: LineId, orders: &BTreeSet<u64>, before: u64) -> Result<usize, OmsError> {
@@ -123,9 +121,8 @@ impl<C: Clock> Sequencer<C> {
         let earlier = self.core.open_orders().filter(|order| order.venue == line.venue && order.id.epoch() < before);
         let earlier = earlier.filter(|order| order.status != OrdStatus::Armed);
         let open: BTreeSet<u64> = open.chain(earlier).map(|order| order.id.0).collect();
-        for &messages in &open {
-            let doubt = MessageLoss { messages, venue: line.venue, lost: LOST_ORDER, reserved: [0; 5] };
-            self.apply_and_release(self.clock.ticks(), &Input::MessageLoss(doubt))?;
+        for &order in &open {
+            self.doubt_order(line.venue, order)?;
         }
         if !open.is_empty() {
             self.notices.add(Notice::LineGivenUp { line, orders: open.len() as u64 });

@@ -4,9 +4,16 @@ use tickpath_clock::Clock;
 use tickpath_oms_core::{GapTimer, Input};
 
 use super::Sequencer;
-use super::control_port::ControlPort;
 use crate::OmsError;
 use crate::notice::Notice;
+
+/// Control port: the core's side of a front end. The core's thread owns the port beside the sequencer, and serves it in
+/// turns that have time for all checks.
+pub trait ControlPort<C: Clock>: Send {
+    /// Answers questions, applies commands and a changed trading configuration, and passes notices on. Returns the
+    /// amount of work done.
+    fn serve(&mut self, oms: &mut Sequencer<C>) -> Result<usize, OmsError>;
+}
 
 impl<C: Clock> Sequencer<C> {
     /// Does the work beside inputs: releases durable outputs and requests that waited for a venue, serves the control
@@ -35,13 +42,10 @@ impl<C: Clock> Sequencer<C> {
         if let Some(why) = self.housekeeping.snapshot_failure() {
             self.notices.add(Notice::SnapshotFailed(why));
         }
-        let mut done = match control {
-            Some(port) => port.serve(self)?,
-            None => 0,
-        };
+        let mut done = control.as_mut().map_or(Ok(0), |port| port.serve(self))?;
         if self.housekeeping.is_venue_check_due(&self.clock) {
             self.publish_gauges();
-            if let Some((lanes, first)) = self.housekeeping.removed_lanes() {
+            if let Some((lanes, first)) = self.housekeeping.lane_files.check() {
                 self.notices.add(Notice::LanesRemoved { lanes, first });
             }
             done += self.check_venues()? + self.check_unanswered()? + self.end_due_day()?;
@@ -76,7 +80,7 @@ impl<C: Clock> Sequencer<C> {
         let is_disk_sound = !self.has_disk_failed();
         if is_disk_sound {
             self.journal.sync()?;
-            self.release.durability.end_commit();
+            self.release.durability.commit = None;
             self.release_held()?;
         }
         let now = self.clock.ticks();

@@ -78,24 +78,20 @@ impl<C: Clock> Sequencer<C> {
     #[cold]
     fn doubt_open_order(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
         let Some(order) = self.core.order_by_venue_id(venue, report.order_id.0) else { return Ok(()) };
-        let is_open = order.leaves.0 > 0 && order.venue == venue;
-        match order.status {
+        let is_working = matches!(
+            order.status,
             OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::PendingCancel | OrdStatus::PendingReplace
-                if is_open =>
-            {
-                self.doubt_order(venue, order.id.0)?;
-                self.notices.add(Notice::RefusedOpen { venue, order: order.id, reason: report.reason });
-                Ok(())
-            }
-            _ => Ok(()),
+        );
+        if is_working && order.leaves.0 > 0 && order.venue == venue {
+            self.doubt_order(venue, order.id.0)?;
+            self.notices.add(Notice::RefusedOpen { venue, order: order.id, reason: report.reason });
         }
+        Ok(())
     }
 
     /// Puts one order in doubt.
     pub(crate) fn doubt_order(&mut self, venue: VenueId, order: u64) -> Result<(), OmsError> {
-        self.apply_and_release(
-            self.clock.ticks(),
-            &Input::MessageLoss(MessageLoss { messages: order, venue, lost: LOST_ORDER, reserved: [0; 5] }),
-        )
+        let loss = MessageLoss { messages: order, venue, lost: LOST_ORDER, reserved: [0; 5] };
+        self.apply_and_release(self.clock.ticks(), &Input::MessageLoss(loss))
     }
 }

@@ -31,7 +31,7 @@ impl<C: Clock> Sequencer<C> {
     /// Ends the day if it is over by the calendar. Returns the number of attempted ends.
     pub(crate) fn end_due_day(&mut self) -> Result<usize, OmsError> {
         // A later start would not know the part of a day's end that a failed disk holds.
-        if !self.day.has_calendar() || self.has_disk_failed() {
+        if self.day.calendar.is_none() || self.has_disk_failed() {
             return Ok(0);
         }
         let now_ns = self.utc_ns();
@@ -43,11 +43,10 @@ impl<C: Clock> Sequencer<C> {
                 self.notices.add(Notice::DayEnded { day: close.day, is_late });
                 self.day.await_next_close(now_ns);
             }
-            Err(why) => {
-                if self.day.note_refusal(close.day, now_ns) {
-                    self.notices.add(Notice::DayNotEnded { day: close.day, why: why.to_string() });
-                }
+            Err(why) if self.day.note_refusal(close.day, now_ns) => {
+                self.notices.add(Notice::DayNotEnded { day: close.day, why: why.to_string() });
             }
+            Err(_) => {}
         }
         Ok(1)
     }

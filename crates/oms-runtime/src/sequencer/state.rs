@@ -4,12 +4,12 @@ use tickpath_clock::Clock;
 use tickpath_log::LogPath;
 use tickpath_market::SymbolId;
 use tickpath_oms_core::{Core, CoreCounts, Instrument};
-use tickpath_oms_journal::commit::ManualCommit;
+use tickpath_oms_journal::JournalError;
+use tickpath_oms_journal::commit::{GroupCommit, ManualCommit};
 use tickpath_oms_journal::history::HistoryIndex;
 
 use super::Sequencer;
 use crate::OmsError;
-use crate::front_end_reports::FrontEndWaker;
 use crate::notice::Notice;
 
 impl<C: Clock> Sequencer<C> {
@@ -35,12 +35,12 @@ impl<C: Clock> Sequencer<C> {
 
     /// Returns the last notices to the operator.
     pub fn notices(&self) -> impl Iterator<Item = &Notice> {
-        self.notices.iter()
+        self.notices.list.iter()
     }
 
     /// Returns the number of all notices so far, also of those that are no longer kept.
     pub fn notice_count(&self) -> u64 {
-        self.notices.count()
+        self.notices.count
     }
 
     /// Returns the index by which the history is read; `None` without a history.
@@ -86,7 +86,7 @@ impl<C: Clock> Sequencer<C> {
 
     /// Returns whether the journal's disk has failed.
     pub fn has_disk_failed(&self) -> bool {
-        self.release.durability.has_disk_failed()
+        self.release.durability.disk_failed
     }
 
     /// Returns the clock that stamps the inputs.
@@ -104,14 +104,11 @@ impl<C: Clock> Sequencer<C> {
         self.definitions.instruments_from(first)
     }
 
-    /// Sets the waker that is called when outputs were released; `None` for a front end that never sleeps.
-    pub(crate) fn set_waker(&mut self, waker: Option<FrontEndWaker>) {
-        self.release.front_end.set_waker(waker);
-    }
-
     /// Replaces the commit thread by a handle that commits on demand, for simulations. Must be called before the first
     /// input.
     pub fn commit_manually(&mut self) -> Result<ManualCommit, OmsError> {
-        self.release.durability.commit_manually(self.journal.log())
+        let (commit, handle) = GroupCommit::manual(self.journal.log()).map_err(JournalError::Disk)?;
+        self.release.durability.commit = Some(commit);
+        Ok(handle)
     }
 }

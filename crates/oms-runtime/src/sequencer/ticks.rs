@@ -12,7 +12,7 @@ use crate::triggers::ReachedWatch;
 impl<C: Clock> Sequencer<C> {
     /// Announces ticks, so that a request for a trigger is not denied for lack of ticks.
     pub fn expect_ticks(&mut self) {
-        self.market.expect_ticks();
+        self.market.sees_ticks = true;
     }
 
     /// Applies a top of book, stamped when it was sent: its middle is the reference price for checks, and it fires the
@@ -38,9 +38,11 @@ impl<C: Clock> Sequencer<C> {
     /// Watches the orders that were just armed, or fires them at once.
     #[cold]
     pub(crate) fn watch_newly_armed(&mut self) -> Result<(), OmsError> {
-        while let Some(order) = self.market.triggers.pop_newly_armed() {
-            let armed = self.core.armed_order(order).filter(|armed| !self.market.triggers.is_watched(armed));
-            let Some(armed) = armed else { continue };
+        while let Some(order) = self.market.triggers.newly_armed.pop() {
+            let Some(armed) = self.core.armed_order(order) else { continue };
+            if self.market.triggers.is_watched(order, armed.request_id) {
+                continue;
+            }
             match self.market.fulfilled(&armed) {
                 Some((condition, stamp)) => self.fire(order, stamp, &condition)?,
                 None => self.market.watch(&armed, &self.core),
@@ -64,7 +66,7 @@ impl<C: Clock> Sequencer<C> {
         while let Some(reached) = next {
             let order = reached.order();
             if self.market.fires(&reached, self.core.armed_order(order), stamp) {
-                self.fire(order, stamp, reached.condition())?;
+                self.fire(order, stamp, &reached.condition)?;
             }
             next = self.market.next_reached(symbol);
         }

@@ -16,7 +16,7 @@ impl<C: Clock> Sequencer<C> {
         if self.core.has_max_unknown_reports() && !self.is_worth_recording(input) {
             return Ok(());
         }
-        match self.questions.is_waiting() {
+        match self.questions.is_waiting {
             true => self.apply_answer(received, input),
             false => self.apply_and_release(received, input),
         }

@@ -17,8 +17,7 @@ impl<C: Clock> Sequencer<C> {
     pub(crate) fn release_waiting(&mut self) -> Result<usize, OmsError> {
         let mut done = 0;
         for venue in self.release.venues.numbers() {
-            let is_ready = self.release.venues.log_mut(venue).is_some_and(|log| log.is_clear() && log.has_room());
-            if !is_ready {
+            if !self.release.venues.log_mut(venue).is_some_and(|log| log.is_clear() && log.has_room()) {
                 continue;
             }
             if !self.core.is_up(venue) {
@@ -91,12 +90,10 @@ impl<C: Clock> Sequencer<C> {
     /// does not have also receives that order's end.
     #[cold]
     pub(crate) fn fail_disk(&mut self, why: &str) -> Result<usize, OmsError> {
-        self.release.durability.mark_failed();
+        self.release.durability.disk_failed = true;
         self.notices.add(Notice::DiskFailed(why.to_owned()));
-        self.apply_and_release(
-            self.clock.ticks(),
-            &Input::Kill(KillSwitch { scope: KILL_DISK, on: 1, ..KillSwitch::default() }),
-        )?;
+        let kill = KillSwitch { scope: KILL_DISK, on: 1, ..KillSwitch::default() };
+        self.apply_and_release(self.clock.ticks(), &Input::Kill(kill))?;
         self.release.return_all_held();
         self.journal_returned()?;
         Ok(1 + self.release_held()?)

@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[test]
-fn windows_survive_a_reboot() {
+fn rate_windows_survive_a_reboot() {
     let mut scene = Scene::new();
     scene.clock.advance(1_000 * SECOND);
     let mut oms = informed(&scene);
@@ -42,16 +42,16 @@ fn windows_survive_a_reboot() {
     }
 }
 
-fn denials(heard: &[ReceivedMessage]) -> Vec<u16> {
-    let code = |heard: &ReceivedMessage| match heard {
+fn denials(received: &[ReceivedMessage]) -> Vec<u16> {
+    let code = |received: &ReceivedMessage| match received {
         ReceivedMessage::Denied(denied) => Some(denied.code),
         ReceivedMessage::Report(_) => None,
     };
-    heard.iter().filter_map(code).collect()
+    received.iter().filter_map(code).collect()
 }
 
 #[test]
-fn a_session_trades_only_for_its_accounts_and_costs_the_others_nothing() {
+fn a_session_trades_only_for_its_accounts_and_affects_no_other() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].accounts = vec![WIDE];
     scene.config.trading.sessions[1].accounts = vec![SLOW];
@@ -68,7 +68,7 @@ fn a_session_trades_only_for_its_accounts_and_costs_the_others_nothing() {
 }
 
 #[test]
-fn a_flood_fills_its_own_lane_and_nothing_else() {
+fn a_flooding_client_fills_only_its_own_lane() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].rate = RequestRate { per_second: 100, burst: 20 };
     let mut oms = informed(&scene);
@@ -87,8 +87,9 @@ fn a_flood_fills_its_own_lane_and_nothing_else() {
     for _ in 0..1_000 {
         poll(&mut oms);
     }
-    let taken = |scene: &Scene| scene.replay().1.iter().filter(|input| matches!(input, Input::Request { .. })).count();
-    assert_eq!(taken(&scene), 20, "of {sent}: a burst");
+    let accepted =
+        |scene: &Scene| scene.replay().1.iter().filter(|input| matches!(input, Input::Request { .. })).count();
+    assert_eq!(accepted(&scene), 20, "of {sent}: a burst");
     honest.send(limit(Side::Buy, 1, 90, 1));
     poll(&mut oms);
     assert_eq!(honest.receive_reports().len(), 1, "the other session goes on");
@@ -97,11 +98,11 @@ fn a_flood_fills_its_own_lane_and_nothing_else() {
     for _ in 0..100 {
         poll(&mut oms);
     }
-    assert_eq!(taken(&scene), 20 + 1 + 20, "never more than a burst at once");
+    assert_eq!(accepted(&scene), 20 + 1 + 20, "never more than a burst at once");
 }
 
 #[test]
-fn a_damaged_lane_is_set_aside_and_the_others_go_on() {
+fn a_damaged_lane_is_set_aside_and_the_others_continue() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
@@ -120,8 +121,8 @@ fn a_damaged_lane_is_set_aside_and_the_others_go_on() {
     fs::write(&file, &bytes).expect("the lane is ours");
     let mut oms = informed(&scene);
     poll(&mut oms);
-    let is_told = |notice: &Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Requests(0), .. });
-    assert_eq!(oms.sequencer().notices().filter(|notice| is_told(notice)).count(), 1);
+    let is_reported = |notice: &Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Requests(0), .. });
+    assert_eq!(oms.sequencer().notices().filter(|notice| is_reported(notice)).count(), 1);
     honest.send(limit(Side::Buy, 2, 90, 1));
     poll(&mut oms);
     assert_eq!(honest.receive_reports().len(), 2, "the other session goes on");
@@ -131,7 +132,7 @@ fn a_damaged_lane_is_set_aside_and_the_others_go_on() {
 }
 
 #[test]
-fn codes_are_checked_at_every_door_and_never_by_a_replay() {
+fn codes_are_checked_at_every_entry_and_never_by_a_replay() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let bad = NewOrder { side: 9, ..limit(Side::Buy, 1, 90, 1) };
@@ -149,7 +150,7 @@ fn codes_are_checked_at_every_door_and_never_by_a_replay() {
 }
 
 #[test]
-fn what_is_taken_out_of_the_configuration_ends() {
+fn definitions_removed_from_the_configuration_end() {
     let mut scene = Scene::new();
     let mut oms = informed(&scene);
     let mut client = scene.client(0);
@@ -170,7 +171,7 @@ fn what_is_taken_out_of_the_configuration_ends() {
 }
 
 #[test]
-fn a_kill_and_the_time_are_asked_again_before_what_waited_leaves() {
+fn kill_switch_and_age_are_checked_again_before_a_waiting_order_leaves() {
     type Happens = fn(&Scene, &mut Inline<SimulatedClock>);
     let cases: [(&str, u16, Happens); 3] = [
         ("kill", 20, |scene, oms| {
@@ -204,7 +205,7 @@ fn a_kill_and_the_time_are_asked_again_before_what_waited_leaves() {
 }
 
 #[test]
-fn what_waits_for_a_venue_is_bounded() {
+fn the_queue_of_a_venue_is_bounded() {
     let mut scene = Scene::new();
     scene.config.trading.venues[0].max_queued = 3;
     let mut oms = informed(&scene);
@@ -222,7 +223,7 @@ fn what_waits_for_a_venue_is_bounded() {
 }
 
 #[test]
-fn nothing_of_a_session_that_asks_for_the_disk_leaves_before_the_disk_has_it() {
+fn outputs_of_a_disk_level_session_wait_for_the_disk() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].level = AckLevel::Disk;
     let mut oms = informed(&scene);
@@ -249,7 +250,7 @@ fn nothing_of_a_session_that_asks_for_the_disk_leaves_before_the_disk_has_it() {
 }
 
 #[test]
-fn a_disk_that_fails_stops_new_orders_and_lets_cancels_through() {
+fn a_failed_disk_stops_new_orders_and_passes_cancels() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].level = AckLevel::Disk;
     let mut oms = informed(&scene);
@@ -270,8 +271,8 @@ fn a_disk_that_fails_stops_new_orders_and_lets_cancels_through() {
     while poll(&mut oms) > 0 {}
     let sent = venue.receive();
     assert!(matches!(sent[..], [Request::Cancel(_)]), "{sent:?}");
-    let heard = client.receive();
-    assert_eq!(denials(&heard), [19, 19], "the one that was held, and the one that came after: {heard:?}");
+    let received = client.receive();
+    assert_eq!(denials(&received), [19, 19], "the one that was held, and the one that came after: {received:?}");
     assert!(oms.sequencer().notices().any(|notice| matches!(notice, Notice::DiskFailed(_))));
     assert_eq!(oms.sequencer().held(), 0);
 }
@@ -296,40 +297,40 @@ fn request_during_return(asked: Request) -> (Vec<Request>, Vec<(u64, ExecType, O
     disk.commit();
     // The request is accepted before held output is released.
     oms.sequencer().accept_request(0, 2, 1, 1, asked).expect("the journal takes it");
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..4 {
         while poll(&mut oms) > 0 {}
-        heard.extend(venue.receive());
+        received.extend(venue.receive());
         disk.commit();
     }
     while poll(&mut oms) > 0 {}
     assert_eq!(oms.sequencer().held(), 0);
-    (heard, client.receive_reports())
+    (received, client.receive_reports())
 }
 
 #[test]
-fn a_replace_that_is_held_comes_back_with_its_order() {
-    let (heard, _) = request_during_return(replace(3, 2, 91, 1));
-    let [first, order] = [0, new_orders(&heard).len() - 1].map(|place| new_orders(&heard)[place]);
+fn a_held_replace_returns_with_its_order() {
+    let (received, _) = request_during_return(replace(3, 2, 91, 1));
+    let [first, order] = [0, new_orders(&received).len() - 1].map(|place| new_orders(&received)[place]);
     assert_ne!(order, first, "the order was sent");
-    let place = |is_it: &dyn Fn(&Request) -> bool| heard.iter().position(is_it).expect("both were sent");
+    let place = |is_it: &dyn Fn(&Request) -> bool| received.iter().position(is_it).expect("both were sent");
     let sent = place(&|request| request.client_order_id().0 == order);
     let replaced = place(&|request| matches!(request, Request::Replace(replace) if replace.original.0 == order));
     assert!(sent < replaced, "the order is number {sent}, its replace {replaced}");
-    assert_eq!(new_orders(&heard).len(), 1_002);
+    assert_eq!(new_orders(&received).len(), 1_002);
 }
 
 #[test]
-fn a_cancel_that_is_held_cancels_its_order_that_comes_back() {
-    let (heard, told) = request_during_return(cancel(3, 2));
-    assert_eq!(new_orders(&heard).len(), 1_001, "all but the one that was canceled here");
-    assert!(heard.iter().all(|request| matches!(request, Request::New(_))), "no cancel leaves");
-    assert_eq!(told.last(), Some(&(3, ExecType::Canceled, OrdStatus::Canceled)), "{told:?}");
+fn a_held_cancel_cancels_its_returned_order() {
+    let (received, reports) = request_during_return(cancel(3, 2));
+    assert_eq!(new_orders(&received).len(), 1_001, "all but the one that was canceled here");
+    assert!(received.iter().all(|request| matches!(request, Request::New(_))), "no cancel leaves");
+    assert_eq!(reports.last(), Some(&(3, ExecType::Canceled, OrdStatus::Canceled)), "{reports:?}");
 }
 
 /// Reports are lost while the lane to the venue is nearly full, or while orders wait for room in it.
 #[test]
-fn a_question_that_finds_no_room_is_asked_when_there_is_some() {
+fn a_question_without_room_in_the_lane_is_sent_later() {
     for orders in [400, 600] {
         let mut scene = Scene::new();
         scene.config.lanes.request_bytes = 1 << 14;
@@ -341,22 +342,26 @@ fn a_question_that_finds_no_room_is_asked_when_there_is_some() {
         }
         oms.sequencer().note_missed(LaneKind::VenueReports(VENUE), 1).expect("the journal takes it");
         let unknown = oms.sequencer().counts().unknown;
-        let (mut heard, mut last) = (Vec::new(), venue.receive());
+        let (mut received, mut last) = (Vec::new(), venue.receive());
         assert!(questions(&last).len() < unknown as usize, "there is no room for all of them");
         while !last.is_empty() {
-            heard.append(&mut last);
+            received.append(&mut last);
             while poll(&mut oms) > 0 {}
             last = venue.receive();
         }
-        assert_eq!(new_orders(&heard).len() as u64, orders, "all have left");
-        assert_eq!(questions(&heard), new_orders(&heard)[..unknown as usize], "of {orders}: each was asked for, once");
+        assert_eq!(new_orders(&received).len() as u64, orders, "all have left");
+        assert_eq!(
+            questions(&received),
+            new_orders(&received)[..unknown as usize],
+            "of {orders}: each was asked for, once"
+        );
         assert_eq!(oms.sequencer().queued(), 0);
     }
 }
 
 /// The final report of an order that the disk does not have is that the order is over.
 #[test]
-fn what_a_bad_disk_does_not_have_is_denied_at_once_even_if_its_venue_is_away() {
+fn a_failed_disk_denies_waiting_orders_of_a_venue_that_is_down() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[0].level = AckLevel::Disk;
     let mut oms = informed(&scene);
@@ -368,13 +373,17 @@ fn what_a_bad_disk_does_not_have_is_denied_at_once_even_if_its_venue_is_away() {
     assert_eq!(client.receive(), [], "held");
     disk.fail();
     while poll(&mut oms) > 0 {}
-    let heard = client.receive();
-    assert_eq!((heard.len(), denials(&heard)), (4, vec![19, 19]), "two are pending, and both are over: {heard:?}");
+    let received = client.receive();
+    assert_eq!(
+        (received.len(), denials(&received)),
+        (4, vec![19, 19]),
+        "two are pending, and both are over: {received:?}"
+    );
     assert_eq!((oms.sequencer().counts().withdrawn, oms.sequencer().queued()), (2, 0));
 }
 
 #[test]
-fn a_lane_is_sound_for_every_other_while_its_client_rewrites_and_truncates_it() {
+fn a_client_that_rewrites_its_lane_harms_no_other_lane() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let mut venue = scene.venue();
@@ -399,13 +408,13 @@ fn a_lane_is_sound_for_every_other_while_its_client_rewrites_and_truncates_it() 
         }
         settle(&mut oms, &mut venue);
     }
-    let accepted = honest.receive_reports().into_iter().filter(|word| word.1 == ExecType::New).count();
+    let accepted = honest.receive_reports().into_iter().filter(|report| report.1 == ExecType::New).count();
     assert_eq!(accepted, 20, "the other session goes on");
 }
 
 /// A user that can write to a lane can lock it. That costs a client its own lanes, and never prevents a start.
 #[test]
-fn a_client_that_has_the_oms_ends_of_its_lanes_keeps_no_start_away() {
+fn a_client_with_the_oms_ends_of_its_lanes_prevents_no_start() {
     let scene = Scene::new();
     let (mut oms, mut venue) = (informed(&scene), scene.venue());
     let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
@@ -418,20 +427,20 @@ fn a_client_that_has_the_oms_ends_of_its_lanes_keeps_no_start_away() {
     let _writes = Writer::open_untrusted(&reports, scene.clock.calibration()).expect("nobody writes it");
     let mut oms = informed(&scene);
     let holder = format!("process {}", std::process::id());
-    let is_told = |notice: &&Notice| matches!(notice, Notice::LaneLost { why, .. } if why.contains(&holder));
-    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 2);
+    let is_reported = |notice: &&Notice| matches!(notice, Notice::LaneLost { why, .. } if why.contains(&holder));
+    assert_eq!(oms.sequencer().notices().filter(is_reported).count(), 2);
     assert!(matches!(hostile.try_send(limit(Side::Buy, 1, 90, 1)), Err(LogPublishError::NoReader)));
     let mut comes_back = scene.client(0);
     for client in [&mut comes_back, &mut honest] {
         client.receive();
         client.send(limit(Side::Buy, 2, 90, 1));
         settle(&mut oms, &mut venue);
-        assert_eq!(client.receive_reports().last().map(|word| word.1), Some(ExecType::New));
+        assert_eq!(client.receive_reports().last().map(|report| report.1), Some(ExecType::New));
     }
 }
 
 #[test]
-fn another_oms_of_the_same_name_is_refused_and_costs_the_first_nothing() {
+fn a_second_oms_of_the_same_name_is_refused_and_harms_nothing() {
     let mut scene = Scene::new();
     let (mut oms, mut venue) = (informed(&scene), scene.venue());
     let mut client = scene.client(0);
@@ -442,12 +451,12 @@ fn another_oms_of_the_same_name_is_refused_and_costs_the_first_nothing() {
     scene.config.journal.path = first;
     client.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
-    assert_eq!(client.receive_reports().last().map(|word| word.1), Some(ExecType::New));
+    assert_eq!(client.receive_reports().last().map(|report| report.1), Some(ExecType::New));
 }
 
 /// A client can write to the folders of its lanes.
 #[test]
-fn a_client_that_fills_the_folders_of_its_lanes_keeps_no_start_away() {
+fn a_client_that_fills_its_lanes_folders_prevents_no_start() {
     let scene = Scene::new();
     drop(informed(&scene));
     for lane in [LaneKind::Requests(0), LaneKind::Reports(0)] {
@@ -459,12 +468,12 @@ fn a_client_that_fills_the_folders_of_its_lanes_keeps_no_start_away() {
     let (mut venue, mut client) = (scene.venue(), scene.client(0));
     client.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
-    assert_eq!(client.receive_reports().last().map(|word| word.1), Some(ExecType::New));
+    assert_eq!(client.receive_reports().last().map(|report| report.1), Some(ExecType::New));
 }
 
 /// The reader of the control lane owns the OMS's name, so another OMS of that name must not start.
 #[test]
-fn an_oms_whose_control_lane_is_damaged_is_still_one() {
+fn an_oms_with_a_damaged_control_lane_still_refuses_a_second() {
     let mut scene = Scene::new();
     let control = scene.lane(LaneKind::Control).path;
     drop(informed(&scene));
@@ -474,12 +483,12 @@ fn an_oms_whose_control_lane_is_damaged_is_still_one() {
     };
     cut(4096);
     let mut oms = informed(&scene);
-    let is_told = |notice: &&Notice| matches!(notice, Notice::LaneLost { lane: LaneKind::Control, .. });
-    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 1, "an operator must be heard");
+    let is_reported = |notice: &&Notice| matches!(notice, Notice::LaneLost { lane: LaneKind::Control, .. });
+    assert_eq!(oms.sequencer().notices().filter(is_reported).count(), 1, "an operator must be heard");
     cut(4096);
     while poll(&mut oms) > 0 {}
-    let is_told = |notice: &&Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Control, .. });
-    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 1);
+    let is_reported = |notice: &&Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Control, .. });
+    assert_eq!(oms.sequencer().notices().filter(is_reported).count(), 1);
     let folder = scene.config.journal.path.dir().join("another");
     scene.config.journal.path = LogPath::folder(folder);
     let refused = scene.try_oms().err().expect("the lanes are another one's");

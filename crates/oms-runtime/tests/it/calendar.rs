@@ -34,7 +34,7 @@ fn chicago() -> Calendar {
 }
 
 #[test]
-fn an_end_is_a_local_time_on_a_weekday_that_trades() {
+fn a_day_ends_at_a_local_time_on_a_trading_weekday() {
     let night = calendar("02:30", "sun", &[]);
     let early = calendar("01:30", "sat,sun", &[]);
     let sunday_to_thursday = calendar("17:00", "sun-thu", &[]);
@@ -55,12 +55,12 @@ fn an_end_is_a_local_time_on_a_weekday_that_trades() {
         assert_ne!(calendar.last_close(ns(end) - 1), Some(close), "{what}");
     }
     assert_eq!(chicago().today(ns("2026-03-07T03:00:00Z")), 20_260_306);
-    let words = chicago().describe(&DayClose { day: 20_260_309, utc_ns: ns("2026-03-09T22:00:00Z") });
-    assert_eq!(words, "2026-03-09 17:00 America/Chicago (2026-03-09T22:00:00Z)");
+    let text = chicago().describe(&DayClose { day: 20_260_309, utc_ns: ns("2026-03-09T22:00:00Z") });
+    assert_eq!(text, "2026-03-09 17:00 America/Chicago (2026-03-09T22:00:00Z)");
 }
 
 #[test]
-fn a_text_that_is_no_part_of_a_calendar_is_refused() {
+fn an_invalid_part_of_a_calendar_is_refused() {
     use tickpath_oms_runtime::calendar::{EndTime, Holiday, Weekdays, Zone};
     for text in ["17", "24:00", "17:60", "5:00", "17:00:00", "", "-1:00"] {
         assert!(text.parse::<EndTime>().is_err(), "{text}");
@@ -111,16 +111,16 @@ impl Scene {
 
 /// Returns the notices about ends of days: the day, and whether it ended late; none if it did not end.
 fn day_notices(oms: &mut Inline<SimulatedClock>) -> Vec<(u32, Option<bool>)> {
-    let word = |notice: &Notice| match notice {
+    let day_notice = |notice: &Notice| match notice {
         Notice::DayEnded { day, is_late } => Some((*day, Some(*is_late))),
         Notice::DayNotEnded { day, .. } => Some((*day, None)),
         _ => None,
     };
-    oms.sequencer().notices().filter_map(word).collect()
+    oms.sequencer().notices().filter_map(day_notice).collect()
 }
 
 #[test]
-fn each_day_ends_once_at_its_time_before_and_after_the_clocks_change() {
+fn each_day_ends_once_at_its_time_across_clock_changes() {
     let scene = scene_at("2026-03-06T15:00:00Z");
     let mut oms = scene.by_calendar();
     scene.pass(&mut oms, "2026-03-06T22:59:59Z");
@@ -138,7 +138,7 @@ fn each_day_ends_once_at_its_time_before_and_after_the_clocks_change() {
 }
 
 #[test]
-fn a_start_ends_the_day_that_was_missed_once_and_says_so() {
+fn a_start_ends_a_missed_day_once_and_notifies_the_operator() {
     let scene = scene_at("2026-12-24T15:00:00Z");
     drop(scene.by_calendar());
     // Killed across the end of the day, and started on the Saturday after the holiday.
@@ -176,7 +176,7 @@ fn a_new_journal_has_missed_no_day() {
 }
 
 #[test]
-fn an_admin_names_days_of_the_calendar_and_a_day_that_ended_by_command_ends_no_more() {
+fn a_day_that_an_admin_ended_does_not_end_again_by_the_calendar() {
     let scene = scene_at("2026-03-06T22:00:00Z");
     let mut oms = scene.by_calendar();
     let mut end = |day: u32| {
@@ -197,7 +197,7 @@ fn an_admin_names_days_of_the_calendar_and_a_day_that_ended_by_command_ends_no_m
 }
 
 #[test]
-fn a_day_that_cannot_end_is_told_once_and_tried_again_every_minute() {
+fn a_refused_day_end_is_reported_once_and_retried_every_minute() {
     let scene = scene_at("2026-03-06T22:00:00Z");
     let mut oms = scene.by_calendar();
     // The folder takes the place of a file that reserves space.

@@ -220,7 +220,7 @@ fn asks(client: &mut Client) -> Vec<(u64, ExecType, OrdStatus)> {
 }
 
 #[test]
-fn a_trigger_that_holds_when_it_comes_fires_with_the_last_tick() {
+fn a_trigger_that_already_holds_fires_with_the_last_tick() {
     let (_scene, mut oms, mut client) = begin();
     client.send(armed(1, on(TriggerPriceType::Bid, TriggerDirection::Up, 99)));
     while poll(&mut oms) > 0 {}
@@ -239,7 +239,7 @@ fn a_trigger_that_holds_when_it_comes_fires_with_the_last_tick() {
 }
 
 #[test]
-fn ticks_of_before_its_trigger_fire_nothing_after_a_start() {
+fn ticks_older_than_a_trigger_do_not_fire_it_after_a_start() {
     let (mut scene, mut oms, mut client) = begin();
     scene.tick(120, 121);
     scene.clock.advance(1);
@@ -266,7 +266,7 @@ fn ticks_of_before_its_trigger_fire_nothing_after_a_start() {
 }
 
 #[test]
-fn an_oms_without_ticks_says_so() {
+fn an_oms_without_ticks_denies_triggers() {
     let scene = Scene::new();
     let mut oms = Inline::open(scene.clock.clone(), &scene.config, None).expect("it opens");
     let mut client = scene.client(0);
@@ -277,7 +277,7 @@ fn an_oms_without_ticks_says_so() {
 }
 
 #[test]
-fn thousands_of_triggers_that_come_and_go_leave_nothing_behind() {
+fn thousands_of_short_lived_triggers_leave_nothing_behind() {
     let (mut scene, mut oms, mut client) = begin();
     let mut id = 0;
     for round in 0..60 {

@@ -1,4 +1,4 @@
-//! Changes of a desk while the OMS runs: the differences are journaled, and hold for the next order.
+//! Changes of a trading configuration while the OMS runs: the differences are journaled, and hold for the next order.
 
 use tickpath_market::{AccountId, Quantity, Side, SymbolId};
 use tickpath_oms_core::{AccountLimits, Denial, FirmLimits, Input, MAY_NEW, SymbolLimits, VenueRules};
@@ -6,16 +6,16 @@ use tickpath_oms_core::{AccountLimits, Denial, FirmLimits, Input, MAY_NEW, Symbo
 use crate::scripted_venue::{ScriptedVenue, informed, new_orders};
 use crate::{AckLevel, NewOrder, ReceivedMessage, Scene, TIGHT, VENUE, WIDE, limit, poll};
 
-fn denied(heard: &[ReceivedMessage]) -> Vec<u16> {
-    let code = |heard: &ReceivedMessage| match heard {
+fn denied(received: &[ReceivedMessage]) -> Vec<u16> {
+    let code = |received: &ReceivedMessage| match received {
         ReceivedMessage::Denied(denied) => Some(denied.code),
         ReceivedMessage::Report(_) => None,
     };
-    heard.iter().filter_map(code).collect()
+    received.iter().filter_map(code).collect()
 }
 
 #[test]
-fn a_right_that_is_taken_away_denies_the_next_order_and_one_that_is_given_passes_it() {
+fn a_removed_right_denies_the_next_order_and_a_granted_one_passes_it() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
@@ -31,8 +31,8 @@ fn a_right_that_is_taken_away_denies_the_next_order_and_one_that_is_given_passes
         (&withheld, 1, Some(Denial::NotPermitted)),
         (&whole, 1, None),
     ];
-    for (id, (desk, changes, denial)) in (1..).zip(steps) {
-        assert_eq!(oms.sequencer().replace_definitions(desk).expect("it is journaled"), changes, "step {id}");
+    for (id, (trading, changes, denial)) in (1..).zip(steps) {
+        assert_eq!(oms.sequencer().replace_definitions(trading).expect("it is journaled"), changes, "step {id}");
         client.send(limit(Side::Buy, id, 90, 1));
         poll(&mut oms);
         assert_eq!(denied(&client.receive()), denial.map(Denial::code).into_iter().collect::<Vec<_>>(), "step {id}");
@@ -42,18 +42,18 @@ fn a_right_that_is_taken_away_denies_the_next_order_and_one_that_is_given_passes
 }
 
 #[test]
-fn only_what_differs_is_journaled_and_a_start_with_the_same_desk_adds_nothing() {
+fn only_differences_are_journaled_and_an_unchanged_start_adds_none() {
     let mut scene = Scene::new();
     let mut oms = informed(&scene);
-    let mut desk = scene.config.trading.clone();
-    let another = AccountLimits { account: AccountId(900), ..desk.accounts[0] };
-    desk.accounts.push(another);
-    desk.accounts[1].max_open_orders = 7;
-    desk.instruments.remove(1);
-    desk.venues[0] = VenueRules { max_queued: 3, ..VenueRules::of(VENUE) };
-    desk.sessions.remove(1);
+    let mut trading = scene.config.trading.clone();
+    let another = AccountLimits { account: AccountId(900), ..trading.accounts[0] };
+    trading.accounts.push(another);
+    trading.accounts[1].max_open_orders = 7;
+    trading.instruments.remove(1);
+    trading.venues[0] = VenueRules { max_queued: 3, ..VenueRules::of(VENUE) };
+    trading.sessions.remove(1);
     let before = scene.replay().1.len();
-    oms.sequencer().replace_definitions(&desk).expect("it is journaled");
+    oms.sequencer().replace_definitions(&trading).expect("it is journaled");
     drop(oms);
     let (core, inputs, _) = scene.replay();
     let new = &inputs[before..];
@@ -68,7 +68,7 @@ fn only_what_differs_is_journaled_and_a_start_with_the_same_desk_adds_nothing() 
     assert_eq!(*account, Input::Account(another));
     assert!(matches!(venue, Input::Venue(rules) if rules.max_queued == 3));
     assert_eq!(core.counts().ignored, 0);
-    scene.config.trading = desk;
+    scene.config.trading = trading;
     let count = inputs.len();
     drop(scene.oms());
     let later = scene.replay().1.len();
@@ -76,13 +76,13 @@ fn only_what_differs_is_journaled_and_a_start_with_the_same_desk_adds_nothing() 
 }
 
 #[test]
-fn a_session_that_the_disk_must_hold_from_now_on_waits_for_it() {
+fn a_session_raised_to_the_disk_level_waits_for_the_disk() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
-    let mut desk = scene.config.trading.clone();
-    desk.sessions[0].level = AckLevel::Disk;
-    oms.sequencer().replace_definitions(&desk).expect("it is journaled");
+    let mut trading = scene.config.trading.clone();
+    trading.sessions[0].level = AckLevel::Disk;
+    oms.sequencer().replace_definitions(&trading).expect("it is journaled");
     let mut hand = oms.sequencer().commit_manually().expect("the journal can be synced");
     client.send(NewOrder { account: WIDE, ..limit(Side::Buy, 1, 90, 1) });
     poll(&mut oms);
@@ -93,7 +93,7 @@ fn a_session_that_the_disk_must_hold_from_now_on_waits_for_it() {
 }
 
 #[test]
-fn limits_of_symbols_sessions_and_the_firm_come_and_go_while_it_runs() {
+fn limits_of_symbols_sessions_and_the_firm_change_at_run_time() {
     let mut scene = Scene::new();
     let mut oms = informed(&scene);
     let mut client = scene.client(0);
@@ -115,8 +115,8 @@ fn limits_of_symbols_sessions_and_the_firm_come_and_go_while_it_runs() {
         (&lots, 2, Some(Denial::Lot)),
         (&whole, 1, None),
     ];
-    for (id, (desk, changes, denial)) in (1..).zip(steps) {
-        assert_eq!(oms.sequencer().replace_definitions(desk).expect("it is journaled"), changes, "step {id}");
+    for (id, (trading, changes, denial)) in (1..).zip(steps) {
+        assert_eq!(oms.sequencer().replace_definitions(trading).expect("it is journaled"), changes, "step {id}");
         client.send(NewOrder { account: WIDE, ..limit(Side::Buy, id, 90, 3) });
         poll(&mut oms);
         assert_eq!(denied(&client.receive()), denial.map(Denial::code).into_iter().collect::<Vec<_>>(), "step {id}");

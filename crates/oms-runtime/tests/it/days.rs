@@ -55,7 +55,7 @@ impl Scene {
 }
 
 #[test]
-fn a_day_that_ends_goes_into_the_archive_and_the_journal_goes_on() {
+fn an_ended_day_is_archived_and_the_journal_continues() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..40);
     end_day(&scene, &mut oms, &mut venue);
@@ -98,7 +98,7 @@ fn memory_stays_flat_over_ten_days() {
 }
 
 #[test]
-fn a_roll_that_was_killed_anywhere_is_finished_by_the_next_start() {
+fn a_roll_killed_anywhere_is_finished_by_the_next_start() {
     type Undo = fn(&Scene);
     let archive = |scene: &Scene| scene.journal().join("archive/00000000000000000000");
     let killed: [(&str, Undo); 4] = [
@@ -133,7 +133,7 @@ fn a_roll_that_was_killed_anywhere_is_finished_by_the_next_start() {
         client.receive();
         end_day(&scene, &mut oms, &mut venue);
         let (digest, live) = (oms.sequencer().core().digest(), oms.sequencer().core().open_orders().count());
-        let told = client.receive_reports().len();
+        let reports = client.receive_reports().len();
         drop(oms);
         // The state after a kill there: only the start record follows the roll.
         assert!(archive(&scene).join("data").exists());
@@ -143,18 +143,18 @@ fn a_roll_that_was_killed_anywhere_is_finished_by_the_next_start() {
         assert_eq!(scene.replay().0.digest(), oms.sequencer().core().digest(), "killed {when}");
         assert!(oms.sequencer().core().digest().inputs >= digest.inputs, "killed {when}");
         assert_eq!(scene.archived(), ["00000000000000000000"], "killed {when}");
-        assert_eq!((told > 0, client.receive()), (true, vec![]), "killed {when}: nothing is told twice");
+        assert_eq!((reports > 0, client.receive()), (true, vec![]), "killed {when}: nothing is told twice");
         trade(&mut client, 1..10);
         settle(&mut oms, &mut venue);
-        let told = client.receive_reports();
-        assert!(told.contains(&(1, ExecType::New, OrdStatus::New)), "killed {when}: {told:?}");
+        let reports = client.receive_reports();
+        assert!(reports.contains(&(1, ExecType::New, OrdStatus::New)), "killed {when}: {reports:?}");
         end_day(&scene, &mut oms, &mut venue);
         assert_eq!(scene.archived().len(), 2, "killed {when}");
     }
 }
 
 #[test]
-fn a_start_from_a_snapshot_is_a_start_from_the_beginning() {
+fn a_start_from_a_snapshot_equals_a_start_from_the_beginning() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..40);
     end_day(&scene, &mut oms, &mut venue);
@@ -190,7 +190,7 @@ fn a_start_from_a_snapshot_is_a_start_from_the_beginning() {
 }
 
 #[test]
-fn without_the_archive_and_without_a_snapshot_nothing_starts() {
+fn no_oms_starts_without_archive_and_snapshot() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, _client) = scene.day(1..10);
     end_day(&scene, &mut oms, &mut venue);
@@ -203,7 +203,7 @@ fn without_the_archive_and_without_a_snapshot_nothing_starts() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_no_snapshot() {
+fn a_damaged_snapshot_is_not_used() {
     let mut scene = Scene::new();
     let (oms, _venue, _client) = scene.day(1..30);
     let place = &scene.config.journal.path;
@@ -225,7 +225,7 @@ fn a_damaged_snapshot_is_no_snapshot() {
 }
 
 #[test]
-fn a_snapshot_of_records_that_were_lost_is_not_used() {
+fn a_snapshot_of_lost_records_is_not_used() {
     let mut scene = Scene::new();
     let (oms, venue, mut client) = scene.day(1..20);
     drop((oms, venue));
@@ -251,7 +251,7 @@ fn a_snapshot_of_records_that_were_lost_is_not_used() {
 }
 
 #[test]
-fn another_version_of_the_core_starts_from_a_snapshot_and_from_nothing_else() {
+fn another_core_version_starts_only_from_a_snapshot() {
     let mut scene = Scene::new();
     let (mut oms, venue, mut client) = scene.day(1..30);
     client.receive();
@@ -299,7 +299,7 @@ pub fn as_written_by(scene: &Scene, version: u32) {
 }
 
 #[test]
-fn who_follows_a_journal_is_led_from_day_to_day() {
+fn a_follower_of_a_journal_moves_from_day_to_day() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
     let mut replay = journal::Replay::open(&scene.config.journal.path).unwrap();
@@ -317,7 +317,7 @@ fn who_follows_a_journal_is_led_from_day_to_day() {
 }
 
 #[test]
-fn each_archived_day_is_replayed_with_the_days_before_it_and_no_further() {
+fn each_archived_day_is_replayed_up_to_its_end() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
     for _ in 0..3 {
@@ -342,10 +342,10 @@ fn each_archived_day_is_replayed_with_the_days_before_it_and_no_further() {
         let new_core = || Core::new(tickpath_oms_core::Config { expected_orders: 0, key: 0 });
         let (mut reference, mut expected) = (new_core(), new_core().digest());
         let mut from_the_first = journal::Replay::open(whole).unwrap();
-        let mut came = Some(0);
-        while came.take().is_some_and(|sequence| sequence < end) {
+        let mut last = Some(0);
+        while last.take().is_some_and(|sequence| sequence < end) {
             expected = reference.digest();
-            from_the_first.step(&mut reference, |at, _, _| came = Some(at.sequence)).unwrap();
+            from_the_first.step(&mut reference, |at, _, _| last = Some(at.sequence)).unwrap();
         }
         assert_eq!(core.digest(), expected, "{name}");
         let mut again = new_core();
@@ -355,7 +355,7 @@ fn each_archived_day_is_replayed_with_the_days_before_it_and_no_further() {
 }
 
 #[test]
-fn a_day_ends_where_sessions_wait_for_the_disk() {
+fn a_day_ends_while_sessions_wait_for_the_disk() {
     let mut scene = Scene::new();
     scene.config.trading.sessions.iter_mut().for_each(|session| session.level = AckLevel::Disk);
     scene.config.snapshot_every = 10;
@@ -394,7 +394,7 @@ fn until(mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_second_oms_is_refused_after_a_day_as_before_it() {
+fn a_second_oms_is_refused_before_and_after_a_day_end() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, _client) = scene.day(1..5);
     end_day(&scene, &mut oms, &mut venue);
@@ -413,7 +413,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 }
 
 #[test]
-fn an_older_copy_of_a_lane_has_nothing_sent_again() {
+fn an_older_copy_of_a_lane_causes_no_resend() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
     let lane = scene.lane(LaneKind::VenueRequests(VENUE)).path.dir().to_owned();
@@ -437,7 +437,7 @@ fn an_older_copy_of_a_lane_has_nothing_sent_again() {
 }
 
 #[test]
-fn lanes_that_changed_names_pass_for_each_other_nowhere() {
+fn swapped_lanes_are_never_taken_for_each_other() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, first) = scene.day(1..10);
     let mut second = scene.client(1);
@@ -455,7 +455,7 @@ fn lanes_that_changed_names_pass_for_each_other_nowhere() {
 }
 
 #[test]
-fn a_lane_that_lacks_what_nobody_knows_any_more_is_lost_and_the_others_go_on() {
+fn a_lane_without_unrecoverable_messages_is_lost_and_others_continue() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
     let reports = scene.lane(LaneKind::Reports(0)).path.dir().to_owned();
@@ -478,7 +478,7 @@ fn a_lane_that_lacks_what_nobody_knows_any_more_is_lost_and_the_others_go_on() {
 }
 
 #[test]
-fn a_day_that_no_archive_takes_goes_on_where_it_is() {
+fn a_day_that_cannot_be_archived_stays_in_place() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
     let blocked = scene.journal().join("archive");
@@ -498,16 +498,16 @@ fn a_day_that_no_archive_takes_goes_on_where_it_is() {
 }
 
 #[test]
-fn who_went_while_no_oms_was_there_is_gone() {
+fn a_client_that_left_while_no_oms_ran_is_logged_out() {
     let mut scene = Scene::new();
     scene.config.trading.sessions[1].cancel_on_disconnect = true;
     let (oms, mut venue, stays) = scene.day(1..2);
     let mut oms = oms;
-    let mut goes = scene.client(1);
-    goes.send(limit(Side::Buy, 1, 90, 1));
+    let mut leaver = scene.client(1);
+    leaver.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
     drop(oms);
-    drop(goes);
+    drop(leaver);
     let mut oms = scene.oms();
     settle(&mut oms, &mut venue);
     let open: Vec<u16> = oms.sequencer().core().open_orders().map(|order| order.session).collect();
@@ -516,7 +516,7 @@ fn who_went_while_no_oms_was_there_is_gone() {
 }
 
 #[test]
-fn two_who_make_a_snapshot_at_once_make_good_ones() {
+fn two_concurrent_snapshot_makers_make_sound_snapshots() {
     let mut scene = Scene::new();
     let (oms, _venue, _client) = scene.day(1..30);
     let place = &scene.config.journal.path;

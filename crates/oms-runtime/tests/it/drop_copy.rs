@@ -17,12 +17,12 @@ const DAYS: u64 = 60;
 const REPORTS: u64 = 3;
 
 #[test]
-fn who_reads_while_days_end_misses_nothing() {
+fn a_reader_misses_nothing_while_days_end() {
     let mut scene = Scene::new();
     (scene.config.history, scene.config.lanes.sessions) = (true, 0);
     let mut oms = scene.oms();
     let (journal, is_over) = (&scene.config.journal.path, &AtomicBool::new(false));
-    let heard = std::thread::scope(|scope| {
+    let received = std::thread::scope(|scope| {
         let readers = [read_anew, read_on, read_days].map(|read| scope.spawn(move || read(journal, is_over)));
         for day in 0..DAYS {
             for request in day * REPORTS..(day + 1) * REPORTS {
@@ -32,8 +32,8 @@ fn who_reads_while_days_end_misses_nothing() {
                 oms.sequencer().accept_request(0, request, now, now, order).expect("the disk is sound");
             }
             let (kind, end) = (RecordKind::DayEnd.code(), DayEnd::default());
-            let word = LogMessage { sequence: day, stamp: 0, kind, payload: end.as_bytes() };
-            oms.sequencer().accept_control_frame(scene.clock.ticks(), &word).expect("the disk is sound");
+            let command = LogMessage { sequence: day, stamp: 0, kind, payload: end.as_bytes() };
+            oms.sequencer().accept_control_frame(scene.clock.ticks(), &command).expect("the disk is sound");
             if readers.iter().any(|reader| reader.is_finished()) {
                 break;
             }
@@ -41,13 +41,13 @@ fn who_reads_while_days_end_misses_nothing() {
         is_over.store(true, Ordering::SeqCst);
         readers.map(|reader| reader.join().expect("it misses nothing"))
     });
-    assert_eq!(heard[..2], [DAYS * REPORTS; 2], "each report, once");
-    assert!(heard[2] > 0, "no day was seen");
+    assert_eq!(received[..2], [DAYS * REPORTS; 2], "each report, once");
+    assert!(received[2] > 0, "no day was seen");
 }
 
 /// The disk may be busy for any time while a day is archived.
 #[test]
-fn a_day_that_is_not_there_will_be_as_long_as_its_writer_is() {
+fn an_absent_day_is_awaited_while_its_writer_lives() {
     let mut scene = Scene::new();
     (scene.config.history, scene.config.lanes.sessions) = (true, 0);
     let oms = scene.oms();
@@ -69,16 +69,16 @@ fn a_day_that_is_not_there_will_be_as_long_as_its_writer_is() {
 /// Reopens the history after every few reports, at the report after the last one read.
 fn read_anew(journal: &LogPath, is_over: &AtomicBool) -> u64 {
     let mut next = open(journal, DropCopyStart::Day).next();
-    let mut heard = 0;
+    let mut received = 0;
     loop {
         let was_over = is_over.load(Ordering::SeqCst);
         let mut copy = open(journal, DropCopyStart::Place { place: next, last_sum: 0 });
         assert_eq!(copy.next(), next, "it begins where it was told to");
-        let before = heard;
-        turn(&mut copy, &mut heard);
+        let before = received;
+        turn(&mut copy, &mut received);
         next = copy.next();
-        if was_over && heard == before {
-            return heard;
+        if was_over && received == before {
+            return received;
         }
     }
 }
@@ -86,21 +86,21 @@ fn read_anew(journal: &LogPath, is_over: &AtomicBool) -> u64 {
 /// Reads the whole history with a single reader.
 fn read_on(journal: &LogPath, is_over: &AtomicBool) -> u64 {
     let mut copy = open(journal, DropCopyStart::Day);
-    let mut heard = 0;
+    let mut received = 0;
     let mut quiet = 0;
     while quiet < 100 {
-        let (was_over, before) = (is_over.load(Ordering::SeqCst), heard);
-        turn(&mut copy, &mut heard);
+        let (was_over, before) = (is_over.load(Ordering::SeqCst), received);
+        turn(&mut copy, &mut received);
         // The reader checks only now and then whether another day has begun.
-        quiet = if was_over && heard == before { quiet + 1 } else { 0 };
+        quiet = if was_over && received == before { quiet + 1 } else { 0 };
         yield_now();
     }
-    heard
+    received
 }
 
 /// Reads the beginning of each day.
 fn read_days(journal: &LogPath, is_over: &AtomicBool) -> u64 {
-    let mut heard = 0;
+    let mut received = 0;
     while !is_over.load(Ordering::SeqCst) {
         let mut copy = open(journal, DropCopyStart::Day);
         // Each day has a base frame before its reports.
@@ -108,12 +108,12 @@ fn read_days(journal: &LogPath, is_over: &AtomicBool) -> u64 {
         assert_eq!(first % (REPORTS + 1), 0, "it begins with a day");
         let read = copy.read_frames(2, |place, report, _| {
             assert_eq!((place, report.number % REPORTS), (first + 1, 0), "a day begins with its first report");
-            heard += 1;
+            received += 1;
             true
         });
         read.expect("the history is sound");
     }
-    heard
+    received
 }
 
 fn open(journal: &LogPath, from: DropCopyStart) -> DropCopyReader {
@@ -126,10 +126,10 @@ fn open(journal: &LogPath, from: DropCopyStart) -> DropCopyReader {
 }
 
 /// Reads the available reports; all belong to one session.
-fn turn(copy: &mut DropCopyReader, heard: &mut u64) {
+fn turn(copy: &mut DropCopyReader, received: &mut u64) {
     let read = copy.read_frames(64, |place, report, _| {
-        assert_eq!(report.number, *heard, "at place {place}");
-        *heard += 1;
+        assert_eq!(report.number, *received, "at place {place}");
+        *received += 1;
         true
     });
     read.expect("the history is sound");

@@ -34,7 +34,7 @@ fn a_venue_that_starts_before_the_oms_makes_no_lane() {
 }
 
 #[test]
-fn a_lane_that_somebody_else_has_made_is_not_ours() {
+fn a_lane_made_by_another_process_is_not_used() {
     let (scene, oms, venue, client, id) = with_one_order();
     drop((oms, venue, client));
     let ours = owner(&scene.lane(LaneKind::VenueRequests(VENUE)).path).expect("the OMS made it");
@@ -72,7 +72,7 @@ fn a_lane_that_somebody_else_has_made_is_not_ours() {
 }
 
 #[test]
-fn a_lane_that_its_client_has_written_over_costs_that_session_alone() {
+fn a_client_that_overwrites_its_lane_loses_only_its_session() {
     let later = |starts: u64| move |lane: &mut LogConfig| lane.owner.incarnation += starts;
     type Overwrite<'a> = &'a dyn Fn(&mut LogConfig);
     let overwrite: [(&str, &[LaneKind], Overwrite<'_>); 4] = [
@@ -112,7 +112,7 @@ fn a_lane_that_its_client_has_written_over_costs_that_session_alone() {
 }
 
 #[test]
-fn a_writer_of_a_lane_that_was_replaced_is_told() {
+fn a_writer_of_a_replaced_lane_gets_an_error() {
     let (mut scene, oms, venue, mut client, _) = with_one_order();
     drop((oms, venue));
     // Another journal in the same place has another id.
@@ -126,7 +126,7 @@ fn a_writer_of_a_lane_that_was_replaced_is_told() {
 }
 
 #[test]
-fn a_journal_that_is_a_copy_from_before_is_refused() {
+fn an_old_copy_of_the_journal_is_refused() {
     const YEAR: u64 = 365 * 24 * 3_600 * SECOND;
     let mut scene = Scene::new();
     scene.clock = SimulatedClock::at(56 * YEAR);
@@ -143,7 +143,7 @@ fn a_journal_that_is_a_copy_from_before_is_refused() {
     scene.clock.advance(60 * SECOND);
     let refused = scene.try_oms().err().expect("it is refused");
     assert!(matches!(refused, OmsError::JournalBehind { lane: LaneKind::VenueRequests(VENUE), .. }), "{refused}");
-    // As the error message says: the OMS starts without that lane, and no id is given twice.
+    // As the error message advises: the OMS starts without that lane, and no id is given twice.
     scene.lane(LaneKind::VenueRequests(VENUE)).path.remove().expect("the lane is ours");
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
@@ -183,7 +183,7 @@ fn ids_survive_a_loss_of_power() {
 }
 
 #[test]
-fn ids_survive_a_journal_that_is_begun_anew_in_the_same_minute() {
+fn ids_do_not_repeat_in_a_journal_begun_anew_within_a_minute() {
     let mut scene = Scene::new();
     let mut orders = Vec::new();
     for seed in 100..103 {
@@ -203,7 +203,7 @@ fn ids_survive_a_journal_that_is_begun_anew_in_the_same_minute() {
 }
 
 #[test]
-fn fills_that_were_not_read_put_orders_in_doubt_and_are_resolved() {
+fn unread_fills_put_orders_in_doubt_and_are_resolved() {
     let (scene, mut oms, mut venue, mut client, id) = with_one_order();
     client.send(limit(Side::Buy, 2, 90, 5));
     poll(&mut oms);
@@ -271,11 +271,11 @@ fn a_second_kill_anywhere_in_a_recovery_changes_nothing() {
             let mut oms = informed(&scene);
             let mut venue = ScriptedVenue::join(&scene);
             poll(&mut oms);
-            let heard = venue.receive();
-            assert_eq!(new_orders(&heard), Vec::<u64>::new(), "killed at {first} and {second}: it goes again");
+            let received = venue.receive();
+            assert_eq!(new_orders(&received), Vec::<u64>::new(), "killed at {first} and {second}: it goes again");
             let status = oms.sequencer().core().order(OrderId(id)).expect("it is known").status;
             assert_eq!(status, OrdStatus::Unknown, "killed at {first} and {second}: the doubt is forgotten");
-            assert!(questions(&heard).iter().all(|asked| *asked == id), "killed at {first} and {second}");
+            assert!(questions(&received).iter().all(|asked| *asked == id), "killed at {first} and {second}");
             steps += 1;
             if !was_killed_again {
                 break;
@@ -377,7 +377,7 @@ fn asks_for(input: &Input) -> Option<u64> {
 }
 
 #[test]
-fn a_doubt_names_what_was_lost() {
+fn a_doubt_names_the_lost_messages() {
     let (scene, oms, venue, client, _) = with_one_order();
     drop((oms, venue, client));
     scene.lane(LaneKind::VenueRequests(VENUE)).path.remove().expect("the lane is ours");

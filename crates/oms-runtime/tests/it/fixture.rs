@@ -1,4 +1,5 @@
-//! Configuration, orders and messages of tests that run a whole OMS. The tests of `oms-server` include this file.
+//! Configuration, orders and messages of tests that run a whole OMS. The tests of `oms-server` and `oms-blotter`
+//! include this file.
 
 use std::path::Path;
 

@@ -68,85 +68,85 @@ const KILLS: [KillPoint; 9] = [
 ];
 
 #[test]
-fn who_was_away_hears_the_end_of_a_day_that_was_killed_as_it_ended() {
+fn an_absent_client_gets_the_reports_of_a_day_killed_as_it_ended() {
     for (at, (when, kill)) in KILLS.into_iter().enumerate() {
         for has_snapshot in [false, true] {
-            let house = HistoryScene::new();
-            let (mut oms, day) = house.a_day_that_ends();
+            let scene = HistoryScene::new();
+            let (mut oms, day) = scene.a_day_that_ends();
             drop(oms);
             if has_snapshot {
-                snapshot::make(house.journal()).expect("the journal is sound");
+                snapshot::make(scene.journal()).expect("the journal is sound");
             }
-            kill(&house.history());
-            oms = house.start();
+            kill(&scene.history());
+            oms = scene.start();
             assert_eq!(is_reported_lost(&mut oms), at > WHOLE, "{when}");
-            house.check(&mut oms, &day, when);
+            scene.check(&mut oms, &day, when);
             drop(oms);
-            oms = house.start();
-            house.check(&mut oms, &day, &format!("{when}, and once more"));
-            house.order(&mut oms, 20);
-            house.end_day(&mut oms);
-            house.order(&mut oms, 21);
-            let said = house.reports();
+            oms = scene.start();
+            scene.check(&mut oms, &day, &format!("{when}, and once more"));
+            scene.order(&mut oms, 20);
+            scene.end_day(&mut oms);
+            scene.order(&mut oms, 21);
+            let reports = scene.reports();
             let yesterday = oms.sequencer().history_index().expect("it has one").oldest(0);
             assert!(yesterday > 0, "{when}: the day before is another one now");
-            assert_eq!(replayed_reports(&mut oms, yesterday), said[yesterday as usize..], "{when}: and another day");
+            assert_eq!(replayed_reports(&mut oms, yesterday), reports[yesterday as usize..], "{when}: and another day");
         }
     }
 }
 
 #[test]
-fn what_no_record_tells_any_more_is_missed_and_the_operator_hears_of_it() {
-    let house = HistoryScene::new();
-    let mut oms = house.start();
-    house.order(&mut oms, 1);
-    house.end_day(&mut oms);
-    let first_day = house.reports();
-    house.order(&mut oms, 2);
-    house.keep_early();
-    let lost = house.places(DropCopyStart::Day);
-    house.end_day(&mut oms);
-    let said = house.reports().len() as u64;
+fn reports_without_records_are_missed_and_the_operator_is_notified() {
+    let scene = HistoryScene::new();
+    let mut oms = scene.start();
+    scene.order(&mut oms, 1);
+    scene.end_day(&mut oms);
+    let first_day = scene.reports();
+    scene.order(&mut oms, 2);
+    scene.keep_early();
+    let lost = scene.places(DropCopyStart::Day);
+    scene.end_day(&mut oms);
+    let reports = scene.reports().len() as u64;
     drop(oms);
-    snapshot::make(house.journal()).expect("the journal is sound");
-    let second = second_day(&house.history());
-    fs::remove_dir_all(house.journal().dir().join("archive")).expect("it is there");
+    snapshot::make(scene.journal()).expect("the journal is sound");
+    let second = second_day(&scene.history());
+    fs::remove_dir_all(scene.journal().dir().join("archive")).expect("it is there");
     fs::remove_dir_all(second).expect("it is there");
-    bring_early(&house.history());
-    oms = house.start();
+    bring_early(&scene.history());
+    oms = scene.start();
     assert!(is_reported_lost(&mut oms));
-    house.order(&mut oms, 3);
-    let (before, since) = (replayed_reports(&mut oms, 0), replayed_reports(&mut oms, said));
+    scene.order(&mut oms, 3);
+    let (before, since) = (replayed_reports(&mut oms, 0), replayed_reports(&mut oms, reports));
     assert_eq!(before, [&first_day[..], &since].concat(), "the day before that, and this one");
-    assert_eq!((since[0].0, since.len()), (said, 2), "each report has its own number");
-    let today = house.places(DropCopyStart::Day);
+    assert_eq!((since[0].0, since.len()), (reports, 2), "each report has its own number");
+    let today = scene.places(DropCopyStart::Day);
     assert_eq!((today[0].0 > lost[1].0, today.len()), (true, 2), "no place is given out again: {today:?}, {lost:?}");
     for (place, _) in lost {
-        assert_eq!(house.places(DropCopyStart::Place { place, last_sum: 0 }), today, "place {place} is nowhere");
+        assert_eq!(scene.places(DropCopyStart::Place { place, last_sum: 0 }), today, "place {place} is nowhere");
     }
 }
 
 #[test]
-fn a_day_that_another_version_wrote_is_no_reason_not_to_start() {
+fn a_day_written_by_another_version_prevents_no_start() {
     for (at, (when, kill)) in KILLS.into_iter().enumerate() {
-        let house = HistoryScene::new();
-        let mut oms = house.start();
-        house.order(&mut oms, 1);
-        house.keep_early();
-        house.order(&mut oms, 2);
-        let said = house.reports();
+        let scene = HistoryScene::new();
+        let mut oms = scene.start();
+        scene.order(&mut oms, 1);
+        scene.keep_early();
+        scene.order(&mut oms, 2);
+        let kept = scene.reports();
         oms.sequencer().stop().expect("the disk is sound");
         drop(oms);
-        snapshot::make(house.journal()).expect("the journal is sound");
-        days::as_written_by(&house.0, CORE_VERSION - 1);
-        drop(house.start());
-        kill(&house.history());
-        let mut oms = house.start();
+        snapshot::make(scene.journal()).expect("the journal is sound");
+        days::as_written_by(&scene.0, CORE_VERSION - 1);
+        drop(scene.start());
+        kill(&scene.history());
+        let mut oms = scene.start();
         let is_lost = is_reported_lost(&mut oms);
         assert_eq!(is_lost, at >= WHOLE, "killed {when}: what is not there is told");
-        assert!(is_lost || replayed_reports(&mut oms, 0) == said, "killed {when}");
-        house.order(&mut oms, 3);
-        assert_eq!(replayed_reports(&mut oms, said.len() as u64).len(), 2, "killed {when}: and it goes on");
+        assert!(is_lost || replayed_reports(&mut oms, 0) == kept, "killed {when}");
+        scene.order(&mut oms, 3);
+        assert_eq!(replayed_reports(&mut oms, kept.len() as u64).len(), 2, "killed {when}: and it goes on");
     }
 }
 
@@ -250,10 +250,10 @@ impl HistoryScene {
     /// Checks that a session that resumes within the day receives the rest of it once, and the later reports.
     fn check(&self, oms: &mut Inline<SimulatedClock>, day: &DayReports, when: &str) {
         self.order(oms, 10 + self.reports().len() as u64);
-        let said = self.reports();
-        assert_eq!(said[..day.reports.len()], day.reports, "{when}: the journal has not changed");
+        let reports = self.reports();
+        assert_eq!(reports[..day.reports.len()], day.reports, "{when}: the journal has not changed");
         for from in [0, 2, day.early - 1, day.early, day.reports.len()] {
-            assert_eq!(replayed_reports(oms, from as u64), said[from..], "{when}: from report {from}");
+            assert_eq!(replayed_reports(oms, from as u64), reports[from..], "{when}: from report {from}");
         }
         let from = day.early / 2;
         let (place, _) = day.places[from];
@@ -263,7 +263,7 @@ impl HistoryScene {
         assert_eq!(old, &day.places[from..], "{when}: each report keeps its place");
         let next = |list: &[(u64, u64)]| list.last().map(|&(place, number)| (place + 2, number + 1));
         assert_eq!(new.first().copied(), next(old), "{when}: behind the day's last place the next day begins");
-        assert_eq!(old.len() + new.len(), said.len() - from, "{when}: each report once");
+        assert_eq!(old.len() + new.len(), reports.len() - from, "{when}: each report once");
     }
 }
 
@@ -274,19 +274,19 @@ fn is_reported_lost(oms: &mut Inline<SimulatedClock>) -> bool {
 /// Returns the reports that a session receives if it resumes with this number.
 fn replayed_reports(oms: &mut Inline<SimulatedClock>, from: u64) -> Vec<ReportSum> {
     let marks = oms.sequencer().history_index().expect("it has one");
-    let (mut heard, mut next) = (Vec::new(), from);
+    let (mut received, mut next) = (Vec::new(), from);
     loop {
         let mut reading = marks.read(0, next).expect("the history is sound");
         let mut take = |reading: &mut tickpath_oms_runtime::history::SessionReader| {
             reading.read_frames(64, |report| {
-                heard.push((report.number, report.kind, crc32c::crc32c(report.message)));
+                received.push((report.number, report.kind, crc32c::crc32c(report.message)));
                 next = report.number + 1;
                 true
             })
         };
         while take(&mut reading).expect("the history is sound") {}
         if !reading.is_over() {
-            return heard;
+            return received;
         }
         // Reports missing from the day before are nowhere.
         next = next.max(marks.first(0));

@@ -100,7 +100,7 @@ fn hostile_values_of_a_client_are_answered() {
         client.send(Request::Replace(ReplaceOrder { price, quantity, ..change }));
         settle(&mut oms, &mut venue);
     }
-    let answers = client.receive().iter().filter(|heard| is_first_answer(heard)).count() as u64;
+    let answers = client.receive().iter().filter(|received| is_first_answer(received)).count() as u64;
     assert_eq!(answers, 5 * asked, "each request is denied or acknowledged");
     honest.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
@@ -112,7 +112,7 @@ fn hostile_values_of_a_client_are_answered() {
 }
 
 #[test]
-fn hostile_values_of_a_venue_end_nobody() {
+fn hostile_values_of_a_venue_stop_no_oms() {
     let mut scene = Scene::new();
     let mut oms = scene.oms();
     let mut venue = HostileVenue::new(&scene);
@@ -158,7 +158,7 @@ fn hostile_values_of_a_venue_end_nobody() {
 }
 
 #[test]
-fn no_layout_takes_what_is_no_message() {
+fn no_layout_accepts_an_invalid_message() {
     each_layout(|scene, name| {
         let beside = ThreadedOms::start(scene);
         let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
@@ -183,7 +183,7 @@ fn no_layout_takes_what_is_no_message() {
 }
 
 #[test]
-fn no_layout_ends_by_a_venue_that_says_no_reports() {
+fn no_layout_stops_at_invalid_reports_of_a_venue() {
     each_layout(|scene, name| {
         // An OMS that has made the lanes and has read nothing yet.
         let oms = scene.oms();
@@ -259,8 +259,8 @@ fn journaled(scene: &Scene, is_meant: fn(&Input) -> bool) -> u64 {
 }
 
 /// Returns whether this is the first answer to a request: a denial or a pending report.
-fn is_first_answer(heard: &ReceivedMessage) -> bool {
-    match heard {
+fn is_first_answer(received: &ReceivedMessage) -> bool {
+    match received {
         ReceivedMessage::Denied(_) => true,
         ReceivedMessage::Report(report) => {
             let pending = [ExecType::PendingNew, ExecType::PendingCancel, ExecType::PendingReplace];

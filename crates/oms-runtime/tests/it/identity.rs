@@ -1,5 +1,5 @@
-//! Numbers keep their meaning: a desk that gives a number to another symbol, venue or user is refused while the number
-//! is in use.
+//! Numbers keep their meaning: a configuration that gives a number to another symbol, venue or user is refused while
+//! the number is in use.
 
 use tickpath_market::{ExecType, Side, SymbolId, VenueId};
 use tickpath_oms_core::{DayEnd, KILL_SYMBOL, KillSwitch, NAME_SESSION, NAME_VENUE, NameRecord, RecordKind};
@@ -14,14 +14,14 @@ use crate::{
 
 const FIRST: SymbolId = SymbolId(0);
 
-/// Returns the reason why a desk is refused; empty if it is accepted.
-fn refused(oms: &mut Inline<SimulatedClock>, desk: &TradingDefinitions) -> String {
-    oms.sequencer().replace_definitions(desk).map_or_else(|e| e.to_string(), |_| String::new())
+/// Returns the reason why a configuration is refused; empty if it is accepted.
+fn refused(oms: &mut Inline<SimulatedClock>, trading: &TradingDefinitions) -> String {
+    oms.sequencer().replace_definitions(trading).map_or_else(|e| e.to_string(), |_| String::new())
 }
 
-/// Returns the reason why an OMS does not start with a desk.
-fn does_not_start(scene: &mut Scene, desk: &TradingDefinitions) -> String {
-    let sound = std::mem::replace(&mut scene.config.trading, desk.clone());
+/// Returns the reason why an OMS does not start with a configuration.
+fn does_not_start(scene: &mut Scene, trading: &TradingDefinitions) -> String {
+    let sound = std::mem::replace(&mut scene.config.trading, trading.clone());
     let started = Inline::open(scene.clock.clone(), &scene.config, None);
     scene.config.trading = sound;
     started.map(drop).expect_err("it must not start").to_string()
@@ -33,12 +33,12 @@ fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>) {
     ended.expect("it is journaled").expect("a day may end");
 }
 
-/// Returns the same desk with the names of its two symbols swapped.
-fn swapped(desk: &TradingDefinitions) -> TradingDefinitions {
-    let mut desk = desk.clone();
-    let [first, second] = &mut desk.instruments[..] else { panic!("two instruments") };
+/// Returns the same configuration with the names of its two symbols swapped.
+fn swapped(trading: &TradingDefinitions) -> TradingDefinitions {
+    let mut trading = trading.clone();
+    let [first, second] = &mut trading.instruments[..] else { panic!("two instruments") };
     std::mem::swap(&mut first.name, &mut second.name);
-    desk
+    trading
 }
 
 /// Returns an OMS that holds five of the first symbol for the wide account, after the end of its day.
@@ -53,20 +53,20 @@ fn with_a_position() -> (Scene, Inline<SimulatedClock>, ScriptedVenue) {
 }
 
 #[test]
-fn a_position_of_one_symbol_does_not_become_one_of_another() {
+fn a_position_of_one_symbol_never_becomes_one_of_another() {
     let (mut scene, mut oms, venue) = with_a_position();
-    let desk = swapped(&scene.config.trading);
+    let trading = swapped(&scene.config.trading);
     let (records, digest) = (oms.sequencer().records(), oms.sequencer().core().digest());
-    let why = refused(&mut oms, &desk);
-    let expected = "symbol number 0 is FIRST, and cannot become SECOND: account 1 has a position of 5 in symbol 0; leave 0 \
-                    to FIRST, and give SECOND a number that no symbol has had";
+    let why = refused(&mut oms, &trading);
+    let expected = "symbol number 0 is FIRST, and cannot become SECOND: account 1 has a position of 5 in symbol 0; \
+                    leave 0 to FIRST, and give SECOND a number that no symbol has had";
     assert!(why.contains(expected), "{why}");
     assert!(why.contains("FIRST is symbol number 0, and cannot become number 1: "), "{why}");
     assert_eq!((oms.sequencer().records(), oms.sequencer().core().digest()), (records, digest), "nothing is journaled");
     let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name.to_string());
     assert_eq!(name.as_deref(), Some("FIRST"));
     drop((oms, venue));
-    assert!(does_not_start(&mut scene, &desk).contains(expected), "a start is refused for the same reason");
+    assert!(does_not_start(&mut scene, &trading).contains(expected), "a start is refused for the same reason");
     let mut oms = informed(&scene);
     assert_eq!(oms.sequencer().core().position(WIDE, FIRST).net, i128::from(Quantity::from_whole(5).0));
 }
@@ -74,8 +74,8 @@ fn a_position_of_one_symbol_does_not_become_one_of_another() {
 #[test]
 fn an_order_bears_its_symbol_while_it_is_open_and_until_its_day_ends() {
     let (scene, mut oms, mut venue, mut client, id) = with_one_order();
-    let desk = swapped(&scene.config.trading);
-    let why = refused(&mut oms, &desk);
+    let trading = swapped(&scene.config.trading);
+    let why = refused(&mut oms, &trading);
     assert!(why.contains("is FIRST, and cannot become SECOND: order ") && why.contains(" is open; "), "{why}");
     venue.send(&report(id, ExecType::New, 1, 0, 5));
     venue.send(&fill(id, 2, 9, 5, 5, 0));
@@ -87,22 +87,22 @@ fn an_order_bears_its_symbol_while_it_is_open_and_until_its_day_ends() {
     venue.send(&ExecutionReport { side, ..fill(sold, 2, 10, 5, 5, 0) });
     poll(&mut oms);
     assert_eq!(oms.sequencer().core().position(WIDE, FIRST).net, 0, "the account is flat");
-    let why = refused(&mut oms, &desk);
+    let why = refused(&mut oms, &trading);
     assert!(why.contains(" of this day uses it; "), "{why}");
     end_day(&scene, &mut oms);
-    assert_eq!(refused(&mut oms, &desk), "", "nothing bears the numbers any more");
+    assert_eq!(refused(&mut oms, &trading), "", "nothing bears the numbers any more");
     let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name.to_string());
     assert_eq!(name.as_deref(), Some("SECOND"));
     assert_eq!(scene.replay().0.digest(), oms.sequencer().core().digest());
 }
 
 #[test]
-fn a_number_that_nothing_bears_may_be_given_away_and_one_with_a_kill_switch_may_not() {
+fn an_unused_number_may_be_reused_but_not_one_with_a_kill_switch() {
     let scene = Scene::new();
     let mut oms = informed(&scene);
-    let (desk, other) = (scene.config.trading.clone(), swapped(&scene.config.trading));
+    let (trading, other) = (scene.config.trading.clone(), swapped(&scene.config.trading));
     assert_eq!(refused(&mut oms, &other), "");
-    assert_eq!(refused(&mut oms, &desk), "");
+    assert_eq!(refused(&mut oms, &trading), "");
     let kill = |on: u8| KillSwitch { scope: KILL_SYMBOL, target: FIRST.0, on, ..KillSwitch::default() };
     let mut switch = |on: u8| {
         let now = scene.clock.ticks();
@@ -118,16 +118,16 @@ fn a_number_that_nothing_bears_may_be_given_away_and_one_with_a_kill_switch_may_
 }
 
 #[test]
-fn what_a_symbol_is_does_not_change_below_a_position_and_its_limits_do() {
+fn a_symbol_with_a_position_may_change_only_its_limits() {
     let (scene, mut oms, _venue) = with_a_position();
-    let desk = scene.config.trading.clone();
+    let trading = scene.config.trading.clone();
     let mut with = |first: Instrument| {
-        let mut other = desk.clone();
+        let mut other = trading.clone();
         other.instruments[0] = first;
         other.venues = vec![VenueRules::of(VENUE), VenueRules::of(VenueId(2))];
         refused(&mut oms, &other)
     };
-    let first = desk.instruments[0];
+    let first = trading.instruments[0];
     let why = with(Instrument { venue: VenueId(2), ..first });
     assert!(why.contains("FIRST, symbol number 0, cannot change (venue 1 to 2): account 1 has a position"), "{why}");
     let why = with(Instrument { multiplier: 10, ..first });
@@ -150,7 +150,7 @@ fn what_a_symbol_is_does_not_change_below_a_position_and_its_limits_do() {
 }
 
 #[test]
-fn a_symbol_that_was_removed_keeps_its_number_over_a_snapshot_and_a_start() {
+fn a_removed_symbol_keeps_its_number_over_a_snapshot_and_a_start() {
     let (mut scene, mut oms, venue) = with_a_position();
     let whole = scene.config.trading.clone();
     let mut without = whole.clone();
@@ -186,10 +186,10 @@ fn sessions_and_venues_keep_their_names_once_they_are_used() {
     scene.config.trading.names = named("SIM", ["anna", "bob"]);
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (ScriptedVenue::join(&scene), scene.client(0));
-    let desk = scene.config.trading.clone();
-    let users = TradingDefinitions { names: named("SIM", ["bob", "anna"]), ..desk.clone() };
-    let venues = TradingDefinitions { names: named("OTHER", ["anna", "bob"]), ..desk.clone() };
-    for free in [&users, &venues, &desk] {
+    let trading = scene.config.trading.clone();
+    let users = TradingDefinitions { names: named("SIM", ["bob", "anna"]), ..trading.clone() };
+    let venues = TradingDefinitions { names: named("OTHER", ["anna", "bob"]), ..trading.clone() };
+    for free in [&users, &venues, &trading] {
         assert_eq!(refused(&mut oms, free), "", "nobody has used them");
     }
     client.send(limit(Side::Buy, 1, 90, 5));

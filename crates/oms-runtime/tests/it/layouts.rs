@@ -28,7 +28,7 @@ const PAUSE_NS: u64 = 100_000;
 const WAITS: [Wait; 2] = [Wait::Yield, Wait::Block];
 
 #[test]
-fn every_layout_answers_everything_and_ends_alike() {
+fn every_layout_answers_all_requests_and_ends_alike() {
     let wanted: BTreeMap<_, _> = (1..=ORDERS).map(|id| (id, (end_of(id), Quantity::ZERO))).collect();
     each_layout(|scene, name| {
         let beside = ThreadedOms::start(scene);
@@ -43,18 +43,18 @@ fn every_layout_answers_everything_and_ends_alike() {
         }
         // Each request has two answers: from the OMS, and from the venue.
         while answers < 2 * requests().count() {
-            let told = client.receive_reports().len();
-            answers += told;
+            let reports = client.receive_reports().len();
+            answers += reports;
             beside.deadline.check("all answers");
-            if told == 0 {
+            if reports == 0 {
                 sleep_ns(PAUSE_NS);
             }
         }
         beside.end();
         assert_eq!(answers, 2 * requests().count(), "{name}");
-        let (core, _, said) = scene.replay();
+        let (core, _, outputs) = scene.replay();
         let mut ends = BTreeMap::new();
-        for output in &said {
+        for output in &outputs {
             if let Output::Venue { request: Request::New(order), .. } = output {
                 let view = core.order(OrderId(order.client_order_id.0)).expect("the venue was sent it");
                 ends.insert(view.client_order_id.0, (view.status, view.cumulative));
@@ -65,7 +65,7 @@ fn every_layout_answers_everything_and_ends_alike() {
 }
 
 #[test]
-fn a_stop_ends_every_thread_while_a_client_goes_on() {
+fn a_stop_ends_every_thread_while_a_client_keeps_sending() {
     /// More orders than all lanes hold together.
     const FLOOD: u64 = 30_000;
     each_layout(|scene, name| {
@@ -92,11 +92,11 @@ fn a_stop_ends_every_thread_while_a_client_goes_on() {
 }
 
 #[test]
-fn a_run_that_does_nothing_ends_too() {
+fn an_idle_run_stops_too() {
     each_layout(|scene, name| {
         ThreadedOms::start(scene).end();
-        let (_, inputs, said) = scene.replay();
-        assert_eq!((inputs.len(), said.len()), (1 + definitions(scene), 0), "{name}");
+        let (_, inputs, outputs) = scene.replay();
+        assert_eq!((inputs.len(), outputs.len()), (1 + definitions(scene), 0), "{name}");
         for lane in ["core.clients", "core.venues"] {
             let inner = LogPath::shared_memory(&format!("{}.{lane}", scene.config.lanes.name)).expect("a good name");
             assert!(!inner.exists(), "{name} leaves {inner} behind");
@@ -186,8 +186,8 @@ impl ThreadedOms {
 /// Returns the number of inputs that begin a new journal, after the start record: each session has its rules and its
 /// grant.
 fn definitions(scene: &Scene) -> usize {
-    let desk = &scene.config.trading;
-    desk.instruments.len() + desk.accounts.len() + desk.venues.len() + 2 * desk.sessions.len()
+    let trading = &scene.config.trading;
+    trading.instruments.len() + trading.accounts.len() + trading.venues.len() + 2 * trading.sessions.len()
 }
 
 /// Time limit of a run.
@@ -211,13 +211,13 @@ impl Deadline {
 
 /// Waits for this many reports or denials and returns them.
 pub fn await_messages(client: &mut Client, deadline: &Deadline, count: usize) -> Vec<crate::ReceivedMessage> {
-    let mut heard = Vec::new();
-    while heard.len() < count {
+    let mut received = Vec::new();
+    while received.len() < count {
         deadline.check("an answer");
-        heard.extend(client.receive());
+        received.extend(client.receive());
         sleep_ns(PAUSE_NS);
     }
-    heard
+    received
 }
 
 /// Returns new orders, all but every third canceled at once.

@@ -99,7 +99,7 @@ fn up(oms: &mut TimedOms, wires: &[TestLine], has: u64) {
 }
 
 #[test]
-fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_order() {
+fn unreceived_requests_use_another_line_and_no_cancel_overtakes() {
     let wires = [TestLine::default(), TestLine::default()];
     let scene = scene(&wires);
     let mut oms = TimedOms::new(&scene);
@@ -134,7 +134,7 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
 }
 
 #[test]
-fn a_cancel_that_comes_back_with_its_order_cancels_it_and_neither_leaves_again() {
+fn a_cancel_returned_with_its_order_cancels_it_in_the_oms() {
     let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
@@ -144,12 +144,12 @@ fn a_cancel_that_comes_back_with_its_order_cancels_it_and_neither_leaves_again()
     poll(&mut oms);
     client.receive_reports();
     up(&mut oms, &wires, 0);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     until(&mut oms, "it is canceled", |_| {
-        told.extend(client.receive_reports());
-        !told.is_empty()
+        reports.extend(client.receive_reports());
+        !reports.is_empty()
     });
-    assert_eq!(told, [(2, ExecType::Canceled, OrdStatus::Canceled)]);
+    assert_eq!(reports, [(2, ExecType::Canceled, OrdStatus::Canceled)]);
     for _ in 0..10 {
         poll(&mut oms);
     }
@@ -157,7 +157,7 @@ fn a_cancel_that_comes_back_with_its_order_cancels_it_and_neither_leaves_again()
 }
 
 #[test]
-fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goes() {
+fn a_line_refuses_an_expired_request_and_sends_those_behind_it() {
     let (wires, mut scene, mut oms, mut client) =
         joined::<1>(|scene| scene.config.trading.accounts[0].max_request_age_ns = SECOND);
     client.send(limit(Side::Buy, 1, 100, 1));
@@ -180,9 +180,9 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
     wires[0].with_state(|state| state.received = 1);
     until(&mut oms, "the cancel of what the venue has leaves", |_| wires[0].sent().len() == 2);
     assert_eq!(wires[0].sent()[1], (5, 'C'), "behind the numbers of what was given back");
-    let heard = client.receive();
-    let [ReceivedMessage::Report(canceled), ReceivedMessage::Denied(denied)] = heard[..] else {
-        panic!("two answers: {heard:?}")
+    let received = client.receive();
+    let [ReceivedMessage::Report(canceled), ReceivedMessage::Denied(denied)] = received[..] else {
+        panic!("two answers: {received:?}")
     };
     assert_eq!(
         (canceled.client_order_id.0, canceled.status),
@@ -199,7 +199,7 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
 }
 
 #[test]
-fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_another() {
+fn orders_of_a_lost_line_are_in_doubt_and_queried_by_another_line() {
     let (wires, scene, mut oms, mut client) = joined::<2>(|_| {});
     (1..=4).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "each line has two", |_| wires.iter().all(|wire| wire.sent().len() == 2));
@@ -244,13 +244,13 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
 }
 
 #[test]
-fn what_went_by_a_line_before_its_lane_was_lost_is_in_doubt_too() {
+fn orders_from_before_a_lane_was_lost_are_in_doubt_too() {
     let (wires, scene, mut oms, mut client) = joined::<2>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires.iter().any(|wire| !wire.sent().is_empty()));
     let by = usize::from(wires[0].sent().is_empty());
     let order = wires[by].with_state(|state| state.sent[0].1.client_order_id());
-    wires[by].with_state(|state| (state.received, state.reports) = (1, vec![taken(order)]));
+    wires[by].with_state(|state| (state.received, state.reports) = (1, vec![accepted(order)]));
     until(&mut oms, "the venue works it", |oms| oms.sequencer().counts().working == 1);
     drop((oms, client));
     scene.config.lanes.remove().expect("nobody has them open");
@@ -263,7 +263,7 @@ fn what_went_by_a_line_before_its_lane_was_lost_is_in_doubt_too() {
 }
 
 #[test]
-fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
+fn orders_that_a_start_finds_on_a_dead_line_are_in_doubt_too() {
     let (wires, scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
@@ -278,7 +278,7 @@ fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
 }
 
 #[test]
-fn what_a_line_refuses_goes_by_the_other_as_long_as_that_is_up() {
+fn an_order_refused_on_one_line_uses_the_other_while_it_is_up() {
     const BUSY: u16 = 77;
     let rule = RejectRule { venue: VENUE, code: BUSY, action: OTHER_LINE, times: 2, reserved: 0 };
     let (wires, _scene, mut oms, mut client) = joined::<2>(|scene| scene.config.trading.rejects = vec![rule]);
@@ -322,7 +322,7 @@ fn refused(order: ClientOrderId, reason: u16) -> ExecutionReport {
     }
 }
 
-fn taken(order: ClientOrderId) -> ExecutionReport {
+fn accepted(order: ClientOrderId) -> ExecutionReport {
     let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
     let (price, leaves_quantity) = (Price::from_whole(100), Quantity::from_whole(1));
     ExecutionReport { exec_type, status, price, leaves_quantity, ..refused(order, 0) }
@@ -340,7 +340,7 @@ fn unknown_order_answer(order: ClientOrderId, question: ClientOrderId) -> Execut
 }
 
 #[test]
-fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
+fn a_restarted_oms_resends_once_only_requests_the_venue_lacks() {
     let (wires, scene, mut oms, mut client) = joined::<1>(|_| {});
     (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "all are sent", |_| wires[0].sent().len() == 5);
@@ -372,7 +372,7 @@ fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
 }
 
 #[test]
-fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
+fn a_venue_without_resume_numbers_leaves_doubt_and_is_queried() {
     let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
@@ -400,7 +400,7 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
 }
 
 #[test]
-fn a_venue_that_has_lost_what_it_had_leaves_doubt_and_is_asked() {
+fn a_venue_that_lost_requests_leaves_doubt_and_is_queried() {
     let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     wires[0].with_state(|state| state.received = 1);
@@ -417,7 +417,7 @@ fn a_venue_that_has_lost_what_it_had_leaves_doubt_and_is_asked() {
 }
 
 #[test]
-fn what_came_back_too_old_is_refused_at_the_line() {
+fn an_expired_returned_request_is_refused_at_the_line() {
     let (wires, mut scene, mut oms, mut client) =
         joined::<1>(|scene| scene.config.trading.accounts[0].max_request_age_ns = SECOND);
     client.send(limit(Side::Buy, 1, 100, 1));
@@ -429,7 +429,7 @@ fn what_came_back_too_old_is_refused_at_the_line() {
     wires[0].accept_connect(Some(0));
     let mut denied = None;
     until(&mut oms, "it is denied", |_| {
-        denied = client.receive().into_iter().find_map(|heard| match heard {
+        denied = client.receive().into_iter().find_map(|received| match received {
             ReceivedMessage::Denied(denied) => Some(denied),
             ReceivedMessage::Report(_) => None,
         });
@@ -441,7 +441,7 @@ fn what_came_back_too_old_is_refused_at_the_line() {
 }
 
 #[test]
-fn a_window_that_is_full_makes_what_comes_wait() {
+fn a_full_window_makes_later_requests_wait() {
     let (wires, _scene, mut oms, mut client) = joined::<1>(|scene| scene.config.lanes.lines[0].window = 2);
     (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "the rest waits", |oms| oms.sequencer().queued() == 3);
@@ -456,7 +456,7 @@ fn a_window_that_is_full_makes_what_comes_wait() {
 }
 
 #[test]
-fn what_follows_its_order_keeps_the_rate_of_its_line_and_needs_no_window() {
+fn a_following_cancel_keeps_the_rate_limit_and_ignores_the_window() {
     for (window, rate_per_second) in [(2, 0), (100, 2)] {
         let (wires, _scene, mut oms, mut client) = joined::<2>(|scene| {
             for line in &mut scene.config.lanes.lines {
@@ -485,7 +485,7 @@ fn what_follows_its_order_keeps_the_rate_of_its_line_and_needs_no_window() {
 }
 
 #[test]
-fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_not() {
+fn a_lost_or_removed_line_puts_its_venue_in_doubt_and_a_new_one_not() {
     let wires = [TestLine::default(), TestLine::default(), TestLine::default()];
     let mut scene = scene(&wires);
     let all = std::mem::take(&mut scene.config.lanes.lines);

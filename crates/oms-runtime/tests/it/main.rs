@@ -130,20 +130,21 @@ impl Scene {
     /// Replays the journal and returns the core, its inputs, and all outputs that were sent.
     fn replay(&self) -> (Core, Vec<Input>, Vec<Output>) {
         let mut core = Core::new(tickpath_oms_core::Config { expected_orders: 0, key: 0 });
-        let (mut inputs, mut said) = (Vec::new(), Vec::new());
+        let (mut inputs, mut sent_outputs) = (Vec::new(), Vec::new());
         let replayed = journal::replay(&self.config.journal.path, &mut core, |input, outputs| {
             inputs.push(*input);
             // A request that was returned from its lane was never sent.
             if let Input::UnsentRequest(returned) = input {
-                let is_it = |output: &Output| matches!(output, Output::Venue { request, .. } if Some(*request) == returned.request());
-                said.remove(said.iter().rposition(is_it).expect("what comes back was said"));
+                let sent = returned.request();
+                let is_it = |output: &Output| matches!(output, Output::Venue { request, .. } if Some(*request) == sent);
+                sent_outputs.remove(sent_outputs.iter().rposition(is_it).expect("what comes back was said"));
             }
-            said.extend_from_slice(outputs);
+            sent_outputs.extend_from_slice(outputs);
         });
         if let Err(e) = replayed {
             panic!("the journal does not replay: {e}");
         }
-        (core, inputs, said)
+        (core, inputs, sent_outputs)
     }
 }
 
@@ -174,13 +175,13 @@ impl Client {
 
     /// Returns all messages since the last call.
     fn receive(&mut self) -> Vec<ReceivedMessage> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let drained = self.reports.drain(usize::MAX, |next| match next {
-            Next::Message(message) => heard.push(ReceivedMessage::read(message.kind, message.payload)),
+            Next::Message(message) => received.push(ReceivedMessage::read(message.kind, message.payload)),
             other => panic!("a client that keeps up finds {other:?}"),
         });
         drained.expect("the report log is sound");
-        heard
+        received
     }
 
     /// Returns the reports since the last call, none of them a denial: request, report type, and the order's status.
@@ -247,16 +248,16 @@ fn frames(config: &LogConfig) -> Vec<(u8, Vec<u8>)> {
 }
 
 /// Returns a core's outputs to the venue as frames.
-fn venue_frames(said: &[Output]) -> Vec<(u8, Vec<u8>)> {
+fn venue_frames(outputs: &[Output]) -> Vec<(u8, Vec<u8>)> {
     let of = |output: &Output| match output {
         Output::Venue { request, .. } => Some((request.kind().code(), request.as_bytes().to_vec())),
         Output::Report { .. } | Output::Denied { .. } => None,
     };
-    said.iter().filter_map(of).collect()
+    outputs.iter().filter_map(of).collect()
 }
 
 /// Returns a core's outputs to one session as frames.
-fn client_frames(said: &[Output], to: u16) -> Vec<(u8, Vec<u8>)> {
+fn client_frames(outputs: &[Output], to: u16) -> Vec<(u8, Vec<u8>)> {
     let of = |output: &Output| match output {
         Output::Report { session, report } if *session == to => {
             Some((Kind::ExecutionReport.code(), report.as_bytes().to_vec()))
@@ -266,7 +267,7 @@ fn client_frames(said: &[Output], to: u16) -> Vec<(u8, Vec<u8>)> {
         }
         Output::Venue { .. } | Output::Report { .. } | Output::Denied { .. } => None,
     };
-    said.iter().filter_map(of).collect()
+    outputs.iter().filter_map(of).collect()
 }
 
 /// A xorshift generator: the same seed gives the same script.

@@ -7,7 +7,7 @@ use tickpath_oms_runtime::meter::MeterReader;
 use crate::{SECOND, Scene, cancel, limit, poll, settle};
 
 #[test]
-fn what_happens_is_counted_and_another_start_begins_anew() {
+fn counters_count_events_and_restart_at_zero() {
     let mut scene = Scene::new();
     // A simulation publishes no counters; this test reads them.
     scene.config.seed = None;
@@ -39,9 +39,10 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
     let median = t0_t1.quantile(0.5).expect("there are some");
     assert!((937_000..1_063_000).contains(&median), "{median} ns are not a millisecond");
     assert_eq!(reading.denials, [(Denial::DuplicateClientOrderId.code(), 1)]);
-    let told = |what: ExecType| reading.reports.iter().find(|(code, _)| *code == what.code()).map(|(_, count)| *count);
+    let reports =
+        |what: ExecType| reading.reports.iter().find(|(code, _)| *code == what.code()).map(|(_, count)| *count);
     assert_eq!(
-        (told(ExecType::PendingNew), told(ExecType::New), told(ExecType::Canceled)),
+        (reports(ExecType::PendingNew), reports(ExecType::New), reports(ExecType::Canceled)),
         (Some(3), Some(3), Some(1))
     );
     assert_eq!((reading.gauge("working"), reading.gauge("done"), reading.gauge("denied_requests")), (2, 1, 1));
@@ -59,7 +60,7 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
 }
 
 #[test]
-fn a_venue_that_is_gone_is_counted_with_what_waits_for_it() {
+fn a_venue_that_is_down_is_counted_with_its_waiting_requests() {
     let mut scene = Scene::new();
     scene.config.seed = None;
     let (mut oms, mut venue) = (scene.oms(), scene.venue());

@@ -21,10 +21,10 @@ fn an_order_is_acknowledged_accepted_and_filled_against_the_market() {
     poll(&mut oms);
     assert_eq!(client.receive_reports(), [(1, ExecType::PendingNew, OrdStatus::PendingNew)], "before the venue has it");
     settle(&mut oms, &mut venue);
-    let heard = client.receive();
-    let words: Vec<_> = heard.iter().map(ReceivedMessage::summary).collect();
-    assert_eq!(words, [(1, ExecType::New, OrdStatus::New), (1, ExecType::Trade, OrdStatus::Filled)]);
-    let ReceivedMessage::Report(fill) = heard[1] else { panic!("a fill is a report") };
+    let received = client.receive();
+    let summaries: Vec<_> = received.iter().map(ReceivedMessage::summary).collect();
+    assert_eq!(summaries, [(1, ExecType::New, OrdStatus::New), (1, ExecType::Trade, OrdStatus::Filled)]);
+    let ReceivedMessage::Report(fill) = received[1] else { panic!("a fill is a report") };
     assert_eq!((fill.last_price, fill.last_quantity), (Price::from_whole(101), Quantity::from_whole(2)));
     assert_eq!((fill.cumulative_quantity, fill.leaves_quantity), (Quantity::from_whole(2), Quantity::ZERO));
 
@@ -56,14 +56,16 @@ fn an_order_is_replaced_and_canceled() {
     settle(&mut oms, &mut venue);
     client.send(replace(2, 1, 91, 7));
     settle(&mut oms, &mut venue);
-    let heard = client.receive();
-    let Some(ReceivedMessage::Report(replaced)) = heard.last() else { panic!("the last word is a report: {heard:?}") };
+    let received = client.receive();
+    let Some(ReceivedMessage::Report(replaced)) = received.last() else {
+        panic!("the last word is a report: {received:?}")
+    };
     assert_eq!((replaced.price, replaced.leaves_quantity), (Price::from_whole(91), Quantity::from_whole(7)));
     client.send(cancel(3, 1));
     settle(&mut oms, &mut venue);
-    let words: Vec<_> = heard.iter().map(ReceivedMessage::summary).chain(client.receive_reports()).collect();
+    let summaries: Vec<_> = received.iter().map(ReceivedMessage::summary).chain(client.receive_reports()).collect();
     assert_eq!(
-        words,
+        summaries,
         [
             (1, ExecType::PendingNew, OrdStatus::PendingNew),
             (1, ExecType::New, OrdStatus::New),
@@ -77,7 +79,7 @@ fn an_order_is_replaced_and_canceled() {
 }
 
 #[test]
-fn each_check_denies_on_the_session_that_asked() {
+fn each_check_denies_on_the_requesting_session() {
     let mut scene = Scene::new();
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let (mut client, mut other) = (scene.client(0), scene.client(1));
@@ -113,7 +115,7 @@ fn each_check_denies_on_the_session_that_asked() {
 }
 
 #[test]
-fn limits_count_what_is_on_its_way() {
+fn limits_count_requests_in_flight() {
     let mut scene = Scene::new();
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let mut client = scene.client(0);
@@ -156,12 +158,12 @@ fn two_requests_for_one_order_do_not_cross() {
     client.send(cancel(3, 1));
     client.send(replace(4, 1, 91, 5));
     poll(&mut oms);
-    let codes = |heard: &[ReceivedMessage]| -> Vec<Option<u16>> {
-        let code = |heard: &ReceivedMessage| match heard {
+    let codes = |received: &[ReceivedMessage]| -> Vec<Option<u16>> {
+        let code = |received: &ReceivedMessage| match received {
             ReceivedMessage::Denied(denied) => Some(denied.code),
             ReceivedMessage::Report(_) => None,
         };
-        heard.iter().map(code).collect()
+        received.iter().map(code).collect()
     };
     let pending = Some(Denial::AlreadyPending.code());
     assert_eq!(codes(&client.receive()), [None, None, pending, pending]);
@@ -170,7 +172,7 @@ fn two_requests_for_one_order_do_not_cross() {
 }
 
 #[test]
-fn sessions_do_not_hear_each_other() {
+fn sessions_do_not_receive_each_others_reports() {
     let mut scene = Scene::new();
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let (mut first, mut second) = (scene.client(0), scene.client(1));
@@ -183,8 +185,8 @@ fn sessions_do_not_hear_each_other() {
     second.send(limit(Side::Sell, 2, 110, 1));
     first.send(cancel(3, 2));
     settle(&mut oms, &mut venue);
-    let heard = first.receive();
-    let reports = heard.iter().filter(|message| matches!(message, ReceivedMessage::Report(_)));
+    let received = first.receive();
+    let reports = received.iter().filter(|message| matches!(message, ReceivedMessage::Report(_)));
     assert_eq!(
         reports.map(ReceivedMessage::summary).collect::<Vec<_>>(),
         [
@@ -195,7 +197,7 @@ fn sessions_do_not_hear_each_other() {
     );
     let is_unknown_order =
         |m: &&ReceivedMessage| matches!(m, ReceivedMessage::Denied(d) if d.code == Denial::UnknownOrder.code());
-    assert_eq!(heard.iter().filter(is_unknown_order).count(), 1, "{heard:?}");
+    assert_eq!(received.iter().filter(is_unknown_order).count(), 1, "{received:?}");
     assert_eq!(
         second.receive_reports(),
         [
@@ -209,7 +211,7 @@ fn sessions_do_not_hear_each_other() {
 }
 
 #[test]
-fn requests_wait_for_a_venue_that_is_not_there() {
+fn requests_wait_for_an_absent_venue() {
     let mut scene = Scene::new();
     let mut oms = scene.oms();
     let mut client = scene.client(0);
@@ -221,9 +223,9 @@ fn requests_wait_for_a_venue_that_is_not_there() {
     client.send(cancel(4, 1));
     poll(&mut oms);
     assert_eq!(oms.sequencer().queued(), 2, "what never left is taken back here");
-    let told: Vec<_> = client.receive_reports().iter().map(|(id, exec_type, _)| (*id, *exec_type)).collect();
+    let reports: Vec<_> = client.receive_reports().iter().map(|(id, exec_type, _)| (*id, *exec_type)).collect();
     let pending = ExecType::PendingNew;
-    assert_eq!(told, [(1, pending), (2, pending), (3, pending), (4, ExecType::Canceled)], "each is answered");
+    assert_eq!(reports, [(1, pending), (2, pending), (3, pending), (4, ExecType::Canceled)], "each is answered");
     let mut venue = scene.venue();
     settle(&mut oms, &mut venue);
     assert_eq!((oms.sequencer().queued(), venue.venue().resting_orders()), (0, 2));
@@ -260,7 +262,7 @@ fn requests_wait_for_room_in_the_venues_lane() {
 }
 
 #[test]
-fn a_replace_is_held_against_the_price_of_its_own_order() {
+fn a_replace_is_checked_against_the_price_of_its_own_order() {
     let mut scene = Scene::new();
     let mut oms = scene.oms();
     let (mut venue, mut client) = (scene.venue(), scene.client(0));
@@ -271,6 +273,6 @@ fn a_replace_is_held_against_the_price_of_its_own_order() {
     // The second symbol has no market: a replace that names it is checked against the first symbol's price.
     client.send(Request::Replace(ReplaceOrder { symbol: SymbolId(1), ..honest }));
     settle(&mut oms, &mut venue);
-    let told: Vec<_> = client.receive_reports().iter().map(|told| told.1).collect();
-    assert_eq!(told, [ExecType::PendingNew, ExecType::New, ExecType::PendingReplace, ExecType::Replaced]);
+    let reports: Vec<_> = client.receive_reports().iter().map(|reports| reports.1).collect();
+    assert_eq!(reports, [ExecType::PendingNew, ExecType::New, ExecType::PendingReplace, ExecType::Replaced]);
 }

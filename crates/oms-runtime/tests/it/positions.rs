@@ -6,8 +6,9 @@ use tickpath_oms_runtime::CommandError;
 use super::*;
 
 fn enter(oms: &mut Inline<SimulatedClock>, scene: &Scene, enter: EnterPosition) -> Result<u64, CommandError> {
-    let taken = oms.sequencer().accept_command(scene.clock.ticks(), RecordKind::EnterPosition.code(), enter.as_bytes());
-    taken.expect("the disk is sound").map(|taken| taken.record)
+    let applied =
+        oms.sequencer().accept_command(scene.clock.ticks(), RecordKind::EnterPosition.code(), enter.as_bytes());
+    applied.expect("the disk is sound").map(|applied| applied.record)
 }
 
 #[test]

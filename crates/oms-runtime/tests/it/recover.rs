@@ -162,7 +162,7 @@ fn a_restart_between_two_turns_changes_nothing() {
 }
 
 #[test]
-fn what_had_not_left_leaves_after_a_restart() {
+fn unsent_requests_leave_after_a_restart() {
     let first = Scene::new();
     first.live(|_| false);
     let records = records(&first.config.journal);
@@ -235,7 +235,7 @@ fn records(journal: &LogConfig) -> Vec<(u64, u8, Vec<u8>)> {
 }
 
 #[test]
-fn what_waits_for_the_venue_waits_on_after_a_restart() {
+fn requests_waiting_for_the_venue_still_wait_after_a_restart() {
     let scene = Scene::new();
     let mut oms = scene.informed();
     let mut client = scene.client(0);
@@ -255,7 +255,7 @@ fn what_waits_for_the_venue_waits_on_after_a_restart() {
 }
 
 #[test]
-fn lost_lanes_make_orders_unknown_and_nothing_goes_again() {
+fn lost_lanes_make_orders_unknown_and_cause_no_resend() {
     let scene = Scene::new();
     let (mut oms, venue) = (scene.informed(), scene.venue());
     let mut client = scene.client(0);
@@ -274,22 +274,22 @@ fn lost_lanes_make_orders_unknown_and_nothing_goes_again() {
     assert!(asked.iter().all(|kind| *kind == Kind::StatusRequest.code()), "what may have arrived is asked for");
     assert_eq!(oms.sequencer().counts().unknown, 2);
     let mut client = scene.client(0);
-    let told: Vec<_> = client.receive_reports().into_iter().map(|(id, _, status)| (id, status)).collect();
-    assert_eq!(told, [(1, OrdStatus::Unknown), (2, OrdStatus::Unknown)]);
+    let reports: Vec<_> = client.receive_reports().into_iter().map(|(id, _, status)| (id, status)).collect();
+    assert_eq!(reports, [(1, OrdStatus::Unknown), (2, OrdStatus::Unknown)]);
 
-    // Later requests are in the new lanes, and the next restart tells them from the lost ones.
+    // Later requests are in the new lanes, and the next restart distinguishes them from the lost ones.
     client.send(limit(Side::Buy, 4, 90, 5));
     client.send(cancel(5, 2));
     poll(&mut oms);
     let sent = scene.to_venue();
     assert_eq!(sent.len(), asked.len() + 2, "an order that is unknown can be canceled");
-    let heard = scene.to_client(0);
+    let received = scene.to_client(0);
     for restart in 1..=3 {
         drop(oms);
         oms = scene.informed();
         poll(&mut oms);
         assert!(scene.to_venue() == sent, "restart {restart} sends again");
-        assert!(scene.to_client(0) == heard, "restart {restart} tells again");
+        assert!(scene.to_client(0) == received, "restart {restart} tells again");
         assert_eq!(oms.sequencer().counts().unknown, 2);
     }
     drop(venue);
@@ -311,7 +311,7 @@ fn a_clean_stop_is_checked_by_the_next_start() {
 }
 
 #[test]
-fn a_changed_desk_is_journaled_and_an_unchanged_one_is_not() {
+fn a_changed_configuration_is_journaled_and_an_unchanged_one_is_not() {
     let mut scene = Scene::new();
     drop(scene.informed());
     let defined = scene.replay().1.len();
@@ -328,17 +328,17 @@ fn a_changed_desk_is_journaled_and_an_unchanged_one_is_not() {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_goes_twice_when_it_is_killed() {
+fn a_kill_of_the_inline_layout_loses_and_repeats_nothing() {
     kill_again_and_again(Layout::Inline);
 }
 
 #[test]
-fn nor_when_threads_hand_over_to_its_core() {
+fn a_kill_of_the_split_layout_loses_and_repeats_nothing() {
     kill_again_and_again(Layout::Split);
 }
 
 #[test]
-fn nor_when_they_share_it() {
+fn a_kill_of_the_mutex_layout_loses_and_repeats_nothing() {
     kill_again_and_again(Layout::Mutex);
 }
 
@@ -358,21 +358,21 @@ fn kill_again_and_again(layout: Layout) {
     let mut id = 0;
     for life in 1..=KILLS {
         let mut oms = Process::start(&scene, layout);
-        let (until_killed, mut heard_now, mut turns) = (1 + dice.below(2 * ORDERS), 0, 0);
+        let (until_killed, mut received_now, mut turns) = (1 + dice.below(2 * ORDERS), 0, 0);
         let last = id + ORDERS;
-        while heard_now < until_killed {
+        while received_now < until_killed {
             turns += 1;
-            assert!(turns < TURNS, "life {life}: {heard_now} of {until_killed} reports came");
+            assert!(turns < TURNS, "life {life}: {received_now} of {until_killed} reports came");
             if id < last && client.try_send(limit(Side::Buy, id + 1, 90, 1)).is_ok() {
                 id += 1;
             }
             venue.poll().expect("the venue's lanes are sound");
-            let heard = client.receive();
-            if heard.is_empty() {
+            let received = client.receive();
+            if received.is_empty() {
                 sleep_ns(PAUSE_NS);
             }
-            heard_now += heard.len() as u64;
-            note(&heard, &mut acknowledged, &mut denied);
+            received_now += received.len() as u64;
+            note(&received, &mut acknowledged, &mut denied);
         }
         oms.kill();
     }
@@ -382,12 +382,12 @@ fn kill_again_and_again(layout: Layout) {
     let digest = oms.sequencer().core().digest();
     drop(oms);
 
-    let (core, inputs, said) = scene.replay();
+    let (core, inputs, outputs) = scene.replay();
     assert_eq!(core.digest(), digest, "a replay comes to the same state");
     let journaled: Vec<u64> = inputs.iter().filter_map(new_order).map(|order| order.client_order_id.0).collect();
     assert!(acknowledged.iter().all(|id| journaled.contains(id)), "what is acknowledged is in the journal");
-    assert!(scene.to_venue() == venue_frames(&said), "the venue has what the journal says, once");
-    assert!(scene.to_client(0) == client_frames(&said, 0), "the client was told what the journal says, once");
+    assert!(scene.to_venue() == venue_frames(&outputs), "the venue has what the journal says, once");
+    assert!(scene.to_client(0) == client_frames(&outputs, 0), "the client was told what the journal says, once");
     assert_eq!(denied, Vec::<u64>::new(), "no request is taken twice from its lane");
     assert_eq!(journaled, (1..=id).collect::<Vec<_>>(), "what is in the lane is taken by the next life, in order");
     assert_eq!(venue.venue().resting_orders() as u64, id);
@@ -396,7 +396,7 @@ fn kill_again_and_again(layout: Layout) {
 /// A full disk takes no record, so nothing more is accepted and the OMS ends with an error. Accepted requests are in
 /// the journal, and those left in the lane are taken by a start with room.
 #[test]
-fn a_full_disk_ends_the_oms_and_costs_nobody_an_order() {
+fn a_full_disk_stops_the_oms_and_loses_no_order() {
     /// Segments of the journal that fit on the disk, in blocks of 512 bytes, with the header.
     const BLOCKS: u64 = 3 * 128 + 8;
     const TURNS: u64 = 1_600_000;
@@ -426,11 +426,11 @@ fn a_full_disk_ends_the_oms_and_costs_nobody_an_order() {
     settle(&mut oms, &mut venue);
     note(&client.receive(), &mut acknowledged, &mut denied);
     drop(oms);
-    let (_, inputs, said) = scene.replay();
+    let (_, inputs, outputs) = scene.replay();
     let journaled: Vec<u64> = inputs.iter().filter_map(new_order).map(|order| order.client_order_id.0).collect();
     assert_eq!(journaled, (1..=id).collect::<Vec<_>>(), "each order that was sent, once and in order");
     assert_eq!((acknowledged.len() as u64, denied), (id, vec![]));
-    assert!(scene.to_venue() == venue_frames(&said), "the venue has what the journal says, once");
+    assert!(scene.to_venue() == venue_frames(&outputs), "the venue has what the journal says, once");
     assert_eq!(venue.venue().resting_orders() as u64, id);
 }
 
@@ -503,9 +503,9 @@ impl Drop for Process {
     }
 }
 
-fn note(heard: &[ReceivedMessage], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
-    for heard in heard {
-        match heard {
+fn note(received: &[ReceivedMessage], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
+    for received in received {
+        match received {
             ReceivedMessage::Report(report) if report.exec_type == ExecType::PendingNew.code() => {
                 let is_first = acknowledged.insert(report.client_order_id.0);
                 assert!(is_first, "order {} is acknowledged twice", report.client_order_id);

@@ -15,7 +15,7 @@ use crate::{Scene, limit, poll};
 const MARK: &[u8] = b"a record that will be damaged";
 
 #[test]
-fn a_journal_that_is_none_is_refused() {
+fn a_log_that_is_no_journal_is_refused() {
     let start = JournalStart { core_version: CORE_VERSION, reserved: 0, ticks_per_second: 1_000_000_000, journal: 1 };
     let later = JournalStart { core_version: CORE_VERSION + 1, ..start };
     let digest = Digest { inputs: 1, outputs: 0, digest: 0 };
@@ -50,7 +50,7 @@ fn a_file_that_is_no_log_is_refused() {
 }
 
 #[test]
-fn a_byte_that_was_changed_is_found() {
+fn a_changed_byte_is_found() {
     let mut scene = Scene::new();
     let mut oms = scene.oms();
     let mut client = scene.client(0);

@@ -20,11 +20,11 @@ impl ScriptedVenue {
 
     /// Returns all requests since the last call.
     pub fn receive(&mut self) -> Vec<Request> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let crate::Next::Message(message) = self.lanes.requests.next().expect("the lane is sound") {
-            heard.push(Request::read(message.kind, message.payload).expect("the OMS writes requests"));
+            received.push(Request::read(message.kind, message.payload).expect("the OMS writes requests"));
         }
-        heard
+        received
     }
 
     pub fn send(&mut self, report: &ExecutionReport) {

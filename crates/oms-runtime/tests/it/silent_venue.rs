@@ -40,9 +40,9 @@ impl SilentVenueScene {
         let oms = scene.oms();
         scene.tick(99, 101);
         let (venue, client) = (scene.venue(), scene.client(0));
-        let mut desk = Self { scene, oms, venue, client };
-        desk.settle();
-        desk
+        let mut silence = Self { scene, oms, venue, client };
+        silence.settle();
+        silence
     }
 
     fn settle(&mut self) {
@@ -90,7 +90,7 @@ impl SilentVenueScene {
         let end = DayEnd { day, ..DayEnd::default() };
         let now = self.scene.clock.ticks();
         let ended = self.oms.sequencer().accept_command(now, RecordKind::DayEnd.code(), end.as_bytes());
-        let record = ended.expect("the OMS goes on").map(|taken| taken.record);
+        let record = ended.expect("the OMS goes on").map(|applied| applied.record);
         self.settle();
         record
     }
@@ -100,8 +100,8 @@ impl SilentVenueScene {
         let reconcile =
             Reconcile { venue: VENUE, reason: *b"anna: the desk has rung us up...", ..Reconcile::default() };
         let now = self.scene.clock.ticks();
-        let word = self.oms.sequencer().accept_command(now, RecordKind::Reconcile.code(), reconcile.as_bytes());
-        let record = word.expect("the OMS goes on").expect("the venue can be asked").record;
+        let applied = self.oms.sequencer().accept_command(now, RecordKind::Reconcile.code(), reconcile.as_bytes());
+        let record = applied.expect("the OMS goes on").expect("the venue can be asked").record;
         self.settle();
         record
     }
@@ -118,41 +118,41 @@ fn watch() -> VenueExpectations {
 
 #[test]
 fn a_lost_fill_is_found_by_the_next_question() {
-    let mut desk = SilentVenueScene::new(watch());
-    desk.send(limit(Side::Buy, 1, 100, 3));
-    desk.faults(DROPS_REPORTS);
+    let mut scene = SilentVenueScene::new(watch());
+    scene.send(limit(Side::Buy, 1, 100, 3));
+    scene.faults(DROPS_REPORTS);
     // A seller of the same venue crosses: the fill of the buyer and all reports to the seller are lost.
-    desk.send(limit(Side::Sell, 2, 100, 3));
-    desk.faults(NO_FAULTS);
-    assert_eq!((desk.status(1), desk.position()), ((OrdStatus::New, Quantity(0)), 0));
+    scene.send(limit(Side::Sell, 2, 100, 3));
+    scene.faults(NO_FAULTS);
+    assert_eq!((scene.status(1), scene.position()), ((OrdStatus::New, Quantity(0)), 0));
     // The seller has no answer: its order is in doubt, a question goes to the venue, and the venue reports the fill
     // again.
-    desk.wait(WITHIN_NS + SECOND);
-    assert_eq!(desk.status(2), (OrdStatus::Filled, Quantity::from_whole(3)));
+    scene.wait(WITHIN_NS + SECOND);
+    assert_eq!(scene.status(2), (OrdStatus::Filled, Quantity::from_whole(3)));
     // The cancel is rejected, because the order is filled.
-    desk.send(cancel(3, 1));
-    assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
-    assert_eq!(desk.position(), 0, "bought and sold");
-    let messages = desk.client.receive();
+    scene.send(cancel(3, 1));
+    assert_eq!(scene.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!(scene.position(), 0, "bought and sold");
+    let messages = scene.client.receive();
     let is_fill = |message: &&ReceivedMessage| matches!(message, ReceivedMessage::Report(r) if r.last_quantity.0 > 0);
     assert_eq!(messages.iter().filter(is_fill).count(), 2, "each fill is reported once: {messages:?}");
     let refused = |notice: &Notice| matches!(notice, Notice::RefusedOpen { reason: 8, .. });
-    assert!(desk.oms.sequencer().notices().any(refused));
-    desk.check_replay();
+    assert!(scene.oms.sequencer().notices().any(refused));
+    scene.check_replay();
 }
 
 #[test]
-fn a_comparison_with_the_venue_finds_lost_fills_and_lost_requests_and_books_the_fills_once() {
-    let mut desk = SilentVenueScene::new(VenueExpectations { answer_within_ns: 0, ..watch() });
-    desk.send(limit(Side::Buy, 1, 100, 3));
-    desk.send(limit(Side::Buy, 2, 90, 1));
-    desk.faults(DROPS_REPORTS);
-    desk.send(limit(Side::Sell, 3, 100, 3));
-    desk.faults(DROPS_REQUESTS);
-    desk.send(limit(Side::Buy, 4, 80, 1));
-    desk.faults(NO_FAULTS);
-    let record = desk.reconcile();
-    let answer = desk.oms.sequencer().answer(record).expect("the venue has answered").clone();
+fn a_reconciliation_finds_losses_and_books_each_fill_once() {
+    let mut scene = SilentVenueScene::new(VenueExpectations { answer_within_ns: 0, ..watch() });
+    scene.send(limit(Side::Buy, 1, 100, 3));
+    scene.send(limit(Side::Buy, 2, 90, 1));
+    scene.faults(DROPS_REPORTS);
+    scene.send(limit(Side::Sell, 3, 100, 3));
+    scene.faults(DROPS_REQUESTS);
+    scene.send(limit(Side::Buy, 4, 80, 1));
+    scene.faults(NO_FAULTS);
+    let record = scene.reconcile();
+    let answer = scene.oms.sequencer().answer(record).expect("the venue has answered").clone();
     let whole = Quantity::from_whole;
     let found: Vec<(u64, OrdStatus, Option<Quantity>)> = answer
         .differences
@@ -171,179 +171,182 @@ fn a_comparison_with_the_venue_finds_lost_fills_and_lost_requests_and_books_the_
     ];
     assert_eq!(found, expected);
     assert_eq!((answer.orders, answer.differing), (3, 3));
-    assert_eq!(desk.status(1), (OrdStatus::Filled, whole(3)));
-    assert_eq!(desk.status(2), (OrdStatus::New, Quantity::ZERO));
-    assert_eq!(desk.status(3), (OrdStatus::Filled, whole(3)));
-    assert_eq!(desk.status(4).0, OrdStatus::PendingNew, "only the answers of the venue are applied");
+    assert_eq!(scene.status(1), (OrdStatus::Filled, whole(3)));
+    assert_eq!(scene.status(2), (OrdStatus::New, Quantity::ZERO));
+    assert_eq!(scene.status(3), (OrdStatus::Filled, whole(3)));
+    assert_eq!(scene.status(4).0, OrdStatus::PendingNew, "only the answers of the venue are applied");
     let [position] = &answer.positions[..] else { panic!("{:?}", answer.positions) };
     assert_eq!((position.ours, position.venues), ([whole(3); 2], [whole(3); 2]));
-    assert_eq!(desk.position(), 0, "bought and sold");
-    let messages = desk.client.receive();
+    assert_eq!(scene.position(), 0, "bought and sold");
+    let messages = scene.client.receive();
     let is_fill = |message: &&ReceivedMessage| matches!(message, ReceivedMessage::Report(r) if r.last_quantity.0 > 0);
     assert_eq!(messages.iter().filter(is_fill).count(), 2, "each fill is reported once: {messages:?}");
     // A second comparison finds the order that the venue lacks, and nothing else.
-    let record = desk.reconcile();
-    let again = desk.oms.sequencer().answer(record).expect("the venue has answered").clone();
+    let record = scene.reconcile();
+    let again = scene.oms.sequencer().answer(record).expect("the venue has answered").clone();
     assert_eq!((again.orders, again.differing, again.differences.len()), (3, 1, 1));
-    let counts = desk.oms.sequencer().counts();
+    let counts = scene.oms.sequencer().counts();
     assert_eq!((counts.unknown_order_reports, counts.malformed, counts.contradictions), (0, 0, 0));
-    desk.check_replay();
+    scene.check_replay();
 }
 
 #[test]
-fn a_request_without_an_answer_puts_its_order_in_doubt_and_its_venue_is_asked() {
-    let mut desk = SilentVenueScene::new(watch());
-    desk.faults(DROPS_REQUESTS);
-    desk.send(limit(Side::Buy, 1, 90, 1));
-    desk.wait(WITHIN_NS - SECOND);
-    assert_eq!(desk.status(1).0, OrdStatus::PendingNew, "its time is not up");
-    desk.wait(2 * SECOND);
-    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
+fn an_unanswered_request_puts_its_order_in_doubt_and_is_queried() {
+    let mut scene = SilentVenueScene::new(watch());
+    scene.faults(DROPS_REQUESTS);
+    scene.send(limit(Side::Buy, 1, 90, 1));
+    scene.wait(WITHIN_NS - SECOND);
+    assert_eq!(scene.status(1).0, OrdStatus::PendingNew, "its time is not up");
+    scene.wait(2 * SECOND);
+    assert_eq!(scene.status(1).0, OrdStatus::Unknown);
     // The question was lost too; the next one arrives, and the venue has no record of the order.
-    desk.faults(NO_FAULTS);
-    desk.wait(2 * WITHIN_NS + SECOND);
-    assert_eq!(desk.status(1).0, OrdStatus::Rejected);
-    let told = desk.client.receive_reports();
-    assert!(told.contains(&(1, ExecType::OrderStatus, OrdStatus::Unknown)), "{told:?}");
-    assert!(desk.oms.sequencer().notices().any(|notice| matches!(notice, Notice::VenueSilent { .. })));
-    desk.check_replay();
+    scene.faults(NO_FAULTS);
+    scene.wait(2 * WITHIN_NS + SECOND);
+    assert_eq!(scene.status(1).0, OrdStatus::Rejected);
+    let reports = scene.client.receive_reports();
+    assert!(reports.contains(&(1, ExecType::OrderStatus, OrdStatus::Unknown)), "{reports:?}");
+    assert!(scene.oms.sequencer().notices().any(|notice| matches!(notice, Notice::VenueSilent { .. })));
+    scene.check_replay();
 }
 
 #[test]
-fn a_cancel_that_is_lost_leaves_its_order_working_and_may_be_asked_for_again() {
-    let mut desk = SilentVenueScene::new(watch());
-    desk.send(limit(Side::Buy, 1, 90, 1));
-    desk.faults(DROPS_REQUESTS);
-    desk.send(cancel(2, 1));
-    assert_eq!(desk.status(1).0, OrdStatus::PendingCancel);
-    desk.faults(NO_FAULTS);
-    desk.wait(WITHIN_NS + SECOND);
-    assert_eq!(desk.status(1).0, OrdStatus::New, "the venue works it, and has no cancel of it");
-    desk.send(cancel(3, 1));
-    assert_eq!(desk.status(1).0, OrdStatus::Canceled);
-    desk.check_replay();
+fn a_lost_cancel_leaves_its_order_working_and_may_be_repeated() {
+    let mut scene = SilentVenueScene::new(watch());
+    scene.send(limit(Side::Buy, 1, 90, 1));
+    scene.faults(DROPS_REQUESTS);
+    scene.send(cancel(2, 1));
+    assert_eq!(scene.status(1).0, OrdStatus::PendingCancel);
+    scene.faults(NO_FAULTS);
+    scene.wait(WITHIN_NS + SECOND);
+    assert_eq!(scene.status(1).0, OrdStatus::New, "the venue works it, and has no cancel of it");
+    scene.send(cancel(3, 1));
+    assert_eq!(scene.status(1).0, OrdStatus::Canceled);
+    scene.check_replay();
 }
 
 #[test]
-fn a_fill_that_is_lost_before_a_cancel_is_found_by_its_end() {
-    let mut desk = SilentVenueScene::new(watch());
-    desk.send(limit(Side::Buy, 1, 100, 3));
-    desk.faults(DROPS_REPORTS);
-    desk.send(limit(Side::Sell, 2, 100, 1));
-    desk.faults(NO_FAULTS);
-    desk.send(cancel(3, 1));
-    assert_eq!(desk.status(1), (OrdStatus::Canceled, Quantity::from_whole(1)));
-    assert_eq!(desk.position(), Quantity::from_whole(1).0.into());
-    desk.check_replay();
+fn a_fill_lost_before_a_cancel_is_found_by_the_final_report() {
+    let mut scene = SilentVenueScene::new(watch());
+    scene.send(limit(Side::Buy, 1, 100, 3));
+    scene.faults(DROPS_REPORTS);
+    scene.send(limit(Side::Sell, 2, 100, 1));
+    scene.faults(NO_FAULTS);
+    scene.send(cancel(3, 1));
+    assert_eq!(scene.status(1), (OrdStatus::Canceled, Quantity::from_whole(1)));
+    assert_eq!(scene.position(), Quantity::from_whole(1).0.into());
+    scene.check_replay();
 }
 
 #[test]
-fn a_question_that_stays_without_an_answer_is_asked_again_less_and_less_often() {
-    let mut desk = SilentVenueScene::new(watch());
-    desk.send(limit(Side::Buy, 1, 90, 1));
-    desk.faults(DROPS_REQUESTS);
-    desk.send(cancel(2, 1));
-    let asked = |desk: &SilentVenueScene| {
-        desk.scene.to_venue().iter().filter(|(kind, _)| *kind == Kind::StatusRequest.code()).count()
+fn an_unanswered_query_repeats_less_and_less_often() {
+    let mut scene = SilentVenueScene::new(watch());
+    scene.send(limit(Side::Buy, 1, 90, 1));
+    scene.faults(DROPS_REQUESTS);
+    scene.send(cancel(2, 1));
+    let asked = |scene: &SilentVenueScene| {
+        scene.scene.to_venue().iter().filter(|(kind, _)| *kind == Kind::StatusRequest.code()).count()
     };
     let mut counts = Vec::new();
     for _ in 0..6 {
-        desk.wait(60 * SECOND);
-        counts.push(asked(&desk));
+        scene.wait(60 * SECOND);
+        counts.push(asked(&scene));
     }
     let more: Vec<usize> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(
         counts[0] >= 3 && more.iter().all(|&more| (0..=2).contains(&more)) && more.iter().sum::<usize>() >= 2,
         "{counts:?}"
     );
-    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
-    desk.faults(NO_FAULTS);
-    desk.wait(16 * WITHIN_NS + SECOND);
-    assert_eq!(desk.status(1).0, OrdStatus::New);
-    desk.check_replay();
+    assert_eq!(scene.status(1).0, OrdStatus::Unknown);
+    scene.faults(NO_FAULTS);
+    scene.wait(16 * WITHIN_NS + SECOND);
+    assert_eq!(scene.status(1).0, OrdStatus::New);
+    scene.check_replay();
 }
 
 #[test]
-fn a_start_goes_on_waiting_for_answers() {
-    let mut desk = SilentVenueScene::new(watch());
-    desk.faults(DROPS_REQUESTS);
-    desk.send(limit(Side::Buy, 1, 90, 1));
-    let SilentVenueScene { mut scene, oms, venue, client } = desk;
+fn a_restart_continues_to_wait_for_answers() {
+    let mut silence = SilentVenueScene::new(watch());
+    silence.faults(DROPS_REQUESTS);
+    silence.send(limit(Side::Buy, 1, 90, 1));
+    let SilentVenueScene { mut scene, oms, venue, client } = silence;
     drop(oms);
     let oms = scene.oms();
     scene.tick(99, 101);
-    let mut desk = SilentVenueScene { scene, oms, venue, client };
-    desk.wait(WITHIN_NS + SECOND);
-    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
+    let mut silence = SilentVenueScene { scene, oms, venue, client };
+    silence.wait(WITHIN_NS + SECOND);
+    assert_eq!(silence.status(1).0, OrdStatus::Unknown);
 }
 
 #[test]
-fn without_a_time_for_answers_nothing_is_asked() {
-    let mut desk = SilentVenueScene::new(VenueExpectations { answer_within_ns: 0, ..watch() });
-    desk.faults(DROPS_REQUESTS);
-    desk.send(limit(Side::Buy, 1, 90, 1));
-    desk.wait(3_600 * SECOND / 10);
-    assert_eq!(desk.status(1).0, OrdStatus::PendingNew);
+fn without_an_answer_limit_no_venue_is_queried() {
+    let mut scene = SilentVenueScene::new(VenueExpectations { answer_within_ns: 0, ..watch() });
+    scene.faults(DROPS_REQUESTS);
+    scene.send(limit(Side::Buy, 1, 90, 1));
+    scene.wait(3_600 * SECOND / 10);
+    assert_eq!(scene.status(1).0, OrdStatus::PendingNew);
 }
 
 #[test]
 fn a_day_orders_expiry_is_booked_only_when_its_venue_confirms_it() {
-    let mut desk = SilentVenueScene::new(watch());
-    desk.send(limit(Side::Buy, 1, 100, 3));
-    desk.send(limit(Side::Buy, 2, 90, 1));
-    desk.send(NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..limit(Side::Buy, 3, 80, 1) });
-    desk.faults(DROPS_REPORTS);
-    desk.send(limit(Side::Sell, 4, 100, 3));
-    desk.faults(NO_FAULTS);
-    desk.end_day(0).expect("there is room");
+    let mut scene = SilentVenueScene::new(watch());
+    scene.send(limit(Side::Buy, 1, 100, 3));
+    scene.send(limit(Side::Buy, 2, 90, 1));
+    scene.send(NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..limit(Side::Buy, 3, 80, 1) });
+    scene.faults(DROPS_REPORTS);
+    scene.send(limit(Side::Sell, 4, 100, 3));
+    scene.faults(NO_FAULTS);
+    scene.end_day(0).expect("there is room");
     // The order was filled at the venue, so the fill is booked and no expiry. Orders open at the venue stay open here.
-    assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
-    assert_eq!((desk.status(2).0, desk.status(3).0), (OrdStatus::New, OrdStatus::New));
-    assert_eq!(desk.status(4), (OrdStatus::Filled, Quantity::from_whole(3)));
-    assert_eq!(desk.oms.sequencer().counts().contradictions, 0);
-    desk.venue.end_of_day().expect("no journal to write to");
-    desk.settle();
-    assert_eq!(desk.status(2).0, OrdStatus::Expired);
-    desk.end_day(0).expect("there is room");
-    assert_eq!(desk.status(3).0, OrdStatus::New);
-    desk.check_replay();
+    assert_eq!(scene.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!((scene.status(2).0, scene.status(3).0), (OrdStatus::New, OrdStatus::New));
+    assert_eq!(scene.status(4), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!(scene.oms.sequencer().counts().contradictions, 0);
+    scene.venue.end_of_day().expect("no journal to write to");
+    scene.settle();
+    assert_eq!(scene.status(2).0, OrdStatus::Expired);
+    scene.end_day(0).expect("there is room");
+    assert_eq!(scene.status(3).0, OrdStatus::New);
+    scene.check_replay();
 }
 
 #[test]
-fn a_venue_whose_rules_end_day_orders_need_not_confirm_it() {
-    let mut desk = SilentVenueScene::new(VenueExpectations { expires_day_orders: true, ..watch() });
-    desk.send(limit(Side::Buy, 1, 90, 1));
-    desk.end_day(0).expect("there is room");
-    let told = desk.client.receive_reports();
-    assert!(told.contains(&(1, ExecType::Expired, OrdStatus::Expired)), "{told:?}");
+fn a_venue_with_day_order_rules_need_not_confirm_expiry() {
+    let mut scene = SilentVenueScene::new(VenueExpectations { expires_day_orders: true, ..watch() });
+    scene.send(limit(Side::Buy, 1, 90, 1));
+    scene.end_day(0).expect("there is room");
+    let reports = scene.client.receive_reports();
+    assert!(reports.contains(&(1, ExecType::Expired, OrdStatus::Expired)), "{reports:?}");
 }
 
 #[test]
 fn a_day_ends_once_and_not_before_it_has_begun() {
-    let mut desk = SilentVenueScene::new(watch());
-    desk.end_day(19_700_101).expect("it is that day");
-    assert!(matches!(desk.end_day(19_700_101), Err(CommandError::DayEnded { day: 19_700_101, last: 19_700_101 })));
-    assert!(matches!(desk.end_day(19_691_231), Err(CommandError::DayEnded { .. })));
-    assert!(matches!(desk.end_day(19_700_102), Err(CommandError::DayAhead { day: 19_700_102, today: 19_700_101, .. })));
+    let mut silence = SilentVenueScene::new(watch());
+    silence.end_day(19_700_101).expect("it is that day");
+    assert!(matches!(silence.end_day(19_700_101), Err(CommandError::DayEnded { day: 19_700_101, last: 19_700_101 })));
+    assert!(matches!(silence.end_day(19_691_231), Err(CommandError::DayEnded { .. })));
+    assert!(matches!(
+        silence.end_day(19_700_102),
+        Err(CommandError::DayAhead { day: 19_700_102, today: 19_700_101, .. })
+    ));
     // A start reads the day from its journal and from a snapshot.
-    tickpath_oms_runtime::snapshot::make(&desk.scene.config.journal.path).expect("there is room");
-    let SilentVenueScene { scene, oms, venue, client } = desk;
+    tickpath_oms_runtime::snapshot::make(&silence.scene.config.journal.path).expect("there is room");
+    let SilentVenueScene { scene, oms, venue, client } = silence;
     drop(oms);
     let oms = scene.oms();
-    let mut desk = SilentVenueScene { scene, oms, venue, client };
-    assert!(matches!(desk.end_day(19_700_101), Err(CommandError::DayEnded { .. })));
-    let no_command = desk.oms.sequencer().accept_command(MORNING, RecordKind::JournalStart.code(), &[]);
+    let mut silence = SilentVenueScene { scene, oms, venue, client };
+    assert!(matches!(silence.end_day(19_700_101), Err(CommandError::DayEnded { .. })));
+    let no_command = silence.oms.sequencer().accept_command(MORNING, RecordKind::JournalStart.code(), &[]);
     assert!(matches!(no_command.expect("the OMS goes on"), Err(CommandError::Core(AdminCommandError::NotACommand))));
 }
 
 #[test]
-fn a_venue_that_invents_orders_fills_no_disk_and_its_true_reports_count() {
+fn invented_orders_of_a_venue_fill_no_disk_and_true_reports_count() {
     /// Reports of unknown orders that are kept.
     const KEPT: u64 = 1 << 16;
-    let mut desk = SilentVenueScene::new(watch());
-    desk.send(limit(Side::Buy, 1, 100, 3));
-    let order = desk.order(1);
-    let now = desk.scene.clock.ticks();
+    let mut scene = SilentVenueScene::new(watch());
+    scene.send(limit(Side::Buy, 1, 100, 3));
+    let order = scene.order(1);
+    let now = scene.scene.clock.ticks();
     let invented = |number: u64| ExecutionReport {
         order_id: OrderId(1 << 60 | number),
         venue_order_id: VenueOrderId(1 << 60 | number),
@@ -355,7 +358,7 @@ fn a_venue_that_invents_orders_fills_no_disk_and_its_true_reports_count() {
         side: Side::Buy.code(),
         ..ExecutionReport::default()
     };
-    let oms = desk.oms.sequencer();
+    let oms = scene.oms.sequencer();
     let mut number = 0;
     let mut hear = |oms: &mut tickpath_oms_runtime::Sequencer<SimulatedClock>, report: ExecutionReport| {
         number += 1;
@@ -379,5 +382,5 @@ fn a_venue_that_invents_orders_fills_no_disk_and_its_true_reports_count() {
     };
     hear(oms, status);
     assert_eq!(oms.records(), records + 1, "a report of a known order is one");
-    desk.check_replay();
+    scene.check_replay();
 }

@@ -91,7 +91,7 @@ fn end(reason: u16) -> ExecutionReport {
 }
 
 #[test]
-fn an_order_that_only_its_venue_knows_is_a_difference_and_waits_to_be_entered() {
+fn an_order_known_only_to_its_venue_is_a_difference_to_be_entered() {
     let mut asking = ReconcileScene::new();
     let (record, question) = asking.reconcile();
     assert!(question.asks_for_all_orders(), "{question:?}");
@@ -141,7 +141,7 @@ fn an_order_that_only_its_venue_knows_is_a_difference_and_waits_to_be_entered() 
 }
 
 #[test]
-fn a_venue_that_cannot_list_its_orders_says_so_and_nothing_is_made_of_it() {
+fn a_refused_order_list_is_reported_and_changes_nothing() {
     let mut asking = ReconcileScene::new();
     let (record, question) = asking.reconcile();
     asking.answer(&question, &[ExecutionReport { status: OrdStatus::Rejected.code(), ..end(7) }]);

@@ -17,25 +17,25 @@ const TURNS: u32 = 10_000;
 struct DayTraces {
     journal: Vec<u8>,
     lanes: Vec<Vec<(u8, Vec<u8>)>>,
-    words: String,
+    state: String,
 }
 
 #[test]
-fn a_rehearsed_day_and_one_that_was_not_agree_to_the_byte() {
+fn a_day_with_warm_up_and_one_without_agree_to_the_byte() {
     let seed = seed();
-    let (warm, rehearsed) = day(seed, true);
+    let (warm, warm_up) = day(seed, true);
     let (cold, none) = day(seed, false);
-    assert!(warm.words == cold.words, "{}\n{}", warm.words, cold.words);
+    assert!(warm.state == cold.state, "{}\n{}", warm.state, cold.state);
     assert!(warm.lanes == cold.lanes && warm.journal == cold.journal, "lanes or journals differ");
     assert_eq!(none, (0, 0));
-    let (orders, said) = rehearsed;
-    assert!(orders > 300, "{orders} orders were rehearsed");
-    assert!(said > orders, "{said} words to {orders} orders: they are denied");
+    let (orders, outputs) = warm_up;
+    assert!(orders > 300, "{orders} warm-up orders were sent");
+    assert!(outputs > orders, "{outputs} outputs for {orders} orders: the orders are denied");
 }
 
 /// Runs on the threads of every layout, one order after the other: a warm-up has no effect there either.
 #[test]
-fn every_layout_rehearses_for_nobody() {
+fn the_warm_up_of_every_layout_has_no_effect() {
     for layout in Layout::ALL {
         let [warm, cold] = [true, false].map(|warm| {
             let mut scene = Scene::new();
@@ -43,14 +43,14 @@ fn every_layout_rehearses_for_nobody() {
             scene.tick(99, 101);
             let beside = ThreadedOms::start(&scene);
             let mut client = scene.client(0);
-            let told = (1..=40).map(|id| {
+            let reports = (1..=40).map(|id| {
                 client.send(limit(Side::Buy, id, 90, 1));
                 format!("{:?}", await_messages(&mut client, &beside.deadline, 2))
             });
-            let told: Vec<String> = told.collect();
+            let reports: Vec<String> = reports.collect();
             beside.end();
-            let (core, inputs, said) = scene.replay();
-            format!("{told:?} {:?} {:?} {inputs:?} {said:?}", core.digest(), core.counts())
+            let (core, inputs, outputs) = scene.replay();
+            format!("{reports:?} {:?} {:?} {inputs:?} {outputs:?}", core.digest(), core.counts())
         });
         assert!(warm == cold, "{layout}:\n{warm}\n{cold}");
     }
@@ -86,14 +86,14 @@ fn day(seed: u64, warm: bool) -> (DayTraces, (u64, u64)) {
         }
     }
     settle(&mut oms, &mut venue);
-    let rehearsed = oms.warm_up_counts();
+    let warm_up = oms.warm_up_counts();
     let sequencer = oms.sequencer();
     sequencer.stop().expect("the journal is open");
     let (core, records) = (sequencer.core(), sequencer.records());
-    let words = format!("{:?} {:?} {} {records}", core.digest(), core.counts(), core.item_count());
+    let state = format!("{:?} {:?} {} {records}", core.digest(), core.counts(), core.item_count());
     assert!(core.digest().outputs > 200, "a day of some orders");
     let kinds = [LaneKind::VenueRequests(VENUE), LaneKind::Reports(0), LaneKind::Reports(1)];
     let lanes = kinds.map(|kind| frames(&scene.lane(kind))).to_vec();
     let journal = fs::read(scene.config.journal.path.dir().join("data")).expect("it is on the disk");
-    (DayTraces { journal, lanes, words }, rehearsed)
+    (DayTraces { journal, lanes, state }, warm_up)
 }

@@ -54,7 +54,7 @@ impl Client {
                 match sent {
                     Ok(_) => {}
                     Err(tickpath_log::LogPublishError::Full) => around.tally.count("lanes full"),
-                    Err(_) => around.tally.count("requests refused: nobody reads"),
+                    Err(_) => around.tally.count("requests refused: no reader"),
                 }
                 sent.is_ok()
             }
@@ -198,7 +198,7 @@ impl Client {
         }
         let Some(lanes) = &mut self.lanes else { return Ok(0) };
         let start = lanes.reports.owner().incarnation;
-        let mut heard = 0;
+        let mut received = 0;
         loop {
             let message = match lanes.reports.next().expect("the OMS writes sound lanes") {
                 Next::Message(message) => message,
@@ -206,9 +206,9 @@ impl Client {
                     around.tally.count("gaps in a client's reports");
                     continue;
                 }
-                Next::Empty => return Ok(heard),
+                Next::Empty => return Ok(received),
             };
-            heard += 1;
+            received += 1;
             let place = (start, message.sequence);
             around.oracle.check_frame(self.session, place, message.kind, message.payload, around.tally)?;
             if message.kind == Kind::ExecutionReport.code() {

@@ -59,16 +59,16 @@ impl CrashKind {
     pub fn description(self) -> &'static str {
         match self {
             Self::BetweenTurns => "the OMS, between two turns",
-            Self::InTurn => "the OMS, at any look at the clock in a turn: between journal, core, venue and client",
-            Self::InStart => "the OMS, at any look at the clock while it starts: a second crash during recovery",
+            Self::InTurn => "the OMS, at any clock read in a turn: between journal, core, venue and client",
+            Self::InStart => "the OMS, at any clock read of a start: a second crash during recovery",
             Self::InStop => "the OMS, while it stops",
             Self::InRoll => {
-                "the OMS, while a day ends: at any look at the clock, and between any two file operations of the roll"
+                "the OMS, while a day ends: at any clock read, and between any two file operations of the roll"
             }
-            Self::PowerAllKept => "the host; the disk kept what was not synced, too",
-            Self::PowerSyncedKept => "the host; the disk kept what was synced",
-            Self::PowerInPieces => "the host; of the rest the disk kept any sectors",
-            Self::PowerTorn => "the host; the rest ends in the middle of a record",
+            Self::PowerAllKept => "the host; the disk kept unsynced data, too",
+            Self::PowerSyncedKept => "the host; the disk kept only synced data",
+            Self::PowerInPieces => "the host; of unsynced data the disk kept arbitrary sectors",
+            Self::PowerTorn => "the host; unsynced data ends in the middle of a record",
         }
     }
 }
@@ -78,9 +78,9 @@ impl CrashCounts {
     pub fn survived(&mut self, end: CrashKind, before: DurableOrders, after: DurableOrders) {
         let row = self.0.entry(end).or_default();
         row.times += 1;
-        for (told, before, after) in [(&mut row.os, before.os, after.os), (&mut row.disk, before.disk, after.disk)] {
-            told.reported += before;
-            told.lost += before.saturating_sub(after);
+        for (level, before, after) in [(&mut row.os, before.os, after.os), (&mut row.disk, before.disk, after.disk)] {
+            level.reported += before;
+            level.lost += before.saturating_sub(after);
         }
     }
 

@@ -130,8 +130,8 @@ impl Disk {
 
     /// Returns the end of the part that this header's mark names, and the end of its segment.
     fn marked(&self, page: &[u8]) -> (usize, usize) {
-        let word = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes")) as usize;
-        let (segment, offset) = (word(FIRM.start), word(FIRM.start + 8));
+        let read_u64 = |from: usize| u64::from_le_bytes(page[from..from + 8].try_into().expect("eight bytes")) as usize;
+        let (segment, offset) = (read_u64(FIRM.start), read_u64(FIRM.start + 8));
         // A mark is never all zeros: a segment begins with a header, so its offset is above zero.
         match offset {
             0 => (PAGE, PAGE),

@@ -221,7 +221,7 @@ impl World {
 
     /// Rejoins every process that is away; once the OMS is up, nothing may prevent that.
     pub fn join_all(&mut self) -> RuleCheck {
-        self.try_join()?.or_else(|e| broken("who comes back is let in", e.to_string()))
+        self.try_join()?.or_else(|e| broken("a reconnecting client is accepted", e.to_string()))
     }
 
     /// Joins all processes that are away. The inner error is a clock mismatch; every other error breaks a rule.
@@ -232,7 +232,7 @@ impl World {
         let mut joined = clients.chain(lines).chain([self.operator.join(lanes, clock)]);
         match joined.try_for_each(|joined| joined) {
             Err(e) if !matches!(e, tickpath_log::LogOpenError::Clock { .. }) => {
-                broken("who comes back is let in", e.to_string())
+                broken("a reconnecting client is accepted", e.to_string())
             }
             joined => Ok(joined),
         }

@@ -163,7 +163,7 @@ impl Host {
         }
     }
 
-    /// Swaps the numbers of the two symbols in the desk.
+    /// Swaps the numbers of the two symbols in the configuration.
     pub fn renumber(&mut self) {
         let [first, second] = &mut self.config.trading.instruments[..] else { panic!("the desk has two symbols") };
         std::mem::swap(&mut first.name, &mut second.name);

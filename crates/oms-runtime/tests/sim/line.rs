@@ -65,10 +65,10 @@ impl RemoteVenue {
     }
 
     /// Sends at most this many requests from the gateway's lane.
-    pub fn forward(&mut self, most: usize) -> usize {
+    pub fn forward(&mut self, max: usize) -> usize {
         let Some(lanes) = &mut self.lanes else { return 0 };
         let mut done = 0;
-        while done < most {
+        while done < max {
             let (sequence, request) = match lanes.requests.next().expect("the OMS writes sound lanes") {
                 Next::Message(message) => (message.sequence, Request::read(message.kind, message.payload)),
                 Next::Gap(missed) => panic!("{missed} requests were recycled before their mandatory reader came"),
@@ -82,39 +82,39 @@ impl RemoteVenue {
     }
 
     /// Lets the venue take at most this many requests from the wire.
-    pub fn take(&mut self, most: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
+    pub fn take(&mut self, max: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         if self.by.is_some() {
-            return self.take_by_lines(most, around);
+            return self.take_by_lines(max, around);
         }
-        let most = most.min(self.to_venue.len());
-        for request in self.to_venue.drain(..most).collect::<Vec<_>>() {
+        let max = max.min(self.to_venue.len());
+        for request in self.to_venue.drain(..max).collect::<Vec<_>>() {
             self.take_one(&request, 0, around)?;
         }
-        Ok(most)
+        Ok(max)
     }
 
-    /// Lets the venue take a request, or lose it silently; `way` is the line of a request that came by one.
-    pub fn take_one(&mut self, request: &Request, way: usize, around: &mut StepContext<'_>) -> RuleCheck {
+    /// Lets the venue take a request, or lose it silently; `index` is the line of a request that arrived on one.
+    pub fn take_one(&mut self, request: &Request, index: usize, around: &mut StepContext<'_>) -> RuleCheck {
         if self.silence.as_mut().is_some_and(Silence::loses_request) {
             around.tally.count("requests lost in silence");
             around.oracle.request_lost(request);
             return Ok(());
         }
-        self.receive(request, way, around)?;
+        self.receive(request, index, around)?;
         match (around.plant, request) {
-            (Some(PlantedBug::SentTwice), Request::New(_)) => self.receive(request, way, around),
+            (Some(PlantedBug::SentTwice), Request::New(_)) => self.receive(request, index, around),
             (Some(PlantedBug::PastTheOms), Request::New(new)) => {
                 let cause = tag(0, 1 << 30 | new.client_order_id.0 & 0xffff_ffff);
                 let client_order_id = tickpath_market::ClientOrderId(new.client_order_id.0 | 1 << 39);
                 around.oracle.sent(cause);
                 let own = Request::New(tickpath_market::NewOrder { client_order_id, cause, ..*new });
-                self.receive(&own, way, around)
+                self.receive(&own, index, around)
             }
             _ => Ok(()),
         }
     }
 
-    fn receive(&mut self, request: &Request, way: usize, around: &mut StepContext<'_>) -> RuleCheck {
+    fn receive(&mut self, request: &Request, index: usize, around: &mut StepContext<'_>) -> RuleCheck {
         around.oracle.arrived(request)?;
         around.tally.count("requests arrived");
         let mut made = Vec::new();
@@ -126,11 +126,11 @@ impl RemoteVenue {
             request => *request,
         };
         self.venue.request(around.clock.ticks(), &asked, &mut made);
-        self.queue_reports(made, way, around);
+        self.queue_reports(made, index, around);
         Ok(())
     }
 
-    fn queue_reports(&mut self, made: Vec<ExecutionReport>, way: usize, around: &mut StepContext<'_>) {
+    fn queue_reports(&mut self, made: Vec<ExecutionReport>, index: usize, around: &mut StepContext<'_>) {
         for report in made {
             around.oracle.made(&report, around.tally);
             self.fills = self.fills.max(report.exec_id.0);
@@ -140,19 +140,19 @@ impl RemoteVenue {
                 continue;
             }
             match &mut self.by {
-                Some(lines) => lines.queue_report(report, way, around),
+                Some(lines) => lines.queue_report(report, index, around),
                 None => self.from_venue.push_back(report),
             }
         }
     }
 
     /// Delivers at most this many reports through the gateway.
-    pub fn deliver(&mut self, most: usize, around: &mut StepContext<'_>) -> usize {
+    pub fn deliver(&mut self, max: usize, around: &mut StepContext<'_>) -> usize {
         if let Some(lines) = &mut self.by {
-            return lines.deliver(most);
+            return lines.deliver(max);
         }
         let Some(lanes) = self.lanes.as_mut().filter(|_| self.unreported == 0) else { return 0 };
-        for done in 0..most {
+        for done in 0..max {
             let Some(&report) = self.from_venue.front() else { return done };
             let is_fill = report.exec_type == ExecType::Trade.code();
             let report = match around.plant {
@@ -174,7 +174,7 @@ impl RemoteVenue {
             }
             self.from_venue.pop_front();
         }
-        most
+        max
     }
 
     /// Cuts the connection: a first part of the requests in flight has arrived, and the venue resends none, some or all
@@ -279,37 +279,37 @@ impl RemoteVenue {
     }
 
     /// Lets the venue take at most this many requests of each line.
-    fn take_by_lines(&mut self, most: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
+    fn take_by_lines(&mut self, max: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         let mut done = 0;
-        for way in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
+        for index in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
             if let Some(lines) = &mut self.by {
-                lines.welcome(way, around);
+                lines.welcome(index, around);
             }
-            done += self.take_by(way, most, around)?;
+            done += self.take_by(index, max, around)?;
         }
         Ok(done)
     }
 
-    fn take_by(&mut self, way: usize, most: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
+    fn take_by(&mut self, index: usize, max: usize, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         let mut done = 0;
-        while done < most
-            && let Some(request) = self.by.as_mut().map(|lines| lines.next(way)).transpose()?.flatten()
+        while done < max
+            && let Some(request) = self.by.as_mut().map(|lines| lines.next(index)).transpose()?.flatten()
         {
-            self.take_one(&request, way, around)?;
+            self.take_one(&request, index, around)?;
             done += 1;
         }
         if let (Some(lines), true) = (&mut self.by, done > 0) {
-            lines.prove(way);
+            lines.prove(index);
         }
         Ok(done)
     }
 
     /// Cuts a line.
-    fn cut_line(&mut self, way: usize, why: &'static str, around: &mut StepContext<'_>) -> RuleCheck {
-        let Some(arrived) = self.by.as_mut().and_then(|lines| lines.arriving(way)) else { return Ok(()) };
-        self.take_by(way, arrived, around)?;
+    fn cut_line(&mut self, index: usize, why: &'static str, around: &mut StepContext<'_>) -> RuleCheck {
+        let Some(arrived) = self.by.as_mut().and_then(|lines| lines.arriving(index)) else { return Ok(()) };
+        self.take_by(index, arrived, around)?;
         if let Some(lines) = &mut self.by {
-            lines.end(way, why, around);
+            lines.end(index, why, around);
         }
         Ok(())
     }
@@ -323,10 +323,10 @@ impl RemoteVenue {
 
     /// Cuts all lines, because the OMS is gone.
     pub fn leave_lines(&mut self, around: &mut StepContext<'_>) -> RuleCheck {
-        for way in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
-            self.cut_line(way, "the OMS is gone", around)?;
+        for index in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
+            self.cut_line(index, "the OMS is gone", around)?;
             if let Some(lines) = &mut self.by {
-                lines.leave(way, around);
+                lines.leave(index, around);
             }
         }
         Ok(())
@@ -334,8 +334,8 @@ impl RemoteVenue {
 
     /// Kills the venue's process: the requests that it took are in its journal.
     pub fn kill_venue(&mut self, around: &mut StepContext<'_>) -> RuleCheck {
-        for way in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
-            self.cut_line(way, "the venue is gone", around)?;
+        for index in 0..self.by.as_ref().map_or(0, SimVenueLines::count) {
+            self.cut_line(index, "the venue is gone", around)?;
         }
         if let Some(lines) = self.by.as_mut().filter(|lines| !lines.is_down) {
             around.tally.count("venues killed");
@@ -347,14 +347,14 @@ impl RemoteVenue {
     /// Takes a line away for good, unless it is the last one.
     pub fn lose_line(&mut self, dice: &mut Dice, around: &mut StepContext<'_>) -> RuleCheck {
         let Some(lines) = &self.by else { return Ok(()) };
-        let way = dice.place(lines.count());
-        if !lines.may_leave_line(way) {
+        let index = dice.place(lines.count());
+        if !lines.may_leave_line(index) {
             return Ok(());
         }
         around.tally.count("lines away for good");
-        self.cut_line(way, "it is away", around)?;
+        self.cut_line(index, "it is away", around)?;
         if let Some(lines) = &mut self.by {
-            lines.leave_line(way, around);
+            lines.leave_line(index, around);
         }
         Ok(())
     }

@@ -132,9 +132,9 @@ impl SimVenueLines {
 
     /// Sends a report by the line of the last request that named its order; a report without an order by the line of
     /// the request.
-    pub fn queue_report(&mut self, report: ExecutionReport, way: usize, around: &mut StepContext<'_>) {
-        let way = self.ways.get(&report.order_id.0).copied().unwrap_or(way);
-        let SimLineEnd { wire, session, is_away } = &mut self.ends[way];
+    pub fn queue_report(&mut self, report: ExecutionReport, index: usize, around: &mut StepContext<'_>) {
+        let index = self.ways.get(&report.order_id.0).copied().unwrap_or(index);
+        let SimLineEnd { wire, session, is_away } = &mut self.ends[index];
         let Some(session) = session else { return around.oracle.vanished(&report) };
         if *is_away {
             around.oracle.vanished(&report);
@@ -152,24 +152,24 @@ impl SimVenueLines {
     }
 
     /// Delivers at most this many reports from each wire.
-    pub fn deliver(&mut self, most: usize) -> usize {
+    pub fn deliver(&mut self, max: usize) -> usize {
         let mut done = 0;
         // A message may arrive alone and its successors later: a line that is up does not know yet what it lacks.
-        let most = [0, 1, most, most][self.dice.place(4)];
+        let max = [0, 1, max, max][self.dice.place(4)];
         for end in &mut self.ends {
             let mut on = end.wire.lock();
-            let here = most.min(on.to_oms.len());
+            let count = max.min(on.to_oms.len());
             done += usize::from(!on.to_oms.is_empty());
-            let arrived: Vec<VenueMessage> = on.to_oms.drain(..here).collect();
+            let arrived: Vec<VenueMessage> = on.to_oms.drain(..count).collect();
             on.there.extend(arrived);
         }
         done
     }
 
     /// Answers a connect, unless the venue is down.
-    pub fn welcome(&mut self, way: usize, around: &mut StepContext<'_>) {
+    pub fn welcome(&mut self, index: usize, around: &mut StepContext<'_>) {
         let Self { ends, reports_requests: says_requests, keeps_reports, is_down, .. } = self;
-        let SimLineEnd { wire, session, is_away } = &mut ends[way];
+        let SimLineEnd { wire, session, is_away } = &mut ends[index];
         let mut on = wire.lock();
         let ConnectionPhase::Asking(resume) = on.state else { return };
         if *is_away || *is_down {
@@ -179,8 +179,8 @@ impl SimVenueLines {
         let known = session.take_if(|session| session.journal == resume.journal);
         let (next_request, next_report, met) = check_connect(known, &resume, (*says_requests, *keeps_reports), around);
         let lies = around.plant == Some(PlantedBug::FalseProof);
-        let said = if lies { next_request.map(|_| resume.next_request) } else { next_request };
-        on.to_oms.push_back(VenueMessage::Up(said, next_report));
+        let answer = if lies { next_request.map(|_| resume.next_request) } else { next_request };
+        on.to_oms.push_back(VenueMessage::Up(answer, next_report));
         around.tally.count(if next_request.is_some() {
             "venues that knew what they had"
         } else {
@@ -198,8 +198,8 @@ impl SimVenueLines {
     }
 
     /// Returns the next request of a line and checks that the line may send it.
-    pub fn next(&mut self, way: usize) -> Result<Option<Request>, BrokenRule> {
-        let SimLineEnd { wire, session, is_away } = &mut self.ends[way];
+    pub fn next(&mut self, index: usize) -> Result<Option<Request>, BrokenRule> {
+        let SimLineEnd { wire, session, is_away } = &mut self.ends[index];
         let mut on = wire.lock();
         if on.is_refused || *is_away {
             return Ok(None);
@@ -217,13 +217,13 @@ impl SimVenueLines {
             _ => 0,
         };
         drop(on);
-        self.ways.insert(order, way);
+        self.ways.insert(order, index);
         Ok(Some(request))
     }
 
     /// Confirms the received requests, and drops the reports that the OMS has journaled.
-    pub fn prove(&mut self, way: usize) {
-        let SimLineEnd { wire, session: Some(session), .. } = &mut self.ends[way] else { return };
+    pub fn prove(&mut self, index: usize) {
+        let SimLineEnd { wire, session: Some(session), .. } = &mut self.ends[index] else { return };
         let mut on = wire.lock();
         if on.state == ConnectionPhase::Open {
             on.to_oms.push_back(VenueMessage::Received(session.next_request));
@@ -234,15 +234,15 @@ impl SimVenueLines {
     }
 
     /// Draws the number of requests that arrive if the line is cut here; none if it has ended already.
-    pub fn arriving(&mut self, way: usize) -> Option<usize> {
-        let on = self.ends[way].wire.lock();
+    pub fn arriving(&mut self, index: usize) -> Option<usize> {
+        let on = self.ends[index].wire.lock();
         (on.state != ConnectionPhase::Ended).then(|| self.dice.place(on.to_venue.len() + 1))
     }
 
     /// Ends a connection and drops the requests left on its wire. Only a first part of the reports in flight arrives.
-    pub fn end(&mut self, way: usize, why: &'static str, around: &mut StepContext<'_>) {
+    pub fn end(&mut self, index: usize, why: &'static str, around: &mut StepContext<'_>) {
         let Self { ends, dice, keeps_reports, .. } = self;
-        let mut on = ends[way].wire.lock();
+        let mut on = ends[index].wire.lock();
         around.tally.add("requests lost on a line", on.to_venue.len() as u64);
         on.to_venue.clear();
         let arrived = dice.place(on.to_oms.len() + 1);
@@ -257,24 +257,24 @@ impl SimVenueLines {
     }
 
     /// Drops the reports that had arrived at the OMS's end, whose process is gone.
-    pub fn leave(&mut self, way: usize, around: &mut StepContext<'_>) {
-        let there = std::mem::take(&mut self.ends[way].wire.lock().there);
+    pub fn leave(&mut self, index: usize, around: &mut StepContext<'_>) {
+        let there = std::mem::take(&mut self.ends[index].wire.lock().there);
         if !self.keeps_reports {
             forget(there.iter(), around);
         }
     }
 
     /// Returns whether a line may go for good: it is there, and not the last one.
-    pub fn may_leave_line(&self, way: usize) -> bool {
-        let stays = |(other, end): (usize, &SimLineEnd)| other != way && !end.is_away;
-        !self.ends[way].is_away && self.ends.iter().enumerate().any(stays)
+    pub fn may_leave_line(&self, index: usize) -> bool {
+        let stays = |(other, end): (usize, &SimLineEnd)| other != index && !end.is_away;
+        !self.ends[index].is_away && self.ends.iter().enumerate().any(stays)
     }
 
     /// Takes a line away for good.
-    pub fn leave_line(&mut self, way: usize, around: &mut StepContext<'_>) {
-        self.ends[way].is_away = true;
+    pub fn leave_line(&mut self, index: usize, around: &mut StepContext<'_>) {
+        self.ends[index].is_away = true;
         // Its later reports may come too late.
-        let kept = self.ends[way].session.iter().flat_map(|session| &session.kept);
+        let kept = self.ends[index].session.iter().flat_map(|session| &session.kept);
         kept.for_each(|report| around.oracle.vanished(report));
     }
 
@@ -332,9 +332,9 @@ fn check_connect(
     (has, has_reports.then_some(next_report), met)
 }
 
-fn forget<'a>(said: impl Iterator<Item = &'a VenueMessage>, around: &mut StepContext<'_>) {
-    for said in said {
-        if let VenueMessage::Report(_, report) = said {
+fn forget<'a>(messages: impl Iterator<Item = &'a VenueMessage>, around: &mut StepContext<'_>) {
+    for message in messages {
+        if let VenueMessage::Report(_, report) = message {
             around.oracle.vanished(report);
         }
     }

@@ -45,7 +45,7 @@ pub struct ReportedOrder {
     pub session: u16,
     /// The client's own id, once it is known.
     pub client: Option<u64>,
-    /// The last report says that the order is over, with nothing filled.
+    /// The last report marks the order as over, with nothing filled.
     pub is_over: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Oracle {
     pub truths: BTreeMap<u64, VenueOrderState>,
     /// Fills: order and execution.
     fills: BTreeSet<(u64, u64)>,
-    pub told: BTreeMap<u64, ReportedOrder>,
+    pub reported: BTreeMap<u64, ReportedOrder>,
     /// Frames that were read: session, start, number.
     read: BTreeMap<(u16, u64, u64), Vec<u8>>,
     /// Orders that were sent again after a temporary rejection.
@@ -138,7 +138,7 @@ impl Oracle {
         }
         match request {
             Request::New(_) if self.named.contains(&id) => {
-                broken("nothing comes before its order", format!("{id:x} was named before"))
+                broken("no request arrives before its order", format!("{id:x} was named before"))
             }
             Request::New(new) => self.new_order(new),
             // The status of an order that may have fired is requested before it is sent.
@@ -199,7 +199,7 @@ impl Oracle {
         let barred =
             self.barred.iter().filter(|(barred, _, upto)| *barred == session && !(is_again && *upto < u64::MAX));
         if barred.into_iter().any(|&(_, from, upto)| from <= id && id < upto) {
-            return broken("a right that is gone denies the next order", format!("{id:x} of session {session}"));
+            return broken("a removed right denies the next order", format!("{id:x} of session {session}"));
         }
         self.limits.arrived(new)?;
         if new.cause == 0 {
@@ -282,10 +282,10 @@ impl Oracle {
         payload: &[u8],
         tally: &mut Tally,
     ) -> RuleCheck {
-        tally.count("reports heard");
+        tally.count("reports received");
         let place = (session, place.0, place.1);
         if self.read.get(&place).is_some_and(|before| before != payload) {
-            return broken("what was told stays told", format!("frame {place:?} is another one now"));
+            return broken("a report never changes", format!("frame {place:?} is another one now"));
         }
         if self.read.insert(place, payload.to_vec()).is_some() {
             return Ok(());
@@ -295,7 +295,7 @@ impl Oracle {
             let denied = OrderDenied::read_from_bytes(payload);
             let denied = denied.or_else(|e| broken("reports are sound", e.to_string()))?;
             // A request that is no order, or was never accepted, gets no other report under this id.
-            self.told.entry(denied.order_id.0).and_modify(|told| told.is_over = true);
+            self.reported.entry(denied.order_id.0).and_modify(|reported| reported.is_over = true);
             return Ok(());
         }
         let report = ExecutionReport::read(kind, payload);
@@ -311,26 +311,33 @@ impl Oracle {
     fn check_report(&mut self, session: u16, report: &ExecutionReport) -> RuleCheck {
         let id = report.order_id.0;
         // The requester of a cancel receives its result, beside the order's own session.
-        let is_asker = self.told.get(&id).is_none_or(|told| told.session != session);
+        let is_asker = self.reported.get(&id).is_none_or(|reported| reported.session != session);
         if is_asker && self.asked.contains(&(session, report.client_order_id.0)) {
             let is_fill = report.exec_type == ExecType::Trade.code();
-            return if is_fill { broken("a fill is told to its owner alone", format!("{report:?}")) } else { Ok(()) };
+            return if is_fill {
+                broken("a fill is reported to its owner only", format!("{report:?}"))
+            } else {
+                Ok(())
+            };
         }
-        let told = self.told.entry(id).or_insert(ReportedOrder { session, client: None, is_over: false });
+        let reported = self.reported.entry(id).or_insert(ReportedOrder { session, client: None, is_over: false });
         let is_ended = matches!(
             OrdStatus::from_code(report.status),
             Some(OrdStatus::Canceled | OrdStatus::Expired | OrdStatus::Rejected)
         );
-        told.is_over = is_ended && report.cumulative_quantity.0 == 0;
-        if told.session != session {
-            return broken("an id is one order", format!("{id:x} is told to {} and to {session}", told.session));
+        reported.is_over = is_ended && report.cumulative_quantity.0 == 0;
+        if reported.session != session {
+            return broken(
+                "an id is one order",
+                format!("{id:x} is reported to {} and to {session}", reported.session),
+            );
         }
         if report.exec_type == ExecType::PendingNew.code() {
             let client = report.client_order_id.0;
-            if told.client.is_some_and(|known| known != client) {
-                return broken("an id is one order", format!("{id:x} was {:?} and is {client}", told.client));
+            if reported.client.is_some_and(|known| known != client) {
+                return broken("an id is one order", format!("{id:x} was {:?} and is {client}", reported.client));
             }
-            told.client = Some(client);
+            reported.client = Some(client);
         }
         let is_trade = report.exec_type == ExecType::Trade.code();
         if is_trade && !self.fills.contains(&(id, report.exec_id.0)) {
@@ -347,9 +354,9 @@ impl Oracle {
     /// Records the losses at a start after a power loss, given the orders in the journal; only losses that the
     /// durability level allows are accepted.
     pub fn note_lost(&mut self, core: &Core, journaled: &BTreeSet<u64>, tally: &mut Tally) -> RuleCheck {
-        let told = self.told.iter().map(|(id, told)| (*id, told.session));
+        let reported = self.reported.iter().map(|(id, reported)| (*id, reported.session));
         let known: BTreeMap<u64, u16> =
-            told.chain(self.truths.iter().map(|(id, truth)| (*id, truth.session))).collect();
+            reported.chain(self.truths.iter().map(|(id, truth)| (*id, truth.session))).collect();
         for (id, session) in known {
             let order = self.retries.order(id);
             // The OMS no longer knows the name of a try that was rejected later.
@@ -357,7 +364,7 @@ impl Oracle {
             if order != id && journaled.contains(&order) && !is_known() {
                 let venue = VENUES[self.truths[&id].symbol.0 as usize];
                 if core.order_by_venue_id(venue, id).is_none() && is_for_disk(session) {
-                    return broken("what the disk has stays", format!("try {id:x} is gone with the power"));
+                    return broken("synced records survive", format!("try {id:x} is gone with the power"));
                 }
                 if core.order_by_venue_id(venue, id).is_none() && self.lost.insert(id) {
                     tally.count("tries lost with the power");
@@ -371,9 +378,9 @@ impl Oracle {
                 }
                 continue;
             }
-            let is_over = self.is_disk_bad && self.told.get(&id).is_some_and(|told| told.is_over);
+            let is_over = self.is_disk_bad && self.reported.get(&id).is_some_and(|reported| reported.is_over);
             if is_for_disk(session) && !is_over && !self.lost.contains(&id) {
-                return broken("what the disk has stays", format!("order {id:x} is gone with the power"));
+                return broken("synced records survive", format!("order {id:x} is gone with the power"));
             }
             if self.lost.insert(id) {
                 tally.count(if is_over { "orders denied on a bad disk" } else { "orders lost with the power" });
@@ -386,14 +393,14 @@ impl Oracle {
     /// Records the end of a day: finished orders are forgotten.
     pub fn note_forgotten(&mut self, core: &Core) -> RuleCheck {
         self.has_day_ended = true;
-        let known: BTreeSet<u64> = self.told.keys().chain(self.truths.keys()).copied().collect();
+        let known: BTreeSet<u64> = self.reported.keys().chain(self.truths.keys()).copied().collect();
         for id in known {
             let order = self.retries.order(id);
             if core.order(OrderId(order)).is_some() || self.lost.contains(&id) {
                 continue;
             }
             if self.truths.get(&id).is_some_and(|truth| truth.leaves > 0) {
-                return broken("what is open is kept", format!("the day has ended for {id:x}, which its venue works"));
+                return broken("an open order is kept", format!("the day has ended for {id:x}, which its venue works"));
             }
             self.forgotten.insert(order);
         }
@@ -418,8 +425,8 @@ impl Oracle {
     pub fn durable_orders(&self) -> DurableOrders {
         let is_known = |id: &u64| !self.lost.contains(id) && !self.forgotten.contains(id);
         // An order that is over and never traded has nothing to lose.
-        let is_alive = |(id, told): &(&u64, &ReportedOrder)| is_known(id) && !told.is_over;
-        let known = || self.told.iter().filter(is_alive).map(|(_, told)| told.session);
+        let is_alive = |(id, reported): &(&u64, &ReportedOrder)| is_known(id) && !reported.is_over;
+        let known = || self.reported.iter().filter(is_alive).map(|(_, reported)| reported.session);
         DurableOrders {
             os: known().filter(|&session| !is_for_disk(session)).count() as u64,
             disk: known().filter(|&session| is_for_disk(session)).count() as u64,

@@ -86,7 +86,7 @@ acts! {
     Switch 2 true,
     /// A session loses its account, or gets it back.
     Rights 3 true,
-    /// The desk changes its limits, and sometimes swaps the numbers of its symbols.
+    /// The trading configuration changes its limits, and sometimes swaps the numbers of its symbols.
     Limits 3 true,
     /// The operator queries an order.
     Inquire 1 true,

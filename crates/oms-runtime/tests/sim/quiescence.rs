@@ -41,7 +41,7 @@ impl World {
         let explained = asked.saturating_sub(unknown.len());
         self.tally.add("unknown until the operator asked", explained as u64);
         if explained > 0 {
-            return broken("what is unknown is asked for", format!("{explained} orders were not asked for"));
+            return broken("the venue is asked for unknown orders", format!("{explained} orders were not asked for"));
         }
         self.resolve(&unknown);
         self.quiesce()?;
@@ -127,7 +127,7 @@ impl World {
     }
 
     fn check(&mut self) -> RuleCheck {
-        let Some(oms) = self.host.sequencer() else { return broken("the OMS goes on", "it is away") };
+        let Some(oms) = self.host.sequencer() else { return broken("the OMS keeps running", "it is away") };
         if oms.queued() > 0 || oms.held() > 0 {
             return broken("all comes to rest", format!("{} requests wait, {} are held", oms.queued(), oms.held()));
         }
@@ -154,23 +154,23 @@ impl World {
         let digest = oms.core().digest();
         for key in [7, 0x1234_5678_9abc_def0] {
             let mut core = Core::new(CoreConfig { expected_orders: 64, key });
-            let (mut said, mut told, mut fired) = ([0; SESSIONS as usize], Ok(()), FiredOrders::default());
+            let (mut numbers, mut checked, mut fired) = ([0; SESSIONS as usize], Ok(()), FiredOrders::default());
             let replayed = journal::replay(&place, &mut core, |input, outputs| {
                 fired.note(input, outputs);
                 let all = outputs.iter().filter(|output| !matches!(output, Output::Venue { .. }));
                 for output in all {
                     let session = usize::from(output.session());
-                    let number = said[session];
-                    said[session] += 1;
-                    if let (Some(remote), Ok(())) = (&self.clients[session].remote, &told) {
-                        told = remote.check_received(number, output);
+                    let number = numbers[session];
+                    numbers[session] += 1;
+                    if let (Some(remote), Ok(())) = (&self.clients[session].remote, &checked) {
+                        checked = remote.check_received(number, output);
                     }
                 }
             });
             if let Err(e) = replayed {
                 return broken("replays agree", e.to_string());
             }
-            told?;
+            checked?;
             fired.check(&mut self.tally)?;
             if core.digest() != digest {
                 return broken("replays agree", format!("{:?}, and the OMS has {digest:?}", core.digest()));

@@ -120,7 +120,7 @@ impl RemoteSession {
         } else if next_request < self.first || next_request > next {
             let what =
                 format!("session {session} has sent {} to {next}, and the OMS expects {next_request}", self.first);
-            return broken("each request is taken once", what);
+            return broken("each request is accepted once", what);
         }
         (self.marks, self.reading) = (oms.history_index(), None);
         let rest = self.sent.iter().zip(self.first..).filter(|&(_, number)| number >= next_request);
@@ -153,7 +153,7 @@ impl RemoteSession {
     /// Reads all available reports, each once and in order.
     pub fn receive(&mut self, around: &mut StepContext<'_>) -> Result<usize, BrokenRule> {
         let Some(marks) = self.marks.clone() else { return Ok(0) };
-        let mut heard = 0;
+        let mut received = 0;
         loop {
             if self.reading.is_none() {
                 let oldest = marks.oldest(self.session);
@@ -165,40 +165,40 @@ impl RemoteSession {
                 None => marks.read(self.session, self.next_report),
             };
             let mut reading = reading.or_else(|e| broken("the history can be read", e.to_string()))?;
-            let mut told = Vec::new();
+            let mut frames = Vec::new();
             let more = reading.read_frames(TURN, |frame| {
-                told.push((frame.number, frame.kind, frame.message.to_vec()));
+                frames.push((frame.number, frame.kind, frame.message.to_vec()));
                 true
             });
             let more = more.or_else(|e| broken("the history can be read", e.to_string()))?;
-            for (number, kind, message) in told {
+            for (number, kind, message) in frames {
                 if number != self.next_report {
                     let what = format!("session {} hears {number}, and {} is due", self.session, self.next_report);
-                    return broken("each report is told once, in order", what);
+                    return broken("each report is delivered once, in order", what);
                 }
                 self.next_report += 1;
-                heard += 1;
+                received += 1;
                 around.oracle.check_frame(self.session, (self.boot, number), kind, &message, around.tally)?;
                 self.received.insert(number, (kind, message));
             }
             match more {
                 true => self.reading = Some(reading),
                 false if reading.is_over() => self.next_report = self.next_report.max(marks.first(self.session)),
-                false => return Ok(heard),
+                false => return Ok(received),
             }
         }
     }
 
     /// Checks that the journal's report with this number equals the one received.
     pub fn check_received(&self, number: u64, output: &Output) -> RuleCheck {
-        let said = match output {
+        let expected = match output {
             Output::Report { report, .. } => (MessageKind::ExecutionReport.code(), report.as_bytes()),
             Output::Denied { denied, .. } => (MessageKind::OrderDenied.code(), denied.as_bytes()),
             Output::Venue { .. } => return Ok(()),
         };
         match self.received.get(&number) {
-            Some((kind, message)) if (*kind, message.as_slice()) != said => {
-                broken("what is told is what the journal says", format!("report {number} of session {}", self.session))
+            Some((kind, message)) if (*kind, message.as_slice()) != expected => {
+                broken("reports agree with the journal", format!("report {number} of session {}", self.session))
             }
             _ => Ok(()),
         }
@@ -206,12 +206,13 @@ impl RemoteSession {
 
     /// Checks, at rest, that all reports to the session were received.
     pub fn check<C: Clock>(&self, oms: &Sequencer<C>) -> RuleCheck {
-        let said = oms.next_reports().get(usize::from(self.session)).copied().unwrap_or(0);
-        match self.next_report == said {
+        let expected = oms.next_reports().get(usize::from(self.session)).copied().unwrap_or(0);
+        match self.next_report == expected {
             true => Ok(()),
-            false => {
-                broken("no report is missing", format!("{} of {said} of session {}", self.next_report, self.session))
-            }
+            false => broken(
+                "no report is missing",
+                format!("{} of {expected} of session {}", self.next_report, self.session),
+            ),
         }
     }
 }

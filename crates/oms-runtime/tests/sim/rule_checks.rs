@@ -11,19 +11,22 @@ use crate::trading_config::{SESSIONS, VENUES, account_of, is_for_disk};
 impl Oracle {
     /// Checks, at any time, that reported orders exist in the OMS as they were reported.
     pub fn check_reported(&self, core: &Core) -> RuleCheck {
-        for (&id, told) in &self.told {
+        for (&id, reported) in &self.reported {
             let view = core.order(OrderId(id));
             let is_excused =
-                self.lost.contains(&id) || self.forgotten.contains(&id) || (told.is_over && self.has_day_ended);
+                self.lost.contains(&id) || self.forgotten.contains(&id) || (reported.is_over && self.has_day_ended);
             let Some(view) = view else {
                 if is_excused {
                     continue;
                 }
-                return broken("what was told exists", format!("session {} was told of {id:x}", told.session));
+                return broken(
+                    "a reported order exists",
+                    format!("session {} has a report of {id:x}", reported.session),
+                );
             };
             let client = view.client_order_id.0;
-            if view.session != told.session || told.client.is_some_and(|known| known != client) {
-                return broken("an id is one order", format!("{id:x} is {client} of {}: {told:?}", view.session));
+            if view.session != reported.session || reported.client.is_some_and(|known| known != client) {
+                return broken("an id is one order", format!("{id:x} is {client} of {}: {reported:?}", view.session));
             }
         }
         Ok(())
@@ -61,9 +64,9 @@ impl Oracle {
             }
             // A lost try counts in its order as of its sending: the venue's later reports name an id that the OMS does
             // not know, so they are reports of a foreign order.
-            let most = if self.lost.contains(id) { truth.quantity } else { i64::MAX };
-            let filled = truth.cumulative.min(most);
-            let (filled, open) = (i128::from(filled), i128::from(truth.leaves.min(most - filled)));
+            let max = if self.lost.contains(id) { truth.quantity } else { i64::MAX };
+            let filled = truth.cumulative.min(max);
+            let (filled, open) = (i128::from(filled), i128::from(truth.leaves.min(max - filled)));
             match truth.side {
                 Side::Buy => (net, buys) = (net + filled, buys + open),
                 Side::Sell => (net, sells) = (net - filled, sells + open),
@@ -84,7 +87,7 @@ impl Oracle {
     fn check_armed(&self, core: &Core) -> RuleCheck {
         let price = |condition: &Condition| self.prices.get(&(condition.symbol.0, condition.price_type)).copied();
         match core.armed_orders().find(|armed| armed.trigger.fires(price)) {
-            Some(armed) => broken("what holds has fired", format!("{armed:?} at {:?}", self.prices)),
+            Some(armed) => broken("a trigger that holds has fired", format!("{armed:?} at {:?}", self.prices)),
             None => Ok(()),
         }
     }
@@ -137,7 +140,10 @@ impl Oracle {
                 return broken("every fill is known or in doubt", format!("order {id:x} is not known"));
             };
             if self.lost.contains(&id) && view.status != OrdStatus::Unknown {
-                return broken("what may have been tried again is in doubt", format!("try {id:x} is lost: {view:?}"));
+                return broken(
+                    "an order that may have been retried is in doubt",
+                    format!("try {id:x} is lost: {view:?}"),
+                );
             }
             if self.retries.is_over(id) {
                 continue;
@@ -149,7 +155,7 @@ impl Oracle {
         for view in core.open_orders() {
             let is_at_venue = self.truths.contains_key(&view.id.0);
             if !is_at_venue && !matches!(view.status, OrdStatus::Unknown | OrdStatus::Armed) {
-                return broken("what is lost is in doubt", format!("no venue has heard of {view:?}"));
+                return broken("a lost order is in doubt", format!("no venue has heard of {view:?}"));
             }
         }
         Ok(())
@@ -178,7 +184,7 @@ fn check_order(view: &OrderView, truth: &mut VenueOrderState, tally: &mut Tally)
         }
     }
     if view.leaves.0 != truth.leaves {
-        return broken("what works is known or in doubt", format!("{view:?}, and really {truth:?}"));
+        return broken("a working order is known or in doubt", format!("{view:?}, and really {truth:?}"));
     }
     Ok(())
 }

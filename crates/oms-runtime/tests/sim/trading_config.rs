@@ -20,7 +20,7 @@ pub const VENUES: [VenueId; 2] = [VenueId(1), VenueId(2)];
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Returns the session's own account, so that losses of each durability level can be told apart.
+/// Returns the session's own account, so that losses of each durability level can be distinguished.
 pub fn account_of(session: u16) -> AccountId {
     AccountId(u32::from(session) + 1)
 }

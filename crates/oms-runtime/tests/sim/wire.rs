@@ -171,8 +171,8 @@ impl LineLimitCheck {
         }
     }
 
-    fn receive(&mut self, said: &VenueMessage) {
-        match said {
+    fn receive(&mut self, message: &VenueMessage) {
+        match message {
             VenueMessage::Up(..) => self.unproven.clear(),
             VenueMessage::Received(next) => while self.unproven.pop_front_if(|number| *number < *next).is_some() {},
             VenueMessage::Report(..) => {}
@@ -220,11 +220,11 @@ impl Line for SimLine {
         let mut on = self.0.lock();
         on.flow.polled = on.clock.ticks();
         let (there, lost) = (std::mem::take(&mut on.there), on.lost.take());
-        there.iter().for_each(|said| on.flow.receive(said));
+        there.iter().for_each(|message| on.flow.receive(message));
         // No lock is held in front of the sequencer: the OMS may be killed there.
         drop(on);
-        for said in &there {
-            take(match said {
+        for message in &there {
+            take(match message {
                 VenueMessage::Up(next_request, next_report) => {
                     LineEvent::Up { next_request: *next_request, next_report: *next_report }
                 }

@@ -50,8 +50,8 @@ pub struct Outcome {
 }
 
 /// Runs a plan from an empty disk to a final rest.
-pub fn run(seed: u64, plan: &[Step], plant: Option<PlantedBug>, is_told: bool) -> Outcome {
-    let mut world = World::new(seed, plant, is_told);
+pub fn run(seed: u64, plan: &[Step], plant: Option<PlantedBug>, keeps_story: bool) -> Outcome {
+    let mut world = World::new(seed, plant, keeps_story);
     let lived = world.live(plan);
     let digest = world.host.sequencer().map_or(0, |oms| oms.core().digest().digest);
     world.tally.count("seeds");
@@ -73,7 +73,7 @@ macro_rules! around {
 pub(crate) use around;
 
 impl World {
-    fn new(seed: u64, plant: Option<PlantedBug>, is_told: bool) -> Self {
+    fn new(seed: u64, plant: Option<PlantedBug>, keeps_story: bool) -> Self {
         let mut host = Host::new(seed);
         if plant == Some(PlantedBug::DishonestDisk) {
             host.let_disk_lie();
@@ -90,7 +90,7 @@ impl World {
             oracle: Oracle::default(),
             tally: Tally::default(),
             plant,
-            story: is_told.then(Vec::new),
+            story: keeps_story.then(Vec::new),
             is_after_power: false,
             end: None,
             days_before: None,
@@ -153,8 +153,8 @@ impl World {
             Act::KillOms => self.kill_oms(dice),
             Act::KillInTurn => self.kill_in_turn(dice)?,
             Act::KillInStart => {
-                let most = if dice.one_in(2) { 6 } else { 50 };
-                self.kill_in_start(1 + dice.below(most))?;
+                let max = if dice.one_in(2) { 6 } else { 50 };
+                self.kill_in_start(1 + dice.below(max))?;
             }
             Act::Stop => self.stop(dice)?,
             Act::KillGateway => self.kill_gateway(dice)?,
@@ -194,7 +194,7 @@ impl World {
             Act::Conditional => (Some(self.clients[client].conditional(dice)), "conditional orders sent"),
             Act::Rearm => (self.clients[client].rearm(dice), "other triggers sent"),
             Act::Cancel if dice.one_in(4) => {
-                let orders: Vec<u64> = self.oracle.told.keys().copied().collect();
+                let orders: Vec<u64> = self.oracle.reported.keys().copied().collect();
                 (self.clients[client].cancel_of_another(&orders, dice), "cancels by order id sent")
             }
             Act::Cancel => (self.clients[client].cancel(dice), "cancels sent"),
@@ -239,11 +239,11 @@ impl World {
     }
 
     fn receive_reports(&mut self) -> Result<usize, BrokenRule> {
-        let mut heard = 0;
+        let mut received = 0;
         for client in &mut self.clients {
-            heard += client.receive(around!(self))?;
+            received += client.receive(around!(self))?;
         }
-        Ok(heard)
+        Ok(received)
     }
 
     /// Runs turns of the OMS, which may be killed in the last one.
@@ -270,12 +270,12 @@ impl World {
                 self.log_event(|| format!("      notice: {notice}"));
             }
         }
-        done.or_else(|e| broken("the OMS goes on", e.to_string()))
+        done.or_else(|e| broken("the OMS keeps running", e.to_string()))
     }
 
     fn on_line(&mut self, act: Act, dice: &mut Dice) -> RuleCheck {
         let at = dice.place(self.lines.len());
-        let most = 1 + dice.place(12);
+        let max = 1 + dice.place(12);
         if matches!(act, Act::Forward | Act::Deliver) {
             self.report_losses()?;
         }
@@ -288,9 +288,9 @@ impl World {
         }
         let line = &mut self.lines[at];
         match act {
-            Act::Forward => _ = line.forward(most),
-            Act::Take => _ = line.take(most, around!(self))?,
-            Act::Deliver => _ = line.deliver(most, around!(self)),
+            Act::Forward => _ = line.forward(max),
+            Act::Take => _ = line.take(max, around!(self))?,
+            Act::Deliver => _ = line.deliver(max, around!(self)),
             Act::Swap => self.tally.add("reports swapped", line.swap(dice).into()),
             Act::Double => self.tally.add("reports doubled", line.duplicate(dice).into()),
             Act::Disconnect => {
@@ -299,7 +299,7 @@ impl World {
             }
             _ => {
                 let is_done = line.amend(dice, around!(self));
-                self.tally.add("fills taken back or corrected", is_done.into());
+                self.tally.add("fills busted or corrected", is_done.into());
             }
         }
         Ok(())
@@ -329,13 +329,13 @@ impl World {
     /// Notifies the OMS of the losses on the gateways' wires.
     pub fn report_losses(&mut self) -> RuleCheck {
         for at in 0..self.lines.len() {
-            let RemoteVenue { id, unreported: untold, lanes, .. } = &self.lines[at];
-            let (venue, lost) = (*id, *untold);
+            let RemoteVenue { id, unreported, lanes, .. } = &self.lines[at];
+            let (venue, lost) = (*id, *unreported);
             if lost == 0 || lanes.is_none() || !self.host.is_up() {
                 continue;
             }
-            let told = self.host.call(0, |oms| oms.note_missed(LaneKind::VenueReports(venue), lost));
-            self.count_notices(told)?;
+            let noted = self.host.call(0, |oms| oms.note_missed(LaneKind::VenueReports(venue), lost));
+            self.count_notices(noted)?;
             self.lines[at].unreported = 0;
         }
         Ok(())
@@ -347,11 +347,11 @@ impl World {
         let trade = Trade { price: Price::from_whole(middle), symbol: SymbolId(symbol), ..Trade::default() };
         let stamp = self.host.clock.ticks();
         let was_up = self.host.is_up();
-        let heard = self.host.call(kill_at, |oms| {
+        let outcome = self.host.call(kill_at, |oms| {
             oms.tick(stamp, &tick)?;
             oms.trade(stamp, &trade)
         });
-        self.count_notices(heard)?;
+        self.count_notices(outcome)?;
         let prices = [
             (TriggerPriceType::Bid, tick.bid),
             (TriggerPriceType::Ask, tick.ask),
@@ -412,7 +412,7 @@ impl World {
         Ok(())
     }
 
-    /// Changes the limits of the desk.
+    /// Changes the limits of the trading configuration.
     fn change_limits(&mut self, dice: &mut Dice) -> RuleCheck {
         self.oracle.limits.end();
         self.host.terms.iter().for_each(|terms| terms.set_accounts(&[]));
@@ -428,10 +428,10 @@ impl World {
     /// reverts; a stopped OMS decides at its start.
     fn renumber(&mut self, dice: &mut Dice) -> RuleCheck {
         self.host.renumber();
-        let desk = self.host.config.trading.clone();
+        let trading = self.host.config.trading.clone();
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
         let was_up = self.host.is_up();
-        let defined = self.host.call(kill_at, |oms| oms.replace_definitions(&desk));
+        let defined = self.host.call(kill_at, |oms| oms.replace_definitions(&trading));
         if let Err(OmsError::IdentityConflicts(why)) = &defined {
             self.tally.count("renumbered symbols refused");
             self.log_event(|| format!("      refused: {why}"));
@@ -440,7 +440,7 @@ impl World {
         }
         if self.count_notices(defined)?.is_some() {
             self.tally.count("symbols renumbered");
-            self.oracle.note_names(&desk.instruments);
+            self.oracle.note_names(&trading.instruments);
             // The prices were those of other symbols.
             self.oracle.prices.clear();
         }
@@ -453,11 +453,11 @@ impl World {
     /// Loads the desk into a running OMS, which may be killed meanwhile. Returns the number of changes and the id of
     /// the last record, if the OMS was not killed.
     fn define(&mut self, dice: &mut Dice) -> Result<Option<(usize, OrderId)>, BrokenRule> {
-        let desk = self.host.config.trading.clone();
+        let trading = self.host.config.trading.clone();
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
         let was_up = self.host.is_up();
         let defined = self.host.call(kill_at, |oms| {
-            let changes = oms.replace_definitions(&desk)?;
+            let changes = oms.replace_definitions(&trading)?;
             Ok((changes, OrderId::new(oms.core().epoch(), oms.records())))
         });
         let defined = self.count_notices(defined)?;

@@ -3,7 +3,7 @@
 use super::{TestLine, joined};
 
 #[test]
-fn all_lines_of_an_oms_name_it_alike() {
+fn all_lines_of_an_oms_send_the_same_identity() {
     let ([one, other], _scene, oms, _client) = joined::<2>(|_| {});
     let resume = |wire: &TestLine| wire.with_state(|state| state.resume).expect("the line has connected");
     let (one, other) = (resume(&one), resume(&other));
