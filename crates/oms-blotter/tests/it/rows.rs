@@ -121,7 +121,7 @@ fn an_operators_resolution_is_a_fill_of_its_own() {
     // The venue reports that it does not know the state of the order.
     scene.venue.leave();
     let lanes = scene.config.lanes.join_venue(VENUE, scene.clock.calibration()).expect("the venue has left them");
-    let VenueLanes { mut summaries, .. } = lanes;
+    let VenueLanes { mut reports, .. } = lanes;
     let lost = ExecutionReport {
         order_id: order.id,
         symbol: SYMBOL,
@@ -132,7 +132,7 @@ fn an_operators_resolution_is_a_fill_of_its_own() {
         status: OrdStatus::Unknown.code(),
         ..ExecutionReport::default()
     };
-    let published = summaries.publish(scene.clock.ticks(), Kind::ExecutionReport.code(), lost.as_bytes());
+    let published = reports.publish(scene.clock.ticks(), Kind::ExecutionReport.code(), lost.as_bytes());
     published.expect("the OMS reads it");
     scene.settle();
     assert_eq!(
