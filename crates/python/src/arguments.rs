@@ -48,21 +48,21 @@ pub fn cause_of(cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     cause.map_or(Ok(0), stamp_of)
 }
 
-pub fn since_word(since: Since) -> &'static str {
+pub fn since_name(since: Since) -> &'static str {
     match since {
         Since::Start => "start",
         Since::Now | Since::Report { .. } => "now",
     }
 }
 
-pub fn order_type_word(order_type: OrderType) -> &'static str {
+pub fn order_type_name(order_type: OrderType) -> &'static str {
     match order_type {
         OrderType::Limit => "limit",
         OrderType::Market => "market",
     }
 }
 
-pub fn time_in_force_word(time_in_force: TimeInForce) -> &'static str {
+pub fn time_in_force_name(time_in_force: TimeInForce) -> &'static str {
     match time_in_force {
         TimeInForce::Day => "day",
         TimeInForce::GoodTillCancel => "gtc",

@@ -26,7 +26,7 @@ use tickpath_relay::{FOREIGN_KIND, RelayContext, RelayError, RelayMeter, RelayTo
 
 use crate::bus::{SubscribeStart, max_age_ns, policy_of, wait_of};
 use crate::clock::host_clock;
-use crate::error::{Error, connect_error};
+use crate::error::{ErrorClass, connect_error};
 use crate::payload::invalid_kind;
 use crate::topic::timeout_of;
 
@@ -82,7 +82,9 @@ pub fn start_bridge(
     let carrier = Arc::new(BridgeWorker::new(settings, clock));
     let worker = carrier.clone();
     let started = std::thread::Builder::new().name("bridge".to_owned()).spawn(move || worker.run());
-    started.map_err(|e| Error::Connect.raise(py, &format!("cannot start a thread ({e}); end other threads first")))?;
+    started.map_err(|e| {
+        ErrorClass::ConnectError.raise(py, &format!("cannot start a thread ({e}); end other threads first"))
+    })?;
     carrier.await_open(py)?;
     Ok(Bridge { carrier, is_failure_raised: AtomicBool::new(false), born: ForkGeneration::current() })
 }
@@ -175,7 +177,7 @@ impl Bridge {
     /// each loss, a target that accepts nothing at present. At most the last 1,000 are kept.
     fn told(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.check(py)?;
-        Ok(self.carrier.take_sentences())
+        Ok(self.carrier.sentences().drain(..).collect())
     }
 
     /// Returns the totals carried so far, by the topics' names at the source.
@@ -229,7 +231,7 @@ impl Bridge {
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         if self.born.is_forked() {
             let sentence = "this bridge was started before the process was forked; start another one here";
-            return Err(Error::Forked.raise(py, sentence));
+            return Err(ErrorClass::Forked.raise(py, sentence));
         }
         Ok(())
     }
@@ -315,7 +317,7 @@ enum BridgeEnd {
 /// Error that ended a carrier: the class and text of its exception.
 #[derive(Debug, Clone)]
 struct BridgeFailure {
-    class: Error,
+    class: ErrorClass,
     sentence: String,
 }
 
@@ -339,7 +341,7 @@ impl BridgeWorker {
             Ok(Err(error)) => BridgeEnd::Failed(BridgeFailure::of(&error)),
             Err(_panic) => {
                 let sentence = "the bridge has ended by an internal error, which is on standard error; report it";
-                BridgeEnd::Failed(BridgeFailure { class: Error::Receive, sentence: sentence.to_owned() })
+                BridgeEnd::Failed(BridgeFailure { class: ErrorClass::ReceiveError, sentence: sentence.to_owned() })
             }
         };
         self.enter(BridgeStage::Ended(ended));
@@ -358,7 +360,7 @@ impl BridgeWorker {
     fn await_open(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             py.check_signals().inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
-            match py.detach(|| self.wait_for_stage(BridgeStage::is_open, MAX_WAIT)) {
+            match py.detach(|| self.wait_for_stage(|stage| !matches!(stage, BridgeStage::Opening), MAX_WAIT)) {
                 BridgeStage::Opening => {}
                 BridgeStage::Ended(BridgeEnd::Failed(failure)) => return Err(failure.exception(py)),
                 BridgeStage::Carrying | BridgeStage::Ended(BridgeEnd::Stopped) => return Ok(()),
@@ -381,8 +383,8 @@ impl BridgeWorker {
     }
 
     /// Waits until the stage is reached or the time is over; returns the present stage.
-    fn wait_for_stage(&self, is_there: fn(&BridgeStage) -> bool, most: Duration) -> BridgeStage {
-        let waited = self.stage_changed.wait_timeout_while(self.stage(), most, |stage| !is_there(stage));
+    fn wait_for_stage(&self, is_reached: fn(&BridgeStage) -> bool, timeout: Duration) -> BridgeStage {
+        let waited = self.stage_changed.wait_timeout_while(self.stage(), timeout, |stage| !is_reached(stage));
         let (stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
         stage.clone()
     }
@@ -404,20 +406,12 @@ impl BridgeWorker {
         sentences.push_back(sentence.to_owned());
     }
 
-    fn take_sentences(&self) -> Vec<String> {
-        self.sentences().drain(..).collect()
-    }
-
     fn sentences(&self) -> MutexGuard<'_, VecDeque<String>> {
         self.sentences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl BridgeStage {
-    fn is_open(&self) -> bool {
-        !matches!(self, Self::Opening)
-    }
-
     fn has_ended(&self) -> bool {
         matches!(self, Self::Ended(_))
     }
@@ -433,9 +427,9 @@ impl BridgeStage {
 impl BridgeFailure {
     fn of(error: &RelayError) -> Self {
         let class = match error {
-            RelayError::Receive { .. } | RelayError::Read(_) => Error::Receive,
-            RelayError::Refused { .. } | RelayError::Publish { .. } => Error::Publish,
-            _ => Error::Connect,
+            RelayError::Receive { .. } | RelayError::Read(_) => ErrorClass::ReceiveError,
+            RelayError::Refused { .. } | RelayError::Publish { .. } => ErrorClass::PublishError,
+            _ => ErrorClass::ConnectError,
         };
         Self { class, sentence: error.to_string() }
     }

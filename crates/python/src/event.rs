@@ -1,7 +1,6 @@
 //! Events of a subscriber, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
 
-use std::fmt::Write;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -185,8 +184,7 @@ impl PyTopOfBook {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PickleCall<'py, TickParts> {
         let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence } = *self;
-        let parts = (bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence);
-        (py.get_type::<Self>(), parts)
+        (py.get_type::<Self>(), (bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence))
     }
 }
 
@@ -326,7 +324,7 @@ impl PyMessage {
     }
 
     fn __hash__(&self, py: Python<'_>) -> u64 {
-        hash_of(&self.parts(py))
+        hash_of(self.parts(py))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -381,7 +379,7 @@ impl PyForeign {
     }
 
     fn __hash__(&self, py: Python<'_>) -> u64 {
-        hash_of(&(self.payload.as_bytes(py), self.sequence, &self.details))
+        hash_of((self.payload.as_bytes(py), self.sequence, &self.details))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -493,19 +491,13 @@ fn wrong_size<T>(what: &str, payload: &[u8]) -> PyErr {
     PyValueError::new_err(format!("a {what} has {} bytes, and the payload has {}", size_of::<T>(), payload.len()))
 }
 
-fn hash_of(parts: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    parts.hash(&mut hasher);
-    hasher.finish()
+fn hash_of(parts: impl Hash) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(parts)
 }
 
 /// Shortens bytes for display.
 fn shorten_bytes(bytes: &[u8]) -> String {
     const MAX_SHOWN_BYTES: usize = 32;
-    let mut text = String::from("b'");
-    for byte in bytes.iter().take(MAX_SHOWN_BYTES) {
-        let _ = write!(text, "{}", byte.escape_ascii());
-    }
-    text.push_str(if bytes.len() > MAX_SHOWN_BYTES { "'…" } else { "'" });
-    text
+    let end = if bytes.len() > MAX_SHOWN_BYTES { "'…" } else { "'" };
+    format!("b'{}{end}", bytes[..bytes.len().min(MAX_SHOWN_BYTES)].escape_ascii())
 }

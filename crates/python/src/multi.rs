@@ -149,27 +149,25 @@ impl MultiSubscriber {
     }
 
     fn raise_stored(&self) -> PyResult<()> {
-        let kept = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.map_or(Ok(()), Err)
-    }
-
-    fn named(&self) -> String {
-        let names: Vec<_> = self.topics.iter().map(|(name, _)| format!("'{name}'")).collect();
-        names.join(", ")
+        let stored = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        stored.map_or(Ok(()), Err)
     }
 }
 
 #[pymethods]
 impl MultiSubscriber {
     fn __repr__(&self) -> String {
-        let each: Vec<_> = self.subscribers().map(PySubscriber::repr).collect();
+        let each: Vec<_> = self.subscribers().map(PySubscriber::__repr__).collect();
         format!("<tickpath.MultiSubscriber of {}>", each.join(", "))
     }
 
     /// Returns the subscriber of one topic.
     fn __getitem__(&self, py: Python<'_>, topic: &str) -> PyResult<Py<PySubscriber>> {
         let found = self.topics.iter().find(|(name, _)| name.bind(py) == topic);
-        let unknown = || PyKeyError::new_err(format!("'{topic}' is not subscribed to; use one of {}", self.named()));
+        let unknown = || {
+            let names: Vec<_> = self.topics.iter().map(|(name, _)| format!("'{name}'")).collect();
+            PyKeyError::new_err(format!("'{topic}' is not subscribed to; use one of {}", names.join(", ")))
+        };
         found.map(|(_, subscriber)| subscriber.clone_ref(py)).ok_or_else(unknown)
     }
 

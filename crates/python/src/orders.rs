@@ -30,11 +30,11 @@ use tickpath_market::{
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, InstrumentRow, Since};
 
-use crate::arguments::{GivenSymbol, Units, cause_of, milliseconds, order_type_word, since_word, time_in_force_word};
+use crate::arguments::{GivenSymbol, Units, cause_of, milliseconds, order_type_name, since_name, time_in_force_name};
 use crate::book::SessionBook;
 use crate::bus::by_name;
 use crate::clock::host_clock;
-use crate::error::{Error, not_sent, session_ended};
+use crate::error::{ErrorClass, not_sent, session_ended};
 use crate::handle::{MAX_TURN_NS, ObjectHandle};
 use crate::report::{BufferedSessionEvent, PyReport};
 use crate::topic::{MaxEvents, timeout_of};
@@ -78,7 +78,7 @@ pub fn open_orders(
     let of_user = format!("of '{user}' at {}", redact_logins(url));
     let config = Config {
         session,
-        since: by_name("since", since, &[Since::Now, Since::Start], since_word)?,
+        since: by_name("since", since, &[Since::Now, Since::Start], since_name)?,
         heartbeat_ms: heartbeat.map_or(Ok(0), |seconds| milliseconds("heartbeat", seconds))?,
         connect_timeout_ms: milliseconds("connect_timeout", connect_timeout)?,
         ..Config::new(url, user, password)
@@ -89,7 +89,7 @@ pub fn open_orders(
         let rows = client.instruments(timeout_ms)?;
         Ok((client, rows))
     });
-    let (client, rows) = connected.map_err(|e: ClientError| Error::Connect.raise(py, &e.to_string()))?;
+    let (client, rows) = connected.map_err(|e: ClientError| ErrorClass::ConnectError.raise(py, &e.to_string()))?;
     let symbols = symbols_of(symbols, rows)?;
     let place = format!("session {} {of_user}", client.welcome().session);
     let (waiting, book) = (VecDeque::new(), SessionBook::default());
@@ -302,18 +302,13 @@ impl PyOrders {
             return Ok(());
         }
         let sentence = "another task awaits the events of this session; receive them in one task, and pass them on";
-        Err(Error::InUse.raise(py, sentence))
+        Err(ErrorClass::InUse.raise(py, sentence))
     }
 
     #[cold]
     fn used_by_run(&self, py: Python<'_>) -> PyErr {
         let sentence = "a run uses this session, and passes its events to the strategy; other code can only send";
-        Error::InUse.raise(py, sentence)
-    }
-
-    /// Reports whether requests can be sent.
-    pub fn is_connected(&self, py: Python<'_>) -> PyResult<bool> {
-        self.handle.with(py, |session| session.client.is_connected())
+        ErrorClass::InUse.raise(py, sentence)
     }
 
     /// Waits until there is an event or the timeout expires; without a timeout there is no limit.
@@ -350,8 +345,8 @@ impl PyOrders {
     ) -> PyResult<u64> {
         let side = (side.extract().ok().and_then(Side::from_code))
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
-        let order_type = by_name("order_type", order_type, OrderType::ALL, order_type_word)?;
-        let time_in_force = by_name("time_in_force", time_in_force, TimeInForce::ALL, time_in_force_word)?;
+        let order_type = by_name("order_type", order_type, OrderType::ALL, order_type_name)?;
+        let time_in_force = by_name("time_in_force", time_in_force, TimeInForce::ALL, time_in_force_name)?;
         let price = match (order_type, price) {
             (OrderType::Limit, Some(price)) => Price(price.0),
             (OrderType::Market, None) => Price::ZERO,
@@ -542,9 +537,9 @@ impl PyOrders {
     }
 
     /// True while requests can be sent.
-    #[getter]
-    fn connected(&self, py: Python<'_>) -> PyResult<bool> {
-        self.is_connected(py)
+    #[getter(connected)]
+    pub fn is_connected(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.with(py, |session| session.client.is_connected())
     }
 
     /// Seconds without a poll after which the OMS considers the client dead.

@@ -164,14 +164,9 @@ struct BufferedPulled {
 }
 
 impl BufferedPulled {
-    fn of(pulled: &tickpath_bus::PulledMessage<'_>) -> Self {
+    fn of(pulled: tickpath_bus::PulledMessage<'_>) -> Self {
         let tickpath_bus::PulledMessage { message, redelivered, deliveries, tag } = pulled;
-        Self {
-            message: BufferedEvent::of_message(message),
-            redelivered: *redelivered,
-            deliveries: *deliveries,
-            tag: *tag,
-        }
+        Self { message: BufferedEvent::of_message(&message), redelivered, deliveries, tag }
     }
 
     fn object(&self, py: Python<'_>) -> PyResult<Py<PyPulled>> {
@@ -181,11 +176,11 @@ impl BufferedPulled {
 }
 
 impl BufferedPuller {
-    /// Waits for `most_ns`; returns true if the wait ended early, since a message may have arrived.
-    fn sleep(&mut self, most_ns: u64) -> bool {
+    /// Waits for `max_ns`; returns true if the wait ended early, since a message may have arrived.
+    fn sleep(&mut self, max_ns: u64) -> bool {
         let begun = self.clock.ticks();
-        self.opened.wait(most_ns);
-        (self.clock.ns_between(begun, self.clock.ticks()) as u64) < most_ns
+        self.opened.wait(max_ns);
+        (self.clock.ns_between(begun, self.clock.ticks()) as u64) < max_ns
     }
 
     fn take_messages(&mut self, limit: usize) -> Result<Vec<BufferedPulled>, ReceiveError> {
@@ -195,15 +190,12 @@ impl BufferedPuller {
             return Ok(taken);
         }
         self.empty_polls += 1;
-        match self.opened.pull(limit - waiting, &mut |pulled| taken.push(BufferedPulled::of(&pulled))) {
-            Err(e) if taken.is_empty() => Err(e),
-            _ => {
-                if !taken.is_empty() {
-                    self.empty_polls = 0;
-                }
-                Ok(taken)
-            }
+        let polled = self.opened.pull(limit - waiting, &mut |pulled| taken.push(BufferedPulled::of(pulled)));
+        if !taken.is_empty() {
+            self.empty_polls = 0;
+            return Ok(taken);
         }
+        polled.map(|_| taken)
     }
 }
 
@@ -296,10 +288,8 @@ impl PyPuller {
 
     /// Returns a message for a task, if there is one and no lookout thread holds the queue.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyPulled>>> {
-        match self.handle.try_with(py, |puller| puller.take_messages(1))? {
-            Some(taken) => Ok(self.hand_over(py, taken)?.pop()),
-            None => Ok(None),
-        }
+        let taken = self.handle.try_with(py, |puller| puller.take_messages(1))?.unwrap_or(Ok(Vec::new()));
+        Ok(self.hand_over(py, taken)?.pop())
     }
 
     /// Makes a lookout thread wait for the event loop; returns the descriptor that becomes readable.

@@ -142,34 +142,14 @@ macro_rules! by_fields {
     };
 }
 
-by_fields!(
+by_fields! {
     PyReport,
     [
-        number,
-        stamp,
-        live,
-        denial,
-        order_id,
-        client_order_id,
-        exec_type,
-        status,
-        symbol,
-        account,
-        side,
-        price,
-        last_price,
-        last_quantity,
-        cumulative_quantity,
-        leaves_quantity,
-        reason,
-        venue,
-        venue_order_id,
-        exec_id,
-        venue_sequence,
-        venue_stamp,
-        manual
+        number, stamp, live, denial, order_id, client_order_id, exec_type, status, symbol, account, side, price, last_price,
+        last_quantity, cumulative_quantity, leaves_quantity, reason, venue, venue_order_id, exec_id, venue_sequence,
+        venue_stamp, manual
     ]
-);
+}
 by_fields!(PyDenial, [code, limit, value]);
 by_fields!(NotTaken, [client_order_id, request]);
 by_fields!(InDoubt, [client_order_id, request]);
@@ -213,17 +193,17 @@ const NOTICES: [&str; 7] =
 
 impl NamedField for &'static str {
     fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        let word: String = value.extract()?;
-        let mut words: Vec<&str> = match name {
+        let given: String = value.extract()?;
+        let mut known: Vec<&str> = match name {
             "exec_type" => (0..=u8::MAX).map(exec_type).chain(["denied"]).collect(),
             "status" => (0..=u8::MAX).map(status).collect(),
             "request" => REQUESTS.to_vec(),
             _ => NOTICES.to_vec(),
         };
-        words.sort_unstable();
-        words.dedup();
-        let known = words.iter().find(|known| **known == word).copied();
-        known.ok_or_else(|| PyValueError::new_err(format!("'{word}' is not one of {}", words.join(", "))))
+        known.sort_unstable();
+        known.dedup();
+        let found = known.iter().find(|known| **known == given).copied();
+        found.ok_or_else(|| PyValueError::new_err(format!("'{given}' is not one of {}", known.join(", "))))
     }
 }
 

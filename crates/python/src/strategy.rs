@@ -20,7 +20,7 @@ use pyo3::types::{PyDict, PyString};
 use tickpath_clock::{Clock, HostClock};
 
 use crate::clock::host_clock;
-use crate::error::Error;
+use crate::error::ErrorClass;
 use crate::event::{PyTopOfBook, PyTrade};
 use crate::orders::PyOrders;
 use crate::report::{PyNotice, PyReport};
@@ -180,8 +180,8 @@ impl<'py> StrategyRun<'_, 'py> {
             if is_over && ticks.have_no_publisher(py)? {
                 let Some(topic) = ticks.first_silent() else { return Ok(false) };
                 let remedy = "give the folder of recordings in the URL, and the topic separately";
-                let sentence = format!("nothing is recorded in {}; {remedy}", topic.repr());
-                return Err(Error::Receive.raise(py, &sentence));
+                let sentence = format!("nothing is recorded in {}; {remedy}", topic.__repr__());
+                return Err(ErrorClass::ReceiveError.raise(py, &sentence));
             }
             next = if sleeps {
                 ticks.wait(py)?;

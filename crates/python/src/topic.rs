@@ -14,7 +14,7 @@ use tickpath_clock::{Clock, HostClock};
 use zerocopy::IntoBytes;
 
 use crate::buffered_event::BufferedEvent;
-use crate::error::{Error, batch_error, lend_error, publish_error, receive_error};
+use crate::error::{ErrorClass, batch_error, lend_error, publish_error, receive_error};
 use crate::event::kind_of_records;
 use crate::frame::{Loans, PyMessageFrame, is_raised};
 use crate::handle::ObjectHandle;
@@ -207,30 +207,9 @@ impl PySubscriber {
         self.hand_over(py, found, taken)
     }
 
-    /// Reports whether an event is there, without waiting for a lookout thread.
-    pub fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
-        let looked = self.handle.try_with(py, |subscription| subscription.wait_event(0))?;
-        looked.unwrap_or(Ok(false)).map_err(|e| receive_error(py, &e))
-    }
-
-    /// Makes a lookout thread wait for an event.
-    pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
-        self.handle.watch(py)
-    }
-
-    /// Ends the wait that [`Self::watch`] began.
-    pub fn unwatch(&self) {
-        self.handle.stop_waiting();
-    }
-
     /// Returns a descriptor owned by the caller, which becomes readable when the lookout thread has found an event.
     pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
         self.handle.descriptor()
-    }
-
-    /// Describes the subscriber for Python's `repr`: class, place and state.
-    pub fn repr(&self) -> String {
-        self.handle.repr("Subscriber")
     }
 
     /// Takes up to `limit` events out without waiting; none while a lookout thread holds the subscription.
@@ -259,8 +238,8 @@ impl PySubscriber {
 
 #[pymethods]
 impl PySubscriber {
-    fn __repr__(&self) -> String {
-        self.repr()
+    pub fn __repr__(&self) -> String {
+        self.handle.repr("Subscriber")
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {
@@ -362,18 +341,22 @@ impl PySubscriber {
 
     /// Reports whether an event is there, for a caller that polls several subscribers; False while a lookout thread
     /// holds this one.
-    fn _is_ready(&self, py: Python<'_>) -> PyResult<bool> {
-        self.is_ready(py)
+    #[pyo3(name = "_is_ready")]
+    pub fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
+        let looked = self.handle.try_with(py, |subscription| subscription.wait_event(0))?;
+        looked.unwrap_or(Ok(false)).map_err(|e| receive_error(py, &e))
     }
 
     /// Makes a lookout thread wait for the event loop; returns the descriptor that becomes readable.
-    fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
-        self.watch(py)
+    #[pyo3(name = "_watch")]
+    pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.handle.watch(py)
     }
 
     /// Ends the wait of the task that called `_watch`.
-    fn _unwatch(&self) {
-        self.unwatch();
+    #[pyo3(name = "_unwatch")]
+    pub fn unwatch(&self) {
+        self.handle.stop_waiting();
     }
 
     /// Returns the present position as text: `bus.subscribe(topic, token)` resumes behind all events returned so far.
@@ -381,7 +364,7 @@ impl PySubscriber {
     pub fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let Some(token) = self.handle.with(py, |subscription| subscription.resume_position())? else {
             let sentence = "the position before a buffered event is unknown; take the event by poll(), and ask again";
-            return Err(Error::Receive.raise(py, sentence));
+            return Err(ErrorClass::ReceiveError.raise(py, sentence));
         };
         Ok(token.map(|token| token.to_string()))
     }

@@ -47,7 +47,7 @@ pub fn when(
         (None, Some(price)) => (TriggerDirection::Down, price),
         _ => return Err(PyTypeError::new_err("give one of at_least and at_most, as whole numbers of 10⁻⁸")),
     };
-    let price_type = by_name("price", price, TriggerPriceType::ALL, price_word)?;
+    let price_type = by_name("price", price, TriggerPriceType::ALL, price_name)?;
     let symbol = match symbol {
         GivenSymbol::Number(number) => TriggerSymbol::Number(number),
         GivenSymbol::Name(name) => TriggerSymbol::Name(name.to_owned()),
@@ -103,7 +103,7 @@ impl PyTrigger {
                 TriggerDirection::Up => "at_least",
                 TriggerDirection::Down => "at_most",
             };
-            let (price, threshold) = (price_word(reaches.price_type), reaches.price);
+            let (price, threshold) = (price_name(reaches.price_type), reaches.price);
             Ok::<_, PyErr>(format!("when({symbol}, '{price}', {bound}={threshold})"))
         };
         let first = shown(&self.first)?;
@@ -115,7 +115,7 @@ impl PyTrigger {
     }
 }
 
-fn price_word(price_type: TriggerPriceType) -> &'static str {
+fn price_name(price_type: TriggerPriceType) -> &'static str {
     match price_type {
         TriggerPriceType::Ask => "ask",
         TriggerPriceType::Last => "last",
