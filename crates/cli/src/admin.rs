@@ -17,7 +17,7 @@ use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecutionReport, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
     TimeInForce, VenueId, VenueOrderId,
 };
-use tickpath_oms_client::{Client, ClientError, ClientEvent, Since};
+use tickpath_oms_client::{Client, ClientEvent, Since};
 use tickpath_oms_core::{
     CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL,
     KillSwitch, RecordKind, Resolve, scope_by_name,
@@ -28,12 +28,12 @@ use tickpath_oms_text::code_name;
 use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
 use zerocopy::{Immutable, IntoBytes};
 
-use crate::args::{CliUsageError, UnansweredError, one_of};
+use crate::args::{CliUsageError, UnansweredError, bail_usage, one_of};
 use crate::instruments::Instruments;
 use crate::oms_files::PartialSettings;
 use crate::order::LoginArgs;
 use crate::outcome::CliOutcome;
-use crate::print::{print_note, print_text};
+use crate::print::{count_text, print_note, print_text};
 
 /// Time between two queries of a pending order, in nanoseconds.
 const QUERY_PAUSE_NS: u64 = 20_000_000;
@@ -241,8 +241,8 @@ pub fn resolve(args: &ResolveArgs) -> anyhow::Result<CliOutcome> {
 }
 
 pub fn day_end(args: &DayEndArgs) -> anyhow::Result<CliOutcome> {
-    let (known, connection) = args.admin.open()?;
-    let day = args.day.unwrap_or_else(|| known.day(utc_ns()));
+    let (settings, connection) = args.admin.open()?;
+    let day = args.day.unwrap_or_else(|| settings.day(utc_ns()));
     let command = DayEnd { day, lane_sequence: 0 };
     connection.run_command(RecordKind::DayEnd, &command, &format!("day {day} has ended"))
 }
@@ -250,10 +250,10 @@ pub fn day_end(args: &DayEndArgs) -> anyhow::Result<CliOutcome> {
 pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
     match enter {
         EnterCommand::Order(args) => {
-            let (known, mut connection) = args.admin.open()?;
-            let instrument = connection.instruments(&known)?.find(&args.symbol)?;
+            let (settings, mut connection) = args.admin.open()?;
+            let instrument = connection.instruments(&settings)?.find(&args.symbol)?;
             let Some(venue) = args.venue.map(VenueId).or(instrument.venue) else {
-                bail!(known.missing_part("the venue of the instrument", "its number with --venue N"))
+                bail!(settings.missing_part("the venue of the instrument", "its number with --venue N"))
             };
             let command = EnterOrder {
                 client_order_id: ClientOrderId(args.id.unwrap_or_else(utc_ns)),
@@ -287,12 +287,12 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
             connection.run_command(RecordKind::EnterFill, &command, "the fill is entered")
         }
         EnterCommand::Position(args) => {
-            let (known, mut connection) = args.admin.open()?;
+            let (settings, mut connection) = args.admin.open()?;
             let command = EnterPosition {
                 quantity: args.quantity,
                 price: args.price.unwrap_or_default(),
                 account: AccountId(args.account),
-                symbol: connection.instruments(&known)?.find(&args.symbol)?.symbol,
+                symbol: connection.instruments(&settings)?.number(&args.symbol)?,
                 adjusts: args.adjust.into(),
                 is_priced: args.price.is_some().into(),
                 reason: args.reason.0,
@@ -318,24 +318,24 @@ impl AdminArgs {
     /// Logs in for a command about a scope, and returns the scope's code, its target and its name in a sentence.
     fn connect_for_scope(&self, scope: &ScopeName) -> anyhow::Result<(AdminConnection, u8, u32, String)> {
         let (code, target) = scope.parse()?;
-        let (known, mut connection) = self.open()?;
+        let (settings, mut connection) = self.open()?;
         let target = match target {
             Ok(number) => number,
-            Err(name) => connection.instruments(&known)?.find(name)?.symbol.0,
+            Err(name) => connection.instruments(&settings)?.number(name)?.0,
         };
         Ok((connection, code, target, scope.name()))
     }
 
     /// Reads the file of the OMS as far as it can be read, and logs in as the admin.
     fn open(&self) -> anyhow::Result<(PartialSettings, AdminConnection)> {
-        let known = self.login().read_settings();
-        let connection = self.connect(&known)?;
-        Ok((known, connection))
+        let settings = self.login().read_settings();
+        let connection = self.connect(&settings)?;
+        Ok((settings, connection))
     }
 
     /// Logs in as the admin.
-    pub fn connect(&self, known: &PartialSettings) -> anyhow::Result<AdminConnection> {
-        AdminConnection::new(self.login().connect(known, Since::Now)?, self.wait)?.require_admin(&self.user)
+    pub fn connect(&self, settings: &PartialSettings) -> anyhow::Result<AdminConnection> {
+        AdminConnection::new(self.login().connect(settings, Since::Now)?, self.wait)?.require_admin(&self.user)
     }
 }
 
@@ -361,11 +361,11 @@ impl AdminConnection {
             return Ok(self);
         }
         self.client.close();
-        bail!(CliUsageError(format!("user '{user}' is no admin; name an admin with --user")))
+        bail_usage!("user '{user}' is no admin; name an admin with --user")
     }
 
-    pub fn instruments<'a>(&mut self, known: &'a PartialSettings) -> anyhow::Result<Instruments<'a>> {
-        Instruments::request(&mut self.client, known, (self.timeout_ns / SECOND_NS) as u32)
+    pub fn instruments<'a>(&mut self, settings: &'a PartialSettings) -> anyhow::Result<Instruments<'a>> {
+        Instruments::request(&mut self.client, settings, (self.timeout_ns / SECOND_NS) as u32)
     }
 
     /// Sends an admin command, prints its outcome and that of each affected order, and closes the connection.
@@ -400,11 +400,9 @@ impl AdminConnection {
             _ => None,
         });
         let doubt = "it is not known whether the OMS has accepted the command; check `tickpath orders` and its log";
-        match (reply.answer, reply.lost) {
-            (Some(Ok(record)), _) => Ok((record, reply.rows)),
-            (Some(Err(why)), _) => bail!("{why}"),
-            (None, Some(why)) => bail!(UnansweredError(format!("{doubt}: {why}"))),
-            (None, None) => bail!(UnansweredError(format!("the OMS has not answered in time; {doubt}"))),
+        match reply.map_err(|why| UnansweredError(format!("{doubt}: {why}")))? {
+            (Ok(record), rows) => Ok((record, rows)),
+            (Err(why), _) => bail!("{why}"),
         }
     }
 
@@ -412,9 +410,7 @@ impl AdminConnection {
     /// connection ends first.
     fn await_decisions(&mut self, orders: &mut [SessionOrder]) -> Option<String> {
         let from = self.clock.ticks();
-        while orders.iter().any(|(_, order)| is_pending(order))
-            && self.clock.ns_between(from, self.clock.ticks()) < self.timeout_ns as i64
-        {
+        while orders.iter().any(|(_, order)| is_pending(order)) && !self.is_timed_out(from) {
             tickpath_clock::sleep_ns(QUERY_PAUSE_NS);
             for (_, order) in orders.iter_mut().filter(|(_, order)| is_pending(order)) {
                 match self.query(Query::ORDER, order.order_id.0) {
@@ -431,12 +427,7 @@ impl AdminConnection {
         if self.client.query(Query { what, order, ..Query::default() }).is_err() {
             return Err("the connection was lost".to_owned());
         }
-        let reply = self.receive_until(|event| matches!(event, ClientEvent::Answered(_)).then_some(()));
-        match (reply.answer, reply.lost) {
-            (Some(()), _) => Ok(reply.rows),
-            (None, Some(why)) => Err(why.to_string()),
-            (None, None) => Err("the OMS has not answered in time".to_owned()),
-        }
+        self.receive_until(|event| matches!(event, ClientEvent::Answered(_)).then_some(())).map(|((), rows)| rows)
     }
 
     /// Waits for the venue's answer to the query of the admin command with this journal record. Returns the rows of
@@ -449,41 +440,37 @@ impl AdminConnection {
                 Ok(_) => "the venue has not answered in time".to_owned(),
                 Err(why) => why,
             };
-            if !self.client.is_connected() || self.clock.ns_between(from, self.clock.ticks()) >= self.timeout_ns as i64
-            {
+            if !self.client.is_connected() || self.is_timed_out(from) {
                 bail!(UnansweredError(format!("record {record} queries the venue; its answer is not known: {why}")));
             }
             tickpath_clock::sleep_ns(QUERY_PAUSE_NS);
         }
     }
 
-    /// Receives events until the expected event is there, the connection is lost, or the time limit is over.
-    pub fn receive_until<T>(&mut self, is_it: impl Fn(&ClientEvent) -> Option<T>) -> AdminReply<T> {
-        let (from, mut reply) = (self.clock.ticks(), AdminReply { answer: None, rows: Vec::new(), lost: None });
-        while reply.answer.is_none()
-            && reply.lost.is_none()
-            && self.clock.ns_between(from, self.clock.ticks()) < self.timeout_ns as i64
-        {
+    /// Receives events until the answer is there. Returns the answer and the orders before it, or the reason why there
+    /// is no answer: the connection was lost, or the time limit is over.
+    pub fn receive_until<T>(
+        &mut self,
+        find_answer: impl Fn(&ClientEvent) -> Option<T>,
+    ) -> Result<(T, Vec<SessionOrder>), String> {
+        let (from, mut rows, mut answer, mut lost) = (self.clock.ticks(), Vec::new(), None, None);
+        while answer.is_none() && lost.is_none() && !self.is_timed_out(from) {
             self.client.wait(10_000_000);
             let polled = self.client.poll(|event| match event {
-                ClientEvent::OrderRow { session, report } => reply.rows.push((session, report)),
-                ClientEvent::Disconnected { why } => reply.lost = Some(why),
-                other => reply.answer = reply.answer.take().or_else(|| is_it(&other)),
+                ClientEvent::OrderRow { session, report } => rows.push((session, report)),
+                ClientEvent::Disconnected { why } => lost = Some(why),
+                other => answer = answer.take().or_else(|| find_answer(&other)),
             });
-            reply.lost = reply.lost.take().or(polled.err());
+            lost = lost.take().or(polled.err());
         }
-        reply
+        let reason = || lost.map_or_else(|| "the OMS has not answered in time".to_owned(), |why| why.to_string());
+        answer.map(|answer| (answer, rows)).ok_or_else(reason)
     }
-}
 
-/// Events of a connection up to an answer.
-pub struct AdminReply<T> {
-    /// The answer, if it was received.
-    pub answer: Option<T>,
-    /// The orders that came before it.
-    pub rows: Vec<SessionOrder>,
-    /// Why the connection was lost, if it was.
-    pub lost: Option<ClientError>,
+    /// Returns whether the time limit of an answer is over, counted from this time in ticks.
+    fn is_timed_out(&self, from: u64) -> bool {
+        self.clock.ns_between(from, self.clock.ticks()) >= self.timeout_ns as i64
+    }
 }
 
 impl ScopeName {
@@ -498,10 +485,10 @@ impl ScopeName {
             (Some(scope @ (KILL_ACCOUNT | KILL_SESSION)), [_, text]) if number(text).is_some() => {
                 Ok((scope, Ok(number(text).unwrap_or_default())))
             }
-            _ => Err(CliUsageError(format!(
+            _ => bail_usage!(
                 "'{}' is no scope; use firm, account N, session N or symbol NAME, with N below 65536",
                 words.join(" ")
-            ))),
+            ),
         }
     }
 
@@ -532,8 +519,7 @@ fn print_outcome(record: u64, what: &str, orders: &[SessionOrder], lost: Option<
     let counts: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let summary = match orders.len() {
         0 => String::new(),
-        1 => format!("; 1 order: {}", counts.join(", ")),
-        count => format!("; {count} orders: {}", counts.join(", ")),
+        count => format!("; {}: {}", count_text(count, "order"), counts.join(", ")),
     };
     text.push_str(&format!("record {record}: {what}{summary}\n"));
     let printed = print_text(&text);
@@ -552,12 +538,12 @@ fn status(order: &ExecutionReport) -> String {
 /// Prints a note about the orders that stay open after the end of the day, because their venues still work them.
 fn note_working(orders: &[SessionOrder]) {
     let works = |(_, order): &&SessionOrder| order.leaves_quantity.0 > 0 && !is_pending(order);
-    let (count, verb) = match orders.iter().filter(works).count() {
-        0 => return,
-        1 => ("1 order".to_owned(), "works at its venue"),
-        count => (format!("{count} orders"), "work at their venues"),
-    };
-    print_note(&format!("tickpath: {count} still {verb} after the end of the day; cancel those that should not"));
+    let count = orders.iter().filter(works).count();
+    if count > 0 {
+        let verb = if count == 1 { "works at its venue" } else { "work at their venues" };
+        let orders = count_text(count, "order");
+        print_note(&format!("tickpath: {orders} still {verb} after the end of the day; cancel those that should not"));
+    }
 }
 
 /// Returns whether a request for the order is pending, or the order is in doubt.

@@ -40,13 +40,13 @@ pub struct ReconcileArgs {
 }
 
 pub fn run(args: &ReconcileArgs) -> anyhow::Result<CliOutcome> {
-    let known = args.admin.login().read_settings();
-    let venue = known.venue(&args.venue).or_else(|| args.venue.parse().ok().map(VenueId));
+    let settings = args.admin.login().read_settings();
+    let venue = settings.venue(&args.venue).or_else(|| args.venue.parse().ok().map(VenueId));
     let Some(venue) = venue else {
-        bail!(known.missing_part(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
+        bail!(settings.missing_part(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
     };
-    let mut connection = args.admin.connect(&known)?;
-    let instruments = connection.instruments(&known)?;
+    let mut connection = args.admin.connect(&settings)?;
+    let instruments = connection.instruments(&settings)?;
     let name = |symbol: SymbolId| instruments.name(symbol).unwrap_or_else(|| symbol.0.to_string());
     let outcome = compare(&mut connection, args, venue, name);
     connection.client.close();

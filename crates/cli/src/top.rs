@@ -45,16 +45,16 @@ pub struct TopArgs {
 }
 
 pub fn run(args: &TopArgs) -> anyhow::Result<CliOutcome> {
-    let known = PartialSettings::read(&args.config);
+    let settings = PartialSettings::read(&args.config);
     // A user without read access to the users file sees sessions without names.
-    let users = Users::read(&known.users_file).unwrap_or_default();
+    let users = Users::read(&settings.users_file).unwrap_or_default();
     let names = DisplayNames {
-        oms: known.name.clone(),
-        symbols: known.instruments().into_iter().flatten().map(|listed| (listed.symbol.0, listed.name)).collect(),
-        venues: known.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
+        oms: settings.name.clone(),
+        symbols: settings.instruments().into_iter().flatten().map(|listed| (listed.symbol.0, listed.name)).collect(),
+        venues: settings.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
         users: session_owners(&users),
     };
-    let mut screen = TopScreen::open(&known.journal()?, names)?;
+    let mut screen = TopScreen::open(&settings.journal()?, names)?;
     if args.once || !std::io::stdout().is_terminal() {
         let view = screen.view()?;
         return print_text(&text(&view)).map(|()| CliOutcome::Success);

@@ -14,7 +14,7 @@ use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 use super::measure::as_usage_error;
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bus_url, rate, rtt, seconds};
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bail_usage, bus_url, rate, rtt, seconds};
 use crate::print::print_note;
 
 /// Default length of a run in seconds, alone and beside redis-benchmark.
@@ -256,13 +256,11 @@ fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<PipelineCl
     };
     if let Some(client) = args.client.iter().find(|client| !can(client)) {
         let remedy = "leave --rate and --connections out, or add --command PING";
-        let name = client.name();
-        return Err(CliUsageError(format!("--client {name} sends none of the commands in this way; {remedy}")).into());
+        bail_usage!("--client {} sends none of the commands in this way; {remedy}", client.name());
     }
     let too_deep = args.depth.iter().any(|depth| *depth > BATCH);
     if too_deep && args.client.contains(&PipelineClient::RedisPy) {
-        let what = format!("--client redis-py writes a pipeline before it reads; use a --depth of at most {BATCH}");
-        return Err(CliUsageError(what).into());
+        bail_usage!("--client redis-py writes a pipeline before it reads; use a --depth of at most {BATCH}");
     }
     let named = !args.client.is_empty();
     let mut clients = if named { args.client.clone() } else { PipelineClient::ALL.into_iter().filter(can).collect() };
