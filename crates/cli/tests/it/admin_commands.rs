@@ -80,7 +80,7 @@ fn an_admin_kills_and_cancels_by_scope_and_a_restart_forgets_nothing() {
 }
 
 #[test]
-fn an_order_that_a_journal_has_lost_is_entered_and_canceled_under_its_old_name() {
+fn a_lost_order_is_entered_and_canceled_under_its_old_id() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let oms = desk.oms();

@@ -39,7 +39,7 @@ fn a_running_oms_is_measured_from_outside_and_left_without_an_open_order() {
 }
 
 #[test]
-fn where_the_journal_cannot_be_read_the_client_alone_measures() {
+fn a_client_measures_alone_without_access_to_the_journal() {
     let desk = Desk::new();
     let (exchange, _oms) = (desk.exchange(), desk.oms());
     exchange.await_words("serving the OMS");

@@ -65,7 +65,7 @@ fn a_desks_day_is_printed_as_tables_csv_and_json() {
 }
 
 #[test]
-fn a_day_that_ended_is_shown_by_its_date_and_the_next_one_begins_with_its_position() {
+fn an_ended_day_is_shown_by_date_and_the_next_has_its_position() {
     let desk = Desk::new();
     let (_exchange, _oms) = traded(&desk);
     let ran = desk.tickpath("oms day-end --config @/oms.toml");
@@ -106,7 +106,7 @@ fn changed_rows_are_printed_as_they_arrive() {
 }
 
 #[test]
-fn a_mistake_is_a_sentence_with_its_remedy() {
+fn a_mistake_is_an_error_with_its_remedy() {
     let desk = Desk::new();
     let (_exchange, _oms) = traded(&desk);
     for (line, words) in [

@@ -100,7 +100,7 @@ fn pipelines_of_every_client_count_their_replies() {
 }
 
 #[test]
-fn clients_get_what_they_set_near_and_far() {
+fn clients_read_back_their_values_near_and_far() {
     let folder = tempdir().unwrap();
     let call = "clients --count 60 --repeat 2 --client redis-py,redis-py-asyncio,rust-async,go-redis --rtt 0,1";
     let result = bench(folder.path(), "clients", call);

@@ -48,7 +48,7 @@ const KEPT_DAYS: usize = 6;
 const LEFT_BYTES: u64 = 6 << 20;
 
 #[test]
-fn an_oms_that_is_killed_at_any_file_operation_of_a_days_end_starts_and_has_lost_nothing() {
+fn a_kill_at_any_file_operation_of_a_days_end_loses_nothing() {
     let mut days = Days::new();
     let killed = each_operation(1, |operation| days.kill_at(operation, Thread::Core));
     assert!(killed.total > 25, "a day's end has more file operations than {killed:?}: was the right thread traced?");
@@ -57,7 +57,7 @@ fn an_oms_that_is_killed_at_any_file_operation_of_a_days_end_starts_and_has_lost
 }
 
 #[test]
-fn an_oms_that_is_killed_at_any_file_operation_of_a_snapshot_starts_and_has_lost_nothing() {
+fn a_kill_at_any_file_operation_of_a_snapshot_loses_nothing() {
     let mut days = Days::new();
     let killed = each_operation(1, |operation| days.kill_at(operation, Thread::Snapshots));
     assert!(killed.of("rename") >= 2 && killed.of("fsync") >= 2, "was the right thread traced? {killed:?}");
@@ -65,7 +65,7 @@ fn an_oms_that_is_killed_at_any_file_operation_of_a_snapshot_starts_and_has_lost
 }
 
 #[test]
-fn an_oms_that_is_killed_at_any_file_operation_of_its_start_starts_again() {
+fn an_oms_killed_at_any_file_operation_of_its_start_starts_again() {
     let mut days = Days::new();
     // A start has some hundreds of operations; only the long tests kill at each of them.
     let step = if std::env::var_os("TICKPATH_SOAK").is_some() { 1 } else { 9 };
@@ -147,7 +147,7 @@ fn a_day_does_not_end_without_descriptors_and_trading_continues() {
 }
 
 #[test]
-fn days_end_under_a_umask_that_lets_a_group_write() {
+fn a_day_ends_under_a_umask_with_group_write() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let start = || {

@@ -186,7 +186,7 @@ fn three_commands_fill_an_order_and_the_others_show_it() {
 }
 
 #[test]
-fn whichever_process_is_killed_no_order_is_lost_or_sent_twice() {
+fn no_order_is_lost_or_sent_twice_after_any_kill() {
     let desk = Desk::new();
     let (mut exchange, mut oms) = (desk.exchange(), desk.oms());
     exchange.await_words("serving the OMS");
@@ -387,7 +387,7 @@ fn connect(config: &Config) -> Client {
 }
 
 #[test]
-fn an_admin_cancels_an_order_whose_client_is_gone_by_the_id_that_orders_prints() {
+fn an_admin_cancels_an_order_of_a_gone_client_by_its_printed_id() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();

@@ -18,7 +18,7 @@ const SOAK_KILLS: u64 = 300;
 const MAX_AHEAD_NS: u64 = 60_000_000;
 
 #[test]
-fn kills_around_the_ends_of_days_lose_nothing_and_double_nothing() {
+fn kills_around_day_ends_neither_lose_nor_duplicate_orders() {
     let kills = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_KILLS } else { KILLS };
     let desk = Desk::new();
     let (mut exchange, mut oms) = (desk.exchange(), desk.oms());

@@ -14,7 +14,7 @@ use crate::reports::{load, text};
 use crate::server::RedisServer;
 
 #[test]
-fn a_server_that_is_killed_during_a_run_leaves_a_partial_result_with_the_reason() {
+fn a_server_killed_during_a_run_leaves_a_partial_result() {
     let folder = tempdir().unwrap();
     for (name, command, call) in [
         ("pubsub", "publish", "pubsub --phase steady --size 64,128 --rate 500 --duration 60"),
@@ -87,7 +87,7 @@ fn notes(run: &Value) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn a_server_that_never_answers_is_given_up() {
+fn a_bench_gives_up_on_a_silent_server() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     for (call, scheme) in [
@@ -175,7 +175,7 @@ fn calls_in_turn_print_their_total_time_once() {
 }
 
 #[test]
-fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
+fn a_missing_python_or_package_is_named_with_the_remedy() {
     let folder = tempdir().unwrap();
     // An installed package or a path of the user's would be found otherwise.
     let bare = folder.path().join("bare");
@@ -197,7 +197,7 @@ fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
 }
 
 #[test]
-fn a_go_that_is_not_there_is_named_with_the_remedy_or_left_out_with_a_note() {
+fn a_missing_go_is_named_with_the_remedy_or_left_out_with_a_note() {
     let folder = tempdir().unwrap();
     let go = folder.path().join("go");
     // Exit code of a shell for a missing program.

@@ -190,7 +190,7 @@ fn journaled(desk: &Desk) -> Vec<(At, Output)> {
 }
 
 #[test]
-fn a_drop_copy_with_a_blocked_output_stays_logged_in_and_prints_each_report_once() {
+fn a_blocked_drop_copy_stays_logged_in_and_prints_each_report_once() {
     const ORDERS: u64 = 2_500;
     let desk = desk();
     desk.change("oms.toml", "#heartbeat_ms = 10000", "heartbeat_ms = 1000");
@@ -242,7 +242,7 @@ fn a_drop_copy_resumes_over_restarts_and_the_end_of_a_day() {
 }
 
 #[test]
-fn a_drop_copy_resumes_behind_a_number_of_this_day_or_of_one_before() {
+fn a_drop_copy_resumes_behind_a_number_of_this_or_an_earlier_day() {
     let desk = desk();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -316,7 +316,7 @@ fn moment(utc_ns: u64) -> String {
 }
 
 #[test]
-fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
+fn lines_and_objects_have_every_field_of_the_journal() {
     let desk = desk();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -385,7 +385,7 @@ fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
 }
 
 #[test]
-fn orders_continues_over_restarts_and_the_end_of_a_day_and_resumes_behind_a_record() {
+fn orders_follows_over_restarts_and_days_and_resumes_behind_a_record() {
     let desk = desk();
     let exchange = desk.exchange();
     let oms = desk.oms();
@@ -420,7 +420,7 @@ fn orders_continues_over_restarts_and_the_end_of_a_day_and_resumes_behind_a_reco
 }
 
 #[test]
-fn a_follower_whose_output_is_closed_ends_without_another_line() {
+fn a_follower_with_a_closed_output_ends_without_another_line() {
     let desk = desk();
     let _oms = desk.oms();
     for (line, words) in [

@@ -8,7 +8,7 @@ use tempfile::tempdir;
 use crate::program::tickpath;
 
 #[test]
-fn the_commit_at_which_a_figure_changed_is_shown() {
+fn history_shows_the_commit_that_changed_a_figure() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| folder.path().join(name).display().to_string();
     let first = at("first.json");

@@ -28,7 +28,7 @@ const PAGE: &str = "docs/redis-py.md has the lines that change, and tickpath.bri
 static PYTHON: LazyLock<String> = LazyLock::new(python);
 
 #[test]
-fn an_import_that_cannot_be_tried_names_what_to_install_and_has_no_number() {
+fn an_untestable_import_names_the_package_and_has_no_number() {
     let Some(redis) = redis() else { return };
     let folder = tempdir().unwrap();
     let scripts = Scripts::of(folder.path(), &redis, "publish", SUBSCRIBES);
@@ -45,7 +45,7 @@ fn an_import_that_cannot_be_tried_names_what_to_install_and_has_no_number() {
 }
 
 #[test]
-fn an_import_is_tried_with_messages_as_the_scripts_send_and_wait_for_them() {
+fn an_import_is_tried_with_messages_like_those_of_the_scripts() {
     let Some(redis) = redis() else { return };
     for (sends, waits, hop, base, change) in [
         ("publish", SUBSCRIBES, "publish", "redis-py, listen, ", "tickpath, iterated, shared memory"),
@@ -71,7 +71,7 @@ fn an_import_is_tried_with_messages_as_the_scripts_send_and_wait_for_them() {
 }
 
 #[test]
-fn an_import_is_tried_at_a_server_with_messages_of_our_own() {
+fn an_import_is_tried_on_a_server_with_generated_messages() {
     let Some(redis) = redis() else { return };
     let folder = tempdir().unwrap();
     let Some(package) = package(folder.path()) else { return };

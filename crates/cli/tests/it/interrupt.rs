@@ -179,7 +179,7 @@ fn ctrl_c_does_not_wait_for_a_broker_that_does_not_answer() {
 }
 
 #[test]
-fn one_bench_at_a_time() {
+fn only_one_bench_runs_at_a_time() {
     let first = start(&["bench", "pubsub", "--target", "shm://", "--rate", "1k", "--duration", "3600", "--quiet"]);
     until("it publishes", || topics_of(first.0.id()) > 0);
     let mut second = start(&["bench", "host", "--duration", "0.1", "--quiet"]);
@@ -198,7 +198,7 @@ type Plant = fn(&Path, &Path) -> io::Result<()>;
 
 /// Any user may make files in a temporary folder.
 #[test]
-fn a_file_that_another_user_put_in_the_place_of_the_lock_is_not_used() {
+fn a_lock_file_of_another_user_is_not_used() {
     let folder = tempdir().unwrap();
     let precious = folder.path().join("precious");
     // The former shared name, and this user's present one.

@@ -133,7 +133,7 @@ fn fields_are_printed_by_their_names_and_as_json() {
 }
 
 #[test]
-fn a_payload_that_is_text_is_text_in_json() {
+fn a_text_payload_is_text_in_json() {
     let mut topic = Topic::new("cli-text");
     for payload in ["{\"price\": \"64000.25\"}\n".as_bytes(), "漲 ▲".as_bytes(), &[0xc3, 0x28], b"a\0b"] {
         topic.publish(200, payload);

@@ -6,7 +6,7 @@ use crate::desk::Desk;
 use crate::logs::until;
 
 #[test]
-fn order_status_distinguishes_a_known_order_an_unknown_order_and_one_in_doubt() {
+fn order_status_distinguishes_known_unknown_and_doubtful_orders() {
     let desk = Desk::new();
     desk.change("oms.toml", "#answer_within_ms = 5000", "answer_within_ms = 300");
     let exchange = desk.exchange();
@@ -88,7 +88,7 @@ fn reconcile_lists_and_books_fills_whose_reports_were_lost() {
 }
 
 #[test]
-fn reconcile_enters_the_orders_that_a_lost_journal_has_left_at_the_exchange() {
+fn reconcile_enters_the_orders_of_a_lost_journal() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let oms = desk.oms();

@@ -265,7 +265,7 @@ fn base64(text: &str) -> String {
 }
 
 #[test]
-fn a_terminal_is_drawn_on_until_a_key_ends_it() {
+fn top_draws_on_a_terminal_until_a_key_ends_it() {
     let shown = Shown::new();
     let ran = shown.desk.order("new BTCUSDT buy 2 61000 --session 1 --id 77");
     assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);

@@ -63,7 +63,7 @@ fn an_address_and_a_login_are_enough() {
 }
 
 #[test]
-fn a_name_is_the_instrument_of_the_running_oms_even_if_its_table_has_changed() {
+fn a_name_is_the_instrument_of_the_running_oms_not_of_its_table() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -97,7 +97,7 @@ fn killed_behind(desk: &Desk, oms: Running, line: &str, words: &str) -> Option<i
 }
 
 #[test]
-fn an_answer_that_was_received_decides_though_the_oms_dies_afterwards() {
+fn a_received_answer_decides_though_the_oms_dies_afterwards() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     for round in 1..=5 {
@@ -139,7 +139,7 @@ fn an_accepted_admin_command_is_reported_though_the_oms_dies_afterwards() {
 }
 
 #[test]
-fn a_mass_cancel_with_nothing_open_is_done() {
+fn a_mass_cancel_without_open_orders_succeeds() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -151,7 +151,7 @@ fn a_mass_cancel_with_nothing_open_is_done() {
 }
 
 #[test]
-fn a_price_below_zero_is_a_price() {
+fn a_negative_price_is_accepted() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();

@@ -10,7 +10,7 @@ use crate::program::{Ran, tickpath, tickpath_with};
 use crate::reports::{load, text};
 
 #[test]
-fn results_of_ones_own_code_are_rendered_and_compared() {
+fn results_of_user_hops_are_rendered_and_compared() {
     let folder = tempdir().expect("a temporary folder can be made");
     let [old, same, slower] = [(0, 1_000), (1, 1_001), (2, 2_000)].map(|(n, ns)| put_together(folder.path(), n, ns));
     let told = tickpath(&format!("report {} --all", text(&old)));

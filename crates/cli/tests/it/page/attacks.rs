@@ -21,7 +21,7 @@ fn frame(shown: &Shown, heads: &str) -> Value {
 }
 
 #[test]
-fn a_stranger_sees_nothing_and_a_user_sees_what_its_session_may_see() {
+fn a_stranger_sees_nothing_and_a_user_only_its_own_sessions() {
     let shown = Shown::new();
     let desk = &shown.desk;
     fs::write(desk.path().join("anna.password"), "a good password\n").expect("the folder is ours");
@@ -110,7 +110,7 @@ fn a_stolen_cookie_neither_shows_the_token_nor_stops_trading() {
 }
 
 #[test]
-fn the_page_stops_an_instrument_that_a_reload_has_brought() {
+fn the_page_stops_an_instrument_added_by_a_reload() {
     let shown = Shown::new();
     shown.desk.change("instruments.csv", "ETHUSDT,2,SIM,1\n", "ETHUSDT,2,SIM,1\nSOLUSDT,3,SIM,1\n");
     let ran = shown.desk.tickpath("oms reload --config @/oms.toml");
@@ -131,7 +131,7 @@ fn the_page_stops_an_instrument_that_a_reload_has_brought() {
 }
 
 #[test]
-fn wrong_passwords_keep_no_admin_out() {
+fn wrong_passwords_lock_no_admin_out() {
     let shown = Shown::new();
     // Two guesses that are being checked, without an answer yet.
     let guesses: Vec<TcpStream> = ["admin", "trader"]
@@ -159,7 +159,7 @@ fn wrong_passwords_keep_no_admin_out() {
 }
 
 #[test]
-fn a_page_that_others_can_reach_is_refused_without_tls_or_a_setting() {
+fn a_page_reachable_from_other_hosts_needs_tls_or_a_setting() {
     let desk = Desk::new();
     for (key, port) in [("web", 8080), ("metrics", 9464)] {
         let from = format!("#{key} = \"127.0.0.1:{port}\"");
@@ -179,7 +179,7 @@ fn a_page_that_others_can_reach_is_refused_without_tls_or_a_setting() {
 }
 
 #[test]
-fn an_admin_logs_in_where_the_oms_has_tls_and_no_unix_socket() {
+fn an_admin_logs_in_to_an_oms_with_tls_and_no_unix_socket() {
     let desk = Desk::new();
     let files = [desk.line("@/key.pem"), desk.line("@/certificate.pem")];
     let mut openssl = Command::new("openssl");
@@ -205,7 +205,7 @@ fn an_admin_logs_in_where_the_oms_has_tls_and_no_unix_socket() {
 }
 
 #[test]
-fn a_port_without_descriptors_reports_it_once_and_resumes_when_there_are_some() {
+fn a_port_without_descriptors_reports_it_once_and_resumes_later() {
     let shown = Shown::new();
     set_descriptors(&shown.oms, open_descriptors(&shown.oms) + 4);
     let mut idle: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(&shown.page).expect("it is in line")).collect();
