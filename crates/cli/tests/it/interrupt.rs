@@ -230,7 +230,7 @@ fn a_lock_file_of_another_user_is_not_used() {
 }
 
 #[test]
-fn numbers_have_multiples() {
+fn invalid_suffixes_and_sizes_name_the_valid_ones() {
     for (line, word) in [
         ("bench pubsub --size 64q", "as 65536 or 64k"),
         ("bench pubsub --rate 10q", "as 10000 or 10k"),

@@ -184,7 +184,7 @@ fn a_topic_is_removed_when_no_process_has_it_open() {
 }
 
 #[test]
-fn a_message_that_is_not_written_yet_is_a_sentence() {
+fn a_position_behind_the_end_is_an_error() {
     let topic = Topic::new("cli-beyond");
     let ran = tickpath(&format!("log cat {} --from 3", topic.place));
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));

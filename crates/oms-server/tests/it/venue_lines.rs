@@ -30,7 +30,7 @@ fn an_order_fills_over_tcp_and_over_a_unix_socket_in_both_layouts() {
 }
 
 #[test]
-fn no_order_is_lost_or_sent_twice_after_any_kill() {
+fn whichever_process_is_killed_no_order_is_lost_or_sent_twice() {
     for (lines, layout) in [(1, "inline"), (3, "split")] {
         let desk = ProcessFixture::new(lines, "", false);
         desk.lay_out(layout);
