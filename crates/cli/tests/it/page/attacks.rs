@@ -21,7 +21,7 @@ fn frame(shown: &Shown, heads: &str) -> Value {
 }
 
 #[test]
-fn a_stranger_sees_nothing_and_a_user_only_its_own_sessions() {
+fn a_stranger_sees_nothing_and_a_user_sees_what_its_session_may_see() {
     let shown = Shown::new();
     let desk = &shown.desk;
     fs::write(desk.path().join("anna.password"), "a good password\n").expect("the folder is ours");
@@ -131,7 +131,7 @@ fn the_page_stops_an_instrument_added_by_a_reload() {
 }
 
 #[test]
-fn wrong_passwords_lock_no_admin_out() {
+fn wrong_passwords_keep_no_admin_out() {
     let shown = Shown::new();
     // Two guesses that are being checked, without an answer yet.
     let guesses: Vec<TcpStream> = ["admin", "trader"]
@@ -159,7 +159,7 @@ fn wrong_passwords_lock_no_admin_out() {
 }
 
 #[test]
-fn a_page_reachable_from_other_hosts_needs_tls_or_a_setting() {
+fn a_page_that_others_can_reach_is_refused_without_tls_or_a_setting() {
     let desk = Desk::new();
     for (key, port) in [("web", 8080), ("metrics", 9464)] {
         let from = format!("#{key} = \"127.0.0.1:{port}\"");
