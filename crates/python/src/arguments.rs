@@ -1,6 +1,6 @@
 //! Parsing of arguments of `Orders`.
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use tickpath_market::{OrderType, TimeInForce};
@@ -23,24 +23,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
         }
         let sentence = "a symbol is given by its number in the OMS, such as a tick's symbol, or by its name";
         given.extract::<u32>().map(Self::Number).map_err(|_| PyTypeError::new_err(sentence))
-    }
-}
-
-/// A price or a quantity given by Python, in units of 10⁻⁸.
-pub struct Units(pub i64);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Units {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        given.extract::<i64>().map(Self).map_err(|e| {
-            if e.is_instance_of::<PyOverflowError>(given.py()) {
-                return PyOverflowError::new_err(format!("{} does not fit a price or quantity of 64 bits", &*given));
-            }
-            PyTypeError::new_err(
-                "a price or a quantity is a whole number of 10⁻⁸; convert text and a Decimal by tickpath.units('61800')",
-            )
-        })
     }
 }
 

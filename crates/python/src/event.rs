@@ -2,9 +2,9 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -95,20 +95,19 @@ type PickleCall<'py, T> = (Bound<'py, PyType>, T);
 type TickParts = (i64, i64, i64, i64, u64, u32, u64, Option<u64>);
 type TradeParts = (i64, i64, u64, u64, u32, u8, u64, Option<u64>);
 
-/// A price or a quantity in units of 10⁻⁸.
-struct WholeUnits(i64);
+/// A price or a quantity given by Python, in units of 10⁻⁸.
+pub struct Units(pub i64);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for WholeUnits {
+impl<'a, 'py> FromPyObject<'a, 'py> for Units {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        given.extract().map(Self).map_err(|e| match given.extract::<f64>() {
-            // A whole number that is too large keeps its own error message.
-            Ok(_) if !given.is_instance_of::<PyInt>() => PyTypeError::new_err(format!(
-                "prices and quantities are whole numbers of 10⁻⁸; give tickpath.units('{}')",
+        given.extract::<i64>().map(Self).map_err(|e| match e.is_instance_of::<PyOverflowError>(given.py()) {
+            true => PyOverflowError::new_err(format!("{} is too large for a price or quantity of 64 bits", &*given)),
+            false => PyTypeError::new_err(format!(
+                "a price or a quantity is a whole number of 10⁻⁸; give tickpath.units('{}')",
                 &*given
             )),
-            _ => e,
         })
     }
 }
@@ -126,16 +125,16 @@ impl PyTopOfBook {
     #[pyo3(signature = (bid, bid_quantity, ask, ask_quantity, event_ns = 0, symbol = 0, stamp = 0, sequence = None))]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn new(
-        bid: WholeUnits,
-        bid_quantity: WholeUnits,
-        ask: WholeUnits,
-        ask_quantity: WholeUnits,
+        bid: Units,
+        bid_quantity: Units,
+        ask: Units,
+        ask_quantity: Units,
         event_ns: u64,
         symbol: u32,
         stamp: u64,
         sequence: Option<u64>,
     ) -> Self {
-        let [bid, bid_quantity, ask, ask_quantity] = [bid, bid_quantity, ask, ask_quantity].map(|whole| whole.0);
+        let [bid, bid_quantity, ask, ask_quantity] = [bid, bid_quantity, ask, ask_quantity].map(|units| units.0);
         Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence }
     }
 
@@ -222,8 +221,8 @@ impl PyTrade {
     #[pyo3(signature = (price, quantity, trade_id = 0, event_ns = 0, symbol = 0, aggressor = 0, stamp = 0, sequence = None))]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn new(
-        price: WholeUnits,
-        quantity: WholeUnits,
+        price: Units,
+        quantity: Units,
         trade_id: u64,
         event_ns: u64,
         symbol: u32,

@@ -30,11 +30,12 @@ use tickpath_market::{
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, InstrumentRow, Since};
 
-use crate::arguments::{GivenSymbol, Units, cause_of, milliseconds, order_type_name, since_name, time_in_force_name};
+use crate::arguments::{GivenSymbol, cause_of, milliseconds, order_type_name, since_name, time_in_force_name};
 use crate::book::SessionBook;
 use crate::bus::by_name;
 use crate::clock::host_clock;
 use crate::error::{ErrorClass, not_sent, session_ended};
+use crate::event::Units;
 use crate::handle::{MAX_TURN_NS, ObjectHandle};
 use crate::report::{BufferedSessionEvent, PyReport};
 use crate::topic::{MaxEvents, timeout_of};
@@ -402,26 +403,11 @@ impl PyOrders {
         let (original, price, quantity) = (ClientOrderId(id), Price(price.0), Quantity(quantity.0));
         let (cause, account) = (cause_of(cause)?, self.account);
         let trigger = trigger.map(|trigger| trigger.to_market(|symbol| self.symbol(symbol))).transpose()?;
+        let replace = ReplaceOrder { original, price, quantity, cause, account, ..ReplaceOrder::default() };
+        let armed = ReplaceConditional { original, price, quantity, cause, account, ..ReplaceConditional::default() };
         self.send(py, None, |client_order_id| match trigger {
-            Some(trigger) => Request::ReplaceConditional(ReplaceConditional {
-                client_order_id,
-                original,
-                price,
-                quantity,
-                cause,
-                account,
-                trigger,
-                ..ReplaceConditional::default()
-            }),
-            None => Request::Replace(ReplaceOrder {
-                client_order_id,
-                original,
-                price,
-                quantity,
-                cause,
-                account,
-                ..ReplaceOrder::default()
-            }),
+            Some(trigger) => Request::ReplaceConditional(ReplaceConditional { client_order_id, trigger, ..armed }),
+            None => Request::Replace(ReplaceOrder { client_order_id, ..replace }),
         })
     }
 

@@ -1,11 +1,15 @@
 //! Events of a session with an OMS, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
 
+use std::fmt::Debug;
+use std::sync::LazyLock;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tickpath_market::{
     ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request, Side,
 };
+use tickpath_oms_blotter::snake_case;
 use tickpath_oms_client::ClientEvent;
 use tickpath_oms_risk as risk;
 
@@ -486,41 +490,18 @@ impl BufferedSessionEvent {
     }
 }
 
+/// Names of all codes, as in FIX: the names of the values, in snake case.
+fn names<T: Debug>(from_code: fn(u8) -> Option<T>) -> [&'static str; 256] {
+    let name = |value: T| -> &'static str { snake_case(value).leak() };
+    std::array::from_fn(|code| from_code(code as u8).map_or("other", name))
+}
+
 fn exec_type(code: u8) -> &'static str {
-    match ExecType::from_code(code) {
-        Some(ExecType::New) => "new",
-        Some(ExecType::Canceled) => "canceled",
-        Some(ExecType::Replaced) => "replaced",
-        Some(ExecType::PendingCancel) => "pending_cancel",
-        Some(ExecType::Rejected) => "rejected",
-        Some(ExecType::PendingNew) => "pending_new",
-        Some(ExecType::Expired) => "expired",
-        Some(ExecType::PendingReplace) => "pending_replace",
-        Some(ExecType::Trade) => "trade",
-        Some(ExecType::TradeCorrect) => "trade_correct",
-        Some(ExecType::TradeCancel) => "trade_cancel",
-        Some(ExecType::OrderStatus) => "order_status",
-        Some(ExecType::CancelRejected) => "cancel_rejected",
-        Some(ExecType::Triggered) => "triggered",
-        None => "other",
-    }
+    static NAMES: LazyLock<[&str; 256]> = LazyLock::new(|| names(ExecType::from_code));
+    NAMES[usize::from(code)]
 }
 
 fn status(code: u8) -> &'static str {
-    match OrdStatus::from_code(code) {
-        Some(OrdStatus::New) => "new",
-        Some(OrdStatus::PartiallyFilled) => "partially_filled",
-        Some(OrdStatus::Filled) => "filled",
-        Some(OrdStatus::DoneForDay) => "done_for_day",
-        Some(OrdStatus::Canceled) => "canceled",
-        Some(OrdStatus::PendingCancel) => "pending_cancel",
-        Some(OrdStatus::Rejected) => "rejected",
-        Some(OrdStatus::Suspended) => "suspended",
-        Some(OrdStatus::PendingNew) => "pending_new",
-        Some(OrdStatus::Expired) => "expired",
-        Some(OrdStatus::PendingReplace) => "pending_replace",
-        Some(OrdStatus::Unknown) => "unknown",
-        Some(OrdStatus::Armed) => "armed",
-        None => "other",
-    }
+    static NAMES: LazyLock<[&str; 256]> = LazyLock::new(|| names(OrdStatus::from_code));
+    NAMES[usize::from(code)]
 }
