@@ -38,7 +38,6 @@ const EXIT_CHECK_NS: u64 = 20_000_000;
 /// Max bytes kept of a call's standard error.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
-/// Default file for the false-positive rates.
 const FALSE_POSITIVES: &str = "tickpath-false-positives.json";
 
 const NOISE: &str = "\
@@ -208,11 +207,11 @@ struct AlternatingCalls<'a> {
 impl<'a> AlternatingCalls<'a> {
     fn of(args: &'a CompareArgs, lab: &'a Lab<'a>) -> anyhow::Result<Self> {
         let bench = args.bench.as_slice();
-        if bench.first().is_none_or(|word| word != "bench") {
+        if bench.first().is_none_or(|argument| argument != "bench") {
             bail_usage!("name the bench behind --, as in: -- bench path --count 20000");
         }
-        if let Some(word) = bench.iter().find(|word| *word == "--json" || word.starts_with("--json=")) {
-            bail_usage!("{word} behind --: compare itself reads the bench's result; write --json before --");
+        if let Some(json) = bench.iter().find(|argument| *argument == "--json" || argument.starts_with("--json=")) {
+            bail_usage!("{json} behind --: compare itself reads the bench's result; write --json before --");
         }
         let programs = [program(&args.old)?, program(&args.new)?];
         let count = args.repeat.unwrap_or(PAIRS);
@@ -259,7 +258,7 @@ impl<'a> AlternatingCalls<'a> {
         let _ = fs::remove_file(&file);
         let mut command = Command::new(program);
         command.args(self.bench).arg("--json").arg(&file);
-        if !self.bench.iter().any(|word| word == "--quiet") {
+        if !self.bench.iter().any(|argument| argument == "--quiet") {
             command.arg("--quiet");
         }
         let what = format!("{} {}", program.display(), self.bench.join(" "));

@@ -69,15 +69,11 @@ fn main() -> ExitCode {
         Err(error) => print_usage(&error),
     };
     match done {
-        Ok(CliOutcome::Success) => ExitCode::SUCCESS,
-        Ok(CliOutcome::Invalid) => ExitCode::from(3),
-        Ok(CliOutcome::Lost) => ExitCode::FAILURE,
-        Ok(CliOutcome::LimitExceeded) => ExitCode::from(4),
-        Ok(CliOutcome::Unanswered) => ExitCode::from(5),
-        Ok(CliOutcome::BadUsage) => ExitCode::from(2),
-        Ok(CliOutcome::Interrupted) => {
-            print_note("tickpath: interrupted");
-            ExitCode::from(130)
+        Ok(outcome) => {
+            if matches!(outcome, CliOutcome::Interrupted) {
+                print_note("tickpath: interrupted");
+            }
+            ExitCode::from(outcome as u8)
         }
         Err(error) => {
             print_note(&format!("tickpath: {error:#}"));

@@ -32,7 +32,6 @@ use crate::{admin, reconcile};
 const PASSWORD_CHARS: usize = 24;
 /// Characters of a generated password; no two of them look alike.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// Max length of a password, in bytes.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
 #[derive(Debug, Args)]
@@ -169,7 +168,6 @@ pub fn run(args: &OmsArgs) -> anyhow::Result<CliOutcome> {
     }
 }
 
-/// Returns the help text for the lines of a status.
 fn status_help() -> String {
     let journal = ("journal", "Id of the journal, chosen at its creation.");
     let switches = ("switches_on", "Kill switches that are on and that the user may see; no line if there are none.");
@@ -177,7 +175,6 @@ fn status_help() -> String {
     lines.fold("Lines of the output:".to_owned(), |text, (name, meaning)| format!("{text}\n  {name:<16} {meaning}"))
 }
 
-/// Queries a running OMS for its status.
 fn status(login: &LoginArgs) -> anyhow::Result<CliOutcome> {
     let mut client = login.connect(&login.read_settings(), Since::Now)?;
     let journal = client.welcome().journal;
@@ -227,7 +224,6 @@ fn check(file: &Path) -> anyhow::Result<CliOutcome> {
     print_text(&format!("{}\n", summary(&settings))).map(|()| CliOutcome::Success)
 }
 
-/// Returns a summary of an OMS with these settings.
 fn summary(settings: &Settings) -> String {
     let Settings { listen, core, venues, instruments, accounts, users, .. } = settings;
     let unix = listen.unix.iter().map(|path| format!("unix://{}", path.display()));

@@ -31,13 +31,11 @@ use crate::oms_files::PartialSettings;
 use crate::outcome::CliOutcome;
 use crate::print::{Printer, print_note};
 
-/// Exit codes of an order, for the long help.
 const EXIT_CODES: &str = "\
 Exit codes: 0 the venue has accepted the request, or the order is armed; 1 the OMS or the venue has rejected the
 request, or it was never sent; 5 no answer has arrived in time, or the order is in doubt: it may still work or fill.
 `tickpath orders` shows its state; 2 bad usage. A mass cancel without an order to cancel ends with 0.";
 
-/// Exit codes of a status query.
 const STATUS_EXIT_CODES: &str = "\
 Exit codes: 0 the OMS knows the state of the order; 1 there is no such order, or the user may not see it, or the venue
 cannot be queried; 5 the order is in doubt, or no answer has arrived in time; 2 bad usage.";
@@ -273,24 +271,13 @@ impl OrderCommand {
             }),
             Self::Replace { original, quantity, price, when, .. } => {
                 let (client_order_id, original, price, quantity) = (id, ClientOrderId(*original), *price, *quantity);
+                let replace =
+                    ReplaceOrder { client_order_id, original, price, quantity, account, ..Default::default() };
+                let armed =
+                    ReplaceConditional { client_order_id, original, price, quantity, account, ..Default::default() };
                 match trigger(instruments, when.as_deref())? {
-                    Some(trigger) => Request::ReplaceConditional(ReplaceConditional {
-                        client_order_id,
-                        original,
-                        price,
-                        quantity,
-                        account,
-                        trigger,
-                        ..ReplaceConditional::default()
-                    }),
-                    None => Request::Replace(ReplaceOrder {
-                        client_order_id,
-                        original,
-                        price,
-                        quantity,
-                        account,
-                        ..ReplaceOrder::default()
-                    }),
+                    Some(trigger) => Request::ReplaceConditional(ReplaceConditional { trigger, ..armed }),
+                    None => Request::Replace(replace),
                 }
             }
             Self::Status(args) => Request::Status(args.status_request(id)),
@@ -450,7 +437,6 @@ fn answer_outcome(report: &ExecutionReport) -> Option<CliOutcome> {
     }
 }
 
-/// Parses the trigger of `--when`, if there is one.
 fn trigger(instruments: &Instruments<'_>, when: Option<&str>) -> Result<Option<Trigger>, CliUsageError> {
     when.map(|text| tickpath_oms_text::trigger::read(text, |name| instruments.number(name))).transpose()
 }

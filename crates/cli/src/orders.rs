@@ -93,12 +93,12 @@ fn follow(args: &OpenOrdersArgs, mut replay: Replay, mut core: Core, from: u64) 
     let mut is_checked = false;
     while !is_closed() {
         let mut found = None;
-        let came = replay.step(&mut core, |at, _, outputs| {
+        let has_stepped = replay.step(&mut core, |at, _, outputs| {
             if at.sequence > from {
                 found = Some((at, outputs.to_vec()));
             }
         })?;
-        if !came {
+        if !has_stepped {
             if !std::mem::replace(&mut is_checked, true) {
                 check(&replay, from)?;
             }

@@ -72,7 +72,7 @@ fn compare(
             last.reason
         );
     }
-    let (mut text, mut listed, mut left, mut taken, mut agree, mut differ) = (String::new(), 0, 0, 0, 0, 0);
+    let (mut text, mut listed, mut left, mut entered, mut agree, mut differ) = (String::new(), 0, 0, 0, 0, 0);
     for found in pairs.chunks_exact(2).map(|pair| ReconciliationPair::of(pair[0], pair[1].1)) {
         let Some(line) = found.line(&name) else {
             agree += 1;
@@ -84,11 +84,11 @@ fn compare(
                 differ += 1;
                 (true, String::new())
             }
-            ReconciliationPair::Order(_, ours, _) => query_state(connection, &ours),
-            ReconciliationPair::NotReported(_, ours) => query_venue(connection, &ours),
+            ReconciliationPair::Order(_, order, _) => query_state(connection, &order),
+            ReconciliationPair::NotReported(_, order) => query_venue(connection, &order),
             ReconciliationPair::Foreign(report) => enter_order(connection, args, venue, &report),
         };
-        taken +=
+        entered +=
             u64::from(is_settled && matches!(found, ReconciliationPair::Foreign(order) if order.leaves_quantity.0 > 0));
         listed += u64::from(!matches!(found, ReconciliationPair::Position(..)));
         left += u64::from(!is_settled);
@@ -104,7 +104,7 @@ fn compare(
             "tickpath: the first {listed} differences are shown; run the command again for the others"
         ));
     }
-    if differ > 0 && taken > 0 {
+    if differ > 0 && entered > 0 {
         print_note(
             "tickpath: positions were compared before the orders were entered; run the command again to compare them",
         );

@@ -109,7 +109,7 @@ impl TopScreen {
             if event::poll(Duration::from_nanos(left))? {
                 match event::read()? {
                     Event::Key(key) if key.kind == KeyEventKind::Press => match scrolled(&key, first) {
-                        Some(place) => first = place.min(view.orders.len().saturating_sub(1)),
+                        Some(index) => first = index.min(view.orders.len().saturating_sub(1)),
                         None => return Ok(()),
                     },
                     _ => {}
@@ -214,8 +214,8 @@ fn count_table(view: &OmsView) -> Table<'_> {
         ("held", "refused"),
     ];
     let rows = pairs.map(|(left, other)| {
-        let word = if other == "denied_requests" { "denied" } else { other };
-        Row::new([Cell::from(left), level(left), Cell::from(word), level(other)])
+        let label = if other == "denied_requests" { "denied" } else { other };
+        Row::new([Cell::from(left), level(left), Cell::from(label), level(other)])
     });
     let widths = [7, 5, 9, 3].map(Constraint::Length);
     Table::new(rows, widths).block(block("orders by state".to_owned()))
@@ -298,8 +298,8 @@ fn order_table(view: &OmsView, first: usize, width: u16) -> Table<'_> {
 fn order_cells(order: &tickpath_oms_web::PageOrderRow) -> [String; 10] {
     let tickpath_oms_web::PageOrderRow { id, symbol, venue, side, leaves, filled, price, status, .. } = order;
     let (session, account) = (order.session.to_string(), order.account.to_string());
-    let [id, symbol, venue, side] = [id, symbol, venue, side].map(|word| word.to_string());
-    let [leaves, filled, price, status] = [leaves, filled, price, status].map(|word| word.to_string());
+    let [id, symbol, venue, side] = [id, symbol, venue, side].map(|text| text.to_string());
+    let [leaves, filled, price, status] = [leaves, filled, price, status].map(|text| text.to_string());
     [id, session, account, symbol, venue, side, leaves, filled, price, status]
 }
 

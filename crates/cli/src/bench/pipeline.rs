@@ -213,9 +213,9 @@ fn preset(lab: &Lab<'_>, plan: &PipelinePlan<'_>, name: &str, result: &mut Resul
                     let target = target.clone();
                     let base = plan.base.clone();
                     let settings = Settings { target, client, depth, count: Some(count), repeat, ..base };
-                    let known = result.runs.len();
+                    let before = result.runs.len();
                     let done = pipeline::run(lab, &settings, &mut result.runs);
-                    for run in result.runs.iter_mut().skip(known) {
+                    for run in &mut result.runs[before..] {
                         run.params.set("preset", name);
                         run.notes.extend((count < BATCH).then(|| shrink_reason(count, *rtt_ms)));
                     }
@@ -227,7 +227,6 @@ fn preset(lab: &Lab<'_>, plan: &PipelinePlan<'_>, name: &str, result: &mut Resul
     Ok(())
 }
 
-/// Returns the reason why a run has fewer PINGs than published.
 fn shrink_reason(count: u64, rtt_ms: f64) -> String {
     let minutes = BATCH as f64 * rtt_ms / 60_000.0;
     format!("{count} PINGs instead of {BATCH}: one by one, {rtt_ms} ms away, those would take {minutes:.1} minutes")

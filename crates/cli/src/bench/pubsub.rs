@@ -43,10 +43,8 @@ const STALLED_RATE: f64 = 1_000.0;
 /// Messages that the 99.99th percentile needs.
 const P9999_SAMPLES: u64 = 100_000;
 
-/// Number of processes in the published experiment.
 const PUBLISHED_PROCESSES: u32 = 19;
 
-/// Number of processes of a cold run.
 const COLD_TIMES: u64 = 20;
 
 /// Approximate length of an idle run in seconds, and the least and the largest number of its messages.
@@ -465,7 +463,6 @@ fn check_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the names of all clients.
 fn clients() -> PossibleValuesParser {
     std::iter::once(OURS).chain(CLIENTS.iter().map(|client| client.name)).into()
 }

@@ -197,23 +197,10 @@ fn published_cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<
         (Push, 5, false, Count, 100, 1, 200_000),
         (Push, 2_000, true, Count, 100, 1, 200_000),
     ];
+    let target = targets.iter().find(|target| is_list(target)).unwrap_or(&targets[0]);
     let case = |(push, pipeline, transaction, variant, pull, pullers, count)| {
-        let settings = Settings {
-            target: targets.iter().find(|target| is_list(target)).unwrap_or(&targets[0]).clone(),
-            client: QueueClient::RedisPy(RedisPy { push, pull: variant, transaction }),
-            count,
-            size: args.size,
-            pullers,
-            pipeline,
-            pull,
-            keys: QueueSharing::Each,
-            delivery: args.delivery,
-            rate: None,
-            wait: args.wait,
-            seed: args.seed,
-            cpus: cpus.to_vec(),
-            repeat: 1,
-        };
+        let client = QueueClient::RedisPy(RedisPy { push, pull: variant, transaction });
+        let settings = Settings { client, count, pullers, pipeline, pull, ..base(args, target, cpus) };
         QueueBenchCase { settings, plan: Some(QueuePlan { count, note: None }) }
     };
     runs.into_iter().map(case).collect()
@@ -226,22 +213,8 @@ fn cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Que
         for (pipeline, pull) in batch_sizes(args) {
             for client in clients(args, pull) {
                 for target in targets {
-                    let settings = Settings {
-                        target: target.clone(),
-                        client,
-                        count: args.count.unwrap_or(MAX_DEFAULT_COUNT),
-                        size: args.size,
-                        pullers: pullers as usize,
-                        pipeline,
-                        pull,
-                        keys: args.keys,
-                        delivery: args.delivery,
-                        rate: args.rate.per_second(),
-                        wait: args.wait,
-                        seed: args.seed,
-                        cpus: cpus.to_vec(),
-                        repeat: 1,
-                    };
+                    let pullers = pullers as usize;
+                    let settings = Settings { client, pullers, pipeline, pull, ..base(args, target, cpus) };
                     let plan = args.count.map(|count| QueuePlan { count, note: None });
                     cases.push(QueueBenchCase { settings, plan });
                 }
@@ -252,6 +225,26 @@ fn cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Que
         bail_usage!("--pull-variant: published and brpop pull one at a time; use --pull 1, or --pull-variant count");
     }
     Ok(cases)
+}
+
+/// Returns the settings that all cases share; `--preset` leaves their options at the defaults.
+fn base(args: &QueueArgs, target: &str, cpus: &[usize]) -> Settings {
+    Settings {
+        target: target.to_owned(),
+        client: QueueClient::Rust,
+        count: args.count.unwrap_or(MAX_DEFAULT_COUNT),
+        size: args.size,
+        pullers: 1,
+        pipeline: 1,
+        pull: 1,
+        keys: args.keys,
+        delivery: args.delivery,
+        rate: args.rate.per_second(),
+        wait: args.wait,
+        seed: args.seed,
+        cpus: cpus.to_vec(),
+        repeat: 1,
+    }
 }
 
 fn batch_sizes(args: &QueueArgs) -> Vec<(usize, usize)> {
