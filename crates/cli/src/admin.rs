@@ -59,6 +59,16 @@ pub struct AdminArgs {
     pub wait: u32,
 }
 
+/// Login of the admin, with the reason of an entry by hand.
+#[derive(Debug, Clone, Args)]
+pub struct OperatorArgs {
+    /// Name and reason of the operator, up to 32 bytes, for the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
 /// firm, account N, session N or symbol NAME.
 #[derive(Debug, Clone, Args)]
 pub struct ScopeName {
@@ -97,11 +107,8 @@ pub struct ResolveArgs {
     /// Total filled quantity
     #[arg(long, value_name = "QUANTITY", value_parser = quantity, allow_negative_numbers = true)]
     pub filled: Quantity,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -157,11 +164,8 @@ pub struct OrderArgs {
     /// Time in force: day, gtc, ioc or fok
     #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
     pub tif: TimeInForce,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -181,11 +185,8 @@ pub struct FillArgs {
     /// The venue's sequence number of the event, if it is known
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub venue_sequence: Option<u64>,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -203,11 +204,8 @@ pub struct PositionArgs {
     /// Add the quantity to the position, also where the account has traded already
     #[arg(long)]
     pub adjust: bool,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 /// A reason in the fixed-size form that a journal record holds.
@@ -233,10 +231,10 @@ pub fn resolve(args: &ResolveArgs) -> anyhow::Result<CliOutcome> {
         order: args.order.0,
         cumulative_quantity: args.filled,
         status: args.status.code(),
-        reason: args.reason.0,
+        reason: args.operator.reason.0,
         ..Resolve::default()
     };
-    let (_, connection) = args.admin.open()?;
+    let (_, connection) = args.operator.admin.open()?;
     connection.run_command(RecordKind::Resolve, &command, "the order is resolved")
 }
 
@@ -250,7 +248,7 @@ pub fn day_end(args: &DayEndArgs) -> anyhow::Result<CliOutcome> {
 pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
     match enter {
         EnterCommand::Order(args) => {
-            let (settings, mut connection) = args.admin.open()?;
+            let (settings, mut connection) = args.operator.admin.open()?;
             let instrument = connection.instruments(&settings)?.find(&args.symbol)?;
             let Some(venue) = args.venue.map(VenueId).or(instrument.venue) else {
                 bail!(settings.missing_part("the venue of the instrument", "its number with --venue N"))
@@ -268,7 +266,7 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 side: args.side.code(),
                 order_type: if args.price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
                 time_in_force: args.tif.code(),
-                reason: args.reason.0,
+                reason: args.operator.reason.0,
                 ..EnterOrder::default()
             };
             connection.run_command(RecordKind::EnterOrder, &command, "the order is entered")
@@ -280,14 +278,14 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 venue_sequence: args.venue_sequence.unwrap_or_default(),
                 price: args.price,
                 quantity: args.quantity,
-                reason: args.reason.0,
+                reason: args.operator.reason.0,
                 ..EnterFill::default()
             };
-            let (_, connection) = args.admin.open()?;
+            let (_, connection) = args.operator.admin.open()?;
             connection.run_command(RecordKind::EnterFill, &command, "the fill is entered")
         }
         EnterCommand::Position(args) => {
-            let (settings, mut connection) = args.admin.open()?;
+            let (settings, mut connection) = args.operator.admin.open()?;
             let command = EnterPosition {
                 quantity: args.quantity,
                 price: args.price.unwrap_or_default(),
@@ -295,7 +293,7 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 symbol: connection.instruments(&settings)?.number(&args.symbol)?,
                 adjusts: args.adjust.into(),
                 is_priced: args.price.is_some().into(),
-                reason: args.reason.0,
+                reason: args.operator.reason.0,
                 ..EnterPosition::default()
             };
             connection.run_command(RecordKind::EnterPosition, &command, "the position is entered")
@@ -563,7 +561,7 @@ fn resolution(text: &str) -> Result<OrdStatus, String> {
     one_of(text, &words)
 }
 
-pub fn reason(text: &str) -> Result<Reason, String> {
+fn reason(text: &str) -> Result<Reason, String> {
     let (mut bytes, text) = ([0; 32], text.trim().as_bytes());
     if text.is_empty() || text.len() > bytes.len() || text.contains(&0) {
         return Err("write 1 to 32 bytes of text: the operator's name and the reason".to_owned());

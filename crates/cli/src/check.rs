@@ -95,7 +95,6 @@ fn line(fault: &PlantedFault, report: &FaultReport) -> String {
     row(&fault.title(), &format!("{planted} → {reported}{verdict}"))
 }
 
-/// Returns a name with a text beside it.
 fn row(name: &str, text: &str) -> String {
     paragraph(&format!("{name:<26} "), text)
 }

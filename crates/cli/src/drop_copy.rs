@@ -102,7 +102,6 @@ fn connect(args: &DropCopyArgs, settings: &PartialSettings) -> anyhow::Result<Cl
     Ok(client)
 }
 
-/// Printer of the reports that a session receives.
 struct DropCopyPrinter<'a> {
     args: &'a DropCopyArgs,
     names: BTreeMap<SymbolId, String>,

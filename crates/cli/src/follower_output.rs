@@ -19,7 +19,6 @@ use crate::print::{is_closed, print_text};
 /// Max chunks that wait to be written. One chunk holds the output of one poll of the session.
 const MAX_WAITING_CHUNKS: usize = 4;
 
-/// A piece of output.
 pub enum OutputChunk {
     /// Lines for standard output.
     Lines(String),
@@ -27,7 +26,6 @@ pub enum OutputChunk {
     Sentence(String),
 }
 
-/// Output of a follower.
 pub struct FollowerOutput {
     chunks: SyncSender<OutputChunk>,
     /// Chunks that the full channel did not accept.

@@ -183,7 +183,6 @@ pub struct StatusArgs {
 }
 
 impl StatusArgs {
-    /// Returns the status request for an order of the session.
     pub fn status_request(&self, id: ClientOrderId) -> StatusRequest {
         StatusRequest {
             client_order_id: id,
@@ -298,12 +297,10 @@ impl LoginArgs {
         PartialSettings::read(&self.config)
     }
 
-    /// Returns the address of the OMS.
     pub fn url(&self, settings: &PartialSettings) -> anyhow::Result<String> {
         self.oms.clone().map_or_else(|| settings.url(), Ok)
     }
 
-    /// Returns the path of the user's password file.
     pub fn password_file(&self) -> PathBuf {
         let beside = || self.config.with_file_name(format!("{}.password", self.user));
         self.password_file.clone().unwrap_or_else(beside)

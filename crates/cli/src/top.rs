@@ -76,7 +76,6 @@ pub fn names(settings: &Settings, users: &Users) -> DisplayNames {
     }
 }
 
-/// Sources of the frames.
 struct TopScreen {
     names: DisplayNames,
     meters: MeterReader,
@@ -91,7 +90,6 @@ impl TopScreen {
         Ok(Self { names, meters, recent: RecentReadings::default(), follower: JournalFollower::open(&place)? })
     }
 
-    /// Returns the current frame.
     fn view(&mut self) -> anyhow::Result<OmsView> {
         while self.follower.step(MAX_TURN_INPUTS)? > 0 {}
         if let Ok(reading) = self.meters.read() {

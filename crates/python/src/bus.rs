@@ -243,7 +243,6 @@ impl PyBus {
     }
 }
 
-/// Topics of a subscription.
 enum GivenTopics {
     One(String),
     Several(Vec<String>),

@@ -20,8 +20,8 @@ use arrow_array::types::ByteArrayType;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use tickpath_clock::Calibration;
-use tickpath_market::{ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce};
 use tickpath_oms_blotter::snake_case;
+use zerocopy::TryFromBytes;
 
 /// The columns of one kind of rows; `columns!` implements the trait for a struct.
 pub trait ColumnSet: Default + Send + 'static {
@@ -262,25 +262,7 @@ impl ColumnBuilder for StampColumn {
     }
 }
 
-/// A type with numeric codes.
-pub trait Coded: Debug + Sized {
-    /// Returns the value of a code, if the code is known.
-    fn named(code: u8) -> Option<Self>;
-}
-
-macro_rules! coded {
-    ($($name:ident),+) => {
-        $(impl Coded for $name {
-            fn named(code: u8) -> Option<Self> {
-                Self::from_code(code)
-            }
-        })+
-    };
-}
-
-coded!(ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce);
-
-/// Names of codes; null for an unknown code.
+/// Names of one-byte codes, in snake case; null for a byte that is no value of `T`.
 pub struct CodeColumn<T> {
     /// Names, indexed by code.
     names: Vec<Option<String>>,
@@ -288,14 +270,14 @@ pub struct CodeColumn<T> {
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Coded> Default for CodeColumn<T> {
+impl<T: TryFromBytes + Debug> Default for CodeColumn<T> {
     fn default() -> Self {
-        let names = (0..=u8::MAX).map(|code| T::named(code).map(snake_case)).collect();
+        let names = (0..=u8::MAX).map(|code| T::try_read_from_bytes(&[code]).ok().map(snake_case)).collect();
         Self { names, values: Nullable::default(), of: PhantomData }
     }
 }
 
-impl<T: Coded> CodeColumn<T> {
+impl<T> CodeColumn<T> {
     /// Appends the name of a code, or null.
     pub fn push(&mut self, code: Option<u8>) {
         let Self { names, values, .. } = self;
@@ -303,7 +285,7 @@ impl<T: Coded> CodeColumn<T> {
     }
 }
 
-impl<T: Coded> ColumnBuilder for CodeColumn<T> {
+impl<T: TryFromBytes + Debug> ColumnBuilder for CodeColumn<T> {
     fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.values.take(name, into);
     }

@@ -38,11 +38,9 @@ use crate::error::{ErrorClass, not_sent, session_ended};
 use crate::event::Units;
 use crate::handle::{MAX_TURN_NS, ObjectHandle};
 use crate::report::{BufferedSessionEvent, PyReport};
+use crate::subscription::MAX_EVENTS;
 use crate::topic::{MaxEvents, timeout_of};
 use crate::trigger::PyTrigger;
-
-/// Max events of one call.
-const MAX_EVENTS: usize = 1 << 16;
 
 /// Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for
 /// `account`. A symbol is given by its number in the OMS, or by its name there or in `symbols`, which cannot give a
@@ -143,7 +141,6 @@ struct BufferedSession {
     is_awaited: bool,
     /// Reports from this number on are live.
     live_from: u64,
-    /// Id of the next request.
     next_id: u64,
     /// Reason for the end of the session.
     ended: Option<ClientError>,
@@ -205,7 +202,6 @@ impl BufferedSession {
         Ok(taken)
     }
 
-    /// Puts back events that could not be handed over.
     fn put_back(&mut self, taken: Vec<BufferedSessionEvent>) {
         taken.into_iter().rev().for_each(|event| self.waiting.push_front(event));
     }

@@ -32,7 +32,6 @@ pub struct PyPusher {
 }
 
 impl PyPusher {
-    /// Creates the pusher of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Pusher>, place: String, clock: HostClock) -> Self {
         Self { handle: ObjectHandle::new("pusher", place, opened), clock }
     }
@@ -200,7 +199,6 @@ impl BufferedPuller {
 }
 
 impl PyPuller {
-    /// Creates the puller of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Puller>, place: String, clock: HostClock, wait: Wait) -> Self {
         let puller = BufferedPuller { opened, waiting: VecDeque::new(), clock, empty_polls: 0 };
         Self { handle: ObjectHandle::new("puller", place, puller), clock, spins: wait != Wait::Block }

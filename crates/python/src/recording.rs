@@ -116,7 +116,6 @@ impl PyRecording {
     }
 }
 
-/// Content of a message.
 enum RecordedContent<'a> {
     TopOfBook(TopOfBook),
     Trade(Trade),

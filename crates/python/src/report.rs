@@ -136,7 +136,6 @@ macro_rules! by_fields {
                 Ok(self)
             }
 
-            /// Returns the fields by name.
             fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 let fields = PyDict::new(py);
                 $(fields.set_item(stringify!($field), self.$field.clone())?;)+
@@ -478,7 +477,6 @@ impl BufferedSessionEvent {
         }
     }
 
-    /// Creates the event's Python object.
     pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(match self {
             Self::Report(report) => Py::new(py, *report)?.into_any(),

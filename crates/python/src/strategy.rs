@@ -192,7 +192,6 @@ impl<'py> StrategyRun<'_, 'py> {
         }
     }
 
-    /// Passes an event of a topic to the strategy.
     fn pass_tick(&self, event: Py<PyAny>) -> PyResult<bool> {
         let py = self.strategy.py();
         let event = event.into_bound(py);
@@ -200,7 +199,6 @@ impl<'py> StrategyRun<'_, 'py> {
         self.call_strategy(if is_tick { intern!(py, "on_tick") } else { intern!(py, "on_other") }, event)
     }
 
-    /// Passes the session's events to the strategy.
     fn pass_session_events(&self) -> PyResult<bool> {
         let py = self.strategy.py();
         for _ in 0..MAX_SESSION_EVENTS {

@@ -22,7 +22,6 @@ pub const MAX_EVENTS: usize = 1 << 16;
 
 /// An open subscription with its buffered events.
 pub struct Subscription {
-    /// The subscriber of the bus.
     pub subscriber: Box<dyn tickpath_bus::Subscriber>,
     /// Events taken out and not handed over.
     waiting: VecDeque<BufferedEvent>,
@@ -59,7 +58,6 @@ impl Waitable for Subscription {
 }
 
 impl Subscription {
-    /// Wraps a new subscriber.
     pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, spins: bool, clock: HostClock) -> Self {
         let (waiting, before, error, records) = (VecDeque::new(), None, None, TickRecords::default());
         Self { subscriber, waiting, position: before, error, records, lends: true, spins, clock }

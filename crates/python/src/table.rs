@@ -100,7 +100,6 @@ struct Batches<S: RowSource> {
     source: S,
     rows: TableRows<S::Columns>,
     schema: SchemaRef,
-    /// The source has ended.
     is_over: bool,
     /// Error that ended the source; returned after the rows read before it.
     failed: Option<TableError>,

@@ -34,7 +34,6 @@ pub struct PyPublisher {
 }
 
 impl PyPublisher {
-    /// Creates the publisher of an opened topic.
     pub fn new(opened: Box<dyn tickpath_bus::Publisher>, place: String, clock: HostClock, is_quick: bool) -> Self {
         Self { handle: ObjectHandle::new("publisher", place, opened), clock, is_quick }
     }
@@ -451,7 +450,6 @@ pub fn events<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// Remedy in errors about arrays.
 const ARRAY_REMEDY: &str = "give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
 
-/// An array to be filled.
 struct ArrayBuffer<'py> {
     bytes: Bound<'py, PyAny>,
     /// The bytes of one item, and of all items.
