@@ -165,8 +165,8 @@ impl Bridge {
         let timeout = timeout_of(timeout)?.unwrap_or(Duration::MAX);
         match self.carrier.await_end(py, timeout)? {
             None => Ok(false),
-            Some(BridgeEnd::Stopped) => Ok(true),
-            Some(BridgeEnd::Failed(failure)) => {
+            Some(Ok(())) => Ok(true),
+            Some(Err(failure)) => {
                 self.is_failure_raised.store(true, Ordering::Relaxed);
                 Err(failure.exception(py))
             }
@@ -222,7 +222,7 @@ impl Bridge {
         }
         self.carrier.stop.store(true, Ordering::Relaxed);
         Ok(match self.carrier.await_end(py, Duration::MAX)? {
-            Some(BridgeEnd::Failed(failure)) if !self.is_failure_raised.swap(true, Ordering::Relaxed) => Some(failure),
+            Some(Err(failure)) if !self.is_failure_raised.swap(true, Ordering::Relaxed) => Some(failure),
             _ => None,
         })
     }
@@ -301,17 +301,8 @@ enum BridgeStage {
     Opening,
     /// Carrying messages.
     Carrying,
-    /// All topics and connections are released.
-    Ended(BridgeEnd),
-}
-
-/// Reason for a carrier's end.
-#[derive(Debug, Clone)]
-enum BridgeEnd {
-    /// Stopped on request.
-    Stopped,
-    /// Stopped by an error.
-    Failed(BridgeFailure),
+    /// All topics and connections are released, on request or by a failure.
+    Ended(Result<(), BridgeFailure>),
 }
 
 /// Error that ended a carrier: the class and text of its exception.
@@ -337,11 +328,10 @@ impl BridgeWorker {
     /// Opens and carries until the end, and stores the reason for the end.
     fn run(&self) {
         let ended = match catch_unwind(AssertUnwindSafe(|| self.carry())) {
-            Ok(Ok(())) => BridgeEnd::Stopped,
-            Ok(Err(error)) => BridgeEnd::Failed(BridgeFailure::of(&error)),
+            Ok(carried) => carried.map_err(|error| BridgeFailure::of(&error)),
             Err(_panic) => {
                 let sentence = "the bridge has ended by an internal error, which is on standard error; report it";
-                BridgeEnd::Failed(BridgeFailure { class: ErrorClass::ReceiveError, sentence: sentence.to_owned() })
+                Err(BridgeFailure { class: ErrorClass::ReceiveError, sentence: sentence.to_owned() })
             }
         };
         self.enter(BridgeStage::Ended(ended));
@@ -362,14 +352,14 @@ impl BridgeWorker {
             py.check_signals().inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
             match py.detach(|| self.wait_for_stage(|stage| !matches!(stage, BridgeStage::Opening), MAX_WAIT)) {
                 BridgeStage::Opening => {}
-                BridgeStage::Ended(BridgeEnd::Failed(failure)) => return Err(failure.exception(py)),
-                BridgeStage::Carrying | BridgeStage::Ended(BridgeEnd::Stopped) => return Ok(()),
+                BridgeStage::Ended(Err(failure)) => return Err(failure.exception(py)),
+                BridgeStage::Carrying | BridgeStage::Ended(Ok(())) => return Ok(()),
             }
         }
     }
 
     /// Waits for the end and checks signals meanwhile. Returns None if the timeout expires first.
-    fn await_end(&self, py: Python<'_>, timeout: Duration) -> PyResult<Option<BridgeEnd>> {
+    fn await_end(&self, py: Python<'_>, timeout: Duration) -> PyResult<Option<Result<(), BridgeFailure>>> {
         let begun = self.clock.ticks();
         loop {
             py.check_signals()?;
@@ -416,7 +406,7 @@ impl BridgeStage {
         matches!(self, Self::Ended(_))
     }
 
-    fn ended(self) -> Option<BridgeEnd> {
+    fn ended(self) -> Option<Result<(), BridgeFailure>> {
         match self {
             Self::Ended(ended) => Some(ended),
             Self::Opening | Self::Carrying => None,

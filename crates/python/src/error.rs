@@ -95,21 +95,17 @@ pub fn publish_error(py: Python<'_>, error: &PublishError) -> PyErr {
 
 /// Creates the exception for a batch, with the fate of its messages.
 pub fn batch_error(py: Python<'_>, error: &BatchError) -> PyErr {
-    let attributes = || -> PyResult<[(&str, Bound<'_, PyAny>); 3]> {
-        Ok([
+    let make = || -> PyResult<PyErr> {
+        let attributes = [
             may_pass(py, error.error.is_transient()),
             ("done", error.done.into_pyobject(py)?.into_any()),
             ("unknown", error.unknown().collect::<Vec<_>>().into_pyobject(py)?.into_any()),
-        ])
+        ];
+        let raised = ErrorClass::BatchError.raise_with(py, &error.to_string(), &attributes);
+        raised.set_cause(py, Some(publish_error(py, &error.error)));
+        Ok(raised)
     };
-    match attributes() {
-        Ok(attributes) => {
-            let raised = ErrorClass::BatchError.raise_with(py, &error.to_string(), &attributes);
-            raised.set_cause(py, Some(publish_error(py, &error.error)));
-            raised
-        }
-        Err(e) => e,
-    }
+    make().unwrap_or_else(|e| e)
 }
 
 /// Creates the exception for a failure to receive.

@@ -168,9 +168,7 @@ impl PyTopOfBook {
     /// Decodes an event from its bytes.
     #[staticmethod]
     fn from_bytes(payload: &[u8]) -> PyResult<Self> {
-        let read = market::TopOfBook::read_from_bytes(payload)
-            .map_err(|_| wrong_size::<market::TopOfBook>("TopOfBook", payload))?;
-        Ok(Self::of(&read, 0, None))
+        Ok(Self::of(&decode("TopOfBook", payload)?, 0, None))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -259,9 +257,7 @@ impl PyTrade {
     /// Decodes an event from its bytes.
     #[staticmethod]
     fn from_bytes(payload: &[u8]) -> PyResult<Self> {
-        let read =
-            market::Trade::read_from_bytes(payload).map_err(|_| wrong_size::<market::Trade>("Trade", payload))?;
-        Ok(Self::of(&read, 0, None))
+        Ok(Self::of(&decode("Trade", payload)?, 0, None))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -420,10 +416,8 @@ impl PyGap {
     }
 
     fn __repr__(&self) -> String {
-        match self.missed {
-            Some(missed) => format!("Gap(missed={missed})"),
-            None => "Gap(missed=None)".to_owned(),
-        }
+        let missed = self.missed.map_or_else(|| "None".to_owned(), |missed| missed.to_string());
+        format!("Gap(missed={missed})")
     }
 
     #[new]
@@ -486,8 +480,10 @@ pub fn kind_of_records(bytes: usize) -> Option<u8> {
     }
 }
 
-fn wrong_size<T>(what: &str, payload: &[u8]) -> PyErr {
-    PyValueError::new_err(format!("a {what} has {} bytes, and the payload has {}", size_of::<T>(), payload.len()))
+fn decode<T: FromBytes>(what: &str, payload: &[u8]) -> PyResult<T> {
+    let (expected, given) = (size_of::<T>(), payload.len());
+    let wrong_size = |_| PyValueError::new_err(format!("a {what} has {expected} bytes, and the payload has {given}"));
+    T::read_from_bytes(payload).map_err(wrong_size)
 }
 
 fn hash_of(parts: impl Hash) -> u64 {

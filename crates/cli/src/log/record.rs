@@ -69,5 +69,5 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let ended = watch.run(&[(args.url.as_str(), args.topic.as_str())], |outside| record(&settings, &meter, outside))?;
     drop(watch);
     let totals = meter.totals();
-    finish(ended, &totals, &format!("recorded: {totals}{}\n", span(&totals)))
+    finish(ended, totals.messages > 0, &format!("recorded: {totals}{}\n", span(&totals)))
 }

@@ -67,7 +67,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let ended = watch.run(&[], |outside| replay(&settings, &meter, outside))?;
     drop(watch);
     let totals = meter.totals();
-    finish(ended, &totals, &format!("replayed: {}\n", replayed(&totals)))
+    finish(ended, totals.messages > 0, &format!("replayed: {}\n", replayed(&totals)))
 }
 
 fn pace(args: &ReplayArgs) -> Option<ReplaySpeed> {

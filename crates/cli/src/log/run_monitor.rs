@@ -68,9 +68,9 @@ impl Drop for RunMonitor {
 }
 
 /// Ends a command: prints its totals, unless it has failed before the first message.
-pub fn finish(ended: Result<(), RelayError>, totals: &RelayTotals, text: &str) -> anyhow::Result<()> {
+pub fn finish(ended: Result<(), RelayError>, has_messages: bool, text: &str) -> anyhow::Result<()> {
     let mut printer = Printer::default();
-    if ended.is_ok() || totals.messages > 0 {
+    if ended.is_ok() || has_messages {
         printer.print(text);
     }
     printer.end(ended.map_err(as_usage_error))
