@@ -74,8 +74,8 @@ fn an_admin_kills_and_cancels_by_scope_and_a_restart_forgets_nothing() {
         ("enter position 1 BTCUSDT 2 --adjust --reason anna", 0, "the position is entered"),
     ] {
         let ran = word(line);
-        let said = format!("{}{}", ran.out, ran.err);
-        assert!(ran.code == Some(code) && said.contains(words), "{line}: {:?} {said}", ran.code);
+        let text = format!("{}{}", ran.out, ran.err);
+        assert!(ran.code == Some(code) && text.contains(words), "{line}: {:?} {text}", ran.code);
     }
 }
 

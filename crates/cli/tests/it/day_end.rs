@@ -282,10 +282,10 @@ impl Days {
         let has_failed = tracer.has_injected();
         assert!(has_failed || ran.code == Some(0), "{operation:?}: {}{}", ran.out, ran.err);
         drop(tracer);
-        let said = oms.err();
+        let text = oms.err();
         if oms.has_ended() {
-            let last = said.lines().last().unwrap_or_default();
-            assert!(last.contains("error") && !said.contains("panicked"), "{error} at {operation:?}: {said}");
+            let last = text.lines().last().unwrap_or_default();
+            assert!(last.contains("error") && !text.contains("panicked"), "{error} at {operation:?}: {text}");
         }
         drop(oms);
         self.start(&format!("{error} of {operation:?} of the day's end"));
@@ -400,12 +400,12 @@ impl Tracer {
             .stderr(Stdio::piped())
             .spawn()
             .expect("install strace (apt-get install strace)");
-        let mut said = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let mut text = BufReader::new(child.stderr.take().expect("it is a pipe"));
         let mut line = String::new();
-        said.read_line(&mut line).expect("strace says that it is there");
+        text.read_line(&mut line).expect("strace says that it is there");
         assert!(line.contains("attached"), "strace cannot trace thread {thread}: {line}");
         // Read to the end, so that strace never waits for its reader.
-        std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
+        std::thread::spawn(move || drop(std::io::copy(&mut text, &mut std::io::sink())));
         Self { child, log }
     }
 

@@ -372,19 +372,19 @@ impl Client {
     }
 
     fn read(&mut self) {
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         let take = |next: Next<'_>| match next {
             Next::Message(message) if message.kind == Kind::ExecutionReport.code() => {
-                told.push(ExecutionReport::read_from_bytes(message.payload).expect("a report"));
+                received.push(ExecutionReport::read_from_bytes(message.payload).expect("a report"));
             }
             Next::Message(message) => {
-                let denied = OrderDenied::read_from_bytes(message.payload).expect("nothing else is told");
+                let denied = OrderDenied::read_from_bytes(message.payload).expect("there are no other messages");
                 panic!("{} was denied: {:?}", denied.client_order_id, Denial::from_code(denied.code));
             }
             _ => panic!("the log holds all reports of a test"),
         };
         self.lanes.reports.drain(usize::MAX, take).expect("the log is sound");
-        told.iter().for_each(|report| self.note(report));
+        received.iter().for_each(|report| self.note(report));
     }
 
     fn note(&mut self, report: &ExecutionReport) {

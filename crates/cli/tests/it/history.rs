@@ -32,9 +32,9 @@ fn history_shows_the_commit_that_changed_a_figure() {
     let ran = tickpath(&format!("history {} --html {page}", folder.path().display()));
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert!(ran.out.contains("12 results, 2026-11-01 to 2026-11-12"), "{}", ran.out);
-    let told: Vec<&str> = ran.out.lines().filter(|line| line.contains("since")).collect();
-    let [told] = told[..] else { panic!("one figure changed: {}", ran.out) };
-    assert!(told.contains("1.50 times as much since commit 073456789 of 2026-11-07"), "{told}");
+    let changes: Vec<&str> = ran.out.lines().filter(|line| line.contains("since")).collect();
+    let [change] = changes[..] else { panic!("one figure changed: {}", ran.out) };
+    assert!(change.contains("1.50 times as much since commit 073456789 of 2026-11-07"), "{change}");
     let page = fs::read_to_string(page).expect("it was written");
     assert!(page.contains("loopback_round_trip_ns") && page.contains("073456789"), "the page shows it too");
 }

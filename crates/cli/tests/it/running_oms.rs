@@ -229,8 +229,8 @@ fn an_oms_in_another_container_is_recognized() {
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--kill-child", env!("CARGO_BIN_EXE_tickpath")]);
         let ran = command.args(desk.line(line).split(' ')).stdin(Stdio::null()).output().expect("unshare runs");
-        let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
-        (ran.status.code(), said.into_owned())
+        let text = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+        (ran.status.code(), text.into_owned())
     };
     for (line, code, words) in [
         ("oms reload --config @/oms.toml", 1, "is a process in another container; run `tickpath oms reload` there"),
@@ -239,8 +239,8 @@ fn an_oms_in_another_container_is_recognized() {
         ("oms --config @/oms.toml", 1, "a process in another container is an OMS"),
         ("log ls @/journal", 0, "writer in another container"),
     ] {
-        let (ended, said) = elsewhere(line);
-        assert!(ended == Some(code) && said.contains(words), "{line}: {ended:?} {said}");
-        assert!(!said.contains("process 0"), "{line}: {said}");
+        let (ended, text) = elsewhere(line);
+        assert!(ended == Some(code) && text.contains(words), "{line}: {ended:?} {text}");
+        assert!(!text.contains("process 0"), "{line}: {text}");
     }
 }

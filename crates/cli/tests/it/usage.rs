@@ -206,11 +206,11 @@ fn a_folder_of_logs_is_distinguished_from_a_log() {
     for name in ["ticks", "trades"] {
         journal(&folder.path().join(name), &[(RecordKind::JournalStart.code(), start().as_bytes())]);
     }
-    let told = format!("is no log; name one of the logs in that place: file://{dir}/ticks, file://{dir}/trades");
+    let expected = format!("is no log; name one of the logs in that place: file://{dir}/ticks, file://{dir}/trades");
     for command in ["cat", "verify", "ls", "rm"] {
-        check(&format!("log {command} file://{dir}"), 1, &told);
+        check(&format!("log {command} file://{dir}"), 1, &expected);
     }
-    check(&format!("log replay {dir} shm:// ticks"), 1, &told);
+    check(&format!("log replay {dir} shm:// ticks"), 1, &expected);
     for number in 0..8 {
         journal(
             &folder.path().join(format!("more-{number}")),
