@@ -26,7 +26,7 @@ use tickpath_oms_protocol::Query;
 use tickpath_oms_runtime::calendar::is_date;
 use tickpath_oms_text::code_name;
 use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
-use zerocopy::{Immutable, IntoBytes};
+use zerocopy::IntoBytes;
 
 use crate::args::{CliUsageError, UnansweredError, bail_usage, one_of};
 use crate::instruments::Instruments;
@@ -217,13 +217,14 @@ pub fn kill(args: &KillArgs, on: bool) -> anyhow::Result<CliOutcome> {
     let cancel = on && args.cancel;
     let command = KillSwitch { scope, on: on.into(), cancel: cancel.into(), target, ..KillSwitch::default() };
     let what = format!("the kill switch of {name} is {}", if on { "on" } else { "off" });
-    connection.run_command(RecordKind::Kill, &command, &what)
+    connection.run_command(RecordKind::Kill, command.as_bytes(), &what)
 }
 
 pub fn mass_cancel(args: &ScopeArgs) -> anyhow::Result<CliOutcome> {
     let (connection, scope, target, name) = args.admin.connect_for_scope(&args.scope)?;
     let command = CancelScope { scope, target, ..CancelScope::default() };
-    connection.run_command(RecordKind::CancelScope, &command, &format!("the working orders of {name} are canceled"))
+    let what = format!("the working orders of {name} are canceled");
+    connection.run_command(RecordKind::CancelScope, command.as_bytes(), &what)
 }
 
 pub fn resolve(args: &ResolveArgs) -> anyhow::Result<CliOutcome> {
@@ -235,14 +236,14 @@ pub fn resolve(args: &ResolveArgs) -> anyhow::Result<CliOutcome> {
         ..Resolve::default()
     };
     let (_, connection) = args.operator.admin.open()?;
-    connection.run_command(RecordKind::Resolve, &command, "the order is resolved")
+    connection.run_command(RecordKind::Resolve, command.as_bytes(), "the order is resolved")
 }
 
 pub fn day_end(args: &DayEndArgs) -> anyhow::Result<CliOutcome> {
     let (settings, connection) = args.admin.open()?;
     let day = args.day.unwrap_or_else(|| settings.day(utc_ns()));
     let command = DayEnd { day, lane_sequence: 0 };
-    connection.run_command(RecordKind::DayEnd, &command, &format!("day {day} has ended"))
+    connection.run_command(RecordKind::DayEnd, command.as_bytes(), &format!("day {day} has ended"))
 }
 
 pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
@@ -269,7 +270,7 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 reason: args.operator.reason.0,
                 ..EnterOrder::default()
             };
-            connection.run_command(RecordKind::EnterOrder, &command, "the order is entered")
+            connection.run_command(RecordKind::EnterOrder, command.as_bytes(), "the order is entered")
         }
         EnterCommand::Fill(args) => {
             let command = EnterFill {
@@ -282,7 +283,7 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 ..EnterFill::default()
             };
             let (_, connection) = args.operator.admin.open()?;
-            connection.run_command(RecordKind::EnterFill, &command, "the fill is entered")
+            connection.run_command(RecordKind::EnterFill, command.as_bytes(), "the fill is entered")
         }
         EnterCommand::Position(args) => {
             let (settings, mut connection) = args.operator.admin.open()?;
@@ -296,7 +297,7 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 reason: args.operator.reason.0,
                 ..EnterPosition::default()
             };
-            connection.run_command(RecordKind::EnterPosition, &command, "the position is entered")
+            connection.run_command(RecordKind::EnterPosition, command.as_bytes(), "the position is entered")
         }
     }
 }
@@ -367,13 +368,8 @@ impl AdminConnection {
     }
 
     /// Sends an admin command, prints its outcome and that of each affected order, and closes the connection.
-    fn run_command<W: IntoBytes + Immutable>(
-        mut self,
-        kind: RecordKind,
-        command: &W,
-        what: &str,
-    ) -> anyhow::Result<CliOutcome> {
-        let (record, mut orders) = self.send_command(kind, command.as_bytes())?;
+    fn run_command(mut self, kind: RecordKind, command: &[u8], what: &str) -> anyhow::Result<CliOutcome> {
+        let (record, mut orders) = self.send_command(kind, command)?;
         // The OMS has acknowledged the command, even if the connection is lost from here on.
         let lost = self.await_decisions(&mut orders);
         self.client.close();

@@ -140,12 +140,7 @@ impl PyHop {
         this
     }
 
-    fn __exit__(
-        &self,
-        _kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) -> PyResult<()> {
         let now = self.clock.ticks();
         let left = OPEN_BLOCKS.with_borrow_mut(|open| {
             let index = open.iter().rposition(|block| block.hop == self.number)?;

@@ -209,15 +209,11 @@ impl PyPuller {
         // Before messages are taken, since a signal raised later would lose them.
         py.check_signals()?;
         let taken = self.handle.with_detached(py, |puller| puller.take_messages(limit))?;
-        self.hand_over(py, taken)
+        self.objects(py, taken)
     }
 
-    fn hand_over(
-        &self,
-        py: Python<'_>,
-        taken: Result<Vec<BufferedPulled>, ReceiveError>,
-    ) -> PyResult<Vec<Py<PyPulled>>> {
-        let taken = taken.map_err(|e| receive_error(py, &e))?;
+    fn objects(&self, py: Python<'_>, found: Result<Vec<BufferedPulled>, ReceiveError>) -> PyResult<Vec<Py<PyPulled>>> {
+        let taken = found.map_err(|e| receive_error(py, &e))?;
         let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
         if made.is_err() {
             self.handle
@@ -287,7 +283,7 @@ impl PyPuller {
     /// Returns a message for a task, if there is one and no lookout thread holds the queue.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyPulled>>> {
         let taken = self.handle.try_with(py, |puller| puller.take_messages(1))?.unwrap_or(Ok(Vec::new()));
-        Ok(self.hand_over(py, taken)?.pop())
+        Ok(self.objects(py, taken)?.pop())
     }
 
     /// Makes a lookout thread wait for the event loop; returns the descriptor that becomes readable.

@@ -127,19 +127,9 @@ type Objects = SmallVec<[Py<PyAny>; 1]>;
 
 impl PySubscriber {
     /// Wraps an open subscription; its loans are part of the bus's loans.
-    pub fn new(
-        subscription: Subscription,
-        place: String,
-        of_bus: &Arc<Loans>,
-        clock: HostClock,
-        is_quick: bool,
-    ) -> Self {
-        Self {
-            handle: ObjectHandle::new("subscriber", place, subscription),
-            loans: Loans::within(of_bus),
-            clock,
-            is_quick,
-        }
+    pub fn new(subscription: Subscription, place: String, bus: &Arc<Loans>, clock: HostClock, is_quick: bool) -> Self {
+        let (handle, loans) = (ObjectHandle::new("subscriber", place, subscription), Loans::within(bus));
+        Self { handle, loans, clock, is_quick }
     }
 
     /// Takes the next event, if there is one.
@@ -166,7 +156,7 @@ impl PySubscriber {
             None
         };
         let found = self.handle.wait(py, is_over, turn)?.unwrap_or(Ok(()));
-        Ok(self.hand_over(py, found, taken)?.pop())
+        Ok(self.objects(py, found, taken)?.pop())
     }
 
     /// Reports whether an event or an error is there, without the interpreter; false while another thread holds the
@@ -188,11 +178,7 @@ impl PySubscriber {
 
     /// Uses the subscription, and releases the interpreter if the transport may take time.
     #[inline]
-    fn with_subscription<R: Send>(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&mut Subscription) -> R + Send,
-    ) -> PyResult<R> {
+    fn on_subscription<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut Subscription) -> R + Send) -> PyResult<R> {
         if self.is_quick { self.handle.with(py, act) } else { self.handle.with_detached(py, act) }
     }
 
@@ -202,8 +188,8 @@ impl PySubscriber {
         // Before events are taken, since a signal raised later would lose them.
         py.check_signals()?;
         let mut taken = EventBatch::new();
-        let found = self.with_subscription(py, |subscription| subscription.take(limit, &mut taken))?;
-        self.hand_over(py, found, taken)
+        let found = self.on_subscription(py, |subscription| subscription.take(limit, &mut taken))?;
+        self.objects(py, found, taken)
     }
 
     /// Returns a descriptor owned by the caller, which becomes readable when the lookout thread has found an event.
@@ -216,13 +202,13 @@ impl PySubscriber {
         py.check_signals()?;
         let mut taken = EventBatch::new();
         match self.handle.try_with(py, |subscription| subscription.take(limit, &mut taken))? {
-            Some(found) => self.hand_over(py, found, taken),
+            Some(found) => self.objects(py, found, taken),
             None => Ok(Objects::new()),
         }
     }
 
     #[inline(always)]
-    fn hand_over(&self, py: Python<'_>, found: Result<(), ReceiveError>, taken: EventBatch) -> PyResult<Objects> {
+    fn objects(&self, py: Python<'_>, found: Result<(), ReceiveError>, taken: EventBatch) -> PyResult<Objects> {
         found.map_err(|e| receive_error(py, &e))?;
         if taken.is_empty() {
             return Ok(Objects::new());
@@ -262,7 +248,7 @@ impl PySubscriber {
                     Err(e) => Some(Err(e)),
                 },
             )?;
-            made = self.hand_over(py, waited.unwrap_or(Ok(())), taken)?;
+            made = self.objects(py, waited.unwrap_or(Ok(())), taken)?;
         }
     }
 
@@ -283,7 +269,7 @@ impl PySubscriber {
     /// messages are cheaper to poll.
     fn lend(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         py.check_signals()?;
-        let lent = self.with_subscription(py, Subscription::lend)?.map_err(|e| lend_error(py, &e))?;
+        let lent = self.on_subscription(py, Subscription::lend)?.map_err(|e| lend_error(py, &e))?;
         let Some(taken) = lent else { return Ok(None) };
         let made = match &taken {
             BufferedEvent::Lent(lent) => Py::new(py, PyMessageFrame::new(lent.clone(), &self.loans)).map(Py::into_any),
@@ -316,7 +302,7 @@ impl PySubscriber {
         }
         py.check_signals()?;
         let items = array.items();
-        let taken = self.with_subscription(py, |subscription| subscription.take_records(kind, items))?;
+        let taken = self.on_subscription(py, |subscription| subscription.take_records(kind, items))?;
         let records = taken.map_err(|e| receive_error(py, &e))?;
         array.fill(&records.bytes)?;
         if let Some(stamps) = stamps {
