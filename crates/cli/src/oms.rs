@@ -276,8 +276,9 @@ fn user(command: &UserCommand) -> anyhow::Result<CliOutcome> {
             let (accounts, sessions) = (accounts.clone(), sessions.clone());
             let new = NewUser { name: user.name.clone(), role: *role, accounts, sessions, secret: password.secret()? };
             let sessions = change(&user.config, |users| users.add(&new))?;
-            let sessions = sessions_of(&sessions);
-            format!("user '{}' may log in to {sessions}; a running OMS admits the user within a second\n", user.name)
+            let (noun, numbers) = (if sessions.len() == 1 { "session" } else { "sessions" }, joined(&sessions));
+            let name = &user.name;
+            format!("user '{name}' may log in to {noun} {numbers}; a running OMS admits the user within a second\n")
         }
         UserCommand::Passwd { user, password } => {
             let secret = password.secret()?;
@@ -292,7 +293,10 @@ fn user(command: &UserCommand) -> anyhow::Result<CliOutcome> {
             change(&user.config, |users| users.set_disabled(&user.name, false))?;
             format!("user '{}' may log in\n", user.name)
         }
-        UserCommand::List(config) => table(&config.users()?.list),
+        UserCommand::List(config) => {
+            let users = Users::read(&config.users_file()?).map_err(|error| CliUsageError(error.to_string()))?;
+            table(&users.list)
+        }
     };
     print_text(&text).map(|()| CliOutcome::Success)
 }
@@ -319,10 +323,6 @@ impl ConfigArgs {
                 Err(settings.missing_part("the file of the users", "the file of the OMS with --config FILE").into())
             }
         }
-    }
-
-    fn users(&self) -> anyhow::Result<Users> {
-        Users::read(&self.users_file()?).map_err(|error| CliUsageError(error.to_string()).into())
     }
 }
 
@@ -375,11 +375,6 @@ fn table(users: &[OmsUser]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn sessions_of(sessions: &[u16]) -> String {
-    let noun = if sessions.len() == 1 { "session" } else { "sessions" };
-    format!("{noun} {}", joined(sessions))
 }
 
 fn joined<T: ToString>(items: &[T]) -> String {

@@ -195,7 +195,7 @@ fn hop_table(view: &OmsView) -> Table<'_> {
     let shown = |ns: Option<u64>| right_aligned(ns.map_or("-".to_owned(), duration));
     let row = |hop: &HopRow| {
         let [p50, p90, p99, p999, max] = [hop.p50_ns, hop.p90_ns, hop.p99_ns, hop.p999_ns, hop.max_ns].map(shown);
-        Row::new([Cell::from(hop.hop), right_aligned(hop.count.to_string()), p50, p90, p99, p999, max])
+        Row::new([Cell::from(hop.hop), right_aligned(hop.count), p50, p90, p99, p999, max])
     };
     let widths = [5, 9, 8, 8, 8, 8, 8].map(Constraint::Length);
     let title = if view.hops_of.is_empty() { "latency".to_owned() } else { format!("latency of {}", view.hops_of) };
@@ -203,7 +203,7 @@ fn hop_table(view: &OmsView) -> Table<'_> {
 }
 
 fn count_table(view: &OmsView) -> Table<'_> {
-    let level = |name: &str| right_aligned(view.levels.get(name).copied().unwrap_or(0).to_string());
+    let level = |name: &str| right_aligned(view.levels.get(name).copied().unwrap_or(0));
     let pairs = [
         ("queued", "done"),
         ("sending", "rejected"),
@@ -221,7 +221,7 @@ fn count_table(view: &OmsView) -> Table<'_> {
 
 fn line_table(view: &OmsView) -> Table<'_> {
     let row = |line: &tickpath_oms_web::LineRow| {
-        let [waiting, open] = [line.waiting, line.open_orders].map(|count| right_aligned(count.to_string()));
+        let [waiting, open] = [line.waiting, line.open_orders].map(right_aligned);
         Row::new([Cell::from(line.venue.clone()), Cell::from(line.state), waiting, open])
     };
     let widths = [9, 5, 7, 5].map(Constraint::Length);
@@ -230,10 +230,9 @@ fn line_table(view: &OmsView) -> Table<'_> {
 
 fn session_table(view: &OmsView) -> Table<'_> {
     let row = |session: &tickpath_oms_web::SessionRow| {
-        let [open, requests, denied] =
-            [session.open_orders, session.requests, session.denied].map(|count| right_aligned(count.to_string()));
+        let [open, requests, denied] = [session.open_orders, session.requests, session.denied].map(right_aligned);
         let name = Cell::from(session.user.clone());
-        Row::new([right_aligned(session.session.to_string()), name, Cell::from(session.state), open, requests, denied])
+        Row::new([right_aligned(session.session), name, Cell::from(session.state), open, requests, denied])
     };
     let widths = [7, 12, 9, 6, 9, 7].map(Constraint::Length);
     // Sessions that are logged in come first, then those with open orders.
@@ -246,9 +245,8 @@ fn session_table(view: &OmsView) -> Table<'_> {
 
 fn position_table(view: &OmsView) -> Table<'_> {
     let row = |position: &tickpath_oms_web::PagePositionRow| {
-        let [net, buy, sell] =
-            [&position.net, &position.working_buy, &position.working_sell].map(|number| right_aligned(number.clone()));
-        Row::new([right_aligned(position.account.to_string()), Cell::from(position.symbol.clone()), net, buy, sell])
+        let [net, buy, sell] = [&position.net, &position.working_buy, &position.working_sell].map(right_aligned);
+        Row::new([right_aligned(position.account), Cell::from(position.symbol.clone()), net, buy, sell])
     };
     let widths = [8, 12, 12, 10, 10].map(Constraint::Length);
     let more = view.positions.len().saturating_sub(MAX_MIDDLE_ROWS) + view.positions_left_out;
@@ -282,7 +280,7 @@ fn order_table(view: &OmsView, first: usize, width: u16) -> Table<'_> {
     }
     let row = |cells: &[String; 10]| {
         let cell = |&column: &usize| match RIGHT[column] {
-            true => right_aligned(cells[column].clone()),
+            true => right_aligned(&cells[column]),
             false => Cell::from(cells[column].clone()),
         };
         Row::new(kept.iter().map(cell).collect::<Vec<_>>())
@@ -319,8 +317,8 @@ fn omitted_note(what: &str, more: usize) -> String {
     if more == 0 { what.to_owned() } else { format!("{what}, {more} more not shown") }
 }
 
-fn right_aligned(text: String) -> Cell<'static> {
-    Cell::from(Line::raw(text).right_aligned())
+fn right_aligned(value: impl ToString) -> Cell<'static> {
+    Cell::from(Line::raw(value.to_string()).right_aligned())
 }
 
 fn bold() -> Style {

@@ -163,11 +163,9 @@ impl<V> DerefMut for Nullable<V> {
 
 impl<V: ColumnBuilder> ColumnBuilder for Nullable<V> {
     fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
-        let mut columns = Vec::new();
-        self.0.take(name, &mut columns);
-        into.extend(
-            columns.into_iter().map(|column| ArrowColumn { field: column.field.with_nullable(true), ..column }),
-        );
+        let first = into.len();
+        self.0.take(name, into);
+        into[first..].iter_mut().for_each(|column| column.field.set_nullable(true));
     }
 }
 

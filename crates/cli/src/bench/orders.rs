@@ -161,12 +161,8 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
 impl OrdersArgs {
     /// Returns the runs with their clients, which are prepared only once all of them are known to be possible.
     fn prepared_runs(&self, lab: &Lab<'_>, turns: Vec<(&str, Settings)>) -> anyhow::Result<Vec<Settings>> {
-        let clients: Vec<TradingClient> = self
-            .client
-            .iter()
-            .map(|name| TradingClient::of(name, lab))
-            .collect::<Result<_, _>>()
-            .map_err(as_usage_error)?;
+        let clients: Result<Vec<_>, _> = self.client.iter().map(|name| TradingClient::of(name, lab)).collect();
+        let clients = clients.map_err(as_usage_error)?;
         let of =
             |name: &str| clients.iter().find(|client| client.name() == name).cloned().unwrap_or(TradingClient::Rust);
         Ok(turns.into_iter().map(|(name, turn)| Settings { client: of(name), ..turn }).collect())
