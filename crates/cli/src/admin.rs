@@ -493,7 +493,7 @@ impl ScopeName {
     }
 }
 
-/// Prints the state of each order and the number of orders in each state; `lost` is the reason why the reports ended early.
+/// Prints each order and the number of orders in each state. `lost` is the reason why the reports ended early.
 fn print_outcome(record: u64, what: &str, orders: &[SessionOrder], lost: Option<String>) -> anyhow::Result<CliOutcome> {
     let mut text = String::new();
     let mut counts: Vec<(String, usize)> = Vec::new();

@@ -62,7 +62,7 @@ use outcome::CliOutcome;
 use print::print_note;
 
 fn main() -> ExitCode {
-    // A file-size limit then makes the write fail, instead of a signal that ends the process while an order is in flight.
+    // A file-size limit then makes the write fail, instead of ending the process by a signal with an order in flight.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let done = match CliArgs::try_parse() {
         Ok(args) => run(args.command),

@@ -17,7 +17,7 @@ pub fn end_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(at_once)
 }
 
-/// Returns a flag that the first signal to end sets. The second ends the process: files on disk are whole at any moment.
+/// Returns a flag that the first signal to end sets. The second ends the process: files on disk are whole at all times.
 pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

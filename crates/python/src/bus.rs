@@ -69,8 +69,9 @@ impl PyBus {
         capacity: Option<usize>,
         max_deliveries: Option<u32>,
     ) -> PyResult<QueueConfig> {
-        let max_deliveries =
-            max_deliveries.map(|max| NonZeroU32::new(max).ok_or_else(invalid_max_deliveries)).transpose()?;
+        let zero = "most_deliveries=0 would deliver no message; give 1 or more, or None for no limit";
+        let nonzero = |max| NonZeroU32::new(max).ok_or_else(|| PyValueError::new_err(zero));
+        let max_deliveries = max_deliveries.map(nonzero).transpose()?;
         let default = self.handle.with_locked(py, |connection| connection.queue_capabilities().deliveries[0])?;
         let delivery = match delivery {
             Some(name) => by_name("delivery", name, &DeliveryGuarantee::ALL, DeliveryGuarantee::name)?,
@@ -348,10 +349,6 @@ fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResul
         (None, None) => Ok(StartPosition::Now),
     };
     topics.iter().map(|topic| Ok((topic.as_str(), start(topic)?))).collect()
-}
-
-fn invalid_max_deliveries() -> PyErr {
-    PyValueError::new_err("most_deliveries=0 would deliver no message; give 1 or more, or None for no limit")
 }
 
 /// Parses the name of a wait mode, as on the command line.

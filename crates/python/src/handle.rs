@@ -318,7 +318,7 @@ impl<T: Send> SharedHandle<T> {
     }
 }
 
-/// Drops the object, which may wait for a server's answer. After [`CLOSE_TIMEOUT`] the drop continues in the background.
+/// Drops the object, which may wait for a server's answer; after [`CLOSE_TIMEOUT`] it continues in the background.
 fn drop_in_background<T: Send + 'static>(opened: Option<T>) {
     let Some(opened) = opened else { return };
     let (done, is_done) = channel();

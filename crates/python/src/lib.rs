@@ -3,12 +3,12 @@
 //!
 //! ```text
 //!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch
-//!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
+//!                     ├───subscribe──> Subscriber ── for, poll, poll_into > TopOfBook | Trade | Message | Foreign | Gap
 //!                     │                          └── lend ────────────────> Frame, a message in place | Gap
 //!                     ├───subscribe──> MultiSubscriber ── for, poll ───────> (topic, event) of several Subscribers
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
-//!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | InDoubt | Notice
+//!   orders(url, user, …) ──> Orders ─ submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | InDoubt | Notice
 //!   trade(strategy, …) ── the loop of tickpath.run, between a Subscriber and Orders
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //!   lab.hop(name) ──> Hop ── with, since, between ──> lab.hops(): a result file

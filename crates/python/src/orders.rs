@@ -4,10 +4,10 @@
 //!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
 //!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | InDoubt | Notice
 //! ```
-//! `PyOrders` is an [`ObjectHandle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost connections. Nothing
-//! runs in the background, so the program must poll or wait more often than its heartbeat time. A request carries the
-//! stamp of the event that caused it, and T0 is taken when the request is handed over, so the OMS's journal has all its
-//! hops. Denials of the OMS are reports with a `denial`; a venue's rejections have none.
+//! `PyOrders` is an [`ObjectHandle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost
+//! connections. Nothing runs in the background, so the program must poll or wait more often than its heartbeat time. A
+//! request carries the stamp of the event that caused it, and T0 is taken when the request is handed over, so the OMS's
+//! journal has all its hops. Denials of the OMS are reports with a `denial`; a venue's rejections have none.
 //!
 //! Nothing runs in the background of an event loop, either: the loop watches the session's socket and its heartbeat
 //! time.

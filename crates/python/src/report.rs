@@ -340,43 +340,32 @@ impl PyDenial {
     }
 }
 
-#[pymethods]
-impl NotTaken {
-    /// Creates the event from its fields.
-    #[new]
-    #[pyo3(signature = (**fields))]
-    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Self { client_order_id: 0, request: "submit" }.with(fields)
-    }
+/// Generates the methods of an event about a request.
+macro_rules! request_event {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// Creates the event from its fields.
+            #[new]
+            #[pyo3(signature = (**fields))]
+            fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+                Self { client_order_id: 0, request: "submit" }.with(fields)
+            }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
-        Ok(((), self.fields(py)?))
-    }
+            fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
+                Ok(((), self.fields(py)?))
+            }
 
-    fn __repr__(&self) -> String {
-        let Self { client_order_id, request } = *self;
-        format!("NotTaken(client_order_id={client_order_id}, request='{request}')")
-    }
+            fn __repr__(&self) -> String {
+                let Self { client_order_id, request } = *self;
+                format!("{}(client_order_id={client_order_id}, request='{request}')", stringify!($class))
+            }
+        }
+    };
 }
 
-#[pymethods]
-impl InDoubt {
-    /// Creates the event from its fields.
-    #[new]
-    #[pyo3(signature = (**fields))]
-    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Self { client_order_id: 0, request: "submit" }.with(fields)
-    }
-
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
-        Ok(((), self.fields(py)?))
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { client_order_id, request } = *self;
-        format!("InDoubt(client_order_id={client_order_id}, request='{request}')")
-    }
-}
+request_event!(NotTaken);
+request_event!(InDoubt);
 
 /// Returns a request's id, and the name of the call that made it.
 fn request_name(request: &Request) -> (u64, &'static str) {
