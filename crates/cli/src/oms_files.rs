@@ -1,4 +1,4 @@
-//! The files of an OMS: read as a whole with all mistakes reported, or as far as possible for a command to a running OMS.
+//! The files of an OMS: read as a whole with all mistakes reported, or as far as a command to a running OMS can.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

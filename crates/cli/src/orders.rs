@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   file:///var/lib/tickpath/journal, all before record 4711; process 4711 writes it
-//!   order       since                 client_order_id  session   symbol  side  …  status            when
-//!   3474042.12  2026-11-22T18:03:46Z               12        0  BTCUSDT   buy  …  partially_filled
-//!   3474042.14  2026-11-22T18:03:51Z               13        0  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
+//!   order       since             client_order_id  session   symbol  side  …  status            when
+//!   3474042.12  2026-11-22T18:03:46Z           12        0  BTCUSDT   buy  …  partially_filled
+//!   3474042.14  2026-11-22T18:03:51Z           13        0  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
 //! ```
 
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch
-//!                     ├───subscribe──> Subscriber ── for, poll, poll_into > TopOfBook | Trade | Message | Foreign | Gap
+//!                     ├───subscribe─> Subscriber ─ for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
 //!                     │                          └── lend ────────────────> Frame, a message in place | Gap
 //!                     ├───subscribe──> MultiSubscriber ── for, poll ───────> (topic, event) of several Subscribers
 //!                     ├───pusher ────> Pusher ───── push, push_batch
