@@ -16,7 +16,7 @@ use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::ForkGeneration;
 
 use crate::error::ErrorClass;
-use crate::notifier::{LoopNotifier, NotifyRequest, Waitable};
+use crate::notifier::{LoopNotifier, NotifyGuard, NotifyRequest, Waitable};
 
 /// Max duration of one turn of a wait, and so the delay until a signal or another thread's `close` is noticed.
 pub const MAX_TURN_NS: u64 = 100_000_000;
@@ -354,7 +354,7 @@ impl<T: Waitable> SharedHandle<T> {
     /// the task's wait.
     fn run_wait_thread(&self) {
         while self.lookout.sleep() {
-            let _notify = self.lookout.notify_guard();
+            let _notify = NotifyGuard(&self.lookout);
             loop {
                 if self.is_closing.load(Ordering::Relaxed) || self.turn() || !self.lookout.is_awaited() {
                     break;

@@ -99,13 +99,20 @@ impl PyHop {
     /// Records a sample from a stamp of this host to now: `hop.since(tick.stamp)` measures a tick's way to this call.
     fn since(&self, stamp: u64) -> PyResult<()> {
         let now = self.clock.ticks();
-        self.record(stamp, now)
+        self.between(stamp, now)
     }
 
     /// Records a sample from one stamp to a later one, both of this host; a sample to an earlier stamp is counted as
     /// negative, and in no percentile.
     fn between(&self, earlier: u64, later: u64) -> PyResult<()> {
-        self.record(earlier, later)
+        if earlier == NONE || later == NONE {
+            let sentence = "0 is no stamp: only an event from a topic has a stamp; give the stamp of such an event, or \
+                            an earlier tickpath.now()";
+            return Err(PyValueError::new_err(sentence));
+        }
+        self.enter_process();
+        self.store(earlier, later);
+        Ok(())
     }
 
     /// Discards all samples, so that measurement starts here, as after a warm-up.
@@ -202,18 +209,6 @@ impl PyHop {
         self.recorded.store(0, Ordering::Relaxed);
         self.begun.store(self.clock.ticks(), Ordering::Relaxed);
         self.born.store(process.number(), Ordering::Relaxed);
-    }
-
-    /// Stores a sample of given stamps.
-    fn record(&self, from: u64, to: u64) -> PyResult<()> {
-        if from == NONE || to == NONE {
-            let sentence = "0 is no stamp: only an event from a topic has a stamp; give the stamp of such an event, or \
-                            an earlier tickpath.now()";
-            return Err(PyValueError::new_err(sentence));
-        }
-        self.enter_process();
-        self.store(from, to);
-        Ok(())
     }
 
     #[inline]

@@ -30,7 +30,7 @@ pub struct Subscription {
     /// Error during a wait, not reported yet.
     error: Option<ReceiveError>,
     /// Buffers reused for the next records.
-    records: TickRecords,
+    pub records: TickRecords,
     /// The topic lends its messages, or this is not known yet.
     lends: bool,
     /// The subscriber spins instead of sleeping.
@@ -107,11 +107,6 @@ impl Subscription {
         } else {
             self.take_sized::<{ size_of::<Trade>() }>(kind, room)
         }
-    }
-
-    /// Returns used buffers for the next records.
-    pub fn reuse(&mut self, records: TickRecords) {
-        self.records = records;
     }
 
     /// Takes up to `room` messages of this kind and size. The size is known to the compiler, so that a copy takes a few

@@ -310,7 +310,7 @@ impl PySubscriber {
         }
         let filled = records.stamps.len();
         // A subscription closed meanwhile needs no buffers.
-        let _ = self.handle.with(py, |subscription| subscription.reuse(records));
+        let _ = self.handle.with(py, |subscription| subscription.records = records);
         Ok(filled)
     }
 
