@@ -355,11 +355,7 @@ impl<T: Waitable> SharedHandle<T> {
     fn run_wait_thread(&self) {
         while self.lookout.sleep() {
             let _notify = NotifyGuard(&self.lookout);
-            loop {
-                if self.is_closing.load(Ordering::Relaxed) || self.turn() || !self.lookout.is_awaited() {
-                    break;
-                }
-            }
+            while !self.is_closing.load(Ordering::Relaxed) && !self.turn() && self.lookout.is_awaited() {}
         }
         drop(self.take());
     }
