@@ -91,12 +91,10 @@ fn verify_all(place: &LogPath, printer: &mut Printer) -> anyhow::Result<()> {
         ));
         for (path, next) in tickpath_oms_runtime::snapshot::list(place)? {
             let path = path.display();
-            match next {
-                Some(next) => printer.print(&format!("{path}: valid for all before record {next}\n")),
-                None => {
-                    printer.print(&format!("{path}: damaged, or made from other records; no OMS reads it. Remove it\n"))
-                }
-            }
+            printer.print(&match next {
+                Some(next) => format!("{path}: valid for all before record {next}\n"),
+                None => format!("{path}: damaged, or made from other records; no OMS reads it. Remove it\n"),
+            });
         }
     }
     Ok(())
