@@ -305,13 +305,8 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
 impl AdminArgs {
     /// Returns the address and the login of the OMS, without a session.
     pub fn login(&self) -> LoginArgs {
-        LoginArgs {
-            config: self.config.clone(),
-            oms: self.oms.clone(),
-            user: self.user.clone(),
-            password_file: self.password_file.clone(),
-            session: None,
-        }
+        let Self { config, oms, user, password_file, .. } = self.clone();
+        LoginArgs { config, oms, user, password_file, session: None }
     }
 
     /// Logs in for a command about a scope, and returns the scope's code, its target and its name in a sentence.

@@ -121,10 +121,7 @@ pub enum SendRate {
 impl SendRate {
     /// Returns the rate; none if it is as fast as possible.
     pub fn per_second(self) -> Option<f64> {
-        match self {
-            Self::Max => None,
-            Self::PerSecond(rate) => Some(rate),
-        }
+        if let Self::PerSecond(rate) = self { Some(rate) } else { None }
     }
 }
 

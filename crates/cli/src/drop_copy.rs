@@ -155,15 +155,9 @@ impl DropCopyPrinter<'_> {
                         CopiedReport::Report(report) => ReportOrDenial::Report(report),
                         CopiedReport::Denied(denied) => ReportOrDenial::Denied(denied),
                     };
-                    let sent = SentReport {
-                        number,
-                        journal: Some(client.welcome().journal),
-                        session,
-                        session_number: Some(session_number),
-                        stamp,
-                        utc_ns: utc_ns.or_else(|| is_known.then(|| clock.calibration().utc_ns_of(stamp))),
-                        answer,
-                    };
+                    let utc_ns = utc_ns.or_else(|| is_known.then(|| clock.calibration().utc_ns_of(stamp)));
+                    let (journal, session_number) = (Some(client.welcome().journal), Some(session_number));
+                    let sent = SentReport { number, journal, session, session_number, stamp, utc_ns, answer };
                     lines.push_str(&sent.line(json, |symbol| self.names.get(&symbol).cloned()));
                 }
                 ClientEvent::Gap { from, to } => {

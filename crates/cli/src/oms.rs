@@ -285,13 +285,10 @@ fn user(command: &UserCommand) -> anyhow::Result<CliOutcome> {
             change(&user.config, |users| users.set_secret(&user.name, &secret))?;
             format!("user '{}' has a new password\n", user.name)
         }
-        UserCommand::Disable(user) => {
-            change(&user.config, |users| users.set_disabled(&user.name, true))?;
-            format!("user '{}' may no longer log in\n", user.name)
-        }
-        UserCommand::Enable(user) => {
-            change(&user.config, |users| users.set_disabled(&user.name, false))?;
-            format!("user '{}' may log in\n", user.name)
+        UserCommand::Disable(user) | UserCommand::Enable(user) => {
+            let disabled = matches!(command, UserCommand::Disable(_));
+            change(&user.config, |users| users.set_disabled(&user.name, disabled))?;
+            format!("user '{}' may {}log in\n", user.name, if disabled { "no longer " } else { "" })
         }
         UserCommand::List(config) => {
             let users = Users::read(&config.users_file()?).map_err(|error| CliUsageError(error.to_string()))?;

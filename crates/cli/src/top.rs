@@ -29,7 +29,6 @@ const STATE_ROWS: u16 = 7;
 const MIN_ORDER_ROWS: u16 = 4;
 /// Max rows of sessions and positions.
 const MAX_MIDDLE_ROWS: usize = 8;
-/// Max journal inputs read per turn.
 const MAX_TURN_INPUTS: usize = 1 << 16;
 /// Number of orders that a page key moves by.
 const PAGE: usize = 20;

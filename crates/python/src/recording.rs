@@ -19,7 +19,6 @@ use crate::table::{MAX_ROWS, PyTable, RowSource, TableError};
 /// Approximate max of payload bytes in a batch.
 const MAX_BATCH_BYTES: usize = 1 << 26;
 
-/// Max topics named in an error message.
 const MAX_LISTED_NAMES: usize = 8;
 
 /// Opens the log of a topic as tables: of a recording, file:///FOLDER, or of the messages that a topic in shared memory

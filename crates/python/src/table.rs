@@ -21,7 +21,6 @@ use pyo3::types::PyCapsule;
 use crate::column::{ColumnSet, TableRows};
 use crate::error::connect_error;
 
-/// Max rows of a batch.
 pub const MAX_ROWS: usize = 1 << 16;
 
 /// Error of a table that cannot be read, as a sentence.

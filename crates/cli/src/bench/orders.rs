@@ -259,13 +259,8 @@ impl OrdersArgs {
             let remedy = "name the oms.toml of a running OMS, or shm://, unix:// or tcp://";
             bail_usage!("--target {}: no such file; {remedy}", file.display());
         }
-        let login_args = LoginArgs {
-            config: file.to_owned(),
-            oms: None,
-            user: self.user.clone(),
-            password_file: self.password_file.clone(),
-            session: None,
-        };
+        let (config, user, password_file) = (file.to_owned(), self.user.clone(), self.password_file.clone());
+        let login_args = LoginArgs { config, oms: None, user, password_file, session: None };
         let settings = login_args.read_settings();
         let password_file = std::path::absolute(login_args.password_file())?;
         crate::order::read_password(&password_file)?;
