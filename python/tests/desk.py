@@ -54,7 +54,7 @@ class Desk:
             started = subprocess.Popen(command, stderr=err, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             self.running[program] = started
         if program == "oms":
-            await_words(messages, ": ready")
+            await_text(messages, ": ready")
 
     def kill(self, program: str) -> None:
         process = self.running.pop(program)
@@ -77,10 +77,10 @@ class Desk:
             left.unlink(missing_ok=True)
 
 
-def await_words(file: Path, words: str) -> None:
+def await_text(file: Path, text: str) -> None:
     end = time.monotonic() + PATIENCE_S
-    while words not in file.read_text():
-        assert time.monotonic() < end, f"{words!r} is missing: {file.read_text()}"
+    while text not in file.read_text():
+        assert time.monotonic() < end, f"{text!r} is missing: {file.read_text()}"
         time.sleep(0.01)
 
 

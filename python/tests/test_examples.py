@@ -35,13 +35,13 @@ class Example:
         command = [sys.executable, "-u", str(EXAMPLES / name), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def await_words(self, words: str) -> None:
-        """Reads the output up to a line with these words."""
+    def await_text(self, text: str) -> None:
+        """Reads the output up to a line with this text."""
         assert self.process.stdout is not None
         lines: list[str] = []
-        while words not in "".join(lines[-1:]):
+        while text not in "".join(lines[-1:]):
             line = self.process.stdout.readline()
-            assert line, f"{words!r} is missing: {lines}"
+            assert line, f"{text!r} is missing: {lines}"
             lines.append(line)
 
     def end(self) -> str:
@@ -76,26 +76,26 @@ def running(name: str, *arguments: str) -> Iterator[Example]:
 
 def test_a_publisher_and_a_subscriber(url: str) -> None:
     with running("02_subscribe.py", url) as subscriber:
-        subscriber.await_words("waiting for 'ticks'")
+        subscriber.await_text("waiting for 'ticks'")
         with running("01_publish.py", url) as publisher:
-            publisher.await_words("publishing 'ticks'")
-            subscriber.await_words("bid 64000.25, ask 64000.75")
-            subscriber.await_words("bid 64000.50, ask 64001.00")
+            publisher.await_text("publishing 'ticks'")
+            subscriber.await_text("bid 64000.25, ask 64000.75")
+            subscriber.await_text("bid 64000.50, ask 64001.00")
             publisher.interrupt()
         with tp.connect(url) as bus, bus.publisher("ticks") as ticks:
             ticks.publish(b"other", 200)
-            subscriber.await_words("Message(kind=200, payload=b'other')")
+            subscriber.await_text("Message(kind=200, payload=b'other')")
         subscriber.interrupt()
 
 
 def test_numpy(url: str) -> None:
     with running("03_numpy.py", url) as example, tp.connect(url) as bus, bus.publisher("ticks") as ticks:
-        example.await_words("waiting for 'ticks'")
+        example.await_text("waiting for 'ticks'")
         bid = tp.units(64_000)
         ticks.publish_batch([tp.TopOfBook(bid, 1, bid + tp.units("0.5"), 1)] * 100)
-        example.await_words("100 ticks, mean spread 0.50")
+        example.await_text("100 ticks, mean spread 0.50")
         ticks.publish(b"other", 200)
-        example.await_words("Message(kind=200, payload=b'other')")
+        example.await_text("Message(kind=200, payload=b'other')")
         example.interrupt()
 
 
@@ -113,10 +113,10 @@ def test_a_bridge(url: str, transport: str, log: Place) -> None:
     source = os.environ["TICKPATH_REDIS"] if transport == "redis" else f"shm://{log.name}-from"
     with tp.connect(source) as there, tp.connect(url) as here:
         with there.publisher("ticks") as publisher, running("05_redis_to_shm.py", source, url) as example:
-            example.await_words("carrying 'ticks' of ")
+            example.await_text("carrying 'ticks' of ")
             with here.subscribe("ticks") as subscriber:
                 publisher.publish_batch([b"1", b"2", b"3"], 200)
-                example.await_words("3 messages, 0 missed")
+                example.await_text("3 messages, 0 missed")
                 assert len(subscriber.poll()) == 3
             example.interrupt()
         there.remove("ticks")

@@ -76,7 +76,7 @@ def test_recorded_result_is_complete_in_every_form(file: Path) -> None:
             found.plot()
 
 
-def test_there_are_recorded_results() -> None:
+def test_recorded_results_exist() -> None:
     assert len(RECORDED) > 20
     assert lab is tp.lab
 

@@ -43,7 +43,7 @@ def test_every_public_name_is_on_the_page_with_its_sentence(module: str) -> None
     assert [name for name in names if not found[name]] == [], "they have no docstring"
 
 
-def test_the_page_is_what_its_sources_give() -> None:
+def test_the_page_equals_its_sources() -> None:
     made = reference.page()
     if "TICKPATH_BLESS" in os.environ:
         PAGE.write_text(made, encoding="utf-8")

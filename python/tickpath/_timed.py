@@ -13,8 +13,8 @@ def timed(hop: Hop, function: Callable[..., Any]) -> Callable[..., Any]:
     if not callable(function) or isinstance(function, type):
         raise TypeError(f"a hop decorates functions, and {function!r} is not one; put `with hop:` around the code to time")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        what = f"{function.__qualname__} is a generator, whose body runs after the call"
-        raise TypeError(f"{what}; put `with hop:` into it, around the code between two yields")
+        reason = f"{function.__qualname__} is a generator, whose body runs after the call"
+        raise TypeError(f"{reason}; put `with hop:` into it, around the code between two yields")
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)

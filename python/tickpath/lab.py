@@ -60,20 +60,20 @@ def run(workload: str, *arguments: str, json: str | os.PathLike[str] | None = No
     A result with invalid runs (exit code 3) is returned, with a RuntimeWarning and `result.warnings`. LabError: the
     bench was refused, failed or lost messages; a partial result is in the error's `result`.
     """
-    words = ["bench", workload, *arguments, *_flags(options)]
+    command = ["bench", workload, *arguments, *_flags(options)]
     with tempfile.TemporaryDirectory(prefix="tickpath-lab-") as folder:
         file = Path(folder, "result.json") if json is None else Path(json)
         before = _identity(file)
-        code, messages = _call([*words, "--json", str(file)])
+        code, messages = _call([*command, "--json", str(file)])
         # An unchanged file is of an earlier run.
         result = load(file) if _identity(file) != before else None
-    what = f"tickpath {' '.join(words)}"
+    name = f"tickpath {' '.join(command)}"
     if result is None or code not in (0, 3):
-        error = LabError(_reason(what, code, messages, result))
+        error = LabError(_reason(name, code, messages, result))
         error.code, error.result = code, result
         raise error
     if code == 3:
-        warnings.warn(f"{what}: {' '.join(result.warnings)}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{name}: {' '.join(result.warnings)}", RuntimeWarning, stacklevel=2)
     return result
 
 
@@ -246,18 +246,18 @@ class Result:
 
 
 def _flags(options: dict[str, Any]) -> list[str]:
-    words: list[str] = []
+    flags: list[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if value is False:
             raise LabError(f"{name}=False: leave out an unwanted flag; a flag that takes on or off has {name}='off'")
         if value is True:
-            words.append(flag)
+            flags.append(flag)
         elif value is not None:
             values = [value] if isinstance(value, str | os.PathLike) or not hasattr(value, "__iter__") else list(value)
             # One argument, since a value may begin with a dash.
-            words += [f"{flag}={one}" for one in values]
-    return words
+            flags += [f"{flag}={one}" for one in values]
+    return flags
 
 
 def _command() -> str:
@@ -278,17 +278,17 @@ def _command() -> str:
     return found
 
 
-def _output(*words: str) -> str:
+def _output(*arguments: str) -> str:
     """Runs the command to its end; returns its standard output. LabError: the output is empty."""
     program = _command()
     try:
         ended = subprocess.run(
-            [program, *words], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
+            [program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
         )
     except (OSError, ValueError) as error:
         raise _cannot_run(program, error) from None
     if not ended.stdout:
-        failure = LabError(_reason(f"tickpath {words[0]}", ended.returncode, ended.stderr, None))
+        failure = LabError(_reason(f"tickpath {arguments[0]}", ended.returncode, ended.stderr, None))
         failure.code = ended.returncode
         raise failure
     return ended.stdout
@@ -298,14 +298,14 @@ def _cannot_run(program: str, error: Exception) -> LabError:
     return LabError(f"cannot run {program}: {error}; name another program by TICKPATH")
 
 
-def _call(words: list[str]) -> tuple[int, str]:
+def _call(arguments: list[str]) -> tuple[int, str]:
     """Runs the command to its end; returns its exit code and its standard error output, which is passed on meanwhile.
     """
     program = _command()
     # In a process group of its own, since a second Ctrl-C makes the command end at once.
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     try:
-        process = subprocess.Popen([program, *words], **pipes, text=True, errors="replace", process_group=0)
+        process = subprocess.Popen([program, *arguments], **pipes, text=True, errors="replace", process_group=0)
     except (OSError, ValueError) as error:
         raise _cannot_run(program, error) from None
     assert process.stderr is not None
@@ -355,9 +355,9 @@ def _identity(file: Path) -> tuple[int, int] | None:
     return None
 
 
-def _reason(what: str, code: int, messages: str, result: Result | None) -> str:
+def _reason(command: str, code: int, messages: str, result: Result | None) -> str:
     """Returns the reason for a command's failure: its own sentence, if any, and the warnings of its result, if any."""
-    ended = f"{what} was ended by signal {-code}" if code < 0 else f"{what} ended with exit code {code}"
+    ended = f"{command} was ended by signal {-code}" if code < 0 else f"{command} ended with exit code {code}"
     sentence = _sentence(messages)
     if result is not None:
         return " ".join([f"{sentence or ended}.", *result.warnings])
@@ -368,7 +368,7 @@ def _sentence(messages: str) -> str:
     """Extracts the error sentence that a command ended with, without the command's name; empty if there is none."""
     # The estimate of the duration has the same prefix.
     lines = [line for line in messages.strip().splitlines() if not line.startswith("tickpath: about ")]
-    starts = [place for place, line in enumerate(lines) if line.startswith(("tickpath: ", "error: "))]
+    starts = [index for index, line in enumerate(lines) if line.startswith(("tickpath: ", "error: "))]
     if not starts:
         return ""
     parts: list[str] = []

@@ -17,7 +17,7 @@ use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecutionReport, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
     TimeInForce, VenueId, VenueOrderId,
 };
-use tickpath_oms_client::{Client, ClientError, ClientEvent, Since};
+use tickpath_oms_client::{Client, ClientEvent, Since};
 use tickpath_oms_core::{
     CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL,
     KillSwitch, RecordKind, Resolve, scope_by_name,
@@ -26,14 +26,14 @@ use tickpath_oms_protocol::Query;
 use tickpath_oms_runtime::calendar::is_date;
 use tickpath_oms_text::code_name;
 use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
-use zerocopy::{Immutable, IntoBytes};
+use zerocopy::IntoBytes;
 
-use crate::args::{CliUsageError, UnansweredError, one_of};
+use crate::args::{CliUsageError, UnansweredError, bail_usage, one_of};
 use crate::instruments::Instruments;
 use crate::oms_files::PartialSettings;
 use crate::order::LoginArgs;
 use crate::outcome::CliOutcome;
-use crate::print::{print_note, print_text};
+use crate::print::{count_text, print_note, print_text};
 
 /// Time between two queries of a pending order, in nanoseconds.
 const QUERY_PAUSE_NS: u64 = 20_000_000;
@@ -57,6 +57,16 @@ pub struct AdminArgs {
     /// Time limit for the outcome of the command, in seconds
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub wait: u32,
+}
+
+/// Login of the admin, with the reason of an entry by hand.
+#[derive(Debug, Clone, Args)]
+pub struct OperatorArgs {
+    /// Name and reason of the operator, up to 32 bytes, for the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: AdminArgs,
 }
 
 /// firm, account N, session N or symbol NAME.
@@ -97,11 +107,8 @@ pub struct ResolveArgs {
     /// Total filled quantity
     #[arg(long, value_name = "QUANTITY", value_parser = quantity, allow_negative_numbers = true)]
     pub filled: Quantity,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -157,11 +164,8 @@ pub struct OrderArgs {
     /// Time in force: day, gtc, ioc or fok
     #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
     pub tif: TimeInForce,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -181,11 +185,8 @@ pub struct FillArgs {
     /// The venue's sequence number of the event, if it is known
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub venue_sequence: Option<u64>,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -203,11 +204,8 @@ pub struct PositionArgs {
     /// Add the quantity to the position, also where the account has traded already
     #[arg(long)]
     pub adjust: bool,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 /// A reason in the fixed-size form that a journal record holds.
@@ -219,13 +217,14 @@ pub fn kill(args: &KillArgs, on: bool) -> anyhow::Result<CliOutcome> {
     let cancel = on && args.cancel;
     let command = KillSwitch { scope, on: on.into(), cancel: cancel.into(), target, ..KillSwitch::default() };
     let what = format!("the kill switch of {name} is {}", if on { "on" } else { "off" });
-    connection.run_command(RecordKind::Kill, &command, &what)
+    connection.run_command(RecordKind::Kill, command.as_bytes(), &what)
 }
 
 pub fn mass_cancel(args: &ScopeArgs) -> anyhow::Result<CliOutcome> {
     let (connection, scope, target, name) = args.admin.connect_for_scope(&args.scope)?;
     let command = CancelScope { scope, target, ..CancelScope::default() };
-    connection.run_command(RecordKind::CancelScope, &command, &format!("the working orders of {name} are canceled"))
+    let what = format!("the working orders of {name} are canceled");
+    connection.run_command(RecordKind::CancelScope, command.as_bytes(), &what)
 }
 
 pub fn resolve(args: &ResolveArgs) -> anyhow::Result<CliOutcome> {
@@ -233,27 +232,27 @@ pub fn resolve(args: &ResolveArgs) -> anyhow::Result<CliOutcome> {
         order: args.order.0,
         cumulative_quantity: args.filled,
         status: args.status.code(),
-        reason: args.reason.0,
+        reason: args.operator.reason.0,
         ..Resolve::default()
     };
-    let (_, connection) = args.admin.open()?;
-    connection.run_command(RecordKind::Resolve, &command, "the order is resolved")
+    let (_, connection) = args.operator.admin.open()?;
+    connection.run_command(RecordKind::Resolve, command.as_bytes(), "the order is resolved")
 }
 
 pub fn day_end(args: &DayEndArgs) -> anyhow::Result<CliOutcome> {
-    let (known, connection) = args.admin.open()?;
-    let day = args.day.unwrap_or_else(|| known.day(utc_ns()));
+    let (settings, connection) = args.admin.open()?;
+    let day = args.day.unwrap_or_else(|| settings.day(utc_ns()));
     let command = DayEnd { day, lane_sequence: 0 };
-    connection.run_command(RecordKind::DayEnd, &command, &format!("day {day} has ended"))
+    connection.run_command(RecordKind::DayEnd, command.as_bytes(), &format!("day {day} has ended"))
 }
 
 pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
     match enter {
         EnterCommand::Order(args) => {
-            let (known, mut connection) = args.admin.open()?;
-            let instrument = connection.instruments(&known)?.find(&args.symbol)?;
+            let (settings, mut connection) = args.operator.admin.open()?;
+            let instrument = connection.instruments(&settings)?.find(&args.symbol)?;
             let Some(venue) = args.venue.map(VenueId).or(instrument.venue) else {
-                bail!(known.missing_part("the venue of the instrument", "its number with --venue N"))
+                bail!(settings.missing_part("the venue of the instrument", "its number with --venue N"))
             };
             let command = EnterOrder {
                 client_order_id: ClientOrderId(args.id.unwrap_or_else(utc_ns)),
@@ -268,10 +267,10 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 side: args.side.code(),
                 order_type: if args.price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
                 time_in_force: args.tif.code(),
-                reason: args.reason.0,
+                reason: args.operator.reason.0,
                 ..EnterOrder::default()
             };
-            connection.run_command(RecordKind::EnterOrder, &command, "the order is entered")
+            connection.run_command(RecordKind::EnterOrder, command.as_bytes(), "the order is entered")
         }
         EnterCommand::Fill(args) => {
             let command = EnterFill {
@@ -280,25 +279,25 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
                 venue_sequence: args.venue_sequence.unwrap_or_default(),
                 price: args.price,
                 quantity: args.quantity,
-                reason: args.reason.0,
+                reason: args.operator.reason.0,
                 ..EnterFill::default()
             };
-            let (_, connection) = args.admin.open()?;
-            connection.run_command(RecordKind::EnterFill, &command, "the fill is entered")
+            let (_, connection) = args.operator.admin.open()?;
+            connection.run_command(RecordKind::EnterFill, command.as_bytes(), "the fill is entered")
         }
         EnterCommand::Position(args) => {
-            let (known, mut connection) = args.admin.open()?;
+            let (settings, mut connection) = args.operator.admin.open()?;
             let command = EnterPosition {
                 quantity: args.quantity,
                 price: args.price.unwrap_or_default(),
                 account: AccountId(args.account),
-                symbol: connection.instruments(&known)?.find(&args.symbol)?.symbol,
+                symbol: connection.instruments(&settings)?.number(&args.symbol)?,
                 adjusts: args.adjust.into(),
                 is_priced: args.price.is_some().into(),
-                reason: args.reason.0,
+                reason: args.operator.reason.0,
                 ..EnterPosition::default()
             };
-            connection.run_command(RecordKind::EnterPosition, &command, "the position is entered")
+            connection.run_command(RecordKind::EnterPosition, command.as_bytes(), "the position is entered")
         }
     }
 }
@@ -306,36 +305,31 @@ pub fn enter(enter: &EnterCommand) -> anyhow::Result<CliOutcome> {
 impl AdminArgs {
     /// Returns the address and the login of the OMS, without a session.
     pub fn login(&self) -> LoginArgs {
-        LoginArgs {
-            config: self.config.clone(),
-            oms: self.oms.clone(),
-            user: self.user.clone(),
-            password_file: self.password_file.clone(),
-            session: None,
-        }
+        let Self { config, oms, user, password_file, .. } = self.clone();
+        LoginArgs { config, oms, user, password_file, session: None }
     }
 
     /// Logs in for a command about a scope, and returns the scope's code, its target and its name in a sentence.
     fn connect_for_scope(&self, scope: &ScopeName) -> anyhow::Result<(AdminConnection, u8, u32, String)> {
         let (code, target) = scope.parse()?;
-        let (known, mut connection) = self.open()?;
+        let (settings, mut connection) = self.open()?;
         let target = match target {
             Ok(number) => number,
-            Err(name) => connection.instruments(&known)?.find(name)?.symbol.0,
+            Err(name) => connection.instruments(&settings)?.number(name)?.0,
         };
         Ok((connection, code, target, scope.name()))
     }
 
     /// Reads the file of the OMS as far as it can be read, and logs in as the admin.
     fn open(&self) -> anyhow::Result<(PartialSettings, AdminConnection)> {
-        let known = self.login().read_settings();
-        let connection = self.connect(&known)?;
-        Ok((known, connection))
+        let settings = self.login().read_settings();
+        let connection = self.connect(&settings)?;
+        Ok((settings, connection))
     }
 
     /// Logs in as the admin.
-    pub fn connect(&self, known: &PartialSettings) -> anyhow::Result<AdminConnection> {
-        AdminConnection::new(self.login().connect(known, Since::Now)?, self.wait)?.require_admin(&self.user)
+    pub fn connect(&self, settings: &PartialSettings) -> anyhow::Result<AdminConnection> {
+        AdminConnection::new(self.login().connect(settings, Since::Now)?, self.wait)?.require_admin(&self.user)
     }
 }
 
@@ -361,21 +355,16 @@ impl AdminConnection {
             return Ok(self);
         }
         self.client.close();
-        bail!(CliUsageError(format!("user '{user}' is no admin; name an admin with --user")))
+        bail_usage!("user '{user}' is no admin; name an admin with --user")
     }
 
-    pub fn instruments<'a>(&mut self, known: &'a PartialSettings) -> anyhow::Result<Instruments<'a>> {
-        Instruments::request(&mut self.client, known, (self.timeout_ns / SECOND_NS) as u32)
+    pub fn instruments<'a>(&mut self, settings: &'a PartialSettings) -> anyhow::Result<Instruments<'a>> {
+        Instruments::request(&mut self.client, settings, (self.timeout_ns / SECOND_NS) as u32)
     }
 
     /// Sends an admin command, prints its outcome and that of each affected order, and closes the connection.
-    fn run_command<W: IntoBytes + Immutable>(
-        mut self,
-        kind: RecordKind,
-        command: &W,
-        what: &str,
-    ) -> anyhow::Result<CliOutcome> {
-        let (record, mut orders) = self.send_command(kind, command.as_bytes())?;
+    fn run_command(mut self, kind: RecordKind, command: &[u8], what: &str) -> anyhow::Result<CliOutcome> {
+        let (record, mut orders) = self.send_command(kind, command)?;
         // The OMS has acknowledged the command, even if the connection is lost from here on.
         let lost = self.await_decisions(&mut orders);
         self.client.close();
@@ -400,11 +389,9 @@ impl AdminConnection {
             _ => None,
         });
         let doubt = "it is not known whether the OMS has accepted the command; check `tickpath orders` and its log";
-        match (reply.answer, reply.lost) {
-            (Some(Ok(record)), _) => Ok((record, reply.rows)),
-            (Some(Err(why)), _) => bail!("{why}"),
-            (None, Some(why)) => bail!(UnansweredError(format!("{doubt}: {why}"))),
-            (None, None) => bail!(UnansweredError(format!("the OMS has not answered in time; {doubt}"))),
+        match reply.map_err(|why| UnansweredError(format!("{doubt}: {why}")))? {
+            (Ok(record), rows) => Ok((record, rows)),
+            (Err(why), _) => bail!("{why}"),
         }
     }
 
@@ -412,9 +399,7 @@ impl AdminConnection {
     /// connection ends first.
     fn await_decisions(&mut self, orders: &mut [SessionOrder]) -> Option<String> {
         let from = self.clock.ticks();
-        while orders.iter().any(|(_, order)| is_pending(order))
-            && self.clock.ns_between(from, self.clock.ticks()) < self.timeout_ns as i64
-        {
+        while orders.iter().any(|(_, order)| is_pending(order)) && !self.is_timed_out(from) {
             tickpath_clock::sleep_ns(QUERY_PAUSE_NS);
             for (_, order) in orders.iter_mut().filter(|(_, order)| is_pending(order)) {
                 match self.query(Query::ORDER, order.order_id.0) {
@@ -431,12 +416,7 @@ impl AdminConnection {
         if self.client.query(Query { what, order, ..Query::default() }).is_err() {
             return Err("the connection was lost".to_owned());
         }
-        let reply = self.receive_until(|event| matches!(event, ClientEvent::Answered(_)).then_some(()));
-        match (reply.answer, reply.lost) {
-            (Some(()), _) => Ok(reply.rows),
-            (None, Some(why)) => Err(why.to_string()),
-            (None, None) => Err("the OMS has not answered in time".to_owned()),
-        }
+        self.receive_until(|event| matches!(event, ClientEvent::Answered(_)).then_some(())).map(|((), rows)| rows)
     }
 
     /// Waits for the venue's answer to the query of the admin command with this journal record. Returns the rows of
@@ -449,41 +429,37 @@ impl AdminConnection {
                 Ok(_) => "the venue has not answered in time".to_owned(),
                 Err(why) => why,
             };
-            if !self.client.is_connected() || self.clock.ns_between(from, self.clock.ticks()) >= self.timeout_ns as i64
-            {
+            if !self.client.is_connected() || self.is_timed_out(from) {
                 bail!(UnansweredError(format!("record {record} queries the venue; its answer is not known: {why}")));
             }
             tickpath_clock::sleep_ns(QUERY_PAUSE_NS);
         }
     }
 
-    /// Receives events until the expected event is there, the connection is lost, or the time limit is over.
-    pub fn receive_until<T>(&mut self, is_it: impl Fn(&ClientEvent) -> Option<T>) -> AdminReply<T> {
-        let (from, mut reply) = (self.clock.ticks(), AdminReply { answer: None, rows: Vec::new(), lost: None });
-        while reply.answer.is_none()
-            && reply.lost.is_none()
-            && self.clock.ns_between(from, self.clock.ticks()) < self.timeout_ns as i64
-        {
+    /// Receives events until the answer is there. Returns the answer and the orders before it, or the reason why there
+    /// is no answer: the connection was lost, or the time limit is over.
+    pub fn receive_until<T>(
+        &mut self,
+        find_answer: impl Fn(&ClientEvent) -> Option<T>,
+    ) -> Result<(T, Vec<SessionOrder>), String> {
+        let (from, mut rows, mut answer, mut lost) = (self.clock.ticks(), Vec::new(), None, None);
+        while answer.is_none() && lost.is_none() && !self.is_timed_out(from) {
             self.client.wait(10_000_000);
             let polled = self.client.poll(|event| match event {
-                ClientEvent::OrderRow { session, report } => reply.rows.push((session, report)),
-                ClientEvent::Disconnected { why } => reply.lost = Some(why),
-                other => reply.answer = reply.answer.take().or_else(|| is_it(&other)),
+                ClientEvent::OrderRow { session, report } => rows.push((session, report)),
+                ClientEvent::Disconnected { why } => lost = Some(why),
+                other => answer = answer.take().or_else(|| find_answer(&other)),
             });
-            reply.lost = reply.lost.take().or(polled.err());
+            lost = lost.take().or(polled.err());
         }
-        reply
+        let reason = || lost.map_or_else(|| "the OMS has not answered in time".to_owned(), |why| why.to_string());
+        answer.map(|answer| (answer, rows)).ok_or_else(reason)
     }
-}
 
-/// Events of a connection up to an answer.
-pub struct AdminReply<T> {
-    /// The answer, if it was received.
-    pub answer: Option<T>,
-    /// The orders that came before it.
-    pub rows: Vec<SessionOrder>,
-    /// Why the connection was lost, if it was.
-    pub lost: Option<ClientError>,
+    /// Returns whether the time limit of an answer is over, counted from this time in ticks.
+    fn is_timed_out(&self, from: u64) -> bool {
+        self.clock.ns_between(from, self.clock.ticks()) >= self.timeout_ns as i64
+    }
 }
 
 impl ScopeName {
@@ -498,10 +474,10 @@ impl ScopeName {
             (Some(scope @ (KILL_ACCOUNT | KILL_SESSION)), [_, text]) if number(text).is_some() => {
                 Ok((scope, Ok(number(text).unwrap_or_default())))
             }
-            _ => Err(CliUsageError(format!(
+            _ => bail_usage!(
                 "'{}' is no scope; use firm, account N, session N or symbol NAME, with N below 65536",
                 words.join(" ")
-            ))),
+            ),
         }
     }
 
@@ -512,7 +488,7 @@ impl ScopeName {
     }
 }
 
-/// Prints the state of each order and the number of orders in each state; `lost` is the reason why the reports ended early.
+/// Prints each order and the number of orders in each state. `lost` is the reason why the reports ended early.
 fn print_outcome(record: u64, what: &str, orders: &[SessionOrder], lost: Option<String>) -> anyhow::Result<CliOutcome> {
     let mut text = String::new();
     let mut counts: Vec<(String, usize)> = Vec::new();
@@ -532,8 +508,7 @@ fn print_outcome(record: u64, what: &str, orders: &[SessionOrder], lost: Option<
     let counts: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let summary = match orders.len() {
         0 => String::new(),
-        1 => format!("; 1 order: {}", counts.join(", ")),
-        count => format!("; {count} orders: {}", counts.join(", ")),
+        count => format!("; {}: {}", count_text(count, "order"), counts.join(", ")),
     };
     text.push_str(&format!("record {record}: {what}{summary}\n"));
     let printed = print_text(&text);
@@ -552,12 +527,12 @@ fn status(order: &ExecutionReport) -> String {
 /// Prints a note about the orders that stay open after the end of the day, because their venues still work them.
 fn note_working(orders: &[SessionOrder]) {
     let works = |(_, order): &&SessionOrder| order.leaves_quantity.0 > 0 && !is_pending(order);
-    let (count, verb) = match orders.iter().filter(works).count() {
-        0 => return,
-        1 => ("1 order".to_owned(), "works at its venue"),
-        count => (format!("{count} orders"), "work at their venues"),
-    };
-    print_note(&format!("tickpath: {count} still {verb} after the end of the day; cancel those that should not"));
+    let count = orders.iter().filter(works).count();
+    if count > 0 {
+        let verb = if count == 1 { "works at its venue" } else { "work at their venues" };
+        let orders = count_text(count, "order");
+        print_note(&format!("tickpath: {orders} still {verb} after the end of the day; cancel those that should not"));
+    }
 }
 
 /// Returns whether a request for the order is pending, or the order is in doubt.
@@ -577,7 +552,7 @@ fn resolution(text: &str) -> Result<OrdStatus, String> {
     one_of(text, &words)
 }
 
-pub fn reason(text: &str) -> Result<Reason, String> {
+fn reason(text: &str) -> Result<Reason, String> {
     let (mut bytes, text) = ([0; 32], text.trim().as_bytes());
     if text.is_empty() || text.len() > bytes.len() || text.contains(&0) {
         return Err("write 1 to 32 bytes of text: the operator's name and the reason".to_owned());

@@ -17,6 +17,15 @@ use tickpath_lab_result::ResultFile;
 #[error("{0}")]
 pub struct CliUsageError(pub String);
 
+/// Ends the function with a mistake in the command's arguments, whose text is formatted as by `format!`.
+macro_rules! bail_usage {
+    ($($text:tt)+) => {
+        return Err($crate::args::CliUsageError(format!($($text)+)).into())
+    };
+}
+
+pub(crate) use bail_usage;
+
 /// A request without an answer, or whose answer is lost: exit code 5.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -62,7 +71,7 @@ pub fn check_writable(file: &Path) -> Result<(), CliUsageError> {
         Ok(_) => Ok(()),
         Err(error) => {
             let remedy = "name a file in a folder that exists and that you may write to";
-            Err(CliUsageError(format!("cannot write {}: {error}; {remedy}", file.display())))
+            bail_usage!("cannot write {}: {error}; {remedy}", file.display())
         }
     }
 }
@@ -112,10 +121,7 @@ pub enum SendRate {
 impl SendRate {
     /// Returns the rate; none if it is as fast as possible.
     pub fn per_second(self) -> Option<f64> {
-        match self {
-            Self::Max => None,
-            Self::PerSecond(rate) => Some(rate),
-        }
+        if let Self::PerSecond(rate) = self { Some(rate) } else { None }
     }
 }
 
@@ -141,13 +147,10 @@ pub fn check_target(url: &str) -> anyhow::Result<()> {
 
 /// Rejects a recording that does not exist, before anything is measured.
 pub fn check_recording(ticks: &Option<PathBuf>) -> Result<(), CliUsageError> {
-    match ticks.as_ref().filter(|file| !file.is_file()) {
-        Some(file) => Err(CliUsageError(format!(
-            "--ticks {}: there is no file at this path; give the path of a recording",
-            file.display()
-        ))),
-        None => Ok(()),
+    if let Some(file) = ticks.as_ref().filter(|file| !file.is_file()) {
+        bail_usage!("--ticks {}: there is no file at this path; give the path of a recording", file.display());
     }
+    Ok(())
 }
 
 /// Parses a number with its suffix: `k` multiplies by `of_k`, `M` by its square.
@@ -180,12 +183,12 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "use 0.1 to 86400 seconds, a number without a unit: 600 for ten minutes".to_owned())
 }
 
-/// Parses one of these words; the error lists all of them.
-pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
-    let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+/// Parses one of these names; the error lists all of them.
+pub fn one_of<T: Copy>(text: &str, named: &[(&str, T)]) -> Result<T, String> {
+    let found = named.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
     found.ok_or_else(|| {
-        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let (last, others) = words.split_last().expect("there are words");
+        let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+        let (last, others) = names.split_last().expect("there are names");
         format!("use {} or {last}", others.join(", "))
     })
 }
@@ -216,13 +219,11 @@ impl CpuArgs {
     pub fn bench_cpus(&self) -> Result<[usize; 2], CliUsageError> {
         let available = tickpath_clock::cpus();
         if let Some(missing) = self.cpus.iter().find(|cpu| !available.contains(cpu)) {
-            return Err(CliUsageError(format!("--cpus: CPU {missing} is not available; available: {available:?}")));
+            bail_usage!("--cpus: CPU {missing} is not available; available: {available:?}");
         }
-        let last = available.last().copied().unwrap_or(0);
         let first = available.first().copied().unwrap_or(0);
-        let second = available.get(1).copied().unwrap_or(last);
         match self.cpus[..] {
-            [] => Ok([first, second]),
+            [] => Ok([first, available.get(1).copied().unwrap_or(first)]),
             [one] => Ok([one, one]),
             [generator, system, ..] => Ok([generator, system]),
         }

@@ -78,8 +78,7 @@ impl BenchLock {
 
 /// Notes in the result that the bench broke off, and why, unless a run has that note already.
 fn mark_partial(result: &mut ResultFile, why: &str) {
-    let is_noted = result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why));
-    if !is_noted {
+    if !result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why)) {
         result.findings.push(format!("the bench broke off after these runs: {why}"));
     }
 }
@@ -89,18 +88,18 @@ fn lock_file(mut file: File) -> anyhow::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            let mut words = String::new();
+            let mut text = String::new();
             // The text is for people only: a failure to read it does not matter.
-            let _ = file.read_to_string(&mut words);
-            let holder = describe_holder(&words);
+            let _ = file.read_to_string(&mut text);
+            let holder = describe_holder(&text);
             print_note(&format!("{holder}; waiting until it ends, because two benches disturb each other"));
             file.lock().context("cannot wait for another bench")?;
         }
         Err(TryLockError::Error(error)) => return Err(error).context("cannot ask whether another bench runs"),
     }
     // A file owned by root cannot be written by other users; its lock works all the same.
-    let words = format!("{} {} {}", std::process::id(), utc_ns() / 1_000_000_000, command());
-    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(words.as_bytes()));
+    let text = format!("{} {} {}", std::process::id(), utc_ns() / 1_000_000_000, command());
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
     Ok(file)
 }
 
@@ -112,9 +111,9 @@ fn command() -> String {
 }
 
 /// Returns a description of the lock's holder from the text in its file: process, start in UTC seconds, command.
-fn describe_holder(words: &str) -> String {
-    let mut words = words.splitn(3, ' ');
-    let (pid, since, command) = (words.next(), words.next().and_then(|since| since.parse::<u64>().ok()), words.next());
+fn describe_holder(text: &str) -> String {
+    let mut parts = text.splitn(3, ' ');
+    let (pid, since, command) = (parts.next(), parts.next().and_then(|since| since.parse::<u64>().ok()), parts.next());
     let process =
         pid.filter(|pid| !pid.is_empty()).map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
     match (since, command) {

@@ -16,8 +16,8 @@ pub fn run(args: &BlotterArgs) -> anyhow::Result<CliOutcome> {
     let (dir, users) = match &args.dir {
         Some(dir) => (dir.clone(), BTreeMap::new()),
         None => {
-            let known = PartialSettings::read(&args.config);
-            (known.journal()?, read_owners(&known.users_file))
+            let settings = PartialSettings::read(&args.config);
+            (settings.journal()?, read_owners(&settings.users_file))
         }
     };
     let journal = crate::log::log_arguments::parse_journal(&dir)?;

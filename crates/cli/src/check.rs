@@ -5,7 +5,7 @@ use clap::Args;
 use tickpath_lab_check::{CheckContext, FaultReport, PLANTED_FAULTS, PlantedFault};
 use tickpath_lab_harness::Lab;
 
-use crate::args::{CliUsageError, CpuArgs};
+use crate::args::{CpuArgs, bail_usage};
 use crate::bench::measure::{as_usage_error, lab};
 use crate::bench_lock::BenchLock;
 use crate::outcome::CliOutcome;
@@ -76,8 +76,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<CliOutcome> {
 }
 
 /// Returns how often a fault may be planted: a name that plants nothing is never retried.
-fn max_attempts(fault: &PlantedFault, most: u32) -> u32 {
-    if fault.plants_nothing() { 1 } else { most }
+fn max_attempts(fault: &PlantedFault, tries: u32) -> u32 {
+    if fault.plants_nothing() { 1 } else { tries }
 }
 
 fn plant(lab: &Lab<'_>, fault: &PlantedFault, stage: &CheckContext<'_>) -> anyhow::Result<FaultReport> {
@@ -95,7 +95,6 @@ fn line(fault: &PlantedFault, report: &FaultReport) -> String {
     row(&fault.title(), &format!("{planted} → {reported}{verdict}"))
 }
 
-/// Returns a name with a text beside it.
 fn row(name: &str, text: &str) -> String {
     paragraph(&format!("{name:<26} "), text)
 }
@@ -105,7 +104,7 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static PlantedFault>> {
         if !PLANTED_FAULTS.iter().any(|fault| fault.name == name) {
             let mut known: Vec<&str> = PLANTED_FAULTS.iter().map(|fault| fault.name).collect();
             known.dedup();
-            return Err(CliUsageError(format!("no fault is called '{name}'; there are {}", known.join(", "))).into());
+            bail_usage!("no fault is called '{name}'; there are {}", known.join(", "));
         }
     }
     Ok(PLANTED_FAULTS.iter().filter(|fault| names.is_empty() || names.iter().any(|name| name == fault.name)).collect())

@@ -19,7 +19,7 @@ use tickpath_lab_compare::{
 use tickpath_lab_harness::{Lab, ProgressSink};
 use tickpath_lab_result::{ResultFile, save_json};
 
-use crate::args::{CliUsageError, OutputArgs};
+use crate::args::{CliUsageError, OutputArgs, bail_usage};
 use crate::bench::measure::new_result;
 use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
@@ -38,7 +38,6 @@ const EXIT_CHECK_NS: u64 = 20_000_000;
 /// Max bytes kept of a call's standard error.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
-/// Default file for the false-positive rates.
 const FALSE_POSITIVES: &str = "tickpath-false-positives.json";
 
 const NOISE: &str = "\
@@ -109,11 +108,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<CliOutcome> {
 fn files(args: &CompareArgs) -> anyhow::Result<CliOutcome> {
     if let Some(program) = [&args.old, &args.new].into_iter().find(|file| is_program(file)) {
         let how = format!("tickpath compare {} {} -- bench path", args.old.display(), args.new.display());
-        return Err(CliUsageError(format!(
-            "{} is a program; add the bench to run with both: {how}",
-            program.display()
-        ))
-        .into());
+        bail_usage!("{} is a program; add the bench to run with both: {how}", program.display());
     }
     let head = new_result("");
     let pair = ResultPair { old: ResultFile::load(&args.old)?, new: ResultFile::load(&args.new)? };
@@ -138,8 +133,7 @@ fn programs(args: &CompareArgs, calls: &AlternatingCalls<'_>) -> anyhow::Result<
 fn false_positives(args: &CompareArgs, calls: &AlternatingCalls<'_>, comparisons: u32) -> anyhow::Result<CliOutcome> {
     let [old, new] = &calls.programs;
     if old != new && read(old)? != read(new)? {
-        let why = "--false-positives compares a program with itself; name the same one twice";
-        return Err(CliUsageError(why.to_owned()).into());
+        bail_usage!("--false-positives compares a program with itself; name the same one twice");
     }
     let file = args.json.clone().unwrap_or_else(|| PathBuf::from(FALSE_POSITIVES));
     let head = new_result("");
@@ -154,8 +148,7 @@ fn false_positives(args: &CompareArgs, calls: &AlternatingCalls<'_>, comparisons
         }
         save_json(&found, &file)?;
     }
-    print_text(&format!("{}Kept in {}.\n", found.text(), file.display()))?;
-    Ok(CliOutcome::Success)
+    print_text(&format!("{}Kept in {}.\n", found.text(), file.display())).map(|()| CliOutcome::Success)
 }
 
 /// Judges the measurements and writes them, then prints the judgement and checks the limits.
@@ -214,12 +207,11 @@ struct AlternatingCalls<'a> {
 impl<'a> AlternatingCalls<'a> {
     fn of(args: &'a CompareArgs, lab: &'a Lab<'a>) -> anyhow::Result<Self> {
         let bench = args.bench.as_slice();
-        if bench.first().is_none_or(|word| word != "bench") {
-            return Err(CliUsageError("name the bench behind --, as in: -- bench path --count 20000".to_owned()).into());
+        if bench.first().is_none_or(|argument| argument != "bench") {
+            bail_usage!("name the bench behind --, as in: -- bench path --count 20000");
         }
-        if let Some(word) = bench.iter().find(|word| *word == "--json" || word.starts_with("--json=")) {
-            let why = "compare itself reads the bench's result; write --json before --";
-            return Err(CliUsageError(format!("{word} behind --: {why}")).into());
+        if let Some(json) = bench.iter().find(|argument| *argument == "--json" || argument.starts_with("--json=")) {
+            bail_usage!("{json} behind --: compare itself reads the bench's result; write --json before --");
         }
         let programs = [program(&args.old)?, program(&args.new)?];
         let count = args.repeat.unwrap_or(PAIRS);
@@ -231,9 +223,9 @@ impl<'a> AlternatingCalls<'a> {
     /// limit on a metric that the bench lacks is rejected after the first pair.
     fn pairs(&self, label: &str, limits: &[MetricLimit], into: &mut Vec<ResultPair>) -> anyhow::Result<()> {
         let mut seconds = 0.0;
-        for place in 0..self.count {
+        for index in 0..self.count {
             let mut call = |nth: u32, side: BuildSide| {
-                let what = format!("{label}call {} of {}: {}", 2 * place + nth, 2 * self.count, side.name());
+                let what = format!("{label}call {} of {}: {}", 2 * index + nth, 2 * self.count, side.name());
                 self.lab.step(&what, seconds)?;
                 let begun = self.lab.clock.ticks();
                 let result = self.call(side);
@@ -243,12 +235,12 @@ impl<'a> AlternatingCalls<'a> {
                 result
             };
             let mut results = [None, None];
-            for (nth, side) in (1..).zip(in_turn(place + 1, BuildSide::BOTH)) {
+            for (nth, side) in (1..).zip(in_turn(index + 1, BuildSide::BOTH)) {
                 results[usize::from(side == BuildSide::New)] = Some(call(nth, side)?);
             }
             let [Some(old), Some(new)] = results else { bail!("this is a defect of Tickpath: a side had no turn") };
             into.push(ResultPair { old, new });
-            if place == 0 {
+            if index == 0 {
                 check_first_pair(&into[0], limits)?;
             }
         }
@@ -266,7 +258,7 @@ impl<'a> AlternatingCalls<'a> {
         let _ = fs::remove_file(&file);
         let mut command = Command::new(program);
         command.args(self.bench).arg("--json").arg(&file);
-        if !self.bench.iter().any(|word| word == "--quiet") {
+        if !self.bench.iter().any(|argument| argument == "--quiet") {
             command.arg("--quiet");
         }
         let what = format!("{} {}", program.display(), self.bench.join(" "));
@@ -276,7 +268,7 @@ impl<'a> AlternatingCalls<'a> {
         match status.code() {
             Some(1) if ResultFile::load(&file).is_ok_and(|file| lossy(&file)) => Ok(ResultFile::load(&file)?),
             Some(0 | 3) => ResultFile::load(&file).with_context(|| format!("{what} wrote no result that can be read")),
-            Some(2) => Err(CliUsageError(format!("{what} refuses its arguments: {stderr}")).into()),
+            Some(2) => bail_usage!("{what} refuses its arguments: {stderr}"),
             _ => bail!("{what} failed ({status}): {stderr}"),
         }
     }
@@ -304,7 +296,7 @@ impl ProgressSink for CallProgress {
     }
 }
 
-/// Checks that the first pair can be compared and has the metrics of the limits; a pair with invalid runs is not checked.
+/// Checks that the first pair can be compared and has the metrics of the limits. A pair with invalid runs passes.
 fn check_first_pair(pair: &ResultPair, limits: &[MetricLimit]) -> anyhow::Result<()> {
     if pair.old.runs.iter().chain(&pair.new.runs).any(|run| !run.valid) {
         return Ok(());
@@ -315,11 +307,8 @@ fn check_first_pair(pair: &ResultPair, limits: &[MetricLimit]) -> anyhow::Result
 }
 
 fn rulings(judgement: &Judgement, limits: &[MetricLimit]) -> Result<Vec<Ruling>, UnmeasuredMetric> {
-    let mut rulings = Vec::new();
-    for limit in limits {
-        rulings.extend(limit.judge(judgement)?);
-    }
-    Ok(rulings)
+    let judged = limits.iter().map(|limit| limit.judge(judgement)).collect::<Result<Vec<_>, _>>()?;
+    Ok(judged.into_iter().flatten().collect())
 }
 
 /// Runs a command to its end, or kills it at the time limit. Returns its standard error and its exit status.
@@ -369,7 +358,7 @@ fn exit_status(child: &mut Child) -> io::Result<Option<ExitStatus>> {
 fn program(file: &Path) -> Result<PathBuf, CliUsageError> {
     if !is_program(file) {
         let why = "with a bench behind --, OLD and NEW must be programs; name executable files";
-        return Err(CliUsageError(format!("{} is no program: {why}", file.display())));
+        bail_usage!("{} is no program: {why}", file.display());
     }
     file.canonicalize().map_err(|reason| CliUsageError(format!("{}: {reason}", file.display())))
 }

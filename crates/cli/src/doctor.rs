@@ -11,7 +11,7 @@ use tickpath_lab_doctor::{
 };
 use tickpath_lab_harness::targets;
 
-use crate::args::{CliUsageError, bus_url};
+use crate::args::{CliUsageError, bail_usage, bus_url};
 use crate::bench_lock::BenchLock;
 use crate::outcome::{CliOutcome, end_on_signals};
 use crate::print::{paragraph, print_text};
@@ -36,23 +36,21 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<CliOutcome> {
     }
     let is_server = |url: &str| transport_of(url).is_some_and(Transport::is_server);
     if let Some(url) = args.brokers.iter().find(|url| !is_server(url)) {
-        let meant = suggest_url(url).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-        let what = format!("a broker's URL begins with {}{meant}", server_prefixes());
-        return Err(CliUsageError(what).into());
+        let suggestion = suggest_url(url).map(|similar| format!("; did you mean {similar}?")).unwrap_or_default();
+        bail_usage!("a broker's URL begins with {}{suggestion}", server_prefixes());
     }
-    let here = HostFiles::here();
+    let host_files = HostFiles::here();
     if args.script {
-        print_text(&script(&here))?;
-        return Ok(CliOutcome::Success);
+        return print_text(&script(&host_files)).map(|()| CliOutcome::Success);
     }
     // Nothing needs saving: a signal ends the process at once.
     end_on_signals().context("cannot listen for Ctrl-C")?;
-    let mut found = check_host(&here);
+    let mut found = check_host(&host_files);
     {
         // Two measurements at once would disturb each other.
         let _turn = BenchLock::acquire()?;
         found.push(check_neighbours(&HostClock::get()?));
-        found.push(check_wake_up(&here));
+        found.push(check_wake_up(&host_files));
     }
     let brokers = if args.brokers.is_empty() { targets::brokers() } else { args.brokers.clone() };
     let findings: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url)).collect();

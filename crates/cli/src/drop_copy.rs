@@ -28,7 +28,7 @@ const BLOCKED_SLEEP_NS: u64 = 5_000_000;
 #[derive(Debug, Clone, Args)]
 pub struct DropCopyArgs {
     #[command(flatten)]
-    pub whom: LoginArgs,
+    pub login: LoginArgs,
     /// Begin with the first report of the day
     #[arg(long)]
     pub all: bool,
@@ -49,13 +49,13 @@ pub struct DropCopyArgs {
 }
 
 pub fn run(args: &DropCopyArgs) -> anyhow::Result<CliOutcome> {
-    let settings = args.whom.read_settings();
+    let settings = args.login.read_settings();
     let users_file = settings.users_file.display();
     // Without the right to a drop copy the session would receive no reports of others and wait for ever.
     if let Ok(users) = Users::read(&settings.users_file)
-        && users.find(&args.whom.user).is_some_and(|user| user.drop_copy.is_none())
+        && users.find(&args.login.user).is_some_and(|user| user.drop_copy.is_none())
     {
-        bail!(no_drop_copy_error(&args.whom.user, &users_file.to_string()));
+        bail!(no_drop_copy_error(&args.login.user, &users_file.to_string()));
     }
     let mut client = connect(args, &settings)?;
     let mut outlet = FollowerOutput::start()?;
@@ -70,27 +70,27 @@ pub fn run(args: &DropCopyArgs) -> anyhow::Result<CliOutcome> {
     if followed? {
         Ok(CliOutcome::Success)
     } else {
-        bail!(no_drop_copy_error(&args.whom.user, &format!("{users_file} where the OMS is")))
+        bail!(no_drop_copy_error(&args.login.user, &format!("{users_file} where the OMS is")))
     }
 }
 
 /// Logs in, to resume where `--from` or `--all` requires.
 fn connect(args: &DropCopyArgs, settings: &PartialSettings) -> anyhow::Result<Client> {
     let Some(from) = args.from else {
-        return args.whom.connect_drop_copy(settings, if args.all { Since::Start } else { Since::Now });
+        return args.login.connect_drop_copy(settings, if args.all { Since::Start } else { Since::Now });
     };
     // A number is valid in its own journal only. Without `--journal`, a first logon shows the journal of the OMS.
     let journal = match args.journal {
         Some(journal) => journal,
         None => {
-            let asking = args.whom.connect_drop_copy(settings, Since::Now)?;
+            let asking = args.login.connect_drop_copy(settings, Since::Now)?;
             let journal = asking.welcome().journal;
             asking.close();
             journal
         }
     };
     let since = Since::Report { journal, number: from + 1, last_sum: 0 };
-    let client = args.whom.connect_drop_copy(settings, since)?;
+    let client = args.login.connect_drop_copy(settings, since)?;
     let now = client.welcome().journal;
     if now != journal {
         client.close();
@@ -102,7 +102,6 @@ fn connect(args: &DropCopyArgs, settings: &PartialSettings) -> anyhow::Result<Cl
     Ok(client)
 }
 
-/// Printer of the reports that a session receives.
 struct DropCopyPrinter<'a> {
     args: &'a DropCopyArgs,
     names: BTreeMap<SymbolId, String>,
@@ -156,15 +155,9 @@ impl DropCopyPrinter<'_> {
                         CopiedReport::Report(report) => ReportOrDenial::Report(report),
                         CopiedReport::Denied(denied) => ReportOrDenial::Denied(denied),
                     };
-                    let sent = SentReport {
-                        number,
-                        journal: Some(client.welcome().journal),
-                        session,
-                        session_number: Some(session_number),
-                        stamp,
-                        utc_ns: utc_ns.or_else(|| is_known.then(|| clock.calibration().utc_ns_of(stamp))),
-                        answer,
-                    };
+                    let utc_ns = utc_ns.or_else(|| is_known.then(|| clock.calibration().utc_ns_of(stamp)));
+                    let (journal, session_number) = (Some(client.welcome().journal), Some(session_number));
+                    let sent = SentReport { number, journal, session, session_number, stamp, utc_ns, answer };
                     lines.push_str(&sent.line(json, |symbol| self.names.get(&symbol).cloned()));
                 }
                 ClientEvent::Gap { from, to } => {

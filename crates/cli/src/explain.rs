@@ -3,7 +3,7 @@
 use clap::Args;
 use tickpath_lab_explain::{self as explain, ExplainSubject, ExplainedClient, GAINS, Gain, Settings, is_redis};
 
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, bus_url, check_target, seconds};
+use crate::args::{CpuArgs, OutputArgs, bail_usage, bus_url, check_target, seconds};
 use crate::bench::measure::{as_usage_error, measure};
 use crate::outcome::CliOutcome;
 
@@ -76,12 +76,10 @@ fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
             client => ExplainSubject::Client(client.unwrap_or(ExplainedClient::RedisPy)),
         },
         (None, true, None) => {
-            return Err(CliUsageError(
-                "there is nothing to explain; name a server (redis://HOST:PORT, nats://HOST:PORT, …), a command behind --, or \
-                 --case one-publish-per-process"
-                    .to_owned(),
-            )
-            .into());
+            bail_usage!(
+                "there is nothing to explain; name a server (redis://HOST:PORT, nats://HOST:PORT, …), a command behind \
+                 --, or --case one-publish-per-process"
+            );
         }
     };
     Ok(Settings {
@@ -100,11 +98,10 @@ fn gains(text: &str) -> Result<SelectedGains, String> {
     match text {
         "all" => Ok(SelectedGains(GAINS.map(|(gain, _)| gain).to_vec())),
         "none" => Ok(SelectedGains(Vec::new())),
-        list => list
-            .split(',')
-            .map(|name| name.parse::<Gain>().map_err(|e| e.to_string()))
-            .collect::<Result<_, _>>()
-            .map(SelectedGains),
+        list => {
+            let gains = list.split(',').map(|name| name.parse::<Gain>().map_err(|e| e.to_string()));
+            gains.collect::<Result<_, _>>().map(SelectedGains)
+        }
     }
 }
 

@@ -19,7 +19,6 @@ use crate::print::{is_closed, print_text};
 /// Max chunks that wait to be written. One chunk holds the output of one poll of the session.
 const MAX_WAITING_CHUNKS: usize = 4;
 
-/// A piece of output.
 pub enum OutputChunk {
     /// Lines for standard output.
     Lines(String),
@@ -27,7 +26,6 @@ pub enum OutputChunk {
     Sentence(String),
 }
 
-/// Output of a follower.
 pub struct FollowerOutput {
     chunks: SyncSender<OutputChunk>,
     /// Chunks that the full channel did not accept.
@@ -70,12 +68,9 @@ impl FollowerOutput {
 
     /// Waits until all is written. Returns the error if writing failed.
     pub fn finish(self) -> anyhow::Result<()> {
-        let Self { chunks, overflow: held, thread } = self;
-        for chunk in held {
-            if chunks.send(chunk).is_err() {
-                break;
-            }
-        }
+        let Self { chunks, overflow, thread } = self;
+        // A thread that has ended receives nothing more, and returns its error.
+        let _ = overflow.into_iter().try_for_each(|chunk| chunks.send(chunk));
         drop(chunks);
         thread.join().unwrap_or_else(|_| Err(anyhow!("the thread that writes the output has died; call again")))
     }

@@ -8,7 +8,7 @@ use tickpath_lab_compare::histories;
 use tickpath_lab_report::trends;
 use tickpath_lab_result::{LoadError, ResultFile};
 
-use crate::args::{CliUsageError, check_writable};
+use crate::args::{CliUsageError, bail_usage, check_writable};
 use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
 
@@ -28,16 +28,15 @@ pub fn run(args: &HistoryArgs) -> anyhow::Result<CliOutcome> {
     }
     let results = results(&args.folder)?;
     if results.is_empty() {
-        let what = "has no result file; write one there with: tickpath bench WORKLOAD --json FILE";
-        return Err(CliUsageError(format!("{} {what}", args.folder.display())).into());
+        let remedy = "write one there with: tickpath bench WORKLOAD --json FILE";
+        bail_usage!("{} has no result file; {remedy}", args.folder.display());
     }
     let histories = histories(results);
     let texts: Vec<String> = histories.iter().map(trends::Trends::text).collect();
     if let Some(file) = &args.html {
         std::fs::write(file, trends::page(&histories)).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    print_text(&texts.join("\n"))?;
-    Ok(CliOutcome::Success)
+    print_text(&texts.join("\n")).map(|()| CliOutcome::Success)
 }
 
 /// Returns every result of a folder. Other JSON files are skipped; a damaged result is an error.

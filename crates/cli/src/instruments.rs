@@ -22,7 +22,7 @@ pub struct Instruments<'a> {
 
 impl<'a> Instruments<'a> {
     /// Requests the list from the OMS, and waits at most `wait` seconds for it.
-    pub fn request(client: &mut Client, known: &'a PartialSettings, wait: u32) -> anyhow::Result<Self> {
+    pub fn request(client: &mut Client, settings: &'a PartialSettings, wait: u32) -> anyhow::Result<Self> {
         let rows = client.instruments(wait.saturating_mul(1000))?;
         let is_live = rows.is_some();
         let listed = rows.map(|rows| {
@@ -33,16 +33,21 @@ impl<'a> Instruments<'a> {
             };
             rows.into_iter().map(row).collect()
         });
-        Ok(Self { settings: known, list: listed.or_else(|| known.instruments()), is_live })
+        Ok(Self { settings, list: listed.or_else(|| settings.instruments()), is_live })
     }
 
     /// Returns the instruments of the table, for calls that send nothing to an OMS.
-    pub fn from_table(known: &'a PartialSettings) -> Self {
-        Self { settings: known, list: known.instruments(), is_live: false }
+    pub fn from_table(settings: &'a PartialSettings) -> Self {
+        Self { settings, list: settings.instruments(), is_live: false }
     }
 
     pub fn name(&self, symbol: SymbolId) -> Option<String> {
         self.list.iter().flatten().find(|listed| listed.symbol == symbol).map(|listed| listed.name.clone())
+    }
+
+    /// Returns the number of the instrument with this name or number, as [`Self::find`].
+    pub fn number(&self, name: &str) -> Result<SymbolId, CliUsageError> {
+        self.find(name).map(|listed| listed.symbol)
     }
 
     /// Returns the instrument with this name or number: if any name consists of digits alone, only by name.

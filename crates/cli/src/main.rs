@@ -63,22 +63,18 @@ use outcome::CliOutcome;
 use print::print_note;
 
 fn main() -> ExitCode {
-    // A file-size limit then makes the write fail, instead of a signal that ends the process while an order is in flight.
+    // A file-size limit then makes the write fail, instead of ending the process by a signal with an order in flight.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let done = match CliArgs::try_parse() {
         Ok(args) => run(args.command),
         Err(error) => print_usage(&error),
     };
     match done {
-        Ok(CliOutcome::Success) => ExitCode::SUCCESS,
-        Ok(CliOutcome::Invalid) => ExitCode::from(3),
-        Ok(CliOutcome::Lost) => ExitCode::FAILURE,
-        Ok(CliOutcome::LimitExceeded) => ExitCode::from(4),
-        Ok(CliOutcome::Unanswered) => ExitCode::from(5),
-        Ok(CliOutcome::BadUsage) => ExitCode::from(2),
-        Ok(CliOutcome::Interrupted) => {
-            print_note("tickpath: interrupted");
-            ExitCode::from(130)
+        Ok(outcome) => {
+            if matches!(outcome, CliOutcome::Interrupted) {
+                print_note("tickpath: interrupted");
+            }
+            ExitCode::from(outcome as u8)
         }
         Err(error) => {
             print_note(&format!("tickpath: {error:#}"));

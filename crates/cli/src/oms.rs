@@ -21,18 +21,17 @@ use tickpath_oms_server::settings::{
     self, AccountPattern, EditError, NewUser, OmsInitError, OmsUser, ROLES, Settings, Users, UsersFile,
 };
 
-use crate::args::{CliUsageError, one_of};
+use crate::args::{CliUsageError, bail_usage, one_of};
 use crate::oms_files::{PartialSettings, read};
 use crate::order::LoginArgs;
 use crate::outcome::CliOutcome;
-use crate::print::{print_note, print_text};
+use crate::print::{count_text, print_note, print_text};
 use crate::{admin, reconcile};
 
 /// Characters of a generated password: each is one of 32, which gives 120 bits.
 const PASSWORD_CHARS: usize = 24;
 /// Characters of a generated password; no two of them look alike.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// Max length of a password, in bytes.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
 #[derive(Debug, Args)]
@@ -66,7 +65,7 @@ pub enum OmsCommand {
     #[command(after_help = status_help())]
     Status {
         #[command(flatten)]
-        whom: LoginArgs,
+        login: LoginArgs,
     },
     /// Make a running OMS reload its tables, [firm] and users; with a mistake in any of them nothing changes
     Reload {
@@ -104,7 +103,7 @@ pub enum UserCommand {
     /// Add a user
     Add {
         #[command(flatten)]
-        whom: UserNameArgs,
+        user: UserNameArgs,
         /// Rights of the user
         #[arg(long, value_name = "read|trade|admin", default_value = "trade", value_parser = role)]
         role: UserRole,
@@ -120,7 +119,7 @@ pub enum UserCommand {
     /// Set a new password of a user
     Passwd {
         #[command(flatten)]
-        whom: UserNameArgs,
+        user: UserNameArgs,
         #[command(flatten)]
         password: PasswordArgs,
     },
@@ -153,7 +152,7 @@ pub fn run(args: &OmsArgs) -> anyhow::Result<CliOutcome> {
         None if args.check => check(&args.config.config),
         None => crate::serve::run(&read(&args.config.config)?),
         Some(OmsCommand::Init { folder }) => init(folder),
-        Some(OmsCommand::Status { whom }) => status(whom),
+        Some(OmsCommand::Status { login }) => status(login),
         Some(OmsCommand::Reload { config }) => reload(&config.config),
         Some(OmsCommand::Kill(args)) => admin::kill(args, true),
         Some(OmsCommand::Unkill(args)) => {
@@ -169,7 +168,6 @@ pub fn run(args: &OmsArgs) -> anyhow::Result<CliOutcome> {
     }
 }
 
-/// Returns the help text for the lines of a status.
 fn status_help() -> String {
     let journal = ("journal", "Id of the journal, chosen at its creation.");
     let switches = ("switches_on", "Kill switches that are on and that the user may see; no line if there are none.");
@@ -177,9 +175,8 @@ fn status_help() -> String {
     lines.fold("Lines of the output:".to_owned(), |text, (name, meaning)| format!("{text}\n  {name:<16} {meaning}"))
 }
 
-/// Queries a running OMS for its status.
-fn status(whom: &LoginArgs) -> anyhow::Result<CliOutcome> {
-    let mut client = whom.connect(&whom.read_settings(), Since::Now)?;
+fn status(login: &LoginArgs) -> anyhow::Result<CliOutcome> {
+    let mut client = login.connect(&login.read_settings(), Since::Now)?;
     let journal = client.welcome().journal;
     if client.query(Query { what: Query::STATUS, ..Query::default() }).is_err() {
         bail!("the connection was lost before the query was sent; run the command again");
@@ -224,11 +221,9 @@ fn check(file: &Path) -> anyhow::Result<CliOutcome> {
     let settings = read(file)?;
     let warnings = settings.warnings(LogoutCleanup::here()).into_iter().chain(settings.limit_warnings());
     warnings.for_each(|warning| print_note(&format!("tickpath: {warning}")));
-    print_text(&format!("{}\n", summary(&settings)))?;
-    Ok(CliOutcome::Success)
+    print_text(&format!("{}\n", summary(&settings))).map(|()| CliOutcome::Success)
 }
 
-/// Returns a summary of an OMS with these settings.
 fn summary(settings: &Settings) -> String {
     let Settings { listen, core, venues, instruments, accounts, users, .. } = settings;
     let unix = listen.unix.iter().map(|path| format!("unix://{}", path.display()));
@@ -254,56 +249,51 @@ fn summary(settings: &Settings) -> String {
     )
 }
 
-fn count_text(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 fn init(folder: &Path) -> anyhow::Result<CliOutcome> {
     let made = settings::init(folder, random_password).map_err(|error| match error {
         OmsInitError::Exists { .. } => CliUsageError(error.to_string()).into(),
         OmsInitError::Write { .. } => anyhow::Error::from(error),
     })?;
-    let mut text = String::new();
-    made.files.iter().for_each(|file| text.push_str(&format!("wrote {}\n", file.display())));
+    let mut text: String = made.files.iter().map(|file| format!("wrote {}\n", file.display())).collect();
     text.push_str("passwords, printed only this once:\n");
     for (user, password, file) in &made.logins {
         let file = file.display();
         text.push_str(&format!("  {user:<8}{password}  (also in {file}; delete the file once you have noted it)\n"));
     }
     text.push_str(&format!("next: tickpath oms --config {} --check\n", made.files[0].display()));
-    print_text(&text)?;
-    Ok(CliOutcome::Success)
+    print_text(&text).map(|()| CliOutcome::Success)
 }
 
 fn random_password() -> String {
     let mut bytes = [0; PASSWORD_CHARS];
-    getrandom::fill(&mut bytes).expect("the operating system has random bytes for everybody");
+    getrandom::fill(&mut bytes).expect("the operating system has random bytes");
     bytes.iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])).collect()
 }
 
 fn user(command: &UserCommand) -> anyhow::Result<CliOutcome> {
     let text = match command {
-        UserCommand::Add { whom, role, accounts, sessions, password } => {
+        UserCommand::Add { user, role, accounts, sessions, password } => {
             let (accounts, sessions) = (accounts.clone(), sessions.clone());
-            let new = NewUser { name: whom.name.clone(), role: *role, accounts, sessions, secret: password.secret()? };
-            let sessions = change(&whom.config, |users| users.add(&new))?;
-            let sessions = sessions_of(&sessions);
-            format!("user '{}' may log in to {sessions}; a running OMS admits the user within a second\n", whom.name)
+            let new = NewUser { name: user.name.clone(), role: *role, accounts, sessions, secret: password.secret()? };
+            let sessions = change(&user.config, |users| users.add(&new))?;
+            let (noun, numbers) = (if sessions.len() == 1 { "session" } else { "sessions" }, joined(&sessions));
+            let name = &user.name;
+            format!("user '{name}' may log in to {noun} {numbers}; a running OMS admits the user within a second\n")
         }
-        UserCommand::Passwd { whom, password } => {
+        UserCommand::Passwd { user, password } => {
             let secret = password.secret()?;
-            change(&whom.config, |users| users.set_secret(&whom.name, &secret))?;
-            format!("user '{}' has a new password\n", whom.name)
+            change(&user.config, |users| users.set_secret(&user.name, &secret))?;
+            format!("user '{}' has a new password\n", user.name)
         }
-        UserCommand::Disable(whom) => {
-            change(&whom.config, |users| users.set_disabled(&whom.name, true))?;
-            format!("user '{}' may no longer log in\n", whom.name)
+        UserCommand::Disable(user) | UserCommand::Enable(user) => {
+            let disabled = matches!(command, UserCommand::Disable(_));
+            change(&user.config, |users| users.set_disabled(&user.name, disabled))?;
+            format!("user '{}' may {}log in\n", user.name, if disabled { "no longer " } else { "" })
         }
-        UserCommand::Enable(whom) => {
-            change(&whom.config, |users| users.set_disabled(&whom.name, false))?;
-            format!("user '{}' may log in\n", whom.name)
+        UserCommand::List(config) => {
+            let users = Users::read(&config.users_file()?).map_err(|error| CliUsageError(error.to_string()))?;
+            table(&users.list)
         }
-        UserCommand::List(config) => table(&config.users()?.list),
     };
     print_text(&text).map(|()| CliOutcome::Success)
 }
@@ -323,34 +313,32 @@ fn change<T>(config: &ConfigArgs, change: impl FnOnce(&mut UsersFile) -> Result<
 
 impl ConfigArgs {
     fn users_file(&self) -> anyhow::Result<PathBuf> {
-        let known = PartialSettings::read(&self.config);
-        match known.users_file.as_os_str().is_empty() {
-            false => Ok(known.users_file),
-            true => Err(known.missing_part("the file of the users", "the file of the OMS with --config FILE").into()),
+        let settings = PartialSettings::read(&self.config);
+        match settings.users_file.as_os_str().is_empty() {
+            false => Ok(settings.users_file),
+            true => {
+                Err(settings.missing_part("the file of the users", "the file of the OMS with --config FILE").into())
+            }
         }
-    }
-
-    fn users(&self) -> anyhow::Result<Users> {
-        Users::read(&self.users_file()?).map_err(|error| CliUsageError(error.to_string()).into())
     }
 }
 
 impl PasswordArgs {
     fn secret(&self) -> anyhow::Result<Secret> {
-        let (line, place) = match &self.password_file {
+        let (line, source) = match &self.password_file {
             Some(file) => (File::open(file).and_then(first_line), format!("--password-file {}", file.display())),
-            None if io::stdin().is_terminal() => bail!(CliUsageError(
-                "a terminal would show the password; pipe it in, or name a file with --password-file".to_owned()
-            )),
+            None if io::stdin().is_terminal() => {
+                bail_usage!("a terminal would show the password; pipe it in, or name a file with --password-file")
+            }
             None => (first_line(io::stdin()), "standard input".to_owned()),
         };
-        let text = line.map_err(|e| CliUsageError(format!("{place}: {e}")))?;
+        let text = line.map_err(|e| CliUsageError(format!("{source}: {e}")))?;
         let password = text.strip_suffix('\n').unwrap_or(&text);
         let password = password.strip_suffix('\r').unwrap_or(password);
         match password.len() {
-            0 => bail!(CliUsageError(format!("{place}: the password is empty; write it in the first line"))),
+            0 => bail_usage!("{source}: the password is empty; write it in the first line"),
             length if length > MAX_PASSWORD_BYTES => {
-                bail!(CliUsageError(format!("the password exceeds {MAX_PASSWORD_BYTES} bytes; use a shorter one")))
+                bail_usage!("the password exceeds {MAX_PASSWORD_BYTES} bytes; use a shorter one")
             }
             _ => Ok(Secret::from_password(password)),
         }
@@ -364,14 +352,14 @@ fn first_line(from: impl Read) -> io::Result<String> {
     Ok(line)
 }
 
-fn role(word: &str) -> Result<UserRole, String> {
-    one_of(word, ROLES)
+fn role(text: &str) -> Result<UserRole, String> {
+    one_of(text, ROLES)
 }
 
 fn table(users: &[OmsUser]) -> String {
     let mut rows = vec![["name", "role", "accounts", "sessions", "state"].map(str::to_owned)];
     rows.extend(users.iter().map(|user| {
-        let role = ROLES.iter().find(|(_, role)| *role == user.role).map_or("", |(word, _)| word);
+        let role = ROLES.iter().find(|(_, role)| *role == user.role).map_or("", |(name, _)| name);
         let state = if user.disabled { "disabled" } else { "enabled" };
         [user.name.clone(), role.to_owned(), joined(&user.accounts), joined(&user.sessions), state.to_owned()]
     }));
@@ -384,11 +372,6 @@ fn table(users: &[OmsUser]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn sessions_of(sessions: &[u16]) -> String {
-    let noun = if sessions.len() == 1 { "session" } else { "sessions" };
-    format!("{noun} {}", joined(sessions))
 }
 
 fn joined<T: ToString>(items: &[T]) -> String {

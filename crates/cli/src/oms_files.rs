@@ -1,4 +1,4 @@
-//! The files of an OMS: read as a whole with all mistakes reported, or, for a command to a running OMS, as far as possible.
+//! The files of an OMS: read as a whole with all mistakes reported, or as far as a command to a running OMS can.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -49,23 +49,23 @@ pub struct ListedInstrument {
 impl PartialSettings {
     /// Reads the file as far as possible. A missing part is an error only once it is needed.
     pub fn read(file: &Path) -> Self {
-        let mut known = Self { file: file.to_owned(), ..Self::default() };
-        let Ok(text) = read_text(file) else { return known };
+        let mut settings = Self { file: file.to_owned(), ..Self::default() };
+        let Ok(text) = read_text(file) else { return settings };
         let path = |path: Option<PathBuf>| path.unwrap_or_default();
         // Mistakes in the file are reported by `missing_part`, where a part is missing.
         let _ = parse(&text, file, |top| {
-            known.name = top.text("name").unwrap_or_default();
-            known.journal = path(top.path("journal").and_then(|journal| std::path::absolute(journal).ok()));
-            known.users_file = path(top.path("users"));
-            known.instruments_file = path(top.path("instruments"));
-            top.section("listen", |listen| (known.unix, known.tcp) = (listen.path("unix"), listen.parsed("tcp")));
-            known.certificate = top.section_if("tls", |tls| path(tls.path("certificate")));
-            known.calendar = top.section_if("day", take_calendar).flatten();
+            settings.name = top.text("name").unwrap_or_default();
+            settings.journal = path(top.path("journal").and_then(|journal| std::path::absolute(journal).ok()));
+            settings.users_file = path(top.path("users"));
+            settings.instruments_file = path(top.path("instruments"));
+            top.section("listen", |listen| (settings.unix, settings.tcp) = (listen.path("unix"), listen.parsed("tcp")));
+            settings.certificate = top.section_if("tls", |tls| path(tls.path("certificate")));
+            settings.calendar = top.section_if("day", take_calendar).flatten();
             let venues =
                 top.sections("venue", |venue| Some((venue.number("number", 0..=u16::MAX)?, venue.text("name")?)));
-            known.venues = venues.into_iter().flatten().map(|(number, name)| (VenueId(number), name)).collect();
+            settings.venues = venues.into_iter().flatten().map(|(number, name)| (VenueId(number), name)).collect();
         });
-        known
+        settings
     }
 
     /// Returns the trading day at this time, as 20261122: in the time zone of the calendar, or else in UTC.

@@ -31,13 +31,11 @@ use crate::oms_files::PartialSettings;
 use crate::outcome::CliOutcome;
 use crate::print::{Printer, print_note};
 
-/// Exit codes of an order, for the long help.
 const EXIT_CODES: &str = "\
 Exit codes: 0 the venue has accepted the request, or the order is armed; 1 the OMS or the venue has rejected the
 request, or it was never sent; 5 no answer has arrived in time, or the order is in doubt: it may still work or fill.
 `tickpath orders` shows its state; 2 bad usage. A mass cancel without an order to cancel ends with 0.";
 
-/// Exit codes of a status query.
 const STATUS_EXIT_CODES: &str = "\
 Exit codes: 0 the OMS knows the state of the order; 1 there is no such order, or the user may not see it, or the venue
 cannot be queried; 5 the order is in doubt, or no answer has arrived in time; 2 bad usage.";
@@ -89,7 +87,7 @@ pub struct LoginArgs {
 #[derive(Debug, Clone, Args)]
 pub struct RequestArgs {
     #[command(flatten)]
-    pub whom: LoginArgs,
+    pub login: LoginArgs,
     /// Account of the order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub account: u32,
@@ -185,7 +183,6 @@ pub struct StatusArgs {
 }
 
 impl StatusArgs {
-    /// Returns the status request for an order of the session.
     pub fn status_request(&self, id: ClientOrderId) -> StatusRequest {
         StatusRequest {
             client_order_id: id,
@@ -198,13 +195,13 @@ impl StatusArgs {
 
 pub fn run(args: &OrderCommandArgs) -> anyhow::Result<CliOutcome> {
     let common = args.command.common();
-    let (known, clock) = (common.whom.read_settings(), HostClock::get()?);
+    let (settings, clock) = (common.login.read_settings(), HostClock::get()?);
     let id = ClientOrderId(common.id.unwrap_or_else(utc_ns));
     args.command.check()?;
-    let mut client = common.whom.connect(&known, Since::Now)?;
+    let mut client = common.login.connect(&settings, Since::Now)?;
     let instruments = match args.command.names_instrument() {
-        true => Instruments::request(&mut client, &known, common.wait)?,
-        false => Instruments::from_table(&known),
+        true => Instruments::request(&mut client, &settings, common.wait)?,
+        false => Instruments::from_table(&settings),
     };
     let request = args.command.request(&instruments, id)?;
     // The connection can be lost after the logon.
@@ -246,14 +243,13 @@ impl OrderCommand {
 
     fn request(&self, instruments: &Instruments<'_>, id: ClientOrderId) -> anyhow::Result<Request> {
         let account = AccountId(self.common().account);
-        let original = |original: u64| ClientOrderId(original);
         Ok(match self {
             Self::New { symbol, side, quantity, price, tif, when, .. } => {
                 let order = NewOrder {
                     client_order_id: id,
                     price: price.unwrap_or_default(),
                     quantity: *quantity,
-                    symbol: instruments.find(symbol)?.symbol,
+                    symbol: instruments.number(symbol)?,
                     account,
                     side: side.code(),
                     order_type: if price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
@@ -265,44 +261,28 @@ impl OrderCommand {
                     None => Request::New(order),
                 }
             }
-            Self::Cancel { original: order, order_id, .. } => Request::Cancel(CancelOrder {
+            Self::Cancel { original, order_id, .. } => Request::Cancel(CancelOrder {
                 client_order_id: id,
-                original: original(order.unwrap_or_default()),
+                original: ClientOrderId(original.unwrap_or_default()),
                 account,
                 order_id: order_id.unwrap_or_default(),
                 ..CancelOrder::default()
             }),
-            Self::Replace { original: order, quantity, price, when, .. } => {
-                let (client_order_id, original, price, quantity) = (id, original(*order), *price, *quantity);
+            Self::Replace { original, quantity, price, when, .. } => {
+                let (client_order_id, original, price, quantity) = (id, ClientOrderId(*original), *price, *quantity);
+                let replace =
+                    ReplaceOrder { client_order_id, original, price, quantity, account, ..Default::default() };
+                let armed =
+                    ReplaceConditional { client_order_id, original, price, quantity, account, ..Default::default() };
                 match trigger(instruments, when.as_deref())? {
-                    Some(trigger) => Request::ReplaceConditional(ReplaceConditional {
-                        client_order_id,
-                        original,
-                        price,
-                        quantity,
-                        account,
-                        trigger,
-                        ..ReplaceConditional::default()
-                    }),
-                    None => Request::Replace(ReplaceOrder {
-                        client_order_id,
-                        original,
-                        price,
-                        quantity,
-                        account,
-                        ..ReplaceOrder::default()
-                    }),
+                    Some(trigger) => Request::ReplaceConditional(ReplaceConditional { trigger, ..armed }),
+                    None => Request::Replace(replace),
                 }
             }
             Self::Status(args) => Request::Status(args.status_request(id)),
             Self::MassCancel { symbol, .. } => Request::MassCancel(MassCancel {
                 client_order_id: id,
-                symbol: symbol
-                    .as_deref()
-                    .map(|name| instruments.find(name))
-                    .transpose()?
-                    .map(|it| it.symbol)
-                    .unwrap_or_default(),
+                symbol: symbol.as_deref().map_or(Ok(SymbolId::default()), |name| instruments.number(name))?,
                 account,
                 cancel_type: if symbol.is_some() { MassCancelType::Symbol } else { MassCancelType::All }.code(),
                 ..MassCancel::default()
@@ -317,29 +297,27 @@ impl LoginArgs {
         PartialSettings::read(&self.config)
     }
 
-    /// Returns the address of the OMS.
-    pub fn url(&self, known: &PartialSettings) -> anyhow::Result<String> {
-        self.oms.clone().map_or_else(|| known.url(), Ok)
+    pub fn url(&self, settings: &PartialSettings) -> anyhow::Result<String> {
+        self.oms.clone().map_or_else(|| settings.url(), Ok)
     }
 
-    /// Returns the path of the user's password file.
     pub fn password_file(&self) -> PathBuf {
         let beside = || self.config.with_file_name(format!("{}.password", self.user));
         self.password_file.clone().unwrap_or_else(beside)
     }
 
     /// Logs in for requests.
-    pub fn connect(&self, known: &PartialSettings, since: Since) -> anyhow::Result<Client> {
-        self.log_in(known, since, false)
+    pub fn connect(&self, settings: &PartialSettings, since: Since) -> anyhow::Result<Client> {
+        self.log_in(settings, since, false)
     }
 
     /// Logs in for a drop copy: the connection receives other sessions' reports and sends no requests.
-    pub fn connect_drop_copy(&self, known: &PartialSettings, since: Since) -> anyhow::Result<Client> {
-        self.log_in(known, since, true)
+    pub fn connect_drop_copy(&self, settings: &PartialSettings, since: Since) -> anyhow::Result<Client> {
+        self.log_in(settings, since, true)
     }
 
-    fn log_in(&self, known: &PartialSettings, since: Since, drop_copy: bool) -> anyhow::Result<Client> {
-        let (url, password) = (self.url(known)?, read_password(&self.password_file())?);
+    fn log_in(&self, settings: &PartialSettings, since: Since, drop_copy: bool) -> anyhow::Result<Client> {
+        let (url, password) = (self.url(settings)?, read_password(&self.password_file())?);
         let config = ClientConfig {
             session: self.session,
             since,
@@ -348,13 +326,13 @@ impl LoginArgs {
             drop_copy,
             ..ClientConfig::new(url, &self.user, password)
         };
-        match Client::connect(config) {
-            Err(e @ ClientError::Address(_)) => Err(CliUsageError(e.to_string()).into()),
-            Err(e @ ClientError::Refused { refusal: Some(LogonRejectReason::NotPermitted), .. }) if drop_copy => {
-                Err(CliUsageError(e.to_string()).into())
+        Client::connect(config).map_err(|error| match &error {
+            ClientError::Address(_) => CliUsageError(error.to_string()).into(),
+            ClientError::Refused { refusal: Some(LogonRejectReason::NotPermitted), .. } if drop_copy => {
+                CliUsageError(error.to_string()).into()
             }
-            connected => Ok(connected?),
-        }
+            _ => error.into(),
+        })
     }
 }
 
@@ -367,7 +345,7 @@ fn print_reports(
     client: &mut Client,
     clock: &HostClock,
     request: &Request,
-    patience_ns: u64,
+    timeout_ns: u64,
     printer: &mut Printer,
 ) -> anyhow::Result<CliOutcome> {
     let (id, session) = (request.client_order_id(), client.welcome().session);
@@ -379,7 +357,7 @@ fn print_reports(
         Request::ReplaceConditional(replace) => replace.original,
         _ => id,
     };
-    let is_meant = |report: &ExecutionReport| {
+    let concerns_request = |report: &ExecutionReport| {
         [id, original].contains(&report.client_order_id) || matches!(request, Request::MassCancel(_))
     };
     let (from, mut outcome) = (clock.ticks(), None);
@@ -394,7 +372,7 @@ fn print_reports(
         }
         client.wait(10_000_000);
         let polled = client.poll(|event| match event {
-            ClientEvent::Report { report, .. } if is_meant(&report) => {
+            ClientEvent::Report { report, .. } if concerns_request(&report) => {
                 printer.print(&report_line(session, &report));
                 let answers = report.client_order_id == id || matches!(request, Request::MassCancel(_));
                 outcome = outcome.take().or(answer_outcome(&report).filter(|_| answers));
@@ -425,11 +403,11 @@ fn print_reports(
             )));
         }
         let waited = clock.ns_between(from, clock.ticks());
-        if outcome.is_none() && waited > patience_ns as i64 {
+        if outcome.is_none() && waited > timeout_ns as i64 {
             bail!(UnansweredError(format!(
                 "the venue has not answered request {} within {} s, and may still; `tickpath orders` shows its state",
                 id.0,
-                patience_ns / 1_000_000_000
+                timeout_ns / 1_000_000_000
             )));
         }
     }
@@ -456,10 +434,8 @@ fn answer_outcome(report: &ExecutionReport) -> Option<CliOutcome> {
     }
 }
 
-/// Parses the trigger of `--when`, if there is one.
 fn trigger(instruments: &Instruments<'_>, when: Option<&str>) -> Result<Option<Trigger>, CliUsageError> {
-    let symbol = |name: &str| instruments.find(name).map(|listed| listed.symbol);
-    when.map(|text| tickpath_oms_text::trigger::read(text, symbol)).transpose()
+    when.map(|text| tickpath_oms_text::trigger::read(text, |name| instruments.number(name))).transpose()
 }
 
 impl From<TriggerError> for CliUsageError {

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   file:///var/lib/tickpath/journal, all before record 4711; process 4711 writes it
-//!   order       since                 client_order_id  session  account   symbol  side  …  status            when
-//!   3474042.12  2026-11-22T18:03:46Z               12        0        1  BTCUSDT   buy  …  partially_filled
-//!   3474042.14  2026-11-22T18:03:51Z               13        0        1  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
+//!   order       since             client_order_id  session   symbol  side  …  status            when
+//!   3474042.12  2026-11-22T18:03:46Z           12        0  BTCUSDT   buy  …  partially_filled
+//!   3474042.14  2026-11-22T18:03:51Z           13        0  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
 //! ```
 
 use std::path::PathBuf;
@@ -93,12 +93,12 @@ fn follow(args: &OpenOrdersArgs, mut replay: Replay, mut core: Core, from: u64) 
     let mut is_checked = false;
     while !is_closed() {
         let mut found = None;
-        let came = replay.step(&mut core, |at, _, outputs| {
+        let has_stepped = replay.step(&mut core, |at, _, outputs| {
             if at.sequence > from {
                 found = Some((at, outputs.to_vec()));
             }
         })?;
-        if !came {
+        if !has_stepped {
             if !std::mem::replace(&mut is_checked, true) {
                 check(&replay, from)?;
             }

@@ -17,7 +17,7 @@ pub fn end_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(at_once)
 }
 
-/// Returns a flag that the first signal to end sets. The second ends the process: files on disk are whole at any moment.
+/// Returns a flag that the first signal to end sets. The second ends the process: files on disk are whole at all times.
 pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -27,19 +27,20 @@ pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// Outcome of a command, with its exit code.
+#[repr(u8)]
 pub enum CliOutcome {
-    /// Success.
-    Success,
-    /// The run was measured, and broke a rule of honest measuring.
-    Invalid,
-    /// A --fail-if limit was exceeded.
-    LimitExceeded,
+    Success = 0,
     /// The run was measured, and lost messages that it had to keep; or a request was refused.
-    Lost,
-    /// The outcome of a request is unknown.
-    Unanswered,
+    Lost = 1,
     /// The command line was wrong; the error is printed.
-    BadUsage,
+    BadUsage = 2,
+    /// The run was measured, and broke a rule of honest measuring.
+    Invalid = 3,
+    /// A --fail-if limit was exceeded.
+    LimitExceeded = 4,
+    /// The outcome of a request is unknown.
+    Unanswered = 5,
     /// Ctrl-C; the measurements before it are saved.
-    Interrupted,
+    Interrupted = 130,
 }

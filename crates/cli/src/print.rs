@@ -31,12 +31,12 @@ pub fn render_terminal(result: &ResultFile, all: bool) -> String {
 pub fn paragraph(label: &str, text: &str) -> String {
     let (mut out, mut used) = (label.to_owned(), label.chars().count());
     let indent = used;
-    for (place, word) in text.split(' ').enumerate() {
+    for (index, word) in text.split(' ').enumerate() {
         let length = word.chars().count();
-        if place > 0 && used + 1 + length > WIDTH {
+        if index > 0 && used + 1 + length > WIDTH {
             out += &format!("\n{:indent$}", "");
             used = indent;
-        } else if place > 0 {
+        } else if index > 0 {
             out.push(' ');
             used += 1;
         }
@@ -44,6 +44,11 @@ pub fn paragraph(label: &str, text: &str) -> String {
         used += length;
     }
     out + "\n"
+}
+
+/// Returns a number with its noun: `1 order`, `2 orders`.
+pub fn count_text(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Set once the reader of standard output has closed it.

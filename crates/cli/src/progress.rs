@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use tickpath_lab_harness::ProgressSink;
 
-use crate::print::print_note;
+use crate::print::{count_text, print_note};
 
 /// Columns of the bar.
 const WIDTH: usize = 24;
@@ -57,7 +57,7 @@ impl ProgressSink for BenchProgress {
         }
         self.fill(seconds);
         if !self.quiet {
-            let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+            let runs = count_text(runs, "run");
             self.bar.suspend(|| print_note(&format!("tickpath: {}: {runs}", approximate_time(seconds))));
         }
     }

@@ -15,7 +15,7 @@ use tickpath_oms_protocol::Query;
 use tickpath_oms_text::{ReconciliationPair, order_state};
 use zerocopy::IntoBytes;
 
-use crate::admin::{AdminArgs, AdminConnection, Reason, is_pending, reason};
+use crate::admin::{AdminConnection, OperatorArgs, is_pending};
 use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
 
@@ -32,21 +32,18 @@ pub struct ReconcileArgs {
     /// Session that owns the entered orders
     #[arg(long, value_name = "N", requires = "take")]
     pub session: Option<u16>,
-    /// Name and reason of the operator, up to 32 bytes, for the journal
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Reason,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub operator: OperatorArgs,
 }
 
 pub fn run(args: &ReconcileArgs) -> anyhow::Result<CliOutcome> {
-    let known = args.admin.login().read_settings();
-    let venue = known.venue(&args.venue).or_else(|| args.venue.parse().ok().map(VenueId));
+    let settings = args.operator.admin.login().read_settings();
+    let venue = settings.venue(&args.venue).or_else(|| args.venue.parse().ok().map(VenueId));
     let Some(venue) = venue else {
-        bail!(known.missing_part(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
+        bail!(settings.missing_part(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
     };
-    let mut connection = args.admin.connect(&known)?;
-    let instruments = connection.instruments(&known)?;
+    let mut connection = args.operator.admin.connect(&settings)?;
+    let instruments = connection.instruments(&settings)?;
     let name = |symbol: SymbolId| instruments.name(symbol).unwrap_or_else(|| symbol.0.to_string());
     let outcome = compare(&mut connection, args, venue, name);
     connection.client.close();
@@ -60,7 +57,7 @@ fn compare(
     venue: VenueId,
     name: impl Fn(SymbolId) -> String,
 ) -> anyhow::Result<CliOutcome> {
-    let command = Reconcile { venue, reason: args.reason.0, ..Reconcile::default() };
+    let command = Reconcile { venue, reason: args.operator.reason.0, ..Reconcile::default() };
     let (record, _) = connection.send_command(RecordKind::Reconcile, command.as_bytes())?;
     let rows = connection.await_venue_answer(record)?;
     let Some(((_, last), pairs)) = rows.split_first() else { bail!("the OMS has sent an answer without a row") };
@@ -72,7 +69,7 @@ fn compare(
             last.reason
         );
     }
-    let (mut text, mut listed, mut left, mut taken, mut agree, mut differ) = (String::new(), 0, 0, 0, 0, 0);
+    let (mut text, mut listed, mut left, mut entered, mut agree, mut differ) = (String::new(), 0, 0, 0, 0, 0);
     for found in pairs.chunks_exact(2).map(|pair| ReconciliationPair::of(pair[0], pair[1].1)) {
         let Some(line) = found.line(&name) else {
             agree += 1;
@@ -84,11 +81,11 @@ fn compare(
                 differ += 1;
                 (true, String::new())
             }
-            ReconciliationPair::Order(_, ours, _) => query_state(connection, &ours),
-            ReconciliationPair::NotReported(_, ours) => query_venue(connection, &ours),
+            ReconciliationPair::Order(_, order, _) => query_state(connection, &order),
+            ReconciliationPair::NotReported(_, order) => query_venue(connection, &order),
             ReconciliationPair::Foreign(report) => enter_order(connection, args, venue, &report),
         };
-        taken +=
+        entered +=
             u64::from(is_settled && matches!(found, ReconciliationPair::Foreign(order) if order.leaves_quantity.0 > 0));
         listed += u64::from(!matches!(found, ReconciliationPair::Position(..)));
         left += u64::from(!is_settled);
@@ -104,7 +101,7 @@ fn compare(
             "tickpath: the first {listed} differences are shown; run the command again for the others"
         ));
     }
-    if differ > 0 && taken > 0 {
+    if differ > 0 && entered > 0 {
         print_note(
             "tickpath: positions were compared before the orders were entered; run the command again to compare them",
         );
@@ -159,7 +156,7 @@ fn enter_order(
         side: report.side,
         order_type: if report.price.0 == 0 { OrderType::Market } else { OrderType::Limit }.code(),
         time_in_force: TimeInForce::Day.code(),
-        reason: args.reason.0,
+        reason: args.operator.reason.0,
         ..EnterOrder::default()
     };
     match connection.send_command(RecordKind::EnterOrder, enter.as_bytes()) {

@@ -93,8 +93,8 @@ fn start_page(
     })?;
     let metrics = serving.metrics_url().map(|url| ("metrics", url));
     let page = serving.web_url().map(|url| ("page", url));
-    for (what, place) in metrics.into_iter().chain(page) {
-        lines.write_event(what, &[("place", json!(place))], &format!("{what} at {place}"));
+    for (what, url) in metrics.into_iter().chain(page) {
+        lines.write_event(what, &[("place", json!(url))], &format!("{what} at {url}"));
     }
     Ok(Some(serving))
 }
@@ -117,10 +117,10 @@ fn oms_url(settings: &Settings, server: &ServerConfig) -> String {
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    let place = SocketAddr::new(ip, tcp.port());
+    let address = SocketAddr::new(ip, tcp.port());
     match &settings.listen.tls {
-        Some(tls) => format!("tls://{place}?ca={}", tls.certificate.display()),
-        None => format!("tcp://{place}"),
+        Some(tls) => format!("tls://{address}?ca={}", tls.certificate.display()),
+        None => format!("tcp://{address}"),
     }
 }
 
@@ -141,8 +141,8 @@ fn page_socket(journal: &Path) -> Option<PathBuf> {
     // The folder of an earlier start is reused, if only this user may enter it.
     let _ = DirBuilder::new().mode(0o700).create(&folder);
     let found = fs::symlink_metadata(&folder).ok()?;
-    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
-    is_ours.then_some(socket)
+    let is_private = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
+    is_private.then_some(socket)
 }
 
 /// The users of the page: those of the OMS's users file, which is read again when it has changed.
@@ -163,16 +163,16 @@ impl PageUserDirectory {
 
     /// Returns the current users; a file with a mistake changes nothing, and the OMS reports the mistake.
     fn users(&self) -> Arc<Users> {
-        let mut known = self.cached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut cached = self.cached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let found = fs::metadata(&self.file).ok();
         let changed = found.and_then(|found| Some((found.modified().ok()?, found.len())));
-        if changed != known.0 {
-            known.0 = changed;
+        if changed != cached.0 {
+            cached.0 = changed;
             if let Ok(users) = Users::read(&self.file) {
-                known.1 = Arc::new(users);
+                cached.1 = Arc::new(users);
             }
         }
-        known.1.clone()
+        cached.1.clone()
     }
 }
 
@@ -184,7 +184,7 @@ impl PageUserLookup for PageUserDirectory {
             Rights::all()
         } else {
             let accounts = user.accounts.clone();
-            Rights::of(user.sessions.clone(), move |account| accounts.iter().any(|them| them.matches(account)))
+            Rights::of(user.sessions.clone(), move |account| accounts.iter().any(|pattern| pattern.matches(account)))
         };
         Some(PageUser { secret: user.secret.clone(), role: user.role, rights })
     }

@@ -22,10 +22,10 @@ use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
 
 pub fn run(args: &StatusArgs) -> anyhow::Result<CliOutcome> {
-    let whom = &args.common.whom;
-    let mut connection = AdminConnection::new(whom.connect(&whom.read_settings(), Since::Now)?, args.common.wait)?;
+    let login = &args.common.login;
+    let mut connection = AdminConnection::new(login.connect(&login.read_settings(), Since::Now)?, args.common.wait)?;
     if args.ask_venue {
-        connection = connection.require_admin(&whom.user)?;
+        connection = connection.require_admin(&login.user)?;
     }
     let outcome = print_status(&mut connection, args);
     connection.client.close();
@@ -58,19 +58,14 @@ fn print_status(connection: &mut AdminConnection, args: &StatusArgs) -> anyhow::
 
 /// Returns the order with this id of the OMS; prints a line if it does not exist or the user may not see it.
 fn find_by_order_id(connection: &mut AdminConnection, order: OrderId) -> anyhow::Result<Option<SessionOrder>> {
-    match connection.query(Query::ORDER, order.0) {
-        Ok(rows) => {
-            let found = rows.first().copied();
-            if found.is_none() {
-                let id = tickpath_oms_text::order_id(order);
-                print_text(&format!(
-                    "there is no order {id}, or this user may not see it; `tickpath orders` lists the open orders\n"
-                ))?;
-            }
-            Ok(found)
-        }
-        Err(why) => bail!(UnansweredError(format!("the state of the order is not known: {why}"))),
+    let found = connection.query(Query::ORDER, order.0).map_err(unanswered)?.first().copied();
+    if found.is_none() {
+        let id = tickpath_oms_text::order_id(order);
+        print_text(&format!(
+            "there is no order {id}, or this user may not see it; `tickpath orders` lists the open orders\n"
+        ))?;
     }
+    Ok(found)
 }
 
 /// Returns the order of the session by its client order id; prints the OMS's denial if there is none.
@@ -85,11 +80,13 @@ fn find_in_session(connection: &mut AdminConnection, args: &StatusArgs) -> anyho
         ClientEvent::Denied { denial, .. } if denial.client_order_id == id => Some(Err(*denial)),
         _ => None,
     });
-    match (reply.answer, reply.lost) {
+    match reply.map_err(unanswered)?.0 {
         // The answer carries the id of the request; the printed report gets the order's own client order id.
-        (Some(Ok(report)), _) => Ok(Some((session, ExecutionReport { client_order_id: request.original, ..report }))),
-        (Some(Err(denial)), _) => print_text(&denial_line(session, &denial)).map(|()| None),
-        (None, Some(why)) => bail!(UnansweredError(format!("the state of the order is not known: {why}"))),
-        (None, None) => bail!(UnansweredError("the OMS has not answered in time; run the command again".to_owned())),
+        Ok(report) => Ok(Some((session, ExecutionReport { client_order_id: request.original, ..report }))),
+        Err(denial) => print_text(&denial_line(session, &denial)).map(|()| None),
     }
+}
+
+fn unanswered(why: String) -> UnansweredError {
+    UnansweredError(format!("the state of the order is not known; run the command again: {why}"))
 }

@@ -29,7 +29,6 @@ const STATE_ROWS: u16 = 7;
 const MIN_ORDER_ROWS: u16 = 4;
 /// Max rows of sessions and positions.
 const MAX_MIDDLE_ROWS: usize = 8;
-/// Max journal inputs read per turn.
 const MAX_TURN_INPUTS: usize = 1 << 16;
 /// Number of orders that a page key moves by.
 const PAGE: usize = 20;
@@ -45,16 +44,16 @@ pub struct TopArgs {
 }
 
 pub fn run(args: &TopArgs) -> anyhow::Result<CliOutcome> {
-    let known = PartialSettings::read(&args.config);
+    let settings = PartialSettings::read(&args.config);
     // A user without read access to the users file sees sessions without names.
-    let users = Users::read(&known.users_file).unwrap_or_default();
+    let users = Users::read(&settings.users_file).unwrap_or_default();
     let names = DisplayNames {
-        oms: known.name.clone(),
-        symbols: known.instruments().into_iter().flatten().map(|listed| (listed.symbol.0, listed.name)).collect(),
-        venues: known.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
+        oms: settings.name.clone(),
+        symbols: settings.instruments().into_iter().flatten().map(|listed| (listed.symbol.0, listed.name)).collect(),
+        venues: settings.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
         users: session_owners(&users),
     };
-    let mut screen = TopScreen::open(&known.journal()?, names)?;
+    let mut screen = TopScreen::open(&settings.journal()?, names)?;
     if args.once || !std::io::stdout().is_terminal() {
         let view = screen.view()?;
         return print_text(&text(&view)).map(|()| CliOutcome::Success);
@@ -76,7 +75,6 @@ pub fn names(settings: &Settings, users: &Users) -> DisplayNames {
     }
 }
 
-/// Sources of the frames.
 struct TopScreen {
     names: DisplayNames,
     meters: MeterReader,
@@ -91,7 +89,6 @@ impl TopScreen {
         Ok(Self { names, meters, recent: RecentReadings::default(), follower: JournalFollower::open(&place)? })
     }
 
-    /// Returns the current frame.
     fn view(&mut self) -> anyhow::Result<OmsView> {
         while self.follower.step(MAX_TURN_INPUTS)? > 0 {}
         if let Ok(reading) = self.meters.read() {
@@ -109,7 +106,7 @@ impl TopScreen {
             if event::poll(Duration::from_nanos(left))? {
                 match event::read()? {
                     Event::Key(key) if key.kind == KeyEventKind::Press => match scrolled(&key, first) {
-                        Some(place) => first = place.min(view.orders.len().saturating_sub(1)),
+                        Some(index) => first = index.min(view.orders.len().saturating_sub(1)),
                         None => return Ok(()),
                     },
                     _ => {}
@@ -197,7 +194,7 @@ fn hop_table(view: &OmsView) -> Table<'_> {
     let shown = |ns: Option<u64>| right_aligned(ns.map_or("-".to_owned(), duration));
     let row = |hop: &HopRow| {
         let [p50, p90, p99, p999, max] = [hop.p50_ns, hop.p90_ns, hop.p99_ns, hop.p999_ns, hop.max_ns].map(shown);
-        Row::new([Cell::from(hop.hop), right_aligned(hop.count.to_string()), p50, p90, p99, p999, max])
+        Row::new([Cell::from(hop.hop), right_aligned(hop.count), p50, p90, p99, p999, max])
     };
     let widths = [5, 9, 8, 8, 8, 8, 8].map(Constraint::Length);
     let title = if view.hops_of.is_empty() { "latency".to_owned() } else { format!("latency of {}", view.hops_of) };
@@ -205,7 +202,7 @@ fn hop_table(view: &OmsView) -> Table<'_> {
 }
 
 fn count_table(view: &OmsView) -> Table<'_> {
-    let level = |name: &str| right_aligned(view.levels.get(name).copied().unwrap_or(0).to_string());
+    let level = |name: &str| right_aligned(view.levels.get(name).copied().unwrap_or(0));
     let pairs = [
         ("queued", "done"),
         ("sending", "rejected"),
@@ -214,8 +211,8 @@ fn count_table(view: &OmsView) -> Table<'_> {
         ("held", "refused"),
     ];
     let rows = pairs.map(|(left, other)| {
-        let word = if other == "denied_requests" { "denied" } else { other };
-        Row::new([Cell::from(left), level(left), Cell::from(word), level(other)])
+        let label = if other == "denied_requests" { "denied" } else { other };
+        Row::new([Cell::from(left), level(left), Cell::from(label), level(other)])
     });
     let widths = [7, 5, 9, 3].map(Constraint::Length);
     Table::new(rows, widths).block(block("orders by state".to_owned()))
@@ -223,7 +220,7 @@ fn count_table(view: &OmsView) -> Table<'_> {
 
 fn line_table(view: &OmsView) -> Table<'_> {
     let row = |line: &tickpath_oms_web::LineRow| {
-        let [waiting, open] = [line.waiting, line.open_orders].map(|count| right_aligned(count.to_string()));
+        let [waiting, open] = [line.waiting, line.open_orders].map(right_aligned);
         Row::new([Cell::from(line.venue.clone()), Cell::from(line.state), waiting, open])
     };
     let widths = [9, 5, 7, 5].map(Constraint::Length);
@@ -232,10 +229,9 @@ fn line_table(view: &OmsView) -> Table<'_> {
 
 fn session_table(view: &OmsView) -> Table<'_> {
     let row = |session: &tickpath_oms_web::SessionRow| {
-        let [open, requests, denied] =
-            [session.open_orders, session.requests, session.denied].map(|count| right_aligned(count.to_string()));
+        let [open, requests, denied] = [session.open_orders, session.requests, session.denied].map(right_aligned);
         let name = Cell::from(session.user.clone());
-        Row::new([right_aligned(session.session.to_string()), name, Cell::from(session.state), open, requests, denied])
+        Row::new([right_aligned(session.session), name, Cell::from(session.state), open, requests, denied])
     };
     let widths = [7, 12, 9, 6, 9, 7].map(Constraint::Length);
     // Sessions that are logged in come first, then those with open orders.
@@ -248,9 +244,8 @@ fn session_table(view: &OmsView) -> Table<'_> {
 
 fn position_table(view: &OmsView) -> Table<'_> {
     let row = |position: &tickpath_oms_web::PagePositionRow| {
-        let [net, buy, sell] =
-            [&position.net, &position.working_buy, &position.working_sell].map(|number| right_aligned(number.clone()));
-        Row::new([right_aligned(position.account.to_string()), Cell::from(position.symbol.clone()), net, buy, sell])
+        let [net, buy, sell] = [&position.net, &position.working_buy, &position.working_sell].map(right_aligned);
+        Row::new([right_aligned(position.account), Cell::from(position.symbol.clone()), net, buy, sell])
     };
     let widths = [8, 12, 12, 10, 10].map(Constraint::Length);
     let more = view.positions.len().saturating_sub(MAX_MIDDLE_ROWS) + view.positions_left_out;
@@ -284,7 +279,7 @@ fn order_table(view: &OmsView, first: usize, width: u16) -> Table<'_> {
     }
     let row = |cells: &[String; 10]| {
         let cell = |&column: &usize| match RIGHT[column] {
-            true => right_aligned(cells[column].clone()),
+            true => right_aligned(&cells[column]),
             false => Cell::from(cells[column].clone()),
         };
         Row::new(kept.iter().map(cell).collect::<Vec<_>>())
@@ -298,8 +293,8 @@ fn order_table(view: &OmsView, first: usize, width: u16) -> Table<'_> {
 fn order_cells(order: &tickpath_oms_web::PageOrderRow) -> [String; 10] {
     let tickpath_oms_web::PageOrderRow { id, symbol, venue, side, leaves, filled, price, status, .. } = order;
     let (session, account) = (order.session.to_string(), order.account.to_string());
-    let [id, symbol, venue, side] = [id, symbol, venue, side].map(|word| word.to_string());
-    let [leaves, filled, price, status] = [leaves, filled, price, status].map(|word| word.to_string());
+    let [id, symbol, venue, side] = [id, symbol, venue, side].map(|text| text.to_string());
+    let [leaves, filled, price, status] = [leaves, filled, price, status].map(|text| text.to_string());
     [id, session, account, symbol, venue, side, leaves, filled, price, status]
 }
 
@@ -321,8 +316,8 @@ fn omitted_note(what: &str, more: usize) -> String {
     if more == 0 { what.to_owned() } else { format!("{what}, {more} more not shown") }
 }
 
-fn right_aligned(text: String) -> Cell<'static> {
-    Cell::from(Line::raw(text).right_aligned())
+fn right_aligned(value: impl ToString) -> Cell<'static> {
+    Cell::from(Line::raw(value.to_string()).right_aligned())
 }
 
 fn bold() -> Style {

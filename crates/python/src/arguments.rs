@@ -1,6 +1,6 @@
 //! Parsing of arguments of `Orders`.
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use tickpath_market::{OrderType, TimeInForce};
@@ -26,43 +26,25 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
     }
 }
 
-/// A price or a quantity given by Python, in units of 10⁻⁸.
-pub struct Units(pub i64);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Units {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        given.extract::<i64>().map(Self).map_err(|e| {
-            if e.is_instance_of::<PyOverflowError>(given.py()) {
-                return PyOverflowError::new_err(format!("{} does not fit a price or quantity of 64 bits", &*given));
-            }
-            PyTypeError::new_err(
-                "a price or a quantity is a whole number of 10⁻⁸; convert text and a Decimal by tickpath.units('61800')",
-            )
-        })
-    }
-}
-
 pub fn cause_of(cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     cause.map_or(Ok(0), stamp_of)
 }
 
-pub fn since_word(since: Since) -> &'static str {
+pub fn since_name(since: Since) -> &'static str {
     match since {
         Since::Start => "start",
         Since::Now | Since::Report { .. } => "now",
     }
 }
 
-pub fn order_type_word(order_type: OrderType) -> &'static str {
+pub fn order_type_name(order_type: OrderType) -> &'static str {
     match order_type {
         OrderType::Limit => "limit",
         OrderType::Market => "market",
     }
 }
 
-pub fn time_in_force_word(time_in_force: TimeInForce) -> &'static str {
+pub fn time_in_force_name(time_in_force: TimeInForce) -> &'static str {
     match time_in_force {
         TimeInForce::Day => "day",
         TimeInForce::GoodTillCancel => "gtc",

@@ -18,7 +18,7 @@ use tickpath_oms_blotter::{
 };
 
 use crate::column::{Decimals, Nullable, Times, WideDecimals, batch_of, columns};
-use crate::error::Error;
+use crate::error::connect_error;
 use crate::journal::place_of;
 use crate::table::{PyTable, TableError};
 
@@ -44,7 +44,7 @@ pub fn open_blotter(
     let (marks, starts) = (marks.unwrap_or_default(), starts.unwrap_or_default());
     let view = BlotterView { marks, starts, ..BlotterView::default() };
     let read = py.detach(|| Blotter::read(folder, which, &view));
-    read.map_err(|e| Error::Connect.raise(py, &e.to_string()))
+    read.map_err(|e| connect_error(py, &e))
 }
 
 /// The orders, fills and positions of a day, at the time of the call to `blotter`. Profit is computed by the average
@@ -124,126 +124,63 @@ impl Blotter {
 }
 
 columns! {
-    struct OrderColumns {
-        entered_utc: Nullable<Times>,
-        order_id: UInt64Builder,
-        client_order_id: UInt64Builder,
-        session: UInt16Builder,
-        account: UInt32Builder,
-        symbol: StringBuilder,
-        venue: Nullable<UInt16Builder>,
-        side: Nullable<StringBuilder>,
-        order_type: Nullable<StringBuilder>,
-        time_in_force: Nullable<StringBuilder>,
-        price: Nullable<Decimals>,
-        quantity: Decimals,
-        filled: Decimals,
-        filled_on_day: Decimals,
-        leaves: Decimals,
-        average_price: Nullable<WideDecimals<8>>,
-        status: StringBuilder,
-        updated_utc: Nullable<Times>,
-        reason: Nullable<StringBuilder>,
-    }
-}
-
-impl OrderColumns {
-    fn push(&mut self, row: &BlotterOrder, symbol: String) {
-        let is_priced = row.order_type != Some(OrderType::Market);
-        self.entered_utc.push_known(row.entered_ns);
-        self.order_id.append_value(row.id.0);
-        self.client_order_id.append_value(row.client_order_id.0);
-        self.session.append_value(row.session);
-        self.account.append_value(row.account.0);
-        self.symbol.append_value(symbol);
-        self.venue.append_option(row.venue.map(|venue| venue.0));
-        self.side.append_option(row.side.map(snake_case));
-        self.order_type.append_option(row.order_type.map(snake_case));
-        self.time_in_force.append_option(row.time_in_force.map(snake_case));
-        self.price.push_known(is_priced.then_some(row.price.0));
-        self.quantity.push(row.quantity.0);
-        self.filled.push(row.filled.0);
-        self.filled_on_day.push(row.filled_on_day.0);
-        self.leaves.push(row.leaves.0);
-        self.average_price.push(row.average_price);
-        self.status.append_value(row.status.word());
-        self.updated_utc.push_known(row.updated_ns);
-        self.reason.append_option(row.reason.as_deref());
+    struct OrderColumns(row: &BlotterOrder, symbol: String) {
+        entered_utc: Nullable<Times> = push_known(row.entered_ns),
+        order_id: UInt64Builder = append_value(row.id.0),
+        client_order_id: UInt64Builder = append_value(row.client_order_id.0),
+        session: UInt16Builder = append_value(row.session),
+        account: UInt32Builder = append_value(row.account.0),
+        symbol: StringBuilder = append_value(symbol),
+        venue: Nullable<UInt16Builder> = append_option(row.venue.map(|venue| venue.0)),
+        side: Nullable<StringBuilder> = append_option(row.side.map(snake_case)),
+        order_type: Nullable<StringBuilder> = append_option(row.order_type.map(snake_case)),
+        time_in_force: Nullable<StringBuilder> = append_option(row.time_in_force.map(snake_case)),
+        price: Nullable<Decimals> = push_known((row.order_type != Some(OrderType::Market)).then_some(row.price.0)),
+        quantity: Decimals = push(row.quantity.0),
+        filled: Decimals = push(row.filled.0),
+        filled_on_day: Decimals = push(row.filled_on_day.0),
+        leaves: Decimals = push(row.leaves.0),
+        average_price: Nullable<WideDecimals<8>> = push(row.average_price),
+        status: StringBuilder = append_value(row.status.word()),
+        updated_utc: Nullable<Times> = push_known(row.updated_ns),
+        reason: Nullable<StringBuilder> = append_option(row.reason.as_deref()),
     }
 }
 
 columns! {
-    struct FillColumns {
-        time_utc: Times,
-        exec_id: UInt64Builder,
-        order_id: UInt64Builder,
-        client_order_id: UInt64Builder,
-        session: UInt16Builder,
-        account: UInt32Builder,
-        symbol: StringBuilder,
-        venue: Nullable<UInt16Builder>,
-        side: StringBuilder,
-        quantity: Decimals,
-        price: Nullable<Decimals>,
-        state: StringBuilder,
-        counted_quantity: Decimals,
-        updated_utc: Nullable<Times>,
-    }
-}
-
-impl FillColumns {
-    fn push(&mut self, row: &BlotterFill, symbol: String) {
-        self.time_utc.push(row.time_ns);
-        self.exec_id.append_value(row.exec_id.0);
-        self.order_id.append_value(row.order_id.0);
-        self.client_order_id.append_value(row.client_order_id.0);
-        self.session.append_value(row.session);
-        self.account.append_value(row.account.0);
-        self.symbol.append_value(symbol);
-        self.venue.append_option(row.venue.map(|venue| venue.0));
-        self.side.append_value(snake_case(row.side));
-        self.quantity.push(row.quantity.0);
-        self.price.push_known(row.price.map(|price| price.0));
-        self.state.append_value(snake_case(row.state));
-        self.counted_quantity.push(row.counted.0);
-        self.updated_utc.push_known(row.updated_ns);
+    struct FillColumns(row: &BlotterFill, symbol: String) {
+        time_utc: Times = push(row.time_ns),
+        exec_id: UInt64Builder = append_value(row.exec_id.0),
+        order_id: UInt64Builder = append_value(row.order_id.0),
+        client_order_id: UInt64Builder = append_value(row.client_order_id.0),
+        session: UInt16Builder = append_value(row.session),
+        account: UInt32Builder = append_value(row.account.0),
+        symbol: StringBuilder = append_value(symbol),
+        venue: Nullable<UInt16Builder> = append_option(row.venue.map(|venue| venue.0)),
+        side: StringBuilder = append_value(snake_case(row.side)),
+        quantity: Decimals = push(row.quantity.0),
+        price: Nullable<Decimals> = push_known(row.price.map(|price| price.0)),
+        state: StringBuilder = append_value(snake_case(row.state)),
+        counted_quantity: Decimals = push(row.counted.0),
+        updated_utc: Nullable<Times> = push_known(row.updated_ns),
     }
 }
 
 columns! {
-    struct PositionColumns {
-        account: UInt32Builder,
-        symbol: StringBuilder,
-        multiplier: UInt64Builder,
-        start_quantity: Nullable<WideDecimals<8>>,
-        start_price: Nullable<WideDecimals<8>>,
-        bought_quantity: Nullable<WideDecimals<8>>,
-        bought_price: Nullable<WideDecimals<8>>,
-        sold_quantity: Nullable<WideDecimals<8>>,
-        sold_price: Nullable<WideDecimals<8>>,
-        end_quantity: Nullable<WideDecimals<8>>,
-        average_price: Nullable<WideDecimals<8>>,
-        mark_price: Nullable<WideDecimals<8>>,
-        realised_profit: Nullable<WideDecimals<16>>,
-        open_profit: Nullable<WideDecimals<16>>,
-    }
-}
-
-impl PositionColumns {
-    fn push(&mut self, row: &BlotterPosition, symbol: String) {
-        self.account.append_value(row.account.0);
-        self.symbol.append_value(symbol);
-        self.multiplier.append_value(row.multiplier.unsigned_abs());
-        self.start_quantity.push(Some(row.start_quantity));
-        self.start_price.push(row.start_price);
-        self.bought_quantity.push(Some(row.bought_quantity));
-        self.bought_price.push(row.bought_price);
-        self.sold_quantity.push(Some(row.sold_quantity));
-        self.sold_price.push(row.sold_price);
-        self.end_quantity.push(Some(row.end_quantity));
-        self.average_price.push(row.average_price);
-        self.mark_price.push(row.mark.map(i128::from));
-        self.realised_profit.push(row.realised);
-        self.open_profit.push(row.open);
+    struct PositionColumns(row: &BlotterPosition, symbol: String) {
+        account: UInt32Builder = append_value(row.account.0),
+        symbol: StringBuilder = append_value(symbol),
+        multiplier: UInt64Builder = append_value(row.multiplier.unsigned_abs()),
+        start_quantity: Nullable<WideDecimals<8>> = push(Some(row.start_quantity)),
+        start_price: Nullable<WideDecimals<8>> = push(row.start_price),
+        bought_quantity: Nullable<WideDecimals<8>> = push(Some(row.bought_quantity)),
+        bought_price: Nullable<WideDecimals<8>> = push(row.bought_price),
+        sold_quantity: Nullable<WideDecimals<8>> = push(Some(row.sold_quantity)),
+        sold_price: Nullable<WideDecimals<8>> = push(row.sold_price),
+        end_quantity: Nullable<WideDecimals<8>> = push(Some(row.end_quantity)),
+        average_price: Nullable<WideDecimals<8>> = push(row.average_price),
+        mark_price: Nullable<WideDecimals<8>> = push(row.mark.map(i128::from)),
+        realised_profit: Nullable<WideDecimals<16>> = push(row.realised),
+        open_profit: Nullable<WideDecimals<16>> = push(row.open),
     }
 }

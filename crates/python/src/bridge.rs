@@ -26,7 +26,7 @@ use tickpath_relay::{FOREIGN_KIND, RelayContext, RelayError, RelayMeter, RelayTo
 
 use crate::bus::{SubscribeStart, max_age_ns, policy_of, wait_of};
 use crate::clock::host_clock;
-use crate::error::{Error, connect_error};
+use crate::error::{ErrorClass, connect_error};
 use crate::payload::invalid_kind;
 use crate::topic::timeout_of;
 
@@ -82,7 +82,9 @@ pub fn start_bridge(
     let carrier = Arc::new(BridgeWorker::new(settings, clock));
     let worker = carrier.clone();
     let started = std::thread::Builder::new().name("bridge".to_owned()).spawn(move || worker.run());
-    started.map_err(|e| Error::Connect.raise(py, &format!("cannot start a thread ({e}); end other threads first")))?;
+    started.map_err(|e| {
+        ErrorClass::ConnectError.raise(py, &format!("cannot start a thread ({e}); end other threads first"))
+    })?;
     carrier.await_open(py)?;
     Ok(Bridge { carrier, is_failure_raised: AtomicBool::new(false), born: ForkGeneration::current() })
 }
@@ -163,8 +165,8 @@ impl Bridge {
         let timeout = timeout_of(timeout)?.unwrap_or(Duration::MAX);
         match self.carrier.await_end(py, timeout)? {
             None => Ok(false),
-            Some(BridgeEnd::Stopped) => Ok(true),
-            Some(BridgeEnd::Failed(failure)) => {
+            Some(Ok(())) => Ok(true),
+            Some(Err(failure)) => {
                 self.is_failure_raised.store(true, Ordering::Relaxed);
                 Err(failure.exception(py))
             }
@@ -175,7 +177,7 @@ impl Bridge {
     /// each loss, a target that accepts nothing at present. At most the last 1,000 are kept.
     fn told(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.check(py)?;
-        Ok(self.carrier.take_sentences())
+        Ok(self.carrier.sentences().drain(..).collect())
     }
 
     /// Returns the totals carried so far, by the topics' names at the source.
@@ -220,7 +222,7 @@ impl Bridge {
         }
         self.carrier.stop.store(true, Ordering::Relaxed);
         Ok(match self.carrier.await_end(py, Duration::MAX)? {
-            Some(BridgeEnd::Failed(failure)) if !self.is_failure_raised.swap(true, Ordering::Relaxed) => Some(failure),
+            Some(Err(failure)) if !self.is_failure_raised.swap(true, Ordering::Relaxed) => Some(failure),
             _ => None,
         })
     }
@@ -229,7 +231,7 @@ impl Bridge {
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         if self.born.is_forked() {
             let sentence = "this bridge was started before the process was forked; start another one here";
-            return Err(Error::Forked.raise(py, sentence));
+            return Err(ErrorClass::Forked.raise(py, sentence));
         }
         Ok(())
     }
@@ -299,23 +301,14 @@ enum BridgeStage {
     Opening,
     /// Carrying messages.
     Carrying,
-    /// All topics and connections are released.
-    Ended(BridgeEnd),
-}
-
-/// Reason for a carrier's end.
-#[derive(Debug, Clone)]
-enum BridgeEnd {
-    /// Stopped on request.
-    Stopped,
-    /// Stopped by an error.
-    Failed(BridgeFailure),
+    /// All topics and connections are released, on request or by a failure.
+    Ended(Result<(), BridgeFailure>),
 }
 
 /// Error that ended a carrier: the class and text of its exception.
 #[derive(Debug, Clone)]
 struct BridgeFailure {
-    class: Error,
+    class: ErrorClass,
     sentence: String,
 }
 
@@ -335,11 +328,10 @@ impl BridgeWorker {
     /// Opens and carries until the end, and stores the reason for the end.
     fn run(&self) {
         let ended = match catch_unwind(AssertUnwindSafe(|| self.carry())) {
-            Ok(Ok(())) => BridgeEnd::Stopped,
-            Ok(Err(error)) => BridgeEnd::Failed(BridgeFailure::of(&error)),
+            Ok(carried) => carried.map_err(|error| BridgeFailure::of(&error)),
             Err(_panic) => {
                 let sentence = "the bridge has ended by an internal error, which is on standard error; report it";
-                BridgeEnd::Failed(BridgeFailure { class: Error::Receive, sentence: sentence.to_owned() })
+                Err(BridgeFailure { class: ErrorClass::ReceiveError, sentence: sentence.to_owned() })
             }
         };
         self.enter(BridgeStage::Ended(ended));
@@ -358,16 +350,16 @@ impl BridgeWorker {
     fn await_open(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             py.check_signals().inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
-            match py.detach(|| self.wait_for_stage(BridgeStage::is_open, MAX_WAIT)) {
+            match py.detach(|| self.wait_for_stage(|stage| !matches!(stage, BridgeStage::Opening), MAX_WAIT)) {
                 BridgeStage::Opening => {}
-                BridgeStage::Ended(BridgeEnd::Failed(failure)) => return Err(failure.exception(py)),
-                BridgeStage::Carrying | BridgeStage::Ended(BridgeEnd::Stopped) => return Ok(()),
+                BridgeStage::Ended(Err(failure)) => return Err(failure.exception(py)),
+                BridgeStage::Carrying | BridgeStage::Ended(Ok(())) => return Ok(()),
             }
         }
     }
 
     /// Waits for the end and checks signals meanwhile. Returns None if the timeout expires first.
-    fn await_end(&self, py: Python<'_>, timeout: Duration) -> PyResult<Option<BridgeEnd>> {
+    fn await_end(&self, py: Python<'_>, timeout: Duration) -> PyResult<Option<Result<(), BridgeFailure>>> {
         let begun = self.clock.ticks();
         loop {
             py.check_signals()?;
@@ -381,8 +373,8 @@ impl BridgeWorker {
     }
 
     /// Waits until the stage is reached or the time is over; returns the present stage.
-    fn wait_for_stage(&self, is_there: fn(&BridgeStage) -> bool, most: Duration) -> BridgeStage {
-        let waited = self.stage_changed.wait_timeout_while(self.stage(), most, |stage| !is_there(stage));
+    fn wait_for_stage(&self, is_reached: fn(&BridgeStage) -> bool, timeout: Duration) -> BridgeStage {
+        let waited = self.stage_changed.wait_timeout_while(self.stage(), timeout, |stage| !is_reached(stage));
         let (stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
         stage.clone()
     }
@@ -404,25 +396,17 @@ impl BridgeWorker {
         sentences.push_back(sentence.to_owned());
     }
 
-    fn take_sentences(&self) -> Vec<String> {
-        self.sentences().drain(..).collect()
-    }
-
     fn sentences(&self) -> MutexGuard<'_, VecDeque<String>> {
         self.sentences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl BridgeStage {
-    fn is_open(&self) -> bool {
-        !matches!(self, Self::Opening)
-    }
-
     fn has_ended(&self) -> bool {
         matches!(self, Self::Ended(_))
     }
 
-    fn ended(self) -> Option<BridgeEnd> {
+    fn ended(self) -> Option<Result<(), BridgeFailure>> {
         match self {
             Self::Ended(ended) => Some(ended),
             Self::Opening | Self::Carrying => None,
@@ -433,9 +417,9 @@ impl BridgeStage {
 impl BridgeFailure {
     fn of(error: &RelayError) -> Self {
         let class = match error {
-            RelayError::Receive { .. } | RelayError::Read(_) => Error::Receive,
-            RelayError::Refused { .. } | RelayError::Publish { .. } => Error::Publish,
-            _ => Error::Connect,
+            RelayError::Receive { .. } | RelayError::Read(_) => ErrorClass::ReceiveError,
+            RelayError::Refused { .. } | RelayError::Publish { .. } => ErrorClass::PublishError,
+            _ => ErrorClass::ConnectError,
         };
         Self { class, sentence: error.to_string() }
     }

@@ -114,7 +114,6 @@ impl BufferedEvent {
         }
     }
 
-    /// Creates the event's Python object.
     pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let bytes = |payload: &[u8]| {
             let filled = PyBytes::new_with(py, payload.len(), |room| {

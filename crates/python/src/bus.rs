@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 use tickpath_bus::url::redact_logins;
-use tickpath_bus::{Connection, DeliveryGuarantee, Policy, QueueConfig, StartPosition, TopicConfig};
+use tickpath_bus::{ConnectError, Connection, DeliveryGuarantee, Policy, QueueConfig, StartPosition, TopicConfig};
 use tickpath_clock::{HostClock, Wait};
 
 use crate::clock::host_clock;
@@ -23,7 +23,7 @@ use crate::topic::{PyPublisher, PySubscriber};
 #[pyfunction]
 pub fn connect(py: Python<'_>, url: &str) -> PyResult<PyBus> {
     let clock = host_clock(py)?;
-    let connecting = || Ok((tickpath_bus::connect(url)?, tickpath_bus::resolve_url(url)?));
+    let connecting = || Ok::<_, ConnectError>((tickpath_bus::connect(url)?, tickpath_bus::resolve_url(url)?));
     let (opened, url) = py.detach(connecting).map_err(|e| connect_error(py, &e))?;
     let is_quick = url.starts_with("shm:");
     Ok(PyBus { handle: ObjectHandle::new("bus", redact_logins(&url), opened), loans: Arc::default(), clock, is_quick })
@@ -46,7 +46,7 @@ impl PyBus {
     fn call<R: Send>(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(&mut Box<dyn Connection>) -> Result<R, tickpath_bus::ConnectError> + Send,
+        act: impl FnOnce(&mut Box<dyn Connection>) -> Result<R, ConnectError> + Send,
     ) -> PyResult<R> {
         self.handle.with_locked(py, act)?.map_err(|e| connect_error(py, &e))
     }
@@ -67,16 +67,17 @@ impl PyBus {
         py: Python<'_>,
         delivery: Option<&str>,
         capacity: Option<usize>,
-        most_deliveries: Option<u32>,
+        max_deliveries: Option<u32>,
     ) -> PyResult<QueueConfig> {
-        let most_deliveries =
-            most_deliveries.map(|most| NonZeroU32::new(most).ok_or_else(invalid_max_deliveries)).transpose()?;
+        let zero = "most_deliveries=0 would deliver no message; give 1 or more, or None for no limit";
+        let nonzero = |max| NonZeroU32::new(max).ok_or_else(|| PyValueError::new_err(zero));
+        let max_deliveries = max_deliveries.map(nonzero).transpose()?;
         let default = self.handle.with_locked(py, |connection| connection.queue_capabilities().deliveries[0])?;
         let delivery = match delivery {
-            Some(word) => by_name("delivery", word, &DeliveryGuarantee::ALL, DeliveryGuarantee::name)?,
+            Some(name) => by_name("delivery", name, &DeliveryGuarantee::ALL, DeliveryGuarantee::name)?,
             None => default,
         };
-        let config = QueueConfig { max_deliveries: most_deliveries, ..QueueConfig::new(delivery) };
+        let config = QueueConfig { max_deliveries, ..QueueConfig::new(delivery) };
         Ok(QueueConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config })
     }
 }
@@ -243,7 +244,6 @@ impl PyBus {
     }
 }
 
-/// Topics of a subscription.
 enum GivenTopics {
     One(String),
     Several(Vec<String>),
@@ -294,8 +294,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for SubscribeStart {
             let sentence = "None is no start, and a topic without a history has no token; start with 'now' or 'oldest'";
             return Err(PyTypeError::new_err(sentence));
         }
-        if let Ok(word) = given.extract::<String>() {
-            return Ok(Self::Text(word));
+        if let Ok(text) = given.extract::<String>() {
+            return Ok(Self::Text(text));
         }
         let sequence = given.extract::<u64>().map(Self::Sequence);
         sequence.map_err(|_| PyTypeError::new_err("a start is 'now', 'oldest', a sequence number from 0 or a token"))
@@ -307,8 +307,8 @@ impl SubscribeStart {
     pub fn start(self) -> PyResult<StartPosition> {
         match self {
             Self::Sequence(sequence) => Ok(StartPosition::Sequence(sequence)),
-            Self::Text(word) if word == "now" => Ok(StartPosition::Now),
-            Self::Text(word) if word == "oldest" => Ok(StartPosition::Oldest),
+            Self::Text(text) if text == "now" => Ok(StartPosition::Now),
+            Self::Text(text) if text == "oldest" => Ok(StartPosition::Oldest),
             Self::Text(token) => Ok(StartPosition::After(token.parse().map_err(|e: tickpath_bus::InvalidToken| {
                 PyValueError::new_err(format!("{e}; or start with 'now', 'oldest' or a sequence number"))
             })?)),
@@ -325,10 +325,7 @@ fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResul
     if let Some((_, name)) = topics.iter().enumerate().find(|(n, name)| topics[..*n].contains(name)) {
         return Err(PyValueError::new_err(format!("'{name}' is given twice; give each topic once")));
     }
-    let by_topic = match given {
-        Some(given) => given.cast::<PyMapping>().ok(),
-        None => None,
-    };
+    let by_topic = given.and_then(|given| given.cast::<PyMapping>().ok());
     if let Some(by_topic) = by_topic {
         for name in by_topic.keys()? {
             if !topics.iter().any(|topic| name.eq(topic.as_str()).unwrap_or(false)) {
@@ -354,18 +351,14 @@ fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResul
     topics.iter().map(|topic| Ok((topic.as_str(), start(topic)?))).collect()
 }
 
-fn invalid_max_deliveries() -> PyErr {
-    PyValueError::new_err("most_deliveries=0 would deliver no message; give 1 or more, or None for no limit")
-}
-
 /// Parses the name of a wait mode, as on the command line.
-pub fn wait_of(word: &str) -> PyResult<Wait> {
-    by_name("wait", word, &[Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive], Wait::name)
+pub fn wait_of(name: &str) -> PyResult<Wait> {
+    by_name("wait", name, &[Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive], Wait::name)
 }
 
 /// Parses the name of a policy, as on the command line.
-pub fn policy_of(word: &str) -> PyResult<Policy> {
-    by_name("policy", word, &Policy::ALL, Policy::name)
+pub fn policy_of(name: &str) -> PyResult<Policy> {
+    by_name("policy", name, &Policy::ALL, Policy::name)
 }
 
 /// Converts a maximum age from seconds to nanoseconds.
@@ -380,9 +373,9 @@ pub fn max_age_ns(seconds: Option<f64>) -> PyResult<Option<u64>> {
 }
 
 /// Finds a value by its name on the command line.
-pub fn by_name<T: Copy>(what: &str, word: &str, all: &[T], name: fn(T) -> &'static str) -> PyResult<T> {
-    all.iter().copied().find(|&one| name(one) == word).ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|&one| format!("'{}'", name(one))).collect();
-        PyValueError::new_err(format!("'{word}' is not a valid {what}; use one of {}", names.join(", ")))
+pub fn by_name<T: Copy>(what: &str, name: &str, all: &[T], name_of: fn(T) -> &'static str) -> PyResult<T> {
+    all.iter().copied().find(|&value| name_of(value) == name).ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|&value| format!("'{}'", name_of(value))).collect();
+        PyValueError::new_err(format!("'{name}' is not a valid {what}; use one of {}", names.join(", ")))
     })
 }

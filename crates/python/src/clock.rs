@@ -3,11 +3,11 @@
 use pyo3::prelude::*;
 use tickpath_clock::{Clock, HostClock};
 
-use crate::error::Error;
+use crate::error::connect_error;
 
 /// Returns the host's clock, or raises the reason why there is none.
 pub fn host_clock(py: Python<'_>) -> PyResult<HostClock> {
-    HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))
+    HostClock::get().map_err(|e| connect_error(py, &e))
 }
 
 /// Returns the current time in ticks of the host's clock, the unit of all stamps.

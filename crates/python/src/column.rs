@@ -20,10 +20,8 @@ use arrow_array::types::ByteArrayType;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use tickpath_clock::Calibration;
-use tickpath_market::{ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce};
-
-/// Max digits of a 128-bit Arrow decimal.
-const MAX_DIGITS: u8 = 38;
+use tickpath_oms_blotter::snake_case;
+use zerocopy::TryFromBytes;
 
 /// The columns of one kind of rows; `columns!` implements the trait for a struct.
 pub trait ColumnSet: Default + Send + 'static {
@@ -50,7 +48,8 @@ impl ArrowColumn {
     }
 }
 
-/// Defines a struct whose fields are [`ColumnBuilder`]s, each named like its column.
+/// Defines a struct whose fields are [`ColumnBuilder`]s, each named like its column. With the parts of a row behind the
+/// name, each field also has the call that appends its value, and `push` appends a row.
 macro_rules! columns {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($field:ident: $values:ty,)+ }) => {
         $(#[$meta])*
@@ -67,25 +66,28 @@ macro_rules! columns {
             }
         }
     };
+    ($(#[$meta:meta])* $vis:vis struct $name:ident($($given:ident: $type:ty),+) {
+        $($field:ident: $values:ty = $append:ident($($value:tt)+),)+
+    }) => {
+        $crate::column::columns! { $(#[$meta])* $vis struct $name { $($field: $values,)+ } }
+
+        impl $name {
+            /// Appends a row.
+            $vis fn push(&mut self, $($given: $type),+) {
+                $(self.$field.$append($($value)+);)+
+            }
+        }
+    };
 }
 
 pub(crate) use columns;
 
 columns! {
     /// Leading columns of every row: sequence number in its log, stamp, and time.
-    pub struct LeadingColumns {
-        sequence: UInt64Builder,
-        stamp: UInt64Builder,
-        time: Times,
-    }
-}
-
-impl LeadingColumns {
-    /// Begins a row.
-    pub fn push(&mut self, sequence: u64, stamp: u64, clock: &Calibration) {
-        self.sequence.append_value(sequence);
-        self.stamp.append_value(stamp);
-        self.time.push(clock.utc_ns_of(stamp));
+    pub struct LeadingColumns(sequence: u64, stamp: u64, clock: &Calibration) {
+        sequence: UInt64Builder = append_value(sequence),
+        stamp: UInt64Builder = append_value(stamp),
+        time: Times = push(clock.utc_ns_of(stamp)),
     }
 }
 
@@ -161,20 +163,24 @@ impl<V> DerefMut for Nullable<V> {
 
 impl<V: ColumnBuilder> ColumnBuilder for Nullable<V> {
     fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
-        let mut columns = Vec::new();
-        self.0.take(name, &mut columns);
-        into.extend(
-            columns.into_iter().map(|column| ArrowColumn { field: column.field.with_nullable(true), ..column }),
-        );
+        let first = into.len();
+        self.0.take(name, into);
+        into[first..].iter_mut().for_each(|column| column.field.set_nullable(true));
     }
 }
 
-/// Prices or quantities.
-pub struct Decimals(Decimal128Builder);
+/// Numbers of up to `DIGITS` digits, `SCALE` of them decimals.
+pub struct DecimalColumn<const DIGITS: u8, const SCALE: i8>(Decimal128Builder);
 
-impl Default for Decimals {
+/// Prices or quantities.
+pub type Decimals = DecimalColumn<19, 8>;
+
+/// Numbers of as many digits as a 128-bit Arrow decimal has.
+pub type WideDecimals<const SCALE: i8> = DecimalColumn<38, SCALE>;
+
+impl<const DIGITS: u8, const SCALE: i8> Default for DecimalColumn<DIGITS, SCALE> {
     fn default() -> Self {
-        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(19, 8)))
+        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(DIGITS, SCALE)))
     }
 }
 
@@ -190,52 +196,14 @@ impl Decimals {
     }
 }
 
-impl ColumnBuilder for Decimals {
-    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
-        self.0.take(name, into);
-    }
-}
-
-/// Numbers of up to 38 digits, `SCALE` of them decimals.
-pub struct WideDecimals<const SCALE: i8>(Decimal128Builder);
-
-impl<const SCALE: i8> Default for WideDecimals<SCALE> {
-    fn default() -> Self {
-        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(MAX_DIGITS, SCALE)))
-    }
-}
-
 impl<const SCALE: i8> WideDecimals<SCALE> {
     /// Appends a value in units of its last decimal; null if it is unknown or too long.
     pub fn push(&mut self, units: Option<i128>) {
-        self.0.append_option(units.filter(|units| units.unsigned_abs() < 10_u128.pow(MAX_DIGITS.into())));
+        self.0.append_option(units.filter(|units| units.unsigned_abs() < 10_u128.pow(38)));
     }
 }
 
-impl<const SCALE: i8> ColumnBuilder for WideDecimals<SCALE> {
-    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
-        self.0.take(name, into);
-    }
-}
-
-/// Whole numbers of up to 38 digits.
-pub struct Integers(Decimal128Builder);
-
-impl Default for Integers {
-    fn default() -> Self {
-        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(38, 0)))
-    }
-}
-
-impl Integers {
-    /// Appends a number; null if it has more digits.
-    pub fn push(&mut self, number: i128) {
-        const MAX_INTEGER: u128 = 10_u128.pow(38) - 1;
-        self.0.append_option((number.unsigned_abs() <= MAX_INTEGER).then_some(number));
-    }
-}
-
-impl ColumnBuilder for Integers {
+impl<const DIGITS: u8, const SCALE: i8> ColumnBuilder for DecimalColumn<DIGITS, SCALE> {
     fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.0.take(name, into);
     }
@@ -279,7 +247,7 @@ pub struct StampColumn {
 impl StampColumn {
     /// Appends a stamp of this clock; null if the stamp is zero.
     pub fn push(&mut self, ticks: u64, clock: &Calibration) {
-        let known = (ticks != 0).then_some(ticks);
+        let known = nonzero(ticks);
         self.ticks.append_option(known);
         self.times.push_known(known.map(|ticks| clock.utc_ns_of(ticks)));
     }
@@ -292,61 +260,36 @@ impl ColumnBuilder for StampColumn {
     }
 }
 
-/// A type with numeric codes.
-pub trait Coded: Debug + Sized {
-    /// Returns the value of a code, if the code is known.
-    fn named(code: u8) -> Option<Self>;
-}
-
-macro_rules! coded {
-    ($($name:ident),+) => {
-        $(impl Coded for $name {
-            fn named(code: u8) -> Option<Self> {
-                Self::from_code(code)
-            }
-        })+
-    };
-}
-
-coded!(ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce);
-
-/// Codes as words; null for an unknown code.
+/// Names of one-byte codes, in snake case; null for a byte that is no value of `T`.
 pub struct CodeColumn<T> {
-    /// Words, indexed by code.
-    words: Vec<Option<String>>,
+    /// Names, indexed by code.
+    names: Vec<Option<String>>,
     values: Nullable<StringBuilder>,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Coded> Default for CodeColumn<T> {
+impl<T: TryFromBytes + Debug> Default for CodeColumn<T> {
     fn default() -> Self {
-        let words = (0..=u8::MAX).map(|code| T::named(code).map(|known| word(&format!("{known:?}")))).collect();
-        Self { words, values: Nullable::default(), of: PhantomData }
+        let names = (0..=u8::MAX).map(|code| T::try_read_from_bytes(&[code]).ok().map(snake_case)).collect();
+        Self { names, values: Nullable::default(), of: PhantomData }
     }
 }
 
-impl<T: Coded> CodeColumn<T> {
-    /// Appends the word of a code, or null.
+impl<T> CodeColumn<T> {
+    /// Appends the name of a code, or null.
     pub fn push(&mut self, code: Option<u8>) {
-        let Self { words, values, .. } = self;
-        values.append_option(code.and_then(|code| words.get(usize::from(code))?.as_deref()));
+        let Self { names, values, .. } = self;
+        values.append_option(code.and_then(|code| names.get(usize::from(code))?.as_deref()));
     }
 }
 
-impl<T: Coded> ColumnBuilder for CodeColumn<T> {
+impl<T: TryFromBytes + Debug> ColumnBuilder for CodeColumn<T> {
     fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         self.values.take(name, into);
     }
 }
 
-/// Converts `GoodTillCancel` to `good_till_cancel`.
-fn word(name: &str) -> String {
-    let mut word = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !word.is_empty() {
-            word.push('_');
-        }
-        word.push(letter.to_ascii_lowercase());
-    }
-    word
+/// Returns a value, or None for zero, which stands for an absent one.
+pub fn nonzero(value: u64) -> Option<u64> {
+    (value != 0).then_some(value)
 }

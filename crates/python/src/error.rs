@@ -1,31 +1,33 @@
 //! Exceptions, whose classes are defined in Python, in `tickpath.errors`.
 
+use std::fmt::Display;
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
-use tickpath_bus::{BatchError, ConnectError, LendError, PublishError, ReceiveError};
+use pyo3::types::{PyBool, PyType};
+use tickpath_bus::{BatchError, LendError, PublishError, ReceiveError};
 use tickpath_market::Request;
 use tickpath_oms_client::{ClientError, ClientSendError};
 
-/// A class of `tickpath.errors`.
+/// A class of `tickpath.errors`, by its name there.
 #[derive(Debug, Clone, Copy)]
-pub enum Error {
+pub enum ErrorClass {
     /// A connection failed, or a request was refused.
-    Connect,
+    ConnectError,
     /// A message was not published, or is in doubt.
-    Publish,
+    PublishError,
     /// A topic is full.
-    Full,
+    TopicFull,
     /// No subscriber on a topic with policy `fail`.
     NoSubscriber,
     /// A message is too long.
     TooLarge,
     /// A message is in doubt.
-    Unknown,
+    OutcomeUnknown,
     /// A batch was published in part, or may have been.
-    Batch,
+    BatchError,
     /// Receiving failed.
-    Receive,
+    ReceiveError,
     /// A topic lends no messages.
     NotLent,
     /// Messages that were handed over are not acknowledged.
@@ -44,29 +46,7 @@ pub enum Error {
     Forked,
 }
 
-impl Error {
-    /// The name of the class in `tickpath.errors`.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "ConnectError",
-            Self::Publish => "PublishError",
-            Self::Full => "TopicFull",
-            Self::NoSubscriber => "NoSubscriber",
-            Self::TooLarge => "TooLarge",
-            Self::Unknown => "OutcomeUnknown",
-            Self::Batch => "BatchError",
-            Self::Receive => "ReceiveError",
-            Self::NotLent => "NotLent",
-            Self::NotAcknowledged => "NotAcknowledged",
-            Self::Gone => "Gone",
-            Self::NotSent => "NotSent",
-            Self::SessionEnded => "SessionEnded",
-            Self::Closed => "Closed",
-            Self::InUse => "InUse",
-            Self::Forked => "Forked",
-        }
-    }
-
+impl ErrorClass {
     /// Creates the exception with this sentence.
     pub fn raise(self, py: Python<'_>, sentence: &str) -> PyErr {
         self.raise_with(py, sentence, &[])
@@ -87,55 +67,53 @@ impl Error {
     fn class<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
         static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
         let module = MODULE.get_or_try_init(py, || Ok::<_, PyErr>(py.import("tickpath.errors")?.unbind()))?;
-        Ok(module.bind(py).getattr(self.name())?.cast_into::<PyType>()?)
+        Ok(module.bind(py).getattr(format!("{self:?}"))?.cast_into::<PyType>()?)
     }
 }
 
-/// Creates the exception for a failure to open a connection, publisher, subscriber or queue.
-pub fn connect_error(py: Python<'_>, error: &ConnectError) -> PyErr {
-    Error::Connect.raise(py, &error.to_string())
+/// Returns the attribute that shows whether a later attempt may succeed.
+fn may_pass(py: Python<'_>, is_transient: bool) -> (&'static str, Bound<'_, PyAny>) {
+    ("may_pass", PyBool::new(py, is_transient).to_owned().into_any())
+}
+
+/// Creates the exception for a failure to open a connection, publisher, subscriber, queue or log.
+pub fn connect_error(py: Python<'_>, error: &dyn Display) -> PyErr {
+    ErrorClass::ConnectError.raise(py, &error.to_string())
 }
 
 /// Creates the exception for a message that was not published or pushed.
 pub fn publish_error(py: Python<'_>, error: &PublishError) -> PyErr {
     let class = match error {
-        PublishError::Full => Error::Full,
-        PublishError::NoSubscriber => Error::NoSubscriber,
-        PublishError::TooLarge { .. } => Error::TooLarge,
-        PublishError::Unknown(_) => Error::Unknown,
-        PublishError::Unavailable(_) | PublishError::Other(_) => Error::Publish,
+        PublishError::Full => ErrorClass::TopicFull,
+        PublishError::NoSubscriber => ErrorClass::NoSubscriber,
+        PublishError::TooLarge { .. } => ErrorClass::TooLarge,
+        PublishError::Unknown(_) => ErrorClass::OutcomeUnknown,
+        PublishError::Unavailable(_) | PublishError::Other(_) => ErrorClass::PublishError,
     };
-    match error.is_transient().into_pyobject(py) {
-        Ok(may_pass) => class.raise_with(py, &error.to_string(), &[("may_pass", may_pass.to_owned().into_any())]),
-        Err(never) => match never {},
-    }
+    class.raise_with(py, &error.to_string(), &[may_pass(py, error.is_transient())])
 }
 
 /// Creates the exception for a batch, with the fate of its messages.
 pub fn batch_error(py: Python<'_>, error: &BatchError) -> PyErr {
-    let attributes = || -> PyResult<[(&str, Bound<'_, PyAny>); 3]> {
-        Ok([
-            ("may_pass", error.error.is_transient().into_pyobject(py)?.to_owned().into_any()),
+    let make = || -> PyResult<PyErr> {
+        let attributes = [
+            may_pass(py, error.error.is_transient()),
             ("done", error.done.into_pyobject(py)?.into_any()),
             ("unknown", error.unknown().collect::<Vec<_>>().into_pyobject(py)?.into_any()),
-        ])
+        ];
+        let raised = ErrorClass::BatchError.raise_with(py, &error.to_string(), &attributes);
+        raised.set_cause(py, Some(publish_error(py, &error.error)));
+        Ok(raised)
     };
-    match attributes() {
-        Ok(attributes) => {
-            let raised = Error::Batch.raise_with(py, &error.to_string(), &attributes);
-            raised.set_cause(py, Some(publish_error(py, &error.error)));
-            raised
-        }
-        Err(e) => e,
-    }
+    make().unwrap_or_else(|e| e)
 }
 
 /// Creates the exception for a failure to receive.
 pub fn receive_error(py: Python<'_>, error: &ReceiveError) -> PyErr {
     let class = match error {
-        ReceiveError::NotAcknowledged(_) => Error::NotAcknowledged,
-        ReceiveError::MessagesLost(_) => Error::Gone,
-        ReceiveError::Damaged(_) | ReceiveError::Other(_) => Error::Receive,
+        ReceiveError::NotAcknowledged(_) => ErrorClass::NotAcknowledged,
+        ReceiveError::MessagesLost(_) => ErrorClass::Gone,
+        ReceiveError::Damaged(_) | ReceiveError::Other(_) => ErrorClass::ReceiveError,
     };
     class.raise(py, &error.to_string())
 }
@@ -143,25 +121,20 @@ pub fn receive_error(py: Python<'_>, error: &ReceiveError) -> PyErr {
 /// Creates the exception for a message that cannot be lent.
 pub fn lend_error(py: Python<'_>, error: &LendError) -> PyErr {
     match error {
-        LendError::Unsupported(_) => Error::NotLent.raise(py, &error.to_string()),
+        LendError::Unsupported(_) => ErrorClass::NotLent.raise(py, &error.to_string()),
         LendError::Receive(error) => receive_error(py, error),
     }
 }
 
 /// Creates the exception for a request that was not sent.
 pub fn not_sent(py: Python<'_>, error: &ClientSendError<Request>) -> PyErr {
-    let may_pass = matches!(error, ClientSendError::Full(_) | ClientSendError::Disconnected(_));
-    match may_pass.into_pyobject(py) {
-        Ok(may_pass) => {
-            Error::NotSent.raise_with(py, &error.to_string(), &[("may_pass", may_pass.to_owned().into_any())])
-        }
-        Err(never) => match never {},
-    }
+    let is_transient = matches!(error, ClientSendError::Full(_) | ClientSendError::Disconnected(_));
+    ErrorClass::NotSent.raise_with(py, &error.to_string(), &[may_pass(py, is_transient)])
 }
 
 /// Creates the exception for a session that has ended.
 pub fn session_ended(py: Python<'_>, error: &ClientError) -> PyErr {
     let of_another = "give each program a session= of its own";
     let remedy = if error.is_session_taken() { of_another } else { "open the orders again" };
-    Error::SessionEnded.raise(py, &format!("{error}; {remedy}"))
+    ErrorClass::SessionEnded.raise(py, &format!("{error}; {remedy}"))
 }

@@ -1,11 +1,10 @@
 //! Events of a subscriber, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
 
-use std::fmt::Write;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -96,20 +95,19 @@ type PickleCall<'py, T> = (Bound<'py, PyType>, T);
 type TickParts = (i64, i64, i64, i64, u64, u32, u64, Option<u64>);
 type TradeParts = (i64, i64, u64, u64, u32, u8, u64, Option<u64>);
 
-/// A price or a quantity in units of 10⁻⁸.
-struct WholeUnits(i64);
+/// A price or a quantity given by Python, in units of 10⁻⁸.
+pub struct Units(pub i64);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for WholeUnits {
+impl<'a, 'py> FromPyObject<'a, 'py> for Units {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        given.extract().map(Self).map_err(|e| match given.extract::<f64>() {
-            // A whole number that is too large keeps its own error message.
-            Ok(_) if !given.is_instance_of::<PyInt>() => PyTypeError::new_err(format!(
-                "prices and quantities are whole numbers of 10⁻⁸; give tickpath.units('{}')",
+        given.extract::<i64>().map(Self).map_err(|e| match e.is_instance_of::<PyOverflowError>(given.py()) {
+            true => PyOverflowError::new_err(format!("{} is too large for a price or quantity of 64 bits", &*given)),
+            false => PyTypeError::new_err(format!(
+                "a price or a quantity is a whole number of 10⁻⁸; give tickpath.units('{}')",
                 &*given
             )),
-            _ => e,
         })
     }
 }
@@ -127,16 +125,16 @@ impl PyTopOfBook {
     #[pyo3(signature = (bid, bid_quantity, ask, ask_quantity, event_ns = 0, symbol = 0, stamp = 0, sequence = None))]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn new(
-        bid: WholeUnits,
-        bid_quantity: WholeUnits,
-        ask: WholeUnits,
-        ask_quantity: WholeUnits,
+        bid: Units,
+        bid_quantity: Units,
+        ask: Units,
+        ask_quantity: Units,
         event_ns: u64,
         symbol: u32,
         stamp: u64,
         sequence: Option<u64>,
     ) -> Self {
-        let [bid, bid_quantity, ask, ask_quantity] = [bid, bid_quantity, ask, ask_quantity].map(|whole| whole.0);
+        let [bid, bid_quantity, ask, ask_quantity] = [bid, bid_quantity, ask, ask_quantity].map(|units| units.0);
         Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence }
     }
 
@@ -170,9 +168,7 @@ impl PyTopOfBook {
     /// Decodes an event from its bytes.
     #[staticmethod]
     fn from_bytes(payload: &[u8]) -> PyResult<Self> {
-        let read = market::TopOfBook::read_from_bytes(payload)
-            .map_err(|_| wrong_size::<market::TopOfBook>("TopOfBook", payload))?;
-        Ok(Self::of(&read, 0, None))
+        Ok(Self::of(&decode("TopOfBook", payload)?, 0, None))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -185,8 +181,7 @@ impl PyTopOfBook {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PickleCall<'py, TickParts> {
         let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence } = *self;
-        let parts = (bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence);
-        (py.get_type::<Self>(), parts)
+        (py.get_type::<Self>(), (bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence))
     }
 }
 
@@ -224,8 +219,8 @@ impl PyTrade {
     #[pyo3(signature = (price, quantity, trade_id = 0, event_ns = 0, symbol = 0, aggressor = 0, stamp = 0, sequence = None))]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn new(
-        price: WholeUnits,
-        quantity: WholeUnits,
+        price: Units,
+        quantity: Units,
         trade_id: u64,
         event_ns: u64,
         symbol: u32,
@@ -262,9 +257,7 @@ impl PyTrade {
     /// Decodes an event from its bytes.
     #[staticmethod]
     fn from_bytes(payload: &[u8]) -> PyResult<Self> {
-        let read =
-            market::Trade::read_from_bytes(payload).map_err(|_| wrong_size::<market::Trade>("Trade", payload))?;
-        Ok(Self::of(&read, 0, None))
+        Ok(Self::of(&decode("Trade", payload)?, 0, None))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -326,7 +319,7 @@ impl PyMessage {
     }
 
     fn __hash__(&self, py: Python<'_>) -> u64 {
-        hash_of(&self.parts(py))
+        hash_of(self.parts(py))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -381,7 +374,7 @@ impl PyForeign {
     }
 
     fn __hash__(&self, py: Python<'_>) -> u64 {
-        hash_of(&(self.payload.as_bytes(py), self.sequence, &self.details))
+        hash_of((self.payload.as_bytes(py), self.sequence, &self.details))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -423,10 +416,8 @@ impl PyGap {
     }
 
     fn __repr__(&self) -> String {
-        match self.missed {
-            Some(missed) => format!("Gap(missed={missed})"),
-            None => "Gap(missed=None)".to_owned(),
-        }
+        let missed = self.missed.map_or_else(|| "None".to_owned(), |missed| missed.to_string());
+        format!("Gap(missed={missed})")
     }
 
     #[new]
@@ -489,23 +480,19 @@ pub fn kind_of_records(bytes: usize) -> Option<u8> {
     }
 }
 
-fn wrong_size<T>(what: &str, payload: &[u8]) -> PyErr {
-    PyValueError::new_err(format!("a {what} has {} bytes, and the payload has {}", size_of::<T>(), payload.len()))
+fn decode<T: FromBytes>(what: &str, payload: &[u8]) -> PyResult<T> {
+    let (expected, given) = (size_of::<T>(), payload.len());
+    let wrong_size = |_| PyValueError::new_err(format!("a {what} has {expected} bytes, and the payload has {given}"));
+    T::read_from_bytes(payload).map_err(wrong_size)
 }
 
-fn hash_of(parts: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    parts.hash(&mut hasher);
-    hasher.finish()
+fn hash_of(parts: impl Hash) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(parts)
 }
 
 /// Shortens bytes for display.
 fn shorten_bytes(bytes: &[u8]) -> String {
     const MAX_SHOWN_BYTES: usize = 32;
-    let mut text = String::from("b'");
-    for byte in bytes.iter().take(MAX_SHOWN_BYTES) {
-        let _ = write!(text, "{}", byte.escape_ascii());
-    }
-    text.push_str(if bytes.len() > MAX_SHOWN_BYTES { "'…" } else { "'" });
-    text
+    let end = if bytes.len() > MAX_SHOWN_BYTES { "'…" } else { "'" };
+    format!("b'{}{end}", bytes[..bytes.len().min(MAX_SHOWN_BYTES)].escape_ascii())
 }

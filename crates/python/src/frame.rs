@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
 use tickpath_bus::LentMessage;
 
-use crate::error::Error;
+use crate::error::ErrorClass;
 
 /// Count of the messages lent by a handle.
 #[derive(Default)]
@@ -110,7 +110,7 @@ impl PyMessageFrame {
 
     fn open_loan(&self, py: Python<'_>) -> PyResult<Arc<Loan>> {
         let loan = self.loan().clone();
-        loan.ok_or_else(|| Error::Closed.raise(py, "this frame is closed; lend the next one, or poll for a copy"))
+        loan.ok_or_else(|| ErrorClass::Closed.raise(py, "this frame is closed; lend the next one, or poll for a copy"))
     }
 }
 

@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::ForkGeneration;
 
-use crate::error::Error;
-use crate::notifier::{LoopNotifier, NotifyRequest, Waitable};
+use crate::error::ErrorClass;
+use crate::notifier::{LoopNotifier, NotifyGuard, NotifyRequest, Waitable};
 
 /// Max duration of one turn of a wait, and so the delay until a signal or another thread's `close` is noticed.
 pub const MAX_TURN_NS: u64 = 100_000_000;
@@ -81,15 +81,15 @@ impl<T: Send + 'static> ObjectHandle<T> {
         self.check(py)?;
         // The lock alone makes the caller the user: a brief use needs no `is_in_use` flag.
         let acted = match self.shared.opened.try_lock() {
-            Ok(mut opened) if !self.shared.lookout.is_awaited() => opened.as_mut().map(act).ok_or(Error::Closed),
-            Ok(_) => Err(Error::InUse),
-            Err(TryLockError::Poisoned(_)) => Err(Error::Closed),
+            Ok(mut opened) if !self.shared.lookout.is_awaited() => opened.as_mut().map(act).ok_or(ErrorClass::Closed),
+            Ok(_) => Err(ErrorClass::InUse),
+            Err(TryLockError::Poisoned(_)) => Err(ErrorClass::Closed),
             Err(TryLockError::WouldBlock) => return self.with_retry(py, act),
         };
         self.end_use(py);
         // The lock is free again: raising an exception may run any code.
         acted.map_err(|why| match why {
-            Error::InUse => self.in_use(py, "task"),
+            ErrorClass::InUse => self.in_use(py, "task"),
             _ => self.closed(py),
         })
     }
@@ -241,7 +241,7 @@ impl<T: Send + 'static> ObjectHandle<T> {
         if self.birthplace.is_forked() {
             let sentence =
                 format!("this {} was opened before the process was forked; open another one here", self.what);
-            return Err(Error::Forked.raise(py, &sentence));
+            return Err(ErrorClass::Forked.raise(py, &sentence));
         }
         if self.shared.is_closing.load(Ordering::Relaxed) {
             return Err(self.closed(py));
@@ -253,12 +253,12 @@ impl<T: Send + 'static> ObjectHandle<T> {
     fn in_use(&self, py: Python<'_>, user: &str) -> PyErr {
         let what = self.what;
         let sentence = format!("another {user} uses this {what}; share it behind a lock, or open one for each {user}");
-        Error::InUse.raise(py, &sentence)
+        ErrorClass::InUse.raise(py, &sentence)
     }
 
     #[cold]
     fn closed(&self, py: Python<'_>) -> PyErr {
-        Error::Closed.raise(py, &format!("this {} is closed; open another one", self.what))
+        ErrorClass::Closed.raise(py, &format!("this {} is closed; open another one", self.what))
     }
 }
 
@@ -318,7 +318,7 @@ impl<T: Send> SharedHandle<T> {
     }
 }
 
-/// Drops the object, which may wait for a server's answer. After [`CLOSE_TIMEOUT`] the drop continues in the background.
+/// Drops the object, which may wait for a server's answer; after [`CLOSE_TIMEOUT`] it continues in the background.
 fn drop_in_background<T: Send + 'static>(opened: Option<T>) {
     let Some(opened) = opened else { return };
     let (done, is_done) = channel();
@@ -354,12 +354,8 @@ impl<T: Waitable> SharedHandle<T> {
     /// the task's wait.
     fn run_wait_thread(&self) {
         while self.lookout.sleep() {
-            let _notify = self.lookout.notify_guard();
-            loop {
-                if self.is_closing.load(Ordering::Relaxed) || self.turn() || !self.lookout.is_awaited() {
-                    break;
-                }
-            }
+            let _notify = NotifyGuard(&self.lookout);
+            while !self.is_closing.load(Ordering::Relaxed) && !self.turn() && self.lookout.is_awaited() {}
         }
         drop(self.take());
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   with hop: ──> now ──> this thread's open blocks ──> now ──┐
-//!   hop.since(stamp) ───────────────────────────────> now ───┼─> a pair in the next free place ──> a result file
+//!   hop.since(stamp) ───────────────────────────────> now ───┼─> a pair in the next free slot ───> a result file
 //!   hop.between(stamp, stamp) ────────────────────────────────┘
 //! ```
 //! A sample neither allocates nor waits: its thread claims a slot, and stores the pair there. A fork starts without
@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use tickpath_clock::rfc3339;
-use tickpath_clock::{Clock, HostClock};
+use tickpath_clock::{Clock, HostClock, rfc3339};
 use tickpath_lab_harness::host::{clock_cost_ns, facts};
 use tickpath_lab_harness::samples::Samples;
 use tickpath_lab_result::{Host, OWN_PREFIX, ResultFile, Run, Software, is_own};
@@ -61,7 +60,7 @@ pub struct PyHop {
     /// Start and end of each sample, in ticks.
     room: Box<[[AtomicU64; 2]]>,
     /// Number of samples so far, also of those that did not fit.
-    taken: AtomicUsize,
+    recorded: AtomicUsize,
     /// Start of the measurement, in ticks.
     begun: AtomicU64,
     /// Process of the samples, by [`ForkGeneration::number`].
@@ -90,7 +89,7 @@ impl PyHop {
             name,
             number: HOPS.fetch_add(1, Ordering::Relaxed),
             room,
-            taken: AtomicUsize::new(0),
+            recorded: AtomicUsize::new(0),
             begun: AtomicU64::new(clock.ticks()),
             born: AtomicU64::new(ForkGeneration::current().number()),
             clock,
@@ -100,13 +99,20 @@ impl PyHop {
     /// Records a sample from a stamp of this host to now: `hop.since(tick.stamp)` measures a tick's way to this call.
     fn since(&self, stamp: u64) -> PyResult<()> {
         let now = self.clock.ticks();
-        self.record(stamp, now)
+        self.between(stamp, now)
     }
 
     /// Records a sample from one stamp to a later one, both of this host; a sample to an earlier stamp is counted as
     /// negative, and in no percentile.
     fn between(&self, earlier: u64, later: u64) -> PyResult<()> {
-        self.record(earlier, later)
+        if earlier == NONE || later == NONE {
+            let sentence = "0 is no stamp: only an event from a topic has a stamp; give the stamp of such an event, or \
+                            an earlier tickpath.now()";
+            return Err(PyValueError::new_err(sentence));
+        }
+        self.enter_process();
+        self.store(earlier, later);
+        Ok(())
     }
 
     /// Discards all samples, so that measurement starts here, as after a warm-up.
@@ -124,14 +130,14 @@ impl PyHop {
     #[getter]
     fn count(&self) -> usize {
         self.enter_process();
-        self.taken.load(Ordering::Relaxed).min(self.room.len())
+        self.recorded.load(Ordering::Relaxed).min(self.room.len())
     }
 
     /// Number of samples that did not fit.
     #[getter]
     fn left_out(&self) -> usize {
         self.enter_process();
-        self.taken.load(Ordering::Relaxed).saturating_sub(self.room.len())
+        self.recorded.load(Ordering::Relaxed).saturating_sub(self.room.len())
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
@@ -141,16 +147,11 @@ impl PyHop {
         this
     }
 
-    fn __exit__(
-        &self,
-        _kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) -> PyResult<()> {
         let now = self.clock.ticks();
         let left = OPEN_BLOCKS.with_borrow_mut(|open| {
-            let place = open.iter().rposition(|block| block.hop == self.number)?;
-            Some(open.remove(place))
+            let index = open.iter().rposition(|block| block.hop == self.number)?;
+            Some(open.remove(index))
         });
         let Some(OpenBlock { born, from, .. }) = left else {
             let sentence = "was left on a thread that had not entered it; use `with`, which does both, or since(stamp)";
@@ -202,31 +203,19 @@ impl PyHop {
     /// Starts without samples. Writing every slot gives a fork memory of its own.
     #[cold]
     fn restart(&self, process: ForkGeneration) {
-        for place in &self.room {
-            place.iter().for_each(|stamp| stamp.store(NONE, Ordering::Relaxed));
+        for slot in &self.room {
+            slot.iter().for_each(|stamp| stamp.store(NONE, Ordering::Relaxed));
         }
-        self.taken.store(0, Ordering::Relaxed);
+        self.recorded.store(0, Ordering::Relaxed);
         self.begun.store(self.clock.ticks(), Ordering::Relaxed);
         self.born.store(process.number(), Ordering::Relaxed);
-    }
-
-    /// Stores a sample of given stamps.
-    fn record(&self, from: u64, to: u64) -> PyResult<()> {
-        if from == NONE || to == NONE {
-            let sentence = "0 is no stamp: only an event from a topic has a stamp; give the stamp of such an event, or \
-                            an earlier tickpath.now()";
-            return Err(PyValueError::new_err(sentence));
-        }
-        self.enter_process();
-        self.store(from, to);
-        Ok(())
     }
 
     #[inline]
     fn store(&self, from: u64, to: u64) {
         // Samples beyond the capacity are counted only.
-        let place = self.taken.fetch_add(1, Ordering::Relaxed);
-        if let Some([begin, end]) = self.room.get(place) {
+        let index = self.recorded.fetch_add(1, Ordering::Relaxed);
+        if let Some([begin, end]) = self.room.get(index) {
             begin.store(from, Ordering::Relaxed);
             // Pairs with the acquire of `stored`.
             end.store(to, Ordering::Release);

@@ -23,8 +23,10 @@ use tickpath_oms_core::{At, Config, Core, Denial, Departure, Envelope, Input, Ou
 use tickpath_oms_journal::JournalError;
 use tickpath_oms_journal::journal::{Replay, logs};
 
-use crate::column::{CodeColumn, ColumnSet, Decimals, Integers, Nullable, StampColumn, TableRows, columns};
-use crate::error::Error;
+use crate::column::{
+    CodeColumn, ColumnSet, Decimals, Nullable, StampColumn, TableRows, WideDecimals, columns, nonzero,
+};
+use crate::error::connect_error;
 use crate::table::{MAX_ROWS, PyTable, RowSource, TableError};
 
 /// Opens the journal of an OMS as tables, by its folder or its URL, file:///FOLDER.
@@ -40,7 +42,7 @@ pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<PyJournal> {
         Replay::open(&place)?.step(&mut new_core(), |_, _, _| ())?;
         Ok(place)
     };
-    let place = py.detach(look).map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let place = py.detach(look).map_err(|e| connect_error(py, &e))?;
     Ok(PyJournal { place })
 }
 
@@ -195,7 +197,7 @@ impl RequestOutcome {
         if any(|output| matches!(output, Output::Venue { .. })) { Self::Released } else { Self::Held }
     }
 
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Released => "released",
             Self::HandedOver => "handed_over",
@@ -215,10 +217,27 @@ struct UnreleasedRequest {
     clock: Calibration,
 }
 
+impl UnreleasedRequest {
+    /// Returns the outcome after this departure: a request that waited for its venue left later.
+    fn final_outcome(&self, left: Departure) -> RequestOutcome {
+        match self.outcome {
+            RequestOutcome::Released if left.queued => RequestOutcome::Held,
+            RequestOutcome::Released if left.handed_over => RequestOutcome::HandedOver,
+            outcome => outcome,
+        }
+    }
+
+    /// Returns the reference price of the checks and its age, if there was one.
+    fn reference(&self) -> Option<(i64, u64)> {
+        let Envelope { reference_price, reference_age_ns, .. } = self.envelope;
+        (reference_price.0 != 0).then_some((reference_price.0, reference_age_ns))
+    }
+}
+
 /// Terms of a request, as far as the request states them.
 #[derive(Default)]
 struct RequestTerms {
-    word: &'static str,
+    name: &'static str,
     order: Option<NewOrder>,
     /// The client's id of the order that the request refers to, or the OMS's id.
     original: u64,
@@ -229,7 +248,7 @@ struct RequestTerms {
 
 impl RequestTerms {
     fn of(request: &Request) -> Self {
-        let about = |word, original: u64| Self { word, original, ..Self::default() };
+        let about = |name, original: u64| Self { name, original, ..Self::default() };
         match request {
             Request::New(order) => Self::of_order("new", order),
             Request::Conditional(conditional) => Self::of_order("conditional", &conditional.order),
@@ -245,10 +264,10 @@ impl RequestTerms {
         }
     }
 
-    fn of_order(word: &'static str, order: &NewOrder) -> Self {
+    fn of_order(name: &'static str, order: &NewOrder) -> Self {
         let is_priced = order.order_type != OrderType::Market.code();
         let (price, quantity) = (is_priced.then_some(order.price.0), Some(order.quantity.0));
-        Self { word, order: Some(*order), price, quantity, ..Self::default() }
+        Self { name, order: Some(*order), price, quantity, ..Self::default() }
     }
 
     fn to(self, price: i64, quantity: i64) -> Self {
@@ -257,27 +276,28 @@ impl RequestTerms {
 }
 
 columns! {
-    struct RequestColumns {
-        request: StringBuilder,
-        order_id: UInt64Builder,
-        session: UInt16Builder,
-        client_order_id: UInt64Builder,
-        original: Nullable<UInt64Builder>,
-        original_order_id: Nullable<UInt64Builder>,
-        symbol: UInt32Builder,
-        account: UInt32Builder,
-        side: CodeColumn<Side>,
-        quantity: Nullable<Decimals>,
-        price: Nullable<Decimals>,
-        order_type: CodeColumn<OrderType>,
-        time_in_force: CodeColumn<TimeInForce>,
-        position_effect: CodeColumn<PositionEffect>,
-        reference_price: Nullable<Decimals>,
-        reference_age_ns: Nullable<UInt64Builder>,
-        outcome: StringBuilder,
-        cause: StampColumn,
-        sent: StampColumn,
-        released: StampColumn,
+    struct RequestColumns(pending: &UnreleasedRequest, terms: &RequestTerms, left: Departure) {
+        request: StringBuilder = append_value(terms.name),
+        order_id: UInt64Builder = append_value(OrderId::new(pending.epoch, pending.at.sequence).0),
+        session: UInt16Builder = append_value(pending.envelope.session),
+        client_order_id: UInt64Builder = append_value(pending.request.client_order_id().0),
+        original: Nullable<UInt64Builder> = append_option(nonzero(terms.original)),
+        original_order_id: Nullable<UInt64Builder> = append_option(nonzero(terms.original_order_id)),
+        symbol: UInt32Builder = append_value(pending.request.symbol().0),
+        account: UInt32Builder = append_value(pending.request.account().0),
+        side: CodeColumn<Side> = push(terms.order.map(|order| order.side)),
+        quantity: Nullable<Decimals> = push_known(terms.quantity),
+        price: Nullable<Decimals> = push_known(terms.price),
+        order_type: CodeColumn<OrderType> = push(terms.order.map(|order| order.order_type)),
+        time_in_force: CodeColumn<TimeInForce> = push(terms.order.map(|order| order.time_in_force)),
+        position_effect: CodeColumn<PositionEffect> = push(terms.order.map(|order| order.position_effect)),
+        reference_price: Nullable<Decimals> = push_known(pending.reference().map(|(price, _)| price)),
+        reference_age_ns: Nullable<UInt64Builder> = append_option(pending.reference().map(|(_, age_ns)| age_ns)),
+        outcome: StringBuilder = append_value(pending.final_outcome(left).name()),
+        cause: StampColumn = push(pending.request.cause(), &pending.clock),
+        sent: StampColumn = push(pending.envelope.sent, &pending.clock),
+        // An older time belongs to an earlier request, for example after a crash.
+        released: StampColumn = push(if left.at < pending.at.stamp { 0 } else { left.at }, &pending.clock),
     }
 }
 
@@ -302,67 +322,31 @@ impl RowConverter for RequestConverter {
     fn stop(&mut self, rows: &mut TableRows<RequestColumns>, left: Departure) {
         if let Some(pending) = self.pending.take() {
             rows.leading.push(pending.at.sequence, pending.at.stamp, &pending.clock);
-            rows.columns.push(&pending, left);
+            rows.columns.push(&pending, &RequestTerms::of(&pending.request), left);
         }
     }
 }
 
-impl RequestColumns {
-    fn push(&mut self, pending: &UnreleasedRequest, left: Departure) {
-        let UnreleasedRequest { at, envelope, request, outcome, epoch, clock } = pending;
-        let RequestTerms { word, order, original, original_order_id, price, quantity } = RequestTerms::of(request);
-        let code = |of: fn(&NewOrder) -> u8| order.as_ref().map(of);
-        self.request.append_value(word);
-        self.order_id.append_value(OrderId::new(*epoch, at.sequence).0);
-        self.session.append_value(envelope.session);
-        self.client_order_id.append_value(request.client_order_id().0);
-        self.original.append_option(nonzero_id(original));
-        self.original_order_id.append_option(nonzero_id(original_order_id));
-        self.symbol.append_value(request.symbol().0);
-        self.account.append_value(request.account().0);
-        self.side.push(code(|order| order.side));
-        self.quantity.push_known(quantity);
-        self.price.push_known(price);
-        self.order_type.push(code(|order| order.order_type));
-        self.time_in_force.push(code(|order| order.time_in_force));
-        self.position_effect.push(code(|order| order.position_effect));
-        let has_reference = envelope.reference_price.0 != 0;
-        self.reference_price.push_known(has_reference.then_some(envelope.reference_price.0));
-        self.reference_age_ns.append_option(has_reference.then_some(envelope.reference_age_ns));
-        // A request that waited for its venue left after this time.
-        let outcome = match *outcome {
-            RequestOutcome::Released if left.queued => RequestOutcome::Held,
-            RequestOutcome::Released if left.handed_over => RequestOutcome::HandedOver,
-            outcome => outcome,
-        };
-        self.outcome.append_value(outcome.word());
-        self.cause.push(request.cause(), clock);
-        self.sent.push(envelope.sent, clock);
-        // An older time belongs to an earlier request, for example after a crash.
-        self.released.push(if left.at < at.stamp { 0 } else { left.at }, clock);
-    }
-}
-
 columns! {
-    struct ReportColumns {
-        venue: UInt16Builder,
-        order_id: UInt64Builder,
-        client_order_id: Nullable<UInt64Builder>,
-        exec_type: CodeColumn<ExecType>,
-        status: CodeColumn<OrdStatus>,
-        symbol: UInt32Builder,
-        account: UInt32Builder,
-        side: CodeColumn<Side>,
-        last_quantity: Nullable<Decimals>,
-        last_price: Nullable<Decimals>,
-        cumulative_quantity: Decimals,
-        leaves_quantity: Decimals,
-        price: Decimals,
-        reason: Nullable<UInt16Builder>,
-        venue_order_id: Nullable<UInt64Builder>,
-        exec_id: Nullable<UInt64Builder>,
-        venue_sequence: Nullable<UInt64Builder>,
-        arrived: StampColumn,
+    struct ReportColumns(source: VenueId, report: &ExecutionReport, clock: &Calibration) {
+        venue: UInt16Builder = append_value(source.0),
+        order_id: UInt64Builder = append_value(report.order_id.0),
+        client_order_id: Nullable<UInt64Builder> = append_option(nonzero(report.client_order_id.0)),
+        exec_type: CodeColumn<ExecType> = push(Some(report.exec_type)),
+        status: CodeColumn<OrdStatus> = push(Some(report.status)),
+        symbol: UInt32Builder = append_value(report.symbol.0),
+        account: UInt32Builder = append_value(report.account.0),
+        side: CodeColumn<Side> = push(Some(report.side)),
+        last_quantity: Nullable<Decimals> = push_known((report.exec_id.0 != 0).then_some(report.last_quantity.0)),
+        last_price: Nullable<Decimals> = push_known((report.exec_id.0 != 0).then_some(report.last_price.0)),
+        cumulative_quantity: Decimals = push(report.cumulative_quantity.0),
+        leaves_quantity: Decimals = push(report.leaves_quantity.0),
+        price: Decimals = push(report.price.0),
+        reason: Nullable<UInt16Builder> = append_option((report.reason != 0).then_some(report.reason)),
+        venue_order_id: Nullable<UInt64Builder> = append_option(nonzero(report.venue_order_id.0)),
+        exec_id: Nullable<UInt64Builder> = append_option(nonzero(report.exec_id.0)),
+        venue_sequence: Nullable<UInt64Builder> = append_option(nonzero(report.venue_sequence)),
+        arrived: StampColumn = push(report.venue_stamp, clock),
     }
 }
 
@@ -380,40 +364,16 @@ impl RowConverter for ReportConverter {
     }
 }
 
-impl ReportColumns {
-    fn push(&mut self, source: VenueId, report: &ExecutionReport, clock: &Calibration) {
-        let is_fill = report.exec_id.0 != 0;
-        self.venue.append_value(source.0);
-        self.order_id.append_value(report.order_id.0);
-        self.client_order_id.append_option(nonzero_id(report.client_order_id.0));
-        self.exec_type.push(Some(report.exec_type));
-        self.status.push(Some(report.status));
-        self.symbol.append_value(report.symbol.0);
-        self.account.append_value(report.account.0);
-        self.side.push(Some(report.side));
-        self.last_quantity.push_known(is_fill.then_some(report.last_quantity.0));
-        self.last_price.push_known(is_fill.then_some(report.last_price.0));
-        self.cumulative_quantity.push(report.cumulative_quantity.0);
-        self.leaves_quantity.push(report.leaves_quantity.0);
-        self.price.push(report.price.0);
-        self.reason.append_option((report.reason != 0).then_some(report.reason));
-        self.venue_order_id.append_option(nonzero_id(report.venue_order_id.0));
-        self.exec_id.append_option(nonzero_id(report.exec_id.0));
-        self.venue_sequence.append_option(nonzero_id(report.venue_sequence));
-        self.arrived.push(report.venue_stamp, clock);
-    }
-}
-
 columns! {
-    struct DenialColumns {
-        order_id: UInt64Builder,
-        session: UInt16Builder,
-        client_order_id: UInt64Builder,
-        account: UInt32Builder,
-        code: UInt16Builder,
-        check: Nullable<StringBuilder>,
-        limit: Nullable<Integers>,
-        value: Nullable<Integers>,
+    struct DenialColumns(session: u16, denied: &OrderDenied) {
+        order_id: UInt64Builder = append_value(denied.order_id.0),
+        session: UInt16Builder = append_value(session),
+        client_order_id: UInt64Builder = append_value(denied.client_order_id.0),
+        account: UInt32Builder = append_value(denied.account.0),
+        code: UInt16Builder = append_value(denied.code),
+        check: Nullable<StringBuilder> = append_option(Denial::from_code(denied.code).map(|name| format!("{name:?}"))),
+        limit: Nullable<WideDecimals<0>> = push(Some(i128::from_le_bytes(denied.limit))),
+        value: Nullable<WideDecimals<0>> = push(Some(i128::from_le_bytes(denied.value))),
     }
 }
 
@@ -432,22 +392,4 @@ impl RowConverter for DenialConverter {
             }
         }
     }
-}
-
-impl DenialColumns {
-    fn push(&mut self, session: u16, denied: &OrderDenied) {
-        self.order_id.append_value(denied.order_id.0);
-        self.session.append_value(session);
-        self.client_order_id.append_value(denied.client_order_id.0);
-        self.account.append_value(denied.account.0);
-        self.code.append_value(denied.code);
-        self.check.append_option(Denial::from_code(denied.code).map(|denial| format!("{denial:?}")));
-        self.limit.push(i128::from_le_bytes(denied.limit));
-        self.value.push(i128::from_le_bytes(denied.value));
-    }
-}
-
-/// Returns an id, or None for zero.
-fn nonzero_id(id: u64) -> Option<u64> {
-    (id != 0).then_some(id)
 }

@@ -3,12 +3,12 @@
 //!
 //! ```text
 //!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch
-//!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
+//!                     ├───subscribe─> Subscriber ─ for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
 //!                     │                          └── lend ────────────────> Frame, a message in place | Gap
 //!                     ├───subscribe──> MultiSubscriber ── for, poll ───────> (topic, event) of several Subscribers
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
-//!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | InDoubt | Notice
+//!   orders(url, user, …) ──> Orders ─ submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | InDoubt | Notice
 //!   trade(strategy, …) ── the loop of tickpath.run, between a Subscriber and Orders
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //!   lab.hop(name) ──> Hop ── with, since, between ──> lab.hops(): a result file
@@ -66,39 +66,25 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use super::blotter::{Blotter, open_blotter};
-    #[pymodule_export]
-    use super::bridge::{Bridge, PyCarried, start_bridge};
-    #[pymodule_export]
-    use super::bus::{PyBus, connect};
-    #[pymodule_export]
-    use super::clock::{now, ns_between, stamp_at, utc_ns};
-    #[pymodule_export]
-    use super::event::{PyForeign, PyGap, PyMessage, PyTopOfBook, PyTrade};
-    #[pymodule_export]
-    use super::frame::PyMessageFrame;
-    #[pymodule_export]
-    use super::hop::PyHop;
-    #[pymodule_export]
-    use super::journal::{PyJournal, open_journal};
-    #[pymodule_export]
-    use super::multi::MultiSubscriber;
-    #[pymodule_export]
-    use super::orders::{PyOrders, open_orders};
-    #[pymodule_export]
-    use super::queue::{PyPulled, PyPuller, PyPusher};
-    #[pymodule_export]
-    use super::recording::{PyRecording, open_recording};
-    #[pymodule_export]
-    use super::report::{InDoubt, NotTaken, PyDenial, PyNotice, PyReport};
-    #[pymodule_export]
-    use super::strategy::trade;
-    #[pymodule_export]
-    use super::table::PyTable;
-    #[pymodule_export]
-    use super::topic::{PyPublisher, PySubscriber};
-    #[pymodule_export]
-    use super::trigger::{PyTrigger, when};
+    use super::{
+        blotter::{Blotter, open_blotter},
+        bridge::{Bridge, PyCarried, start_bridge},
+        bus::{PyBus, connect},
+        clock::{now, ns_between, stamp_at, utc_ns},
+        event::{PyForeign, PyGap, PyMessage, PyTopOfBook, PyTrade},
+        frame::PyMessageFrame,
+        hop::PyHop,
+        journal::{PyJournal, open_journal},
+        multi::MultiSubscriber,
+        orders::{PyOrders, open_orders},
+        queue::{PyPulled, PyPuller, PyPusher},
+        recording::{PyRecording, open_recording},
+        report::{InDoubt, NotTaken, PyDenial, PyNotice, PyReport},
+        strategy::trade,
+        table::PyTable,
+        topic::{PyPublisher, PySubscriber},
+        trigger::{PyTrigger, when},
+    };
 
     /// Registers the wait for unfinished drops at the end of the program.
     #[pymodule_init]

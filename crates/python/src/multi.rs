@@ -120,28 +120,26 @@ impl MultiSubscriber {
 
     /// Makes a lookout thread wait for each topic. If one fails, all are released.
     fn watch(&self, py: Python<'_>) -> PyResult<&TopicEpoll> {
-        for (number, subscriber) in self.subscribers().enumerate() {
+        for (index, subscriber) in self.subscribers().enumerate() {
             if let Err(e) = subscriber.watch(py) {
-                self.subscribers().take(number).for_each(PySubscriber::unwatch);
+                self.subscribers().take(index).for_each(PySubscriber::unwatch);
                 return Err(e);
             }
         }
-        match self.news.get() {
-            Some(news) => Ok(news),
-            None => {
-                let news = self.open_epoll().inspect_err(|_| self.unwatch())?;
-                Ok(self.news.get_or_init(|| news))
-            }
+        if let Some(news) = self.news.get() {
+            return Ok(news);
         }
+        let news = self.open_epoll().inspect_err(|_| self.unwatch())?;
+        Ok(self.news.get_or_init(|| news))
     }
 
     fn open_epoll(&self) -> std::io::Result<TopicEpoll> {
-        let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let each: Vec<OwnedFd> = self.subscribers().map(PySubscriber::descriptor).collect::<Result<_, _>>()?;
-        for (number, descriptor) in each.iter().enumerate() {
-            epoll::add(&any, descriptor, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
+        let epoll_fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let topic_fds: Vec<OwnedFd> = self.subscribers().map(PySubscriber::descriptor).collect::<Result<_, _>>()?;
+        for (index, topic_fd) in topic_fds.iter().enumerate() {
+            epoll::add(&epoll_fd, topic_fd, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)?;
         }
-        Ok(TopicEpoll { epoll_fd: any, _topic_fds: each })
+        Ok(TopicEpoll { epoll_fd, _topic_fds: topic_fds })
     }
 
     fn unwatch(&self) {
@@ -149,27 +147,25 @@ impl MultiSubscriber {
     }
 
     fn raise_stored(&self) -> PyResult<()> {
-        let kept = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.map_or(Ok(()), Err)
-    }
-
-    fn named(&self) -> String {
-        let names: Vec<_> = self.topics.iter().map(|(name, _)| format!("'{name}'")).collect();
-        names.join(", ")
+        let stored = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        stored.map_or(Ok(()), Err)
     }
 }
 
 #[pymethods]
 impl MultiSubscriber {
     fn __repr__(&self) -> String {
-        let each: Vec<_> = self.subscribers().map(PySubscriber::repr).collect();
+        let each: Vec<_> = self.subscribers().map(PySubscriber::__repr__).collect();
         format!("<tickpath.MultiSubscriber of {}>", each.join(", "))
     }
 
     /// Returns the subscriber of one topic.
     fn __getitem__(&self, py: Python<'_>, topic: &str) -> PyResult<Py<PySubscriber>> {
         let found = self.topics.iter().find(|(name, _)| name.bind(py) == topic);
-        let unknown = || PyKeyError::new_err(format!("'{topic}' is not subscribed to; use one of {}", self.named()));
+        let unknown = || {
+            let names: Vec<_> = self.topics.iter().map(|(name, _)| format!("'{name}'")).collect();
+            PyKeyError::new_err(format!("'{topic}' is not subscribed to; use one of {}", names.join(", ")))
+        };
         found.map(|(_, subscriber)| subscriber.clone_ref(py)).ok_or_else(unknown)
     }
 

@@ -112,18 +112,13 @@ impl LoopNotifier {
         state.unwrap_or_else(PoisonError::into_inner).is_requested
     }
 
-    /// Returns a guard that notifies the task when it is dropped, even after a panic.
-    pub fn notify_guard(&self) -> NotifyGuard<'_> {
-        NotifyGuard(self)
-    }
-
     fn state(&self) -> MutexGuard<'_, NotifierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Guard that notifies the task when dropped.
-pub struct NotifyGuard<'a>(&'a LoopNotifier);
+/// Guard that notifies the task when dropped, even after a panic.
+pub struct NotifyGuard<'a>(pub &'a LoopNotifier);
 
 impl Drop for NotifyGuard<'_> {
     fn drop(&mut self) {

@@ -4,10 +4,10 @@
 //!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
 //!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | InDoubt | Notice
 //! ```
-//! `PyOrders` is an [`ObjectHandle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost connections. Nothing
-//! runs in the background, so the program must poll or wait more often than its heartbeat time. A request carries the
-//! stamp of the event that caused it, and T0 is taken when the request is handed over, so the OMS's journal has all its
-//! hops. Denials of the OMS are reports with a `denial`; a venue's rejections have none.
+//! `PyOrders` is an [`ObjectHandle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost
+//! connections. Nothing runs in the background, so the program must poll or wait more often than its heartbeat time. A
+//! request carries the stamp of the event that caused it, and T0 is taken when the request is handed over, so the OMS's
+//! journal has all its hops. Denials of the OMS are reports with a `denial`; a venue's rejections have none.
 //!
 //! Nothing runs in the background of an event loop, either: the loop watches the session's socket and its heartbeat
 //! time.
@@ -30,18 +30,17 @@ use tickpath_market::{
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, InstrumentRow, Since};
 
-use crate::arguments::{GivenSymbol, Units, cause_of, milliseconds, order_type_word, since_word, time_in_force_word};
+use crate::arguments::{GivenSymbol, cause_of, milliseconds, order_type_name, since_name, time_in_force_name};
 use crate::book::SessionBook;
 use crate::bus::by_name;
 use crate::clock::host_clock;
-use crate::error::{Error, not_sent, session_ended};
+use crate::error::{ErrorClass, not_sent, session_ended};
+use crate::event::Units;
 use crate::handle::{MAX_TURN_NS, ObjectHandle};
 use crate::report::{BufferedSessionEvent, PyReport};
+use crate::subscription::MAX_EVENTS;
 use crate::topic::{MaxEvents, timeout_of};
 use crate::trigger::PyTrigger;
-
-/// Max events of one call.
-const MAX_EVENTS: usize = 1 << 16;
 
 /// Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for
 /// `account`. A symbol is given by its number in the OMS, or by its name there or in `symbols`, which cannot give a
@@ -78,7 +77,7 @@ pub fn open_orders(
     let of_user = format!("of '{user}' at {}", redact_logins(url));
     let config = Config {
         session,
-        since: by_name("since", since, &[Since::Now, Since::Start], since_word)?,
+        since: by_name("since", since, &[Since::Now, Since::Start], since_name)?,
         heartbeat_ms: heartbeat.map_or(Ok(0), |seconds| milliseconds("heartbeat", seconds))?,
         connect_timeout_ms: milliseconds("connect_timeout", connect_timeout)?,
         ..Config::new(url, user, password)
@@ -89,7 +88,7 @@ pub fn open_orders(
         let rows = client.instruments(timeout_ms)?;
         Ok((client, rows))
     });
-    let (client, rows) = connected.map_err(|e: ClientError| Error::Connect.raise(py, &e.to_string()))?;
+    let (client, rows) = connected.map_err(|e: ClientError| ErrorClass::ConnectError.raise(py, &e.to_string()))?;
     let symbols = symbols_of(symbols, rows)?;
     let place = format!("session {} {of_user}", client.welcome().session);
     let (waiting, book) = (VecDeque::new(), SessionBook::default());
@@ -142,7 +141,6 @@ struct BufferedSession {
     is_awaited: bool,
     /// Reports from this number on are live.
     live_from: u64,
-    /// Id of the next request.
     next_id: u64,
     /// Reason for the end of the session.
     ended: Option<ClientError>,
@@ -204,7 +202,6 @@ impl BufferedSession {
         Ok(taken)
     }
 
-    /// Puts back events that could not be handed over.
     fn put_back(&mut self, taken: Vec<BufferedSessionEvent>) {
         taken.into_iter().rev().for_each(|event| self.waiting.push_front(event));
     }
@@ -302,18 +299,13 @@ impl PyOrders {
             return Ok(());
         }
         let sentence = "another task awaits the events of this session; receive them in one task, and pass them on";
-        Err(Error::InUse.raise(py, sentence))
+        Err(ErrorClass::InUse.raise(py, sentence))
     }
 
     #[cold]
     fn used_by_run(&self, py: Python<'_>) -> PyErr {
         let sentence = "a run uses this session, and passes its events to the strategy; other code can only send";
-        Error::InUse.raise(py, sentence)
-    }
-
-    /// Reports whether requests can be sent.
-    pub fn is_connected(&self, py: Python<'_>) -> PyResult<bool> {
-        self.handle.with(py, |session| session.client.is_connected())
+        ErrorClass::InUse.raise(py, sentence)
     }
 
     /// Waits until there is an event or the timeout expires; without a timeout there is no limit.
@@ -350,8 +342,8 @@ impl PyOrders {
     ) -> PyResult<u64> {
         let side = (side.extract().ok().and_then(Side::from_code))
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
-        let order_type = by_name("order_type", order_type, OrderType::ALL, order_type_word)?;
-        let time_in_force = by_name("time_in_force", time_in_force, TimeInForce::ALL, time_in_force_word)?;
+        let order_type = by_name("order_type", order_type, OrderType::ALL, order_type_name)?;
+        let time_in_force = by_name("time_in_force", time_in_force, TimeInForce::ALL, time_in_force_name)?;
         let price = match (order_type, price) {
             (OrderType::Limit, Some(price)) => Price(price.0),
             (OrderType::Market, None) => Price::ZERO,
@@ -407,26 +399,11 @@ impl PyOrders {
         let (original, price, quantity) = (ClientOrderId(id), Price(price.0), Quantity(quantity.0));
         let (cause, account) = (cause_of(cause)?, self.account);
         let trigger = trigger.map(|trigger| trigger.to_market(|symbol| self.symbol(symbol))).transpose()?;
+        let replace = ReplaceOrder { original, price, quantity, cause, account, ..ReplaceOrder::default() };
+        let armed = ReplaceConditional { original, price, quantity, cause, account, ..ReplaceConditional::default() };
         self.send(py, None, |client_order_id| match trigger {
-            Some(trigger) => Request::ReplaceConditional(ReplaceConditional {
-                client_order_id,
-                original,
-                price,
-                quantity,
-                cause,
-                account,
-                trigger,
-                ..ReplaceConditional::default()
-            }),
-            None => Request::Replace(ReplaceOrder {
-                client_order_id,
-                original,
-                price,
-                quantity,
-                cause,
-                account,
-                ..ReplaceOrder::default()
-            }),
+            Some(trigger) => Request::ReplaceConditional(ReplaceConditional { client_order_id, trigger, ..armed }),
+            None => Request::Replace(ReplaceOrder { client_order_id, ..replace }),
         })
     }
 
@@ -542,9 +519,9 @@ impl PyOrders {
     }
 
     /// True while requests can be sent.
-    #[getter]
-    fn connected(&self, py: Python<'_>) -> PyResult<bool> {
-        self.is_connected(py)
+    #[getter(connected)]
+    pub fn is_connected(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.with(py, |session| session.client.is_connected())
     }
 
     /// Seconds without a poll after which the OMS considers the client dead.

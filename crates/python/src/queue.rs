@@ -32,7 +32,6 @@ pub struct PyPusher {
 }
 
 impl PyPusher {
-    /// Creates the pusher of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Pusher>, place: String, clock: HostClock) -> Self {
         Self { handle: ObjectHandle::new("pusher", place, opened), clock }
     }
@@ -164,14 +163,9 @@ struct BufferedPulled {
 }
 
 impl BufferedPulled {
-    fn of(pulled: &tickpath_bus::PulledMessage<'_>) -> Self {
+    fn of(pulled: tickpath_bus::PulledMessage<'_>) -> Self {
         let tickpath_bus::PulledMessage { message, redelivered, deliveries, tag } = pulled;
-        Self {
-            message: BufferedEvent::of_message(message),
-            redelivered: *redelivered,
-            deliveries: *deliveries,
-            tag: *tag,
-        }
+        Self { message: BufferedEvent::of_message(&message), redelivered, deliveries, tag }
     }
 
     fn object(&self, py: Python<'_>) -> PyResult<Py<PyPulled>> {
@@ -181,11 +175,11 @@ impl BufferedPulled {
 }
 
 impl BufferedPuller {
-    /// Waits for `most_ns`; returns true if the wait ended early, since a message may have arrived.
-    fn sleep(&mut self, most_ns: u64) -> bool {
+    /// Waits for `max_ns`; returns true if the wait ended early, since a message may have arrived.
+    fn sleep(&mut self, max_ns: u64) -> bool {
         let begun = self.clock.ticks();
-        self.opened.wait(most_ns);
-        (self.clock.ns_between(begun, self.clock.ticks()) as u64) < most_ns
+        self.opened.wait(max_ns);
+        (self.clock.ns_between(begun, self.clock.ticks()) as u64) < max_ns
     }
 
     fn take_messages(&mut self, limit: usize) -> Result<Vec<BufferedPulled>, ReceiveError> {
@@ -195,20 +189,16 @@ impl BufferedPuller {
             return Ok(taken);
         }
         self.empty_polls += 1;
-        match self.opened.pull(limit - waiting, &mut |pulled| taken.push(BufferedPulled::of(&pulled))) {
-            Err(e) if taken.is_empty() => Err(e),
-            _ => {
-                if !taken.is_empty() {
-                    self.empty_polls = 0;
-                }
-                Ok(taken)
-            }
+        let polled = self.opened.pull(limit - waiting, &mut |pulled| taken.push(BufferedPulled::of(pulled)));
+        if !taken.is_empty() {
+            self.empty_polls = 0;
+            return Ok(taken);
         }
+        polled.map(|_| taken)
     }
 }
 
 impl PyPuller {
-    /// Creates the puller of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Puller>, place: String, clock: HostClock, wait: Wait) -> Self {
         let puller = BufferedPuller { opened, waiting: VecDeque::new(), clock, empty_polls: 0 };
         Self { handle: ObjectHandle::new("puller", place, puller), clock, spins: wait != Wait::Block }
@@ -219,15 +209,11 @@ impl PyPuller {
         // Before messages are taken, since a signal raised later would lose them.
         py.check_signals()?;
         let taken = self.handle.with_detached(py, |puller| puller.take_messages(limit))?;
-        self.hand_over(py, taken)
+        self.objects(py, taken)
     }
 
-    fn hand_over(
-        &self,
-        py: Python<'_>,
-        taken: Result<Vec<BufferedPulled>, ReceiveError>,
-    ) -> PyResult<Vec<Py<PyPulled>>> {
-        let taken = taken.map_err(|e| receive_error(py, &e))?;
+    fn objects(&self, py: Python<'_>, found: Result<Vec<BufferedPulled>, ReceiveError>) -> PyResult<Vec<Py<PyPulled>>> {
+        let taken = found.map_err(|e| receive_error(py, &e))?;
         let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
         if made.is_err() {
             self.handle
@@ -296,10 +282,8 @@ impl PyPuller {
 
     /// Returns a message for a task, if there is one and no lookout thread holds the queue.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyPulled>>> {
-        match self.handle.try_with(py, |puller| puller.take_messages(1))? {
-            Some(taken) => Ok(self.hand_over(py, taken)?.pop()),
-            None => Ok(None),
-        }
+        let taken = self.handle.try_with(py, |puller| puller.take_messages(1))?.unwrap_or(Ok(Vec::new()));
+        Ok(self.objects(py, taken)?.pop())
     }
 
     /// Makes a lookout thread wait for the event loop; returns the descriptor that becomes readable.

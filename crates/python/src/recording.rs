@@ -12,14 +12,13 @@ use tickpath_log::{LogMessage, LogOpenError, LogPath, LogReadError, Next, Reader
 use tickpath_market::{Kind, Side, TopOfBook, Trade};
 use zerocopy::FromBytes;
 
-use crate::column::{CodeColumn, ColumnSet, Decimals, Nullable, TableRows, Times, columns};
-use crate::error::Error;
+use crate::column::{CodeColumn, ColumnSet, Decimals, Nullable, TableRows, Times, columns, nonzero};
+use crate::error::connect_error;
 use crate::table::{MAX_ROWS, PyTable, RowSource, TableError};
 
 /// Approximate max of payload bytes in a batch.
 const MAX_BATCH_BYTES: usize = 1 << 26;
 
-/// Max topics named in an error message.
 const MAX_LISTED_NAMES: usize = 8;
 
 /// Opens the log of a topic as tables: of a recording, file:///FOLDER, or of the messages that a topic in shared memory
@@ -32,7 +31,7 @@ pub fn open_recording(py: Python<'_>, url: &str, topic: &str) -> PyResult<PyReco
         open(&place, ReaderStart::Oldest)?;
         Ok(place)
     };
-    let place = py.detach(look).map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let place = py.detach(look).map_err(|e| connect_error(py, &e))?;
     Ok(PyRecording { place })
 }
 
@@ -116,7 +115,6 @@ impl PyRecording {
     }
 }
 
-/// Content of a message.
 enum RecordedContent<'a> {
     TopOfBook(TopOfBook),
     Trade(Trade),
@@ -146,7 +144,7 @@ impl<'a> RecordedContent<'a> {
 /// Columns that accept some of the messages.
 trait SelectiveColumns: ColumnSet {
     /// Appends the message as a row; returns false if these columns do not accept it.
-    fn push(&mut self, what: &RecordedContent<'_>) -> bool;
+    fn accept(&mut self, content: &RecordedContent<'_>) -> bool;
 }
 
 /// Reader of a log into columns.
@@ -177,7 +175,7 @@ impl<C: SelectiveColumns> RowSource for RecordingSource<C> {
         while rows.len() < MAX_ROWS && bytes < MAX_BATCH_BYTES && log.next_reported() < *end {
             let (sequence, stamp) = match log.next().map_err(damaged)? {
                 Next::Message(message) => {
-                    if !rows.columns.push(&RecordedContent::of(&message)) {
+                    if !rows.columns.accept(&RecordedContent::of(&message)) {
                         continue;
                     }
                     bytes += message.payload.len();
@@ -203,49 +201,39 @@ impl<C: SelectiveColumns> RowSource for RecordingSource<C> {
 }
 
 columns! {
-    struct TopOfBookColumns {
-        symbol: UInt32Builder,
-        bid: Decimals,
-        bid_quantity: Decimals,
-        ask: Decimals,
-        ask_quantity: Decimals,
-        event_time: Nullable<Times>,
+    struct TopOfBookColumns(tick: &TopOfBook) {
+        symbol: UInt32Builder = append_value(tick.symbol.0),
+        bid: Decimals = push(tick.bid.0),
+        bid_quantity: Decimals = push(tick.bid_quantity.0),
+        ask: Decimals = push(tick.ask.0),
+        ask_quantity: Decimals = push(tick.ask_quantity.0),
+        event_time: Nullable<Times> = push_known(nonzero(tick.event_ns)),
     }
 }
 
 impl SelectiveColumns for TopOfBookColumns {
-    fn push(&mut self, what: &RecordedContent<'_>) -> bool {
-        let RecordedContent::TopOfBook(tick) = what else { return false };
-        self.symbol.append_value(tick.symbol.0);
-        self.bid.push(tick.bid.0);
-        self.bid_quantity.push(tick.bid_quantity.0);
-        self.ask.push(tick.ask.0);
-        self.ask_quantity.push(tick.ask_quantity.0);
-        self.event_time.push_known(nonzero_time(tick.event_ns));
+    fn accept(&mut self, content: &RecordedContent<'_>) -> bool {
+        let RecordedContent::TopOfBook(tick) = content else { return false };
+        self.push(tick);
         true
     }
 }
 
 columns! {
-    struct TradeColumns {
-        symbol: UInt32Builder,
-        price: Decimals,
-        quantity: Decimals,
-        aggressor: CodeColumn<Side>,
-        trade_id: UInt64Builder,
-        event_time: Nullable<Times>,
+    struct TradeColumns(trade: &Trade) {
+        symbol: UInt32Builder = append_value(trade.symbol.0),
+        price: Decimals = push(trade.price.0),
+        quantity: Decimals = push(trade.quantity.0),
+        aggressor: CodeColumn<Side> = push(Some(trade.aggressor)),
+        trade_id: UInt64Builder = append_value(trade.trade_id),
+        event_time: Nullable<Times> = push_known(nonzero(trade.event_ns)),
     }
 }
 
 impl SelectiveColumns for TradeColumns {
-    fn push(&mut self, what: &RecordedContent<'_>) -> bool {
-        let RecordedContent::Trade(trade) = what else { return false };
-        self.symbol.append_value(trade.symbol.0);
-        self.price.push(trade.price.0);
-        self.quantity.push(trade.quantity.0);
-        self.aggressor.push(Some(trade.aggressor));
-        self.trade_id.append_value(trade.trade_id);
-        self.event_time.push_known(nonzero_time(trade.event_ns));
+    fn accept(&mut self, content: &RecordedContent<'_>) -> bool {
+        let RecordedContent::Trade(trade) = content else { return false };
+        self.push(trade);
         true
     }
 }
@@ -258,8 +246,8 @@ columns! {
 }
 
 impl SelectiveColumns for MessageColumns {
-    fn push(&mut self, what: &RecordedContent<'_>) -> bool {
-        let RecordedContent::Other { kind, payload } = what else { return false };
+    fn accept(&mut self, content: &RecordedContent<'_>) -> bool {
+        let RecordedContent::Other { kind, payload } = content else { return false };
         self.kind.append_value(*kind);
         self.payload.append_value(payload);
         true
@@ -273,17 +261,12 @@ columns! {
 }
 
 impl SelectiveColumns for GapColumns {
-    fn push(&mut self, what: &RecordedContent<'_>) -> bool {
-        let RecordedContent::Gap(gap) = what else { return false };
+    fn accept(&mut self, content: &RecordedContent<'_>) -> bool {
+        let RecordedContent::Gap(gap) = content else { return false };
         self.missed.append_option(match gap {
             Gap::Missed(missed) => Some(*missed),
             Gap::Reconnected => None,
         });
         true
     }
-}
-
-/// Returns the exchange's time, if there is one.
-fn nonzero_time(event_ns: u64) -> Option<u64> {
-    (event_ns != 0).then_some(event_ns)
 }

@@ -1,11 +1,15 @@
 //! Events of a session with an OMS, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
 
+use std::fmt::Debug;
+use std::sync::LazyLock;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tickpath_market::{
     ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request, Side,
 };
+use tickpath_oms_blotter::snake_case;
 use tickpath_oms_client::ClientEvent;
 use tickpath_oms_risk as risk;
 
@@ -132,7 +136,6 @@ macro_rules! by_fields {
                 Ok(self)
             }
 
-            /// Returns the fields by name.
             fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 let fields = PyDict::new(py);
                 $(fields.set_item(stringify!($field), self.$field.clone())?;)+
@@ -142,34 +145,14 @@ macro_rules! by_fields {
     };
 }
 
-by_fields!(
+by_fields! {
     PyReport,
     [
-        number,
-        stamp,
-        live,
-        denial,
-        order_id,
-        client_order_id,
-        exec_type,
-        status,
-        symbol,
-        account,
-        side,
-        price,
-        last_price,
-        last_quantity,
-        cumulative_quantity,
-        leaves_quantity,
-        reason,
-        venue,
-        venue_order_id,
-        exec_id,
-        venue_sequence,
-        venue_stamp,
-        manual
+        number, stamp, live, denial, order_id, client_order_id, exec_type, status, symbol, account, side, price, last_price,
+        last_quantity, cumulative_quantity, leaves_quantity, reason, venue, venue_order_id, exec_id, venue_sequence,
+        venue_stamp, manual
     ]
-);
+}
 by_fields!(PyDenial, [code, limit, value]);
 by_fields!(NotTaken, [client_order_id, request]);
 by_fields!(InDoubt, [client_order_id, request]);
@@ -213,17 +196,17 @@ const NOTICES: [&str; 7] =
 
 impl NamedField for &'static str {
     fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        let word: String = value.extract()?;
-        let mut words: Vec<&str> = match name {
+        let given: String = value.extract()?;
+        let mut known: Vec<&str> = match name {
             "exec_type" => (0..=u8::MAX).map(exec_type).chain(["denied"]).collect(),
             "status" => (0..=u8::MAX).map(status).collect(),
             "request" => REQUESTS.to_vec(),
             _ => NOTICES.to_vec(),
         };
-        words.sort_unstable();
-        words.dedup();
-        let known = words.iter().find(|known| **known == word).copied();
-        known.ok_or_else(|| PyValueError::new_err(format!("'{word}' is not one of {}", words.join(", "))))
+        known.sort_unstable();
+        known.dedup();
+        let found = known.iter().find(|known| **known == given).copied();
+        found.ok_or_else(|| PyValueError::new_err(format!("'{given}' is not one of {}", known.join(", "))))
     }
 }
 
@@ -357,43 +340,32 @@ impl PyDenial {
     }
 }
 
-#[pymethods]
-impl NotTaken {
-    /// Creates the event from its fields.
-    #[new]
-    #[pyo3(signature = (**fields))]
-    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Self { client_order_id: 0, request: "submit" }.with(fields)
-    }
+/// Generates the methods of an event about a request.
+macro_rules! request_event {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// Creates the event from its fields.
+            #[new]
+            #[pyo3(signature = (**fields))]
+            fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+                Self { client_order_id: 0, request: "submit" }.with(fields)
+            }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
-        Ok(((), self.fields(py)?))
-    }
+            fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
+                Ok(((), self.fields(py)?))
+            }
 
-    fn __repr__(&self) -> String {
-        let Self { client_order_id, request } = *self;
-        format!("NotTaken(client_order_id={client_order_id}, request='{request}')")
-    }
+            fn __repr__(&self) -> String {
+                let Self { client_order_id, request } = *self;
+                format!("{}(client_order_id={client_order_id}, request='{request}')", stringify!($class))
+            }
+        }
+    };
 }
 
-#[pymethods]
-impl InDoubt {
-    /// Creates the event from its fields.
-    #[new]
-    #[pyo3(signature = (**fields))]
-    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Self { client_order_id: 0, request: "submit" }.with(fields)
-    }
-
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
-        Ok(((), self.fields(py)?))
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { client_order_id, request } = *self;
-        format!("InDoubt(client_order_id={client_order_id}, request='{request}')")
-    }
-}
+request_event!(NotTaken);
+request_event!(InDoubt);
 
 /// Returns a request's id, and the name of the call that made it.
 fn request_name(request: &Request) -> (u64, &'static str) {
@@ -494,7 +466,6 @@ impl BufferedSessionEvent {
         }
     }
 
-    /// Creates the event's Python object.
     pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(match self {
             Self::Report(report) => Py::new(py, *report)?.into_any(),
@@ -506,41 +477,18 @@ impl BufferedSessionEvent {
     }
 }
 
+/// Names of all codes, as in FIX: the names of the values, in snake case.
+fn names<T: Debug>(from_code: fn(u8) -> Option<T>) -> [&'static str; 256] {
+    let name = |value: T| -> &'static str { snake_case(value).leak() };
+    std::array::from_fn(|code| from_code(code as u8).map_or("other", name))
+}
+
 fn exec_type(code: u8) -> &'static str {
-    match ExecType::from_code(code) {
-        Some(ExecType::New) => "new",
-        Some(ExecType::Canceled) => "canceled",
-        Some(ExecType::Replaced) => "replaced",
-        Some(ExecType::PendingCancel) => "pending_cancel",
-        Some(ExecType::Rejected) => "rejected",
-        Some(ExecType::PendingNew) => "pending_new",
-        Some(ExecType::Expired) => "expired",
-        Some(ExecType::PendingReplace) => "pending_replace",
-        Some(ExecType::Trade) => "trade",
-        Some(ExecType::TradeCorrect) => "trade_correct",
-        Some(ExecType::TradeCancel) => "trade_cancel",
-        Some(ExecType::OrderStatus) => "order_status",
-        Some(ExecType::CancelRejected) => "cancel_rejected",
-        Some(ExecType::Triggered) => "triggered",
-        None => "other",
-    }
+    static NAMES: LazyLock<[&str; 256]> = LazyLock::new(|| names(ExecType::from_code));
+    NAMES[usize::from(code)]
 }
 
 fn status(code: u8) -> &'static str {
-    match OrdStatus::from_code(code) {
-        Some(OrdStatus::New) => "new",
-        Some(OrdStatus::PartiallyFilled) => "partially_filled",
-        Some(OrdStatus::Filled) => "filled",
-        Some(OrdStatus::DoneForDay) => "done_for_day",
-        Some(OrdStatus::Canceled) => "canceled",
-        Some(OrdStatus::PendingCancel) => "pending_cancel",
-        Some(OrdStatus::Rejected) => "rejected",
-        Some(OrdStatus::Suspended) => "suspended",
-        Some(OrdStatus::PendingNew) => "pending_new",
-        Some(OrdStatus::Expired) => "expired",
-        Some(OrdStatus::PendingReplace) => "pending_replace",
-        Some(OrdStatus::Unknown) => "unknown",
-        Some(OrdStatus::Armed) => "armed",
-        None => "other",
-    }
+    static NAMES: LazyLock<[&str; 256]> = LazyLock::new(|| names(OrdStatus::from_code));
+    NAMES[usize::from(code)]
 }

@@ -20,7 +20,7 @@ use pyo3::types::{PyDict, PyString};
 use tickpath_clock::{Clock, HostClock};
 
 use crate::clock::host_clock;
-use crate::error::Error;
+use crate::error::ErrorClass;
 use crate::event::{PyTopOfBook, PyTrade};
 use crate::orders::PyOrders;
 use crate::report::{PyNotice, PyReport};
@@ -180,8 +180,8 @@ impl<'py> StrategyRun<'_, 'py> {
             if is_over && ticks.have_no_publisher(py)? {
                 let Some(topic) = ticks.first_silent() else { return Ok(false) };
                 let remedy = "give the folder of recordings in the URL, and the topic separately";
-                let sentence = format!("nothing is recorded in {}; {remedy}", topic.repr());
-                return Err(Error::Receive.raise(py, &sentence));
+                let sentence = format!("nothing is recorded in {}; {remedy}", topic.__repr__());
+                return Err(ErrorClass::ReceiveError.raise(py, &sentence));
             }
             next = if sleeps {
                 ticks.wait(py)?;
@@ -192,7 +192,6 @@ impl<'py> StrategyRun<'_, 'py> {
         }
     }
 
-    /// Passes an event of a topic to the strategy.
     fn pass_tick(&self, event: Py<PyAny>) -> PyResult<bool> {
         let py = self.strategy.py();
         let event = event.into_bound(py);
@@ -200,7 +199,6 @@ impl<'py> StrategyRun<'_, 'py> {
         self.call_strategy(if is_tick { intern!(py, "on_tick") } else { intern!(py, "on_other") }, event)
     }
 
-    /// Passes the session's events to the strategy.
     fn pass_session_events(&self) -> PyResult<bool> {
         let py = self.strategy.py();
         for _ in 0..MAX_SESSION_EVENTS {

@@ -22,7 +22,6 @@ pub const MAX_EVENTS: usize = 1 << 16;
 
 /// An open subscription with its buffered events.
 pub struct Subscription {
-    /// The subscriber of the bus.
     pub subscriber: Box<dyn tickpath_bus::Subscriber>,
     /// Events taken out and not handed over.
     waiting: VecDeque<BufferedEvent>,
@@ -31,7 +30,7 @@ pub struct Subscription {
     /// Error during a wait, not reported yet.
     error: Option<ReceiveError>,
     /// Buffers reused for the next records.
-    records: TickRecords,
+    pub records: TickRecords,
     /// The topic lends its messages, or this is not known yet.
     lends: bool,
     /// The subscriber spins instead of sleeping.
@@ -59,7 +58,6 @@ impl Waitable for Subscription {
 }
 
 impl Subscription {
-    /// Wraps a new subscriber.
     pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, spins: bool, clock: HostClock) -> Self {
         let (waiting, before, error, records) = (VecDeque::new(), None, None, TickRecords::default());
         Self { subscriber, waiting, position: before, error, records, lends: true, spins, clock }
@@ -109,11 +107,6 @@ impl Subscription {
         } else {
             self.take_sized::<{ size_of::<Trade>() }>(kind, room)
         }
-    }
-
-    /// Returns used buffers for the next records.
-    pub fn reuse(&mut self, records: TickRecords) {
-        self.records = records;
     }
 
     /// Takes up to `room` messages of this kind and size. The size is known to the compiler, so that a copy takes a few

@@ -19,9 +19,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::column::{ColumnSet, TableRows};
-use crate::error::Error;
+use crate::error::connect_error;
 
-/// Max rows of a batch.
 pub const MAX_ROWS: usize = 1 << 16;
 
 /// Error of a table that cannot be read, as a sentence.
@@ -86,7 +85,7 @@ impl PyTable {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        let opened = py.detach(|| (self.open)()).map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+        let opened = py.detach(|| (self.open)()).map_err(|e| connect_error(py, &e))?;
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(opened), c"arrow_array_stream")
     }
 
@@ -100,7 +99,6 @@ struct Batches<S: RowSource> {
     source: S,
     rows: TableRows<S::Columns>,
     schema: SchemaRef,
-    /// The source has ended.
     is_over: bool,
     /// Error that ended the source; returned after the rows read before it.
     failed: Option<TableError>,
@@ -112,7 +110,7 @@ impl<S: RowSource> Iterator for Batches<S> {
     fn next(&mut self) -> Option<Self::Item> {
         if !self.is_over {
             match self.source.fill(&mut self.rows) {
-                Ok(goes_on) => self.is_over = !goes_on,
+                Ok(has_more) => self.is_over = !has_more,
                 Err(failure) => (self.is_over, self.failed) = (true, Some(failure)),
             }
         }

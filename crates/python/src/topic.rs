@@ -14,7 +14,7 @@ use tickpath_clock::{Clock, HostClock};
 use zerocopy::IntoBytes;
 
 use crate::buffered_event::BufferedEvent;
-use crate::error::{Error, batch_error, lend_error, publish_error, receive_error};
+use crate::error::{ErrorClass, batch_error, lend_error, publish_error, receive_error};
 use crate::event::kind_of_records;
 use crate::frame::{Loans, PyMessageFrame, is_raised};
 use crate::handle::ObjectHandle;
@@ -34,7 +34,6 @@ pub struct PyPublisher {
 }
 
 impl PyPublisher {
-    /// Creates the publisher of an opened topic.
     pub fn new(opened: Box<dyn tickpath_bus::Publisher>, place: String, clock: HostClock, is_quick: bool) -> Self {
         Self { handle: ObjectHandle::new("publisher", place, opened), clock, is_quick }
     }
@@ -128,19 +127,9 @@ type Objects = SmallVec<[Py<PyAny>; 1]>;
 
 impl PySubscriber {
     /// Wraps an open subscription; its loans are part of the bus's loans.
-    pub fn new(
-        subscription: Subscription,
-        place: String,
-        of_bus: &Arc<Loans>,
-        clock: HostClock,
-        is_quick: bool,
-    ) -> Self {
-        Self {
-            handle: ObjectHandle::new("subscriber", place, subscription),
-            loans: Loans::within(of_bus),
-            clock,
-            is_quick,
-        }
+    pub fn new(subscription: Subscription, place: String, bus: &Arc<Loans>, clock: HostClock, is_quick: bool) -> Self {
+        let (handle, loans) = (ObjectHandle::new("subscriber", place, subscription), Loans::within(bus));
+        Self { handle, loans, clock, is_quick }
     }
 
     /// Takes the next event, if there is one.
@@ -167,7 +156,7 @@ impl PySubscriber {
             None
         };
         let found = self.handle.wait(py, is_over, turn)?.unwrap_or(Ok(()));
-        Ok(self.hand_over(py, found, taken)?.pop())
+        Ok(self.objects(py, found, taken)?.pop())
     }
 
     /// Reports whether an event or an error is there, without the interpreter; false while another thread holds the
@@ -189,11 +178,7 @@ impl PySubscriber {
 
     /// Uses the subscription, and releases the interpreter if the transport may take time.
     #[inline]
-    fn with_subscription<R: Send>(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&mut Subscription) -> R + Send,
-    ) -> PyResult<R> {
+    fn on_subscription<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut Subscription) -> R + Send) -> PyResult<R> {
         if self.is_quick { self.handle.with(py, act) } else { self.handle.with_detached(py, act) }
     }
 
@@ -203,24 +188,8 @@ impl PySubscriber {
         // Before events are taken, since a signal raised later would lose them.
         py.check_signals()?;
         let mut taken = EventBatch::new();
-        let found = self.with_subscription(py, |subscription| subscription.take(limit, &mut taken))?;
-        self.hand_over(py, found, taken)
-    }
-
-    /// Reports whether an event is there, without waiting for a lookout thread.
-    pub fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
-        let looked = self.handle.try_with(py, |subscription| subscription.wait_event(0))?;
-        looked.unwrap_or(Ok(false)).map_err(|e| receive_error(py, &e))
-    }
-
-    /// Makes a lookout thread wait for an event.
-    pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
-        self.handle.watch(py)
-    }
-
-    /// Ends the wait that [`Self::watch`] began.
-    pub fn unwatch(&self) {
-        self.handle.stop_waiting();
+        let found = self.on_subscription(py, |subscription| subscription.take(limit, &mut taken))?;
+        self.objects(py, found, taken)
     }
 
     /// Returns a descriptor owned by the caller, which becomes readable when the lookout thread has found an event.
@@ -228,23 +197,18 @@ impl PySubscriber {
         self.handle.descriptor()
     }
 
-    /// Describes the subscriber for Python's `repr`: class, place and state.
-    pub fn repr(&self) -> String {
-        self.handle.repr("Subscriber")
-    }
-
     /// Takes up to `limit` events out without waiting; none while a lookout thread holds the subscription.
     pub fn try_take(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
         py.check_signals()?;
         let mut taken = EventBatch::new();
         match self.handle.try_with(py, |subscription| subscription.take(limit, &mut taken))? {
-            Some(found) => self.hand_over(py, found, taken),
+            Some(found) => self.objects(py, found, taken),
             None => Ok(Objects::new()),
         }
     }
 
     #[inline(always)]
-    fn hand_over(&self, py: Python<'_>, found: Result<(), ReceiveError>, taken: EventBatch) -> PyResult<Objects> {
+    fn objects(&self, py: Python<'_>, found: Result<(), ReceiveError>, taken: EventBatch) -> PyResult<Objects> {
         found.map_err(|e| receive_error(py, &e))?;
         if taken.is_empty() {
             return Ok(Objects::new());
@@ -259,8 +223,8 @@ impl PySubscriber {
 
 #[pymethods]
 impl PySubscriber {
-    fn __repr__(&self) -> String {
-        self.repr()
+    pub fn __repr__(&self) -> String {
+        self.handle.repr("Subscriber")
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {
@@ -284,7 +248,7 @@ impl PySubscriber {
                     Err(e) => Some(Err(e)),
                 },
             )?;
-            made = self.hand_over(py, waited.unwrap_or(Ok(())), taken)?;
+            made = self.objects(py, waited.unwrap_or(Ok(())), taken)?;
         }
     }
 
@@ -305,7 +269,7 @@ impl PySubscriber {
     /// messages are cheaper to poll.
     fn lend(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         py.check_signals()?;
-        let lent = self.with_subscription(py, Subscription::lend)?.map_err(|e| lend_error(py, &e))?;
+        let lent = self.on_subscription(py, Subscription::lend)?.map_err(|e| lend_error(py, &e))?;
         let Some(taken) = lent else { return Ok(None) };
         let made = match &taken {
             BufferedEvent::Lent(lent) => Py::new(py, PyMessageFrame::new(lent.clone(), &self.loans)).map(Py::into_any),
@@ -338,7 +302,7 @@ impl PySubscriber {
         }
         py.check_signals()?;
         let items = array.items();
-        let taken = self.with_subscription(py, |subscription| subscription.take_records(kind, items))?;
+        let taken = self.on_subscription(py, |subscription| subscription.take_records(kind, items))?;
         let records = taken.map_err(|e| receive_error(py, &e))?;
         array.fill(&records.bytes)?;
         if let Some(stamps) = stamps {
@@ -346,7 +310,7 @@ impl PySubscriber {
         }
         let filled = records.stamps.len();
         // A subscription closed meanwhile needs no buffers.
-        let _ = self.handle.with(py, |subscription| subscription.reuse(records));
+        let _ = self.handle.with(py, |subscription| subscription.records = records);
         Ok(filled)
     }
 
@@ -362,18 +326,22 @@ impl PySubscriber {
 
     /// Reports whether an event is there, for a caller that polls several subscribers; False while a lookout thread
     /// holds this one.
-    fn _is_ready(&self, py: Python<'_>) -> PyResult<bool> {
-        self.is_ready(py)
+    #[pyo3(name = "_is_ready")]
+    pub fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
+        let looked = self.handle.try_with(py, |subscription| subscription.wait_event(0))?;
+        looked.unwrap_or(Ok(false)).map_err(|e| receive_error(py, &e))
     }
 
     /// Makes a lookout thread wait for the event loop; returns the descriptor that becomes readable.
-    fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
-        self.watch(py)
+    #[pyo3(name = "_watch")]
+    pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.handle.watch(py)
     }
 
     /// Ends the wait of the task that called `_watch`.
-    fn _unwatch(&self) {
-        self.unwatch();
+    #[pyo3(name = "_unwatch")]
+    pub fn unwatch(&self) {
+        self.handle.stop_waiting();
     }
 
     /// Returns the present position as text: `bus.subscribe(topic, token)` resumes behind all events returned so far.
@@ -381,7 +349,7 @@ impl PySubscriber {
     pub fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let Some(token) = self.handle.with(py, |subscription| subscription.resume_position())? else {
             let sentence = "the position before a buffered event is unknown; take the event by poll(), and ask again";
-            return Err(Error::Receive.raise(py, sentence));
+            return Err(ErrorClass::ReceiveError.raise(py, sentence));
         };
         Ok(token.map(|token| token.to_string()))
     }
@@ -468,7 +436,6 @@ pub fn events<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// Remedy in errors about arrays.
 const ARRAY_REMEDY: &str = "give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
 
-/// An array to be filled.
 struct ArrayBuffer<'py> {
     bytes: Bound<'py, PyAny>,
     /// The bytes of one item, and of all items.

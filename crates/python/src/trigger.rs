@@ -5,8 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use tickpath_market::{self as market, Condition, Price, SymbolId, TriggerDirection, TriggerJoin, TriggerPriceType};
 
-use crate::arguments::{GivenSymbol, Units};
+use crate::arguments::GivenSymbol;
 use crate::bus::by_name;
+use crate::event::Units;
 
 /// A condition on a price, or two conditions: `a & b` if both must hold at once, `a | b` if one suffices.
 #[pyclass(name = "Trigger", frozen, eq, hash, module = "tickpath")]
@@ -47,7 +48,7 @@ pub fn when(
         (None, Some(price)) => (TriggerDirection::Down, price),
         _ => return Err(PyTypeError::new_err("give one of at_least and at_most, as whole numbers of 10⁻⁸")),
     };
-    let price_type = by_name("price", price, TriggerPriceType::ALL, price_word)?;
+    let price_type = by_name("price", price, TriggerPriceType::ALL, price_name)?;
     let symbol = match symbol {
         GivenSymbol::Number(number) => TriggerSymbol::Number(number),
         GivenSymbol::Name(name) => TriggerSymbol::Name(name.to_owned()),
@@ -58,17 +59,17 @@ pub fn when(
 impl PyTrigger {
     /// Converts to the OMS's type; `symbol_of` returns the number of a name.
     pub fn to_market(&self, symbol_of: impl Fn(GivenSymbol<'_>) -> PyResult<SymbolId>) -> PyResult<market::Trigger> {
-        let condition = |reaches: &PriceCondition| {
-            let symbol = symbol_of(match &reaches.symbol {
+        let convert = |condition: &PriceCondition| {
+            let symbol = symbol_of(match &condition.symbol {
                 TriggerSymbol::Number(number) => GivenSymbol::Number(*number),
                 TriggerSymbol::Name(name) => GivenSymbol::Name(name),
             })?;
-            let (price_type, direction) = (reaches.price_type.code(), reaches.direction.code());
-            Ok::<_, PyErr>(Condition { price: Price(reaches.price), symbol, price_type, direction, reserved: [0; 2] })
+            let (price_type, direction) = (condition.price_type.code(), condition.direction.code());
+            Ok::<_, PyErr>(Condition { price: Price(condition.price), symbol, price_type, direction, reserved: [0; 2] })
         };
-        let first = condition(&self.first)?;
+        let first = convert(&self.first)?;
         let (join, second) = match &self.second {
-            Some((join, second)) => (*join, condition(second)?),
+            Some((join, second)) => (*join, convert(second)?),
             None => (TriggerJoin::Alone, Condition::default()),
         };
         Ok(market::Trigger { first, second, join: join.code(), reserved: [0; 7] })
@@ -94,16 +95,16 @@ impl PyTrigger {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let shown = |reaches: &PriceCondition| {
-            let symbol = match &reaches.symbol {
+        let shown = |condition: &PriceCondition| {
+            let symbol = match &condition.symbol {
                 TriggerSymbol::Number(number) => number.to_string(),
                 TriggerSymbol::Name(name) => PyString::new(py, name).repr()?.to_string(),
             };
-            let bound = match reaches.direction {
+            let bound = match condition.direction {
                 TriggerDirection::Up => "at_least",
                 TriggerDirection::Down => "at_most",
             };
-            let (price, threshold) = (price_word(reaches.price_type), reaches.price);
+            let (price, threshold) = (price_name(condition.price_type), condition.price);
             Ok::<_, PyErr>(format!("when({symbol}, '{price}', {bound}={threshold})"))
         };
         let first = shown(&self.first)?;
@@ -115,7 +116,7 @@ impl PyTrigger {
     }
 }
 
-fn price_word(price_type: TriggerPriceType) -> &'static str {
+fn price_name(price_type: TriggerPriceType) -> &'static str {
     match price_type {
         TriggerPriceType::Ask => "ask",
         TriggerPriceType::Last => "last",

@@ -16,7 +16,7 @@ use tickpath_oms_client::Since;
 use tickpath_oms_runtime::{AckLevel, Layout};
 
 use super::measure::as_usage_error;
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, one_of, positive};
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, bail_usage, one_of, positive};
 use crate::instruments::Instruments;
 use crate::order::LoginArgs;
 use crate::print::print_note;
@@ -120,7 +120,7 @@ pub struct OrdersArgs {
 pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let journal = args.journal.as_ref().map(std::path::absolute).transpose().context("--journal names no path")?;
     if let Some(journal) = journal.as_ref().filter(|journal| journal.exists()) {
-        return Err(CliUsageError(format!("--journal {}: it exists; name a new folder", journal.display())).into());
+        bail_usage!("--journal {}: it exists; name a new folder", journal.display());
     }
     let mut turns = args.prepared_runs(lab, args.runs_in_turn()?)?;
     if let [only] = &mut turns[..] {
@@ -161,12 +161,8 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
 impl OrdersArgs {
     /// Returns the runs with their clients, which are prepared only once all of them are known to be possible.
     fn prepared_runs(&self, lab: &Lab<'_>, turns: Vec<(&str, Settings)>) -> anyhow::Result<Vec<Settings>> {
-        let clients: Vec<TradingClient> = self
-            .client
-            .iter()
-            .map(|name| TradingClient::of(name, lab))
-            .collect::<Result<_, _>>()
-            .map_err(as_usage_error)?;
+        let clients: Result<Vec<_>, _> = self.client.iter().map(|name| TradingClient::of(name, lab)).collect();
+        let clients = clients.map_err(as_usage_error)?;
         let of =
             |name: &str| clients.iter().find(|client| client.name() == name).cloned().unwrap_or(TradingClient::Rust);
         Ok(turns.into_iter().map(|(name, turn)| Settings { client: of(name), ..turn }).collect())
@@ -180,12 +176,9 @@ impl OrdersArgs {
         let layouts = if published { &vec![Layout::Split] } else { &self.layout };
         let waits = if published { &vec![Wait::Block, Wait::Busy] } else { &self.wait };
         let besides = self.beside.map_or(vec![None], |kind| vec![Some(SideClient::Idle), Some(kind)]);
-        let most = self.sessions.iter().copied().max().unwrap_or(1);
-        if let Some(active) = self.active.filter(|active| *active > most) {
-            return Err(CliUsageError(format!(
-                "--active {active}: there are only {most} sessions; name more by --sessions"
-            ))
-            .into());
+        let max_sessions = self.sessions.iter().copied().max().unwrap_or(1);
+        if let Some(active) = self.active.filter(|active| *active > max_sessions) {
+            bail_usage!("--active {active}: there are only {max_sessions} sessions; name more by --sessions");
         }
         let cpus = self.cpus.bench_cpus()?;
         let order = self.order();
@@ -253,91 +246,81 @@ impl OrdersArgs {
             "unix://" => Ok(OrdersTarget::Unix),
             "tcp://" => Ok(OrdersTarget::Tcp),
             file if !file.contains("://") => self.running(Path::new(file)).map(OrdersTarget::Running),
-            other => Err(CliUsageError(format!(
+            other => bail_usage!(
                 "--target {other}: use shm://, shm+unix://, unix:// or tcp:// for an OMS that the bench starts, or the \
                  oms.toml of a running OMS"
-            ))
-            .into()),
+            ),
         }
     }
 
     /// Returns the facts about a user's own OMS that its file holds.
     fn running(&self, file: &Path) -> anyhow::Result<RunningOms> {
         if !file.is_file() {
-            return Err(CliUsageError(format!(
-                "--target {}: no such file; name the oms.toml of a running OMS, or shm://, unix:// or tcp://",
-                file.display()
-            ))
-            .into());
+            let remedy = "name the oms.toml of a running OMS, or shm://, unix:// or tcp://";
+            bail_usage!("--target {}: no such file; {remedy}", file.display());
         }
-        let whom = LoginArgs {
-            config: file.to_owned(),
-            oms: None,
-            user: self.user.clone(),
-            password_file: self.password_file.clone(),
-            session: None,
-        };
-        let known = whom.read_settings();
-        let password_file = std::path::absolute(whom.password_file())?;
+        let (config, user, password_file) = (file.to_owned(), self.user.clone(), self.password_file.clone());
+        let login_args = LoginArgs { config, oms: None, user, password_file, session: None };
+        let settings = login_args.read_settings();
+        let password_file = std::path::absolute(login_args.password_file())?;
         crate::order::read_password(&password_file)?;
         let instruments = match self.yes {
             true => {
-                let mut client = whom.connect(&known, Since::Now)?;
-                let instruments = Instruments::request(&mut client, &known, LOGON_S)?;
+                let mut client = login_args.connect(&settings, Since::Now)?;
+                let instruments = Instruments::request(&mut client, &settings, LOGON_S)?;
                 client.close();
                 instruments
             }
             // Without `--yes` no order is sent: the instruments' names from the table suffice for the refusal.
-            false => Instruments::from_table(&known),
+            false => Instruments::from_table(&settings),
         };
-        let symbol = instruments.find(&self.order.symbol)?.symbol.0;
-        let login = BenchLogin { url: whom.url(&known)?, user: self.user.clone(), password_file, session: None };
-        Ok(RunningOms { journal: known.journal()?, name: known.name, login, symbol })
+        let symbol = instruments.number(&self.order.symbol)?.0;
+        let login =
+            BenchLogin { url: login_args.url(&settings)?, user: self.user.clone(), password_file, session: None };
+        Ok(RunningOms { journal: settings.journal()?, name: settings.name, login, symbol })
     }
 
     /// Rejects contradictory settings, above all for a user's own OMS.
     fn check(&self, turn: &Settings) -> Result<(), CliUsageError> {
         let days = self.resume.is_some() || self.restart.is_some();
         let OrdersTarget::Running(running) = &turn.target else {
-            return match turn.target {
-                OrdersTarget::Lanes if self.resume.is_some() => Err(CliUsageError(
-                    "--resume needs a session over a socket; use --target unix:// or tcp://".to_owned(),
-                )),
-                _ => Ok(()),
-            };
+            if matches!(turn.target, OrdersTarget::Lanes) && self.resume.is_some() {
+                bail_usage!("--resume needs a session over a socket; use --target unix:// or tcp://");
+            }
+            return Ok(());
         };
         let file = self.target.iter().find(|target| !target.contains("://")).map_or("", String::as_str);
         if days || self.beside.is_some() || self.journal.is_some() || turn.level == AckLevel::Disk {
-            return Err(CliUsageError(format!(
+            bail_usage!(
                 "{file} belongs to a running OMS: --resume, --restart, --beside, --journal and --ack need an OMS that \
                  the bench starts; use --target tcp://"
-            )));
+            );
         }
         let Some(count) = self.count else {
-            return Err(CliUsageError(format!(
-                "{file} belongs to a running OMS; give the number of orders to send with --count"
-            )));
+            bail_usage!("{file} belongs to a running OMS; give the number of orders to send with --count");
         };
         if !self.yes {
-            return Err(CliUsageError(format!(
+            bail_usage!(
                 "{file} belongs to a running OMS: the bench would send {count} real orders ({}) to its venues as user \
                  '{}', at {}, and cancel those that stay open; add --yes to do so",
-                self.order, running.login.user, running.login.url
-            )));
+                self.order,
+                running.login.user,
+                running.login.url
+            );
         }
         Ok(())
     }
 }
 
-fn ack_level(word: &str) -> Result<AckLevel, String> {
-    one_of(word, &[("os", AckLevel::Os), ("disk", AckLevel::Disk)])
+fn ack_level(text: &str) -> Result<AckLevel, String> {
+    one_of(text, &[("os", AckLevel::Os), ("disk", AckLevel::Disk)])
 }
 
-fn venue(word: &str) -> Result<VenueRoute, String> {
-    one_of(word, &[("lanes", VenueRoute::Lanes), ("tcp", VenueRoute::Tcp)])
+fn venue(text: &str) -> Result<VenueRoute, String> {
+    one_of(text, &[("lanes", VenueRoute::Lanes), ("tcp", VenueRoute::Tcp)])
 }
 
-fn side_client(word: &str) -> Result<SideClient, String> {
+fn side_client(text: &str) -> Result<SideClient, String> {
     let kinds = SideClient::ALL.into_iter().filter(|kind| *kind != SideClient::Idle);
-    one_of(word, &kinds.map(|kind| (kind.name(), kind)).collect::<Vec<_>>())
+    one_of(text, &kinds.map(|kind| (kind.name(), kind)).collect::<Vec<_>>())
 }

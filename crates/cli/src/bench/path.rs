@@ -13,8 +13,8 @@ use tickpath_oms_runtime::Layout;
 
 use super::measure::as_usage_error;
 use crate::args::{
-    ARRIVALS, CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, arrivals, bus_url, check_recording, check_targets,
-    positive, seconds,
+    ARRIVALS, CpuArgs, OutputArgs, WarmUpArgs, arrivals, bail_usage, bus_url, check_recording, check_targets, positive,
+    seconds,
 };
 
 /// Defaults for the ticks of a run and for generated ticks a second; lower ones where a strategy in another language
@@ -85,11 +85,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     // The times of generated ticks are not worth keeping.
     let rate = args.rate.or(args.ticks.is_none().then_some(rate));
     if args.arrivals != ARRIVALS[0] && rate.is_none() {
-        return Err(CliUsageError(format!(
-            "--arrivals {} needs a rate, because the recording has its own times; add --rate",
-            args.arrivals
-        ))
-        .into());
+        bail_usage!("--arrivals {} needs a rate, because the recording has its own times; add --rate", args.arrivals);
     }
     let timed = args.duration.zip(rate).map(|(seconds, rate)| (seconds * rate).max(1.0) as u64);
     let count = timed.or(args.count).unwrap_or(count);

@@ -14,7 +14,7 @@ use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 use super::measure::as_usage_error;
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bus_url, rate, rtt, seconds};
+use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bail_usage, bus_url, rate, rtt, seconds};
 use crate::print::print_note;
 
 /// Default length of a run in seconds, alone and beside redis-benchmark.
@@ -213,9 +213,9 @@ fn preset(lab: &Lab<'_>, plan: &PipelinePlan<'_>, name: &str, result: &mut Resul
                     let target = target.clone();
                     let base = plan.base.clone();
                     let settings = Settings { target, client, depth, count: Some(count), repeat, ..base };
-                    let known = result.runs.len();
+                    let before = result.runs.len();
                     let done = pipeline::run(lab, &settings, &mut result.runs);
-                    for run in result.runs.iter_mut().skip(known) {
+                    for run in &mut result.runs[before..] {
                         run.params.set("preset", name);
                         run.notes.extend((count < BATCH).then(|| shrink_reason(count, *rtt_ms)));
                     }
@@ -227,7 +227,6 @@ fn preset(lab: &Lab<'_>, plan: &PipelinePlan<'_>, name: &str, result: &mut Resul
     Ok(())
 }
 
-/// Returns the reason why a run has fewer PINGs than published.
 fn shrink_reason(count: u64, rtt_ms: f64) -> String {
     let minutes = BATCH as f64 * rtt_ms / 60_000.0;
     format!("{count} PINGs instead of {BATCH}: one by one, {rtt_ms} ms away, those would take {minutes:.1} minutes")
@@ -256,13 +255,11 @@ fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<PipelineCl
     };
     if let Some(client) = args.client.iter().find(|client| !can(client)) {
         let remedy = "leave --rate and --connections out, or add --command PING";
-        let name = client.name();
-        return Err(CliUsageError(format!("--client {name} sends none of the commands in this way; {remedy}")).into());
+        bail_usage!("--client {} sends none of the commands in this way; {remedy}", client.name());
     }
     let too_deep = args.depth.iter().any(|depth| *depth > BATCH);
     if too_deep && args.client.contains(&PipelineClient::RedisPy) {
-        let what = format!("--client redis-py writes a pipeline before it reads; use a --depth of at most {BATCH}");
-        return Err(CliUsageError(what).into());
+        bail_usage!("--client redis-py writes a pipeline before it reads; use a --depth of at most {BATCH}");
     }
     let named = !args.client.is_empty();
     let mut clients = if named { args.client.clone() } else { PipelineClient::ALL.into_iter().filter(can).collect() };

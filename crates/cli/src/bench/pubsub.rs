@@ -20,8 +20,8 @@ use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 use super::measure::as_usage_error;
 use crate::args::{
-    ARRIVALS, CliUsageError, CpuArgs, OutputArgs, SendRate, WarmUpArgs, arrivals, bus_url, check_targets, policy,
-    positive, rate, seconds, size,
+    ARRIVALS, CliUsageError, CpuArgs, OutputArgs, SendRate, WarmUpArgs, arrivals, bail_usage, bus_url, check_targets,
+    policy, positive, rate, seconds, size,
 };
 use crate::print::print_note;
 
@@ -43,10 +43,8 @@ const STALLED_RATE: f64 = 1_000.0;
 /// Messages that the 99.99th percentile needs.
 const P9999_SAMPLES: u64 = 100_000;
 
-/// Number of processes in the published experiment.
 const PUBLISHED_PROCESSES: u32 = 19;
 
-/// Number of processes of a cold run.
 const COLD_TIMES: u64 = 20;
 
 /// Approximate length of an idle run in seconds, and the least and the largest number of its messages.
@@ -155,22 +153,18 @@ pub fn run(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
 /// Rejects options that contradict each other.
 fn check(args: &PubsubArgs) -> Result<(), CliUsageError> {
     let is_auto = matches!(args.rate, RateOption::Auto);
-    let wrong = |what: &str| Err(CliUsageError(what.to_owned()));
     if is_auto != args.slo.is_some() {
-        return wrong("--rate auto and --slo go together: --rate auto --slo 'one_way.p99 < 50us'");
+        bail_usage!("--rate auto and --slo go together: --rate auto --slo 'one_way.p99 < 50us'");
     }
-    if args
-        .slo
-        .as_ref()
-        .is_some_and(|slo| slo.hop().is_none_or(|hop| !["one_way", "service", "publish"].contains(&hop)))
-    {
-        return wrong("--slo: a run at a rate has the percentiles of one_way, service and publish");
+    let is_measured = |slo: &Promise| slo.hop().is_some_and(|hop| ["one_way", "service", "publish"].contains(&hop));
+    if args.slo.as_ref().is_some_and(|slo| !is_measured(slo)) {
+        bail_usage!("--slo: a run at a rate has the percentiles of one_way, service and publish");
     }
     if is_auto && (args.count.is_some() || !args.phase.is_empty()) {
-        return wrong("--rate auto sends steady messages, and as many as it needs; leave --count and --phase out");
+        bail_usage!("--rate auto sends steady messages, and as many as it needs; leave --count and --phase out");
     }
     if args.arrivals != "steady" && matches!(args.rate, RateOption::Fixed(SendRate::Max)) {
-        return wrong("--arrivals poisson needs a rate; at --rate max a message is due once the last one is sent");
+        bail_usage!("--arrivals poisson needs a rate; at --rate max a message is due once the last one is sent");
     }
     Ok(())
 }
@@ -463,15 +457,12 @@ fn check_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
         let has = tickpath_bus::connect(target)?.capabilities().policies;
         if !has.contains(&policy) {
             let has: Vec<&str> = has.iter().map(|policy| policy.name()).collect();
-            let what =
-                format!("--policy {policy}: {target} has only {}; name the targets with --target", has.join(", "));
-            return Err(CliUsageError(what).into());
+            bail_usage!("--policy {policy}: {target} has only {}; name the targets with --target", has.join(", "));
         }
     }
     Ok(())
 }
 
-/// Returns the names of all clients.
 fn clients() -> PossibleValuesParser {
     std::iter::once(OURS).chain(CLIENTS.iter().map(|client| client.name)).into()
 }

@@ -15,7 +15,9 @@ use tickpath_lab_result::{ResultFile, Run};
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 use super::measure::as_usage_error;
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bus_url, check_targets, one_of, rate, seconds};
+use crate::args::{
+    CliUsageError, CpuArgs, OutputArgs, SendRate, bail_usage, bus_url, check_targets, one_of, rate, seconds,
+};
 use crate::print::{Printer, print_note};
 
 /// Messages pushed and pulled at a time: one by one; as published, in a pipeline that one puller cannot keep up with;
@@ -105,8 +107,9 @@ pub struct QueueArgs {
 pub fn run(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let is_python = args.push_variant.is_some() || !args.pull_variant.is_empty() || args.transaction;
     if is_python && args.client != "redis-py" {
-        let what = "--push-variant, --pull-variant and --transaction need --client redis-py; add it, or leave them out";
-        return Err(CliUsageError(what.to_owned()).into());
+        bail_usage!(
+            "--push-variant, --pull-variant and --transaction need --client redis-py; add it, or leave them out"
+        );
     }
     match (args.role.as_deref(), args.queue.as_deref()) {
         (Some(role), Some(queue)) => run_one_side(args, role, queue),
@@ -117,10 +120,10 @@ pub fn run(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
 /// Runs one side; the other side is another process.
 fn run_one_side(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()> {
     let [target] = &args.target[..] else {
-        return Err(CliUsageError("--role works on one target; name it with --target URL".to_owned()).into());
+        bail_usage!("--role works on one target; name it with --target URL");
     };
     if args.client != "rust" {
-        return Err(CliUsageError("--role runs the rust client; leave --client out".to_owned()).into());
+        bail_usage!("--role runs the rust client; leave --client out");
     }
     check_targets(&args.target)?;
     let first = |list: &[u32]| list.first().map_or(1, |number| *number as usize);
@@ -194,23 +197,10 @@ fn published_cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<
         (Push, 5, false, Count, 100, 1, 200_000),
         (Push, 2_000, true, Count, 100, 1, 200_000),
     ];
+    let target = targets.iter().find(|target| is_list(target)).unwrap_or(&targets[0]);
     let case = |(push, pipeline, transaction, variant, pull, pullers, count)| {
-        let settings = Settings {
-            target: targets.iter().find(|target| is_list(target)).unwrap_or(&targets[0]).clone(),
-            client: QueueClient::RedisPy(RedisPy { push, pull: variant, transaction }),
-            count,
-            size: args.size,
-            pullers,
-            pipeline,
-            pull,
-            keys: QueueSharing::Each,
-            delivery: args.delivery,
-            rate: None,
-            wait: args.wait,
-            seed: args.seed,
-            cpus: cpus.to_vec(),
-            repeat: 1,
-        };
+        let client = QueueClient::RedisPy(RedisPy { push, pull: variant, transaction });
+        let settings = Settings { client, count, pullers, pipeline, pull, ..base(args, target, cpus) };
         QueueBenchCase { settings, plan: Some(QueuePlan { count, note: None }) }
     };
     runs.into_iter().map(case).collect()
@@ -223,35 +213,38 @@ fn cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Que
         for (pipeline, pull) in batch_sizes(args) {
             for client in clients(args, pull) {
                 for target in targets {
-                    let settings = Settings {
-                        target: target.clone(),
-                        client,
-                        count: args.count.unwrap_or(MAX_DEFAULT_COUNT),
-                        size: args.size,
-                        pullers: pullers as usize,
-                        pipeline,
-                        pull,
-                        keys: args.keys,
-                        delivery: args.delivery,
-                        rate: args.rate.per_second(),
-                        wait: args.wait,
-                        seed: args.seed,
-                        cpus: cpus.to_vec(),
-                        repeat: 1,
-                    };
-                    cases.push(QueueBenchCase {
-                        settings,
-                        plan: args.count.map(|count| QueuePlan { count, note: None }),
-                    });
+                    let pullers = pullers as usize;
+                    let settings = Settings { client, pullers, pipeline, pull, ..base(args, target, cpus) };
+                    let plan = args.count.map(|count| QueuePlan { count, note: None });
+                    cases.push(QueueBenchCase { settings, plan });
                 }
             }
         }
     }
     if cases.is_empty() {
-        let what = "published and brpop pull one at a time; use --pull 1, or --pull-variant count";
-        return Err(CliUsageError(format!("--pull-variant: {what}")));
+        bail_usage!("--pull-variant: published and brpop pull one at a time; use --pull 1, or --pull-variant count");
     }
     Ok(cases)
+}
+
+/// Returns the settings that all cases share; `--preset` leaves their options at the defaults.
+fn base(args: &QueueArgs, target: &str, cpus: &[usize]) -> Settings {
+    Settings {
+        target: target.to_owned(),
+        client: QueueClient::Rust,
+        count: args.count.unwrap_or(MAX_DEFAULT_COUNT),
+        size: args.size,
+        pullers: 1,
+        pipeline: 1,
+        pull: 1,
+        keys: args.keys,
+        delivery: args.delivery,
+        rate: args.rate.per_second(),
+        wait: args.wait,
+        seed: args.seed,
+        cpus: cpus.to_vec(),
+        repeat: 1,
+    }
 }
 
 fn batch_sizes(args: &QueueArgs) -> Vec<(usize, usize)> {

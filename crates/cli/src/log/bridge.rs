@@ -10,11 +10,10 @@ use tickpath_clock::Wait;
 use tickpath_relay::bridge::{Settings, TopicRoute, run as bridge};
 use tickpath_relay::{FOREIGN_KIND, RelayMeter, RelayTotals};
 
-use super::log_arguments::{FOREIGN_MESSAGES, OpeningArgs, as_usage_error, folder, start};
-use super::run_monitor::{RunMonitor, delays, span};
+use super::log_arguments::{FOREIGN_MESSAGES, OpeningArgs, folder, start};
+use super::run_monitor::{RunMonitor, delays, finish, span};
 use crate::args::bus_url;
 use crate::outcome::CliOutcome;
-use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = FOREIGN_MESSAGES)]
@@ -64,14 +63,10 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<CliOutcome> {
     let sources: Vec<(&str, &str)> = args.topic.iter().map(|route| (args.from.as_str(), route.from.as_str())).collect();
     let ended = watch.run(&sources, |outside| bridge(&settings, &meters, outside))?;
     drop(watch);
-    let mut printer = Printer::default();
     let all: Vec<RelayTotals> = meters.iter().map(RelayMeter::totals).collect();
-    if ended.is_ok() || all.iter().any(|totals| totals.messages > 0) {
-        for (route, totals) in args.topic.iter().zip(&all) {
-            printer.print(&format!("{}{}\n", bridged(route, totals), span(totals)));
-        }
-    }
-    printer.end(ended.map_err(as_usage_error))?;
+    let lines =
+        args.topic.iter().zip(&all).map(|(route, totals)| format!("{}{}\n", bridged(route, totals), span(totals)));
+    finish(ended, all.iter().any(|totals| totals.messages > 0), &lines.collect::<String>())?;
     Ok(if all.iter().any(|totals| totals.unpublished + totals.too_long > 0) {
         CliOutcome::Lost
     } else {

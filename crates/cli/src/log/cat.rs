@@ -14,7 +14,6 @@ use crate::print::{is_closed, print_note, print_text};
 /// Sleep of `--follow` between two reads, in nanoseconds.
 const POLL_NS: u64 = 10_000_000;
 
-/// Max bytes of lines that are printed at once.
 const MAX_BUFFERED_BYTES: usize = 1 << 16;
 
 /// Function that decodes a message of a log into a name and fields, if its kind is known.

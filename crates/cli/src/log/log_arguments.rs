@@ -108,10 +108,7 @@ pub fn start(text: &str) -> Result<StartPosition, String> {
     match text {
         "now" => Ok(StartPosition::Now),
         "oldest" => Ok(StartPosition::Oldest),
-        number => {
-            let sequence = number.parse().map(StartPosition::Sequence);
-            sequence.map_err(|_| "use now, oldest or a sequence number".to_owned())
-        }
+        _ => text.parse().map(StartPosition::Sequence).map_err(|_| "use now, oldest or a sequence number".to_owned()),
     }
 }
 

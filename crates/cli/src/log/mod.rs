@@ -91,12 +91,10 @@ fn verify_all(place: &LogPath, printer: &mut Printer) -> anyhow::Result<()> {
         ));
         for (path, next) in tickpath_oms_runtime::snapshot::list(place)? {
             let path = path.display();
-            match next {
-                Some(next) => printer.print(&format!("{path}: valid for all before record {next}\n")),
-                None => {
-                    printer.print(&format!("{path}: damaged, or made from other records; no OMS reads it. Remove it\n"))
-                }
-            }
+            printer.print(&match next {
+                Some(next) => format!("{path}: valid for all before record {next}\n"),
+                None => format!("{path}: damaged, or made from other records; no OMS reads it. Remove it\n"),
+            });
         }
     }
     Ok(())
@@ -129,20 +127,13 @@ fn verify_log(place: &LogPath, printer: &mut Printer) -> anyhow::Result<bool> {
 
 fn snapshot(dir: &Path) -> anyhow::Result<()> {
     let made = tickpath_oms_runtime::snapshot::make(&parse_journal(dir)?)?;
-    if made.replayed == 0 {
-        return print_text(&format!(
-            "{}: unchanged, because the journal has no record from {} on\n",
-            made.path.display(),
-            made.next
-        ));
-    }
-    print_text(&format!(
-        "{}: all before record {}, {} bytes; {} inputs were replayed for it\n",
-        made.path.display(),
-        made.next,
-        made.bytes,
-        made.replayed
-    ))
+    let (file, next) = (made.path.display(), made.next);
+    print_text(&match made.replayed {
+        0 => format!("{file}: unchanged, because the journal has no record from {next} on\n"),
+        inputs => {
+            format!("{file}: all before record {next}, {} bytes; {inputs} inputs were replayed for it\n", made.bytes)
+        }
+    })
 }
 
 fn analyse(dir: &Path, output: &OutputArgs) -> anyhow::Result<CliOutcome> {

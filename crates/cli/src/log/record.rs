@@ -10,10 +10,9 @@ use tickpath_clock::Wait;
 use tickpath_relay::record::{Settings, run as record};
 use tickpath_relay::{FOREIGN_KIND, RelayMeter};
 
-use super::log_arguments::{FOREIGN_MESSAGES, as_usage_error, folder, parse_target, start};
-use super::run_monitor::{RunMonitor, span};
+use super::log_arguments::{FOREIGN_MESSAGES, folder, parse_target, start};
+use super::run_monitor::{RunMonitor, finish, span};
 use crate::args::{bus_url, seconds};
-use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = FOREIGN_MESSAGES)]
@@ -69,9 +68,6 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let watch = RunMonitor::begin(move || format!("recording: {}", shown.totals()))?;
     let ended = watch.run(&[(args.url.as_str(), args.topic.as_str())], |outside| record(&settings, &meter, outside))?;
     drop(watch);
-    let (totals, mut printer) = (meter.totals(), Printer::default());
-    if ended.is_ok() || totals.messages > 0 {
-        printer.print(&format!("recorded: {totals}{}\n", span(&totals)));
-    }
-    printer.end(ended.map_err(as_usage_error))
+    let totals = meter.totals();
+    finish(ended, totals.messages > 0, &format!("recorded: {totals}{}\n", span(&totals)))
 }

@@ -8,10 +8,9 @@ use tickpath_market::replay::ReplaySpeed;
 use tickpath_relay::replay::{Settings, run as replay};
 use tickpath_relay::{RelayMeter, RelayTotals};
 
-use super::log_arguments::{OpeningArgs, as_usage_error, parse_existing};
-use super::run_monitor::{RunMonitor, delays};
+use super::log_arguments::{OpeningArgs, parse_existing};
+use super::run_monitor::{RunMonitor, delays, finish};
 use crate::args::{SendRate, bus_url, positive, rate};
-use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
 pub struct ReplayArgs {
@@ -67,11 +66,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let watch = RunMonitor::begin(move || format!("replaying: {}", replayed(&shown.totals())))?;
     let ended = watch.run(&[], |outside| replay(&settings, &meter, outside))?;
     drop(watch);
-    let (totals, mut printer) = (meter.totals(), Printer::default());
-    if ended.is_ok() || totals.messages > 0 {
-        printer.print(&format!("replayed: {}\n", replayed(&totals)));
-    }
-    printer.end(ended.map_err(as_usage_error))
+    let totals = meter.totals();
+    finish(ended, totals.messages > 0, &format!("replayed: {}\n", replayed(&totals)))
 }
 
 fn pace(args: &ReplayArgs) -> Option<ReplaySpeed> {

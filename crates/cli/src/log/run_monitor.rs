@@ -11,11 +11,11 @@ use tickpath_bus::absent_log_path;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_lab_report::duration;
 use tickpath_oms_text::moment;
-use tickpath_relay::{RelayContext, RelayTotals};
+use tickpath_relay::{RelayContext, RelayError, RelayTotals};
 
-use super::log_arguments::waiting_note;
+use super::log_arguments::{as_usage_error, waiting_note};
 use crate::outcome::{end_on_signals, stop_on_signals};
-use crate::print::print_note;
+use crate::print::{Printer, print_note};
 
 /// Status line and signal handling of a running command.
 pub struct RunMonitor {
@@ -56,7 +56,6 @@ impl RunMonitor {
         Ok(carry(&RelayContext { clock: HostClock::get()?, stop: &self.stop, report: &report }))
     }
 
-    /// Prints a line with the time.
     fn print_timed(&self, sentence: &str) {
         self.bar.suspend(|| print_note(&format!("{} {sentence}", moment(utc_ns()))));
     }
@@ -66,6 +65,15 @@ impl Drop for RunMonitor {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Ends a command: prints its totals, unless it has failed before the first message.
+pub fn finish(ended: Result<(), RelayError>, has_messages: bool, text: &str) -> anyhow::Result<()> {
+    let mut printer = Printer::default();
+    if ended.is_ok() || has_messages {
+        printer.print(text);
+    }
+    printer.end(ended.map_err(as_usage_error))
 }
 
 /// Returns the first and the last time as text; an empty string if there are none.

@@ -74,13 +74,13 @@ fn an_admin_kills_and_cancels_by_scope_and_a_restart_forgets_nothing() {
         ("enter position 1 BTCUSDT 2 --adjust --reason anna", 0, "the position is entered"),
     ] {
         let ran = word(line);
-        let said = format!("{}{}", ran.out, ran.err);
-        assert!(ran.code == Some(code) && said.contains(words), "{line}: {:?} {said}", ran.code);
+        let text = format!("{}{}", ran.out, ran.err);
+        assert!(ran.code == Some(code) && text.contains(words), "{line}: {:?} {text}", ran.code);
     }
 }
 
 #[test]
-fn an_order_that_a_journal_has_lost_is_entered_and_canceled_under_its_old_name() {
+fn a_lost_order_is_entered_and_canceled_under_its_old_id() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let oms = desk.oms();

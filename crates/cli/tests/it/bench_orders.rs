@@ -39,7 +39,7 @@ fn a_running_oms_is_measured_from_outside_and_left_without_an_open_order() {
 }
 
 #[test]
-fn where_the_journal_cannot_be_read_the_client_alone_measures() {
+fn a_client_measures_alone_without_access_to_the_journal() {
     let desk = Desk::new();
     let (exchange, _oms) = (desk.exchange(), desk.oms());
     exchange.await_words("serving the OMS");
@@ -51,7 +51,7 @@ fn where_the_journal_cannot_be_read_the_client_alone_measures() {
     for run in load(&desk.path().join("result.json"))["runs"].as_array().expect("runs is a list") {
         assert_eq!((run["counts"]["received"].as_u64(), run["counts"]["lost"].as_u64()), (Some(20), Some(0)));
         assert_eq!(run["hops"]["order_ack"]["count"], 20);
-        assert!(run["hops"].get("t0_t1").is_none() && told(run, "cannot be read here"), "{run}");
+        assert!(run["hops"].get("t0_t1").is_none() && has_note(run, "cannot be read here"), "{run}");
     }
 }
 
@@ -67,6 +67,6 @@ fn an_oms_that_cannot_be_reached_is_an_error() {
     assert!(ran.code == Some(2) && ran.err.contains("BTCUSDT, ETHUSDT"), "{:?} {}", ran.code, ran.err);
 }
 
-fn told(run: &Value, word: &str) -> bool {
+fn has_note(run: &Value, word: &str) -> bool {
     run["notes"].as_array().into_iter().flatten().any(|note| note.as_str().is_some_and(|note| note.contains(word)))
 }

@@ -52,10 +52,10 @@ fn a_desks_day_is_printed_as_tables_csv_and_json() {
     assert_eq!((fields[3], fields[6], &fields[8..13]), ("6", "BTCUSDT", &["buy", "1", ASK, "good", "1"][..]), "{csv}");
     let all = document(&desk, "--mark BTCUSDT=61900.1");
     let (orders, positions) = (&all["orders"], &all["positions"]);
-    let told = |order: &Value| ["status", "filled", "average_price", "user"].map(|key| order[key].clone());
+    let shown = |order: &Value| ["status", "filled", "average_price", "user"].map(|key| order[key].clone());
     let (price, trader) = (Value::from(ASK), Value::from("trader"));
-    assert_eq!(told(&orders[0]), [Value::from("filled"), Value::from("1"), price.clone(), trader.clone()], "{all}");
-    assert_eq!(told(&orders[1]), [Value::from("new"), Value::from("0"), Value::Null, trader], "{all}");
+    assert_eq!(shown(&orders[0]), [Value::from("filled"), Value::from("1"), price.clone(), trader.clone()], "{all}");
+    assert_eq!(shown(&orders[1]), [Value::from("new"), Value::from("0"), Value::Null, trader], "{all}");
     let money =
         ["start_quantity", "end_quantity", "realised_profit", "open_profit"].map(|key| positions[0][key].clone());
     assert_eq!(money, ["0", "1", "0", "100"].map(Value::from), "{all}");
@@ -65,7 +65,7 @@ fn a_desks_day_is_printed_as_tables_csv_and_json() {
 }
 
 #[test]
-fn a_day_that_ended_is_shown_by_its_date_and_the_next_one_begins_with_its_position() {
+fn an_ended_day_is_shown_by_date_and_the_next_has_its_position() {
     let desk = Desk::new();
     let (_exchange, _oms) = traded(&desk);
     let ran = desk.tickpath("oms day-end --config @/oms.toml");
@@ -97,16 +97,16 @@ fn changed_rows_are_printed_as_they_arrive() {
     let ran = desk.tickpath("oms day-end --config @/oms.toml");
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     following.await_words("has ended; rows of the next day follow");
-    let told = following.interrupt().out;
-    let rows: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let text = following.interrupt().out;
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
     let of_nine = rows.iter().filter(|row| row["table"] == "orders" && row["client_order_id"] == 9);
     let mut statuses: Vec<&str> = of_nine.filter_map(|row| row["status"].as_str()).collect();
     statuses.dedup();
-    assert_eq!(statuses, ["pending_new", "new", "expired"], "{told}");
+    assert_eq!(statuses, ["pending_new", "new", "expired"], "{text}");
 }
 
 #[test]
-fn a_mistake_is_a_sentence_with_its_remedy() {
+fn a_mistake_is_an_error_with_its_remedy() {
     let desk = Desk::new();
     let (_exchange, _oms) = traded(&desk);
     for (line, words) in [

@@ -100,7 +100,7 @@ fn pipelines_of_every_client_count_their_replies() {
 }
 
 #[test]
-fn clients_get_what_they_set_near_and_far() {
+fn clients_read_back_their_values_near_and_far() {
     let folder = tempdir().unwrap();
     let call = "clients --count 60 --repeat 2 --client redis-py,redis-py-asyncio,rust-async,go-redis --rtt 0,1";
     let result = bench(folder.path(), "clients", call);
@@ -220,7 +220,7 @@ fn a_sleeping_subscriber_is_reported_with_the_ratio_of_its_kind() {
     let ran = command.output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&ran.stdout), without_waits(&ran.stderr));
     assert!(matches!(ran.status.code(), Some(0 | 3)), "{:?} {err}", ran.status);
-    let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let printed = out.split_whitespace().collect::<Vec<_>>().join(" ");
     let result = load(&file);
     let is_it = |found: &&Value| found["name"] == "gain_no_sleep" && found["figure"] == "one_way.p50_ns";
     let tried = result["comparisons"].as_array().into_iter().flatten().find(is_it);
@@ -232,9 +232,9 @@ fn a_sleeping_subscriber_is_reported_with_the_ratio_of_its_kind() {
         "a blocking listen waits without that"
     };
     for words in ["asks with get_message and pauses", instead] {
-        assert!(said.contains(words), "'{words}' is not in: {out}");
+        assert!(printed.contains(words), "'{words}' is not in: {out}");
     }
-    assert!(!said.contains("spins"), "{out}");
+    assert!(!printed.contains("spins"), "{out}");
     let run = runs(&result).iter().find(|run| run["phase"] == "cold").unwrap_or_else(|| panic!("{result}"));
     // No sleep is shorter than requested.
     assert!(number(&run["figures"]["reader_pause_ns"]) >= 1e6, "{run}");
@@ -248,8 +248,8 @@ fn a_command_that_shows_nothing_runs_once() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tickpath"));
     let ran = command.args(["explain", "--gains", "none", "--quiet", "--", "python3", text(&script)]).output().unwrap();
     let err = without_waits(&ran.stderr);
-    let said = err.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(ran.status.code() == Some(1) && said.contains("imports redis"), "{:?} {err}", ran.status);
+    let printed = err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(ran.status.code() == Some(1) && printed.contains("imports redis"), "{:?} {err}", ran.status);
     assert_eq!(fs::read_to_string(&runs).unwrap(), "once\n");
 }
 

@@ -78,9 +78,9 @@ fn fits(folder: &Path, text: &str, width: u32) {
     let body = format!("<iframe style=\"{style}\" srcdoc=\"{inner}\"></iframe>{MEASURE}");
     fs::write(&wrapper, format!("<!doctype html><html><body>{body}</body></html>")).expect("the folder can be written");
     let dom = chromium(folder, &["--dump-dom".to_owned(), format!("--window-size=1500,{HEIGHT}"), address(&wrapper)]);
-    let told = dom.split("data-measured=\"").nth(1).and_then(|rest| rest.split('"').next());
-    let told = told.unwrap_or_else(|| panic!("the page did not measure itself at {width} px"));
-    assert_eq!(told, format!("{width} {width} cut off:"), "the window's width, the page's width, words that are cut");
+    let output = dom.split("data-measured=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let output = output.unwrap_or_else(|| panic!("the page did not measure itself at {width} px"));
+    assert_eq!(output, format!("{width} {width} cut off:"), "the window's width, the page's width, words that are cut");
 }
 
 const MEASURE: &str = r#"<script>
@@ -125,10 +125,10 @@ fn chromium(folder: &Path, arguments: &[String]) -> String {
         .find_map(|browser| start(browser, &profile, arguments))
         .expect("no browser; install one with: apt-get install chromium");
     let mut out = child.stdout.take().expect("it is a pipe");
-    let said: JoinHandle<String> = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        out.read_to_end(&mut said).expect("the pipe can be read");
-        String::from_utf8_lossy(&said).into_owned()
+    let text: JoinHandle<String> = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        out.read_to_end(&mut text).expect("the pipe can be read");
+        String::from_utf8_lossy(&text).into_owned()
     });
     let mut looks = 0;
     let status = loop {
@@ -143,9 +143,9 @@ fn chromium(folder: &Path, arguments: &[String]) -> String {
         }
         looks += 1;
     };
-    let said = said.join().expect("a listener does not panic");
+    let text = text.join().expect("a listener does not panic");
     assert!(status.success(), "the browser ended with {status}: {arguments:?}");
-    said
+    text
 }
 
 /// Starts a browser; none if there is no such program.

@@ -85,9 +85,9 @@ impl Browser {
         until(
             || {
                 // While a page is being left, it has no body.
-                let told = self.evaluate(&format!("[Boolean({expression}), document.body?.innerText ?? '']"));
-                text = told[1].to_string();
-                told[0] == json!(true)
+                let output = self.evaluate(&format!("[Boolean({expression}), document.body?.innerText ?? '']"));
+                text = output[1].to_string();
+                output[0] == json!(true)
             },
             || format!("{expression}; the page shows one that it is not"),
         );

@@ -48,7 +48,7 @@ const KEPT_DAYS: usize = 6;
 const LEFT_BYTES: u64 = 6 << 20;
 
 #[test]
-fn an_oms_that_is_killed_at_any_file_operation_of_a_days_end_starts_and_has_lost_nothing() {
+fn a_kill_at_any_file_operation_of_a_days_end_loses_nothing() {
     let mut days = Days::new();
     let killed = each_operation(1, |operation| days.kill_at(operation, Thread::Core));
     assert!(killed.total > 25, "a day's end has more file operations than {killed:?}: was the right thread traced?");
@@ -57,7 +57,7 @@ fn an_oms_that_is_killed_at_any_file_operation_of_a_days_end_starts_and_has_lost
 }
 
 #[test]
-fn an_oms_that_is_killed_at_any_file_operation_of_a_snapshot_starts_and_has_lost_nothing() {
+fn a_kill_at_any_file_operation_of_a_snapshot_loses_nothing() {
     let mut days = Days::new();
     let killed = each_operation(1, |operation| days.kill_at(operation, Thread::Snapshots));
     assert!(killed.of("rename") >= 2 && killed.of("fsync") >= 2, "was the right thread traced? {killed:?}");
@@ -65,7 +65,7 @@ fn an_oms_that_is_killed_at_any_file_operation_of_a_snapshot_starts_and_has_lost
 }
 
 #[test]
-fn an_oms_that_is_killed_at_any_file_operation_of_its_start_starts_again() {
+fn an_oms_killed_at_any_file_operation_of_its_start_starts_again() {
     let mut days = Days::new();
     // A start has some hundreds of operations; only the long tests kill at each of them.
     let step = if std::env::var_os("TICKPATH_SOAK").is_some() { 1 } else { 9 };
@@ -147,7 +147,7 @@ fn a_day_does_not_end_without_descriptors_and_trading_continues() {
 }
 
 #[test]
-fn days_end_under_a_umask_that_lets_a_group_write() {
+fn a_day_ends_under_a_umask_with_group_write() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let start = || {
@@ -282,10 +282,10 @@ impl Days {
         let has_failed = tracer.has_injected();
         assert!(has_failed || ran.code == Some(0), "{operation:?}: {}{}", ran.out, ran.err);
         drop(tracer);
-        let said = oms.err();
+        let text = oms.err();
         if oms.has_ended() {
-            let last = said.lines().last().unwrap_or_default();
-            assert!(last.contains("error") && !said.contains("panicked"), "{error} at {operation:?}: {said}");
+            let last = text.lines().last().unwrap_or_default();
+            assert!(last.contains("error") && !text.contains("panicked"), "{error} at {operation:?}: {text}");
         }
         drop(oms);
         self.start(&format!("{error} of {operation:?} of the day's end"));
@@ -400,12 +400,12 @@ impl Tracer {
             .stderr(Stdio::piped())
             .spawn()
             .expect("install strace (apt-get install strace)");
-        let mut said = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let mut text = BufReader::new(child.stderr.take().expect("it is a pipe"));
         let mut line = String::new();
-        said.read_line(&mut line).expect("strace says that it is there");
+        text.read_line(&mut line).expect("strace says that it is there");
         assert!(line.contains("attached"), "strace cannot trace thread {thread}: {line}");
         // Read to the end, so that strace never waits for its reader.
-        std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
+        std::thread::spawn(move || drop(std::io::copy(&mut text, &mut std::io::sink())));
         Self { child, log }
     }
 

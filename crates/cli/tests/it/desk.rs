@@ -171,8 +171,8 @@ fn three_commands_fill_an_order_and_the_others_show_it() {
         ("oms status --user admin --session 0", 1, "is not this user's"),
     ] {
         let ran = desk.tickpath(&format!("{line} --config @/oms.toml"));
-        let said = format!("{}{}", ran.out, ran.err);
-        assert!(ran.code == Some(code) && said.contains(words), "{line}: {:?} {said}", ran.code);
+        let printed = format!("{}{}", ran.out, ran.err);
+        assert!(ran.code == Some(code) && printed.contains(words), "{line}: {:?} {printed}", ran.code);
     }
     // A refusal and a missing answer have different exit codes.
     drop(exchange);
@@ -183,7 +183,8 @@ fn three_commands_fill_an_order_and_the_others_show_it() {
     let help = desk.tickpath("oms status --help").out;
     for line in status.out.lines() {
         let name = line.split(' ').next().unwrap_or_default();
-        let is_it = |told: &str| told.strip_prefix("  ").is_some_and(|told| told.starts_with(&format!("{name} ")));
+        let is_it =
+            |output: &str| output.strip_prefix("  ").is_some_and(|output| output.starts_with(&format!("{name} ")));
         assert!(help.lines().any(is_it), "no word of {name} in {help}");
     }
     let ran = oms.interrupt();
@@ -193,7 +194,7 @@ fn three_commands_fill_an_order_and_the_others_show_it() {
 }
 
 #[test]
-fn whichever_process_is_killed_no_order_is_lost_or_sent_twice() {
+fn no_order_is_lost_or_sent_twice_after_any_kill() {
     let desk = Desk::new();
     let (mut exchange, mut oms) = (desk.exchange(), desk.oms());
     exchange.await_words("serving the OMS");
@@ -229,8 +230,8 @@ fn whichever_process_is_killed_no_order_is_lost_or_sent_twice() {
     assert_eq!(fills.len(), all, "a fill was told to two sessions");
     assert!(all > 200, "too little was traded: {all}");
     // One more order was traded before these.
-    let told = desk.tickpath("orders --config @/oms.toml").out;
-    assert!(told.contains(&format!("0 open (0 waiting, 0 in flight, 0 unknown), {} done", all + 1)), "{told}");
+    let text = desk.tickpath("orders --config @/oms.toml").out;
+    assert!(text.contains(&format!("0 open (0 waiting, 0 in flight, 0 unknown), {} done", all + 1)), "{text}");
 }
 
 /// A client with its own list of orders and fills.
@@ -394,7 +395,7 @@ fn connect(config: &Config) -> Client {
 }
 
 #[test]
-fn an_admin_cancels_an_order_whose_client_is_gone_by_the_id_that_orders_prints() {
+fn an_admin_cancels_an_order_of_a_gone_client_by_its_printed_id() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();

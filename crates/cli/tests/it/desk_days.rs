@@ -18,7 +18,7 @@ const SOAK_KILLS: u64 = 300;
 const MAX_AHEAD_NS: u64 = 60_000_000;
 
 #[test]
-fn kills_around_the_ends_of_days_lose_nothing_and_double_nothing() {
+fn kills_around_day_ends_neither_lose_nor_duplicate_orders() {
     let kills = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_KILLS } else { KILLS };
     let desk = Desk::new();
     let (mut exchange, mut oms) = (desk.exchange(), desk.oms());
@@ -63,7 +63,7 @@ fn kills_around_the_ends_of_days_lose_nothing_and_double_nothing() {
     let net = fills.iter().map(|(_, order)| if order.is_multiple_of(2) { 1 } else { -1 }).sum::<i64>() + 1;
     let is_settled = || desk.tickpath("orders --config @/oms.toml").out.contains("0 open");
     until(is_settled, || "the end of all orders".to_owned());
-    let told = desk.tickpath("blotter --config @/oms.toml --json").out;
-    let blotter: Value = serde_json::from_str(&told).expect("it is JSON");
-    assert_eq!(blotter["positions"][0]["end_quantity"], net.to_string(), "{told}");
+    let text = desk.tickpath("blotter --config @/oms.toml --json").out;
+    let blotter: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(blotter["positions"][0]["end_quantity"], net.to_string(), "{text}");
 }

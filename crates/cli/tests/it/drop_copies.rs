@@ -95,7 +95,7 @@ impl Files {
 }
 
 #[test]
-fn a_topic_has_every_report_at_least_once_whichever_process_is_killed() {
+fn a_topic_has_every_report_at_least_once_after_any_kill() {
     let redis = RedisServer::start();
     let desk = Desk::new();
     let url = format!("{}?streams", redis.url());
@@ -233,7 +233,7 @@ fn a_topic_continues_though_its_progress_cannot_be_saved() {
 }
 
 #[test]
-fn a_topic_publishes_nothing_of_a_history_that_the_start_sets_aside() {
+fn a_topic_publishes_nothing_of_a_history_set_aside_at_the_start() {
     let (desk, other) = (Desk::new(), Desk::new());
     let files = Files::of(&desk);
     let exchange = desk.exchange();

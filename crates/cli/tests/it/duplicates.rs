@@ -20,7 +20,7 @@ impl ProgressSink for Silent {
 }
 
 #[test]
-fn a_message_that_comes_twice_makes_a_run_invalid() {
+fn a_duplicate_message_makes_a_run_invalid() {
     let lab = Lab::new(PathBuf::from(env!("CARGO_BIN_EXE_tickpath")), &Silent).expect("a lab can be made");
     let server = ScratchServer::start(lab.folder(), &ServerSettings::default(), &lab.clock);
     let server = server.expect("it starts").expect("redis-server is installed");

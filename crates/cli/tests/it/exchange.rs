@@ -35,7 +35,7 @@ const NAME: &str = "TICKPATH_TEST_OMS";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
 
 #[test]
-fn the_first_files_of_both_fit_and_an_order_fills() {
+fn the_first_files_of_oms_and_exchange_match_and_an_order_fills() {
     let scene = Scene::new();
     let ran = scene.tickpath("exchange --config @/exchange.toml --check");
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
@@ -55,7 +55,7 @@ fn the_first_files_of_both_fit_and_an_order_fills() {
 }
 
 #[test]
-fn an_exchange_that_is_killed_under_load_comes_back_as_it_was() {
+fn an_exchange_killed_under_load_restarts_in_the_same_state() {
     let scene = Scene::new();
     let mut exchange = scene.exchange();
     let _oms = scene.oms();
@@ -79,7 +79,7 @@ fn an_exchange_that_is_killed_under_load_comes_back_as_it_was() {
 }
 
 #[test]
-fn an_oms_that_is_killed_finds_the_exchange_again() {
+fn a_killed_oms_reconnects_to_the_exchange() {
     let scene = Scene::new();
     let exchange = scene.exchange();
     let mut oms = scene.oms();
@@ -135,7 +135,7 @@ fn trade_in_life(scene: &Scene, life: u64) -> OmsProcess {
 }
 
 #[test]
-fn a_second_exchange_and_bad_files_are_refused_with_a_sentence() {
+fn a_second_exchange_and_bad_files_are_refused_with_an_error() {
     let scene = Scene::new();
     let exchange = scene.exchange();
     exchange.await_words("waiting for the OMS");
@@ -372,19 +372,19 @@ impl Client {
     }
 
     fn read(&mut self) {
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         let take = |next: Next<'_>| match next {
             Next::Message(message) if message.kind == Kind::ExecutionReport.code() => {
-                told.push(ExecutionReport::read_from_bytes(message.payload).expect("a report"));
+                received.push(ExecutionReport::read_from_bytes(message.payload).expect("a report"));
             }
             Next::Message(message) => {
-                let denied = OrderDenied::read_from_bytes(message.payload).expect("nothing else is told");
+                let denied = OrderDenied::read_from_bytes(message.payload).expect("there are no other messages");
                 panic!("{} was denied: {:?}", denied.client_order_id, Denial::from_code(denied.code));
             }
             _ => panic!("the log holds all reports of a test"),
         };
         self.lanes.reports.drain(usize::MAX, take).expect("the log is sound");
-        told.iter().for_each(|report| self.note(report));
+        received.iter().for_each(|report| self.note(report));
     }
 
     fn note(&mut self, report: &ExecutionReport) {

@@ -14,7 +14,7 @@ use crate::reports::{load, text};
 use crate::server::RedisServer;
 
 #[test]
-fn a_server_that_is_killed_during_a_run_leaves_a_partial_result_with_the_reason() {
+fn a_server_killed_during_a_run_leaves_a_partial_result() {
     let folder = tempdir().unwrap();
     for (name, command, call) in [
         ("pubsub", "publish", "pubsub --phase steady --size 64,128 --rate 500 --duration 60"),
@@ -87,7 +87,7 @@ fn notes(run: &Value) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn a_server_that_never_answers_is_given_up() {
+fn a_bench_gives_up_on_a_silent_server() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     for (call, scheme) in [
@@ -123,8 +123,8 @@ fn a_password_is_required_and_never_printed() {
     ] {
         let ran = tickpath(&format!("{call} --quiet --json {}", text(&file)));
         assert!(matches!(ran.code, Some(0 | 3)), "{call}: {}", ran.err);
-        let told = format!("{}{}{}", fs::read_to_string(&file).unwrap(), ran.out, ran.err);
-        assert!(!told.contains("sesame"), "{call}: the password is told: {told}");
+        let output = format!("{}{}{}", fs::read_to_string(&file).unwrap(), ran.out, ran.err);
+        assert!(!output.contains("sesame"), "{call}: the password is printed: {output}");
     }
     // A channel leaves nothing behind, and a stream is removed.
     assert!(server.obey("AUTH sesame\r\nDBSIZE").contains(":0\r\n"), "{}", server.obey("AUTH sesame\r\nKEYS *"));
@@ -175,14 +175,14 @@ fn calls_in_turn_print_their_total_time_once() {
 }
 
 #[test]
-fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
+fn a_missing_python_or_package_is_named_with_the_remedy() {
     let folder = tempdir().unwrap();
     // An installed package or a path of the user's would be found otherwise.
     let bare = folder.path().join("bare");
     fs::write(&bare, "#!/bin/sh\nexec python3 -I -S \"$@\"\n").unwrap();
     fs::set_permissions(&bare, fs::Permissions::from_mode(0o755)).unwrap();
     let (none, bare, phase) = ("/no/such/python", text(&bare), "--phase steady");
-    for (call, python, told) in [
+    for (call, python, printed) in [
         ("clients --client redis-py".to_owned(), none, "/no/such/python"),
         (format!("pubsub --client python --target shm:// {phase}"), none, "name an interpreter with TICKPATH_PYTHON"),
         (format!("pubsub --client python --target shm:// {phase}"), bare, "No module named 'tickpath'); run"),
@@ -190,14 +190,17 @@ fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
         command.args(format!("bench {call} --count 10 --quiet").split(' '));
         let ran = command.env("TICKPATH_PYTHON", python).output().unwrap();
-        let said = without_waits(&ran.stderr);
-        assert!(ran.status.code() == Some(1) && said.contains(python) && said.contains(told), "{call}: {said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let message = without_waits(&ran.stderr);
+        assert!(
+            ran.status.code() == Some(1) && message.contains(python) && message.contains(printed),
+            "{call}: {message}"
+        );
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
 }
 
 #[test]
-fn a_go_that_is_not_there_is_named_with_the_remedy_or_left_out_with_a_note() {
+fn a_missing_go_is_named_with_the_remedy_or_left_out_with_a_note() {
     let folder = tempdir().unwrap();
     let go = folder.path().join("go");
     // Exit code of a shell for a missing program.
@@ -212,17 +215,20 @@ fn a_go_that_is_not_there_is_named_with_the_remedy_or_left_out_with_a_note() {
     let remedy = "go is not installed; install it with: apt-get install golang-go";
     let server = RedisServer::start();
     for call in ["clients", "pubsub"] {
-        let (code, said) =
+        let (code, printed) =
             tickpath(&format!("bench {call} --client go-redis --target {} --count 10 --quiet", server.url()));
-        assert!(code == Some(1) && said.contains(remedy) && said.lines().count() == 1, "{call}: {code:?} {said}");
+        assert!(
+            code == Some(1) && printed.contains(remedy) && printed.lines().count() == 1,
+            "{call}: {code:?} {printed}"
+        );
     }
     let file = folder.path().join("result.json");
-    let (code, said) = tickpath(&format!(
+    let (code, printed) = tickpath(&format!(
         "bench clients --target {} --count 8 --repeat 1 --quiet --json {}",
         server.url(),
         text(&file)
     ));
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(0), "{printed}");
     let result = load(&file);
     let found = result["findings"].as_array().expect("findings is a list");
     let is_word = |finding: &Value| {

@@ -166,8 +166,8 @@ fn numbers(lines: &[String]) -> Vec<u64> {
 
 /// Checks lines of drop copies against all reports to session 2: each report once, in its order.
 fn check_all(lines: &[String], count: u64) {
-    let told: Vec<u64> = lines.iter().map(|line| field(line, "session_number").parse().expect("a number")).collect();
-    assert_eq!(told, (0..count).collect::<Vec<_>>());
+    let numbers: Vec<u64> = lines.iter().map(|line| field(line, "session_number").parse().expect("a number")).collect();
+    assert_eq!(numbers, (0..count).collect::<Vec<_>>());
     assert!(numbers(lines).windows(2).all(|pair| pair[0] < pair[1]), "numbers rise");
     assert!(lines.iter().all(|line| field(line, "session") == "2"), "there is no other session");
 }
@@ -180,17 +180,17 @@ fn objects(lines: &[String]) -> Vec<Value> {
 fn journaled(desk: &Desk) -> Vec<(At, Output)> {
     let mut replay = Replay::open(&LogPath::folder(desk.path().join("journal"))).expect("an OMS has made it");
     let mut core = Core::new(tickpath_oms_core::Config::default());
-    let mut told = Vec::new();
+    let mut records = Vec::new();
     let mut take = |at: At, outputs: &[Output]| {
         let outputs = outputs.iter().filter(|output| !matches!(output, Output::Venue { .. }));
-        told.extend(outputs.map(|output| (at, *output)));
+        records.extend(outputs.map(|output| (at, *output)));
     };
     while replay.step(&mut core, |at, _, outputs| take(at, outputs)).expect("it is sound") {}
-    told
+    records
 }
 
 #[test]
-fn a_drop_copy_with_a_blocked_output_stays_logged_in_and_prints_each_report_once() {
+fn a_blocked_drop_copy_stays_logged_in_and_prints_each_report_once() {
     const ORDERS: u64 = 2_500;
     let desk = desk();
     desk.change("oms.toml", "#heartbeat_ms = 10000", "heartbeat_ms = 1000");
@@ -242,7 +242,7 @@ fn a_drop_copy_resumes_over_restarts_and_the_end_of_a_day() {
 }
 
 #[test]
-fn a_drop_copy_resumes_behind_a_number_of_this_day_or_of_one_before() {
+fn a_drop_copy_resumes_behind_a_number_of_this_or_an_earlier_day() {
     let desk = desk();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -316,7 +316,7 @@ fn moment(utc_ns: u64) -> String {
 }
 
 #[test]
-fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
+fn lines_and_objects_have_every_field_of_the_journal() {
     let desk = desk();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -328,7 +328,7 @@ fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
     let ran = desk.order("new BTCUSDT buy 100.5 60000 --session 2 --id 9");
     assert!(ran.code == Some(1) && ran.out.contains("denied"), "{}{}", ran.out, ran.err);
     trade(&desk, 10..11);
-    let told = journaled(&desk);
+    let printed = journaled(&desk);
     let words = [
         Some(["pending_new", "pending_new", "buy"]),
         Some(["new", "new", "buy"]),
@@ -339,7 +339,7 @@ fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
         Some(["new", "new", "buy"]),
         Some(["trade", "filled", "buy"]),
     ];
-    assert_eq!(told.len(), words.len(), "{told:?}");
+    assert_eq!(printed.len(), words.len(), "{printed:?}");
     let count = words.len() as u64;
     let options = format!("drop-copy --config @/oms.toml --user back --all --count {count}");
     let copies = Follower::read_at_once(&desk, &format!("{options} --json")).await_lines(count);
@@ -347,7 +347,7 @@ fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
     let records = Follower::read_at_once(&desk, "orders --config @/oms.toml --follow --from 0 --json");
     let records = records.await_lines(count);
     let clock = HostClock::get().expect("a clock");
-    for (place, ((at, output), words)) in told.iter().zip(words).enumerate() {
+    for (place, ((at, output), words)) in printed.iter().zip(words).enumerate() {
         let [copy, record]: [Value; 2] =
             [&copies, &records].map(|list| serde_json::from_str(&list[place]).expect("an object a line"));
         let wanted = match (output, words) {
@@ -385,7 +385,7 @@ fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
 }
 
 #[test]
-fn orders_continues_over_restarts_and_the_end_of_a_day_and_resumes_behind_a_record() {
+fn orders_follows_over_restarts_and_days_and_resumes_behind_a_record() {
     let desk = desk();
     let exchange = desk.exchange();
     let oms = desk.oms();
@@ -420,7 +420,7 @@ fn orders_continues_over_restarts_and_the_end_of_a_day_and_resumes_behind_a_reco
 }
 
 #[test]
-fn a_follower_whose_output_is_closed_ends_without_another_line() {
+fn a_follower_with_a_closed_output_ends_without_another_line() {
     let desk = desk();
     let _oms = desk.oms();
     for (line, words) in [

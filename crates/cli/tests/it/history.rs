@@ -8,7 +8,7 @@ use tempfile::tempdir;
 use crate::program::tickpath;
 
 #[test]
-fn the_commit_at_which_a_figure_changed_is_shown() {
+fn history_shows_the_commit_that_changed_a_figure() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| folder.path().join(name).display().to_string();
     let first = at("first.json");
@@ -32,9 +32,9 @@ fn the_commit_at_which_a_figure_changed_is_shown() {
     let ran = tickpath(&format!("history {} --html {page}", folder.path().display()));
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert!(ran.out.contains("12 results, 2026-11-01 to 2026-11-12"), "{}", ran.out);
-    let told: Vec<&str> = ran.out.lines().filter(|line| line.contains("since")).collect();
-    let [told] = told[..] else { panic!("one figure changed: {}", ran.out) };
-    assert!(told.contains("1.50 times as much since commit 073456789 of 2026-11-07"), "{told}");
+    let changes: Vec<&str> = ran.out.lines().filter(|line| line.contains("since")).collect();
+    let [change] = changes[..] else { panic!("one figure changed: {}", ran.out) };
+    assert!(change.contains("1.50 times as much since commit 073456789 of 2026-11-07"), "{change}");
     let page = fs::read_to_string(page).expect("it was written");
     assert!(page.contains("loopback_round_trip_ns") && page.contains("073456789"), "the page shows it too");
 }

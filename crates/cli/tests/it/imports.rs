@@ -28,15 +28,15 @@ const PAGE: &str = "docs/redis-py.md has the lines that change, and tickpath.bri
 static PYTHON: LazyLock<String> = LazyLock::new(python);
 
 #[test]
-fn an_import_that_cannot_be_tried_names_what_to_install_and_has_no_number() {
+fn an_untestable_import_names_the_package_and_has_no_number() {
     let Some(redis) = redis() else { return };
     let folder = tempdir().unwrap();
     let scripts = Scripts::of(folder.path(), &redis, "publish", SUBSCRIBES);
-    let (said, result) = explain(folder.path(), [], &scripts.words());
+    let (text, result) = explain(folder.path(), [], &scripts.words());
     for words in ["import tickpath", "not measured, see the findings", "-m pip install . in a checkout", PAGE] {
-        assert!(said.contains(words), "'{words}' is not in: {said}");
+        assert!(text.contains(words), "'{words}' is not in: {text}");
     }
-    assert!(said.contains(&format!("not measured: {} cannot import", *PYTHON)), "{said}");
+    assert!(text.contains(&format!("not measured: {} cannot import", *PYTHON)), "{text}");
     let line = comparison(&result).unwrap_or_else(|| panic!("{result}"));
     for figure in ["a", "b", "ratio", "low", "high"] {
         assert!(line[figure].is_null(), "{line}");
@@ -45,7 +45,7 @@ fn an_import_that_cannot_be_tried_names_what_to_install_and_has_no_number() {
 }
 
 #[test]
-fn an_import_is_tried_with_messages_as_the_scripts_send_and_wait_for_them() {
+fn an_import_is_tried_with_messages_like_those_of_the_scripts() {
     let Some(redis) = redis() else { return };
     for (sends, waits, hop, base, change) in [
         ("publish", SUBSCRIBES, "publish", "redis-py, listen, ", "tickpath, iterated, shared memory"),
@@ -55,31 +55,34 @@ fn an_import_is_tried_with_messages_as_the_scripts_send_and_wait_for_them() {
         let folder = tempdir().unwrap();
         let Some(package) = package(folder.path()) else { return };
         let scripts = Scripts::of(folder.path(), &redis, sends, waits);
-        let (said, result) = explain(folder.path(), [("PYTHONPATH", text(&package))], &scripts.words());
+        let (printed, result) = explain(folder.path(), [("PYTHONPATH", text(&package))], &scripts.words());
         let seen = runs(&result).find(|run| run["phase"] == "steady" && run["params"]["script"] == "sends.py");
-        let seen = seen.unwrap_or_else(|| panic!("{said}\n{result}"));
+        let seen = seen.unwrap_or_else(|| panic!("{printed}\n{result}"));
         assert!(seen["hops"][hop].is_object() && number(&seen["counts"]["received"]) > 0.0, "{seen}");
         let pushed = if hop == "push" { Value::from("RPUSH") } else { Value::Null };
         assert_eq!(seen["params"]["sends"], pushed, "{seen}");
-        let run = is_measured(&said, &result);
+        let run = is_measured(&printed, &result);
         assert_eq!(run["params"]["size_bytes"], 200, "{run}");
-        assert!(run["params"]["base"].as_str().is_some_and(|told| told.starts_with(base)), "{run}");
-        assert!(run["params"]["change"].as_str().is_some_and(|told| told.starts_with(change)), "{run}");
+        assert!(run["params"]["base"].as_str().is_some_and(|output| output.starts_with(base)), "{run}");
+        assert!(run["params"]["change"].as_str().is_some_and(|output| output.starts_with(change)), "{run}");
         assert!(run["notes"].to_string().contains("messages of 200 bytes a process"), "{run}");
     }
     assert_eq!(lists_of_ours(&redis), "*0\r\n");
 }
 
 #[test]
-fn an_import_is_tried_at_a_server_with_messages_of_our_own() {
+fn an_import_is_tried_on_a_server_with_generated_messages() {
     let Some(redis) = redis() else { return };
     let folder = tempdir().unwrap();
     let Some(package) = package(folder.path()) else { return };
     let environment = [("PYTHONPATH", text(&package)), ("TICKPATH_PYTHON", PYTHON.as_str())];
-    let (said, result) = explain(folder.path(), environment, &[redis.as_str(), "--client", "redis-py-asyncio"]);
-    let run = is_measured(&said, &result);
+    let (printed, result) = explain(folder.path(), environment, &[redis.as_str(), "--client", "redis-py-asyncio"]);
+    let run = is_measured(&printed, &result);
     assert_eq!(run["params"]["size_bytes"], 32, "{run}");
-    assert!(run["params"]["change"].as_str().is_some_and(|told| told.starts_with("tickpath on asyncio, ")), "{run}");
+    assert!(
+        run["params"]["change"].as_str().is_some_and(|output| output.starts_with("tickpath on asyncio, ")),
+        "{run}"
+    );
 }
 
 /// Waiting scripts that run until they are killed: by `listen`, by polling, and for pushed messages.
@@ -127,8 +130,8 @@ fn explain<const N: usize>(folder: &Path, environment: [(&str, &str); N], words:
 }
 
 /// Returns the run of the change: both sides took turns, nothing was lost, and the line has its outcome.
-fn is_measured<'a>(said: &str, result: &'a Value) -> &'a Value {
-    let run = gained(result).unwrap_or_else(|| panic!("{said}\n{result}"));
+fn is_measured<'a>(text: &str, result: &'a Value) -> &'a Value {
+    let run = gained(result).unwrap_or_else(|| panic!("{text}\n{result}"));
     assert!(number(&run["counts"]["received"]) > 0.0, "{run}");
     assert_eq!(number(&run["counts"]["lost"]), 0.0, "{run}");
     assert!(run["notes"].to_string().contains("both sides of the import ran in one CPython"), "{run}");
@@ -139,7 +142,7 @@ fn is_measured<'a>(said: &str, result: &'a Value) -> &'a Value {
         false => ["not measured: ", PAGE],
     };
     for words in words {
-        assert!(said.contains(words), "'{words}' is not in: {said}");
+        assert!(text.contains(words), "'{words}' is not in: {text}");
     }
     run
 }
@@ -189,7 +192,7 @@ fn package(folder: &Path) -> Option<PathBuf> {
 fn lists_of_ours(redis: &str) -> String {
     let mut server = TcpStream::connect(redis.trim_start_matches("redis://")).expect("the server is there");
     server.write_all(b"KEYS tickpath:lab-*:gain-*\r\nQUIT\r\n").unwrap();
-    let mut said = String::new();
-    server.read_to_string(&mut said).unwrap();
-    said.trim_end_matches("+OK\r\n").to_owned()
+    let mut text = String::new();
+    server.read_to_string(&mut text).unwrap();
+    text.trim_end_matches("+OK\r\n").to_owned()
 }

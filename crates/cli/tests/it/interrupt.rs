@@ -62,10 +62,10 @@ fn ctrl_c_ends_a_bench_saves_its_partial_result_and_leaves_nothing() {
     until("it publishes", || topics_of(pid) > 0);
     let group = Pid::from_raw(pid as i32).unwrap();
     kill_process_group(group, Signal::INT).unwrap();
-    let mut said = Vec::new();
-    bench.0.stderr.take().unwrap().read_to_end(&mut said).unwrap();
-    let said = without_waits(&said);
-    assert_eq!((bench.0.wait().unwrap().code(), said.as_str()), (Some(130), "tickpath: interrupted\n"));
+    let mut text = Vec::new();
+    bench.0.stderr.take().unwrap().read_to_end(&mut text).unwrap();
+    let text = without_waits(&text);
+    assert_eq!((bench.0.wait().unwrap().code(), text.as_str()), (Some(130), "tickpath: interrupted\n"));
     assert_eq!(topics_of(pid), 0);
     if file.exists() {
         let result = load(&file);
@@ -111,8 +111,8 @@ fn measurements_before_ctrl_c_are_in_the_result() {
         assert_eq!(bench.0.wait().unwrap().code(), Some(130), "{words:?}");
         let result = load(&file);
         let (sent, notes) = sent(&result, 0);
-        let told = format!("it broke off after {sent} of ");
-        assert!(sent > 0 && notes.contains(&told) && notes.contains("interrupted"), "{words:?}: {result}");
+        let text = format!("it broke off after {sent} of ");
+        assert!(sent > 0 && notes.contains(&text) && notes.contains("interrupted"), "{words:?}: {result}");
         assert!(notes.contains(things), "{words:?}: {notes}");
         assert_eq!(result["runs"].as_array().unwrap().len(), 1, "there is no run that was not made: {result}");
         assert!(result["runs"][0]["hops"][hop]["count"].as_u64().unwrap() > 0, "{words:?}: {result}");
@@ -135,18 +135,18 @@ fn measurements_before_a_server_stalled_are_in_the_result() {
     let calls = || {
         let mut asking = TcpStream::connect(("127.0.0.1", port)).ok()?;
         asking.write_all(b"INFO commandstats\r\nQUIT\r\n").ok()?;
-        let mut told = String::new();
-        asking.read_to_string(&mut told).ok()?;
-        told.split_once("cmdstat_publish:calls=")?.1.split(',').next()?.parse::<u64>().ok()
+        let mut text = String::new();
+        asking.read_to_string(&mut text).ok()?;
+        text.split_once("cmdstat_publish:calls=")?.1.split(',').next()?.parse::<u64>().ok()
     };
     // The plan publishes a thousand messages before, to find the rate that the server can keep up.
     until("some hundreds are sent", || calls().is_some_and(|calls| calls > 1_300));
     kill_process(Pid::from_raw(server.0.id() as i32).unwrap(), Signal::STOP).unwrap();
-    let mut said = Vec::new();
-    bench.0.stderr.take().unwrap().read_to_end(&mut said).unwrap();
+    let mut output = Vec::new();
+    bench.0.stderr.take().unwrap().read_to_end(&mut output).unwrap();
     assert_eq!(bench.0.wait().unwrap().code(), Some(1));
-    let said = without_waits(&said);
-    assert!(said.contains(&url) && said.contains("did not answer within 5 s"), "{said}");
+    let output = without_waits(&output);
+    assert!(output.contains(&url) && output.contains("did not answer within 5 s"), "{output}");
     let result = load(&file);
     let (sent, notes) = sent(&result, 0);
     assert!(sent > 0 && notes.contains("did not answer within 5 s"), "{result}");
@@ -179,13 +179,13 @@ fn ctrl_c_does_not_wait_for_a_broker_that_does_not_answer() {
 }
 
 #[test]
-fn one_bench_at_a_time() {
+fn only_one_bench_runs_at_a_time() {
     let first = start(&["bench", "pubsub", "--target", "shm://", "--rate", "1k", "--duration", "3600", "--quiet"]);
     until("it publishes", || topics_of(first.0.id()) > 0);
     let mut second = start(&["bench", "host", "--duration", "0.1", "--quiet"]);
-    let mut said = BufReader::new(second.0.stderr.take().unwrap());
+    let mut text = BufReader::new(second.0.stderr.take().unwrap());
     let mut line = String::new();
-    said.read_line(&mut line).unwrap();
+    text.read_line(&mut line).unwrap();
     let who = format!("process {} (tickpath bench pubsub) has been measuring on this machine for ", first.0.id());
     assert!(line.starts_with(&who), "{line}");
     drop(first);
@@ -198,7 +198,7 @@ type Plant = fn(&Path, &Path) -> io::Result<()>;
 
 /// Any user may make files in a temporary folder.
 #[test]
-fn a_file_that_another_user_put_in_the_place_of_the_lock_is_not_used() {
+fn a_lock_file_of_another_user_is_not_used() {
     let folder = tempdir().unwrap();
     let precious = folder.path().join("precious");
     // The former shared name, and this user's present one.
@@ -221,16 +221,16 @@ fn a_file_that_another_user_put_in_the_place_of_the_lock_is_not_used() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
         command.args(["bench", "host", "--duration", "0.1"]).env("TMPDIR", &temporary).stdin(Stdio::null());
         let ran = command.output().expect("the binary starts");
-        let told = String::from_utf8_lossy(&ran.stderr);
-        assert!(matches!(ran.status.code(), Some(0 | 3)), "{words}: {told}");
-        assert!(told.contains("cannot lock ") && told.contains(words), "{told}");
+        let text = String::from_utf8_lossy(&ran.stderr);
+        assert!(matches!(ran.status.code(), Some(0 | 3)), "{words}: {text}");
+        assert!(text.contains("cannot lock ") && text.contains(words), "{text}");
         assert_eq!(fs::read_to_string(&precious).unwrap(), "an order journal", "{words}");
         fs::remove_dir_all(&temporary).unwrap();
     }
 }
 
 #[test]
-fn numbers_have_multiples() {
+fn invalid_suffixes_and_sizes_name_the_valid_ones() {
     for (line, word) in [
         ("bench pubsub --size 64q", "as 65536 or 64k"),
         ("bench pubsub --rate 10q", "as 10000 or 10k"),

@@ -133,7 +133,7 @@ fn fields_are_printed_by_their_names_and_as_json() {
 }
 
 #[test]
-fn a_payload_that_is_text_is_text_in_json() {
+fn a_text_payload_is_text_in_json() {
     let mut topic = Topic::new("cli-text");
     for payload in ["{\"price\": \"64000.25\"}\n".as_bytes(), "漲 ▲".as_bytes(), &[0xc3, 0x28], b"a\0b"] {
         topic.publish(200, payload);
@@ -184,7 +184,7 @@ fn a_topic_is_removed_when_no_process_has_it_open() {
 }
 
 #[test]
-fn a_message_that_is_not_written_yet_is_a_sentence() {
+fn a_position_behind_the_end_is_an_error() {
     let topic = Topic::new("cli-beyond");
     let ran = tickpath(&format!("log cat {} --from 3", topic.place));
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));

@@ -26,9 +26,9 @@ fn oms(folder: &Path, line: &str) -> Ran {
 /// Calls `tickpath oms`, and checks its exit code and for the word in its output.
 fn check(folder: &Path, line: &str, code: i32, word: &str) {
     let ran = oms(folder, line);
-    let said = format!("{}{}", ran.out, ran.err);
-    assert_eq!(ran.code, Some(code), "{line}: {said}");
-    assert!(said.contains(word), "{line}: {word} in {said}");
+    let text = format!("{}{}", ran.out, ran.err);
+    assert_eq!(ran.code, Some(code), "{line}: {text}");
+    assert!(text.contains(word), "{line}: {word} in {text}");
 }
 
 fn change(file: &Path, from: &str, to: &str) {
@@ -68,9 +68,9 @@ fn check_lists_all_mistakes_of_all_files_with_their_lines() {
     change(&at("users.toml"), "[8, 9]", "[0]");
     let ran = oms(folder.path(), "--config @/oms.toml --check");
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
-    let told: Vec<&str> = ran.err.lines().collect();
-    assert_eq!(told[0], "tickpath: 4 mistakes; nothing is taken from these files until all are put right");
-    for (line, words) in told[1..].iter().zip([
+    let output: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(output[0], "tickpath: 4 mistakes; nothing is taken from these files until all are put right");
+    for (line, words) in output[1..].iter().zip([
         ["oms.toml:", "unknown key 'tpc'; did you mean 'tcp'?"],
         ["instruments.csv:4: ", "multiplier: '0' is no whole number"],
         ["accounts.csv:5: ", "cells, but the first line names 11 columns"],
@@ -78,7 +78,7 @@ fn check_lists_all_mistakes_of_all_files_with_their_lines() {
     ]) {
         assert!(words.iter().all(|word| line.contains(word)), "{words:?} in {line}");
     }
-    assert_eq!(told.len(), 5, "{told:?}");
+    assert_eq!(output.len(), 5, "{output:?}");
     // Without --check the same holds: nothing starts on files with mistakes.
     check(folder.path(), "--config @/oms.toml", 2, "4 mistakes");
     check(folder.path(), "--config @/none.toml --check", 2, "write a first one with `tickpath oms init`");

@@ -6,7 +6,7 @@ use crate::desk::Desk;
 use crate::logs::until;
 
 #[test]
-fn order_status_distinguishes_a_known_order_an_unknown_order_and_one_in_doubt() {
+fn order_status_distinguishes_known_unknown_and_doubtful_orders() {
     let desk = Desk::new();
     desk.change("oms.toml", "#answer_within_ms = 5000", "answer_within_ms = 300");
     let exchange = desk.exchange();
@@ -31,8 +31,8 @@ fn order_status_distinguishes_a_known_order_an_unknown_order_and_one_in_doubt() 
         ("", 2, "CLIENT_ORDER_ID"),
     ] {
         let ran = desk.order(format!("status {line}").trim_end());
-        let said = format!("{}{}", ran.out, ran.err);
-        assert!(ran.code == Some(code) && said.contains(words), "{line}: {:?} {said}", ran.code);
+        let text = format!("{}{}", ran.out, ran.err);
+        assert!(ran.code == Some(code) && text.contains(words), "{line}: {:?} {text}", ran.code);
     }
     // The exchange is stopped and answers nothing.
     exchange.signal("-STOP");
@@ -71,8 +71,8 @@ fn reconcile_lists_and_books_fills_whose_reports_were_lost() {
     let ran = reconcile();
     let line =
         "in the OMS pending_new, 0 filled, 1 open; at the venue filled, 1 filled, 0 open; now filled, 1 filled, 0 open";
-    let told = "has reported 2 orders; 1 differed, 0 are not settled; 1 positions agree, 0 differ";
-    assert!(ran.code == Some(0) && ran.out.contains(line) && ran.out.contains(told), "{}{}", ran.out, ran.err);
+    let text = "has reported 2 orders; 1 differed, 0 are not settled; 1 positions agree, 0 differ";
+    assert!(ran.code == Some(0) && ran.out.contains(line) && ran.out.contains(text), "{}{}", ran.out, ran.err);
     assert!(status().contains("order_status filled side=buy leaves=0 filled=1"), "{}", status());
     let ran = reconcile();
     assert!(ran.code == Some(0) && ran.out.contains("has reported 2 orders; 0 differed"), "{}{}", ran.out, ran.err);
@@ -88,7 +88,7 @@ fn reconcile_lists_and_books_fills_whose_reports_were_lost() {
 }
 
 #[test]
-fn reconcile_enters_the_orders_that_a_lost_journal_has_left_at_the_exchange() {
+fn reconcile_enters_the_orders_of_a_lost_journal() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let oms = desk.oms();

@@ -139,7 +139,7 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn each_command_is_called_with_an_output_that_cannot_be_written() {
+fn each_command_is_called_with_an_unwritable_output() {
     let called = |command: &String| {
         let mut lines = CALLS.iter().chain([&DAY_END]).map(|call| call.line);
         lines.any(|line| {
@@ -153,7 +153,7 @@ fn each_command_is_called_with_an_output_that_cannot_be_written() {
 }
 
 #[test]
-fn each_help_text_ends_quietly_or_in_a_sentence() {
+fn each_help_text_ends_quietly_or_with_an_error() {
     for command in commands() {
         let line = format!("{command} --help");
         let ran = call(&line, closed(), Stdio::piped());
@@ -166,7 +166,7 @@ fn each_help_text_ends_quietly_or_in_a_sentence() {
 
 /// A file-size limit sends a signal that ends a process unless it is handled.
 #[test]
-fn an_output_that_must_not_grow_ends_in_a_sentence() {
+fn a_file_size_limit_ends_the_output_with_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = fs::File::create(folder.path().join("out")).expect("the folder is ours");
     let binary = env!("CARGO_BIN_EXE_tickpath");
@@ -182,7 +182,7 @@ fn an_output_that_must_not_grow_ends_in_a_sentence() {
 }
 
 #[test]
-fn a_command_ends_with_the_code_of_its_work_or_a_sentence_and_never_in_a_panic() {
+fn a_command_with_a_failed_output_never_panics() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();

@@ -34,9 +34,9 @@ impl Shown {
         let (exchange, oms) = (desk.exchange(), desk.oms());
         exchange.await_words("serving the OMS");
         let [page, metrics] = ["page at http://", "metrics at http://"].map(|words| {
-            let said = oms.err();
-            let at = said.split(words).nth(1).and_then(|rest| rest.split_whitespace().next());
-            at.unwrap_or_else(|| panic!("no '{words}' in {said}")).to_owned()
+            let text = oms.err();
+            let at = text.split(words).nth(1).and_then(|rest| rest.split_whitespace().next());
+            at.unwrap_or_else(|| panic!("no '{words}' in {text}")).to_owned()
         });
         // The desk's orders need a price.
         until(|| desk.order("new BTCUSDT buy 1 1 --session 3").out.contains("collar"), || "a price".to_owned());
@@ -177,28 +177,28 @@ fn metrics_and_the_terminal_show_the_same_numbers() {
     let ran = shown.desk.order("new BTCUSDT buy 2 61000 --session 1 --id 77");
     assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
     let (address, path) = shown.metrics.split_once('/').expect("an address and a path");
-    let mut told = String::new();
+    let mut text = String::new();
     let words =
         ["tickpath_oms_up 1\n", "tickpath_oms_orders{state=\"working\"} 1\n", "tickpath_oms_venue_up{venue=\"1\"} 1\n"];
     until(
         || {
-            told = get(address, &format!("/{path}"), &shown.credentials());
-            words.iter().all(|word| told.contains(word))
+            text = get(address, &format!("/{path}"), &shown.credentials());
+            words.iter().all(|word| text.contains(word))
         },
         || words.concat(),
     );
-    assert!(told.contains("version=0.0.4"), "{told}");
-    let count = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    assert!(text.contains("version=0.0.4"), "{text}");
+    let count = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     let requests = count("tickpath_oms_requests_total ").expect("a number");
-    assert!(requests >= 2, "{told}");
+    assert!(requests >= 2, "{text}");
     assert_eq!(count("tickpath_oms_hop_seconds_count{hop=\"t0_t2\"}"), Some(requests));
     // Before the first price, orders were denied for the lack of a price.
-    let denied = told.lines().filter(|line| line.starts_with("tickpath_oms_denials_total{"));
+    let denied = text.lines().filter(|line| line.starts_with("tickpath_oms_denials_total{"));
     let denied: u64 = denied.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
     assert_eq!(
         (denied, count("tickpath_oms_denials_total{reason=\"price_collar\"}")),
         (requests - 1, Some(1)),
-        "{told}"
+        "{text}"
     );
     let of_page = get(&shown.page, "/metrics", &shown.credentials());
     assert!(of_page.contains("tickpath_oms_orders{state=\"working\"} 1\n"), "{of_page}");
@@ -265,7 +265,7 @@ fn base64(text: &str) -> String {
 }
 
 #[test]
-fn a_terminal_is_drawn_on_until_a_key_ends_it() {
+fn top_draws_on_a_terminal_until_a_key_ends_it() {
     let shown = Shown::new();
     let ran = shown.desk.order("new BTCUSDT buy 2 61000 --session 1 --id 77");
     assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);

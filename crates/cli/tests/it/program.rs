@@ -39,8 +39,8 @@ pub fn tickpath_into(words: &[&str], out: Stdio, err: Stdio) -> Ran {
     let mut child = command.spawn().expect("the binary starts");
     let (out, err) = (child.stdout.take().map(listen), child.stderr.take().map(listen));
     let code = end(&mut child);
-    let text = |said: Option<JoinHandle<String>>| {
-        said.map(|said| said.join().expect("a listener does not panic")).unwrap_or_default()
+    let text = |output: Option<JoinHandle<String>>| {
+        output.map(|output| output.join().expect("a listener does not panic")).unwrap_or_default()
     };
     Ran { code, out: text(out), err: without_waits(text(err).as_bytes()) }
 }
@@ -59,16 +59,17 @@ fn end(child: &mut Child) -> Option<i32> {
 
 fn listen(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
-        let mut said = Vec::new();
-        pipe.read_to_end(&mut said).expect("the pipe can be read");
-        String::from_utf8_lossy(&said).into_owned()
+        let mut text = Vec::new();
+        pipe.read_to_end(&mut text).expect("the pipe can be read");
+        String::from_utf8_lossy(&text).into_owned()
     })
 }
 
 /// Returns the standard error of a command, without its wait for another test's bench.
 pub fn without_waits(err: &[u8]) -> String {
-    let said = String::from_utf8_lossy(err);
-    said.lines()
+    let output = String::from_utf8_lossy(err);
+    output
+        .lines()
         .filter(|line| !line.contains("waiting until it ends, because two benches disturb each other"))
         .fold(String::new(), |text, line| text + line + "\n")
 }

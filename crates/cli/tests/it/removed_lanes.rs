@@ -32,8 +32,8 @@ fn an_oms_reports_removed_lanes_and_a_restart_restores_all() {
     drop(oms);
     let oms = desk.oms();
     exchange.await_words("serving the OMS");
-    let told = || desk.tickpath("orders --config @/oms.toml").out;
-    until(|| told().contains("1 open (0 waiting, 0 in flight, 0 unknown), 1 done"), told);
+    let text = || desk.tickpath("orders --config @/oms.toml").out;
+    until(|| text().contains("1 open (0 waiting, 0 in flight, 0 unknown), 1 done"), text);
     // The market is back, too: an order is checked against its price.
     let ran = desk.order(&format!("new BTCUSDT buy 1 {ASK} --session 2 --id 3"));
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);

@@ -96,8 +96,8 @@ fn orders(folder: &Path) {
     for figure in ["first_t0_to_last_t2_ns", "journal_bytes_per_order", "orders_sending", "replay_inputs_per_s"] {
         assert!(number(&run["figures"][figure]) > 0.0, "{figure}");
     }
-    let told = good(&format!("log analyse {} --json {}", text(&journal), text(&folder.join("analysed.json"))));
-    assert!(told.out.contains("g3"), "{}", told.out);
+    let output = good(&format!("log analyse {} --json {}", text(&journal), text(&folder.join("analysed.json"))));
+    assert!(output.out.contains("g3"), "{}", output.out);
     let analysed = load(&folder.join("analysed.json"));
     assert_eq!(only_run(&analysed)["counts"]["sent"], run["counts"]["sent"]);
     for hop in ["t0_t1", "t1_t2", "t0_t2"] {
@@ -106,20 +106,20 @@ fn orders(folder: &Path) {
             assert_eq!(journal, bench, "{hop}.{key}: left the journal alone, right the bench");
         }
     }
-    let told = good(&format!("log verify {}", text(&journal)));
-    assert!(told.out.contains("all whole") && told.out.contains("digests agree"), "{}", told.out);
-    let told = good(&format!("log snapshot {}", text(&journal)));
-    assert!(told.out.contains("inputs were replayed"), "{}", told.out);
-    let told = good(&format!("orders {}", text(&journal)));
-    let last = told.out.lines().last().unwrap_or("");
-    assert!(last.contains("100 open") && told.out.lines().count() == 103, "{}", told.out);
-    let told = good(&format!("log snapshot file://{}", text(&journal)));
-    assert!(told.out.contains("unchanged, because the journal has no record"), "{}", told.out);
-    let told = good(&format!("log verify {}", text(&journal)));
-    assert!(told.out.contains("valid for all before record"), "{}", told.out);
-    let told = good(&format!("log cat {} --count 5", text(&journal)));
-    assert_eq!(told.out.lines().count(), 5);
-    assert!(told.out.lines().next().is_some_and(|line| line.contains("journal_start")), "{}", told.out);
+    let output = good(&format!("log verify {}", text(&journal)));
+    assert!(output.out.contains("all whole") && output.out.contains("digests agree"), "{}", output.out);
+    let output = good(&format!("log snapshot {}", text(&journal)));
+    assert!(output.out.contains("inputs were replayed"), "{}", output.out);
+    let output = good(&format!("orders {}", text(&journal)));
+    let last = output.out.lines().last().unwrap_or("");
+    assert!(last.contains("100 open") && output.out.lines().count() == 103, "{}", output.out);
+    let output = good(&format!("log snapshot file://{}", text(&journal)));
+    assert!(output.out.contains("unchanged, because the journal has no record"), "{}", output.out);
+    let output = good(&format!("log verify {}", text(&journal)));
+    assert!(output.out.contains("valid for all before record"), "{}", output.out);
+    let output = good(&format!("log cat {} --count 5", text(&journal)));
+    assert_eq!(output.out.lines().count(), 5);
+    assert!(output.out.lines().next().is_some_and(|line| line.contains("journal_start")), "{}", output.out);
 }
 
 /// T2 is when the send has returned, whichever thread sends. A journal lacks the T2 of another thread.
@@ -156,8 +156,8 @@ fn waits(folder: &Path) {
     ] {
         let result = bench(folder, &format!("{name}-waits"), &format!("{call} --wait block,adaptive"));
         let runs = result["runs"].as_array().expect("runs is a list");
-        let told: Vec<_> = runs.iter().map(|run| run["params"]["wait"].as_str()).collect();
-        assert_eq!(told, [Some("block"), Some("adaptive")], "{name}");
+        let waits: Vec<_> = runs.iter().map(|run| run["params"]["wait"].as_str()).collect();
+        assert_eq!(waits, [Some("block"), Some("adaptive")], "{name}");
         for run in runs {
             let [sent, received, lost] = ["sent", "received", "lost"].map(|count| number(&run["counts"][count]));
             assert_eq!(received + lost, sent, "{name}: {run}");
@@ -176,9 +176,9 @@ fn orders_over_sockets(folder: &Path) {
         "orders --target unix:// --target tcp:// --sessions 1,4 --active 2 --count 300 --layout split --wait block";
     let result = bench(folder, "sockets", call);
     let runs = result["runs"].as_array().expect("runs is a list");
-    let told: Vec<_> = runs.iter().map(|run| (run["target"].as_str(), number(&run["params"]["sessions"]))).collect();
+    let turns: Vec<_> = runs.iter().map(|run| (run["target"].as_str(), number(&run["params"]["sessions"]))).collect();
     let all = [("unix://", 1.0), ("tcp://", 1.0), ("unix://", 4.0), ("tcp://", 4.0)];
-    assert_eq!(told, all.map(|(target, sessions)| (Some(target), sessions)));
+    assert_eq!(turns, all.map(|(target, sessions)| (Some(target), sessions)));
     for run in runs {
         let call = format!("{} {}", run["target"], run["params"]);
         let counts = ["sent", "received", "lost"].map(|name| number(&run["counts"][name]));

@@ -63,7 +63,7 @@ fn an_address_and_a_login_are_enough() {
 }
 
 #[test]
-fn a_name_is_the_instrument_of_the_running_oms_even_if_its_table_has_changed() {
+fn a_name_is_the_instrument_of_the_running_oms_not_of_its_table() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -97,7 +97,7 @@ fn killed_behind(desk: &Desk, oms: Running, line: &str, words: &str) -> Option<i
 }
 
 #[test]
-fn an_answer_that_was_received_decides_though_the_oms_dies_afterwards() {
+fn a_received_answer_decides_though_the_oms_dies_afterwards() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     for round in 1..=5 {
@@ -139,7 +139,7 @@ fn an_accepted_admin_command_is_reported_though_the_oms_dies_afterwards() {
 }
 
 #[test]
-fn a_mass_cancel_with_nothing_open_is_done() {
+fn a_mass_cancel_without_open_orders_succeeds() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -151,7 +151,7 @@ fn a_mass_cancel_with_nothing_open_is_done() {
 }
 
 #[test]
-fn a_price_below_zero_is_a_price() {
+fn a_negative_price_is_accepted() {
     let desk = Desk::new();
     let exchange = desk.exchange();
     let _oms = desk.oms();
@@ -229,8 +229,8 @@ fn an_oms_in_another_container_is_recognized() {
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--kill-child", env!("CARGO_BIN_EXE_tickpath")]);
         let ran = command.args(desk.line(line).split(' ')).stdin(Stdio::null()).output().expect("unshare runs");
-        let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
-        (ran.status.code(), said.into_owned())
+        let text = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+        (ran.status.code(), text.into_owned())
     };
     for (line, code, words) in [
         ("oms reload --config @/oms.toml", 1, "is a process in another container; run `tickpath oms reload` there"),
@@ -239,8 +239,8 @@ fn an_oms_in_another_container_is_recognized() {
         ("oms --config @/oms.toml", 1, "a process in another container is an OMS"),
         ("log ls @/journal", 0, "writer in another container"),
     ] {
-        let (ended, said) = elsewhere(line);
-        assert!(ended == Some(code) && said.contains(words), "{line}: {ended:?} {said}");
-        assert!(!said.contains("process 0"), "{line}: {said}");
+        let (ended, text) = elsewhere(line);
+        assert!(ended == Some(code) && text.contains(words), "{line}: {ended:?} {text}");
+        assert!(!text.contains("process 0"), "{line}: {text}");
     }
 }

@@ -6,7 +6,7 @@ use crate::program::tickpath_with;
 use crate::reports::{load, number, text};
 
 #[test]
-fn the_highest_rate_is_found_or_there_is_none() {
+fn a_search_finds_the_highest_rate_or_reports_none() {
     let folder = tempdir().expect("a temporary folder can be made");
     for (promise, word) in [("one_way.p50 < 60s", "up to"), ("one_way.p50 < 1ns", "at no rate tried")] {
         let file = folder.path().join("slo.json");
@@ -45,7 +45,7 @@ fn the_highest_rate_is_found_or_there_is_none() {
 }
 
 #[test]
-fn independent_senders_are_in_the_result_with_their_seed() {
+fn poisson_arrivals_are_in_the_result_with_their_seed() {
     let folder = tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("poisson.json");
     for (bench, received) in [("pubsub --size 64", "received"), ("path", "sent")] {
@@ -63,7 +63,7 @@ fn independent_senders_are_in_the_result_with_their_seed() {
 }
 
 #[test]
-fn every_run_is_there_on_demand() {
+fn all_prints_every_run() {
     let folder = tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("many.json");
     let line = "bench pubsub --target shm:// --count 100 --size 64,128,256 --rate 5000 --wait block --repeat 4 --quiet";

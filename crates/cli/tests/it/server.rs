@@ -47,9 +47,9 @@ impl RedisServer {
     pub fn obey(&self, commands: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
         stream.write_all(format!("{commands}\r\nQUIT\r\n").as_bytes()).expect("the server reads");
-        let mut said = String::new();
-        stream.read_to_string(&mut said).expect("the server answers");
-        said
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("the server answers");
+        text
     }
 
     /// Publishes bytes on a channel.
@@ -57,15 +57,15 @@ impl RedisServer {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
         let head = format!("*3\r\n$7\r\nPUBLISH\r\n${}\r\n{channel}\r\n${}\r\n", channel.len(), bytes.len());
         stream.write_all(&[head.as_bytes(), bytes, b"\r\nQUIT\r\n"].concat()).expect("the server reads");
-        let mut said = String::new();
-        stream.read_to_string(&mut said).expect("the server answers");
-        assert!(said.starts_with(':'), "{said}");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("the server answers");
+        assert!(text.starts_with(':'), "{text}");
     }
 
     /// Returns the number of executed calls of a command.
     pub fn calls(&self, command: &str) -> u64 {
-        let (said, field) = (self.obey("INFO commandstats"), format!("cmdstat_{command}:calls="));
-        let count = said.lines().find_map(|line| line.strip_prefix(&field)?.split(',').next());
+        let (text, field) = (self.obey("INFO commandstats"), format!("cmdstat_{command}:calls="));
+        let count = text.lines().find_map(|line| line.strip_prefix(&field)?.split(',').next());
         count.map_or(0, |count| count.parse().expect("a count is a number"))
     }
 

@@ -83,8 +83,8 @@ fn systemd_finds_the_unit_hardened() {
         Err(e) if e.kind() == ErrorKind::NotFound => eprintln!("left out: systemd-analyze (no systemd here)"),
         judged => {
             let judged = judged.expect("it starts");
-            let said = String::from_utf8_lossy(&judged.stdout) + String::from_utf8_lossy(&judged.stderr);
-            let open: Vec<&str> = said.lines().filter(|line| !line.starts_with('✓')).collect();
+            let text = String::from_utf8_lossy(&judged.stdout) + String::from_utf8_lossy(&judged.stderr);
+            let open: Vec<&str> = text.lines().filter(|line| !line.starts_with('✓')).collect();
             assert!(judged.status.success(), "{}", open.join("\n"));
         }
     }

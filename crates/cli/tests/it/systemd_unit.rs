@@ -23,8 +23,8 @@ fn systemd_understands_the_unit() {
         Err(e) if e.kind() == ErrorKind::NotFound => eprintln!("left out: systemd-analyze (no systemd here)"),
         verified => {
             let verified = verified.expect("it starts");
-            let said = String::from_utf8_lossy(&verified.stderr);
-            assert!(verified.status.success() && !said.contains("tickpath-oms.service"), "{said}");
+            let printed = String::from_utf8_lossy(&verified.stderr);
+            assert!(verified.status.success() && !printed.contains("tickpath-oms.service"), "{printed}");
         }
     }
 }
@@ -38,14 +38,14 @@ fn systemd_is_notified_when_the_oms_accepts_orders() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
     command.args(desk.line("oms --config @/oms.toml").split(' ')).env("NOTIFY_SOCKET", &path);
     let mut oms = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary starts");
-    let mut told = [0; 64];
-    let length = systemd.recv(&mut told).expect("it tells");
-    assert_eq!(std::str::from_utf8(&told[..length]).map(str::trim_end), Ok("READY=1"));
+    let mut text = [0; 64];
+    let length = systemd.recv(&mut text).expect("it tells");
+    assert_eq!(std::str::from_utf8(&text[..length]).map(str::trim_end), Ok("READY=1"));
     let status = desk.tickpath("oms status --config @/oms.toml --user admin");
     assert_eq!(status.code, Some(0), "it takes what clients ask: {}", status.err);
     let stopped = Command::new("kill").args(["-TERM", &oms.id().to_string()]).status();
     assert!(stopped.is_ok_and(|status| status.success()), "the process was there");
-    let length = systemd.recv(&mut told).expect("it tells");
-    assert_eq!(std::str::from_utf8(&told[..length]).map(str::trim_end), Ok("STOPPING=1"));
+    let length = systemd.recv(&mut text).expect("it tells");
+    assert_eq!(std::str::from_utf8(&text[..length]).map(str::trim_end), Ok("STOPPING=1"));
     assert!(oms.wait().expect("the child is ours").success(), "it stops in good order");
 }

@@ -19,7 +19,7 @@ const MARK: &[u8] = b"a record that will be damaged";
 const BEHIND: &[u8] = b"and one behind it";
 
 #[test]
-fn a_call_that_makes_no_sense_is_bad_usage() {
+fn contradictory_arguments_are_bad_usage() {
     for (line, word) in [
         ("bench", "Usage"),
         ("fly", "fly"),
@@ -133,7 +133,7 @@ fn a_call_that_makes_no_sense_is_bad_usage() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named_with_the_remedy() {
+fn a_missing_server_is_named_with_the_remedy() {
     for call in ["bench queue --target", "bench pubsub --target", "bench pipeline --target", "explain"] {
         check(&format!("{call} redis://127.0.0.1:1"), 1, "refused the connection; start redis-server");
     }
@@ -142,12 +142,12 @@ fn a_server_that_is_not_there_is_named_with_the_remedy() {
 }
 
 #[test]
-fn a_recording_that_is_not_there_is_named() {
+fn a_missing_recording_is_named() {
     check("bench path --ticks /nonexistent --count 1 --wait block --quiet", 2, "/nonexistent");
 }
 
 #[test]
-fn a_journal_is_never_written_over() {
+fn a_journal_is_never_overwritten() {
     let folder = tempdir().expect("a temporary folder can be made");
     let journal = text(folder.path());
     check(&format!("bench orders --count 1 --wait block --quiet --journal {journal}"), 2, "it exists");
@@ -174,7 +174,7 @@ fn a_file_that_is_no_result_is_refused() {
 }
 
 #[test]
-fn a_log_that_cannot_be_read_is_an_error_with_the_reason() {
+fn an_unreadable_log_is_an_error_with_the_reason() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| folder.path().join(name);
     let missing = format!("shm://usage-missing-{}", std::process::id());
@@ -206,11 +206,11 @@ fn a_folder_of_logs_is_distinguished_from_a_log() {
     for name in ["ticks", "trades"] {
         journal(&folder.path().join(name), &[(RecordKind::JournalStart.code(), start().as_bytes())]);
     }
-    let told = format!("is no log; name one of the logs in that place: file://{dir}/ticks, file://{dir}/trades");
+    let expected = format!("is no log; name one of the logs in that place: file://{dir}/ticks, file://{dir}/trades");
     for command in ["cat", "verify", "ls", "rm"] {
-        check(&format!("log {command} file://{dir}"), 1, &told);
+        check(&format!("log {command} file://{dir}"), 1, &expected);
     }
-    check(&format!("log replay {dir} shm:// ticks"), 1, &told);
+    check(&format!("log replay {dir} shm:// ticks"), 1, &expected);
     for number in 0..8 {
         journal(
             &folder.path().join(format!("more-{number}")),

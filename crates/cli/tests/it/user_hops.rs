@@ -10,18 +10,18 @@ use crate::program::{Ran, tickpath, tickpath_with};
 use crate::reports::{load, text};
 
 #[test]
-fn results_of_ones_own_code_are_rendered_and_compared() {
+fn results_of_user_hops_are_rendered_and_compared() {
     let folder = tempdir().expect("a temporary folder can be made");
     let [old, same, slower] = [(0, 1_000), (1, 1_001), (2, 2_000)].map(|(n, ns)| put_together(folder.path(), n, ns));
-    let told = tickpath(&format!("report {} --all", text(&old)));
-    assert_eq!(told.code, Some(0), "{}", told.err);
+    let output = tickpath(&format!("report {} --all", text(&old)));
+    assert_eq!(output.code, Some(0), "{}", output.err);
     for name in ["own.decode", "own.tick_to_decode"] {
-        assert!(told.out.contains(name), "{}", told.out);
+        assert!(output.out.contains(name), "{}", output.out);
     }
     for form in ["html", "csv", "markdown", "svg"] {
         let file = folder.path().join(format!("own.{form}"));
-        let told = tickpath(&format!("report {} --{form} {}", text(&old), text(&file)));
-        assert_eq!(told.code, Some(0), "{}", told.err);
+        let output = tickpath(&format!("report {} --{form} {}", text(&old), text(&file)));
+        assert_eq!(output.code, Some(0), "{}", output.err);
         assert!(fs::read_to_string(&file).expect("it was written").contains("own.tick_to_decode"), "{form}");
     }
     let limit = "own.decode.p99 > +10%";
@@ -48,8 +48,8 @@ fn put_together(folder: &Path, number: usize, ns: u64) -> PathBuf {
         text(&file).to_owned()
     });
     let (files, whole) = (files.collect::<Vec<_>>().join(" "), folder.join(format!("{number}.json")));
-    let told = tickpath(&format!("report {files} --json {}", text(&whole)));
-    assert_eq!(told.code, Some(0), "{}", told.err);
+    let output = tickpath(&format!("report {files} --json {}", text(&whole)));
+    assert_eq!(output.code, Some(0), "{}", output.err);
     assert_eq!(load(&whole)["runs"].as_array().map(Vec::len), Some(5));
     whole
 }

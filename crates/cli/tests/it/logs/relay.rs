@@ -56,7 +56,7 @@ fn recorded_messages_are_replayed_unchanged() {
 }
 
 #[test]
-fn a_replay_keeps_the_distances_of_another_clock() {
+fn a_replay_keeps_the_intervals_of_another_clock() {
     let offsets = [0, 3 * MS, 3 * MS, 10 * MS, 4 * MS, 30 * MS];
     let messages: Vec<Carried> = offsets.iter().map(|ns| (5_000 * MS + ns, 40, ns.to_le_bytes().to_vec())).collect();
     // A stamp that goes back gets the previous time.
@@ -162,7 +162,7 @@ fn a_recording_is_appended_to_only_with_the_option() {
 }
 
 #[test]
-fn a_full_topic_is_waited_for() {
+fn a_replay_waits_for_room_in_a_full_topic() {
     let topic = Shared::new("full");
     let folder = tempdir().expect("a temporary folder can be made");
     let messages: Vec<Carried> = (0..2_000).map(|n: u64| (n, 40, vec![n as u8; 100])).collect();
@@ -179,7 +179,7 @@ fn a_full_topic_is_waited_for() {
 }
 
 #[test]
-fn a_bridge_that_is_killed_with_its_first_messages_recognizes_them() {
+fn a_bridge_killed_at_its_first_messages_recognizes_them() {
     let topic = Shared::new("first");
     let folder = tempdir().expect("a temporary folder can be made");
     let messages: Vec<Carried> = (0..60).map(|n: u64| (n, 40, vec![n as u8; 1_000])).collect();
@@ -238,7 +238,7 @@ fn a_bridge_carries_both_ways_and_reports_a_lost_connection() {
 }
 
 #[test]
-fn messages_in_a_circle_of_bridges_arrive_once() {
+fn messages_in_a_cycle_of_bridges_arrive_once() {
     let servers = [RedisServer::start(), RedisServer::start()];
     let urls = servers.each_ref().map(|server| format!("{}?streams", server.url()));
     let mut heard = urls.each_ref().map(|url| subscriber(url, "ticks", bus::StartPosition::Now));
@@ -330,7 +330,7 @@ fn messages_with_stamps_of_another_host_get_their_time_of_arrival() {
 }
 
 #[test]
-fn a_bridge_ends_where_a_broker_refuses_for_good() {
+fn a_permanent_refusal_of_a_broker_ends_a_bridge() {
     let server = RedisServer::start();
     let topic = Shared::new("final");
     server.obey("SET ticks mine");
@@ -381,7 +381,7 @@ fn a_bridge_waits_for_a_broker_that_accepts_nothing() {
 }
 
 #[test]
-fn a_call_that_cannot_work_is_refused() {
+fn impossible_arguments_are_refused() {
     let folder = tempdir().expect("a temporary folder can be made");
     let dir = text(folder.path()).to_owned();
     let topic = Shared::new("refused");

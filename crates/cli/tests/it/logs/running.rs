@@ -124,9 +124,9 @@ pub fn until(mut is_so: impl FnMut() -> bool, what: impl Fn() -> String) {
 
 /// Reads standard output, which holds a line or two that a pipe keeps until the end.
 fn read(mut pipe: ChildStdout) -> String {
-    let mut said = String::new();
-    pipe.read_to_string(&mut said).expect("it is text");
-    said
+    let mut output = String::new();
+    pipe.read_to_string(&mut output).expect("it is text");
+    output
 }
 
 /// Counts the descriptors that a process has open.

@@ -53,34 +53,34 @@ fn a_stranger_sees_nothing_and_a_user_sees_what_its_session_may_see() {
         format!("{cookie}{token}")
     };
     let (anna, admin) = (login("anna", "a good password"), login("admin", &desk.password("admin")));
-    let mut told = Value::Null;
+    let mut view = Value::Null;
     until(
         || {
-            told = frame(&shown, &admin);
-            told["orders"].as_array().is_some_and(|orders| orders.len() == 2)
-                && told["kills"].as_array().is_some_and(|kills| kills.len() == 2)
+            view = frame(&shown, &admin);
+            view["orders"].as_array().is_some_and(|orders| orders.len() == 2)
+                && view["kills"].as_array().is_some_and(|kills| kills.len() == 2)
         },
         || "a frame with both orders".to_owned(),
     );
-    assert!(told["sessions"].as_array().is_some_and(|sessions| sessions.len() > 2), "an admin sees all: {told}");
+    assert!(view["sessions"].as_array().is_some_and(|sessions| sessions.len() > 2), "an admin sees all: {view}");
     until(
         || {
-            told = frame(&shown, &anna);
-            told["orders"].as_array().is_some_and(|orders| !orders.is_empty())
-                && told["kills"].as_array().is_some_and(|kills| !kills.is_empty())
+            view = frame(&shown, &anna);
+            view["orders"].as_array().is_some_and(|orders| !orders.is_empty())
+                && view["kills"].as_array().is_some_and(|kills| !kills.is_empty())
         },
         || "a frame with an order".to_owned(),
     );
     let all = |list: &str, key: &str| -> Vec<Value> {
-        told[list].as_array().expect("a list").iter().map(|row| row[key].clone()).collect()
+        view[list].as_array().expect("a list").iter().map(|row| row[key].clone()).collect()
     };
-    assert_eq!(all("orders", "account"), [json!(2)], "{told}");
-    assert_eq!(all("positions", "account"), [json!(2)], "{told}");
-    assert_eq!(all("sessions", "user"), [json!("anna")], "{told}");
-    assert_eq!(all("kills", "target"), [json!("2")], "{told}");
-    assert_eq!(told["lines"][0]["open_orders"], json!(1), "{told}");
-    assert_eq!((&told["user"], &told["admin"]), (&json!("anna"), &Value::Null));
-    assert!(!told["alarms"].to_string().contains("account 1"), "{told}");
+    assert_eq!(all("orders", "account"), [json!(2)], "{view}");
+    assert_eq!(all("positions", "account"), [json!(2)], "{view}");
+    assert_eq!(all("sessions", "user"), [json!("anna")], "{view}");
+    assert_eq!(all("kills", "target"), [json!("2")], "{view}");
+    assert_eq!(view["lines"][0]["open_orders"], json!(1), "{view}");
+    assert_eq!((&view["user"], &view["admin"]), (&json!("anna"), &Value::Null));
+    assert!(!view["alarms"].to_string().contains("account 1"), "{view}");
 
     // A disabled user no longer has a page.
     let ran = desk.tickpath("oms user disable --config @/oms.toml anna");
@@ -110,7 +110,7 @@ fn a_stolen_cookie_neither_shows_the_token_nor_stops_trading() {
 }
 
 #[test]
-fn the_page_stops_an_instrument_that_a_reload_has_brought() {
+fn the_page_stops_an_instrument_added_by_a_reload() {
     let shown = Shown::new();
     shown.desk.change("instruments.csv", "ETHUSDT,2,SIM,1\n", "ETHUSDT,2,SIM,1\nSOLUSDT,3,SIM,1\n");
     let ran = shown.desk.tickpath("oms reload --config @/oms.toml");
@@ -179,7 +179,7 @@ fn a_page_that_others_can_reach_is_refused_without_tls_or_a_setting() {
 }
 
 #[test]
-fn an_admin_logs_in_where_the_oms_has_tls_and_no_unix_socket() {
+fn an_admin_logs_in_to_an_oms_with_tls_and_no_unix_socket() {
     let desk = Desk::new();
     let files = [desk.line("@/key.pem"), desk.line("@/certificate.pem")];
     let mut openssl = Command::new("openssl");
@@ -196,16 +196,16 @@ fn an_admin_logs_in_where_the_oms_has_tls_and_no_unix_socket() {
     desk.change("oms.toml", "tcp = \"127.0.0.1:0\"", &format!("tcp = \"{free}\""));
     desk.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"127.0.0.1:0\"");
     let oms = desk.oms();
-    let said = oms.err();
-    let page = said.split("page at http://").nth(1).and_then(|rest| rest.split_whitespace().next());
-    let page = page.unwrap_or_else(|| panic!("no page in {said}")).trim_end_matches('/');
+    let text = oms.err();
+    let page = text.split("page at http://").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let page = page.unwrap_or_else(|| panic!("no page in {text}")).trim_end_matches('/');
     let body = json!({ "user": "admin", "password": desk.password("admin") }).to_string();
     let answer = post(page, "/login", "", &body);
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"admin\":true"), "{answer}");
 }
 
 #[test]
-fn a_port_without_descriptors_reports_it_once_and_resumes_when_there_are_some() {
+fn a_port_without_descriptors_reports_it_once_and_resumes_later() {
     let shown = Shown::new();
     set_descriptors(&shown.oms, open_descriptors(&shown.oms) + 4);
     let mut idle: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(&shown.page).expect("it is in line")).collect();

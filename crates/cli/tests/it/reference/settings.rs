@@ -89,17 +89,17 @@ fn sections_of(mistakes: impl Fn(&str) -> String) -> Vec<KeySection> {
     // The opening lines of a section, its path in the file, and its title in errors.
     let mut open = VecDeque::from([(String::new(), String::new(), String::new())]);
     while let Some((opening, path, title)) = open.pop_front() {
-        let told = mistakes(&format!("{opening}{UNKNOWN} = 1\n"));
-        let keys = known_keys(&told, &title);
-        let is_required = |key: &&String| told.contains(&format!(": {title}'{key}' is missing"));
+        let text = mistakes(&format!("{opening}{UNKNOWN} = 1\n"));
+        let keys = known_keys(&text, &title);
+        let is_required = |key: &&String| text.contains(&format!(": {title}'{key}' is missing"));
         let required: Vec<String> = keys.iter().filter(is_required).cloned().collect();
         let numbers: String = keys.iter().map(|key| format!("{key} = 1\n")).collect();
-        let told = mistakes(&format!("{opening}{numbers}"));
+        let text = mistakes(&format!("{opening}{numbers}"));
         for key in &keys {
             let inner = format!("{path}{key}");
-            if told.contains(&format!("written as [[{key}]]")) {
+            if text.contains(&format!("written as [[{key}]]")) {
                 open.push_back((format!("{opening}[[{inner}]]\n"), format!("{inner}."), format!("[[{key}]] ")));
-            } else if told.contains(&format!("written as [{key}]")) {
+            } else if text.contains(&format!("written as [{key}]")) {
                 open.push_back((format!("{opening}[{inner}]\n"), format!("{inner}."), format!("[{key}] ")));
             }
         }
@@ -109,10 +109,10 @@ fn sections_of(mistakes: impl Fn(&str) -> String) -> Vec<KeySection> {
 }
 
 /// Returns the keys of a section, from the mistake about the unknown one.
-fn known_keys(told: &str, title: &str) -> Vec<String> {
+fn known_keys(text: &str, title: &str) -> Vec<String> {
     let mark = format!(": {title}unknown key '{UNKNOWN}'; known here: ");
-    let listed = told.lines().find_map(|line| line.split_once(mark.as_str()));
-    let (_, keys) = listed.unwrap_or_else(|| panic!("no mistake lists the keys of '{title}':\n{told}"));
+    let listed = text.lines().find_map(|line| line.split_once(mark.as_str()));
+    let (_, keys) = listed.unwrap_or_else(|| panic!("no mistake lists the keys of '{title}':\n{text}"));
     keys.split(", ").map(str::to_owned).collect()
 }
 

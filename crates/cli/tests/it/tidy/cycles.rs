@@ -14,7 +14,7 @@ use proc_macro2::{Group, TokenStream, TokenTree};
 use super::{check, crates, root};
 
 #[test]
-fn no_file_needs_a_file_that_needs_it() {
+fn no_files_depend_on_each_other_in_a_cycle() {
     let circles = |folder: String| {
         let found = circles_in(&root().join(&folder));
         found.into_iter().map(|circle| format!("{folder}: {circle}")).collect::<Vec<_>>()
@@ -25,7 +25,7 @@ fn no_file_needs_a_file_that_needs_it() {
 }
 
 #[test]
-fn circles_are_found_whatever_the_way_around() {
+fn cycles_are_found_from_any_of_their_files() {
     let nothing: &[&[&str]] = &[];
     let pair: &[&[&str]] = &[&["src/a.rs", "src/lib.rs"]];
     let siblings: &[&[&str]] = &[&["src/a.rs", "src/b.rs"]];
