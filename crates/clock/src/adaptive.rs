@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_rhythm_it_is_awake_when_the_message_comes_and_sleeps_most_of_the_time() {
+    fn at_a_rhythm_the_wait_sleeps_and_is_awake_for_each_message() {
         let times: Vec<u64> = (1..=200).map(|i| i * 1_000_000).collect();
         let cost = wait_for(&times);
         assert!(cost.awake[40..].iter().all(|awake| *awake), "{:?}", cost.awake);
@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_close_behind_each_other_are_waited_for_awake() {
+    fn a_wait_never_sleeps_between_close_messages() {
         let times: Vec<u64> = (1..=1000).map(|i| i * (WAKE_UP / 2)).collect();
         let cost = wait_for(&times);
         assert_eq!(cost.woken, 0, "{cost:?}");
     }
 
     #[test]
-    fn bursts_at_a_rhythm_are_met_awake_too() {
+    fn bursts_at_a_rhythm_find_the_thread_awake() {
         let burst = |i: u64| [0, 5_000, 20_000].map(|behind| i * 1_000_000 + behind);
         let times: Vec<u64> = (1..=200).flat_map(burst).collect();
         let cost = wait_for(&times);
@@ -257,10 +257,10 @@ mod tests {
         /// The spinning stays below its share of the time and two wake-ups per message, for any pauses.
         #[test]
         fn spinning_is_bounded(pauses in prop::collection::vec(1u64..5_000_000, 1..200)) {
-            let times: Vec<u64> = pauses.iter().scan(0, |at, pause| { *at += pause; Some(*at) }).collect();
+            let times: Vec<u64> = pauses.iter().scan(0, |time, pause| { *time += pause; Some(*time) }).collect();
             let cost = wait_for(&times);
-            let most = times.last().unwrap() / (SHARE - 1) + 2 * (WAKE_UP + TURN) * times.len() as u64;
-            prop_assert!(cost.spun <= most, "{} of {most}", cost.spun);
+            let max = times.last().unwrap() / (SHARE - 1) + 2 * (WAKE_UP + TURN) * times.len() as u64;
+            prop_assert!(cost.spun <= max, "{} of {max}", cost.spun);
         }
     }
 }

@@ -109,18 +109,12 @@ impl Calibration {
     /// Two measurements arise when the file was removed between them, or for two users.
     pub fn agrees_with(&self, other: &Self) -> bool {
         let difference = self.ticks_per_second.abs_diff(other.ticks_per_second);
-        let (rates_agree, is_same) = (difference <= self.ticks_per_second / 1000, |of: &Self| (of.boot_id, of.source));
-        rates_agree && is_same(self) == is_same(other)
+        difference <= self.ticks_per_second / 1000 && (self.boot_id, self.source) == (other.boot_id, other.source)
     }
 
     /// Returns true if the bytes can be a calibration at all.
     pub fn is_sound(&self) -> bool {
         self.magic == MAGIC && self.source().is_some() && (1_000_000..=100_000_000_000).contains(&self.ticks_per_second)
-    }
-
-    /// Returns true for a calibration of this boot.
-    fn is_of(&self, boot_id: [u8; 16]) -> bool {
-        self.boot_id == boot_id
     }
 
     /// Returns the nanoseconds from one tick count to another; negative if the second is earlier.
@@ -132,7 +126,7 @@ impl Calibration {
     /// Converts a difference of ticks to nanoseconds, rounded toward zero.
     #[inline]
     pub fn ns(&self, ticks: i64) -> i64 {
-        // Below nine thousand million ticks (some seconds) the product fits 64 bits, and the division is ten times faster.
+        // Below nine thousand million ticks (some seconds) the product fits 64 bits: the division is ten times faster.
         const FITS: u64 = i64::MAX as u64 / 1_000_000_000;
         if ticks.unsigned_abs() <= FITS {
             return ticks * 1_000_000_000 / self.ticks_per_second as i64;
@@ -171,16 +165,8 @@ impl Calibration {
         };
         let ticks = if source.is_counter() { ticks } else { monotonic_ns };
         let utc_ns = utc_ns() - (counter::monotonic_ns() - monotonic_ns);
-        Self {
-            magic: MAGIC,
-            boot_id,
-            ticks,
-            monotonic_ns,
-            utc_ns,
-            ticks_per_second,
-            source: source as u32,
-            reserved: 0,
-        }
+        let source = source as u32;
+        Self { boot_id, ticks, monotonic_ns, utc_ns, ticks_per_second, source, ..Self::nanoseconds() }
     }
 }
 
@@ -213,7 +199,7 @@ pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, Ca
     let boot_id = boot_id().map_err(fail)?;
     for _ in 0..3 {
         match read_file(path, user).map_err(fail)? {
-            CalibrationFile::Valid(found) if found.is_of(boot_id) => return Ok(found),
+            CalibrationFile::Valid(found) if found.boot_id == boot_id => return Ok(found),
             CalibrationFile::Missing => {}
             // A file left by an earlier boot, or by another program.
             CalibrationFile::Valid(_) | CalibrationFile::Invalid => {
@@ -241,7 +227,7 @@ fn of_user(base: &Path, user: u32) -> PathBuf {
 /// Returns the calibration from a file made by root or an older program of this user; none if it must not be used.
 fn trusted_calibration(path: &Path, user: u32, boot_id: [u8; 16]) -> Option<Calibration> {
     match read_file(path, user) {
-        Ok(CalibrationFile::Valid(found)) if found.is_of(boot_id) => Some(found),
+        Ok(CalibrationFile::Valid(found)) if found.boot_id == boot_id => Some(found),
         _ => None,
     }
 }
@@ -264,7 +250,7 @@ fn read_file(path: &Path, user: u32) -> io::Result<CalibrationFile> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(CalibrationFile::Missing),
         // A file that cannot be opened is judged by its metadata.
         Err(e) => {
-            let why = fs::symlink_metadata(path).ok().and_then(|there| distrust(&there, user));
+            let why = fs::symlink_metadata(path).ok().and_then(|found| distrust(&found, user));
             return why.map(CalibrationFile::Untrusted).ok_or(e);
         }
     };
@@ -304,9 +290,9 @@ fn remove_stale(path: &Path, user: u32, boot_id: [u8; 16]) -> io::Result<()> {
     let remove = || {
         let found = open(path)?;
         lock(&found)?;
-        let is_there = fs::symlink_metadata(path)?.ino() == found.metadata()?.ino();
-        let is_new = matches!(read_file(path, user)?, CalibrationFile::Valid(now) if now.is_of(boot_id));
-        if is_there && !is_new { fs::remove_file(path) } else { Ok(()) }
+        let is_same = fs::symlink_metadata(path)?.ino() == found.metadata()?.ino();
+        let is_new = matches!(read_file(path, user)?, CalibrationFile::Valid(now) if now.boot_id == boot_id);
+        if is_same && !is_new { fs::remove_file(path) } else { Ok(()) }
     };
     ignore_error(io::ErrorKind::NotFound, remove())
 }
@@ -435,9 +421,9 @@ mod tests {
 
     /// Returns the result of `ask`; panics if it takes longer than 60 s.
     fn bounded<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> T {
-        let (tell, told) = std::sync::mpsc::channel();
-        std::thread::spawn(move || tell.send(ask()));
-        told.recv_timeout(std::time::Duration::from_secs(60)).expect("a start must not wait for another user")
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(ask()));
+        receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("a start must not wait for another user")
     }
 
     fn make_pipe(path: &Path) {
@@ -457,25 +443,25 @@ mod tests {
     }
 
     #[test]
-    fn all_who_come_first_get_one_calibration() {
+    fn processes_that_race_get_one_calibration() {
         for stale in [None, Some(b"something else")] {
             let scene = CalibrationFixture::new("race");
             stale.inspect(|bytes| fs::write(scene.own(), bytes).unwrap());
             let start = Barrier::new(8);
-            let come = || {
+            let calibrate = || {
                 start.wait();
                 scene.calibration().unwrap()
             };
             let found: Vec<_> = std::thread::scope(|scope| {
-                let comers: Vec<_> = (0..8).map(|_| scope.spawn(come)).collect();
-                comers.into_iter().map(|comer| comer.join().unwrap()).collect()
+                let threads: Vec<_> = (0..8).map(|_| scope.spawn(calibrate)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
             assert!(found[0].is_sound() && found.iter().all(|each| *each == found[0]), "{found:?}");
         }
     }
 
     #[test]
-    fn the_calibration_of_another_user_is_not_believed() {
+    fn the_calibration_of_another_user_is_not_trusted() {
         let scene = CalibrationFixture::new("stranger");
         let planted = scene.planted(&scene.base);
         if std::os::unix::fs::chown(&scene.base, Some(STRANGER), None).is_err() {
@@ -493,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_change_is_not_believed() {
+    fn a_calibration_that_others_can_change_is_not_trusted() {
         let scene = CalibrationFixture::new("writable");
         scene.planted(&scene.own());
         for mode in [0o666, 0o664, 0o622] {
@@ -509,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_place_of_a_calibration_holds_up_no_start() {
+    fn a_pipe_instead_of_a_calibration_blocks_no_start() {
         let scene = CalibrationFixture::new("pipe");
         let (base, user) = (scene.base.clone(), scene.user);
         make_pipe(&scene.base);
@@ -526,24 +512,24 @@ mod tests {
     }
 
     #[test]
-    fn users_who_come_after_root_have_its_calibration_and_keep_it() {
+    fn users_that_start_after_root_copy_its_calibration() {
         let scene = CalibrationFixture::new("root");
         // A file of this user in root's place, which this user trusts as much as root's.
         let roots = scene.planted(&of_user(&scene.base, ROOT));
         assert_eq!(scene.calibration().unwrap(), roots);
         if scene.user != ROOT {
             fs::write(of_user(&scene.base, ROOT), Calibration { ticks: 7, ..roots }.as_bytes()).unwrap();
-            assert_eq!(scene.calibration().unwrap(), roots, "what a user has begun with stays");
+            assert_eq!(scene.calibration().unwrap(), roots, "a user keeps its first calibration");
         }
         // Another user: the file is root's, or belongs to a user whose clock is not trusted.
-        let theirs = of_user(&scene.base, STRANGER);
+        let other_file = of_user(&scene.base, STRANGER);
         let found = trusted_calibration(&of_user(&scene.base, ROOT), STRANGER, roots.boot_id);
         assert_eq!(found.is_some(), scene.user == ROOT);
-        assert!(!theirs.exists(), "a look makes nothing");
+        assert!(!other_file.exists(), "reading creates no file");
     }
 
     #[test]
-    fn a_lock_of_another_process_on_a_stale_file_holds_up_no_start() {
+    fn a_foreign_lock_on_a_stale_calibration_blocks_no_start() {
         let scene = CalibrationFixture::new("locked");
         fs::write(scene.own(), b"something else").unwrap();
         let held = File::open(scene.own()).unwrap();
@@ -556,11 +542,11 @@ mod tests {
     }
 
     #[test]
-    fn another_boot_does_not_agree() {
-        let here = Calibration::nanoseconds();
-        assert!(here.agrees_with(&here));
-        assert!(!here.agrees_with(&Calibration { boot_id: [1; 16], ..here }));
-        assert!(here.agrees_with(&at_rate(1_000_000_900)), "measured twice");
-        assert!(!here.agrees_with(&at_rate(2_000_000_000)));
+    fn calibrations_of_two_boots_do_not_agree() {
+        let this = Calibration::nanoseconds();
+        assert!(this.agrees_with(&this));
+        assert!(!this.agrees_with(&Calibration { boot_id: [1; 16], ..this }));
+        assert!(this.agrees_with(&at_rate(1_000_000_900)), "measured twice");
+        assert!(!this.agrees_with(&at_rate(2_000_000_000)));
     }
 }

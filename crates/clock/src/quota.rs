@@ -88,7 +88,7 @@ impl CpuQuota {
 /// Returns the folder of a group and those of its parents, up to the mount.
 fn ancestors<'a>(mount: &'a str, path: &'a str) -> impl Iterator<Item = String> + 'a {
     let path = path.trim_matches('/');
-    let ends = path.match_indices('/').map(|(at, _)| at).chain([0, path.len()]);
+    let ends = path.match_indices('/').map(|(index, _)| index).chain([0, path.len()]);
     ends.map(move |end| if end == 0 { mount.to_owned() } else { format!("{mount}/{}", &path[..end]) })
 }
 

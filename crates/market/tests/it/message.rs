@@ -189,7 +189,7 @@ fn fires(join: TriggerJoin, last: Option<i64>, bid: Option<i64>) -> bool {
 }
 
 #[test]
-fn a_trigger_fires_by_what_is_known() {
+fn a_trigger_fires_by_the_known_prices() {
     use TriggerJoin::{Alone, And, Or};
     for (last, bid, alone, and, or) in [
         (None, None, false, false, false),

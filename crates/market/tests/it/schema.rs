@@ -37,7 +37,7 @@ fn every_message_is_described_and_no_other() {
 }
 
 #[test]
-fn every_field_lies_where_the_schema_says() {
+fn every_field_has_the_offset_of_the_schema() {
     let document = Document::parse(SCHEMA).unwrap();
     let root = document.root_element();
     for &kind in Kind::ALL {
@@ -86,7 +86,7 @@ fn every_code_is_described() {
 
 /// A denial may have no known side, and a trigger's second condition may be absent: there such codes are zero.
 #[test]
-fn zero_is_none_where_a_code_may_be_left_open() {
+fn zero_means_none_in_optional_code_fields() {
     let document = Document::parse(SCHEMA).unwrap();
     let root = document.root_element();
     assert_eq!(number(type_named(root, "CodeOrNone"), "nullValue"), 0);
@@ -96,7 +96,7 @@ fn zero_is_none_where_a_code_may_be_left_open() {
 }
 
 #[test]
-fn a_trigger_lies_as_the_schema_says() {
+fn a_trigger_has_the_layout_of_the_schema() {
     let document = Document::parse(SCHEMA).unwrap();
     let root = document.root_element();
     let described = |name| {

@@ -53,7 +53,7 @@ fn codecs_in_cpp_carry_every_message() {
 /// One fault for each part of the validation: the tool's errors, its warnings, and the faults that only the XSD
 /// rejects.
 #[test]
-fn a_fault_in_the_schema_is_told() {
+fn a_fault_in_the_schema_is_detected() {
     let Some(tool) = Tool::have("faults in the schema", &[]) else { return };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let text = fs::read_to_string(tool::schema()).expect("the schema is here");

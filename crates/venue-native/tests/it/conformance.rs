@@ -159,16 +159,16 @@ impl TestVenue for Counterpart {
 }
 
 #[test]
-fn over_tcp() {
+fn a_line_keeps_the_contract_over_tcp() {
     check(|| Counterpart::tcp(true));
 }
 
 #[test]
-fn over_a_unix_socket() {
+fn a_line_keeps_the_contract_over_a_unix_socket() {
     check(Counterpart::unix);
 }
 
 #[test]
-fn to_an_exchange_that_remembers_nothing() {
+fn a_line_keeps_the_contract_at_an_exchange_without_state() {
     check(|| Counterpart::tcp(false));
 }

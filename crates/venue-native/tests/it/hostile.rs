@@ -38,7 +38,7 @@ fn lost(port: u16) -> String {
 }
 
 #[test]
-fn what_is_no_exchange_is_told() {
+fn a_peer_that_is_no_exchange_is_reported() {
     let mut refused = Vec::new();
     write_frame_with_text(&mut refused, REFUSED, 0, 0, &[], b"not today");
     let mut drawn = Vec::new();
@@ -56,7 +56,7 @@ fn what_is_no_exchange_is_told() {
 }
 
 #[test]
-fn nobody_there_is_told() {
+fn an_address_without_a_listener_is_reported() {
     let port = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it listens").port();
     let lost = lost(port);
     assert!(lost.contains("refused"), "{lost}");

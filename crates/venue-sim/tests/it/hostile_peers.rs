@@ -22,7 +22,7 @@ const HEARTBEATS: u64 = 3;
 const MOST_TICKS: u64 = 120;
 
 #[test]
-fn a_door_that_cannot_take_a_connection_is_left_alone_and_says_why() {
+fn a_listener_that_cannot_accept_pauses_and_reports_why() {
     let site = ExchangeFolder::new("");
     let exchange = site.start_with_files(FILES);
     let mut line = RawLine::up(&site, 1, 7);
@@ -77,7 +77,7 @@ fn a_connection_that_never_logs_on_is_closed_however_much_it_sends() {
 }
 
 #[test]
-fn a_name_of_the_wire_changes_no_terminal() {
+fn a_name_from_the_wire_is_printed_escaped() {
     let site = ExchangeFolder::new("");
     let exchange = site.start();
     let name = "desk\u{1b}[2J\r\n@listening on nothing\u{202e}\u{7}".as_bytes();
@@ -99,7 +99,7 @@ fn a_name_of_the_wire_changes_no_terminal() {
 }
 
 #[test]
-fn so_many_lines_are_known_and_one_that_is_over_makes_room() {
+fn a_new_line_replaces_a_forgettable_one_at_the_limit() {
     let site = ExchangeFolder::new("most_lines = 3\n");
     let exchange = site.start();
     let mut lines: Vec<RawLine> = (1..=3).map(|journal| RawLine::up(&site, journal, journal)).collect();
@@ -162,7 +162,7 @@ fn a_line_proves_the_password_of_the_exchange() {
 }
 
 #[test]
-fn a_line_takes_no_other_venue_than_its_own() {
+fn a_line_rejects_another_venue() {
     let site = ExchangeFolder::new("");
     let _exchange = site.start();
     let (own, other) = (VenueId(3), VenueId(4));

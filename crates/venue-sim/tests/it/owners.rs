@@ -52,7 +52,7 @@ fn two_omses_with_equal_order_ids_have_orders_of_their_own() {
 }
 
 #[test]
-fn a_mass_cancel_means_the_orders_of_its_oms() {
+fn a_mass_cancel_covers_the_orders_of_its_oms() {
     let site = ExchangeFolder::new("");
     let _exchange = site.start();
     let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
@@ -73,7 +73,7 @@ fn a_mass_cancel_means_the_orders_of_its_oms() {
 }
 
 #[test]
-fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
+fn a_status_of_all_orders_covers_those_of_its_oms() {
     let site = ExchangeFolder::new("");
     let _exchange = site.start();
     let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
@@ -113,7 +113,7 @@ fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
 }
 
 #[test]
-fn an_exchange_that_was_killed_knows_whose_its_orders_are() {
+fn a_killed_exchange_recovers_the_owners_of_its_orders() {
     let site = ExchangeFolder::new("");
     let exchange = site.start();
     let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
@@ -132,7 +132,7 @@ fn an_exchange_that_was_killed_knows_whose_its_orders_are() {
 }
 
 #[test]
-fn lines_without_an_identity_share_their_orders_and_keep_them_when_they_get_one() {
+fn unnamed_lines_share_their_orders_and_keep_them_once_named() {
     let site = ExchangeFolder::new("");
     let exchange = site.start();
     let (mut first, mut second) = (RawLine::old(&site, 1), RawLine::old(&site, 2));
@@ -156,7 +156,7 @@ fn lines_without_an_identity_share_their_orders_and_keep_them_when_they_get_one(
 /// The naive venue has one id space, in which each OMS has its own part by a bijection: each OMS receives the reports
 /// that it would receive if the other had no ids at all.
 #[test]
-fn two_owners_hear_what_two_naive_spaces_of_ids_tell() {
+fn two_owners_get_the_reports_of_two_naive_id_spaces() {
     let seed = seed();
     let site = ExchangeFolder::new("");
     let _exchange = site.start();

@@ -27,12 +27,12 @@ const FAULTS: InjectedFaults = InjectedFaults {
 };
 
 #[test]
-fn a_venue_that_restarts_after_every_step_says_what_one_life_says() {
+fn a_venue_restarted_after_each_step_sends_the_same_reports() {
     restart_after_every_step(InjectedFaults::default());
 }
 
 #[test]
-fn a_venue_at_which_things_go_wrong_on_purpose_restarts_after_every_step() {
+fn a_venue_with_injected_faults_restarts_after_each_step() {
     restart_after_every_step(FAULTS);
 }
 
@@ -52,7 +52,7 @@ fn restart_after_every_step(faults: InjectedFaults) {
 }
 
 #[test]
-fn a_venue_that_lives_for_one_poll_at_a_time_works_a_backlog_off() {
+fn a_venue_restarted_after_each_poll_works_off_a_backlog() {
     let seed = seed();
     let backlog = || {
         let mut world = World::new();
@@ -67,12 +67,12 @@ fn a_venue_that_lives_for_one_poll_at_a_time_works_a_backlog_off() {
 }
 
 #[test]
-fn a_venue_comes_back_from_every_point_between_two_polls() {
+fn a_venue_recovers_from_a_crash_between_any_two_polls() {
     come_back_from_every_point(InjectedFaults::default());
 }
 
 #[test]
-fn a_venue_at_which_things_go_wrong_on_purpose_comes_back_from_every_point() {
+fn a_venue_with_injected_faults_recovers_from_any_crash() {
     come_back_from_every_point(FAULTS);
 }
 

@@ -23,7 +23,7 @@ fn orders_match_by_price_then_time() {
 }
 
 #[test]
-fn what_does_not_fill_at_once_expires_or_works() {
+fn the_unfilled_rest_of_an_order_expires_or_rests() {
     check("| b1 5@100 ioc", "N1 0/5; X1 0/0");
     check("s1 2@100 | b2 5@100 ioc", "N2 0/5; T2 2/3@100; T1 2/0@100; X2 2/0");
     check("s1 5@100 | b2 5@100 ioc", "N2 0/5; T2 5/0@100; T1 5/0@100");
@@ -170,7 +170,7 @@ fn a_report_has_all_its_fields() {
 }
 
 #[test]
-fn a_long_queue_is_canceled_in_any_order_and_its_room_is_used_again() {
+fn a_long_queue_is_canceled_in_any_order_and_its_slots_are_reused() {
     const ORDERS: u64 = 100_000;
     let mut venue = venue();
     let mut reports = Vec::new();

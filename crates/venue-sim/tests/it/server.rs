@@ -27,7 +27,7 @@ const PAUSE_NS: u64 = 10_000_000;
 const SYMBOL: u32 = 2;
 
 #[test]
-fn an_order_fills_against_a_quote_and_the_venue_stops_when_it_is_told_to() {
+fn an_order_fills_against_a_quote_and_the_venue_stops_on_request() {
     let scene = Scene::new("[[quote]]\nsymbol = 'A'\nbid = 99.5\nask = 100.5\nquantity = 10\n");
     let venue = scene.start();
     venue.await_words("waiting for the OMS");
@@ -42,7 +42,7 @@ fn an_order_fills_against_a_quote_and_the_venue_stops_when_it_is_told_to() {
 }
 
 #[test]
-fn an_oms_that_comes_back_hears_what_happened_while_it_was_away() {
+fn an_oms_that_returns_gets_the_reports_of_its_absence() {
     let scene = Scene::new("ticks = '$oms.feed'\n");
     let mut feed = scene.feed();
     feed.tick(99, 101);
@@ -67,7 +67,7 @@ fn an_oms_that_comes_back_hears_what_happened_while_it_was_away() {
 }
 
 #[test]
-fn lanes_that_are_made_anew_are_joined() {
+fn a_venue_joins_recreated_lanes() {
     let scene = Scene::new("");
     let mut oms = scene.make_oms(1);
     let venue = scene.start();
@@ -133,7 +133,7 @@ fn a_venue_that_never_had_an_oms_stops() {
 }
 
 #[test]
-fn ticks_may_come_later_and_from_another_feed() {
+fn a_tick_topic_may_appear_later_and_be_replaced() {
     let scene = Scene::new("ticks = '$oms.feed'\n");
     let mut oms = scene.make_oms(1);
     let venue = scene.start();
@@ -150,7 +150,7 @@ fn ticks_may_come_later_and_from_another_feed() {
 }
 
 #[test]
-fn faults_are_taken_up_while_it_runs() {
+fn a_running_venue_reloads_its_faults() {
     let scene = Scene::new("[faults]\nhalt = true\n");
     let mut oms = scene.make_oms(1);
     let venue = scene.start();

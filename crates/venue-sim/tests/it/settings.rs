@@ -11,7 +11,7 @@ const LEAST: &str = "venue = 3\noms = 'x'\njournal = 'j'\ninstruments = 'table.c
 const TABLE: &str = "# what can be traded\nvenue, number,multiplier,symbol\n\n3,\"7\",1,\"A\"\n4,0,1,A\nSIM,9,,B\n";
 
 #[test]
-fn the_first_file_is_good() {
+fn the_initial_file_is_valid() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let desk = folder.path().join("a/desk");
     let file = init(&desk).expect("the folder can be made");
@@ -33,7 +33,7 @@ fn the_first_file_is_good() {
 }
 
 #[test]
-fn all_that_can_be_said_is_taken() {
+fn every_setting_is_read() {
     let settings = read(
         "name = 'SIM'\nexpected_orders = 5\npublish = 'p'\n[thread]\nwait = 'busy'\npriority = 'fifo:3'\n\
          [faults]\nseed = 9\ndrop = 0.25\nhalt = true\ndelay_ms = 2\n\
@@ -53,7 +53,7 @@ fn all_that_can_be_said_is_taken() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line() {
+fn every_mistake_is_reported_with_its_line() {
     for (more, line, words) in [
         ("nam = 'A'", 5, "did you mean 'name'?"),
         ("ticks = 'a b'", 5, "no topic name"),
@@ -92,7 +92,7 @@ fn every_mistake_is_told_with_its_line() {
 }
 
 #[test]
-fn every_mistake_of_the_table_is_told_with_its_line() {
+fn every_table_mistake_is_reported_with_its_line() {
     for (table, line, words) in [
         ("", 1, "empty"),
         ("# nothing\n", 1, "empty"),
