@@ -82,11 +82,11 @@ impl OrderBook {
     pub fn insert(&mut self, order: BookOrder) -> BookSlot {
         let rank = rank(order.side, order.price);
         let levels = &mut self.sides[index(order.side)];
-        let at = position(levels, rank);
-        if levels.get(at).is_none_or(|level| level.rank != rank) {
-            levels.insert(at, PriceLevel { rank, queue: OrderQueue::new() });
+        let index = position(levels, rank);
+        if levels.get(index).is_none_or(|level| level.rank != rank) {
+            levels.insert(index, PriceLevel { rank, queue: OrderQueue::new() });
         }
-        let slot = self.orders.push(&mut levels[at].queue, order);
+        let slot = self.orders.push(&mut levels[index].queue, order);
         if order.is_quote() {
             self.quotes[index(order.side)] = Some(slot);
         }
@@ -99,10 +99,10 @@ impl OrderBook {
         let resting = self.orders.get(slot);
         let (side, rank) = (resting.side, rank(resting.side, resting.price));
         let levels = &mut self.sides[index(side)];
-        let at = position(levels, rank);
-        let order = self.orders.remove(&mut levels[at].queue, slot);
-        if levels[at].queue.is_empty() {
-            levels.remove(at);
+        let index = position(levels, rank);
+        let order = self.orders.remove(&mut levels[index].queue, slot);
+        if levels[index].queue.is_empty() {
+            levels.remove(index);
         }
         order
     }
@@ -111,8 +111,8 @@ impl OrderBook {
     pub fn reduce(&mut self, slot: BookSlot, quantity: Quantity) -> &mut BookOrder {
         let order = self.orders.get_mut(slot);
         let levels = &mut self.sides[index(order.side)];
-        let at = position(levels, rank(order.side, order.price));
-        levels[at].queue.open -= i128::from(order.quantity.0 - quantity.0);
+        let index = position(levels, rank(order.side, order.price));
+        levels[index].queue.open -= i128::from(order.quantity.0 - quantity.0);
         order.quantity = quantity;
         order
     }

@@ -1,10 +1,10 @@
-//! Inputs of a venue, and the ways that carry them.
+//! Inputs of a venue, and the routes that carry them.
 
 use tickpath_market::{ExecId, ExecutionReport, OrderId, Price, Quantity, Request, TopOfBook};
 
 use crate::{FillError, SimVenue};
 
-/// Way of the lanes.
+/// Route of the lanes.
 pub(crate) const LANES_ROUTE: usize = 0;
 
 /// Input that changes a venue.
@@ -38,8 +38,8 @@ impl VenueInput {
         Ok(())
     }
 
-    /// Returns the way of a replayed input, behind a record of `route`: only requests have a way other than the lanes.
-    pub fn route(&self, way: usize) -> usize {
-        if matches!(self, Self::Request(..)) { way } else { LANES_ROUTE }
+    /// Returns the route of a replayed input, behind a record of `route`: only requests have a route other than the lanes.
+    pub fn route(&self, route: usize) -> usize {
+        if matches!(self, Self::Request(..)) { route } else { LANES_ROUTE }
     }
 }

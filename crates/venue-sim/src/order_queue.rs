@@ -65,25 +65,25 @@ impl OrderSlab {
 
     /// Returns the orders of a queue, by time.
     pub fn iter(&self, queue: &OrderQueue) -> impl Iterator<Item = (BookSlot, &BookOrder)> {
-        let mut at = queue.head;
+        let mut index = queue.head;
         std::iter::from_fn(move || {
-            let slot = (at != NONE).then_some(BookSlot(at))?;
-            let node = &self.nodes[at as usize];
-            at = node.next;
+            let slot = (index != NONE).then_some(BookSlot(index))?;
+            let node = &self.nodes[index as usize];
+            index = node.next;
             Some((slot, &node.order))
         })
     }
 
     /// Appends an order to a queue.
     pub fn push(&mut self, queue: &mut OrderQueue, order: BookOrder) -> BookSlot {
-        let at = self.insert_node(OrderNode { order, previous: queue.tail, next: NONE });
+        let index = self.insert_node(OrderNode { order, previous: queue.tail, next: NONE });
         match queue.tail {
-            NONE => queue.head = at,
-            tail => self.nodes[tail as usize].next = at,
+            NONE => queue.head = index,
+            tail => self.nodes[tail as usize].next = index,
         }
-        queue.tail = at;
+        queue.tail = index;
         queue.open += i128::from(order.open().0);
-        BookSlot(at)
+        BookSlot(index)
     }
 
     /// Removes an order from its queue.
@@ -104,15 +104,15 @@ impl OrderSlab {
     }
 
     fn insert_node(&mut self, node: OrderNode) -> u32 {
-        let at = self.free;
-        if at != NONE {
-            self.free = self.nodes[at as usize].next;
-            self.nodes[at as usize] = node;
-            return at;
+        let index = self.free;
+        if index != NONE {
+            self.free = self.nodes[index as usize].next;
+            self.nodes[index as usize] = node;
+            return index;
         }
-        let at = self.nodes.len();
-        assert!(at < NONE as usize, "a book holds fewer than 2³² orders; 256 GiB of memory end before");
+        let index = self.nodes.len();
+        assert!(index < NONE as usize, "a book holds fewer than 2³² orders; 256 GiB of memory end before");
         self.nodes.push(node);
-        at as u32
+        index as u32
     }
 }

@@ -27,7 +27,10 @@ impl<C: Clock> QuotePublisher<C> {
     /// Publishes the quotes, if they are due.
     pub fn publish_if_due(&mut self) -> Result<(), LogPublishError> {
         let (now, calibration) = (self.clock.ticks(), self.clock.calibration());
-        if self.published_at.is_some_and(|told| now.wrapping_sub(told) < calibration.ticks_of_ns(REPUBLISH_NS)) {
+        if self
+            .published_at
+            .is_some_and(|published| now.wrapping_sub(published) < calibration.ticks_of_ns(REPUBLISH_NS))
+        {
             return Ok(());
         }
         self.published_at = Some(now);

@@ -22,8 +22,7 @@ pub(crate) struct ReportWriter<'a> {
 impl ReportWriter<'_> {
     /// Reports that an order is accepted.
     pub fn accepted(&mut self, order: &mut BookOrder, request: ClientOrderId) {
-        let report = self.count_event(order, request, ExecType::New);
-        self.reports.push(report);
+        self.reports.push(self.count_event(order, request, ExecType::New));
     }
 
     /// Reports a fill of a part of the order or of its rest. Quotes get no reports.
@@ -43,26 +42,20 @@ impl ReportWriter<'_> {
 
     /// Reports an order's new price and total.
     pub fn replaced(&mut self, order: &mut BookOrder, request: ClientOrderId) {
-        let report = self.count_event(order, request, ExecType::Replaced);
-        self.reports.push(report);
+        self.reports.push(self.count_event(order, request, ExecType::Replaced));
     }
 
     /// Reports that an order has left the book, canceled or expired.
     pub fn ended(&mut self, order: &mut BookOrder, request: ClientOrderId, how: (ExecType, OrdStatus)) {
-        let (exec_type, status) = how;
-        let report = ExecutionReport {
-            leaves_quantity: Quantity::ZERO,
-            status: status.code(),
-            ..self.count_event(order, request, exec_type)
-        };
-        self.reports.push(report);
+        let (exec_type, status) = (how.0, how.1.code());
+        let event = self.count_event(order, request, exec_type);
+        self.reports.push(ExecutionReport { leaves_quantity: Quantity::ZERO, status, ..event });
     }
 
     /// Reports a rejected replace of an order that keeps working.
     pub fn replace_rejected(&mut self, order: &mut BookOrder, request: ClientOrderId, reject: RejectReason) {
-        let report =
-            ExecutionReport { reason: reject.code(), ..self.count_event(order, request, ExecType::CancelRejected) };
-        self.reports.push(report);
+        let event = self.count_event(order, request, ExecType::CancelRejected);
+        self.reports.push(ExecutionReport { reason: reject.code(), ..event });
     }
 
     /// Reports a rejected cancel or replace of an order that does not rest here.
@@ -109,8 +102,8 @@ impl ReportWriter<'_> {
     /// Counts an event of an order. Returns its report with the order's present state.
     fn count_event(&self, order: &mut BookOrder, request: ClientOrderId, exec_type: ExecType) -> ExecutionReport {
         order.events += 1;
-        let stands = resting_report(self.venue, self.symbol, self.stamp, order);
-        ExecutionReport { client_order_id: request, exec_type: exec_type.code(), ..stands }
+        let state = resting_report(self.venue, self.symbol, self.stamp, order);
+        ExecutionReport { client_order_id: request, exec_type: exec_type.code(), ..state }
     }
 }
 

@@ -18,7 +18,7 @@ use tickpath_venue_native::{LineAddress, LinePassword};
 
 pub use init::{VenueInitError, init};
 
-use crate::lanes::LanePlaces;
+use crate::lanes::LanePaths;
 use crate::{Config, EngineConfig, InjectedFaults};
 
 /// Number of files that the exchange itself opens: journal, lanes, market data.
@@ -164,7 +164,7 @@ impl Settings {
             false => String::new(),
         };
         if top.has("oms")
-            && let Err(reason) = LanePlaces::new(&oms, VenueId(VENUES))
+            && let Err(reason) = LanePaths::new(&oms, VenueId(VENUES))
         {
             top.add_mistake("oms", reason);
         }

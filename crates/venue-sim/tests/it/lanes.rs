@@ -170,7 +170,7 @@ fn a_journal_that_lost_its_end_is_refused() {
     }
     drop(journal);
     let e = world.try_open().err().expect("the lane knows more");
-    assert!(matches!(e, RecoverError::LaneAhead { held: 1, said: 0 }), "{e}");
+    assert!(matches!(e, RecoverError::LaneAhead { held: 1, produced: 0 }), "{e}");
 }
 
 fn send(world: &mut World, request: Request) {

@@ -52,7 +52,7 @@ fn an_oms_that_returns_gets_the_reports_of_its_absence() {
     oms.await_reports(1);
     for life in 1..4 {
         drop(oms);
-        venue.await_count("has gone; 1 order rests", life);
+        venue.await_count("has exited; 1 order rests", life);
         feed.tick(90, 99);
         // The OMS resumes with its lanes.
         oms = scene.take_up_oms();
@@ -87,7 +87,7 @@ fn a_venue_joins_recreated_lanes() {
     for what in ["requests", "reports"] {
         scene.lane(what).remove().expect("it is there");
     }
-    venue.await_count("are gone, or others than before", 1);
+    venue.await_count("were removed or replaced", 1);
     venue.await_count("waiting for the OMS", 1);
     let mut oms = scene.make_oms(5);
     oms.send(5, 5);
@@ -128,7 +128,7 @@ fn a_venue_that_never_had_an_oms_stops() {
     // Lanes of an OMS that was there.
     drop(scene.make_oms(1));
     let venue = scene.start();
-    venue.await_words("are there; waiting for it");
+    venue.await_words("exist; waiting for it");
     venue.stop();
 }
 
@@ -144,7 +144,7 @@ fn a_tick_topic_may_appear_later_and_be_replaced() {
     scene.ticks.remove().expect("the topic is there");
     scene.feed().tick(89, 99);
     oms.send(2, 5);
-    venue.await_count("was made anew", 1);
+    venue.await_count("was recreated", 1);
     oms.await_filled(2, 5);
     venue.stop();
 }
@@ -154,15 +154,15 @@ fn a_running_venue_reloads_its_faults() {
     let scene = Scene::new("[faults]\nhalt = true\n");
     let mut oms = scene.make_oms(1);
     let venue = scene.start();
-    venue.await_words("on purpose: no request is taken");
+    venue.await_words("injected faults: no request is taken");
     venue.await_words("serving the OMS");
     oms.send(1, 5);
     scene.rewrite("halt = true", "double = 2");
     venue.orders.reload.store(true, Ordering::Release);
-    venue.await_words("the file was not taken: ");
+    venue.await_words("the file was not applied: ");
     scene.rewrite("double = 2", "double = 1");
     venue.orders.reload.store(true, Ordering::Release);
-    venue.await_words("on purpose: 1 of the reports are doubled");
+    venue.await_words("injected faults: 1 of the reports are doubled");
     oms.await_reports(2);
     venue.stop();
 }
