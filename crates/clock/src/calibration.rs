@@ -60,27 +60,14 @@ pub struct Calibration {
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
     /// The host's calibration file cannot be made or read.
-    #[error("cannot use the clock file {path}: {reason}; this user must be able to read and make it")]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the operating system.
-        reason: io::Error,
-    },
-    /// Another user has made the file, or can change it.
-    #[error("the clock file {path} is not used: {why}; have it removed, as root if it is not yours")]
-    Distrusted {
-        /// Path of the file.
-        path: PathBuf,
-        /// Owner of the file, or the users who can change it.
-        why: String,
-    },
+    #[error("cannot use the clock file {0}: {1}; this user must be able to read and make it")]
+    File(PathBuf, io::Error),
+    /// Another user has made the file, or can change it; the text names the owner, or the users who can change it.
+    #[error("the clock file {0} is not used: {1}; have it removed, as root if it is not yours")]
+    Distrusted(PathBuf, String),
     /// The file holds something else.
-    #[error("{path} is no clock calibration of this boot; remove it while no Tickpath process runs")]
-    Foreign {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    #[error("{0} is no clock calibration of this boot; remove it while no Tickpath process runs")]
+    Foreign(PathBuf),
 }
 
 impl Calibration {
@@ -195,7 +182,7 @@ pub fn utc_ns() -> u64 {
 /// start at once, the first to link the file wins, and all use its calibration.
 pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, CalibrationError> {
     let path = &of_user(base, user);
-    let fail = |reason| CalibrationError::File { path: path.clone(), reason };
+    let fail = |reason| CalibrationError::File(path.clone(), reason);
     let boot_id = boot_id().map_err(fail)?;
     for _ in 0..3 {
         match read_file(path, user).map_err(fail)? {
@@ -204,15 +191,15 @@ pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, Ca
             // A file left by an earlier boot, or by another program.
             CalibrationFile::Valid(_) | CalibrationFile::Invalid => {
                 let removed = remove_stale(path, user, boot_id);
-                removed.map_err(|_| CalibrationError::Foreign { path: path.clone() })?;
+                removed.map_err(|_| CalibrationError::Foreign(path.clone()))?;
             }
-            CalibrationFile::Untrusted(why) => return Err(CalibrationError::Distrusted { path: path.clone(), why }),
+            CalibrationFile::Untrusted(why) => return Err(CalibrationError::Distrusted(path.clone(), why)),
         }
         let others = [base.to_owned(), of_user(base, ROOT)];
         let found = others.iter().find_map(|path| trusted_calibration(path, user, boot_id));
         publish(path, &found.unwrap_or_else(|| Calibration::measure(boot_id))).map_err(fail)?;
     }
-    Err(CalibrationError::Foreign { path: path.clone() })
+    Err(CalibrationError::Foreign(path.clone()))
 }
 
 const ROOT: u32 = 0;
@@ -407,7 +394,7 @@ mod tests {
 
         fn refusal(&self) -> String {
             match self.calibration() {
-                Err(refused @ CalibrationError::Distrusted { .. }) => refused.to_string(),
+                Err(refused @ CalibrationError::Distrusted(..)) => refused.to_string(),
                 other => panic!("{other:?}"),
             }
         }
@@ -504,7 +491,7 @@ mod tests {
         make_pipe(&scene.own());
         let base = scene.base.clone();
         match bounded(move || host_calibration(&base, user)) {
-            Err(refused @ CalibrationError::Distrusted { .. }) => {
+            Err(refused @ CalibrationError::Distrusted(..)) => {
                 assert!(refused.to_string().contains("it is no regular file"), "{refused}");
             }
             other => panic!("{other:?}"),
@@ -536,7 +523,7 @@ mod tests {
         held.lock().unwrap();
         let (base, user) = (scene.base.clone(), scene.user);
         let refused = bounded(move || host_calibration(&base, user));
-        assert!(matches!(refused, Err(CalibrationError::Foreign { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(CalibrationError::Foreign(..))), "{refused:?}");
         drop(held);
         assert!(scene.calibration().unwrap().is_sound());
     }

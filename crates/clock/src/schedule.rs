@@ -23,14 +23,9 @@ pub enum ScheduleError {
          (or give the user an rtprio limit in /etc/security/limits.conf)"
     )]
     NoPriorityRight(Priority),
-    /// Any other error of the kernel.
-    #[error("the scheduler refused {what}: {reason}")]
-    Refused {
-        /// The request that failed.
-        what: String,
-        /// Error of the operating system.
-        reason: io::Error,
-    },
+    /// Any other error of the kernel, for this request.
+    #[error("the scheduler refused {0}: {1}")]
+    Refused(String, io::Error),
 }
 
 /// A scheduling priority.
@@ -114,7 +109,7 @@ pub fn pin_to_cpu(cpu: usize) -> Result<(), ScheduleError> {
     }
     Err(match io::Error::last_os_error() {
         e if e.raw_os_error() == Some(libc::EINVAL) => ScheduleError::NoSuchCpu { cpu, available: cpus() },
-        reason => ScheduleError::Refused { what: format!("CPU {cpu}"), reason },
+        reason => ScheduleError::Refused(format!("CPU {cpu}"), reason),
     })
 }
 
@@ -155,7 +150,7 @@ pub fn set_priority(priority: Priority) -> Result<(), ScheduleError> {
     }
     Err(match io::Error::last_os_error() {
         e if e.raw_os_error() == Some(libc::EPERM) => ScheduleError::NoPriorityRight(priority),
-        reason => ScheduleError::Refused { what: priority.to_string(), reason },
+        reason => ScheduleError::Refused(priority.to_string(), reason),
     })
 }
 

@@ -234,7 +234,7 @@ impl BridgedTopic<'_> {
         let polled_at = context.clock.ticks();
         let max = position.as_ref().map_or(MAX_EVENTS_PER_POLL, SavedPosition::max_events);
         let polled = poll_events(&mut **subscriber, max, |event| target.carry_event(event, polled_at))?;
-        let count = polled.map_err(|reason| RelayError::Receive { topic: target.topic.clone(), reason })?;
+        let count = polled.map_err(|reason| RelayError::Receive(target.topic.clone(), reason))?;
         if let Some(position) = position {
             let now = std::mem::take(&mut target.has_new_id);
             position.save_if_due(&context.clock, now, || target.carried_position(&**subscriber))?;
@@ -319,7 +319,7 @@ impl BridgeTarget<'_> {
                     return self.publish(CarriedItem::Gap(self.context.clock.ticks(), left)).map(|_| None);
                 }
                 Err(reason) if reason.is_transient() => self.report_outage(&reason),
-                Err(reason) => return Err(RelayError::Refused { topic: self.writer.topic.clone(), reason }),
+                Err(reason) => return Err(RelayError::Refused(self.writer.topic.clone(), reason)),
             }
             sleep_ns(RETRY_NS);
         }

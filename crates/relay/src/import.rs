@@ -53,7 +53,7 @@ pub fn run(settings: &Settings) -> Result<Imported, RelayError> {
         *symbol = SymbolId(numbers[symbol.0 as usize]);
         writer.publish(at_ns, event.kind().code(), event.as_bytes()).map_err(RelayError::Record)?;
     }
-    writer.sync().map_err(|reason| RelayError::Sync { path: path.clone(), reason })?;
+    writer.sync().map_err(|reason| RelayError::Sync(path.clone(), reason))?;
     let at_ns = |tick: Option<&RecordedTick>| tick.map_or(0, |tick| tick.at_ns);
     let span_utc_ns = (at_ns(events.first()), at_ns(events.last()));
     Ok(Imported { tally, symbols: names.into_iter().zip(numbers).collect(), span_utc_ns })
@@ -73,7 +73,7 @@ fn numbered(names: &[String], given: &BTreeMap<String, u32>) -> Result<Vec<u32>,
     let duplicate =
         given.iter().find(|(name, number)| given.iter().any(|(other, its)| other != *name && its == *number));
     if let Some((name, &number)) = duplicate {
-        return Err(RelayError::SameNumber { name: name.clone(), number });
+        return Err(RelayError::SameNumber(name.clone(), number));
     }
     let mut free = (0..).filter(|number| !given.values().any(|used| used == number));
     let mut number_of =

@@ -140,39 +140,17 @@ pub enum RelayError {
     #[error("{0} lies in shared memory, and would end with the host; record to a folder, like file:///var/lib/ticks")]
     InSharedMemory(LogPath),
     /// A log cannot be created at its path, or not be written there.
-    #[error("{path} cannot be written ({reason}); name a place that you may write")]
-    Target {
-        /// Path of the log.
-        path: LogPath,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
-    /// The target of an append is a log, but no recording.
-    #[error("{path} is a log, but no recording ({found}); record to a folder of its own")]
-    NotRecording {
-        /// Path of the log.
-        path: LogPath,
-        /// Description of the log found there.
-        found: String,
-    },
+    #[error("{0} cannot be written ({1}); use a path that you may write to")]
+    Target(LogPath, std::io::Error),
+    /// The target of an append is a log, but no recording; the text describes the log.
+    #[error("{0} is a log, but no recording ({1}); record to a folder of its own")]
+    NotRecording(LogPath, String),
     /// The source of a replay is a log that does not keep its messages.
-    #[error(
-        "{path} is no recording but a topic with the policy '{policy}'; record it first, then replay the recording"
-    )]
-    NotKept {
-        /// Path of the log.
-        path: LogPath,
-        /// Policy of the log.
-        policy: tickpath_log::OverflowPolicy,
-    },
-    /// The recording holds no message to replay.
-    #[error("{path} holds no message from sequence number {from} on; begin earlier, or record some first")]
-    Empty {
-        /// Path of the recording.
-        path: LogPath,
-        /// Sequence number from which the replay was to start.
-        from: u64,
-    },
+    #[error("{0} is no recording but a topic with the policy '{1}'; record it first, then replay the recording")]
+    NotKept(LogPath, tickpath_log::OverflowPolicy),
+    /// The recording holds no message to replay from this sequence number on.
+    #[error("{0} holds no message from sequence number {1} on; begin earlier, or record some first")]
+    Empty(LogPath, u64),
     /// A carrier would receive its own messages.
     #[error("{0} would be read and written by the same call, which would never end; name another topic to write")]
     Loop(String),
@@ -183,15 +161,8 @@ pub enum RelayError {
     #[error("the recording has to end here, and what it holds is kept: {0}")]
     Record(tickpath_log::LogPublishError),
     /// The recording may not survive a loss of power.
-    #[error(
-        "{path} could not be written to the disk ({reason}); check the disk, and read it with: tickpath log verify"
-    )]
-    Sync {
-        /// Path of the recording.
-        path: LogPath,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
+    #[error("{0} could not be written to the disk ({1}); check the disk, and read it with: tickpath log verify")]
+    Sync(LogPath, std::io::Error),
     /// A topic does not accept a message of the recording.
     #[error("'{topic}' does not accept message {sequence} of the recording: {reason}")]
     Publish {
@@ -202,50 +173,24 @@ pub enum RelayError {
         /// Error of the publisher.
         reason: PublishError,
     },
-    /// A broker refuses a message for good.
-    #[error("'{topic}' accepts no messages: {reason}")]
-    Refused {
-        /// Name of the topic.
-        topic: String,
-        /// Error of the publisher.
-        reason: PublishError,
-    },
-    /// A topic cannot be received any longer.
-    #[error("'{topic}' cannot be received any more: {reason}")]
-    Receive {
-        /// Name of the topic.
-        topic: String,
-        /// Error of the subscriber.
-        reason: ReceiveError,
-    },
+    /// A broker refuses a message of this topic for good.
+    #[error("'{0}' accepts no messages: {1}")]
+    Refused(String, PublishError),
+    /// A topic of this name cannot be received any longer.
+    #[error("'{0}' cannot be received any more: {1}")]
+    Receive(String, ReceiveError),
     /// The position of a topic cannot be saved.
-    #[error(
-        "{} cannot be saved ({reason}); name a folder that only you may write to: --resume FOLDER",
-        .file.display()
-    )]
-    SavePosition {
-        /// Position file.
-        file: PathBuf,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
+    #[error("{} cannot be saved ({}); name a folder that only you may write to: --resume FOLDER", .0.display(), .1)]
+    SavePosition(PathBuf, std::io::Error),
     /// A file holds no position.
     #[error("{} holds no saved position; remove it to start anew, or name another folder: --resume FOLDER", .0.display())]
     InvalidPosition(PathBuf),
     /// Another carrier uses the same position file.
     #[error("{} is in use by another call; end that, or name another folder: --resume FOLDER", .0.display())]
     PositionInUse(PathBuf),
-    /// A file holds the position of another topic.
-    #[error(
-        "{} holds the position of another topic, from {ends}; name another folder: --resume FOLDER",
-        .file.display()
-    )]
-    OtherPosition {
-        /// Position file.
-        file: PathBuf,
-        /// Source and target that the file names.
-        ends: String,
-    },
+    /// A file holds the position of another topic, with this source and target.
+    #[error("{} holds the position of another topic, from {}; name another folder: --resume FOLDER", .0.display(), .1)]
+    OtherPosition(PathBuf, String),
     /// A topic that keeps no messages cannot be resumed.
     #[error(
         "'{topic}' of {url} keeps no messages, so it cannot be resumed; leave out --resume, or use redis://…?streams, \
@@ -266,13 +211,8 @@ pub enum RelayError {
         has: String,
     },
     /// Two instruments would have the same number.
-    #[error("'{name}' and another instrument would both have the number {number}; give each one of its own")]
-    SameNumber {
-        /// Name of one of the two.
-        name: String,
-        /// The number of both.
-        number: u32,
-    },
+    #[error("'{0}' and another instrument would both have the number {1}; give each one of its own")]
+    SameNumber(String, u32),
     /// A file of market data cannot be read.
     #[error(transparent)]
     Data(#[from] tickpath_market::replay::RecordingError),
@@ -294,10 +234,10 @@ impl RelayError {
     /// Returns true if the call itself was wrong, and nothing has failed.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::HoldsLog(_) | Self::OtherFiles(_) | Self::InSharedMemory(_) | Self::NotRecording { .. } => true,
-            Self::NotKept { .. } | Self::Loop(_) | Self::DuplicateTarget(_) | Self::InvalidPosition(_) => true,
-            Self::NoSymbol { .. } | Self::SameNumber { .. } | Self::Data(_) => true,
-            Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition { .. } => true,
+            Self::HoldsLog(_) | Self::OtherFiles(_) | Self::InSharedMemory(_) | Self::NotRecording(..) => true,
+            Self::NotKept(..) | Self::Loop(_) | Self::DuplicateTarget(_) | Self::InvalidPosition(_) => true,
+            Self::NoSymbol { .. } | Self::SameNumber(..) | Self::Data(_) => true,
+            Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition(..) => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,
         }
@@ -318,10 +258,10 @@ impl RelayError {
     /// replaced, because that one is meant for a reader that waits for a writer.
     fn from_writer(error: LogOpenError) -> Self {
         match error {
-            LogOpenError::Permission { place: path, reason } | LogOpenError::Io { place: path, reason } => {
-                Self::Target { path, reason }
+            LogOpenError::Permission { place, reason } | LogOpenError::Io { place, reason } => {
+                Self::Target(place, reason)
             }
-            LogOpenError::NotFound(path) => Self::Target { path, reason: std::io::ErrorKind::NotFound.into() },
+            LogOpenError::NotFound(path) => Self::Target(path, std::io::ErrorKind::NotFound.into()),
             error => Self::Open(error),
         }
     }

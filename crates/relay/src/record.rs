@@ -90,7 +90,7 @@ pub fn run(settings: &Settings, meter: &RelayMeter, context: &RelayContext<'_>) 
     let ended =
         lost.map_or(Ok(()), |gap| recorder.record_log_loss(gap)).and_then(|()| recorder.record_until_end(subscriber));
     // Also after an error: messages recorded before it are worth as much.
-    let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { path: path.clone(), reason });
+    let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync(path.clone(), reason));
     let (ended, reached) = ended.map_or_else(|error| (Err(error), None), |reached| (Ok(()), reached));
     let saved = recorder.position.map_or(Ok(()), |mut saved| saved.save_final(reached));
     ended.and(synced).and(saved)
@@ -128,7 +128,7 @@ impl Recorder<'_> {
             }
             let topic = &self.settings.topic;
             let polled = poll_events(&mut *subscriber, left, |event| self.record_event(event))?;
-            let count = polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })?;
+            let count = polled.map_err(|reason| RelayError::Receive(topic.clone(), reason))?;
             let Self { position, log, incoming, .. } = self;
             if let Some(position) = position {
                 position.save_if_due(&clock, false, || recorded_position(&*subscriber, log, &incoming.tail))?;
@@ -213,16 +213,14 @@ pub(crate) fn check_recording_path(path: &LogPath, append: bool) -> Result<(), R
     }
     match std::fs::read_dir(path.dir()).map(|mut files| files.next().is_some()) {
         Ok(true) => Err(RelayError::OtherFiles(path.clone())),
-        Err(reason) if reason.kind() != std::io::ErrorKind::NotFound => {
-            Err(RelayError::Target { path: path.clone(), reason })
-        }
+        Err(reason) if reason.kind() != std::io::ErrorKind::NotFound => Err(RelayError::Target(path.clone(), reason)),
         _ => Ok(()),
     }
 }
 
 pub(crate) fn open_error(error: LogOpenError) -> RelayError {
     match error {
-        LogOpenError::ConfigMismatch { place: path, found, .. } => RelayError::NotRecording { path, found },
+        LogOpenError::ConfigMismatch { place: path, found, .. } => RelayError::NotRecording(path, found),
         other => RelayError::from_writer(other),
     }
 }

@@ -211,7 +211,7 @@ impl RecordedLog {
         let reader = Reader::open(&settings.recording, start, Registration::Unregistered)?;
         match reader.policy() {
             OverflowPolicy::Keep => Ok(Self { reader, payload: Vec::new() }),
-            policy => Err(RelayError::NotKept { path: settings.recording.clone(), policy }),
+            policy => Err(RelayError::NotKept(settings.recording.clone(), policy)),
         }
     }
 
@@ -246,5 +246,5 @@ fn first_utc_ns(settings: &Settings) -> Result<u64, RelayError> {
             return Ok(record.utc_ns);
         }
     }
-    Err(RelayError::Empty { path: settings.recording.clone(), from: settings.start.unwrap_or(0) })
+    Err(RelayError::Empty(settings.recording.clone(), settings.start.unwrap_or(0)))
 }

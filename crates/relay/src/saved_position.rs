@@ -108,7 +108,7 @@ impl SavedPosition {
     /// and target, and its position is saved against a loss of power before anything is carried.
     fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
         let file = folder.join(name);
-        let failed = |reason| RelayError::SavePosition { file: file.clone(), reason };
+        let failed = |reason| RelayError::SavePosition(file.clone(), reason);
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         // Another user with write access could make the topic start anywhere.
         check_own_folder(folder).map_err(failed)?;
@@ -125,7 +125,7 @@ impl SavedPosition {
             PositionFile::Missing => None,
             PositionFile::Valid(position) => Some(position),
             PositionFile::Invalid => return Err(RelayError::InvalidPosition(file)),
-            PositionFile::OtherEndpoints(ends) => return Err(RelayError::OtherPosition { file, ends }),
+            PositionFile::OtherEndpoints(ends) => return Err(RelayError::OtherPosition(file, ends)),
         };
         match position {
             Some(position) => write_durably(&durable, &format!("{position}{endpoints}")).map_err(failed)?,
@@ -263,7 +263,7 @@ impl SavedPosition {
     }
 
     fn save_error<T>(&self, written: io::Result<T>) -> Result<T, RelayError> {
-        written.map_err(|reason| RelayError::SavePosition { file: self.file.clone(), reason })
+        written.map_err(|reason| RelayError::SavePosition(self.file.clone(), reason))
     }
 }
 
@@ -428,9 +428,8 @@ mod tests {
         let precious = folder.path().join("precious");
         fs::write(&precious, "an order journal").unwrap();
         let plant = |name: &str| std::os::unix::fs::symlink(&precious, folder.path().join(name)).unwrap();
-        let is_refused = |name: &str| {
-            matches!(SavedPosition::open(folder.path(), name, ends()), Err(RelayError::SavePosition { .. }))
-        };
+        let is_refused =
+            |name: &str| matches!(SavedPosition::open(folder.path(), name, ends()), Err(RelayError::SavePosition(..)));
         for name in [".ticks.new", "..ticks.sure.new", ".other.lock"] {
             plant(name);
         }

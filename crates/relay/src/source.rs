@@ -75,7 +75,7 @@ impl SourceTopic<'_> {
             if let Some(is_own) = is_own {
                 return Ok(is_own);
             }
-            let count = polled?.map_err(|reason| RelayError::Receive { topic: self.topic.to_owned(), reason })?;
+            let count = polled?.map_err(|reason| RelayError::Receive(self.topic.to_owned(), reason))?;
             let is_late = context.clock.ns_between(began, context.clock.ticks()) > LOOK_AHEAD_NS;
             // A log delivers all its messages at once.
             if is_late || (count == 0 && incoming.is_from_log) {

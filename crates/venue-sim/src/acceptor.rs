@@ -30,7 +30,8 @@ pub(crate) struct LineAcceptor {
     listeners: LineListeners,
     connections: Vec<LineConnection>,
     dice: FaultDice,
-    cut: Chance,
+    /// Chance that a request cuts its connection.
+    pub cut: Chance,
     rules: LogonRules,
     /// Refused connections that were not reported yet.
     refused: u64,
@@ -80,11 +81,6 @@ impl LineAcceptor {
         let (dice, rules) = (FaultDice::new(clock.ticks()), LogonRules { password, most_lines });
         let (connections, cut) = (Vec::new(), Chance::default());
         Ok(Self { clock, listeners, connections, dice, cut, rules, refused: 0, refused_at: None })
-    }
-
-    /// Sets the chance that a request cuts its connection.
-    pub fn set_cut(&mut self, cut: Chance) {
-        self.cut = cut;
     }
 
     /// Runs one turn: accepts connections, takes requests, sends reports. Returns the number of events handled.
@@ -205,7 +201,7 @@ impl LineAcceptor {
     /// Reports the logon of a connection, and ends an older connection of the same line.
     fn announce_logon(&mut self, index: usize, notify: &mut dyn FnMut(VenueEvent)) {
         let route = self.connections[index].route;
-        notify(VenueEvent::LineConnected { line: self.connections[index].name.clone() });
+        notify(VenueEvent::LineConnected(self.connections[index].name.clone()));
         for (other, connection) in self.connections.iter_mut().enumerate() {
             if other != index && connection.route == route {
                 connection.end_reason = Some("it has reconnected by another connection".to_owned());
@@ -269,7 +265,7 @@ impl LineConnection {
                         }
                         frames += 1;
                     }
-                    Err(_) => engine.count_refused(),
+                    Err(_) => engine.refused += 1,
                 },
             }
         }

@@ -47,7 +47,7 @@ pub struct VenueEngine<C> {
     waiting: VecDeque<(u64, ExecutionReport)>,
     /// Scratch for the reports of one input, each with the route that it goes.
     scratch: Vec<(usize, ExecutionReport)>,
-    refused: u64,
+    pub(crate) refused: u64,
     missed: u64,
     /// An input could not be journaled. A further input panics, because the journal would lack the first.
     is_failed: bool,
@@ -142,7 +142,7 @@ impl<C: Clock> VenueEngine<C> {
 
     /// Ends the line. Returns its journal and its market, if it has them, for [`Self::resume`].
     pub fn into_parts(self) -> (Option<Writer>, Option<Reader>) {
-        (self.journal.map(VenueJournal::into_log), self.market)
+        (self.journal.map(|journal| journal.log), self.market)
     }
 
     /// Runs one turn: moves the market, takes requests, sends reports. Returns the number of messages handled.
@@ -170,7 +170,7 @@ impl<C: Clock> VenueEngine<C> {
 
     /// Sleeps until there may be work, or `timeout_ns` has passed.
     pub fn sleep(&self, timeout_ns: u64) {
-        let requests = self.requests.as_ref().filter(|_| !self.faults.is_halted());
+        let requests = self.requests.as_ref().filter(|_| !self.faults.halt);
         let sources: Vec<&Reader> = requests.into_iter().chain(&self.market).collect();
         let timeout_ns = self.max_sleep_ns(timeout_ns);
         match sources.is_empty() {
@@ -215,7 +215,7 @@ impl<C: Clock> VenueEngine<C> {
 
     fn take_requests(&mut self) -> Result<usize, EngineError> {
         let mut done = 0;
-        while done < MAX_PER_TURN && !self.faults.is_halted() {
+        while done < MAX_PER_TURN && !self.faults.halt {
             let Some(requests) = &mut self.requests else { break };
             let message = match requests.next()? {
                 Next::Empty => break,
@@ -300,14 +300,9 @@ impl<C: Clock> VenueEngine<C> {
         journal.append_from(route, self.clock.ticks(), record).map_err(EngineError::Journal)
     }
 
-    /// Counts a message that is no valid request.
-    pub(crate) fn count_refused(&mut self) {
-        self.refused += 1;
-    }
-
     /// Returns whether an injected halt keeps requests from being taken.
     pub(crate) fn is_halted(&self) -> bool {
-        self.faults.is_halted()
+        self.faults.halt
     }
 
     /// Journals an input, applies it, and sends its reports behind those that wait already.
@@ -330,7 +325,7 @@ impl<C: Clock> VenueEngine<C> {
         }
         let books = (&mut self.venue, &mut self.faults);
         let done = self.sessions.apply(route, stamp, &input, books, &mut self.scratch);
-        let due = match self.faults.delay_ns() {
+        let due = match self.faults.delay_ns {
             0 => 0,
             ns => self.clock.ticks() + self.clock.calibration().ticks_of_ns(ns),
         };

@@ -31,22 +31,12 @@ pub enum VenueServerError {
     /// The line failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The quotes cannot be published.
-    #[error("{topic}: the quotes cannot be published ({reason})")]
-    Publish {
-        /// Topic of the quotes.
-        topic: LogPath,
-        /// Error of the log.
-        reason: LogPublishError,
-    },
-    /// The venue cannot listen at an address.
-    #[error("cannot listen on {address}: {reason}; use another address, or end the process that listens there")]
-    Listen {
-        /// Configured address.
-        address: LineAddress,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
+    /// The quotes cannot be published on this topic.
+    #[error("{0}: the quotes cannot be published ({1})")]
+    Publish(LogPath, LogPublishError),
+    /// The venue cannot listen at a configured address.
+    #[error("cannot listen on {0}: {1}; use another address, or end the process that listens there")]
+    Listen(LineAddress, std::io::Error),
     /// The clock cannot be calibrated.
     #[error(transparent)]
     Clock(#[from] CalibrationError),

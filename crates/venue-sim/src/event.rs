@@ -18,18 +18,12 @@ pub enum VenueEvent {
         /// Place of the request lane.
         lane: LogPath,
     },
-    /// The lanes exist, and the OMS is not running.
-    AwaitingOms {
-        /// Name of the awaited OMS.
-        oms: String,
-    },
+    /// The lanes exist, and the OMS of this name is not running.
+    AwaitingOms(String),
     /// The venue listens for socket lines at this address.
     Listening(LineAddress),
-    /// A socket line has logged on, and its requests are taken.
-    LineConnected {
-        /// Name in the line's logon.
-        line: String,
-    },
+    /// A socket line with this name in its logon has logged on, and its requests are taken.
+    LineConnected(String),
     /// A socket line has disconnected; its reports wait for it.
     LineDisconnected {
         /// Name in the line's logon.
@@ -47,15 +41,9 @@ pub enum VenueEvent {
         others: u64,
     },
     /// A connection waits and cannot be accepted; reported once for as long as any waits.
-    AcceptFailed {
-        /// Error of the operating system.
-        reason: io::Error,
-    },
-    /// The max number of connections is reached; reported once for as long as it is.
-    ConnectionLimit {
-        /// Max number of connections.
-        max: usize,
-    },
+    AcceptFailed(io::Error),
+    /// This max number of connections is reached; reported once for as long as it is.
+    ConnectionLimit(usize),
     /// Connections are accepted again.
     AcceptResumed,
     /// The venue has joined the lanes of an OMS and takes its requests.
@@ -72,11 +60,8 @@ pub enum VenueEvent {
         /// Number of orders that rest in the books.
         resting: usize,
     },
-    /// The lanes of the OMS were replaced or removed: the venue joins the new ones as soon as they exist.
-    LanesReplaced {
-        /// Name of the OMS.
-        oms: String,
-    },
+    /// The lanes of the OMS of this name were replaced or removed: the venue joins the new ones as soon as they exist.
+    LanesReplaced(String),
     /// The tick topic was created anew by its feed.
     TicksReplaced(LogPath),
     /// Messages were no valid requests, or were overwritten before they were read.
@@ -110,10 +95,10 @@ impl fmt::Display for VenueEvent {
             Self::AwaitingLanes { oms, lane } => {
                 write!(f, "waiting for the OMS '{oms}' to make its lanes ({lane}); start it, or check its name")
             }
-            Self::AwaitingOms { oms } => write!(f, "the lanes of the OMS '{oms}' exist; waiting for it to start"),
+            Self::AwaitingOms(oms) => write!(f, "the lanes of the OMS '{oms}' exist; waiting for it to start"),
             Self::Listening(address) => write!(f, "listening on {address}"),
             // The name is the peer's text, and the reason may hold more of it: both are made printable.
-            Self::LineConnected { line } => write!(f, "line '{}' has connected", Printable(line)),
+            Self::LineConnected(line) => write!(f, "line '{}' has connected", Printable(line)),
             Self::LineDisconnected { line, why } => {
                 write!(
                     f,
@@ -126,12 +111,12 @@ impl fmt::Display for VenueEvent {
                 write!(f, "line '{}' was refused ({})", Printable(line), Printable(why))?;
                 if *others > 0 { write!(f, "; so were {others} others before") } else { Ok(()) }
             }
-            Self::AcceptFailed { reason } => write!(
+            Self::AcceptFailed(reason) => write!(
                 f,
                 "a connection waits and cannot be accepted ({reason}): raise the limit of open files (ulimit -n, \
                  LimitNOFILE of a service), or close other connections"
             ),
-            Self::ConnectionLimit { max } => {
+            Self::ConnectionLimit(max) => {
                 write!(
                     f,
                     "the limit of {max} connections is reached: further ones wait; close some, or raise most_lines"
@@ -142,7 +127,7 @@ impl fmt::Display for VenueEvent {
             Self::OmsExited { oms, resting } => {
                 write!(f, "the OMS '{oms}' has exited; {}; waiting for it", orders(*resting))
             }
-            Self::LanesReplaced { oms } => write!(f, "the lanes of the OMS '{oms}' were removed or replaced"),
+            Self::LanesReplaced(oms) => write!(f, "the lanes of the OMS '{oms}' were removed or replaced"),
             Self::TicksReplaced(topic) => write!(f, "{topic} was recreated; its ticks are used from now on"),
             Self::MessagesLost { refused, missed } => write!(
                 f,

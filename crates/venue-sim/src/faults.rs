@@ -93,6 +93,17 @@ pub(crate) struct FaultChances {
 }
 
 impl FaultChances {
+    fn of(faults: &InjectedFaults) -> Self {
+        let InjectedFaults { seed, drop_requests, drop, double, swap, reject, .. } = *faults;
+        let chances = [drop_requests, drop, double, swap, reject].map(|Chance(millionths)| millionths.min(ALWAYS));
+        if chances == [0; 5] {
+            // Without chances the seed means nothing, so a changed seed alone is no change of the chances.
+            return Self::default();
+        }
+        let [drop_requests, drop, double, swap, reject] = chances;
+        Self { seed, drop_requests, drop, double, swap, reject, reserved: 0 }
+    }
+
     /// Returns the chances, in millionths, by name.
     pub fn fields(self) -> [(&'static str, u64); 6] {
         [
@@ -114,8 +125,10 @@ pub(crate) struct FaultInjector {
     dice: FaultDice,
     /// Report that is to follow the next report.
     held: Option<RoutedReport>,
-    delay_ns: u64,
-    halt: bool,
+    /// Delay of each report, in nanoseconds.
+    pub delay_ns: u64,
+    /// Requests are not taken.
+    pub halt: bool,
     scratch: Vec<ExecutionReport>,
 }
 
@@ -147,16 +160,6 @@ impl FaultInjector {
     /// Drops the held report, because its lane is lost.
     pub fn drop_held(&mut self) {
         self.held = None;
-    }
-
-    /// Returns the delay of each report, in nanoseconds.
-    pub fn delay_ns(&self) -> u64 {
-        self.delay_ns
-    }
-
-    /// Returns whether requests are halted.
-    pub fn is_halted(&self) -> bool {
-        self.halt
     }
 
     /// Applies an input, and fills the empty output list with the reports to send. The `view` is that of the input's
@@ -213,19 +216,6 @@ impl FaultInjector {
         }
         out.extend((0..copies).map(|_| report));
         out.extend(self.held.take());
-    }
-}
-
-impl FaultChances {
-    fn of(faults: &InjectedFaults) -> Self {
-        let InjectedFaults { seed, drop_requests, drop, double, swap, reject, .. } = *faults;
-        let chances = [drop_requests, drop, double, swap, reject].map(|Chance(millionths)| millionths.min(ALWAYS));
-        if chances == [0; 5] {
-            // Without chances the seed means nothing, so a changed seed alone is no change of the chances.
-            return Self::default();
-        }
-        let [drop_requests, drop, double, swap, reject] = chances;
-        Self { seed, drop_requests, drop, double, swap, reject, reserved: 0 }
     }
 }
 

@@ -237,7 +237,7 @@ fn numbers(tick: &TopOfBook) -> [i64; 4] {
 
 /// Writer of the journal.
 pub(crate) struct VenueJournal {
-    log: Writer,
+    pub log: Writer,
     ticks: LastTicks,
     /// Route of the next record, unless another route is recorded before it.
     route: usize,
@@ -248,11 +248,6 @@ impl VenueJournal {
     /// Appends to a log; `ticks` and `route` are the state at its end.
     pub fn new(log: Writer, ticks: LastTicks, route: usize) -> Self {
         Self { log, ticks, route, payload: Vec::with_capacity(128) }
-    }
-
-    /// Returns the log, open for writing.
-    pub fn into_log(self) -> Writer {
-        self.log
     }
 
     /// Returns the ticks that make these quotes each symbol's last tick. A symbol without a quote gets an empty tick.

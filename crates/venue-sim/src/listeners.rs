@@ -48,7 +48,7 @@ impl LineListeners {
     ) -> Result<Self, VenueServerError> {
         let mut list = Vec::new();
         for address in listen {
-            let wrong = |reason| VenueServerError::Listen { address: address.clone(), reason };
+            let wrong = |reason| VenueServerError::Listen(address.clone(), reason);
             let (listener, address) = LineListener::open(address).map_err(wrong)?;
             notify(VenueEvent::Listening(address));
             list.push(listener);
@@ -80,7 +80,7 @@ impl LineListeners {
             loop {
                 self.is_full = open + done >= self.max_connections;
                 if self.is_full {
-                    self.report_once(VenueEvent::ConnectionLimit { max: self.max_connections }, notify);
+                    self.report_once(VenueEvent::ConnectionLimit(self.max_connections), notify);
                     return done;
                 }
                 match self.list[index].accept() {
@@ -93,7 +93,7 @@ impl LineListeners {
                     Err(e) if is_connection_error(&e) => {}
                     Err(reason) => {
                         self.pause();
-                        self.report_once(VenueEvent::AcceptFailed { reason }, notify);
+                        self.report_once(VenueEvent::AcceptFailed(reason), notify);
                         return done;
                     }
                 }

@@ -119,7 +119,7 @@ impl OrderOwners {
         let mut rests = vec![false; routes];
         for (&order, &route) in &self.routes {
             if let Some(rests) = rests.get_mut(route as usize) {
-                *rests |= venue.is_resting(order);
+                *rests |= venue.known_orders.location(OrderId(order)).is_some();
             }
         }
         rests
@@ -146,7 +146,9 @@ impl OrderOwners {
         let resolved = ResolvedRequest { id: *id, client_id: name, is_new, covers_all: false };
         match resolved.id {
             // The id must count as used, so that the venue rejects a new order with it.
-            FORGOTTEN_ORDER => venue.mark_used(FORGOTTEN_ORDER),
+            FORGOTTEN_ORDER => {
+                venue.used_ids.insert(OrderId(FORGOTTEN_ORDER));
+            }
             NO_ORDER => {}
             order if route != LANES_ROUTE => {
                 self.routes.insert(order, route as u32);
@@ -192,7 +194,7 @@ impl OrderOwners {
             let IdSpace { ids, used, .. } = space;
             ids.retain(|&name, &mut id| {
                 let is_known = venue.is_known(id);
-                if !is_known && venue.has_used(id) {
+                if !is_known && venue.used_ids.contains(OrderId(id)) {
                     used.insert(OrderId(name));
                 }
                 is_known

@@ -177,7 +177,7 @@ impl<C: Clock> VenueServer<'_, C> {
                     refused_at = None;
                     // Not reported after missing lanes: an OMS that makes its lanes reads them a moment later.
                     if !(replace(&mut has_reported_oms, true) || has_reported_lanes) {
-                        (self.notify)(VenueEvent::AwaitingOms { oms });
+                        (self.notify)(VenueEvent::AwaitingOms(oms));
                     }
                 }
             }
@@ -227,7 +227,7 @@ impl<C: Clock> VenueServer<'_, C> {
         let Settings { listen, password, most_lines, .. } = &self.settings;
         let check = password.as_ref().map(LinePassword::check);
         let mut acceptor = LineAcceptor::open(HostClock::get()?, listen, check, *most_lines, self.notify)?;
-        acceptor.set_cut(self.settings.faults.cut);
+        acceptor.cut = self.settings.faults.cut;
         self.acceptor = Some(acceptor);
         Ok(())
     }
@@ -332,13 +332,13 @@ impl<C: Clock> VenueServer<'_, C> {
 
     fn leave(&mut self, why: LeaveReason) {
         let oms = self.settings.oms.clone();
-        let Some(engine) = &mut self.engine else { return (self.notify)(VenueEvent::LanesReplaced { oms }) };
+        let Some(engine) = &mut self.engine else { return (self.notify)(VenueEvent::LanesReplaced(oms)) };
         engine.leave();
         let resting = engine.venue().resting_orders();
         match why {
             LeaveReason::Stop => {}
             LeaveReason::OmsGone => (self.notify)(VenueEvent::OmsExited { oms, resting }),
-            LeaveReason::OtherLanes => (self.notify)(VenueEvent::LanesReplaced { oms }),
+            LeaveReason::OtherLanes => (self.notify)(VenueEvent::LanesReplaced(oms)),
             LeaveReason::OtherTicks => {
                 self.settings.ticks.iter().for_each(|topic| (self.notify)(VenueEvent::TicksReplaced(topic.clone())))
             }
@@ -348,7 +348,7 @@ impl<C: Clock> VenueServer<'_, C> {
     /// Publishes quotes, reloads the faults and ends the day when due, with lanes and without them.
     fn run_periodic_tasks(&mut self) -> Result<(), VenueServerError> {
         if let (Some(feed), Some(topic)) = (&mut self.quote_publisher, &self.settings.publish) {
-            feed.publish_if_due().map_err(|reason| VenueServerError::Publish { topic: topic.clone(), reason })?;
+            feed.publish_if_due().map_err(|reason| VenueServerError::Publish(topic.clone(), reason))?;
         }
         self.reload()?;
         self.end_day()
@@ -378,7 +378,7 @@ impl<C: Clock> VenueServer<'_, C> {
             Ok(Settings { faults, .. }) => {
                 self.settings.faults = faults;
                 if let Some(acceptor) = &mut self.acceptor {
-                    acceptor.set_cut(faults.cut);
+                    acceptor.cut = faults.cut;
                 }
                 if let Some(engine) = &mut self.engine {
                     engine.set_faults(faults)?;

@@ -155,21 +155,6 @@ impl SimVenue {
         self.known_orders.get(OrderId(order)).is_some()
     }
 
-    /// Returns whether an order rests.
-    pub(crate) fn is_resting(&self, order: u64) -> bool {
-        self.known_orders.location(OrderId(order)).is_some()
-    }
-
-    /// Returns whether an id was ever used.
-    pub(crate) fn has_used(&self, order: u64) -> bool {
-        self.used_ids.contains(OrderId(order))
-    }
-
-    /// Marks an id as used.
-    pub(crate) fn mark_used(&mut self, order: u64) {
-        self.used_ids.insert(OrderId(order));
-    }
-
     /// Returns the number of client orders that rest in the books.
     pub fn resting_orders(&self) -> usize {
         self.known_orders.resting_count()
