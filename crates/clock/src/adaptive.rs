@@ -12,7 +12,6 @@
 
 use crate::{Clock, IdleAction, WakeUpCost, set_timer_slack};
 
-/// Number of pauses that are remembered.
 const REMEMBERED: usize = 16;
 
 /// Numbers of shorter and of longer pauses to ignore, tried in this order: as few as possible. On a host with
@@ -152,7 +151,6 @@ impl<C: Clock> AdaptiveWait<C> {
     }
 }
 
-/// The last values of a quantity.
 #[derive(Debug, Clone, Copy, Default)]
 struct RecentValues {
     values: [u64; REMEMBERED],

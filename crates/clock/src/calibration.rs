@@ -204,7 +204,6 @@ pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, Ca
 
 const ROOT: u32 = 0;
 
-/// Returns the path of a user's calibration file.
 fn of_user(base: &Path, user: u32) -> PathBuf {
     let mut path = base.as_os_str().to_owned();
     path.push(format!("-{user}"));
@@ -219,7 +218,6 @@ fn trusted_calibration(path: &Path, user: u32, boot_id: [u8; 16]) -> Option<Cali
     }
 }
 
-/// Contents of the path of a calibration.
 enum CalibrationFile {
     Missing,
     /// A calibration, possibly of another boot.
@@ -309,7 +307,6 @@ fn publish(path: &Path, calibration: &Calibration) -> io::Result<()> {
     ignore_error(io::ErrorKind::AlreadyExists, linked)
 }
 
-/// Turns a failure of one kind into success.
 fn ignore_error(kind: io::ErrorKind, outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|e| if e.kind() == kind { Ok(()) } else { Err(e) })
 }

@@ -188,7 +188,6 @@ impl<C: Clock> GapDetector<C> {
     }
 }
 
-/// Gaps, and the kernel's accounts of them.
 #[derive(Debug, Default)]
 pub(crate) struct GapRecorder {
     gaps: Vec<SchedulingGap>,

@@ -86,7 +86,6 @@ pub(crate) fn cpus_before_pinning() -> &'static [usize] {
     CPUS.get_or_init(cpus)
 }
 
-/// Returns the processor that the calling thread runs on now.
 pub(crate) fn current_cpu() -> Option<usize> {
     // SAFETY: the call takes no argument and touches no memory of this process.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()

@@ -188,18 +188,14 @@ fn wake_caller(
     receiver.try_recv().unwrap_or(Ok(WakeUpSamples::default()))
 }
 
-/// State that sleeper and waker share.
 #[derive(Debug, Default)]
 struct WakeUpProbe {
     /// Set once the start is clear: true if the sleeper's CPU is kept awake, as far as it is to be.
     ready: OnceLock<bool>,
     /// Number of wake-ups, [`ENDED`] at last: the futex word that the sleeper sleeps on.
     woken: AtomicU32,
-    /// Number of times that the sleeper has run since.
     ran: AtomicU32,
-    /// Time of its last run.
     ran_at_ns: AtomicU64,
-    /// Set once the sleeper has ended.
     is_over: AtomicBool,
 }
 
@@ -229,7 +225,6 @@ impl WakeUpProbe {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Wakes the sleeper repeatedly.
     fn wake(&self, rounds: usize, max_ns: u64) -> WakeUpSamples {
         let begin = monotonic_ns();
         let is_over = || monotonic_ns() - begin > max_ns;

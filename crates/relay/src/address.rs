@@ -15,13 +15,11 @@ pub(crate) fn topic_address(url: &str, topic: &str) -> String {
 
 /// Returns the address of a topic whose server has reported its identity already.
 pub(crate) fn topic_address_at(url: &str, server: Option<&str>, topic: &str) -> String {
-    log_address(url, topic).unwrap_or_else(|| {
-        let (url, topic) = resolve_topic(url, topic);
-        match server {
-            Some(server) => format!("{server}/{topic}"),
-            None => format!("{}/{topic}", resolve_host(redact_logins(&url).trim_end_matches('/'))),
-        }
-    })
+    match (log_address(url, topic), server) {
+        (Some(log), _) => log,
+        (None, Some(server)) => format!("{server}/{}", resolve_topic(url, topic).1),
+        (None, None) => resolve_host(&written_address(url, topic)),
+    }
 }
 
 /// Returns the address of a topic as its URL writes it, whichever server has that name today.

@@ -101,7 +101,6 @@ impl OpenBridge<'_> {
     }
 }
 
-/// Connections to the source and to the target.
 type BridgeConnections = (Box<dyn Connection>, Box<dyn Connection>);
 
 /// Rejects a topic that would be both received and published, and two topics that would be published as one.
@@ -166,7 +165,6 @@ fn open_topics<'a>(
     Ok(topics)
 }
 
-/// One topic with its source and its target.
 struct BridgedTopic<'a> {
     subscriber: Box<dyn Subscriber>,
     watch: SubscriberWatch,
@@ -176,7 +174,6 @@ struct BridgedTopic<'a> {
     target: BridgeTarget<'a>,
 }
 
-/// Target side of a topic.
 struct BridgeTarget<'a> {
     /// Name at the source.
     topic: String,
@@ -336,7 +333,6 @@ impl BridgeTarget<'_> {
         Some(CarriedPosition { token: Some(subscriber.resume_token()?), log: self.log_position() })
     }
 
-    /// Returns the position in the log, if the target is one.
     fn log_position(&self) -> Option<(u64, u64)> {
         self.writer.log.as_ref().map(|log| log.position_before(&self.incoming.tail))
     }

@@ -123,7 +123,6 @@ pub struct RelayTotals {
     delays: DelayHistogram,
 }
 
-/// Histogram of delays, in nanoseconds.
 #[derive(Debug, Clone)]
 struct DelayHistogram(Histogram<u64>);
 
@@ -243,7 +242,6 @@ impl RelayError {
         }
     }
 
-    /// Converts the error of opening a publisher.
     fn from_publisher(error: ConnectError) -> Self {
         match error {
             ConnectError::Other(reason) => match reason.downcast::<LogOpenError>() {

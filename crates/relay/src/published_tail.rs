@@ -59,7 +59,6 @@ pub(crate) struct PublishedTail {
     reported_lost: u64,
 }
 
-/// Log that a tail is read from.
 struct TailLog {
     reader: Reader,
     /// Sequence number after the end of the tail.

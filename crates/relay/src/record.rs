@@ -101,7 +101,6 @@ struct Recorder<'a> {
     meter: &'a RelayMeter,
     context: &'a RelayContext<'a>,
     writer: Writer,
-    /// State of the recording.
     log: TargetLog,
     incoming: IncomingFilter,
     position: Option<SavedPosition>,
@@ -113,7 +112,6 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Records until the end; returns the final position.
     fn record_until_end(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<Option<CarriedPosition>, RelayError> {
         let clock = self.context.clock;
         let mut watch = SubscriberWatch::default();

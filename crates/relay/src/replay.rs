@@ -85,11 +85,9 @@ struct RecordingPlayer<'a> {
     begin: u64,
     /// UTC time of the first recorded message, in nanoseconds.
     first_ns: u64,
-    /// Number of completed rounds.
     rounds: u64,
     /// Recorded duration of the completed rounds, in nanoseconds.
     rounds_ns: u64,
-    /// Messages published in all rounds.
     published: u64,
 }
 
@@ -189,11 +187,9 @@ impl RecordingPlayer<'_> {
 /// A recording that is read from start to end.
 struct RecordedLog {
     reader: Reader,
-    /// Payload of the last record.
     payload: Vec<u8>,
 }
 
-/// A record without its payload.
 struct RecordedMessage {
     sequence: u64,
     stamp: u64,
@@ -215,7 +211,6 @@ impl RecordedLog {
         }
     }
 
-    /// Returns the next record; `None` at the end.
     fn read(&mut self) -> Result<Option<RecordedMessage>, RelayError> {
         let (sequence, stamp, kind) = match self.reader.next()? {
             Next::Message(message) => {

@@ -66,7 +66,6 @@ pub(crate) struct SavedPosition {
     saved_at: u64,
 }
 
-/// Position up to which a topic was carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CarriedPosition {
     /// None while the source is a log that does not exist yet: all its messages will be new.
@@ -75,10 +74,8 @@ pub(crate) struct CarriedPosition {
     pub log: Option<(u64, u64)>,
 }
 
-/// Content of a position file.
 #[allow(clippy::large_enum_variant, reason = "one is made for each start, and none is kept")]
 enum PositionFile {
-    /// No file.
     Missing,
     /// A file without a position.
     Invalid,
@@ -239,7 +236,6 @@ impl SavedPosition {
         Ok(())
     }
 
-    /// Writes the position, if it has changed.
     fn write(&mut self) -> Result<(), RelayError> {
         let Some(position) = self.position.filter(|_| self.position != self.written) else { return Ok(()) };
         self.save_error(write(&self.file, &self.text(position)))?;

@@ -81,7 +81,6 @@ fn write_draft(file: &Path, text: &str) -> io::Result<(PathBuf, File)> {
     Ok((draft, out))
 }
 
-/// Removes a file that may not exist.
 pub(crate) fn remove_if_exists(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(reason) if reason.kind() != io::ErrorKind::NotFound => Err(reason),

@@ -4,7 +4,6 @@ use tickpath_bus::Subscriber;
 
 use crate::{RelayContext, RelayMeter};
 
-/// Subscriber state that was reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct SubscriberWatch {
     is_out: bool,

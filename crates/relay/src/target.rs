@@ -11,7 +11,6 @@ use crate::address::held_sequences;
 use crate::published_tail::PublishedTail;
 use crate::{FULL_RETRY_NS, RETRY_NS, RelayContext, RelayError, TargetConfig};
 
-/// A topic to publish on.
 pub(crate) struct TopicWriter {
     pub topic: String,
     /// The log, if the topic is one; none on a broker.
@@ -22,7 +21,6 @@ pub(crate) struct TopicWriter {
     is_unsubscribed_reported: bool,
 }
 
-/// A log to publish into.
 pub(crate) struct TargetLog {
     /// Reader of the log.
     pub reader: Reader,
@@ -40,12 +38,10 @@ impl TargetLog {
     }
 }
 
-/// Item to publish.
 #[derive(Clone, Copy)]
 pub(crate) enum CarriedItem<'a> {
     /// A message, with the origin that it is to keep, if any.
     Message {
-        /// Origin to keep.
         id: Option<MessageId>,
         /// Stamp, in ticks of the origin's clock, or else of this host's.
         stamp: u64,
@@ -68,13 +64,10 @@ impl<'a> CarriedItem<'a> {
     }
 }
 
-/// Result of publishing an item.
 pub(crate) enum PublishOutcome {
-    /// The item is published.
     Published {
         /// Ticks at which the successful call began.
         ticks: u64,
-        /// The topic refused the item at first.
         refused: bool,
     },
     /// The carrier was stopped before the item was published.

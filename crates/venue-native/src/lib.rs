@@ -55,7 +55,6 @@ pub struct TcpLine {
     venue: Option<VenueId>,
     clock: HostClock,
     state: TcpLineState,
-    /// Number of connects so far.
     connects: usize,
     resume: ResumeState,
     /// Number of the next expected report, and the first that is not journaled.
@@ -65,10 +64,8 @@ pub struct TcpLine {
 
 enum TcpLineState {
     Down,
-    /// The connect failed at its start.
     Failed(String),
     Connecting(LineSocket, u64),
-    /// The proof of the password is in progress.
     ProvingPassword(FrameChannel, u64, PasswordProof),
     AwaitingWelcome(FrameChannel, u64),
     Up(FrameChannel),
@@ -108,7 +105,6 @@ impl TcpLine {
         ConnectionLost(format!("{}: {why}", self.address))
     }
 
-    /// Advances a connect by one step.
     fn advance(&mut self) -> Result<usize, String> {
         let since = match &self.state {
             TcpLineState::Connecting(_, since)

@@ -34,7 +34,6 @@ pub struct PasswordCheck(Secret);
 
 /// State of a proof on the client's side.
 pub(crate) enum PasswordProof {
-    /// The challenge has not arrived.
     AwaitingChallenge(ClientLogon),
     /// A thread of its own hashes for some milliseconds, because a line never waits.
     Hashing(JoinHandle<Result<(ClientLogon, Vec<u8>), ScramError>>),

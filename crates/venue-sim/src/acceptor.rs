@@ -39,7 +39,6 @@ pub(crate) struct LineAcceptor {
     refused_at: Option<u64>,
 }
 
-/// Conditions that a logon must meet.
 struct LogonRules {
     password: Option<PasswordCheck>,
     most_lines: usize,
@@ -47,21 +46,18 @@ struct LogonRules {
 
 struct LineConnection {
     channel: FrameChannel,
-    /// Time of acceptance, in ticks.
     accepted_at: u64,
     /// Name in its logon, as received.
     name: String,
     stage: ProofStage,
     /// None before its logon.
     route: Option<usize>,
-    /// Number of the next report to send.
     next_report: u64,
     /// Reason for its end; present once the connection must be closed.
     end_reason: Option<String>,
     is_refused: bool,
 }
 
-/// Progress of the password proof.
 enum ProofStage {
     Unproven,
     Challenged(Box<ServerLogon>),
@@ -123,7 +119,6 @@ impl LineAcceptor {
             .try_for_each(|route| engine.disconnect_line(route))
     }
 
-    /// Closes and reports the connections that have ended.
     fn close_ended<C: Clock>(
         &mut self,
         engine: &mut VenueEngine<C>,

@@ -8,7 +8,6 @@ use crate::journal::END_OF_DAY;
 
 /// Interval between two checks of the venue's journal, in nanoseconds.
 const POLL_INTERVAL_NS: u64 = 10_000_000;
-/// Max number of checks.
 const MAX_POLLS: u32 = 1_000;
 
 /// Error of [`end_day`]: the end of the venue's day is not confirmed.

@@ -39,7 +39,6 @@ pub struct VenueEngine<C> {
     quotes: Vec<TopOfBook>,
     /// A trade may have used up a side of a quote since the last check.
     pub(crate) has_traded: bool,
-    /// State of the socket lines.
     pub(crate) sessions: LineSessions,
     journal: Option<VenueJournal>,
     faults: FaultInjector,

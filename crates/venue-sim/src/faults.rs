@@ -117,7 +117,6 @@ impl FaultChances {
     }
 }
 
-/// Fault injector with its state.
 #[derive(Debug, Default)]
 pub(crate) struct FaultInjector {
     chances: FaultChances,
@@ -127,7 +126,6 @@ pub(crate) struct FaultInjector {
     held: Option<RoutedReport>,
     /// Delay of each report, in nanoseconds.
     pub delay_ns: u64,
-    /// Requests are not taken.
     pub halt: bool,
     scratch: Vec<ExecutionReport>,
 }

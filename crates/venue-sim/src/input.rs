@@ -4,10 +4,8 @@ use tickpath_market::{ExecId, ExecutionReport, OrderId, Price, Quantity, Request
 
 use crate::{FillError, SimVenue};
 
-/// Route of the lanes.
 pub(crate) const LANES_ROUTE: usize = 0;
 
-/// Input that changes a venue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum VenueInput {
     /// Request with its sequence number in its lane.
@@ -36,10 +34,5 @@ impl VenueInput {
             Self::EndOfDay => venue.end_of_day(stamp, reports),
         }
         Ok(())
-    }
-
-    /// Returns the route of a replayed input, behind a record of `route`: only requests have a route other than the lanes.
-    pub fn route(&self, route: usize) -> usize {
-        if matches!(self, Self::Request(..)) { route } else { LANES_ROUTE }
     }
 }

@@ -42,7 +42,6 @@ pub(crate) const ROUTE: u8 = 106;
 pub(crate) const CONFIRMED: u8 = 107;
 pub(crate) const NAMED_LINE: u8 = 108;
 
-/// Record of a journal.
 #[derive(Debug)]
 pub(crate) enum VenueRecord {
     Identity(VenueIdentity),
@@ -84,7 +83,6 @@ pub(crate) struct NamedLine {
     pub oms: u64,
 }
 
-/// Head of a tick's record.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct TickHeader {
@@ -195,7 +193,6 @@ impl LastTicks {
         Self(vec![[0; 4]; symbols as usize])
     }
 
-    /// Makes room for more symbols.
     pub fn add_symbols(&mut self, symbols: u32) {
         self.0.resize(self.0.len().max(symbols as usize), [0; 4]);
     }
@@ -235,7 +232,6 @@ fn numbers(tick: &TopOfBook) -> [i64; 4] {
     [tick.bid.0, tick.bid_quantity.0, tick.ask.0, tick.ask_quantity.0]
 }
 
-/// Writer of the journal.
 pub(crate) struct VenueJournal {
     pub log: Writer,
     ticks: LastTicks,

@@ -17,14 +17,12 @@ use tickpath_log::{
 };
 use tickpath_market::VenueId;
 
-/// Paths of a venue's lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LanePaths {
     pub requests: LogPath,
     pub reports: LogPath,
 }
 
-/// Venue's ends of its lanes.
 pub(crate) struct LaneEnds {
     pub requests: Reader,
     pub reports: Writer,
@@ -39,10 +37,8 @@ pub(crate) struct JoinedLanes {
     requests: Reader,
 }
 
-/// Reason why no lanes can be joined.
 #[derive(Debug)]
 pub(crate) enum LanesUnavailable {
-    /// The OMS has not created the lanes.
     NoLanes,
     /// The lanes exist, and the OMS is not running.
     NoOms,
@@ -50,12 +46,9 @@ pub(crate) enum LanesUnavailable {
     Refused(LogOpenError),
 }
 
-/// State of the joined lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LaneStatus {
-    /// The lanes and the OMS are still the same.
     Same,
-    /// The OMS has exited.
     OmsExited,
     /// The lanes were removed or replaced.
     Replaced,

@@ -16,16 +16,12 @@ const TRIM_EVERY: u64 = 4096;
 /// Upper bound of a line's sequence numbers, which no real line reaches.
 const MAX_SEQUENCE: u64 = 1 << 62;
 
-/// Reason of a refused logon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LogonRefusal {
-    /// The sequence numbers are beyond [`MAX_SEQUENCE`].
     #[error("the numbers of this logon are beyond 2^62, which no line reaches; does its sender use another protocol?")]
     Numbers,
-    /// The line's journal belongs to another OMS.
     #[error("the numbers of this line belong to another OMS; give each OMS a journal of its own")]
     OtherOms,
-    /// The max number of lines is known, and none can be forgotten.
     #[error(
         "this exchange knows {0} lines, and each is connected, has resting orders or has unconfirmed reports; raise \
          most_lines in exchange.toml, or cancel the orders of lines that are no longer used"

@@ -30,7 +30,6 @@ pub(crate) struct LineSessions {
     routed: Vec<RoutedReport>,
 }
 
-/// State of a socket line.
 #[derive(Debug, Default)]
 pub(crate) struct LineSession {
     /// Client journal that the line's sequence numbers belong to.
@@ -49,12 +48,10 @@ pub(crate) struct LineSession {
 }
 
 impl LineSessions {
-    /// Returns the line of this route.
     pub fn get(&self, route: usize) -> Option<&LineSession> {
         self.list.get(route.checked_sub(1)?)
     }
 
-    /// Returns the line of this route, mutably.
     pub fn get_mut(&mut self, route: usize) -> Option<&mut LineSession> {
         self.list.get_mut(route.checked_sub(1)?)
     }
@@ -84,7 +81,6 @@ impl LineSessions {
         }
     }
 
-    /// Starts the reports of a line at `lane.first`.
     pub fn start_reports(&mut self, route: usize, lane: LaneJoin) {
         if let Some(session) = self.get_mut(route) {
             session.unconfirmed.clear();
@@ -131,7 +127,6 @@ impl LineSessions {
         unused.or(evictable.first()).map(|(route, _)| *route)
     }
 
-    /// Keeps a report for a line.
     pub fn keep_report(&mut self, route: usize, report: DueReport) {
         if let Some(session) = self.get_mut(route) {
             session.unconfirmed.push_back(report);
@@ -163,7 +158,6 @@ impl LineSessions {
 }
 
 impl LineSession {
-    /// Returns the number of the next report.
     pub fn end(&self) -> u64 {
         self.first + self.unconfirmed.len() as u64
     }

@@ -18,13 +18,10 @@ const FIRST_PAUSE_NS: u64 = 10_000_000;
 /// Max pause after a failed accept, in nanoseconds.
 const MAX_PAUSE_NS: u64 = 1_000_000_000;
 
-/// All acceptors of a venue.
 pub(crate) struct LineListeners {
     clock: HostClock,
     list: Vec<LineListener>,
-    /// Max connections at once.
     max_connections: usize,
-    /// Whether that number is reached.
     is_full: bool,
     /// End of the pause after a failed accept, in ticks.
     paused_until: Option<u64>,

@@ -7,7 +7,6 @@ use crate::BookOrder;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BookSlot(u32);
 
-/// Orders at one price, by time.
 #[derive(Debug)]
 pub(crate) struct OrderQueue {
     /// Open quantity of all its orders, in 128 bits because hostile quantities overflow 64.
@@ -16,7 +15,6 @@ pub(crate) struct OrderQueue {
     tail: u32,
 }
 
-/// Storage of all resting orders of a book.
 #[derive(Debug)]
 pub(crate) struct OrderSlab {
     nodes: Vec<OrderNode>,
@@ -32,7 +30,6 @@ struct OrderNode {
     next: u32,
 }
 
-/// Marks the end of a list.
 const NONE: u32 = u32::MAX;
 
 impl OrderQueue {
@@ -44,7 +41,6 @@ impl OrderQueue {
         self.head == NONE
     }
 
-    /// Returns the oldest order.
     pub fn first(&self) -> Option<BookSlot> {
         (self.head != NONE).then_some(BookSlot(self.head))
     }
@@ -74,7 +70,6 @@ impl OrderSlab {
         })
     }
 
-    /// Appends an order to a queue.
     pub fn push(&mut self, queue: &mut OrderQueue, order: BookOrder) -> BookSlot {
         let index = self.insert_node(OrderNode { order, previous: queue.tail, next: NONE });
         match queue.tail {
@@ -86,7 +81,6 @@ impl OrderSlab {
         BookSlot(index)
     }
 
-    /// Removes an order from its queue.
     pub fn remove(&mut self, queue: &mut OrderQueue, slot: BookSlot) -> BookOrder {
         let OrderNode { order, previous, next } = self.nodes[slot.0 as usize];
         match previous {

@@ -18,7 +18,6 @@ use crate::SimVenue;
 use crate::input::LANES_ROUTE;
 use crate::used_ids::{IdMap, UsedIds};
 
-/// Owner of the common space.
 pub(crate) const COMMON: u64 = 0;
 /// First of the ids that the venue assigns. This id itself stands for every order that ended on an earlier day.
 const FORGOTTEN_ORDER: u64 = 1 << 63;
@@ -41,7 +40,6 @@ pub(crate) struct OrderOwners {
     routes: IdMap<u64, u32>,
 }
 
-/// Order ids of an owner.
 #[derive(Debug, Default)]
 struct IdSpace {
     /// Venue's ids of the orders that the venue knows, by the client's id.
@@ -55,9 +53,7 @@ struct IdSpace {
 /// Order that a request addresses, by the venue's id and by the client's.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ResolvedRequest {
-    /// Venue's id.
     id: u64,
-    /// Client's id.
     client_id: u64,
     is_new: bool,
     /// Whether it is a status request for all orders: the whole answer goes back by the request's route.
@@ -87,12 +83,10 @@ enum ReportDestination {
 }
 
 impl OrderOwners {
-    /// Returns the owner of a route.
     pub fn owner_of(&self, route: usize) -> u64 {
         self.owner_by_route.get(route).copied().unwrap_or(COMMON)
     }
 
-    /// Assigns a route to an owner.
     pub fn assign(&mut self, route: usize, owner: u64) {
         if route >= self.owner_by_route.len() {
             self.owner_by_route.resize(route + 1, COMMON);

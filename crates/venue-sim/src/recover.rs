@@ -36,7 +36,6 @@ pub struct EngineConfig {
     pub faults: InjectedFaults,
 }
 
-/// Venue that was recovered from its journal and its lanes.
 pub(crate) struct RecoveredVenue {
     pub venue: SimVenue,
     pub journal: VenueJournal,
@@ -128,7 +127,6 @@ impl InboundLane {
     }
 }
 
-/// State of a replay.
 struct VenueReplay {
     config: Config,
     venue: SimVenue,
@@ -136,7 +134,6 @@ struct VenueReplay {
     ticks: LastTicks,
     requests: InboundLane,
     market: InboundLane,
-    /// Owner of the report lane.
     owner: LogOwner,
     /// Sequence number at the end of the report lane.
     tail: u64,
@@ -146,7 +143,6 @@ struct VenueReplay {
     produced: u64,
     unsent: VecDeque<ExecutionReport>,
     sessions: LineSessions,
-    /// Route of the replayed records.
     route: usize,
     scratch: Vec<(usize, ExecutionReport)>,
 }
@@ -231,7 +227,8 @@ impl VenueReplay {
             VenueInput::Tick(sequence, _) => self.market.next = sequence + 1,
             _ => {}
         }
-        let route = input.route(self.route);
+        // Only requests have a route other than the lanes.
+        let route = if matches!(input, VenueInput::Request(..)) { self.route } else { LANES_ROUTE };
         // The only error is a refused operator action, which had no effect before the restart either.
         let books = (&mut self.venue, &mut self.faults);
         let _ = self.sessions.apply(route, stamp, input, books, &mut self.scratch);

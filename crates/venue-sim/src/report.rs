@@ -20,7 +20,6 @@ pub(crate) struct ReportWriter<'a> {
 }
 
 impl ReportWriter<'_> {
-    /// Reports that an order is accepted.
     pub fn accepted(&mut self, order: &mut BookOrder, request: ClientOrderId) {
         self.reports.push(self.count_event(order, request, ExecType::New));
     }
@@ -40,7 +39,6 @@ impl ReportWriter<'_> {
         self.reports.push(report);
     }
 
-    /// Reports an order's new price and total.
     pub fn replaced(&mut self, order: &mut BookOrder, request: ClientOrderId) {
         self.reports.push(self.count_event(order, request, ExecType::Replaced));
     }

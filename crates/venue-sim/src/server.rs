@@ -128,7 +128,6 @@ struct VenueServer<'a, C> {
     adaptive_wait: Option<AdaptiveWait<C>>,
 }
 
-/// Reason for leaving the lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeaveReason {
     Stop,

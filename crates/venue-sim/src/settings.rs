@@ -5,7 +5,6 @@
 mod init;
 mod instruments;
 
-use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +76,8 @@ pub struct Settings {
 }
 
 /// Error of unusable settings files: all mistakes, file by file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .list.iter().map(SettingsError::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct VenueSettingsError {
     /// Mistakes of each faulty file.
     pub list: Vec<SettingsError>,
@@ -207,15 +207,6 @@ impl Settings {
         (settings, wrong)
     }
 }
-
-impl fmt::Display for VenueSettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sentences: Vec<String> = self.list.iter().map(SettingsError::to_string).collect();
-        f.write_str(&sentences.join("\n"))
-    }
-}
-
-impl Error for VenueSettingsError {}
 
 fn thread(thread: &mut Section<'_>) -> (Wait, Option<usize>, Priority) {
     let wait = thread.one_of("wait", WAITS).unwrap_or(Wait::Block);

@@ -180,7 +180,6 @@ fn read(mut input: impl Read, name: &str) -> Result<Recording, RecordingError> {
     Ok(collector.recording)
 }
 
-/// Assembles a recording from lines.
 #[derive(Default)]
 struct RecordingBuilder {
     recording: Recording,
@@ -264,7 +263,6 @@ impl RecordingBuilder {
     }
 }
 
-/// Result of reading a line.
 enum LineRead {
     Whole,
     TooLong,

@@ -7,9 +7,7 @@ use crate::{Price, Quantity, SCALE, Side, Symbol, SymbolId, TopOfBook, Trade};
 const SYMBOL: Symbol = Symbol(*b"SYNUSDT\0\0\0\0\0\0\0\0\0");
 /// 2024-01-01 00:00:00 UTC.
 const START_NS: u64 = 1_704_067_200_000_000_000;
-/// The price step, 0.10.
 const STEP: i64 = SCALE / 10;
-/// The quantity step, 0.001.
 const LOT: i64 = SCALE / 1_000;
 /// The first bid, 61,800.00, in price steps.
 const FIRST_BID_STEPS: i64 = 618_000;
@@ -31,7 +29,6 @@ impl Recording {
     }
 }
 
-/// State of the market.
 struct RandomWalk {
     random: SplitMix64,
     at_ns: u64,
