@@ -286,7 +286,8 @@ impl BridgeTarget<'_> {
         self.incoming.record_published(self.context);
         let now = self.context.clock.ticks();
         let delay_ns = self.context.clock.ns_between(polled_at, now);
-        let utc_ns = self.context.utc_ns_of(if message.is_of_clock(self.incoming.clock) { stamp } else { now });
+        let stamped = if message.is_of_clock(self.incoming.clock) { stamp } else { now };
+        let utc_ns = self.context.clock.calibration().utc_ns_of(stamped);
         self.meter.update(|totals| {
             totals.other_hosts += u64::from(local.is_some_and(|local| local.is_arrival));
             totals.add_message(message.payload.len(), utc_ns);

@@ -389,10 +389,6 @@ impl RelayContext<'_> {
         }
         LocalStamp { ticks: self.clock.ticks(), is_arrival: true }
     }
-
-    fn utc_ns_of(&self, stamp: u64) -> u64 {
-        self.clock.calibration().utc_ns_of(stamp)
-    }
 }
 
 /// Stamp of a message by this host's clock.

@@ -186,7 +186,7 @@ impl Recorder<'_> {
         self.write(stamp.ticks, message.kind, message.payload)?;
         self.incoming.record_published(self.context);
         self.messages += 1;
-        let utc_ns = self.context.utc_ns_of(stamp.ticks);
+        let utc_ns = self.context.clock.calibration().utc_ns_of(stamp.ticks);
         self.meter.update(|totals| {
             totals.other_hosts += u64::from(stamp.is_arrival);
             totals.add_message(message.payload.len(), utc_ns);

@@ -164,17 +164,13 @@ impl TcpLine {
             return Ok(flushed);
         }
         let mut done = flushed + 1;
-        loop {
-            let next = match &mut self.state {
-                TcpLineState::ProvingPassword(channel, ..) => {
-                    channel.next()?.map(|frame| (frame.kind, frame.text.to_vec()))
-                }
-                _ => None,
-            };
-            let Some((kind, text)) = next else { return Ok(done) };
+        while let TcpLineState::ProvingPassword(channel, ..) = &mut self.state
+            && let Some((kind, text)) = channel.next()?.map(|frame| (frame.kind, frame.text.to_vec()))
+        {
             self.handle_proof_frame(kind, text)?;
             done += 1;
         }
+        Ok(done)
     }
 
     fn handle_proof_frame(&mut self, kind: u8, text: Vec<u8>) -> Result<(), String> {

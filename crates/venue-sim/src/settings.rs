@@ -101,10 +101,10 @@ impl Settings {
 
     /// Reads the file and the table that it names.
     pub fn read(file: &Path) -> Result<Self, VenueSettingsError> {
-        let mut taken = None;
-        let own = tickpath_settings::read(file, |top| taken = Some(Self::read_sections(top)));
+        let mut sections = None;
+        let own = tickpath_settings::read(file, |top| sections = Some(Self::read_sections(top)));
         let mut list: Vec<SettingsError> = own.err().into_iter().collect();
-        let Some((settings, table)) = taken else { return Err(VenueSettingsError { list }) };
+        let Some((settings, table)) = sections else { return Err(VenueSettingsError { list }) };
         // A missing name of the table is reported as a mistake of the file alone.
         list.extend(table.filter(|_| !settings.instruments_file.as_os_str().is_empty()));
         if list.is_empty() { Ok(settings) } else { Err(VenueSettingsError { list }) }
@@ -172,18 +172,21 @@ impl Settings {
             let read = LinePassword::read(&file);
             read.map_err(|reason| top.add_mistake("password_file", reason)).ok()
         });
-        let calls = top.text("name");
+        let name = top.text("name");
         let instruments_file = top.require_path("instruments");
-        let table = instruments::read(&instruments_file, venue, calls.as_deref());
+        let table = instruments::read(&instruments_file, venue, name.as_deref());
         let (wait, cpu, priority) = top.section("thread", thread);
+        let most_lines = top.number("most_lines", 1..=4_096).unwrap_or(DEFAULT_MAX_LINES);
+        let journal = top.require_path("journal");
         let mut settings = Self {
             file: top.file().to_owned(),
             venue,
             oms,
             listen,
             password,
-            most_lines: top.number("most_lines", 1..=4_096).unwrap_or(DEFAULT_MAX_LINES),
-            journal: absolute(top.require_path("journal")),
+            most_lines,
+            // An absolute path, because a journal is identified by its path.
+            journal: std::path::absolute(&journal).unwrap_or(journal),
             instruments_file,
             instruments: Vec::new(),
             ticks: topic(top, "ticks"),
@@ -273,9 +276,4 @@ fn faults(faults: &mut Section<'_>) -> InjectedFaults {
         halt: faults.flag("halt").unwrap_or(false),
         cut,
     }
-}
-
-/// Makes a path absolute, because a journal is identified by its path.
-fn absolute(path: PathBuf) -> PathBuf {
-    std::path::absolute(&path).unwrap_or(path)
 }

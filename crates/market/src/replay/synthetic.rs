@@ -19,7 +19,8 @@ impl Recording {
     /// Creates a recording of a random walk with bursts, about 300 ticks a second. The same seed gives the same ticks
     /// on every machine.
     pub fn synthetic(seed: u64, ticks: usize) -> Self {
-        let mut walk = RandomWalk::new(seed);
+        let (random, at_ns, bid_steps) = (SplitMix64(seed), START_NS, FIRST_BID_STEPS);
+        let mut walk = RandomWalk { random, at_ns, bid_steps, spread_steps: 1, trades: 0, opened: false };
         let events: Vec<RecordedTick> = (0..ticks).map(|_| walk.tick()).collect();
         let trades = walk.trades;
         let tally =
@@ -39,11 +40,6 @@ struct RandomWalk {
 }
 
 impl RandomWalk {
-    fn new(seed: u64) -> Self {
-        let random = SplitMix64(seed);
-        Self { random, at_ns: START_NS, bid_steps: FIRST_BID_STEPS, spread_steps: 1, trades: 0, opened: false }
-    }
-
     /// Returns the next tick. The first is a top of book, so that a subscriber has a price from the start.
     fn tick(&mut self) -> RecordedTick {
         let is_trade = self.opened && self.random.below(4) == 0;
@@ -99,8 +95,8 @@ impl RandomWalk {
         }
     }
 
-    fn quantity(&mut self, most_lots: u64) -> Quantity {
-        Quantity((1 + self.random.below(most_lots) as i64) * LOT)
+    fn quantity(&mut self, max_lots: u64) -> Quantity {
+        Quantity((1 + self.random.below(max_lots) as i64) * LOT)
     }
 
     /// Returns the exchange's time: three milliseconds before the receive time, in whole milliseconds as exchanges send
