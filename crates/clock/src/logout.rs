@@ -30,8 +30,8 @@ pub enum LogoutCleanup {
 
 impl LogoutCleanup {
     /// Damage to running programs.
-    pub const DAMAGE: &str = "systemd removes what this user has in /dev/shm when its last session ends: logs that are in \
-                              use lose their names, and no other program finds them";
+    pub const DAMAGE: &str = "systemd removes what this user has in /dev/shm when its last session ends: logs that are \
+                              in use lose their names, and no other program finds them";
 
     /// Ways to keep the files.
     pub const REMEDY: &str = "RemoveIPC=no in /etc/systemd/logind.conf and a restart of systemd-logind, or `loginctl \

@@ -44,7 +44,8 @@ impl ClockOffset {
         self.low_ns.unsigned_abs().max(self.high_ns.unsigned_abs())
     }
 
-    /// Returns whether the counters show different times; a difference shorter than a message's travel time cannot be seen.
+    /// Returns whether the counters show different times; a difference shorter than a message's travel time cannot be
+    /// seen.
     pub fn is_apart(&self) -> bool {
         self.stepped_back || self.low_ns > ROUNDING_NS || self.high_ns < -ROUNDING_NS
     }

@@ -2,8 +2,8 @@
 //! period.
 //!
 //! ```text
-//!   cgroup v2   /sys/fs/cgroup/GROUP/cpu.max "50000 100000"             cpu.stat nr_periods, nr_throttled, throttled_usec
-//!   cgroup v1   /sys/fs/cgroup/cpu/GROUP/cpu.cfs_quota_us, _period_us   cpu.stat nr_periods, nr_throttled, throttled_time
+//!   v2   /sys/fs/cgroup/GROUP/cpu.max "50000 100000"             cpu.stat nr_periods, nr_throttled, throttled_usec
+//!   v1   /sys/fs/cgroup/cpu/GROUP/cpu.cfs_quota_us, _period_us   cpu.stat nr_periods, nr_throttled, throttled_time
 //! ```
 //! The quotas of a group's parents apply too: the tightest counts. Within a container the group's own folder is often
 //! mounted at the top.

@@ -156,8 +156,8 @@ fn median(ns: &[u64]) -> Option<u64> {
 }
 
 /// Wakes the calling thread up to `rounds` times within `max_ns`, from the CPU `from`, while the CPU `kept_awake`, if
-/// given, is kept from going idle. Returns the times in `asleep_ns` in either case, and no samples if the waker does not
-/// run: a spinning thread of a higher priority may have its CPU.
+/// given, is kept from going idle. Returns the times in `asleep_ns` in either case, and no samples if the waker does
+/// not run: a spinning thread of a higher priority may have its CPU.
 fn wake_caller(
     from: Option<usize>,
     rounds: usize,

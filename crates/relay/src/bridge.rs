@@ -245,8 +245,8 @@ impl BridgedTopic<'_> {
 }
 
 impl BridgeTarget<'_> {
-    /// Carries an event; `polled_at` is the time of the poll, in ticks. An error means that the target accepts nothing any
-    /// more.
+    /// Carries an event; `polled_at` is the time of the poll, in ticks. An error means that the target accepts nothing
+    /// any more.
     fn carry_event(&mut self, event: SubscriptionEvent<'_>, polled_at: u64) -> Result<(), RelayError> {
         match event {
             SubscriptionEvent::Message(message) => match Gap::decode(message.kind, message.payload) {

@@ -182,7 +182,7 @@ pub enum RelayError {
     #[error("{} cannot be saved ({}); name a folder that only you may write to: --resume FOLDER", .0.display(), .1)]
     SavePosition(PathBuf, std::io::Error),
     /// A file holds no position.
-    #[error("{} holds no saved position; remove it to start anew, or name another folder: --resume FOLDER", .0.display())]
+    #[error("{} holds no saved position; remove it, or name another folder: --resume FOLDER", .0.display())]
     InvalidPosition(PathBuf),
     /// Another carrier uses the same position file.
     #[error("{} is in use by another call; end that, or name another folder: --resume FOLDER", .0.display())]
@@ -367,8 +367,8 @@ impl RelayContext<'_> {
     ) -> Message<'f> {
         if !std::mem::replace(is_reported, true) {
             (self.report)(&format!(
-                "'{topic}' has messages of other programs: their bytes are carried, as kind {kind}, stamped with the time \
-                 of arrival; keys and headers are not"
+                "'{topic}' has messages of other programs: their bytes are carried, as kind {kind}, stamped with the \
+                 time of arrival; keys and headers are not"
             ));
         }
         let stamp = self.clock.ticks();

@@ -86,8 +86,8 @@ impl PublishedTail {
         Ok(tail)
     }
 
-    /// Returns true if the log has lost the next messages of the tail; [`SourceTopic`](crate::source::SourceTopic) determines
-    /// whether this carrier published them.
+    /// Returns true if the log has lost the next messages of the tail; [`SourceTopic`](crate::source::SourceTopic)
+    /// determines whether this carrier published them.
     pub fn is_overwritten(&self) -> bool {
         matches!(self.front, Some(TailRecord::Overwritten(_)))
     }

@@ -195,8 +195,8 @@ impl SavedPosition {
         self.write_both_files()
     }
 
-    /// Saves the position if it is due: the first one, after the interval, or if `now` is set. `position`, which takes a
-    /// token, is called only then.
+    /// Saves the position if it is due: the first one, after the interval, or if `now` is set. `position`, which takes
+    /// a token, is called only then.
     pub fn save_if_due(
         &mut self,
         clock: &impl Clock,

@@ -51,8 +51,8 @@ impl SourceTopic<'_> {
         incoming.tail = if is_own { untouched } else { PublishedTail::default() };
         if !is_own {
             (context.report)(&format!(
-                "{} has lost messages after the saved position, and the remaining ones cannot be compared with those that \
-                 arrive: all of these are carried, and some may be duplicates",
+                "{} has lost messages after the saved position, and the remaining ones cannot be compared with those \
+                 that arrive: all of these are carried, and some may be duplicates",
                 incoming.target
             ));
         }

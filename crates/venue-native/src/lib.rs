@@ -182,8 +182,8 @@ impl TcpLine {
             }
             (PROVED, TcpLineState::ProvingPassword(channel, since, PasswordProof::Sent(logon))) => {
                 logon.check(&text).map_err(|_| {
-                    "it does not know the password of the lines: it is not the exchange that it claims to be; check the \
-                     address and the password file"
+                    "it does not know the password of the lines: it is not the exchange that it claims to be; check \
+                     the address and the password file"
                         .to_owned()
                 })?;
                 self.log_on(channel, since);

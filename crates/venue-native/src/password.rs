@@ -1,5 +1,5 @@
-//! The password of an exchange's lines: proved by SCRAM-SHA-256 before the logon, never sent. [`wire`](crate::wire) shows
-//! the frames.
+//! The password of an exchange's lines: proved by SCRAM-SHA-256 before the logon, never sent. [`wire`](crate::wire)
+//! shows the frames.
 
 use std::fmt;
 use std::fs;

@@ -59,7 +59,8 @@ pub enum RecoverError {
     Journal(#[source] LogPublishError),
     /// The journal belongs to another venue, or to other rules.
     #[error(
-        "the journal belongs to venue {venue} under version {rules} of its rules; open it as that, or start another journal"
+        "the journal belongs to venue {venue} under version {rules} of its rules; open it as that, or start another \
+         journal"
     )]
     OtherVenue {
         /// Venue number in the journal.
@@ -75,8 +76,8 @@ pub enum RecoverError {
     Record(u64),
     /// The report lane holds more reports than the journal leads to.
     #[error(
-        "the report lane holds {held} reports of a venue that has made only {produced}; restore the end of its journal, or \
-         recreate the lane"
+        "the report lane holds {held} reports of a venue that has made only {produced}; restore the end of its \
+         journal, or recreate the lane"
     )]
     LaneAhead {
         /// Number of reports in the lane since this venue joined it.

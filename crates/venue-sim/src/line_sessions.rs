@@ -5,9 +5,9 @@
 //!   route 1 …    a line each, in the order of their first logons; a forgotten line leaves its route to another line
 //! ```
 //!
-//! The answer to a request goes back by its route; later reports of an order go by the route of its owner's last request
-//! for that order. Reports of a line are numbered, and kept until the client confirms that they are in its journal; a
-//! replay of the venue's journal produces them again.
+//! The answer to a request goes back by its route; later reports of an order go by the route of its owner's last
+//! request for that order. Reports of a line are numbered, and kept until the client confirms that they are in its
+//! journal; a replay of the venue's journal produces them again.
 
 use std::collections::VecDeque;
 
@@ -88,7 +88,7 @@ impl LineSessions {
         }
     }
 
-    /// Applies an input that came by `route`, and fills the empty `out` with its reports, each with the route that it goes.
+    /// Applies an input that came by `route`, and fills the empty `out` with its reports, each with its route.
     pub fn apply(
         &mut self,
         route: usize,

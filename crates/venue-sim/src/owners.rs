@@ -119,8 +119,8 @@ impl OrderOwners {
         rests
     }
 
-    /// Replaces the client's order id in a request that came by `route` with the venue's id, and makes `route` the route
-    /// of the order.
+    /// Replaces the client's order id in a request that came by `route` with the venue's id, and makes `route` the
+    /// route of the order.
     #[inline]
     pub fn resolve(&mut self, route: usize, request: &mut Request, venue: &mut SimVenue) -> ResolvedRequest {
         let (id, is_new) = match request {
@@ -245,8 +245,8 @@ impl OrderOwners {
         id
     }
 
-    /// Returns whether an owner may change the order with this id in the common space. It may if the order's route is its
-    /// own, or that of a line without a name while the owner has no name or had none before.
+    /// Returns whether an owner may change the order with this id in the common space. It may if the order's route is
+    /// its own, or that of a line without a name while the owner has no name or had none before.
     fn may_change(&self, owner: u64, id: u64) -> bool {
         let by = match self.routes.get(&id) {
             Some(&NO_ROUTE) => return false,

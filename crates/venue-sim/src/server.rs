@@ -353,8 +353,8 @@ impl<C: Clock> VenueServer<'_, C> {
         self.end_day()
     }
 
-    /// Ends the day if [`VenueControl::end_day`] is set. Without an engine there is no order to expire, and the flag stays
-    /// set until there is an engine.
+    /// Ends the day if [`VenueControl::end_day`] is set. Without an engine there is no order to expire, and the flag
+    /// stays set until there is an engine.
     fn end_day(&mut self) -> Result<(), VenueServerError> {
         let Some(engine) = &mut self.engine else { return Ok(()) };
         if !self.control.end_day.swap(false, Ordering::AcqRel) {

@@ -145,8 +145,8 @@ impl Settings {
         let needed = OWN_FILES + self.most_lines.max(MAX_CONNECTIONS) as u64;
         let limit = getrlimit(Resource::Nofile).current.filter(|&limit| limit < needed && !self.listen.is_empty())?;
         Some(format!(
-            "the limit is {limit} open files, and this configuration needs up to {needed}: lines would wait for a free one; \
-             `ulimit -n {needed}` before the exchange starts, or lower most_lines"
+            "the limit is {limit} open files, and this configuration needs up to {needed}: lines would wait for a \
+             free one; `ulimit -n {needed}` before the exchange starts, or lower most_lines"
         ))
     }
 

@@ -96,8 +96,8 @@ pub enum RecordingError {
     },
     /// The recording has no line that can be replayed.
     #[error(
-        "{name} has no bookTicker or trade line ({tally}); record one of these streams as `LOCAL_NS JSON` lines, or write CSV \
-         with the columns utc_ns, symbol, bid, bid_quantity, ask, ask_quantity, or price and quantity of trades"
+        "{name} has no bookTicker or trade line ({tally}); record one of these streams as `LOCAL_NS JSON` lines, or \
+         write CSV with the columns utc_ns, symbol, bid, bid_quantity, ask, ask_quantity, or price and quantity of trades"
     )]
     NoTick {
         /// The file, or `the input`.

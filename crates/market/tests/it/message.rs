@@ -222,7 +222,9 @@ fn unknown_codes_of_a_report_are_refused() {
 proptest! {
     #[test]
     fn random_bytes_are_a_whole_message_or_an_error(
-        kind in prop_oneof![any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(35_u8), Just(36_u8), Just(37_u8), Just(48_u8)],
+        kind in prop_oneof![
+            any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(35_u8), Just(36_u8), Just(37_u8), Just(48_u8)
+        ],
         bytes in prop_oneof![
             prop::collection::vec(any::<u8>(), 0..128),
             prop::collection::vec(0_u8..5, 40..=56),

@@ -14,12 +14,12 @@ fn answered_by(bytes: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it listens").port();
     let other = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody comes");
-        stream.write_all(&bytes).expect("it is heard");
+        let (mut stream, _) = listener.accept().expect("the line connects");
+        stream.write_all(&bytes).expect("the line reads");
         stream
     });
     let lost = lost(port);
-    drop(other.join().expect("it only speaks"));
+    drop(other.join().expect("the peer only writes"));
     lost
 }
 
@@ -29,7 +29,7 @@ fn lost(port: u16) -> String {
     line.connect(&ResumeState::default());
     let began = clock.ticks();
     loop {
-        match line.poll(&mut |event| panic!("nothing of this is sound: {event:?}")) {
+        match line.poll(&mut |event| panic!("no event is valid: {event:?}")) {
             Ok(_) => sleep_ns(50_000),
             Err(lost) => return lost.to_string(),
         }
