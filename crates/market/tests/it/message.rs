@@ -159,20 +159,20 @@ fn unknown_codes_of_a_trigger_are_refused() {
         |trigger| &mut trigger.second.price_type,
         |trigger| &mut trigger.second.direction,
     ];
-    for (place, field) in codes.into_iter().enumerate() {
+    for (index, field) in codes.into_iter().enumerate() {
         for code in 0..=u8::MAX {
             let mut trigger = trigger(TriggerJoin::And);
             *field(&mut trigger) = code;
-            let is_known = match place {
+            let is_known = match index {
                 0 => TriggerJoin::from_code(code).is_some(),
                 1 | 3 => TriggerPriceType::from_code(code).is_some(),
                 _ => TriggerDirection::from_code(code).is_some(),
             };
             let order = ConditionalOrder { order: new_order(), trigger };
             let read = Request::read(Kind::ConditionalOrder.code(), order.as_bytes());
-            assert_eq!(read.is_ok(), is_known, "code {place} is {code}");
+            assert_eq!(read.is_ok(), is_known, "code {index} is {code}");
             let replace = ReplaceConditional { trigger, ..Default::default() };
-            assert_eq!(Request::ReplaceConditional(replace).check().is_ok(), is_known, "code {place} is {code}");
+            assert_eq!(Request::ReplaceConditional(replace).check().is_ok(), is_known, "code {index} is {code}");
         }
     }
     // A condition that is not read may have any codes.

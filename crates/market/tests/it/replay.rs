@@ -343,9 +343,9 @@ fn csv_rows_become_ticks_and_mistakes_are_listed() {
         ("61800.1".to_owned(), "3".to_owned(), 0)
     );
     assert_eq!((trade.price.to_string(), trade.aggressor, trade.symbol.0), ("2200.5".to_owned(), 2, 1));
-    let told = read.counts.to_string();
+    let tally = read.counts.to_string();
     for word in ["line 4", "invalid digit", "'bid_quantity' is empty", "'up' is no aggressor"] {
-        assert!(told.contains(word), "{word}: {told}");
+        assert!(tally.contains(word), "{word}: {tally}");
     }
     let none = Recording::read("time,price\n1,2\n".as_bytes()).unwrap_err().to_string();
     assert!(none.contains("missing field `utc_ns`") && none.contains("CSV"), "{none}");
@@ -368,8 +368,8 @@ fn csv_from_windows_is_read_and_an_open_quote_swallows_no_rows() {
             let read = Recording::read(&*file).unwrap();
             let last: Vec<u64> = read.events.iter().map(|tick| tick.at_ns % 10).collect();
             assert_eq!((last, read.counts.bad, read.counts.lines), (vec![1, 2, 3, 4, 5, 7, 8], 1, 10));
-            let told = read.counts.to_string();
-            assert!(told.contains("line 8"), "{told}");
+            let tally = read.counts.to_string();
+            assert!(tally.contains("line 8"), "{tally}");
         }
     }
 }

@@ -36,8 +36,8 @@ fn an_injected_rejection_ends_the_order_and_uses_up_its_id() {
     send(&mut world, 1);
     let mut line = world.open();
     settle(&mut line);
-    let told: Vec<_> = world.reports().iter().map(|report| (report.venue_sequence, report.reason)).collect();
-    assert_eq!(told, [(1, RejectReason::OnOrder.code()), (0, RejectReason::DuplicateId.code())]);
+    let reports: Vec<_> = world.reports().iter().map(|report| (report.venue_sequence, report.reason)).collect();
+    assert_eq!(reports, [(1, RejectReason::OnOrder.code()), (0, RejectReason::DuplicateId.code())]);
     assert!(world.reports().iter().all(|report| report.exec_type == ExecType::Rejected.code()));
     assert_eq!(line.venue().resting_orders(), 0);
 }
@@ -87,7 +87,7 @@ fn faults_change_at_run_time_and_across_restarts() {
     let [half, all, again, none, last] = seen[..] else { panic!("five times") };
     assert!((1..20).contains(&half) && (all, none) == (20, 0), "{seen:?}");
     assert_eq!((half, half), (again, last), "the same dice fall the same");
-    assert_eq!(line.venue().resting_orders(), id as usize, "what is dropped was said all the same");
+    assert_eq!(line.venue().resting_orders(), id as usize, "the venue has taken the orders of dropped reports");
 }
 
 #[test]

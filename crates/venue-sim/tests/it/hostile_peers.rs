@@ -29,16 +29,16 @@ fn a_listener_that_cannot_accept_pauses_and_reports_why() {
     let crowd: Vec<UnixStream> = (0..CROWD).map(|_| UnixStream::connect(site.socket()).expect("it listens")).collect();
     exchange.await_words("a connection waits and cannot be accepted");
     let (from, before) = (line.heartbeats, ticks(exchange.id()));
-    let mut heard = from;
+    let mut heartbeats = from;
     until(
         || {
             line.turn();
             // As rarely as the exchange sends one: it has nothing else to do.
-            if line.heartbeats > heard {
-                heard = line.heartbeats;
+            if line.heartbeats > heartbeats {
+                heartbeats = line.heartbeats;
                 line.beat();
             }
-            heard >= from + HEARTBEATS
+            heartbeats >= from + HEARTBEATS
         },
         || "heartbeats of the exchange".to_owned(),
     );
@@ -85,9 +85,9 @@ fn a_name_from_the_wire_is_printed_escaped() {
     wire.await_welcome();
     drop(wire);
     exchange.await_words("has disconnected");
-    let told = exchange.told();
-    let lines: Vec<&String> = told.iter().filter(|line| line.starts_with("@line ")).collect();
-    assert_eq!(lines.len(), 2, "{told:?}");
+    let output = exchange.output();
+    let lines: Vec<&String> = output.iter().filter(|line| line.starts_with("@line ")).collect();
+    assert_eq!(lines.len(), 2, "{output:?}");
     for line in lines {
         assert!(line.contains(r"'desk\u{1b}[2J\r\n@listening on nothing\u{202e}\u{7}'"), "{line}");
     }
@@ -95,7 +95,7 @@ fn a_name_from_the_wire_is_printed_escaped() {
     let mut wire = RawLine::named(&site, 1, 7, &[b'x'; 3_000]);
     wire.await_welcome();
     exchange.await_words("'xxx");
-    assert!(exchange.told().iter().all(|line| line.len() < 200));
+    assert!(exchange.output().iter().all(|line| line.len() < 200));
 }
 
 #[test]

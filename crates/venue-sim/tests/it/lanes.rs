@@ -26,8 +26,8 @@ fn reports_wait_for_the_oms_across_a_restart() {
     world.attach_oms();
     world.clock.advance(50);
     settle(&mut world.open());
-    let told: Vec<(u8, u64)> = world.reports().iter().map(|report| (report.exec_type, report.venue_stamp)).collect();
-    assert_eq!(told, [(ExecType::New.code(), MORNING), (ExecType::Canceled.code(), MORNING + 50)]);
+    let reports: Vec<(u8, u64)> = world.reports().iter().map(|report| (report.exec_type, report.venue_stamp)).collect();
+    assert_eq!(reports, [(ExecType::New.code(), MORNING), (ExecType::Canceled.code(), MORNING + 50)]);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn lanes_are_journaled_once_and_known_after_each_restart() {
         assert_eq!(types(&world.reports()), expected[expected.len() - 1..]);
         world.lose_lanes(incarnation);
         settle(&mut world.open());
-        assert_eq!(world.reports(), [], "what was said before this lane is not said on it");
+        assert_eq!(world.reports(), [], "reports of earlier lanes are not sent on this one");
     }
     assert_eq!(world.open().venue().resting_orders(), expected.len());
 }
@@ -169,7 +169,7 @@ fn a_journal_that_lost_its_end_is_refused() {
         journal.publish(*stamp, *kind, payload).expect("there is room");
     }
     drop(journal);
-    let e = world.try_open().err().expect("the lane knows more");
+    let e = world.try_open().err().expect("the lane holds more");
     assert!(matches!(e, RecoverError::LaneAhead { held: 1, produced: 0 }), "{e}");
 }
 

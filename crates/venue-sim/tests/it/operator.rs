@@ -113,8 +113,8 @@ fn a_fill_is_busted() {
     check(&format!("{traded}; c9 1 | x2; q9 1; s3 1@100 ioc"), "B1 0/0 3@100; S1 0/0=C4; N3 0/1; X3 0/0");
     check("s1 2@100; b2 5@100 ioc | x1; q9 2", "B2 0/0 2@100; S2 0/0=X4");
     // A fill is busted once, and only if it exists.
-    let gone = "!the fill 2 was";
-    check(&format!("{traded}; x2 | x2; v2 1@100; q9 1"), &format!("{gone}; {gone}; S1 0/2=N3"));
+    let busted = "!the fill 2 is";
+    check(&format!("{traded}; x2 | x2; v2 1@100; q9 1"), &format!("{busted}; {busted}; S1 0/2=N3"));
     check(&format!("{traded} | x0; x3; v3 1@100"), &["!no fill of this"; 3].join("; "));
     check(&format!("| x1; x{}", u64::MAX), &["!no fill of this"; 2].join("; "));
 }

@@ -158,7 +158,7 @@ fn take(world: &mut World, line: &mut VenueEngine<SimulatedClock>, number: usize
 }
 
 /// Restores the world at a point, and continues from there.
-fn check_point(steps: &[Step], one: &ReferenceRun, point: &RestartPoint, place: &str) {
+fn check_point(steps: &[Step], one: &ReferenceRun, point: &RestartPoint, context: &str) {
     let mut world = World::with(one.world.config.faults);
     for (number, step) in steps[..=point.at].iter().enumerate() {
         world.feed(step, MORNING + 1 + number as u64);
@@ -174,26 +174,26 @@ fn check_point(steps: &[Step], one: &ReferenceRun, point: &RestartPoint, place: 
         operate(&mut line, &steps[point.at]);
     }
     settle(&mut line);
-    let said = one.mark(point.at + 1).reports;
-    assert_same(&world.reports(), &one.world.reports()[..said], place);
+    let count = one.mark(point.at + 1).reports;
+    assert_same(&world.reports(), &one.world.reports()[..count], context);
     for (number, step) in steps.iter().enumerate().skip(point.at + 1) {
         take(&mut world, &mut line, number, step);
     }
-    check_end(&world, one, place);
+    check_end(&world, one, context);
 }
 
 /// Checks that lanes and journal equal those of the run without a kill, and the book that of the journal.
-fn check_end(world: &World, one: &ReferenceRun, place: &str) {
-    assert_same(&world.reports(), &one.world.reports(), place);
-    assert!(world.frames("journal") == one.world.frames("journal"), "{place}: the journals differ");
+fn check_end(world: &World, one: &ReferenceRun, context: &str) {
+    assert_same(&world.reports(), &one.world.reports(), context);
+    assert!(world.frames("journal") == one.world.frames("journal"), "{context}: the journals differ");
 }
 
-fn assert_same(reports: &[ExecutionReport], expected: &[ExecutionReport], place: &str) {
+fn assert_same(reports: &[ExecutionReport], expected: &[ExecutionReport], context: &str) {
     let differs = reports.iter().zip(expected).position(|(a, b)| a.as_bytes() != b.as_bytes());
     if let Some(at) = differs {
-        panic!("{place}: report {at} is {:?}, and not {:?}", reports[at], expected[at]);
+        panic!("{context}: report {at} is {:?}, and not {:?}", reports[at], expected[at]);
     }
-    assert_eq!(reports.len(), expected.len(), "{place}: so many reports");
+    assert_eq!(reports.len(), expected.len(), "{context}: so many reports");
 }
 
 fn mark(world: &World) -> RunMark {

@@ -31,14 +31,14 @@ fn an_order_fills_against_a_quote_and_the_venue_stops_on_request() {
     let scene = Scene::new("[[quote]]\nsymbol = 'A'\nbid = 99.5\nask = 100.5\nquantity = 10\n");
     let venue = scene.start();
     venue.await_words("waiting for the OMS");
-    let dumps = dumpable_behavior().expect("Linux tells");
+    let dumps = dumpable_behavior().expect("Linux reports it");
     assert_eq!(dumps, DumpableBehavior::NotDumpable, "the password of its lines is in its memory");
     let mut oms = scene.make_oms(1);
     oms.send(1, 25);
     oms.await_filled(1, 25);
-    let told = venue.stop();
-    let counts = ["waiting for", "serving the OMS", "stopped; no order rests"].map(|words| count(&told, words));
-    assert_eq!((counts, told.len()), ([1, 1, 1], 3), "{told:?}");
+    let events = venue.stop();
+    let counts = ["waiting for", "serving the OMS", "stopped; no order rests"].map(|words| count(&events, words));
+    assert_eq!((counts, events.len()), ([1, 1, 1], 3), "{events:?}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_oms_that_returns_gets_the_reports_of_its_absence() {
         // The next order rests, too: ticks before a request are read before it.
         feed.tick(90, 101);
         oms.send(1 + life as u64, 5);
-        oms.await_reports(oms.told.len() + 1);
+        oms.await_reports(oms.received.len() + 1);
     }
     assert_eq!(count(&venue.stop(), "stopped; 1 order rests"), 1);
 }
@@ -174,22 +174,22 @@ fn quotes_are_published() {
     venue.await_words("waiting for");
     let mut market =
         Reader::open(&scene.ticks, ReaderStart::Oldest, Registration::Registered).expect("the topic is there");
-    let mut told = Vec::new();
+    let mut published = Vec::new();
     // The quote is sent again: a price that is not repeated is stale.
     until(
         || {
             let tick = |next: Next<'_>| match next {
-                Next::Message(message) => told.extend(TopOfBook::read_from_bytes(message.payload)),
+                Next::Message(message) => published.extend(TopOfBook::read_from_bytes(message.payload)),
                 _ => panic!("nothing is missed"),
             };
             market.drain(16, tick).expect("the topic is sound");
-            told.len() >= 2
+            published.len() >= 2
         },
         "two ticks",
     );
     let same = |tick: &TopOfBook| (tick.symbol, tick.bid.to_string(), tick.ask.to_string(), tick.ask_quantity);
-    assert_eq!(same(&told[0]), same(&told[1]));
-    assert_eq!(same(&told[0]).0, SymbolId(SYMBOL));
+    assert_eq!(same(&published[0]), same(&published[1]));
+    assert_eq!(same(&published[0]).0, SymbolId(SYMBOL));
     venue.stop();
 }
 
@@ -229,14 +229,14 @@ impl Scene {
 
     /// Starts the venue on a thread of its own.
     fn start(&self) -> Running {
-        let (settings, orders, told) = (self.settings(), VenueControl::default(), Arc::new(Mutex::new(Vec::new())));
-        let (clock, their_orders, says) = (self.clock, orders.clone(), told.clone());
+        let (settings, orders, events) = (self.settings(), VenueControl::default(), Arc::new(Mutex::new(Vec::new())));
+        let (clock, their_orders, sink) = (self.clock, orders.clone(), events.clone());
         let thread = std::thread::spawn(move || {
             run(clock, settings, &their_orders, &mut |event| {
-                says.lock().expect("nobody panics with it").push(event.to_string());
+                sink.lock().expect("nobody panics with it").push(event.to_string());
             })
         });
-        Running { orders, told, thread: Some(thread) }
+        Running { orders, events, thread: Some(thread) }
     }
 
     fn lane(&self, what: &str) -> LogPath {
@@ -265,7 +265,7 @@ impl Scene {
     fn oms(&self, requests: Writer) -> Oms {
         let reports = Reader::open(&self.lane("reports"), ReaderStart::Cursor, Registration::Mandatory);
         let reports = reports.expect("the lane is there, and nobody else reads it");
-        Oms { clock: self.clock, requests, reports, told: Vec::new() }
+        Oms { clock: self.clock, requests, reports, received: Vec::new() }
     }
 
     fn feed(&self) -> Feed {
@@ -278,8 +278,8 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         // Most scenes have only some of them.
-        for place in [self.lane("requests"), self.lane("reports"), self.ticks.clone()] {
-            let _ = place.remove();
+        for path in [self.lane("requests"), self.lane("reports"), self.ticks.clone()] {
+            let _ = path.remove();
         }
     }
 }
@@ -287,13 +287,13 @@ impl Drop for Scene {
 /// A running venue and its log lines; dropping it stops the venue.
 struct Running {
     orders: VenueControl,
-    told: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<String>>>,
     thread: Option<JoinHandle<Result<(), VenueServerError>>>,
 }
 
 impl Running {
-    fn told(&self) -> Vec<String> {
-        self.told.lock().expect("nobody panics with it").clone()
+    fn events(&self) -> Vec<String> {
+        self.events.lock().expect("nobody panics with it").clone()
     }
 
     fn await_words(&self, words: &str) {
@@ -304,10 +304,10 @@ impl Running {
         until(
             || {
                 let is_over = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
-                assert!(!is_over || count(&self.told(), words) >= wanted, "it ended: {:?}", self.told());
-                count(&self.told(), words) >= wanted
+                assert!(!is_over || count(&self.events(), words) >= wanted, "it ended: {:?}", self.events());
+                count(&self.events(), words) >= wanted
             },
-            &format!("'{words}' {wanted} times; it told {:?}", self.told()),
+            &format!("'{words}' {wanted} times; events: {:?}", self.events()),
         );
     }
 
@@ -315,8 +315,8 @@ impl Running {
     fn stop(mut self) -> Vec<String> {
         self.orders.stop.store(true, Ordering::Release);
         let ended = self.thread.take().expect("it is stopped once").join().expect("it does not panic");
-        ended.unwrap_or_else(|e| panic!("it ended: {e}; {:?}", self.told()));
-        self.told()
+        ended.unwrap_or_else(|e| panic!("it ended: {e}; {:?}", self.events()));
+        self.events()
     }
 }
 
@@ -334,7 +334,7 @@ struct Oms {
     clock: HostClock,
     requests: Writer,
     reports: Reader,
-    told: Vec<ExecutionReport>,
+    received: Vec<ExecutionReport>,
 }
 
 impl Oms {
@@ -351,7 +351,7 @@ impl Oms {
         until(
             || {
                 self.read();
-                self.told.len() >= wanted
+                self.received.len() >= wanted
             },
             "the reports",
         );
@@ -363,7 +363,7 @@ impl Oms {
         until(
             || {
                 self.read();
-                let fills = self.told.iter().filter(|report| report.order_id.0 == id);
+                let fills = self.received.iter().filter(|report| report.order_id.0 == id);
                 let fills = fills.filter(|report| report.exec_type == ExecType::Trade.code());
                 filled = fills.map(|fill| fill.last_quantity.0).sum();
                 filled >= Quantity::from_whole(quantity).0
@@ -374,9 +374,9 @@ impl Oms {
     }
 
     fn read(&mut self) {
-        let told = &mut self.told;
+        let received = &mut self.received;
         let take = |next: Next<'_>| match next {
-            Next::Message(message) => told.extend(ExecutionReport::read_from_bytes(message.payload)),
+            Next::Message(message) => received.extend(ExecutionReport::read_from_bytes(message.payload)),
             _ => panic!("a lane with a mandatory reader loses nothing"),
         };
         self.reports.drain(64, take).expect("the lane is sound");
@@ -401,8 +401,8 @@ impl Feed {
     }
 }
 
-fn count(told: &[String], words: &str) -> usize {
-    told.iter().filter(|sentence| sentence.contains(words)).count()
+fn count(events: &[String], words: &str) -> usize {
+    events.iter().filter(|sentence| sentence.contains(words)).count()
 }
 
 /// Polls until the condition holds, with a time limit.

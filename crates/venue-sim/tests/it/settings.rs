@@ -27,8 +27,8 @@ fn the_initial_file_is_valid() {
         text.lines().filter_map(|line| line.strip_prefix('#').filter(|key| key.starts_with(char::is_alphabetic)));
     for key in keys.filter(|key| !["ticks", "listen", "cpu"].iter().any(|example| key.starts_with(example))) {
         fs::write(&file, text.replace(&format!("#{key}\n"), &format!("{key}\n"))).expect("it is ours");
-        let told = Settings::read(&file).unwrap_or_else(|wrong| panic!("{key}: {wrong}"));
-        assert_eq!(told, settings, "{key}");
+        let read = Settings::read(&file).unwrap_or_else(|wrong| panic!("{key}: {wrong}"));
+        assert_eq!(read, settings, "{key}");
     }
 }
 
@@ -76,10 +76,10 @@ fn every_mistake_is_reported_with_its_line() {
         ("[[quote]]\nsymbol = 'A'\nbid = 0.000000001\nask = 2\nquantity = 1", 7, "decimals"),
         ("ticks = 'a'\n[[quote]]\nsymbol = 'A'\nbid = 1\nask = 2\nquantity = 1", 5, "ticks or of quotes"),
     ] {
-        check(&told(read(&format!("{more}\n"))), "exchange.toml", line, words);
+        check(&mistakes(read(&format!("{more}\n"))), "exchange.toml", line, words);
     }
     let twice = "[[quote]]\nsymbol = 'A'\nbid = 1\nask = 2\nquantity = 1\n".repeat(2);
-    check(&told(read(&twice)), "exchange.toml", 11, "already");
+    check(&mistakes(read(&twice)), "exchange.toml", 11, "already");
     for (from, to, line, words) in [
         ("venue = 3\n", "", 1, "'venue' is missing"),
         ("venue = 3", "venue = 4096", 1, "out of range"),
@@ -87,7 +87,7 @@ fn every_mistake_is_reported_with_its_line() {
         ("'j'", "''", 3, "empty path"),
         ("instruments = 'table.csv'", "", 1, "'instruments' is missing"),
     ] {
-        check(&told(read_both(&LEAST.replace(from, to), TABLE)), "exchange.toml", line, words);
+        check(&mistakes(read_both(&LEAST.replace(from, to), TABLE)), "exchange.toml", line, words);
     }
 }
 
@@ -104,11 +104,11 @@ fn every_table_mistake_is_reported_with_its_line() {
         ("symbol,number,venue\nA,1,3\n\nA,2,3\n", 4, "once"),
         ("symbol,number,venue\nA,1,3\nB,1,3\n", 3, "once"),
     ] {
-        check(&told(read_both(LEAST, table)), "table.csv", line, words);
+        check(&mistakes(read_both(LEAST, table)), "table.csv", line, words);
     }
     // Mistakes of both files at once; rows of other venues are ignored.
-    let told = told(read_both(&format!("{LEAST}x = 1\n"), "symbol,number,venue\nA,x,3\nB,x,4\n"));
-    assert_eq!(told.lines().count(), 2, "{told}");
+    let mistakes = mistakes(read_both(&format!("{LEAST}x = 1\n"), "symbol,number,venue\nA,x,3\nB,x,4\n"));
+    assert_eq!(mistakes.lines().count(), 2, "{mistakes}");
     assert!(
         read_both(LEAST, "symbol,number,venue\nA,x,4\n").expect("it is good").warnings()[0].contains("every order")
     );
@@ -128,12 +128,15 @@ fn read_both(text: &str, table: &str) -> Result<Settings, String> {
     Settings::read(Path::new(&file)).map_err(|wrong| within(wrong.to_string()))
 }
 
-fn told(read: Result<Settings, String>) -> String {
+fn mistakes(read: Result<Settings, String>) -> String {
     read.expect_err("it has a mistake")
 }
 
 /// Checks that the text is a single message at this line with these words.
-fn check(told: &str, file: &str, line: usize, words: &str) {
-    assert!(told.starts_with(&format!("{file}:{line}: ")) && told.contains(words), "no '{words}' at {line}: {told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+fn check(mistakes: &str, file: &str, line: usize, words: &str) {
+    assert!(
+        mistakes.starts_with(&format!("{file}:{line}: ")) && mistakes.contains(words),
+        "no '{words}' at {line}: {mistakes}"
+    );
+    assert_eq!(mistakes.lines().count(), 1, "{mistakes}");
 }
