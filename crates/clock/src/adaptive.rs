@@ -44,9 +44,9 @@ pub struct AdaptiveWait<C> {
 
 #[derive(Debug, Clone, Copy)]
 struct IdlePause {
-    began: u64,
+    started: u64,
     /// Time of the last turn without work.
-    looked: u64,
+    last_idle: u64,
     /// End of the sleep, unless it lasts until a wake-up.
     until: Option<u64>,
     /// Set if the pause ended in a sleep.
@@ -80,9 +80,9 @@ impl<C: Clock> AdaptiveWait<C> {
     #[inline]
     pub fn next_action(&mut self, timeout_ns: u64) -> IdleAction {
         let now = self.clock.ticks();
-        let pause = self.pause.get_or_insert(IdlePause { began: now, looked: now, until: None, slept: false });
-        (pause.looked, pause.slept) = (now, false);
-        let lasted = now.saturating_sub(pause.began);
+        let pause = self.pause.get_or_insert(IdlePause { started: now, last_idle: now, until: None, slept: false });
+        (pause.last_idle, pause.slept) = (now, false);
+        let lasted = now.saturating_sub(pause.started);
         match self.likely {
             _ if lasted < self.wake_up && (self.likely.is_none() || self.brief != 0) => IdleAction::Spin,
             // A time nearer than a wake-up is not worth a sleep.
@@ -97,7 +97,7 @@ impl<C: Clock> AdaptiveWait<C> {
     pub fn note_wake_up(&mut self) {
         let now = self.clock.ticks();
         let Some(pause) = &mut self.pause else { return };
-        (pause.looked, pause.slept) = (now, true);
+        (pause.last_idle, pause.slept) = (now, true);
         if let Some(until) = pause.until.take().filter(|until| now > *until) {
             self.late.push(now - until);
             // The sleep ended by its time, not by a wake-up.
@@ -115,7 +115,7 @@ impl<C: Clock> AdaptiveWait<C> {
         let ns = ticks.map(|ticks| self.clock.calibration().ns(ticks as i64) as u64);
         if let (Some(pause), Some(ticks)) = (&mut self.pause, ticks) {
             let is_whole = ns.is_some_and(|ns| ns <= timeout_ns);
-            pause.until = is_whole.then_some(pause.looked + ticks);
+            pause.until = is_whole.then_some(pause.last_idle + ticks);
         }
         IdleAction::Sleep(ns.map_or(timeout_ns, |ns| ns.min(timeout_ns)))
     }
@@ -124,7 +124,7 @@ impl<C: Clock> AdaptiveWait<C> {
     fn record_pause(&mut self, pause: IdlePause) {
         // A woken thread sees a message only after the time of a wake-up.
         let wake_up_delay = if pause.slept { self.wake_up } else { 0 };
-        let lasted = pause.looked.saturating_sub(pause.began).saturating_sub(wake_up_delay);
+        let lasted = pause.last_idle.saturating_sub(pause.started).saturating_sub(wake_up_delay);
         let is_brief = lasted < self.wake_up;
         self.brief = self.brief << 1 | u16::from(is_brief);
         if !is_brief {

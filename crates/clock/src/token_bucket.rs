@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn a_new_bucket_holds_one_burst() {
         let mut bucket = bucket(10, 3, 5_000_000_000);
-        let taken = (0..10).filter(|_| bucket.try_take(|| 5_000_000_001)).count();
-        assert_eq!(taken, 3);
+        let passed = (0..10).filter(|_| bucket.try_take(|| 5_000_000_001)).count();
+        assert_eq!(passed, 3);
     }
 
     #[test]

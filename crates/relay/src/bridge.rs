@@ -351,7 +351,7 @@ impl BridgeTarget<'_> {
     fn drop_too_large(&self, bytes: usize, limit: usize) {
         self.meter.update(|totals| totals.too_long += 1);
         (self.context.report)(&format!(
-            "a message of {bytes} bytes was dropped: '{}' takes up to {limit}; bridge it with a larger --capacity",
+            "a message of {bytes} bytes was dropped: '{}' accepts up to {limit}; bridge it with a larger --capacity",
             self.writer.topic
         ));
     }

@@ -296,9 +296,9 @@ impl Line for TcpLine {
 
     fn connect(&mut self, resume: &ResumeState) {
         (self.resume, self.journaled) = (*resume, resume.next_report);
-        let begun = LineSocket::start_connect(&self.address, self.connects);
+        let socket = LineSocket::start_connect(&self.address, self.connects);
         self.connects += 1;
-        self.state = match begun {
+        self.state = match socket {
             Ok(socket) => TcpLineState::Connecting(socket, self.clock.ticks()),
             Err(e) => TcpLineState::Failed(e.to_string()),
         };
@@ -326,8 +326,8 @@ impl Line for TcpLine {
         if matches!(self.state, TcpLineState::Down) {
             return Ok(0);
         }
-        let begun = if matches!(self.state, TcpLineState::Up(_)) { Ok(0) } else { self.advance() };
-        begun.and_then(|begun| Ok(begun + self.read(take)?)).map_err(|why| self.lost(&why))
+        let advanced = if matches!(self.state, TcpLineState::Up(_)) { Ok(0) } else { self.advance() };
+        advanced.and_then(|done| Ok(done + self.read(take)?)).map_err(|why| self.lost(&why))
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

@@ -104,11 +104,11 @@ impl LineAcceptor {
         let is_read = |connection: &&LineConnection| !halts || connection.route.is_none();
         let sockets = self.connections.iter().filter(is_read).map(|connection| connection.channel.as_fd());
         let (listeners, timeout_ns) = self.listeners.poll_sources(timeout_ns);
-        let mut looks: Vec<PollFd<'_>> =
+        let mut polled: Vec<PollFd<'_>> =
             sockets.chain(listeners).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout_ns.min(999_999_999) as i64 };
         // An interrupt may end the sleep early: the next turn finds no work.
-        let _ = poll(&mut looks, Some(&timeout));
+        let _ = poll(&mut polled, Some(&timeout));
     }
 
     /// Journals the confirmed reports of all connected lines.
@@ -256,7 +256,7 @@ impl LineConnection {
                             engine.apply_line_request(route, number, request)?;
                         }
                         if is_cut {
-                            self.end_reason = Some("it was cut on purpose".to_owned());
+                            self.end_reason = Some("it was cut by an injected fault".to_owned());
                         }
                         frames += 1;
                     }
@@ -325,7 +325,7 @@ impl LineConnection {
                 self.channel.queue(WELCOME, 0, engine.clock.ticks(), welcome.as_bytes(), &[]);
                 return Ok(Ok(true));
             }
-            _ => return Ok(Err("a logon comes first".to_owned())),
+            _ => return Ok(Err("send a logon first".to_owned())),
         }
         self.channel.flush();
         Ok(Ok(false))

@@ -147,9 +147,9 @@ impl<C: Clock> VenueEngine<C> {
     /// Runs one turn: moves the market, takes requests, sends reports. Returns the number of messages handled.
     pub fn poll(&mut self) -> Result<usize, EngineError> {
         let sent = self.send_waiting()?;
-        let moved = self.apply_ticks()?;
-        let taken = self.take_requests()?;
-        Ok(sent + moved + taken + self.renew_quotes()?)
+        let ticks = self.apply_ticks()?;
+        let requests = self.take_requests()?;
+        Ok(sent + ticks + requests + self.renew_quotes()?)
     }
 
     /// Busts a fill of this day, as [`SimVenue::bust`] does.

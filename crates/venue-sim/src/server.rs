@@ -180,20 +180,20 @@ impl<C: Clock> VenueServer<'_, C> {
                     }
                 }
             }
-            let began = self.clock.ticks();
-            while self.run_once()? > 0 && !self.has_elapsed(POLL_INTERVAL_NS, began) {}
+            let started = self.clock.ticks();
+            while self.run_once()? > 0 && !self.has_elapsed(POLL_INTERVAL_NS, started) {}
             self.run_periodic_tasks()?;
             match &self.acceptor {
-                Some(_) => self.serve_until(began)?,
+                Some(_) => self.serve_until(started)?,
                 None => sleep_ns(POLL_INTERVAL_NS),
             }
         }
         Ok(None)
     }
 
-    /// Serves sockets until [`POLL_INTERVAL_NS`] have passed since `began`.
-    fn serve_until(&mut self, began: u64) -> Result<(), VenueServerError> {
-        while !self.has_elapsed(POLL_INTERVAL_NS, began) {
+    /// Serves sockets until [`POLL_INTERVAL_NS`] have passed since `started`.
+    fn serve_until(&mut self, started: u64) -> Result<(), VenueServerError> {
+        while !self.has_elapsed(POLL_INTERVAL_NS, started) {
             if self.run_once()? == 0 {
                 self.idle();
             }
@@ -204,8 +204,8 @@ impl<C: Clock> VenueServer<'_, C> {
     /// Serves sockets without lanes until [`VenueControl::stop`] is set.
     fn serve_sockets(&mut self) -> Result<(), VenueServerError> {
         while !self.control.stop.load(Ordering::Acquire) {
-            let began = self.clock.ticks();
-            self.serve_until(began)?;
+            let started = self.clock.ticks();
+            self.serve_until(started)?;
             self.run_periodic_tasks()?;
             self.report_losses();
             if let Some(topic) = self.replaced_ticks().cloned() {
@@ -299,17 +299,17 @@ impl<C: Clock> VenueServer<'_, C> {
 
     fn serve(&mut self, joined: &JoinedLanes) -> Result<LeaveReason, VenueServerError> {
         let watch = self.clock.calibration().ticks_of_ns(LANE_CHECK_NS);
-        let mut looked = self.clock.ticks();
+        let mut checked = self.clock.ticks();
         while !self.control.stop.load(Ordering::Acquire) {
             if self.run_once()? > 0 {
                 continue;
             }
             let now = self.clock.ticks();
-            if now.wrapping_sub(looked) < watch {
+            if now.wrapping_sub(checked) < watch {
                 self.idle();
                 continue;
             }
-            looked = now;
+            checked = now;
             if let Some(left) = self.check_lanes(joined)? {
                 return Ok(left);
             }
@@ -424,11 +424,11 @@ impl<C: Clock> VenueServer<'_, C> {
             return Ok(before);
         }
         self.topic = found;
-        let began = self.clock.ticks();
+        let started = self.clock.ticks();
         loop {
             match Reader::open(path, ReaderStart::Oldest, Registration::Registered) {
                 // The feed is still creating it.
-                Err(LogOpenError::NotFound(_)) if !self.has_elapsed(JOIN_TIMEOUT_NS, began) => {
+                Err(LogOpenError::NotFound(_)) if !self.has_elapsed(JOIN_TIMEOUT_NS, started) => {
                     sleep_ns(POLL_INTERVAL_NS)
                 }
                 opened => return opened.map(Some),
@@ -440,10 +440,10 @@ impl<C: Clock> VenueServer<'_, C> {
     /// topic.
     fn open_quote_publisher(&mut self) -> Result<(), LogOpenError> {
         let Settings { publish: Some(topic), quotes, .. } = &self.settings else { return Ok(()) };
-        let began = self.clock.ticks();
+        let started = self.clock.ticks();
         self.quote_publisher = loop {
             match QuotePublisher::open(self.clock.clone(), topic, quotes) {
-                Err(LogOpenError::HasWriter { .. }) if !self.has_elapsed(JOIN_TIMEOUT_NS, began) => {
+                Err(LogOpenError::HasWriter { .. }) if !self.has_elapsed(JOIN_TIMEOUT_NS, started) => {
                     sleep_ns(POLL_INTERVAL_NS)
                 }
                 opened => break Some(opened?),
