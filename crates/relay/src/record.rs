@@ -124,8 +124,8 @@ impl Recorder<'_> {
             if left == 0 || ns_left == 0 {
                 break;
             }
-            let topic = &self.settings.topic;
             let polled = poll_events(&mut *subscriber, left, |event| self.record_event(event))?;
+            let topic = &self.settings.topic;
             let count = polled.map_err(|reason| RelayError::Receive(topic.clone(), reason))?;
             let Self { position, log, incoming, .. } = self;
             if let Some(position) = position {
