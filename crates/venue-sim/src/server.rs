@@ -61,8 +61,8 @@ pub fn run<C: Clock>(
     notify: &mut dyn FnMut(VenueEvent),
 ) -> Result<(), VenueServerError> {
     // Before the thread is pinned and prioritised, because this measures wake-ups with a second thread.
-    let adaptive_wait = (settings.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
-    apply_schedule(settings.cpu, settings.priority)?;
+    let adaptive_wait = (settings.thread.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
+    apply_schedule(settings.thread.cpu, settings.thread.priority)?;
     // Keeps the lines' password out of core dumps. If the system refuses this, LimitCORE=0 must do it.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let has_lanes = !settings.oms.is_empty();
@@ -262,7 +262,7 @@ impl<C: Clock> VenueServer<'_, C> {
 
     /// Waits after a turn without work, as the `wait` setting asks.
     fn idle(&mut self) {
-        let action = match (self.settings.wait, &mut self.adaptive_wait) {
+        let action = match (self.settings.thread.wait, &mut self.adaptive_wait) {
             (Wait::Busy, _) => IdleAction::Spin,
             (Wait::Yield, _) => IdleAction::Yield,
             (Wait::Block | Wait::Adaptive, None) => IdleAction::Sleep(POLL_INTERVAL_NS),

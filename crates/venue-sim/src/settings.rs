@@ -67,11 +67,18 @@ pub struct Settings {
     pub faults: InjectedFaults,
     /// Number of resting orders with memory allocated at the start.
     pub expected_orders: usize,
-    /// Wait strategy of the venue's thread.
+    /// The venue's thread.
+    pub thread: ThreadSettings,
+}
+
+/// Settings of the venue's thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadSettings {
+    /// Wait strategy.
     pub wait: Wait,
-    /// Processor of the venue's thread.
+    /// Processor; any if none is given.
     pub cpu: Option<usize>,
-    /// Priority of the venue's thread.
+    /// Scheduling priority.
     pub priority: Priority,
 }
 
@@ -175,7 +182,7 @@ impl Settings {
         let name = top.text("name");
         let instruments_file = top.require_path("instruments");
         let table = instruments::read(&instruments_file, venue, name.as_deref());
-        let (wait, cpu, priority) = top.section("thread", thread);
+        let thread = top.section("thread", thread);
         let most_lines = top.number("most_lines", 1..=4_096).unwrap_or(DEFAULT_MAX_LINES);
         let journal = top.require_path("journal");
         let mut settings = Self {
@@ -194,9 +201,7 @@ impl Settings {
             publish: topic(top, "publish"),
             faults: top.section("faults", faults),
             expected_orders: top.number("expected_orders", 1..=50_000_000).unwrap_or(100_000),
-            wait,
-            cpu,
-            priority,
+            thread,
         };
         let is_known = table.is_ok() && number.is_some();
         let wrong = table.map(|instruments| settings.instruments = instruments).err();
@@ -211,14 +216,14 @@ impl Settings {
     }
 }
 
-fn thread(thread: &mut Section<'_>) -> (Wait, Option<usize>, Priority) {
+fn thread(thread: &mut Section<'_>) -> ThreadSettings {
     let wait = thread.one_of("wait", WAITS).unwrap_or(Wait::Block);
     let cpu = thread.number("cpu", 0..=4095);
     let available = tickpath_clock::cpus();
     if let Some(cpu) = cpu.filter(|cpu| !available.contains(cpu)) {
         thread.add_mistake("cpu", format!("CPU {cpu} is not available to this process; available: {available:?}"));
     }
-    (wait, cpu, thread.parsed("priority").unwrap_or_default())
+    ThreadSettings { wait, cpu, priority: thread.parsed("priority").unwrap_or_default() }
 }
 
 fn topic(top: &mut Section<'_>, key: &str) -> Option<LogPath> {

@@ -42,7 +42,8 @@ fn every_setting_is_read() {
     let settings = settings.unwrap_or_else(|wrong| panic!("{wrong}"));
     let numbers: Vec<u32> = settings.instruments.iter().map(|(_, SymbolId(number))| *number).collect();
     assert_eq!((numbers, settings.engine_config().venue.symbols, settings.expected_orders), (vec![7, 9], 10, 5));
-    assert_eq!((settings.wait, settings.priority, settings.cpu), (Wait::Busy, Priority::Fifo(3), None));
+    let thread = settings.thread;
+    assert_eq!((thread.wait, thread.priority, thread.cpu), (Wait::Busy, Priority::Fifo(3), None));
     let faults = settings.faults;
     assert_eq!((faults.seed, faults.drop, faults.delay_ns, faults.halt), (9, Chance(250_000), 2_000_000, true));
     let quote = settings.quotes[0];
