@@ -64,37 +64,35 @@ impl ReportWriter<'_> {
         account: AccountId,
         reject: RejectReason,
     ) {
-        self.reports.push(ExecutionReport {
-            order_id: order,
-            client_order_id: request,
-            venue_stamp: self.stamp,
-            symbol: self.symbol,
-            account,
-            reason: reject.code(),
-            venue: self.venue,
-            exec_type: ExecType::CancelRejected.code(),
-            status: OrdStatus::Rejected.code(),
-            ..ExecutionReport::default()
-        });
+        let report = self.rejection(account, reject, ExecType::CancelRejected);
+        self.reports.push(ExecutionReport { order_id: order, client_order_id: request, ..report });
     }
 
     /// Reports a rejected new order. `sequence` is 1 if the rejection is an event of this order id, and otherwise zero.
     pub fn rejected(&mut self, new: &NewOrder, sequence: u64, reject: RejectReason) {
+        let report = self.rejection(new.account, reject, ExecType::Rejected);
         self.reports.push(ExecutionReport {
             order_id: OrderId(new.client_order_id.0),
             client_order_id: new.client_order_id,
             venue_sequence: sequence,
             price: new.price,
+            side: new.side,
+            ..report
+        });
+    }
+
+    /// Returns the fields that all rejections share.
+    fn rejection(&self, account: AccountId, reject: RejectReason, exec_type: ExecType) -> ExecutionReport {
+        ExecutionReport {
             venue_stamp: self.stamp,
             symbol: self.symbol,
-            account: new.account,
+            account,
             reason: reject.code(),
             venue: self.venue,
-            exec_type: ExecType::Rejected.code(),
+            exec_type: exec_type.code(),
             status: OrdStatus::Rejected.code(),
-            side: new.side,
             ..ExecutionReport::default()
-        });
+        }
     }
 
     /// Counts an event of an order. Returns its report with the order's present state.

@@ -44,16 +44,14 @@ pub(super) fn parse(line: &[u8]) -> Result<LineContent, String> {
 
 pub(super) fn write(mut out: impl Write, at_ns: u64, symbol: &str, event: &MarketTick) -> io::Result<()> {
     write!(out, "{at_ns} ")?;
-    let lowercase = symbol.to_lowercase();
+    let stream = |name: &str| format!("{}@{name}", symbol.to_lowercase());
     match event {
         MarketTick::Top(top) => {
-            let envelope =
-                StreamEnvelope { stream: format!("{lowercase}@bookTicker"), data: BookTicker::of(top, symbol) };
+            let envelope = StreamEnvelope { stream: stream("bookTicker"), data: BookTicker::of(top, symbol) };
             serde_json::to_writer(&mut out, &envelope)?;
         }
         MarketTick::Trade(trade) => {
-            let envelope =
-                StreamEnvelope { stream: format!("{lowercase}@trade"), data: TradeMessage::of(trade, symbol) };
+            let envelope = StreamEnvelope { stream: stream("trade"), data: TradeMessage::of(trade, symbol) };
             serde_json::to_writer(&mut out, &envelope)?;
         }
     }
