@@ -126,17 +126,17 @@ def fail(ends: Ends, folder: Path) -> tp.Bridge:
 def test_wait_raises_the_failure_and_close_does_not_repeat_it(ends: Ends, tmp_path: Path) -> None:
     bridge = fail(ends, tmp_path / "places")
     for _ in range(2):
-        with pytest.raises(tp.ConnectError, match="cannot be kept"):
+        with pytest.raises(tp.ConnectError, match="cannot be saved"):
             bridge.wait(60)
     bridge.close()
 
 
 def test_end_of_the_with_block_raises_the_failure(ends: Ends, tmp_path: Path) -> None:
-    with pytest.raises(tp.ConnectError, match="cannot be kept"), fail(ends, tmp_path / "one"):
+    with pytest.raises(tp.ConnectError, match="cannot be saved"), fail(ends, tmp_path / "one"):
         pass
     with pytest.raises(KeyError) as raised, fail(ends, tmp_path / "other"):
         raise KeyError("of the block")
-    assert any("the bridge had ended: " in note and "cannot be kept" in note for note in raised.value.__notes__)
+    assert any("the bridge had ended: " in note and "cannot be saved" in note for note in raised.value.__notes__)
 
 
 def test_interrupt_ends_the_wait(ends: Ends) -> None:

@@ -12,7 +12,6 @@
 
 use crate::{Clock, IdleAction, WakeUpCost, set_timer_slack};
 
-/// Number of pauses that are remembered.
 const REMEMBERED: usize = 16;
 
 /// Numbers of shorter and of longer pauses to ignore, tried in this order: as few as possible. On a host with
@@ -45,9 +44,9 @@ pub struct AdaptiveWait<C> {
 
 #[derive(Debug, Clone, Copy)]
 struct IdlePause {
-    began: u64,
+    started: u64,
     /// Time of the last turn without work.
-    looked: u64,
+    last_idle: u64,
     /// End of the sleep, unless it lasts until a wake-up.
     until: Option<u64>,
     /// Set if the pause ended in a sleep.
@@ -81,9 +80,9 @@ impl<C: Clock> AdaptiveWait<C> {
     #[inline]
     pub fn next_action(&mut self, timeout_ns: u64) -> IdleAction {
         let now = self.clock.ticks();
-        let pause = self.pause.get_or_insert(IdlePause { began: now, looked: now, until: None, slept: false });
-        (pause.looked, pause.slept) = (now, false);
-        let lasted = now.saturating_sub(pause.began);
+        let pause = self.pause.get_or_insert(IdlePause { started: now, last_idle: now, until: None, slept: false });
+        (pause.last_idle, pause.slept) = (now, false);
+        let lasted = now.saturating_sub(pause.started);
         match self.likely {
             _ if lasted < self.wake_up && (self.likely.is_none() || self.brief != 0) => IdleAction::Spin,
             // A time nearer than a wake-up is not worth a sleep.
@@ -98,7 +97,7 @@ impl<C: Clock> AdaptiveWait<C> {
     pub fn note_wake_up(&mut self) {
         let now = self.clock.ticks();
         let Some(pause) = &mut self.pause else { return };
-        (pause.looked, pause.slept) = (now, true);
+        (pause.last_idle, pause.slept) = (now, true);
         if let Some(until) = pause.until.take().filter(|until| now > *until) {
             self.late.push(now - until);
             // The sleep ended by its time, not by a wake-up.
@@ -116,7 +115,7 @@ impl<C: Clock> AdaptiveWait<C> {
         let ns = ticks.map(|ticks| self.clock.calibration().ns(ticks as i64) as u64);
         if let (Some(pause), Some(ticks)) = (&mut self.pause, ticks) {
             let is_whole = ns.is_some_and(|ns| ns <= timeout_ns);
-            pause.until = is_whole.then_some(pause.looked + ticks);
+            pause.until = is_whole.then_some(pause.last_idle + ticks);
         }
         IdleAction::Sleep(ns.map_or(timeout_ns, |ns| ns.min(timeout_ns)))
     }
@@ -125,7 +124,7 @@ impl<C: Clock> AdaptiveWait<C> {
     fn record_pause(&mut self, pause: IdlePause) {
         // A woken thread sees a message only after the time of a wake-up.
         let wake_up_delay = if pause.slept { self.wake_up } else { 0 };
-        let lasted = pause.looked.saturating_sub(pause.began).saturating_sub(wake_up_delay);
+        let lasted = pause.last_idle.saturating_sub(pause.started).saturating_sub(wake_up_delay);
         let is_brief = lasted < self.wake_up;
         self.brief = self.brief << 1 | u16::from(is_brief);
         if !is_brief {
@@ -152,7 +151,6 @@ impl<C: Clock> AdaptiveWait<C> {
     }
 }
 
-/// The last values of a quantity.
 #[derive(Debug, Clone, Copy, Default)]
 struct RecentValues {
     values: [u64; REMEMBERED],
@@ -222,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_rhythm_it_is_awake_when_the_message_comes_and_sleeps_most_of_the_time() {
+    fn at_a_rhythm_the_wait_sleeps_and_is_awake_for_each_message() {
         let times: Vec<u64> = (1..=200).map(|i| i * 1_000_000).collect();
         let cost = wait_for(&times);
         assert!(cost.awake[40..].iter().all(|awake| *awake), "{:?}", cost.awake);
@@ -230,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_close_behind_each_other_are_waited_for_awake() {
+    fn a_wait_never_sleeps_between_close_messages() {
         let times: Vec<u64> = (1..=1000).map(|i| i * (WAKE_UP / 2)).collect();
         let cost = wait_for(&times);
         assert_eq!(cost.woken, 0, "{cost:?}");
     }
 
     #[test]
-    fn bursts_at_a_rhythm_are_met_awake_too() {
+    fn bursts_at_a_rhythm_find_the_thread_awake() {
         let burst = |i: u64| [0, 5_000, 20_000].map(|behind| i * 1_000_000 + behind);
         let times: Vec<u64> = (1..=200).flat_map(burst).collect();
         let cost = wait_for(&times);
@@ -257,10 +255,10 @@ mod tests {
         /// The spinning stays below its share of the time and two wake-ups per message, for any pauses.
         #[test]
         fn spinning_is_bounded(pauses in prop::collection::vec(1u64..5_000_000, 1..200)) {
-            let times: Vec<u64> = pauses.iter().scan(0, |at, pause| { *at += pause; Some(*at) }).collect();
+            let times: Vec<u64> = pauses.iter().scan(0, |time, pause| { *time += pause; Some(*time) }).collect();
             let cost = wait_for(&times);
-            let most = times.last().unwrap() / (SHARE - 1) + 2 * (WAKE_UP + TURN) * times.len() as u64;
-            prop_assert!(cost.spun <= most, "{} of {most}", cost.spun);
+            let max = times.last().unwrap() / (SHARE - 1) + 2 * (WAKE_UP + TURN) * times.len() as u64;
+            prop_assert!(cost.spun <= max, "{} of {max}", cost.spun);
         }
     }
 }

@@ -60,27 +60,14 @@ pub struct Calibration {
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
     /// The host's calibration file cannot be made or read.
-    #[error("cannot use the clock file {path}: {reason}; this user must be able to read and make it")]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the operating system.
-        reason: io::Error,
-    },
-    /// Another user has made the file, or can change it.
-    #[error("the clock file {path} is not used: {why}; have it removed, as root if it is not yours")]
-    Distrusted {
-        /// Path of the file.
-        path: PathBuf,
-        /// Owner of the file, or the users who can change it.
-        why: String,
-    },
+    #[error("cannot use the clock file {0}: {1}; this user must be able to read and make it")]
+    File(PathBuf, io::Error),
+    /// Another user has made the file, or can change it; the text names the owner, or the users who can change it.
+    #[error("the clock file {0} is not used: {1}; have it removed, as root if it is not yours")]
+    Distrusted(PathBuf, String),
     /// The file holds something else.
-    #[error("{path} is no clock calibration of this boot; remove it while no Tickpath process runs")]
-    Foreign {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    #[error("{0} is no clock calibration of this boot; remove it while no Tickpath process runs")]
+    Foreign(PathBuf),
 }
 
 impl Calibration {
@@ -109,18 +96,12 @@ impl Calibration {
     /// Two measurements arise when the file was removed between them, or for two users.
     pub fn agrees_with(&self, other: &Self) -> bool {
         let difference = self.ticks_per_second.abs_diff(other.ticks_per_second);
-        let (rates_agree, is_same) = (difference <= self.ticks_per_second / 1000, |of: &Self| (of.boot_id, of.source));
-        rates_agree && is_same(self) == is_same(other)
+        difference <= self.ticks_per_second / 1000 && (self.boot_id, self.source) == (other.boot_id, other.source)
     }
 
     /// Returns true if the bytes can be a calibration at all.
     pub fn is_sound(&self) -> bool {
         self.magic == MAGIC && self.source().is_some() && (1_000_000..=100_000_000_000).contains(&self.ticks_per_second)
-    }
-
-    /// Returns true for a calibration of this boot.
-    fn is_of(&self, boot_id: [u8; 16]) -> bool {
-        self.boot_id == boot_id
     }
 
     /// Returns the nanoseconds from one tick count to another; negative if the second is earlier.
@@ -132,7 +113,7 @@ impl Calibration {
     /// Converts a difference of ticks to nanoseconds, rounded toward zero.
     #[inline]
     pub fn ns(&self, ticks: i64) -> i64 {
-        // Below nine thousand million ticks (some seconds) the product fits 64 bits, and the division is ten times faster.
+        // Below nine thousand million ticks (some seconds) the product fits 64 bits: the division is ten times faster.
         const FITS: u64 = i64::MAX as u64 / 1_000_000_000;
         if ticks.unsigned_abs() <= FITS {
             return ticks * 1_000_000_000 / self.ticks_per_second as i64;
@@ -171,16 +152,8 @@ impl Calibration {
         };
         let ticks = if source.is_counter() { ticks } else { monotonic_ns };
         let utc_ns = utc_ns() - (counter::monotonic_ns() - monotonic_ns);
-        Self {
-            magic: MAGIC,
-            boot_id,
-            ticks,
-            monotonic_ns,
-            utc_ns,
-            ticks_per_second,
-            source: source as u32,
-            reserved: 0,
-        }
+        let source = source as u32;
+        Self { boot_id, ticks, monotonic_ns, utc_ns, ticks_per_second, source, ..Self::nanoseconds() }
     }
 }
 
@@ -209,29 +182,28 @@ pub fn utc_ns() -> u64 {
 /// start at once, the first to link the file wins, and all use its calibration.
 pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, CalibrationError> {
     let path = &of_user(base, user);
-    let fail = |reason| CalibrationError::File { path: path.clone(), reason };
+    let fail = |reason| CalibrationError::File(path.clone(), reason);
     let boot_id = boot_id().map_err(fail)?;
     for _ in 0..3 {
         match read_file(path, user).map_err(fail)? {
-            CalibrationFile::Valid(found) if found.is_of(boot_id) => return Ok(found),
+            CalibrationFile::Valid(found) if found.boot_id == boot_id => return Ok(found),
             CalibrationFile::Missing => {}
             // A file left by an earlier boot, or by another program.
             CalibrationFile::Valid(_) | CalibrationFile::Invalid => {
                 let removed = remove_stale(path, user, boot_id);
-                removed.map_err(|_| CalibrationError::Foreign { path: path.clone() })?;
+                removed.map_err(|_| CalibrationError::Foreign(path.clone()))?;
             }
-            CalibrationFile::Untrusted(why) => return Err(CalibrationError::Distrusted { path: path.clone(), why }),
+            CalibrationFile::Untrusted(why) => return Err(CalibrationError::Distrusted(path.clone(), why)),
         }
         let others = [base.to_owned(), of_user(base, ROOT)];
         let found = others.iter().find_map(|path| trusted_calibration(path, user, boot_id));
         publish(path, &found.unwrap_or_else(|| Calibration::measure(boot_id))).map_err(fail)?;
     }
-    Err(CalibrationError::Foreign { path: path.clone() })
+    Err(CalibrationError::Foreign(path.clone()))
 }
 
 const ROOT: u32 = 0;
 
-/// Returns the path of a user's calibration file.
 fn of_user(base: &Path, user: u32) -> PathBuf {
     let mut path = base.as_os_str().to_owned();
     path.push(format!("-{user}"));
@@ -241,12 +213,11 @@ fn of_user(base: &Path, user: u32) -> PathBuf {
 /// Returns the calibration from a file made by root or an older program of this user; none if it must not be used.
 fn trusted_calibration(path: &Path, user: u32, boot_id: [u8; 16]) -> Option<Calibration> {
     match read_file(path, user) {
-        Ok(CalibrationFile::Valid(found)) if found.is_of(boot_id) => Some(found),
+        Ok(CalibrationFile::Valid(found)) if found.boot_id == boot_id => Some(found),
         _ => None,
     }
 }
 
-/// Contents of the path of a calibration.
 enum CalibrationFile {
     Missing,
     /// A calibration, possibly of another boot.
@@ -264,7 +235,7 @@ fn read_file(path: &Path, user: u32) -> io::Result<CalibrationFile> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(CalibrationFile::Missing),
         // A file that cannot be opened is judged by its metadata.
         Err(e) => {
-            let why = fs::symlink_metadata(path).ok().and_then(|there| distrust(&there, user));
+            let why = fs::symlink_metadata(path).ok().and_then(|found| distrust(&found, user));
             return why.map(CalibrationFile::Untrusted).ok_or(e);
         }
     };
@@ -304,9 +275,9 @@ fn remove_stale(path: &Path, user: u32, boot_id: [u8; 16]) -> io::Result<()> {
     let remove = || {
         let found = open(path)?;
         lock(&found)?;
-        let is_there = fs::symlink_metadata(path)?.ino() == found.metadata()?.ino();
-        let is_new = matches!(read_file(path, user)?, CalibrationFile::Valid(now) if now.is_of(boot_id));
-        if is_there && !is_new { fs::remove_file(path) } else { Ok(()) }
+        let is_same = fs::symlink_metadata(path)?.ino() == found.metadata()?.ino();
+        let is_new = matches!(read_file(path, user)?, CalibrationFile::Valid(now) if now.boot_id == boot_id);
+        if is_same && !is_new { fs::remove_file(path) } else { Ok(()) }
     };
     ignore_error(io::ErrorKind::NotFound, remove())
 }
@@ -336,7 +307,6 @@ fn publish(path: &Path, calibration: &Calibration) -> io::Result<()> {
     ignore_error(io::ErrorKind::AlreadyExists, linked)
 }
 
-/// Turns a failure of one kind into success.
 fn ignore_error(kind: io::ErrorKind, outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|e| if e.kind() == kind { Ok(()) } else { Err(e) })
 }
@@ -421,7 +391,7 @@ mod tests {
 
         fn refusal(&self) -> String {
             match self.calibration() {
-                Err(refused @ CalibrationError::Distrusted { .. }) => refused.to_string(),
+                Err(refused @ CalibrationError::Distrusted(..)) => refused.to_string(),
                 other => panic!("{other:?}"),
             }
         }
@@ -435,9 +405,9 @@ mod tests {
 
     /// Returns the result of `ask`; panics if it takes longer than 60 s.
     fn bounded<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> T {
-        let (tell, told) = std::sync::mpsc::channel();
-        std::thread::spawn(move || tell.send(ask()));
-        told.recv_timeout(std::time::Duration::from_secs(60)).expect("a start must not wait for another user")
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(ask()));
+        receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("a start must not wait for another user")
     }
 
     fn make_pipe(path: &Path) {
@@ -457,25 +427,25 @@ mod tests {
     }
 
     #[test]
-    fn all_who_come_first_get_one_calibration() {
+    fn processes_that_race_get_one_calibration() {
         for stale in [None, Some(b"something else")] {
             let scene = CalibrationFixture::new("race");
             stale.inspect(|bytes| fs::write(scene.own(), bytes).unwrap());
             let start = Barrier::new(8);
-            let come = || {
+            let calibrate = || {
                 start.wait();
                 scene.calibration().unwrap()
             };
             let found: Vec<_> = std::thread::scope(|scope| {
-                let comers: Vec<_> = (0..8).map(|_| scope.spawn(come)).collect();
-                comers.into_iter().map(|comer| comer.join().unwrap()).collect()
+                let threads: Vec<_> = (0..8).map(|_| scope.spawn(calibrate)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
             assert!(found[0].is_sound() && found.iter().all(|each| *each == found[0]), "{found:?}");
         }
     }
 
     #[test]
-    fn the_calibration_of_another_user_is_not_believed() {
+    fn the_calibration_of_another_user_is_not_trusted() {
         let scene = CalibrationFixture::new("stranger");
         let planted = scene.planted(&scene.base);
         if std::os::unix::fs::chown(&scene.base, Some(STRANGER), None).is_err() {
@@ -493,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_change_is_not_believed() {
+    fn a_calibration_that_others_can_change_is_not_trusted() {
         let scene = CalibrationFixture::new("writable");
         scene.planted(&scene.own());
         for mode in [0o666, 0o664, 0o622] {
@@ -509,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_place_of_a_calibration_holds_up_no_start() {
+    fn a_pipe_instead_of_a_calibration_blocks_no_start() {
         let scene = CalibrationFixture::new("pipe");
         let (base, user) = (scene.base.clone(), scene.user);
         make_pipe(&scene.base);
@@ -518,7 +488,7 @@ mod tests {
         make_pipe(&scene.own());
         let base = scene.base.clone();
         match bounded(move || host_calibration(&base, user)) {
-            Err(refused @ CalibrationError::Distrusted { .. }) => {
+            Err(refused @ CalibrationError::Distrusted(..)) => {
                 assert!(refused.to_string().contains("it is no regular file"), "{refused}");
             }
             other => panic!("{other:?}"),
@@ -526,41 +496,41 @@ mod tests {
     }
 
     #[test]
-    fn users_who_come_after_root_have_its_calibration_and_keep_it() {
+    fn users_that_start_after_root_copy_its_calibration() {
         let scene = CalibrationFixture::new("root");
         // A file of this user in root's place, which this user trusts as much as root's.
         let roots = scene.planted(&of_user(&scene.base, ROOT));
         assert_eq!(scene.calibration().unwrap(), roots);
         if scene.user != ROOT {
             fs::write(of_user(&scene.base, ROOT), Calibration { ticks: 7, ..roots }.as_bytes()).unwrap();
-            assert_eq!(scene.calibration().unwrap(), roots, "what a user has begun with stays");
+            assert_eq!(scene.calibration().unwrap(), roots, "a user keeps its first calibration");
         }
         // Another user: the file is root's, or belongs to a user whose clock is not trusted.
-        let theirs = of_user(&scene.base, STRANGER);
+        let other_file = of_user(&scene.base, STRANGER);
         let found = trusted_calibration(&of_user(&scene.base, ROOT), STRANGER, roots.boot_id);
         assert_eq!(found.is_some(), scene.user == ROOT);
-        assert!(!theirs.exists(), "a look makes nothing");
+        assert!(!other_file.exists(), "reading creates no file");
     }
 
     #[test]
-    fn a_lock_of_another_process_on_a_stale_file_holds_up_no_start() {
+    fn a_foreign_lock_on_a_stale_calibration_blocks_no_start() {
         let scene = CalibrationFixture::new("locked");
         fs::write(scene.own(), b"something else").unwrap();
         let held = File::open(scene.own()).unwrap();
         held.lock().unwrap();
         let (base, user) = (scene.base.clone(), scene.user);
         let refused = bounded(move || host_calibration(&base, user));
-        assert!(matches!(refused, Err(CalibrationError::Foreign { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(CalibrationError::Foreign(..))), "{refused:?}");
         drop(held);
         assert!(scene.calibration().unwrap().is_sound());
     }
 
     #[test]
-    fn another_boot_does_not_agree() {
-        let here = Calibration::nanoseconds();
-        assert!(here.agrees_with(&here));
-        assert!(!here.agrees_with(&Calibration { boot_id: [1; 16], ..here }));
-        assert!(here.agrees_with(&at_rate(1_000_000_900)), "measured twice");
-        assert!(!here.agrees_with(&at_rate(2_000_000_000)));
+    fn calibrations_of_two_boots_do_not_agree() {
+        let this = Calibration::nanoseconds();
+        assert!(this.agrees_with(&this));
+        assert!(!this.agrees_with(&Calibration { boot_id: [1; 16], ..this }));
+        assert!(this.agrees_with(&at_rate(1_000_000_900)), "measured twice");
+        assert!(!this.agrees_with(&at_rate(2_000_000_000)));
     }
 }

@@ -55,15 +55,15 @@ impl SimulatedClock {
 
     /// Returns input for [`crate::ClockOffset::of`]: round trips of these lengths, out and back, to a counter with the
     /// given lead at each.
-    pub fn round_trips(&self, ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Vec<[u64; 3]> {
+    pub fn round_trips(&self, trips_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Vec<[u64; 3]> {
         let trip = |(number, &(out_ns, back_ns))| {
             let out = self.ticks();
             self.advance(out_ns);
-            let there = self.ahead_by(ahead_ns(number)).ticks();
+            let remote = self.ahead_by(ahead_ns(number)).ticks();
             self.advance(back_ns);
-            [out, there, self.ticks()]
+            [out, remote, self.ticks()]
         };
-        ways_ns.iter().enumerate().map(trip).collect()
+        trips_ns.iter().enumerate().map(trip).collect()
     }
 }
 

@@ -17,13 +17,8 @@ pub enum ClockSource {
 impl ClockSource {
     /// Returns the source with this code, if there is one.
     pub fn from_code(code: u32) -> Option<Self> {
-        match code {
-            1 => Some(Self::Tsc),
-            2 => Some(Self::Os),
-            3 => Some(Self::Simulated),
-            4 => Some(Self::VirtualCounter),
-            _ => None,
-        }
+        let all = [Self::Tsc, Self::Os, Self::Simulated, Self::VirtualCounter];
+        all.into_iter().find(|source| *source as u32 == code)
     }
 
     /// Returns whether the source is a counter of the processor, which is read without a system call.

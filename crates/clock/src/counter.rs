@@ -54,13 +54,11 @@ pub(crate) fn ticks() -> u64 {
     monotonic_ns()
 }
 
-/// Returns the nanoseconds of `CLOCK_MONOTONIC`.
 #[inline]
 pub(crate) fn monotonic_ns() -> u64 {
     os_clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Returns the nanoseconds of an operating system clock.
 #[inline]
 pub(crate) fn os_clock_ns(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -13,7 +13,6 @@ pub fn rfc3339(utc_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", of_day / 3600, of_day / 60 % 60, of_day % 60)
 }
 
-/// Returns year, month and day.
 fn date_of(utc_ns: u64) -> (u64, u64, u64) {
     // Days are counted in eras of 400 years that begin on March 1 of year 0, so that a leap day ends its year.
     let days = utc_ns / 86_400_000_000_000 + 719_468;

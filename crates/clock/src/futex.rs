@@ -161,8 +161,8 @@ pub(crate) fn wake_one(word: &AtomicU32) -> bool {
     wake(word, 1) == 1
 }
 
-/// Wakes up to `most` threads that sleep on the word; returns the kernel's answer, their number.
-fn wake(word: &AtomicU32, most: i32) -> i64 {
+/// Wakes up to `max` threads that sleep on the word; returns the kernel's answer, their number.
+fn wake(word: &AtomicU32, max: i32) -> i64 {
     // SAFETY: the word is a valid one for the call's length.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, most) }
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, max) }
 }

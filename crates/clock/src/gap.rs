@@ -4,9 +4,9 @@
 //!   the kernel's account before and after a gap               cause
 //!   this process was stopped and continued                    stopped
 //!   the thread waited for a processor that another had        preempted
-//!   the thread gave its processor away                        own
+//!   the thread gave its processor away                        voluntary
 //!   neither: an interrupt, or the hypervisor                  host
-//!   the kernel was not asked in time, or keeps no account     untold
+//!   the kernel was not asked in time, or keeps no account     unknown
 //! ```
 //!
 //! Only every 16th turn reads the clock (`docs/design/spinning.md`).
@@ -106,8 +106,8 @@ impl<C: Clock> GapDetector<C> {
     /// Makes a detector of gaps from [`HOST_GAP_NS`] on, for the thread that runs the turns.
     pub fn new(clock: C) -> Self {
         let threshold = clock.calibration().ticks_of_ns(HOST_GAP_NS);
-        let found = GapRecorder::default();
-        Self { clock, threshold, are_calls: false, last_empty: None, turns: 0, usual: u64::MAX, recorder: found }
+        let recorder = GapRecorder::default();
+        Self { clock, threshold, are_calls: false, last_empty: None, turns: 0, usual: u64::MAX, recorder }
     }
 
     /// Sets whether turns are calls to the kernel. A long call may be work in the kernel, so no gap in it is
@@ -188,7 +188,6 @@ impl<C: Clock> GapDetector<C> {
     }
 }
 
-/// Gaps, and the kernel's accounts of them.
 #[derive(Debug, Default)]
 pub(crate) struct GapRecorder {
     gaps: Vec<SchedulingGap>,
@@ -310,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_has_the_cause_that_the_accounts_tell() {
+    fn a_gap_has_the_cause_that_the_kernel_accounts_show() {
         let account = |voluntary, involuntary, waited_ns| Some(SchedulerStats { voluntary, involuntary, waited_ns });
         let before = account(5, 7, Some(1_000));
         for (after, stopped, cause) in [
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_ends_with_work_is_one_and_the_work_is_none() {
+    fn a_gap_before_work_counts_and_the_work_does_not() {
         let clock = crate::SimulatedClock::at(1_000);
         let mut gaps = GapDetector::new(clock.clone());
         let idles = |gaps: &mut GapDetector<crate::SimulatedClock>| {
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_to_the_kernel_that_takes_long_is_not_the_hosts() {
+    fn a_long_kernel_call_is_not_attributed_to_the_host() {
         let found = |are_calls| {
             let gaps = GapCause::ALL.map(|cause| SchedulingGap { from: 0, to: 10, cause }).to_vec();
             let gaps =

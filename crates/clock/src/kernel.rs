@@ -53,11 +53,8 @@ impl SchedulerStatsReader {
         let (voluntary, involuntary) = (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64);
         // Zero switches are valid for a thread that never left its processor; if the wait time is missing too, the
         // kernel keeps no counts.
-        (result == 0 && (voluntary + involuntary > 0 || self.run_delay.is_some())).then_some(SchedulerStats {
-            voluntary,
-            involuntary,
-            waited_ns: None,
-        })
+        let is_counted = result == 0 && (voluntary + involuntary > 0 || self.run_delay.is_some());
+        is_counted.then_some(SchedulerStats { voluntary, involuntary, waited_ns: None })
     }
 
     /// Reads the whole account: some microseconds.

@@ -4,13 +4,8 @@
 //! session of that user ends: the logs in use, and the calibration of the clock. Exempt are system users, and users
 //! with lingering enabled.
 
-/// Folders with the setting, later ones first in precedence: systemd reads the files of a folder by their names.
-const FOLDERS: [&str; 4] = [
-    "/usr/lib/systemd/logind.conf.d",
-    "/usr/local/lib/systemd/logind.conf.d",
-    "/run/systemd/logind.conf.d",
-    "/etc/systemd/logind.conf.d",
-];
+/// Files with the setting, later ones first in precedence. Beside each there may be a folder of this name and `.d`,
+/// whose files systemd reads by their names.
 const FILES: [&str; 4] = [
     "/usr/lib/systemd/logind.conf",
     "/usr/local/lib/systemd/logind.conf",
@@ -35,8 +30,8 @@ pub enum LogoutCleanup {
 
 impl LogoutCleanup {
     /// Damage to running programs.
-    pub const DAMAGE: &str = "systemd removes what this user has in /dev/shm when its last session ends: logs that are in \
-                              use lose their names, and nobody else finds them";
+    pub const DAMAGE: &str = "systemd removes what this user has in /dev/shm when its last session ends: logs that are \
+                              in use lose their names, and no other program finds them";
 
     /// Ways to keep the files.
     pub const REMEDY: &str = "RemoveIPC=no in /etc/systemd/logind.conf and a restart of systemd-logind, or `loginctl \
@@ -82,8 +77,8 @@ impl LogoutCleanup {
 /// Returns all values of `RemoveIPC`, the effective one last.
 fn settings(read: &dyn Fn(&str) -> Option<String>, names: &dyn Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut dropped: Vec<(String, String)> = Vec::new();
-    for folder in FOLDERS {
-        for name in names(folder).into_iter().filter(|name| name.ends_with(".conf")) {
+    for folder in FILES.map(|file| format!("{file}.d")) {
+        for name in names(&folder).into_iter().filter(|name| name.ends_with(".conf")) {
             // A file of a later folder replaces a file of the same name.
             dropped.retain(|(known, _)| *known != name);
             dropped.push((name.clone(), format!("{folder}/{name}")));
@@ -116,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn systemd_removes_unless_it_is_told_not_to() {
+    fn systemd_removes_the_files_unless_a_setting_keeps_them() {
         const RUNS: (&str, &str) = ("/run/systemd/system/x", "");
         const ETC: &str = "/etc/systemd/logind.conf";
         const PASSWD: (&str, &str) = ("/etc/passwd", "root:x:0:0::/:/bin/sh\nann:x:1000:1000::/:/bin/sh\n");

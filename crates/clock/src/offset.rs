@@ -23,11 +23,11 @@ impl ClockOffset {
     /// ticks and in the order in which they were taken. None without a round trip.
     pub fn of(trips: &[[u64; 3]], calibration: &Calibration) -> Option<Self> {
         let ahead = |from: u64, to: u64| calibration.ns_between(from, to);
-        let low_ns = trips.iter().map(|&[_, there, back]| ahead(back, there)).max()?;
-        let high_ns = trips.iter().map(|&[out, there, _]| ahead(out, there)).min()?;
-        let here = trips.iter().flat_map(|&[out, _, back]| [out, back]);
-        let there = trips.iter().map(|&[_, there, _]| there);
-        let stepped_back = !here.is_sorted() || !there.is_sorted() || low_ns > high_ns.saturating_add(ROUNDING_NS);
+        let low_ns = trips.iter().map(|&[_, remote, back]| ahead(back, remote)).max()?;
+        let high_ns = trips.iter().map(|&[out, remote, _]| ahead(out, remote)).min()?;
+        let local = trips.iter().flat_map(|&[out, _, back]| [out, back]);
+        let remote = trips.iter().map(|&[_, remote, _]| remote);
+        let stepped_back = !local.is_sorted() || !remote.is_sorted() || low_ns > high_ns.saturating_add(ROUNDING_NS);
         Some(Self { low_ns, high_ns, stepped_back })
     }
 
@@ -44,7 +44,8 @@ impl ClockOffset {
         self.low_ns.unsigned_abs().max(self.high_ns.unsigned_abs())
     }
 
-    /// Returns whether the counters show different times; a difference shorter than a message's way cannot be seen.
+    /// Returns whether the counters show different times; a difference shorter than a message's travel time cannot be
+    /// seen.
     pub fn is_apart(&self) -> bool {
         self.stepped_back || self.low_ns > ROUNDING_NS || self.high_ns < -ROUNDING_NS
     }
@@ -59,33 +60,36 @@ mod tests {
     use crate::SimulatedClock;
     use proptest::prelude::*;
 
-    fn offset(ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> ClockOffset {
-        let trips = SimulatedClock::at(1_000_000).round_trips(ways_ns, ahead_ns);
+    fn offset(trips_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> ClockOffset {
+        let trips = SimulatedClock::at(1_000_000).round_trips(trips_ns, ahead_ns);
         ClockOffset::of(&trips, &Calibration::nanoseconds()).unwrap()
     }
 
     proptest! {
         #[test]
-        fn the_bounds_hold_the_offset(ways in prop::collection::vec((1u64..5_000, 1u64..5_000), 1..50), ahead in -9_000i64..9_000) {
-            let found = offset(&ways, |_| ahead);
+        fn the_bounds_contain_the_offset(
+            trips in prop::collection::vec((1u64..5_000, 1u64..5_000), 1..50),
+            ahead in -9_000i64..9_000,
+        ) {
+            let found = offset(&trips, |_| ahead);
             prop_assert!(found.low_ns <= ahead && ahead <= found.high_ns, "{found:?}");
             prop_assert!(!found.stepped_back);
-            let shortest = ways.iter().map(|(out, back)| out + back).min().unwrap();
+            let shortest = trips.iter().map(|(out, back)| out + back).min().unwrap();
             prop_assert!((found.high_ns - found.low_ns) as u64 <= shortest);
         }
     }
 
     #[test]
-    fn counters_apart_are_told() {
-        let ways = [(120, 150), (90, 100), (300, 90)];
+    fn counters_apart_are_detected() {
+        let trips = [(120, 150), (90, 100), (300, 90)];
         for (ahead, apart) in [(0, false), (50, false), (2_000, true), (-2_000, true)] {
-            assert_eq!(offset(&ways, |_| ahead).is_apart(), apart, "{ahead} ns ahead");
+            assert_eq!(offset(&trips, |_| ahead).is_apart(), apart, "{ahead} ns ahead");
         }
-        assert!((1_900..=2_100).contains(&offset(&ways, |_| 2_000).bound_ns()));
+        assert!((1_900..=2_100).contains(&offset(&trips, |_| 2_000).bound_ns()));
     }
 
     #[test]
-    fn counters_are_apart_only_if_a_second_measurement_says_so_too() {
+    fn counters_are_apart_only_if_a_second_measurement_agrees() {
         let between = |low_ns, high_ns| ClockOffset { low_ns, high_ns, stepped_back: false };
         for (first, second, apart, stepped_back) in [
             (between(4, 44), between(-20, 30), false, false),
@@ -101,10 +105,10 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_steps_back_is_told() {
-        let ways = [(100, 100); 20];
-        assert!(offset(&ways, |trip| if trip < 10 { 0 } else { -1_000 }).stepped_back);
-        assert!(!offset(&ways, |_| 0).stepped_back);
+    fn a_counter_that_steps_back_is_detected() {
+        let trips = [(100, 100); 20];
+        assert!(offset(&trips, |trip| if trip < 10 { 0 } else { -1_000 }).stepped_back);
+        assert!(!offset(&trips, |_| 0).stepped_back);
         assert_eq!(ClockOffset::of(&[], &Calibration::nanoseconds()), None);
     }
 }

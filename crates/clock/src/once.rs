@@ -61,16 +61,16 @@ mod tests {
     use std::sync::Barrier;
 
     #[test]
-    fn all_who_come_at_once_get_one_value() {
+    fn threads_that_race_get_one_value() {
         static VALUE: SetOnce<usize> = SetOnce::new();
         let start = Barrier::new(8);
         let found: Vec<&usize> = std::thread::scope(|scope| {
-            let come = |number: usize| {
+            let set = |number: usize| {
                 start.wait();
                 VALUE.get_or_init(|| number)
             };
-            let comers: Vec<_> = (0..8).map(|number| scope.spawn(move || come(number))).collect();
-            comers.into_iter().map(|comer| comer.join().unwrap()).collect()
+            let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || set(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(found.iter().all(|each| std::ptr::eq(*each, found[0])), "{found:?}");
         assert_eq!(VALUE.get(), Some(found[0]));

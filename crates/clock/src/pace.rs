@@ -28,7 +28,6 @@ pub struct Pacer<C> {
     near: u64,
     gap: u64,
     stop: u64,
-    /// The last reading of the clock.
     last: Option<u64>,
     recorder: GapRecorder,
 }

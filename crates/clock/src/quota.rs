@@ -2,8 +2,8 @@
 //! period.
 //!
 //! ```text
-//!   cgroup v2   /sys/fs/cgroup/GROUP/cpu.max "50000 100000"             cpu.stat nr_periods, nr_throttled, throttled_usec
-//!   cgroup v1   /sys/fs/cgroup/cpu/GROUP/cpu.cfs_quota_us, _period_us   cpu.stat nr_periods, nr_throttled, throttled_time
+//!   v2   /sys/fs/cgroup/GROUP/cpu.max "50000 100000"             cpu.stat nr_periods, nr_throttled, throttled_usec
+//!   v1   /sys/fs/cgroup/cpu/GROUP/cpu.cfs_quota_us, _period_us   cpu.stat nr_periods, nr_throttled, throttled_time
 //! ```
 //! The quotas of a group's parents apply too: the tightest counts. Within a container the group's own folder is often
 //! mounted at the top.
@@ -88,7 +88,7 @@ impl CpuQuota {
 /// Returns the folder of a group and those of its parents, up to the mount.
 fn ancestors<'a>(mount: &'a str, path: &'a str) -> impl Iterator<Item = String> + 'a {
     let path = path.trim_matches('/');
-    let ends = path.match_indices('/').map(|(at, _)| at).chain([0, path.len()]);
+    let ends = path.match_indices('/').map(|(index, _)| index).chain([0, path.len()]);
     ends.map(move |end| if end == 0 { mount.to_owned() } else { format!("{mount}/{}", &path[..end]) })
 }
 

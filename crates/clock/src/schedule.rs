@@ -23,14 +23,9 @@ pub enum ScheduleError {
          (or give the user an rtprio limit in /etc/security/limits.conf)"
     )]
     NoPriorityRight(Priority),
-    /// Any other error of the kernel.
-    #[error("the scheduler refused {what}: {reason}")]
-    Refused {
-        /// The request that failed.
-        what: String,
-        /// Error of the operating system.
-        reason: io::Error,
-    },
+    /// Any other error of the kernel, for this request.
+    #[error("the scheduler refused {0}: {1}")]
+    Refused(String, io::Error),
 }
 
 /// A scheduling priority.
@@ -91,7 +86,6 @@ pub(crate) fn cpus_before_pinning() -> &'static [usize] {
     CPUS.get_or_init(cpus)
 }
 
-/// Returns the processor that the calling thread runs on now.
 pub(crate) fn current_cpu() -> Option<usize> {
     // SAFETY: the call takes no argument and touches no memory of this process.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
@@ -109,24 +103,19 @@ pub fn pin_to_cpu(cpu: usize) -> Result<(), ScheduleError> {
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
     };
-    match result {
-        0 => Ok(()),
-        _ => match io::Error::last_os_error() {
-            e if e.raw_os_error() == Some(libc::EINVAL) => Err(ScheduleError::NoSuchCpu { cpu, available: cpus() }),
-            reason => Err(ScheduleError::Refused { what: format!("CPU {cpu}"), reason }),
-        },
+    if result == 0 {
+        return Ok(());
     }
+    Err(match io::Error::last_os_error() {
+        e if e.raw_os_error() == Some(libc::EINVAL) => ScheduleError::NoSuchCpu { cpu, available: cpus() },
+        reason => ScheduleError::Refused(format!("CPU {cpu}"), reason),
+    })
 }
 
 /// Pins the calling thread, if a processor is given, and sets its priority, if it is not the default.
 pub fn apply_schedule(cpu: Option<usize>, priority: Priority) -> Result<(), ScheduleError> {
-    if let Some(cpu) = cpu {
-        pin_to_cpu(cpu)?;
-    }
-    if priority != Priority::Normal {
-        set_priority(priority)?;
-    }
-    Ok(())
+    cpu.map_or(Ok(()), pin_to_cpu)?;
+    if priority == Priority::Normal { Ok(()) } else { set_priority(priority) }
 }
 
 /// Makes the kernel kill this process when its parent ends, for whatever reason. Returns false if the parent is gone
@@ -155,13 +144,13 @@ pub fn set_priority(priority: Priority) -> Result<(), ScheduleError> {
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = level;
     // SAFETY: the parameters are a valid struct; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
-        0 => Ok(()),
-        _ => match io::Error::last_os_error() {
-            e if e.raw_os_error() == Some(libc::EPERM) => Err(ScheduleError::NoPriorityRight(priority)),
-            reason => Err(ScheduleError::Refused { what: priority.to_string(), reason }),
-        },
+    if unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0 {
+        return Ok(());
     }
+    Err(match io::Error::last_os_error() {
+        e if e.raw_os_error() == Some(libc::EPERM) => ScheduleError::NoPriorityRight(priority),
+        reason => ScheduleError::Refused(priority.to_string(), reason),
+    })
 }
 
 /// Makes the calling thread run only while its processor is otherwise idle. Returns false if the scheduler refuses.
@@ -178,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_cpu_names_those_there_are() {
+    fn the_error_of_a_missing_cpu_names_the_available_ones() {
         let error = pin_to_cpu(1_000_000).unwrap_err().to_string();
         assert!(error.contains("available: [0"), "{error}");
     }

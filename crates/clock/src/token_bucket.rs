@@ -54,13 +54,9 @@ impl TokenBucket {
         if self.tokens == 0 {
             self.fill(now());
         }
-        match self.tokens.checked_sub(1) {
-            Some(left) => {
-                self.tokens = left;
-                true
-            }
-            None => false,
-        }
+        let Some(left) = self.tokens.checked_sub(1) else { return false };
+        self.tokens = left;
+        true
     }
 
     /// Takes more tokens for a request that passed and turned out to cost more than one. Missing tokens are not owed:
@@ -79,13 +75,13 @@ impl TokenBucket {
 
     #[cold]
     fn fill(&mut self, now: u64) {
-        let come = now.saturating_sub(self.filled) / self.ticks_per_token;
-        if come == 0 {
+        let new_tokens = now.saturating_sub(self.filled) / self.ticks_per_token;
+        if new_tokens == 0 {
             // The clock of another boot may have begun anew.
             self.filled = self.filled.min(now);
             return;
         }
-        self.tokens = u32::try_from(come).unwrap_or(u32::MAX).min(self.burst);
+        self.tokens = u32::try_from(new_tokens).unwrap_or(u32::MAX).min(self.burst);
         self.filled = now;
     }
 }
@@ -94,10 +90,13 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
+    fn bucket(per_second: u32, burst: u32, now: u64) -> TokenBucket {
+        TokenBucket::new(RequestRate { per_second, burst }, &Calibration::nanoseconds(), now)
+    }
+
     #[test]
-    fn tokens_come_back_with_time_and_no_more_than_a_burst() {
-        let rate = RequestRate { per_second: 10, burst: 3 };
-        let mut bucket = TokenBucket::new(rate, &Calibration::nanoseconds(), 0);
+    fn tokens_are_refilled_with_time_up_to_a_burst() {
+        let mut bucket = bucket(10, 3, 0);
         let mut take = |now: u64| bucket.try_take(|| now);
         assert_eq!([take(0), take(0), take(0), take(0)], [true, true, true, false]);
         assert!(!take(99_999_999), "a tenth of a second for each");
@@ -106,17 +105,15 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_at_the_start_is_one() {
-        let mut bucket =
-            TokenBucket::new(RequestRate { per_second: 10, burst: 3 }, &Calibration::nanoseconds(), 5_000_000_000);
-        let taken = (0..10).filter(|_| bucket.try_take(|| 5_000_000_001)).count();
-        assert_eq!(taken, 3);
+    fn a_new_bucket_holds_one_burst() {
+        let mut bucket = bucket(10, 3, 5_000_000_000);
+        let passed = (0..10).filter(|_| bucket.try_take(|| 5_000_000_001)).count();
+        assert_eq!(passed, 3);
     }
 
     #[test]
-    fn a_request_that_is_worth_more_takes_the_tokens_of_later_ones_and_owes_none() {
-        let rate = RequestRate { per_second: 10, burst: 5 };
-        let mut bucket = TokenBucket::new(rate, &Calibration::nanoseconds(), 0);
+    fn a_costly_request_takes_later_tokens_and_leaves_no_debt() {
+        let mut bucket = bucket(10, 5, 0);
         assert!(bucket.try_take(|| 0));
         bucket.charge(3);
         assert_eq!([1, 2].map(|now| bucket.try_take(|| now)), [true, false], "one of five is left");
@@ -124,12 +121,12 @@ mod tests {
         assert_eq!([99_999_999, 100_000_000].map(|now| bucket.try_take(|| now)), [false, true], "nothing is owed");
         let mut unlimited = TokenBucket::new(RequestRate::UNLIMITED, &Calibration::nanoseconds(), 0);
         unlimited.charge(1000);
-        assert!(unlimited.try_take(|| panic!("no limit asks no clock")));
+        assert!(unlimited.try_take(|| panic!("no limit needs no time")));
     }
 
     #[test]
-    fn no_limit_asks_no_clock() {
+    fn an_unlimited_bucket_reads_no_clock() {
         let mut bucket = TokenBucket::new(RequestRate::UNLIMITED, &Calibration::nanoseconds(), 0);
-        assert!((0..100).all(|_| bucket.try_take(|| panic!("nobody needs to know"))));
+        assert!((0..100).all(|_| bucket.try_take(|| panic!("no limit needs no time"))));
     }
 }

@@ -58,7 +58,7 @@ impl fmt::Display for Wait {
     }
 }
 
-/// Error for a word that is no wait strategy.
+/// Error for a text that is no wait strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no wait strategy; use busy, yield, block or adaptive")]
 pub struct ParseWaitError(String);
@@ -67,13 +67,8 @@ impl FromStr for Wait {
     type Err = ParseWaitError;
 
     fn from_str(text: &str) -> Result<Self, ParseWaitError> {
-        match text {
-            "busy" => Ok(Self::Busy),
-            "yield" => Ok(Self::Yield),
-            "block" => Ok(Self::Block),
-            "adaptive" => Ok(Self::Adaptive),
-            other => Err(ParseWaitError(other.to_owned())),
-        }
+        let all = [Self::Busy, Self::Yield, Self::Block, Self::Adaptive];
+        all.into_iter().find(|wait| wait.name() == text).ok_or_else(|| ParseWaitError(text.to_owned()))
     }
 }
 

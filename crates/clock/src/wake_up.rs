@@ -73,14 +73,14 @@ impl WakeUpCost {
         const MIN_SAMPLES: usize = 5;
         /// Default if the measurement yields too few values.
         const USUAL: WakeUpCost = WakeUpCost { call_ns: 5_000, asleep_ns: 50_000, awake_ns: None };
-        let here = current_cpu();
-        let others = cpus_before_pinning().iter().copied().filter(|cpu| Some(*cpu) != here);
-        let near = others.min_by_key(|cpu| cpu.abs_diff(here.unwrap_or_default()));
-        let rounds = wake_caller(near, ROUNDS, MAX_NS, None).unwrap_or_default();
+        let own = current_cpu();
+        let others = cpus_before_pinning().iter().copied().filter(|cpu| Some(*cpu) != own);
+        let near = others.min_by_key(|cpu| cpu.abs_diff(own.unwrap_or_default()));
+        let samples = wake_caller(near, ROUNDS, MAX_NS, None).unwrap_or_default();
         // A median of few values may include a stall of the host.
-        match rounds.runs_ns.len() {
+        match samples.asleep_ns.len() {
             0..MIN_SAMPLES => USUAL,
-            _ => rounds.into_idle_samples().medians().unwrap_or(USUAL),
+            _ => samples.medians().unwrap_or(USUAL),
         }
     }
 
@@ -132,12 +132,12 @@ impl WakeUpSamples {
         const MAX_NS: u64 = 1_000_000_000;
         let work = || -> Result<Self, ScheduleError> {
             pin_to_cpu(sleeper)?;
-            let asleep = wake_caller(Some(waker), rounds, MAX_NS, None)?.into_idle_samples();
-            let awake = match sleeper == waker {
-                true => WakeUpRounds::default(),
-                false => wake_caller(Some(waker), rounds, MAX_NS, Some(sleeper))?,
+            let samples = wake_caller(Some(waker), rounds, MAX_NS, None)?;
+            let awake_ns = match sleeper == waker {
+                true => Vec::new(),
+                false => wake_caller(Some(waker), rounds, MAX_NS, Some(sleeper))?.asleep_ns,
             };
-            Ok(Self { awake_ns: awake.runs_ns, ..asleep })
+            Ok(Self { awake_ns, ..samples })
         };
         thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -155,41 +155,28 @@ fn median(ns: &[u64]) -> Option<u64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// For each wake-up the duration of the call, and the time until the thread ran.
-#[derive(Debug, Default)]
-struct WakeUpRounds {
-    calls_ns: Vec<u64>,
-    runs_ns: Vec<u64>,
-}
-
-impl WakeUpRounds {
-    fn into_idle_samples(self) -> WakeUpSamples {
-        WakeUpSamples { calls_ns: self.calls_ns, asleep_ns: self.runs_ns, awake_ns: Vec::new() }
-    }
-}
-
-/// Wakes the calling thread up to `rounds` times within `most_ns`, from the CPU `from`, while the CPU `kept_awake`, if
-/// given, is kept from going idle. Returns empty rounds if the waker does not run: a spinning thread of a higher
-/// priority may have its CPU.
+/// Wakes the calling thread up to `rounds` times within `max_ns`, from the CPU `from`, while the CPU `kept_awake`, if
+/// given, is kept from going idle. Returns the times in `asleep_ns` in either case, and no samples if the waker does
+/// not run: a spinning thread of a higher priority may have its CPU.
 fn wake_caller(
     from: Option<usize>,
     rounds: usize,
-    most_ns: u64,
+    max_ns: u64,
     kept_awake: Option<usize>,
-) -> Result<WakeUpRounds, ScheduleError> {
+) -> Result<WakeUpSamples, ScheduleError> {
     let nap = Arc::new(WakeUpProbe::default());
-    let (found, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let waker = nap.clone();
     let wake = move || {
         // At the sleeper's priority the waker might wait for ever for a spinning thread, or keep another thread from
         // its work.
         let settled = set_priority(Priority::Normal).and_then(|()| from.map_or(Ok(()), pin_to_cpu));
         // A failed send means that the receiver gave up.
-        let _ = found.send(settled.map(|()| waker.wake(rounds, most_ns)));
+        let _ = sender.send(settled.map(|()| waker.wake(rounds, max_ns)));
         waker.end();
     };
     if thread::Builder::new().spawn(wake).is_err() {
-        return Ok(WakeUpRounds::default());
+        return Ok(WakeUpSamples::default());
     }
     let keeper = nap.clone();
     let spinner = kept_awake.map(|cpu| thread::Builder::new().spawn(move || keeper.keep_awake(cpu)));
@@ -197,22 +184,18 @@ fn wake_caller(
         // No CPU is to be kept awake, or its thread cannot be spawned. No other thread sets this flag then.
         let _ = nap.ready.set(spinner.is_none());
     }
-    nap.sleep(most_ns + SLEEP_MARGIN_NS);
-    told.try_recv().unwrap_or(Ok(WakeUpRounds::default()))
+    nap.sleep(max_ns + SLEEP_MARGIN_NS);
+    receiver.try_recv().unwrap_or(Ok(WakeUpSamples::default()))
 }
 
-/// State that sleeper and waker share.
 #[derive(Debug, Default)]
 struct WakeUpProbe {
     /// Set once the start is clear: true if the sleeper's CPU is kept awake, as far as it is to be.
     ready: OnceLock<bool>,
     /// Number of wake-ups, [`ENDED`] at last: the futex word that the sleeper sleeps on.
     woken: AtomicU32,
-    /// Number of times that the sleeper has run since.
     ran: AtomicU32,
-    /// Time of its last run.
     ran_at_ns: AtomicU64,
-    /// Set once the sleeper has ended.
     is_over: AtomicBool,
 }
 
@@ -221,15 +204,15 @@ const ENDED: u32 = u32::MAX;
 
 impl WakeUpProbe {
     /// Sleeps and is woken in turn, until the end or the time limit.
-    fn sleep(&self, most_ns: u64) {
+    fn sleep(&self, max_ns: u64) {
         let begin = monotonic_ns();
         'turns: for turn in 0.. {
             let mut ran_at_ns = begin;
             while self.woken.load(Ordering::Acquire) == turn {
-                if ran_at_ns - begin > most_ns {
+                if ran_at_ns - begin > max_ns {
                     break 'turns;
                 }
-                sleep_while(&self.woken, turn, most_ns);
+                sleep_while(&self.woken, turn, max_ns);
                 ran_at_ns = monotonic_ns();
             }
             if self.woken.load(Ordering::Acquire) == ENDED {
@@ -242,11 +225,10 @@ impl WakeUpProbe {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Wakes the sleeper repeatedly.
-    fn wake(&self, rounds: usize, most_ns: u64) -> WakeUpRounds {
+    fn wake(&self, rounds: usize, max_ns: u64) -> WakeUpSamples {
         let begin = monotonic_ns();
-        let is_over = || monotonic_ns() - begin > most_ns;
-        let mut found = WakeUpRounds::default();
+        let is_over = || monotonic_ns() - begin > max_ns;
+        let mut found = WakeUpSamples::default();
         while self.ready.get().is_none() && !is_over() {
             yield_now();
         }
@@ -272,7 +254,7 @@ impl WakeUpProbe {
             }
             if has_slept {
                 found.calls_ns.push(called - from);
-                found.runs_ns.push(self.ran_at_ns.load(Ordering::Relaxed).saturating_sub(from));
+                found.asleep_ns.push(self.ran_at_ns.load(Ordering::Relaxed).saturating_sub(from));
             }
             if is_over() {
                 break;
@@ -303,15 +285,15 @@ mod tests {
     use crate::cpus;
 
     #[test]
-    fn this_host_is_measured_once_and_takes_some_time_to_wake_a_thread() {
+    fn the_wake_up_cost_of_this_host_is_measured_once() {
         let found = WakeUpCost::of_this_host();
         assert!(std::ptr::eq(found, WakeUpCost::of_this_host()));
         assert!(found.call_ns > 0 && found.asleep_ns > 0, "{found:?}");
-        assert_eq!(found.awake_ns, None, "that takes as long again");
+        assert_eq!(found.awake_ns, None, "that would take twice as long");
     }
 
     #[test]
-    fn every_wake_up_between_two_cpus_has_a_call_and_a_thread_that_ran() {
+    fn each_wake_up_between_two_cpus_has_a_call_and_a_run_time() {
         let all = cpus();
         let found = WakeUpSamples::measure([all[all.len() - 1], all[0]], 20).expect("both CPUs are there");
         assert_eq!(found.calls_ns.len(), found.asleep_ns.len());
@@ -321,14 +303,14 @@ mod tests {
     }
 
     #[test]
-    fn on_one_cpu_nothing_is_kept_awake() {
+    fn no_awake_samples_are_taken_on_a_single_cpu() {
         let cpu = cpus()[0];
         let found = WakeUpSamples::measure([cpu, cpu], 5).expect("the CPU is there");
         assert!(found.awake_ns.is_empty(), "{found:?}");
     }
 
     #[test]
-    fn a_missing_cpu_is_told_and_nobody_sleeps_on() {
+    fn a_missing_cpu_is_reported_and_the_sleeper_ends() {
         let cpu = cpus()[0];
         for cpus in [[cpu, 1_000_000], [1_000_000, cpu]] {
             let error = WakeUpSamples::measure(cpus, 5).unwrap_err().to_string();
@@ -337,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_wake_up_add_up_to_it() {
+    fn the_parts_of_a_wake_up_add_up_to_its_cost() {
         for (call_ns, awake_ns, asleep_ns, parts) in [
             (6_000, 15_000, 53_000, [6_000, 9_000, 38_000]),
             // The thread runs before the waker's call returns.

@@ -517,9 +517,11 @@ fn exchange_by_sockets(
         publish: None,
         faults: tickpath_venue_sim::InjectedFaults::default(),
         expected_orders: role.expected_orders.max(1024),
-        wait: role.thread.wait()?,
-        cpu: role.thread.cpu,
-        priority: role.thread.priority()?,
+        thread: tickpath_venue_sim::ThreadSettings {
+            wait: role.thread.wait()?,
+            cpu: role.thread.cpu,
+            priority: role.thread.priority()?,
+        },
     };
     let orders =
         tickpath_venue_sim::VenueControl { stop: parent.stop_flag(), ..tickpath_venue_sim::VenueControl::default() };

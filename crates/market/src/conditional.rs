@@ -8,7 +8,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::message::codes;
+use crate::message::{check_code, codes};
 use crate::{AccountId, ClientOrderId, MessageError, NewOrder, Price, Quantity, SymbolId};
 
 codes! {
@@ -21,8 +21,6 @@ codes! {
         /// The best bid.
         Bid = 3,
     }
-}
-codes! {
     /// Direction in which that price must move (FIX 1109).
     TriggerDirection {
         /// The price rises to the condition's price or above it.
@@ -30,8 +28,6 @@ codes! {
         /// The price falls to the condition's price or below it.
         Down = 2,
     }
-}
-codes! {
     /// Connection of the two conditions of a trigger.
     TriggerJoin {
         /// Only the first condition counts; the second is not read.
@@ -65,7 +61,7 @@ pub struct Condition {
 pub struct Trigger {
     /// First condition, always read.
     pub first: Condition,
-    /// Second condition, read unless `join` is `StandaloneSettings`.
+    /// Second condition, read unless `join` is [`TriggerJoin::Alone`].
     pub second: Condition,
     /// [`TriggerJoin`] as its code.
     pub join: u8,
@@ -77,7 +73,7 @@ pub struct Trigger {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ConditionalOrder {
-    /// The order. If its `cause` is zero, it carries the stamp of the tick that fires it. Its `time_in_force` says how
+    /// The order. If its `cause` is zero, it carries the stamp of the tick that fires it. Its `time_in_force` sets how
     /// long it stays armed and then works; an IOC or FOK order stays armed for the day.
     pub order: NewOrder,
     /// Trigger of the order.
@@ -115,13 +111,8 @@ impl Condition {
     }
 
     fn check(&self) -> Result<(), MessageError> {
-        if TriggerPriceType::from_code(self.price_type).is_none() {
-            return Err(MessageError::Code { field: "price_type", code: self.price_type });
-        }
-        if TriggerDirection::from_code(self.direction).is_none() {
-            return Err(MessageError::Code { field: "direction", code: self.direction });
-        }
-        Ok(())
+        check_code("price_type", self.price_type, TriggerPriceType::from_code(self.price_type).is_some())?;
+        check_code("direction", self.direction, TriggerDirection::from_code(self.direction).is_some())
     }
 }
 
@@ -154,9 +145,7 @@ impl Trigger {
 
     /// Checks the code fields.
     pub fn check(&self) -> Result<(), MessageError> {
-        if TriggerJoin::from_code(self.join).is_none() {
-            return Err(MessageError::Code { field: "join", code: self.join });
-        }
+        check_code("join", self.join, TriggerJoin::from_code(self.join).is_some())?;
         self.conditions().try_for_each(|condition| condition.check())
     }
 }

@@ -8,7 +8,7 @@ use crate::{AccountId, ClientOrderId, ExecId, OrderId, Price, Quantity, SymbolId
 compile_error!("messages are little-endian structs; this target is big-endian");
 
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal,)+ }) => {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal,)+ })+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(TryFromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -34,7 +34,7 @@ macro_rules! codes {
                 self as u8
             }
         }
-    };
+    )+};
 }
 
 pub(crate) use codes;
@@ -65,8 +65,6 @@ codes! {
         /// [`OrderDenied`]
         OrderDenied = 49,
     }
-}
-codes! {
     /// The side of an order (FIX 54).
     Side {
         /// Buys.
@@ -74,8 +72,6 @@ codes! {
         /// Sells.
         Sell = 2,
     }
-}
-codes! {
     /// Pricing of an order (FIX 40).
     OrderType {
         /// Any price. The price field is zero.
@@ -83,8 +79,6 @@ codes! {
         /// This price or a better one.
         Limit = 2,
     }
-}
-codes! {
     /// Lifetime of an order (FIX 59).
     TimeInForce {
         /// Works until the day ends (ROD at the Taiwan Futures Exchange).
@@ -96,8 +90,6 @@ codes! {
         /// Fills completely at once or not at all.
         FillOrKill = 4,
     }
-}
-codes! {
     /// Effect of an order on a position (FIX 77).
     PositionEffect {
         /// The venue decides.
@@ -107,8 +99,6 @@ codes! {
         /// Closes.
         Close = 2,
     }
-}
-codes! {
     /// Scope of a mass cancel (FIX 530).
     MassCancelType {
         /// Orders of one instrument.
@@ -116,8 +106,6 @@ codes! {
         /// All orders.
         All = 7,
     }
-}
-codes! {
     /// Kind of event in an execution report (FIX 150).
     ExecType {
         /// The venue has accepted the order.
@@ -149,8 +137,6 @@ codes! {
         /// The order's trigger has fired: from here on it is an ordinary order.
         Triggered = 21,
     }
-}
-codes! {
     /// Source of a report (FIX 1028).
     ManualOrderIndicator {
         /// The venue or the OMS.
@@ -158,8 +144,6 @@ codes! {
         /// An admin, by hand.
         Manual = 1,
     }
-}
-codes! {
     /// The state of an order (FIX 39).
     OrdStatus {
         /// Accepted, nothing filled.
@@ -429,33 +413,27 @@ pub enum MessageError {
     },
 }
 
+/// Rejects a code field unless its code is known.
+#[inline]
+pub(crate) fn check_code(field: &'static str, code: u8, is_known: bool) -> Result<(), MessageError> {
+    if is_known { Ok(()) } else { Err(MessageError::Code { field, code }) }
+}
+
 impl NewOrder {
     /// Checks the code fields.
     pub fn check(&self) -> Result<(), MessageError> {
-        let unknown = |field, code| Err(MessageError::Code { field, code });
-        if Side::from_code(self.side).is_none() {
-            return unknown("side", self.side);
-        }
-        if OrderType::from_code(self.order_type).is_none() {
-            return unknown("order_type", self.order_type);
-        }
-        if TimeInForce::from_code(self.time_in_force).is_none() {
-            return unknown("time_in_force", self.time_in_force);
-        }
-        if PositionEffect::from_code(self.position_effect).is_none() {
-            return unknown("position_effect", self.position_effect);
-        }
-        Ok(())
+        check_code("side", self.side, Side::from_code(self.side).is_some())?;
+        check_code("order_type", self.order_type, OrderType::from_code(self.order_type).is_some())?;
+        check_code("time_in_force", self.time_in_force, TimeInForce::from_code(self.time_in_force).is_some())?;
+        let effect = self.position_effect;
+        check_code("position_effect", effect, PositionEffect::from_code(effect).is_some())
     }
 }
 
 impl MassCancel {
     /// Checks the code field.
     pub fn check(&self) -> Result<(), MessageError> {
-        match MassCancelType::from_code(self.cancel_type) {
-            Some(_) => Ok(()),
-            None => Err(MessageError::Code { field: "cancel_type", code: self.cancel_type }),
-        }
+        check_code("cancel_type", self.cancel_type, MassCancelType::from_code(self.cancel_type).is_some())
     }
 }
 
@@ -478,12 +456,8 @@ impl ExecutionReport {
             return Err(MessageError::Kind(kind));
         }
         let report = Self::read_from_bytes(bytes).map_err(|_| MessageError::Length { kind, length: bytes.len() })?;
-        if ExecType::from_code(report.exec_type).is_none() {
-            return Err(MessageError::Code { field: "exec_type", code: report.exec_type });
-        }
-        if OrdStatus::from_code(report.status).is_none() {
-            return Err(MessageError::Code { field: "status", code: report.status });
-        }
+        check_code("exec_type", report.exec_type, ExecType::from_code(report.exec_type).is_some())?;
+        check_code("status", report.status, OrdStatus::from_code(report.status).is_some())?;
         Ok(report)
     }
 }

@@ -27,20 +27,14 @@ fn parse_units(text: &str) -> Result<i64, DecimalError> {
     if !text.is_ascii() {
         return Err(DecimalError::NotANumber);
     }
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
+    let (negative, digits) = (text.starts_with('-'), text.strip_prefix('-').unwrap_or(text));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() && fraction.is_empty() {
         return Err(DecimalError::NotANumber);
     }
     if fraction.len() > 8 && fraction[8..].bytes().any(|b| b != b'0') {
-        return Err(if fraction.bytes().all(|b| b.is_ascii_digit()) {
-            DecimalError::TooPrecise
-        } else {
-            DecimalError::NotANumber
-        });
+        let is_number = fraction.bytes().all(|b| b.is_ascii_digit());
+        return Err(if is_number { DecimalError::TooPrecise } else { DecimalError::NotANumber });
     }
     let mut units: i64 = 0;
     let padding = std::iter::repeat_n(b'0', 8usize.saturating_sub(fraction.len()));
@@ -66,8 +60,8 @@ fn write_units(units: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{sign}{whole}.{}", digits.trim_end_matches('0'))
 }
 
-macro_rules! decimal {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! decimals {
+    ($($(#[$doc:meta])* $name:ident)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -100,14 +94,12 @@ macro_rules! decimal {
                 write_units(i128::from(self.0), f)
             }
         }
-    };
+    )+};
 }
 
-decimal! {
+decimals! {
     /// A price per unit of the instrument, in units of 10⁻⁸ of its currency.
     Price
-}
-decimal! {
     /// An amount of the instrument, in units of 10⁻⁸.
     Quantity
 }
@@ -138,8 +130,8 @@ impl fmt::Display for Notional {
     }
 }
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident($inner:ty))+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -154,35 +146,23 @@ macro_rules! id {
                 self.0.fmt(f)
             }
         }
-    };
+    )+};
 }
 
-id! {
+ids! {
     /// An instrument's number in the OMS's table; the table and its [`Symbol`]s are journaled.
     SymbolId(u32)
-}
-id! {
     /// An account's number in the OMS's table.
     AccountId(u32)
-}
-id! {
     /// A venue's number in the OMS's table.
     VenueId(u16)
-}
-id! {
     /// The client's own id of a request, unique per session and day. Zero means none.
     ClientOrderId(u64)
-}
-id! {
     /// The OMS's id of an order: the epoch of the OMS's start in the upper 24 bits, the journal sequence of its
     /// `NewOrder` in the lower 40. Zero means none.
     OrderId(u64)
-}
-id! {
     /// The venue's id of an order. Zero means none.
     VenueOrderId(u64)
-}
-id! {
     /// The venue's id of an execution; the key of a fill is (venue, execution id). Zero means none.
     ExecId(u64)
 }

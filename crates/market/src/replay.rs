@@ -7,8 +7,8 @@
 //! 1704067200001234567 {"stream":"synusdt@bookTicker","data":{"e":"bookTicker","s":"SYNUSDT","b":"61800.20",…}}
 //! ```
 //!
-//! Or it is CSV, with a row of names first: `utc_ns`, `symbol`, `bid`, `bid_quantity`, `ask`, `ask_quantity` of a best bid and
-//! offer, `price`, `quantity`, `aggressor` of a trade.
+//! Or it is CSV, with a row of names first: `utc_ns`, `symbol`, `bid`, `bid_quantity`, `ask`, `ask_quantity` of a best
+//! bid and offer, `price`, `quantity`, `aggressor` of a trade.
 //!
 //! `bookTicker` and `trade` messages become ticks, depth messages are skipped and counted, and bad lines are counted
 //! and reported with their line numbers. Parsing is complete before the first tick is handed out, so a replay measures

@@ -24,6 +24,21 @@ pub enum Request {
     ReplaceConditional(ReplaceConditional),
 }
 
+/// Reads a field that every request has; that of a conditional order is in its order.
+macro_rules! field {
+    ($request:expr, $field:ident) => {
+        match $request {
+            Request::New(m) => m.$field,
+            Request::Cancel(m) => m.$field,
+            Request::Replace(m) => m.$field,
+            Request::Status(m) => m.$field,
+            Request::MassCancel(m) => m.$field,
+            Request::Conditional(m) => m.order.$field,
+            Request::ReplaceConditional(m) => m.$field,
+        }
+    };
+}
+
 impl Request {
     /// Copies a request out of a frame, so that its writer cannot change it afterwards, and checks its codes.
     pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, MessageError> {
@@ -84,41 +99,17 @@ impl Request {
 
     /// Returns the sender's id of this request.
     pub fn client_order_id(&self) -> ClientOrderId {
-        match self {
-            Self::New(m) => m.client_order_id,
-            Self::Cancel(m) => m.client_order_id,
-            Self::Replace(m) => m.client_order_id,
-            Self::Status(m) => m.client_order_id,
-            Self::MassCancel(m) => m.client_order_id,
-            Self::Conditional(m) => m.order.client_order_id,
-            Self::ReplaceConditional(m) => m.client_order_id,
-        }
+        field!(self, client_order_id)
     }
 
     /// Returns the account.
     pub fn account(&self) -> AccountId {
-        match self {
-            Self::New(m) => m.account,
-            Self::Cancel(m) => m.account,
-            Self::Replace(m) => m.account,
-            Self::Status(m) => m.account,
-            Self::MassCancel(m) => m.account,
-            Self::Conditional(m) => m.order.account,
-            Self::ReplaceConditional(m) => m.account,
-        }
+        field!(self, account)
     }
 
     /// Returns the instrument.
     pub fn symbol(&self) -> SymbolId {
-        match self {
-            Self::New(m) => m.symbol,
-            Self::Cancel(m) => m.symbol,
-            Self::Replace(m) => m.symbol,
-            Self::Status(m) => m.symbol,
-            Self::MassCancel(m) => m.symbol,
-            Self::Conditional(m) => m.order.symbol,
-            Self::ReplaceConditional(m) => m.symbol,
-        }
+        field!(self, symbol)
     }
 
     /// Checks the code fields.
@@ -134,14 +125,6 @@ impl Request {
 
     /// Returns the stamp of the tick that caused the request; zero if none did.
     pub fn cause(&self) -> u64 {
-        match self {
-            Self::New(m) => m.cause,
-            Self::Cancel(m) => m.cause,
-            Self::Replace(m) => m.cause,
-            Self::Status(m) => m.cause,
-            Self::MassCancel(m) => m.cause,
-            Self::Conditional(m) => m.order.cause,
-            Self::ReplaceConditional(m) => m.cause,
-        }
+        field!(self, cause)
     }
 }

@@ -4,25 +4,22 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use tickpath_bus::url::redact_logins;
-use tickpath_bus::url::resolve_topic;
+use tickpath_bus::url::{redact_logins, resolve_topic};
 use tickpath_log::{LogPath, Reader, ReaderStart, Registration};
 
 /// Returns the address of a topic, however its URL is written: topics with the same address are one topic.
 pub(crate) fn topic_address(url: &str, topic: &str) -> String {
-    let identity = || tickpath_bus::connect(url).ok().and_then(|there| there.server_description().identity);
+    let identity = || tickpath_bus::connect(url).ok().and_then(|bus| bus.server_description().identity);
     log_address(url, topic).unwrap_or_else(|| topic_address_at(url, identity().as_deref(), topic))
 }
 
 /// Returns the address of a topic whose server has reported its identity already.
 pub(crate) fn topic_address_at(url: &str, server: Option<&str>, topic: &str) -> String {
-    log_address(url, topic).unwrap_or_else(|| {
-        let (url, topic) = resolve_topic(url, topic);
-        match server {
-            Some(server) => format!("{server}/{topic}"),
-            None => format!("{}/{topic}", resolve_host(redact_logins(&url).trim_end_matches('/'))),
-        }
-    })
+    match (log_address(url, topic), server) {
+        (Some(log), _) => log,
+        (None, Some(server)) => format!("{server}/{}", resolve_topic(url, topic).1),
+        (None, None) => resolve_host(&written_address(url, topic)),
+    }
 }
 
 /// Returns the address of a topic as its URL writes it, whichever server has that name today.
@@ -48,40 +45,40 @@ pub(crate) fn log_address(url: &str, topic: &str) -> Option<String> {
     }
 }
 
-/// Returns the place of a topic that is a log, and the sequence numbers that it holds.
+/// Returns the path of a topic that is a log, and the sequence numbers that it holds.
 pub(crate) fn held_sequences(url: &str, topic: &str) -> Option<(LogPath, Range<u64>)> {
-    let place: LogPath = log_address(url, topic)?.parse().ok()?;
-    let sequence = |start| Reader::open(&place, start, Registration::Unregistered).map(|log| log.sequence()).ok();
+    let path: LogPath = log_address(url, topic)?.parse().ok()?;
+    let sequence = |start| Reader::open(&path, start, Registration::Unregistered).map(|log| log.sequence()).ok();
     let held = sequence(ReaderStart::Oldest)?..sequence(ReaderStart::Now)?;
-    Some((place, held))
+    Some((path, held))
 }
 
 /// Returns a server's URL with its name resolved to an address, because one server has many names.
 fn resolve_host(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (host, behind) = rest.split_at(end);
+    let (host, rest) = rest.split_at(end);
     let found: Vec<SocketAddr> = host.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
     match found.first() {
         Some(first) if found.iter().any(|found| found.ip().is_loopback()) => {
-            format!("{scheme}://localhost:{}{behind}", first.port())
+            format!("{scheme}://localhost:{}{rest}", first.port())
         }
-        Some(first) => format!("{scheme}://{first}{behind}"),
+        Some(first) => format!("{scheme}://{first}{rest}"),
         None => url.to_owned(),
     }
 }
 
-/// Returns the address of the topic whose log is at this place.
-pub(crate) fn log_path_address(place: &LogPath) -> String {
-    if place.is_shared_memory() { place.to_string() } else { folder_address(place.dir()) }
+/// Returns the address of the topic whose log has this path.
+pub(crate) fn log_path_address(path: &LogPath) -> String {
+    if path.is_shared_memory() { path.to_string() } else { folder_address(path.dir()) }
 }
 
 /// Returns the address of a folder, the same before and after it is created: links are followed as far as the path
 /// exists.
 fn folder_address(dir: &Path) -> String {
-    let found = |there: &Path| Some((there.canonicalize().ok()?, dir.strip_prefix(there).ok()?));
+    let found = |existing: &Path| Some((existing.canonicalize().ok()?, dir.strip_prefix(existing).ok()?));
     let dir: PathBuf = match dir.ancestors().find_map(found) {
-        Some((there, rest)) => there.components().chain(rest.components()).collect(),
+        Some((existing, rest)) => existing.components().chain(rest.components()).collect(),
         None => dir.components().collect(),
     };
     format!("file://{}", dir.display())
@@ -92,20 +89,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_topic_has_one_address_before_it_is_made_and_after() {
+    fn a_topic_has_one_address_before_and_after_its_creation() {
         let folder = tempfile::tempdir().unwrap();
-        let (link, there) = (folder.path().join("link"), folder.path().join("there"));
-        std::fs::create_dir(&there).unwrap();
-        std::os::unix::fs::symlink(&there, &link).unwrap();
+        let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+        std::fs::create_dir(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
         let url = |folder: &Path| format!("file://{}/logs", folder.display());
         let before = topic_address(&url(&link), "ticks");
-        assert_eq!(before, topic_address(&url(&there), "ticks"));
-        std::fs::create_dir_all(there.join("logs/ticks")).unwrap();
+        assert_eq!(before, topic_address(&url(&target), "ticks"));
+        std::fs::create_dir_all(target.join("logs/ticks")).unwrap();
         assert_eq!(before, topic_address(&url(&link), "ticks"));
     }
 
     #[test]
-    fn what_is_said_stays_when_names_change() {
+    fn a_written_address_is_kept_and_names_of_one_host_match() {
         assert_eq!(written_address("kafka://127.0.0.1:9092", "ticks"), "kafka://127.0.0.1:9092/ticks");
         assert_eq!(written_address("redis://me:secret@localhost:1/", "ticks"), "redis://localhost:1/ticks");
         assert_eq!(written_address("shm://lab", "ticks"), "shm://lab.ticks");

@@ -16,7 +16,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use tickpath_bus::message_id::clock_id;
 use tickpath_bus::url::redact_logins;
 use tickpath_bus::{Connection, Gap, Message, PublishError, StartPosition, Subscriber, SubscriptionEvent, connect};
 use tickpath_clock::{Clock, Wait, sleep_ns};
@@ -27,7 +26,7 @@ use super::{
 use crate::address::{log_address, topic_address_at, written_address};
 use crate::published_tail::{IncomingFilter, PublishedTail};
 use crate::saved_position::{CarriedPosition, SavedPosition, file_name};
-use crate::source::SourceTopic;
+use crate::source::{SourceTopic, poll_events};
 use crate::subscriber_watch::SubscriberWatch;
 use crate::target::{CarriedItem, PublishOutcome, TopicWriter};
 
@@ -75,34 +74,33 @@ pub fn open<'a>(
     assert_eq!(settings.routes.len(), meters.len(), "each route has a meter");
     let ends = (connect(&settings.from)?, connect(&settings.to)?);
     check_loops(settings, &ends)?;
-    let lines = open_topics(settings, &ends, meters, context)?;
+    let topics = open_topics(settings, &ends, meters, context)?;
     let (from, to) = (redact_logins(&settings.from), redact_logins(&settings.to));
     for route in &settings.routes {
         (context.report)(&format!("carrying '{}' of {from} to '{}' of {to}", route.from, route.to));
     }
-    Ok(OpenBridge { topics: lines, _connections: ends })
+    Ok(OpenBridge { topics, _connections: ends })
 }
 
 /// An open bridge that carries nothing yet.
 pub struct OpenBridge<'a> {
     topics: Vec<BridgedTopic<'a>>,
-    /// Dropped after the lines.
+    /// Dropped after the topics.
     _connections: BridgeConnections,
 }
 
 impl OpenBridge<'_> {
     /// Carries until stopped.
     pub fn carry_until_stopped(self) -> Result<(), RelayError> {
-        let Self { topics: lines, _connections: _ends } = self;
+        let Self { topics, _connections } = self;
         std::thread::scope(|scope| {
             let carriers: Vec<_> =
-                lines.into_iter().map(|line| scope.spawn(move || line.carry_until_stopped())).collect();
+                topics.into_iter().map(|topic| scope.spawn(move || topic.carry_until_stopped())).collect();
             carriers.into_iter().try_for_each(|carrier| carrier.join().expect("a carrier does not panic"))
         })
     }
 }
 
-/// Connections to the source and to the target.
 type BridgeConnections = (Box<dyn Connection>, Box<dyn Connection>);
 
 /// Rejects a topic that would be both received and published, and two topics that would be published as one.
@@ -114,8 +112,8 @@ fn check_loops(settings: &Settings, (from, to): &BridgeConnections) -> Result<()
     let servers = [from.server_description().identity, to.server_description().identity];
     let address = |url: &str, side: usize, topic: &str| topic_address_at(url, servers[side].as_deref(), topic);
     let received: Vec<String> = settings.routes.iter().map(|route| address(&settings.from, 0, &route.from)).collect();
-    let circle = settings.routes.iter().find(|route| received.contains(&address(&settings.to, 1, &route.to)));
-    circle.map_or(Ok(()), |route| Err(RelayError::Loop(format!("'{}' of {}", route.to, redact_logins(&settings.to)))))
+    let looped = settings.routes.iter().find(|route| received.contains(&address(&settings.to, 1, &route.to)));
+    looped.map_or(Ok(()), |route| Err(RelayError::Loop(format!("'{}' of {}", route.to, redact_logins(&settings.to)))))
 }
 
 /// Opens all routes before anything is carried.
@@ -125,39 +123,30 @@ fn open_topics<'a>(
     meters: &'a [RelayMeter],
     context: &'a RelayContext<'a>,
 ) -> Result<Vec<BridgedTopic<'a>>, RelayError> {
-    let mut lines = Vec::new();
+    let mut topics = Vec::new();
     for (route, meter) in settings.routes.iter().zip(meters) {
         let ends = [written_address(&settings.from, &route.from), written_address(&settings.to, &route.to)];
-        let (folder, received) = (settings.resume.as_deref(), (settings.from.as_str(), route.from.as_str()));
-        let mut kept = SavedPosition::open_if_requested(
-            folder,
-            from.as_ref(),
-            received,
-            &file_name(&route.from, &route.to),
-            ends,
-        )?;
-        let outlet = TopicWriter::open(to.as_ref(), (&settings.to, &route.to), &settings.target, settings.wait)?;
-        if !kept.as_ref().is_some_and(SavedPosition::is_known) {
-            outlet.report_held(&settings.to, context);
+        let received = (settings.from.as_str(), route.from.as_str());
+        let (folder, name) = (settings.resume.as_deref(), file_name(&route.from, &route.to));
+        let mut saved = SavedPosition::open_if_requested(folder, from.as_ref(), received, &name, ends)?;
+        let writer = TopicWriter::open(to.as_ref(), (&settings.to, &route.to), &settings.target, settings.wait)?;
+        if !saved.as_ref().is_some_and(SavedPosition::is_known) {
+            writer.report_held(&settings.to, context);
         }
-        let tail = match (&kept, &outlet.log) {
-            (Some(kept), Some(log)) => kept.tail(&log.reader, log.next)?,
-            _ => PublishedTail::default(),
-        };
-        let mut incoming = IncomingFilter {
-            tail,
-            target: format!("'{}'", route.to),
-            clock: clock_id(context.clock.calibration()),
-            is_from_log: log_address(&settings.from, &route.from).is_some(),
-        };
+        let saved_and_log = saved.as_ref().zip(writer.log.as_ref());
+        let tail =
+            saved_and_log.map_or(Ok(PublishedTail::default()), |(saved, log)| saved.tail(&log.reader, log.next))?;
+        let log_loss = saved_and_log.and_then(|(saved, log)| saved.log_loss(&log.reader, log.next));
+        let is_from_log = log_address(&settings.from, &route.from).is_some();
+        let mut incoming = IncomingFilter::new(tail, format!("'{}'", route.to), is_from_log, context);
         let (wait, foreign_kind) = (settings.wait, settings.foreign_kind);
-        let start = kept.as_ref().map_or(settings.start, |kept| kept.start_position(settings.start));
+        let start = saved.as_ref().map_or(settings.start, |saved| saved.start_position(settings.start));
         let source = SourceTopic { bus: from.as_ref(), topic: &route.from, start, wait, foreign_kind };
         source.check_tail(&mut incoming, context)?;
         let subscriber = source.open()?;
-        let onward = BridgeTarget {
+        let target = BridgeTarget {
             topic: route.from.clone(),
-            writer: outlet,
+            writer,
             incoming,
             meter,
             context,
@@ -168,23 +157,14 @@ fn open_topics<'a>(
             has_unpublished: false,
             has_new_id: false,
         };
-        if let Some(kept) = &mut kept {
-            kept.save_start(subscriber.resume_token(), onward.incoming.is_from_log, onward.log_position())?;
+        if let Some(saved) = &mut saved {
+            saved.save_start(subscriber.resume_token(), is_from_log, target.log_position())?;
         }
-        let log = onward.writer.log.as_ref();
-        let lost = kept.as_ref().zip(log).and_then(|(kept, log)| kept.log_loss(&log.reader, log.next));
-        lines.push(BridgedTopic {
-            subscriber,
-            watch: SubscriberWatch::default(),
-            position: kept,
-            log_loss: lost,
-            target: onward,
-        });
+        topics.push(BridgedTopic { subscriber, watch: SubscriberWatch::default(), position: saved, log_loss, target });
     }
-    Ok(lines)
+    Ok(topics)
 }
 
-/// One topic with its source and its target.
 struct BridgedTopic<'a> {
     subscriber: Box<dyn Subscriber>,
     watch: SubscriberWatch,
@@ -194,7 +174,6 @@ struct BridgedTopic<'a> {
     target: BridgeTarget<'a>,
 }
 
-/// Target side of a topic.
 struct BridgeTarget<'a> {
     /// Name at the source.
     topic: String,
@@ -229,44 +208,36 @@ impl BridgedTopic<'_> {
             return carried;
         }
         let reached = self.target.carried_position(&*self.subscriber);
-        self.position.map_or(Ok(()), |mut kept| kept.save_final(reached))
+        self.position.map_or(Ok(()), |mut position| position.save_final(reached))
     }
 
     /// Reports the messages published earlier that the log has lost, even if the bridge is to stop, because the saved
     /// position must match the log.
     fn report_log_loss(&mut self) -> Result<(), RelayError> {
-        let Self { position: kept, log_loss: lost, target: onward, .. } = self;
-        let Some(gap) = lost.take() else { return Ok(()) };
-        onward.carry_event(SubscriptionEvent::Gap(gap), onward.context.clock.ticks())?;
-        onward.report_lost_log(kept.as_ref());
-        match (kept.as_mut().filter(|_| !onward.has_unpublished), onward.log_position()) {
-            (Some(kept), Some(log)) => kept.save_after_loss(log),
+        let Self { position, log_loss, target, .. } = self;
+        let Some(gap) = log_loss.take() else { return Ok(()) };
+        target.carry_event(SubscriptionEvent::Gap(gap), target.context.clock.ticks())?;
+        target.report_lost_log(position.as_ref());
+        match (position.as_mut().filter(|_| !target.has_unpublished), target.log_position()) {
+            (Some(position), Some(log)) => position.save_after_loss(log),
             _ => Ok(()),
         }
     }
 
     /// Carries available events, or waits for some.
     fn poll_once(&mut self) -> Result<(), RelayError> {
-        let Self { subscriber, watch: watched, position: kept, target: onward, .. } = self;
-        let context = onward.context;
-        let looked = context.clock.ticks();
-        let most = kept.as_ref().map_or(MAX_EVENTS_PER_POLL, SavedPosition::max_events);
-        let mut failed = None;
-        let polled = subscriber.poll(most, &mut |event| {
-            if failed.is_none() {
-                failed = onward.carry_event(event, looked).err();
-            }
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let count = polled.map_err(|reason| RelayError::Receive { topic: onward.topic.clone(), reason })?;
-        if let Some(kept) = kept {
-            let now = std::mem::take(&mut onward.has_new_id);
-            kept.save_if_due(&context.clock, now, || onward.carried_position(&**subscriber))?;
+        let Self { subscriber, watch, position, target, .. } = self;
+        let context = target.context;
+        let polled_at = context.clock.ticks();
+        let max = position.as_ref().map_or(MAX_EVENTS_PER_POLL, SavedPosition::max_events);
+        let polled = poll_events(&mut **subscriber, max, |event| target.carry_event(event, polled_at))?;
+        let count = polled.map_err(|reason| RelayError::Receive(target.topic.clone(), reason))?;
+        if let Some(position) = position {
+            let now = std::mem::take(&mut target.has_new_id);
+            position.save_if_due(&context.clock, now, || target.carried_position(&**subscriber))?;
         }
         if count == 0 {
-            watched.report_changes(&**subscriber, &onward.topic, onward.meter, context);
+            watch.report_changes(&**subscriber, &target.topic, target.meter, context);
             subscriber.wait(MAX_SLEEP_NS);
         }
         Ok(())
@@ -274,28 +245,28 @@ impl BridgedTopic<'_> {
 }
 
 impl BridgeTarget<'_> {
-    /// Carries an event; `looked` is the time of the poll, in ticks. An error means that the target accepts nothing any
-    /// more.
-    fn carry_event(&mut self, event: SubscriptionEvent<'_>, looked: u64) -> Result<(), RelayError> {
-        let Self { topic, foreign_kind, context: outside, is_foreign_reported: is_told, .. } = self;
+    /// Carries an event; `polled_at` is the time of the poll, in ticks. An error means that the target accepts nothing
+    /// any more.
+    fn carry_event(&mut self, event: SubscriptionEvent<'_>, polled_at: u64) -> Result<(), RelayError> {
         match event {
             SubscriptionEvent::Message(message) => match Gap::decode(message.kind, message.payload) {
                 // A gap message of another publisher keeps its origin, so that it does not circulate.
                 Some(gap) => self.carry_gap(gap, |left| match left == gap {
                     true => CarriedItem::of(&message, message.stamp),
-                    false => CarriedItem::Gap(looked, left),
+                    false => CarriedItem::Gap(polled_at, left),
                 }),
-                None => self.carry_message(&message, looked, false),
+                None => self.carry_message(&message, polled_at, false),
             },
             SubscriptionEvent::Foreign(foreign) => {
-                let message = outside.stamp_foreign(foreign, *foreign_kind, topic, is_told);
-                self.carry_message(&message, looked, true)
+                let Self { topic, foreign_kind, is_foreign_reported, .. } = self;
+                let message = self.context.stamp_foreign(foreign, *foreign_kind, topic, is_foreign_reported);
+                self.carry_message(&message, polled_at, true)
             }
-            SubscriptionEvent::Gap(gap) => self.carry_gap(gap, |gap| CarriedItem::Gap(looked, gap)),
+            SubscriptionEvent::Gap(gap) => self.carry_gap(gap, |gap| CarriedItem::Gap(polled_at, gap)),
         }
     }
 
-    /// Reports a loss, here and downstream, as far as it is not published already.
+    /// Reports a loss to the operator and downstream, as far as it is not published already.
     fn carry_gap<'m>(&mut self, gap: Gap, item: impl FnOnce(Gap) -> CarriedItem<'m>) -> Result<(), RelayError> {
         self.meter.update(|totals| totals.add_gap(gap));
         (self.context.report)(&format!("'{}': {}", self.topic, describe_gap(gap)));
@@ -303,25 +274,26 @@ impl BridgeTarget<'_> {
         self.publish(item(left)).map(|_| ())
     }
 
-    fn carry_message(&mut self, message: &Message<'_>, looked: u64, is_foreign: bool) -> Result<(), RelayError> {
+    fn carry_message(&mut self, message: &Message<'_>, polled_at: u64, is_foreign: bool) -> Result<(), RelayError> {
         let Some(timed) = self.incoming.filter_published(message, is_foreign)? else { return Ok(()) };
         // A log has one clock; on a broker a stamp travels with the id of its clock.
-        let here = match self.writer.log.is_some() || message.id.is_none() {
+        let local = match self.writer.log.is_some() || message.id.is_none() {
             true => Some(self.context.local_stamp(&timed, &self.topic, &mut self.is_other_host_reported)),
             false => None,
         };
-        let stamp = here.map_or(message.stamp, |here| here.ticks);
+        let stamp = local.map_or(message.stamp, |local| local.ticks);
         let Some(refused) = self.publish(CarriedItem::of(message, stamp))? else { return Ok(()) };
         self.incoming.record_published(self.context);
         let now = self.context.clock.ticks();
-        let had_ns = self.context.clock.ns_between(looked, now);
-        let utc_ns = self.context.utc_ns_of(if message.is_of_clock(self.incoming.clock) { stamp } else { now });
+        let delay_ns = self.context.clock.ns_between(polled_at, now);
+        let stamped = if message.is_of_clock(self.incoming.clock) { stamp } else { now };
+        let utc_ns = self.context.clock.calibration().utc_ns_of(stamped);
         self.meter.update(|totals| {
-            totals.other_hosts += u64::from(here.is_some_and(|here| here.is_arrival));
+            totals.other_hosts += u64::from(local.is_some_and(|local| local.is_arrival));
             totals.add_message(message.payload.len(), utc_ns);
             totals.foreign += u64::from(is_foreign);
             totals.refused += u64::from(refused);
-            totals.add_delay(had_ns);
+            totals.add_delay(delay_ns);
         });
         Ok(())
     }
@@ -345,7 +317,7 @@ impl BridgeTarget<'_> {
                     return self.publish(CarriedItem::Gap(self.context.clock.ticks(), left)).map(|_| None);
                 }
                 Err(reason) if reason.is_transient() => self.report_outage(&reason),
-                Err(reason) => return Err(RelayError::Refused { topic: self.writer.topic.clone(), reason }),
+                Err(reason) => return Err(RelayError::Refused(self.writer.topic.clone(), reason)),
             }
             sleep_ns(RETRY_NS);
         }
@@ -362,16 +334,15 @@ impl BridgeTarget<'_> {
         Some(CarriedPosition { token: Some(subscriber.resume_token()?), log: self.log_position() })
     }
 
-    /// Returns the position in the log, if the target is one.
     fn log_position(&self) -> Option<(u64, u64)> {
         self.writer.log.as_ref().map(|log| log.position_before(&self.incoming.tail))
     }
 
     /// Reports that the log is shorter than it was, or another one.
-    fn report_lost_log(&self, kept: Option<&SavedPosition>) {
-        let Some(file) = kept.map(SavedPosition::file) else { return };
+    fn report_lost_log(&self, position: Option<&SavedPosition>) {
+        let Some(file) = position.map(SavedPosition::file) else { return };
         (self.context.report)(&format!(
-            "'{}' had messages that are not there any more, which is told there as a loss; to carry them again, remove {}, too",
+            "'{}' has lost messages of an earlier run, for which a gap is published; to carry them again, remove {}",
             self.writer.topic,
             file.display()
         ));
@@ -380,7 +351,7 @@ impl BridgeTarget<'_> {
     fn drop_too_large(&self, bytes: usize, limit: usize) {
         self.meter.update(|totals| totals.too_long += 1);
         (self.context.report)(&format!(
-            "a message of {bytes} bytes was dropped: '{}' takes up to {limit}; bridge it with a larger --capacity",
+            "a message of {bytes} bytes was dropped: '{}' accepts up to {limit}; bridge it with a larger --capacity",
             self.writer.topic
         ));
     }
@@ -388,14 +359,17 @@ impl BridgeTarget<'_> {
     fn report_outage(&mut self, reason: &PublishError) {
         if !self.is_outage_reported {
             self.is_outage_reported = true;
-            (self.context.report)(&format!("'{}' takes nothing now, trying again: {reason}", self.writer.topic));
+            (self.context.report)(&format!(
+                "'{}' accepts no messages at present, trying again: {reason}",
+                self.writer.topic
+            ));
         }
     }
 
     fn report_recovery(&mut self) {
         if self.is_outage_reported {
             self.is_outage_reported = false;
-            (self.context.report)(&format!("'{}' takes messages again; none was dropped", self.writer.topic));
+            (self.context.report)(&format!("'{}' accepts messages again; none was dropped", self.writer.topic));
         }
     }
 }

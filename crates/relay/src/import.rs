@@ -38,12 +38,12 @@ pub struct Imported {
 
 /// Reads the whole file, and then writes the recording.
 pub fn run(settings: &Settings) -> Result<Imported, RelayError> {
-    let Settings { file, recording: place, symbols } = settings;
-    check_recording_path(place, false)?;
+    let Settings { file, recording: path, symbols } = settings;
+    check_recording_path(path, false)?;
     let Recording { events, symbols: names, counts: tally } = Recording::open(file)?;
     let names: Vec<String> = names.iter().map(|name| name.as_str().to_owned()).collect();
     let numbers = numbered(&names, symbols)?;
-    let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
+    let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(path.clone()) };
     let mut writer = Writer::open(&config, &Calibration::nanoseconds()).map_err(open_error)?;
     for RecordedTick { at_ns, mut event } in events.iter().copied() {
         let symbol = match &mut event {
@@ -53,7 +53,7 @@ pub fn run(settings: &Settings) -> Result<Imported, RelayError> {
         *symbol = SymbolId(numbers[symbol.0 as usize]);
         writer.publish(at_ns, event.kind().code(), event.as_bytes()).map_err(RelayError::Record)?;
     }
-    writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason })?;
+    writer.sync().map_err(|reason| RelayError::Sync(path.clone(), reason))?;
     let at_ns = |tick: Option<&RecordedTick>| tick.map_or(0, |tick| tick.at_ns);
     let span_utc_ns = (at_ns(events.first()), at_ns(events.last()));
     Ok(Imported { tally, symbols: names.into_iter().zip(numbers).collect(), span_utc_ns })
@@ -70,15 +70,15 @@ fn numbered(names: &[String], given: &BTreeMap<String, u32>) -> Result<Vec<u32>,
     if let Some(name) = given.keys().find(|name| !names.contains(name)) {
         return Err(RelayError::NoSymbol { name: name.clone(), has: names.join(", ") });
     }
-    let doubled = given.iter().find(|(name, number)| given.iter().any(|(other, its)| other != *name && its == *number));
-    if let Some((name, &number)) = doubled {
-        return Err(RelayError::SameNumber { name: name.clone(), number });
+    let duplicate =
+        given.iter().find(|(name, number)| given.iter().any(|(other, its)| other != *name && its == *number));
+    if let Some((name, &number)) = duplicate {
+        return Err(RelayError::SameNumber(name.clone(), number));
     }
-    let mut free = (0..).filter(|number| !given.values().any(|taken| taken == number));
-    Ok(names
-        .iter()
-        .map(|name| given.get(name).copied().unwrap_or_else(|| free.next().expect("numbers go on")))
-        .collect())
+    let mut free = (0..).filter(|number| !given.values().any(|used| used == number));
+    let mut number_of =
+        |name: &String| given.get(name).copied().unwrap_or_else(|| free.next().expect("a number is free"));
+    Ok(names.iter().map(|name| number_of(name)).collect())
 }
 
 #[cfg(test)]
@@ -88,16 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_a_recording_with_its_times_and_numbers() {
+    fn an_import_keeps_the_times_and_the_requested_numbers() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ticks.csv");
         std::fs::write(&file, "utc_ns,symbol,price,quantity\n1704067200000000001,A,1,2\n1704067200000000009,B,3,4\n")
             .unwrap();
-        let place = LogPath::folder(folder.path().join("recording"));
-        let settings = Settings { file, recording: place.clone(), symbols: BTreeMap::from([("B".to_owned(), 0)]) };
+        let path = LogPath::folder(folder.path().join("recording"));
+        let settings = Settings { file, recording: path.clone(), symbols: BTreeMap::from([("B".to_owned(), 0)]) };
         let imported = run(&settings).unwrap();
         assert_eq!(imported.symbols, [("A".to_owned(), 1), ("B".to_owned(), 0)]);
-        let mut log = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).unwrap();
+        let mut log = Reader::open(&path, ReaderStart::Oldest, Registration::Unregistered).unwrap();
         for utc_ns in [1_704_067_200_000_000_001, 1_704_067_200_000_000_009] {
             let Next::Message(message) = log.next().unwrap() else { panic!("a tick is missing") };
             let stamp = message.stamp;

@@ -91,7 +91,7 @@ pub struct TargetConfig {
 pub struct RelayMeter(Mutex<RelayTotals>);
 
 /// Totals of a carrier.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RelayTotals {
     /// Messages carried.
     pub messages: u64,
@@ -120,8 +120,11 @@ pub struct RelayTotals {
     /// UTC stamps of the first and the last message, in nanoseconds since the Unix epoch.
     pub span_utc_ns: Option<(u64, u64)>,
     /// Nanoseconds per message: lateness in a replay, time between poll and publication in a bridge.
-    delays: Histogram<u64>,
+    delays: DelayHistogram,
 }
+
+#[derive(Debug, Clone)]
+struct DelayHistogram(Histogram<u64>);
 
 /// Reason why messages cannot be carried, or cannot be carried any further.
 #[derive(Debug, thiserror::Error)]
@@ -130,45 +133,23 @@ pub enum RelayError {
     #[error("{0} holds a log already; record to another folder, or add to it with --append")]
     HoldsLog(LogPath),
     /// The target of a recording holds other files.
-    #[error("{0} holds other files; record to a folder that is empty or not there yet")]
+    #[error("{0} holds other files; record to a folder that is empty or does not exist yet")]
     OtherFiles(LogPath),
     /// The target of a recording lies in shared memory, which ends with the host.
     #[error("{0} lies in shared memory, and would end with the host; record to a folder, like file:///var/lib/ticks")]
     InSharedMemory(LogPath),
-    /// A log cannot be created at its place, or not be written there.
-    #[error("{place} cannot be written ({reason}); name a place that you may write")]
-    Target {
-        /// Place of the log.
-        place: LogPath,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
-    /// The target of an append is a log, but no recording.
-    #[error("{place} is a log, but no recording ({found}); record to a folder of its own")]
-    NotRecording {
-        /// Place of the log.
-        place: LogPath,
-        /// Description of the log found there.
-        found: String,
-    },
+    /// A log cannot be created at its path, or not be written there.
+    #[error("{0} cannot be written ({1}); use a path that you may write to")]
+    Target(LogPath, std::io::Error),
+    /// The target of an append is a log, but no recording; the text describes the log.
+    #[error("{0} is a log, but no recording ({1}); record to a folder of its own")]
+    NotRecording(LogPath, String),
     /// The source of a replay is a log that does not keep its messages.
-    #[error(
-        "{place} is no recording but a topic with the policy '{policy}'; record it first, then replay the recording"
-    )]
-    NotKept {
-        /// Place of the log.
-        place: LogPath,
-        /// Policy of the log.
-        policy: tickpath_log::OverflowPolicy,
-    },
-    /// The recording holds no message to replay.
-    #[error("{place} holds no message from sequence number {from} on; begin earlier, or record some first")]
-    Empty {
-        /// Place of the recording.
-        place: LogPath,
-        /// Sequence number from which the replay was to start.
-        from: u64,
-    },
+    #[error("{0} is no recording but a topic with the policy '{1}'; record it first, then replay the recording")]
+    NotKept(LogPath, tickpath_log::OverflowPolicy),
+    /// The recording holds no message to replay from this sequence number on.
+    #[error("{0} holds no message from sequence number {1} on; begin earlier, or record some first")]
+    Empty(LogPath, u64),
     /// A carrier would receive its own messages.
     #[error("{0} would be read and written by the same call, which would never end; name another topic to write")]
     Loop(String),
@@ -179,17 +160,10 @@ pub enum RelayError {
     #[error("the recording has to end here, and what it holds is kept: {0}")]
     Record(tickpath_log::LogPublishError),
     /// The recording may not survive a loss of power.
-    #[error(
-        "{place} could not be written to the disk ({reason}); check the disk, and read it with: tickpath log verify"
-    )]
-    Sync {
-        /// Place of the recording.
-        place: LogPath,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
+    #[error("{0} could not be written to the disk ({1}); check the disk, and read it with: tickpath log verify")]
+    Sync(LogPath, std::io::Error),
     /// A topic does not accept a message of the recording.
-    #[error("'{topic}' does not take message {sequence} of the recording: {reason}")]
+    #[error("'{topic}' does not accept message {sequence} of the recording: {reason}")]
     Publish {
         /// Name of the topic.
         topic: String,
@@ -198,53 +172,27 @@ pub enum RelayError {
         /// Error of the publisher.
         reason: PublishError,
     },
-    /// A broker refuses a message for good.
-    #[error("'{topic}' takes no messages: {reason}")]
-    Refused {
-        /// Name of the topic.
-        topic: String,
-        /// Error of the publisher.
-        reason: PublishError,
-    },
-    /// A topic cannot be received any longer.
-    #[error("'{topic}' cannot be received any more: {reason}")]
-    Receive {
-        /// Name of the topic.
-        topic: String,
-        /// Error of the subscriber.
-        reason: ReceiveError,
-    },
+    /// A broker refuses a message of this topic for good.
+    #[error("'{0}' accepts no messages: {1}")]
+    Refused(String, PublishError),
+    /// A topic of this name cannot be received any longer.
+    #[error("'{0}' cannot be received any more: {1}")]
+    Receive(String, ReceiveError),
     /// The position of a topic cannot be saved.
-    #[error(
-        "{} cannot be kept ({reason}); name a folder that you may write, and of its own: --resume FOLDER",
-        .file.display()
-    )]
-    SavePosition {
-        /// Position file.
-        file: PathBuf,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
+    #[error("{} cannot be saved ({}); name a folder that only you may write to: --resume FOLDER", .0.display(), .1)]
+    SavePosition(PathBuf, std::io::Error),
     /// A file holds no position.
-    #[error("{} holds no place to go on at; remove it to begin anew, or name another folder: --resume FOLDER", .0.display())]
+    #[error("{} holds no saved position; remove it, or name another folder: --resume FOLDER", .0.display())]
     InvalidPosition(PathBuf),
     /// Another carrier uses the same position file.
     #[error("{} is in use by another call; end that, or name another folder: --resume FOLDER", .0.display())]
     PositionInUse(PathBuf),
-    /// A file holds the position of another topic.
-    #[error(
-        "{} holds a place on the way from {ends}, which is another one; name another folder: --resume FOLDER",
-        .file.display()
-    )]
-    OtherPosition {
-        /// Position file.
-        file: PathBuf,
-        /// Source and target that the file names.
-        ends: String,
-    },
+    /// A file holds the position of another topic, with this source and target.
+    #[error("{} holds the position of another topic, from {}; name another folder: --resume FOLDER", .0.display(), .1)]
+    OtherPosition(PathBuf, String),
     /// A topic that keeps no messages cannot be resumed.
     #[error(
-        "'{topic}' of {url} keeps no messages, so nobody can go on in it; leave --resume away, or use redis://…?streams, \
+        "'{topic}' of {url} keeps no messages, so it cannot be resumed; leave out --resume, or use redis://…?streams, \
          nats://…?jetstream, kafka://, shm:// or file://"
     )]
     NoHistory {
@@ -262,13 +210,8 @@ pub enum RelayError {
         has: String,
     },
     /// Two instruments would have the same number.
-    #[error("'{name}' and another instrument would both have the number {number}; give each one of its own")]
-    SameNumber {
-        /// Name of one of the two.
-        name: String,
-        /// The number of both.
-        number: u32,
-    },
+    #[error("'{0}' and another instrument would both have the number {1}; give each one of its own")]
+    SameNumber(String, u32),
     /// A file of market data cannot be read.
     #[error(transparent)]
     Data(#[from] tickpath_market::replay::RecordingError),
@@ -290,16 +233,15 @@ impl RelayError {
     /// Returns true if the call itself was wrong, and nothing has failed.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::HoldsLog(_) | Self::OtherFiles(_) | Self::InSharedMemory(_) | Self::NotRecording { .. } => true,
-            Self::NotKept { .. } | Self::Loop(_) | Self::DuplicateTarget(_) | Self::InvalidPosition(_) => true,
-            Self::NoSymbol { .. } | Self::SameNumber { .. } | Self::Data(_) => true,
-            Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition { .. } => true,
+            Self::HoldsLog(_) | Self::OtherFiles(_) | Self::InSharedMemory(_) | Self::NotRecording(..) => true,
+            Self::NotKept(..) | Self::Loop(_) | Self::DuplicateTarget(_) | Self::InvalidPosition(_) => true,
+            Self::NoSymbol { .. } | Self::SameNumber(..) | Self::Data(_) => true,
+            Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition(..) => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,
         }
     }
 
-    /// Converts the error of opening a publisher.
     fn from_publisher(error: ConnectError) -> Self {
         match error {
             ConnectError::Other(reason) => match reason.downcast::<LogOpenError>() {
@@ -315,22 +257,21 @@ impl RelayError {
     fn from_writer(error: LogOpenError) -> Self {
         match error {
             LogOpenError::Permission { place, reason } | LogOpenError::Io { place, reason } => {
-                Self::Target { place, reason }
+                Self::Target(place, reason)
             }
-            LogOpenError::NotFound(place) => Self::Target { place, reason: std::io::ErrorKind::NotFound.into() },
+            LogOpenError::NotFound(path) => Self::Target(path, std::io::ErrorKind::NotFound.into()),
             error => Self::Open(error),
         }
     }
 }
 
-/// Returns a loss in words.
+/// Describes a loss.
 pub fn describe_gap(gap: Gap) -> String {
     match gap {
         Gap::Missed(1) => "1 message was missed".to_owned(),
         Gap::Missed(missed) => format!("{missed} messages were missed"),
         Gap::Reconnected => {
-            "the connection was lost and made again, or what is there is not what it was; nobody knows what was missed"
-                .to_owned()
+            "the connection was lost, or the topic was replaced; the number of missed messages is unknown".to_owned()
         }
     }
 }
@@ -348,24 +289,9 @@ impl RelayMeter {
     }
 }
 
-impl Default for RelayTotals {
+impl Default for DelayHistogram {
     fn default() -> Self {
-        Self {
-            messages: 0,
-            foreign: 0,
-            other_hosts: 0,
-            too_long: 0,
-            bytes: 0,
-            gaps: 0,
-            missed: 0,
-            uncounted: 0,
-            duplicates: 0,
-            out_of_order: 0,
-            refused: 0,
-            unpublished: 0,
-            span_utc_ns: None,
-            delays: Histogram::new_with_bounds(1, LONGEST_DELAY_NS, 3).expect("these bounds are possible"),
-        }
+        Self(Histogram::new_with_bounds(1, LONGEST_DELAY_NS, 3).expect("these bounds are possible"))
     }
 }
 
@@ -382,7 +308,8 @@ impl RelayTotals {
 
     /// Returns a quantile of the delays; `None` unless ten delays are expected above it.
     fn delay_ns(&self, quantile: f64) -> Option<u64> {
-        (self.delays.len() as f64 * (1.0 - quantile) >= 10.0).then(|| self.delays.value_at_quantile(quantile))
+        let DelayHistogram(delays) = &self.delays;
+        (delays.len() as f64 * (1.0 - quantile) >= 10.0).then(|| delays.value_at_quantile(quantile))
     }
 
     fn add_message(&mut self, payload_bytes: usize, utc_ns: u64) {
@@ -401,7 +328,7 @@ impl RelayTotals {
     }
 
     fn add_delay(&mut self, ns: i64) {
-        self.delays.saturating_record(ns.max(0) as u64);
+        self.delays.0.saturating_record(ns.max(0) as u64);
     }
 }
 
@@ -411,13 +338,13 @@ impl fmt::Display for RelayTotals {
         let plural = |number: u64, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
         let lost = match (self.gaps, self.missed, self.uncounted) {
             (0, ..) => String::new(),
-            (_, 0, _) => " (nobody knows of how many messages)".to_owned(),
+            (_, 0, _) => " (of an unknown number of messages)".to_owned(),
             (_, missed, 0) => format!(" ({} missed)", plural(missed, "message")),
-            (_, missed, _) => format!(" ({} missed, and nobody knows how many more)", plural(missed, "message")),
+            (_, missed, _) => format!(" ({} missed, and an unknown number more)", plural(missed, "message")),
         };
-        let of =
-            |count: u64, whose: &str| if count == 0 { String::new() } else { format!(" ({count} of other {whose})") };
-        let also = |count: u64, how: &str| if count == 0 { String::new() } else { format!(", {count} came {how}") };
+        let unless_zero = |count: u64, text: String| if count == 0 { String::new() } else { text };
+        let of = |count, origin: &str| unless_zero(count, format!(" ({count} of other {origin})"));
+        let also = |count, how: &str| unless_zero(count, format!(", {count} arrived {how}"));
         let (messages, gaps) = (plural(self.messages, "message"), plural(self.gaps, "gap"));
         let (foreign, elsewhere) = (of(self.foreign, "programs"), of(self.other_hosts, "hosts"));
         let (twice, late) = (also(self.duplicates, "twice"), also(self.out_of_order, "late"));
@@ -431,11 +358,17 @@ impl RelayContext<'_> {
     }
 
     /// Converts a message of another program, stamped with the time of arrival; the first one is reported.
-    fn stamp_foreign<'f>(&self, foreign: ForeignMessage<'f>, kind: u8, topic: &str, is_told: &mut bool) -> Message<'f> {
-        if !std::mem::replace(is_told, true) {
+    fn stamp_foreign<'f>(
+        &self,
+        foreign: ForeignMessage<'f>,
+        kind: u8,
+        topic: &str,
+        is_reported: &mut bool,
+    ) -> Message<'f> {
+        if !std::mem::replace(is_reported, true) {
             (self.report)(&format!(
-                "'{topic}' has messages of other programs: their bytes are carried, as kind {kind}, with the time at which \
-                 they came; keys and headers are not"
+                "'{topic}' has messages of other programs: their bytes are carried, as kind {kind}, stamped with the \
+                 time of arrival; keys and headers are not"
             ));
         }
         let stamp = self.clock.ticks();
@@ -444,21 +377,17 @@ impl RelayContext<'_> {
 
     /// Returns the stamp by this host's clock; for a message stamped by another clock, the time of arrival. The first
     /// such message is reported.
-    fn local_stamp(&self, message: &Message<'_>, topic: &str, is_told: &mut bool) -> LocalStamp {
+    fn local_stamp(&self, message: &Message<'_>, topic: &str, is_reported: &mut bool) -> LocalStamp {
         if message.is_of_clock(clock_id(self.clock.calibration())) {
             return LocalStamp { ticks: message.stamp, is_arrival: false };
         }
-        if !std::mem::replace(is_told, true) {
+        if !std::mem::replace(is_reported, true) {
             (self.report)(&format!(
-                "'{topic}' has messages of another host, or of one before its last start, whose stamps tell no time here: \
-                 they get the time at which they came"
+                "'{topic}' has messages of another host, or from before this host's last start, whose stamps are not \
+                 valid here: they are stamped with the time of arrival"
             ));
         }
         LocalStamp { ticks: self.clock.ticks(), is_arrival: true }
-    }
-
-    fn utc_ns_of(&self, stamp: u64) -> u64 {
-        self.clock.calibration().utc_ns_of(stamp)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Messages that a carrier has published into a log after its saved position, and that come again.
 
+use tickpath_bus::message_id::clock_id;
 use tickpath_bus::{Gap, Message};
+use tickpath_clock::Clock;
 use tickpath_log::{LogPath, LogReadError, Next, Reader, Registration};
 
 use crate::{RelayContext, RelayError};
@@ -17,6 +19,10 @@ pub(crate) struct IncomingFilter {
 }
 
 impl IncomingFilter {
+    pub fn new(tail: PublishedTail, target: String, is_from_log: bool, context: &RelayContext<'_>) -> Self {
+        Self { tail, target, clock: clock_id(context.clock.calibration()), is_from_log }
+    }
+
     /// Returns an incoming message, with the origin that its stamp belongs to; `None` if it is published already.
     pub fn filter_published<'m>(
         &mut self,
@@ -35,8 +41,8 @@ impl IncomingFilter {
     pub fn record_published(&mut self, context: &RelayContext<'_>) {
         if self.tail.log.is_some() && std::mem::take(&mut self.tail).front.is_some() {
             (context.report)(&format!(
-                "{} holds other messages behind the place that was kept than those that come: some may be there twice; \
-                 to begin anew, remove the log and what --resume keeps",
+                "{} holds other messages after the saved position than those that arrive, so it may hold duplicates; \
+                 to start anew, remove the log and the file in the --resume folder",
                 self.target
             ));
         }
@@ -53,7 +59,6 @@ pub(crate) struct PublishedTail {
     reported_lost: u64,
 }
 
-/// Log that a tail is read from.
 struct TailLog {
     reader: Reader,
     /// Sequence number after the end of the tail.
@@ -81,8 +86,8 @@ impl PublishedTail {
         Ok(tail)
     }
 
-    /// Returns true if the log has lost the next messages of the tail; [`SourceTopic`](crate::source::SourceTopic) determines
-    /// whether this carrier published them.
+    /// Returns true if the log has lost the next messages of the tail; [`SourceTopic`](crate::source::SourceTopic)
+    /// determines whether this carrier published them.
     pub fn is_overwritten(&self) -> bool {
         matches!(self.front, Some(TailRecord::Overwritten(_)))
     }
@@ -98,8 +103,8 @@ impl PublishedTail {
     /// Returns the sequence number of the oldest message that has not come again; `None` if all have.
     pub fn front_sequence(&self) -> Option<u64> {
         let (front, records) = (self.front.as_ref()?, self.log.as_ref()?);
-        let behind = records.reader.next_reported();
-        Some(behind - if let TailRecord::Overwritten(left) = front { *left } else { 1 })
+        let front_length = if let TailRecord::Overwritten(left) = front { *left } else { 1 };
+        Some(records.reader.next_reported() - front_length)
     }
 
     /// Compares an incoming message with the front, and advances and returns true if it is there. Without a stamp, as
@@ -118,8 +123,8 @@ impl PublishedTail {
                 self.reported_lost = 0;
                 return Ok(true);
             }
-            Some(TailRecord::Message { stamp: held_at, kind: held_as, payload: held }) => {
-                *held_as == kind && held == payload && stamp.is_none_or(|stamp| stamp == *held_at)
+            Some(TailRecord::Message { stamp: held_stamp, kind: held_kind, payload: held }) => {
+                *held_kind == kind && held == payload && stamp.is_none_or(|stamp| stamp == *held_stamp)
             }
             Some(_) => true,
         };
@@ -151,12 +156,12 @@ impl PublishedTail {
         while left > 0 {
             match &mut self.front {
                 None => return Ok(Some(Gap::Missed(left))),
-                Some(TailRecord::Overwritten(gone)) if *gone > left => {
-                    *gone -= left;
+                Some(TailRecord::Overwritten(lost)) if *lost > left => {
+                    *lost -= left;
                     return Ok(None);
                 }
-                Some(TailRecord::Overwritten(gone)) => left -= *gone,
-                Some(TailRecord::Gap(Gap::Missed(told))) => left = left.saturating_sub(*told),
+                Some(TailRecord::Overwritten(lost)) => left -= *lost,
+                Some(TailRecord::Gap(Gap::Missed(reported))) => left = left.saturating_sub(*reported),
                 Some(TailRecord::Gap(Gap::Reconnected)) => {}
                 Some(TailRecord::Message { .. }) => left -= 1,
             }
@@ -175,8 +180,7 @@ impl PublishedTail {
             Next::Message(message) => Some(match Gap::decode(message.kind, message.payload) {
                 Some(gap) => TailRecord::Gap(gap),
                 None => {
-                    let (stamp, kind, payload) = (message.stamp, message.kind, message.payload.to_vec());
-                    TailRecord::Message { stamp, kind, payload }
+                    TailRecord::Message { stamp: message.stamp, kind: message.kind, payload: message.payload.to_vec() }
                 }
             }),
             Next::Gap(missed) => Some(TailRecord::Overwritten(missed)),
@@ -198,37 +202,32 @@ mod tests {
     /// Returns the tail of a log that holds these: a letter is a message, a digit a loss of that many.
     fn tail(policy: OverflowPolicy, records: &str) -> (PublishedTail, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let place = LogPath::folder(folder.path().join("log"));
-        let config = Config::topic(place.clone(), policy);
+        let path = LogPath::folder(folder.path().join("log"));
+        let config = Config::topic(path.clone(), policy);
         let mut writer = Writer::open(&config, &Calibration::nanoseconds()).unwrap();
-        for (at, record) in records.chars().enumerate() {
+        for (stamp, record) in (0..).zip(records.chars()) {
             let published = match record.to_digit(10) {
                 Some(0) => writer.publish(0, tickpath_bus::GAP_KIND, &Gap::Reconnected.encode()),
                 Some(missed) => writer.publish(0, tickpath_bus::GAP_KIND, &Gap::Missed(missed.into()).encode()),
-                None => writer.publish(at as u64, KIND, record.to_string().as_bytes()),
+                None => writer.publish(stamp, KIND, record.to_string().as_bytes()),
             };
             published.unwrap();
         }
-        (PublishedTail::open(&place, 0, records.len() as u64).unwrap(), folder)
+        (PublishedTail::open(&path, 0, records.len() as u64).unwrap(), folder)
     }
 
     /// Returns for each incoming item '-' if it is published, 'n' if it is new, 'd' if it differs. For a loss, and for
     /// a capital, a message that is too long to be published, the result is the part that is left.
-    fn told(tail: &mut PublishedTail, coming: &str) -> String {
-        let mut told = String::new();
-        for one in coming.chars() {
-            told.push(match one.to_digit(10) {
-                Some(0) => lost(tail, Gap::Reconnected),
-                Some(missed) => lost(tail, Gap::Missed(missed.into())),
-                None if tail.match_message(None, KIND, one.to_string().as_bytes()).unwrap() => '-',
-                None if one.is_uppercase() => lost(tail, Gap::Missed(1)),
-                None => match std::mem::take(tail).front {
-                    None => 'n',
-                    Some(_) => 'd',
-                },
-            });
-        }
-        told
+    fn compare(tail: &mut PublishedTail, incoming: &str) -> String {
+        let compared = incoming.chars().map(|item| match item.to_digit(10) {
+            Some(0) => lost(tail, Gap::Reconnected),
+            Some(missed) => lost(tail, Gap::Missed(missed.into())),
+            None if tail.match_message(None, KIND, item.to_string().as_bytes()).unwrap() => '-',
+            None if item.is_uppercase() => lost(tail, Gap::Missed(1)),
+            None if std::mem::take(tail).front.is_none() => 'n',
+            None => 'd',
+        });
+        compared.collect()
     }
 
     fn lost(tail: &mut PublishedTail, gap: Gap) -> char {
@@ -240,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_published_is_known_and_what_comes_behind_is_new() {
-        for (held, coming, expected) in [
+    fn a_tail_recognises_published_messages_and_passes_new_ones() {
+        for (held, incoming, expected) in [
             ("ab", "abc", "--n"),
             ("a2b", "a2bb2", "---n2"),
             // A loss reported on one side only hides no message.
@@ -263,41 +262,41 @@ mod tests {
             ("axb", "abx", "-dn"),
         ] {
             let (mut tail, _folder) = tail(OverflowPolicy::Keep, held);
-            assert_eq!(told(&mut tail, coming), expected, "{coming} behind {held}");
+            assert_eq!(compare(&mut tail, incoming), expected, "{incoming} after {held}");
         }
     }
 
     #[test]
-    fn the_front_is_the_first_that_has_not_come_again() {
+    fn the_front_is_the_oldest_message_that_has_not_arrived_again() {
         let (mut tail, _folder) = tail(OverflowPolicy::Keep, "abc");
         for expected in [Some(0), Some(1), Some(2), None] {
             assert_eq!(tail.front_sequence(), expected);
-            let next = expected.map_or('d', |at| char::from(b'a' + at as u8));
-            told(&mut tail, &next.to_string());
+            let next = expected.map_or('d', |sequence| char::from(b'a' + sequence as u8));
+            compare(&mut tail, &next.to_string());
         }
         assert_eq!(PublishedTail::default().front_sequence(), None);
     }
 
     #[test]
-    fn what_has_another_stamp_is_another_message() {
+    fn messages_with_different_stamps_differ() {
         let (mut tail, _folder) = tail(OverflowPolicy::Keep, "a");
         assert!(!tail.match_message(Some(1), KIND, b"a").unwrap());
         assert!(tail.match_message(Some(0), KIND, b"a").unwrap());
     }
 
     #[test]
-    fn what_the_log_has_lost_is_counted() {
+    fn a_tail_counts_the_messages_that_the_log_has_lost() {
         let letters = "abcdefghij".repeat(8_000);
         let (mut tail, _folder) = tail(OverflowPolicy::Overwrite, &letters);
-        let Some(TailRecord::Overwritten(gone)) = tail.front else {
+        let Some(TailRecord::Overwritten(lost)) = tail.front else {
             panic!("a ring of this size holds less: {:?}", tail.front)
         };
         assert_eq!(tail.front_sequence(), Some(0));
-        assert_eq!(tail.unpublished_gap(Gap::Missed(gone - 1)).unwrap(), None);
-        assert_eq!(tail.front_sequence(), Some(gone - 1));
-        assert_eq!(told(&mut tail, "?"), "-", "what it held is not known");
-        assert_eq!(tail.front_sequence(), Some(gone));
-        let next = letters.as_bytes()[gone as usize];
-        assert!(tail.match_message(Some(gone), KIND, &[next]).unwrap());
+        assert_eq!(tail.unpublished_gap(Gap::Missed(lost - 1)).unwrap(), None);
+        assert_eq!(tail.front_sequence(), Some(lost - 1));
+        assert_eq!(compare(&mut tail, "?"), "-", "the content of a lost message is unknown");
+        assert_eq!(tail.front_sequence(), Some(lost));
+        let next = letters.as_bytes()[lost as usize];
+        assert!(tail.match_message(Some(lost), KIND, &[next]).unwrap());
     }
 }

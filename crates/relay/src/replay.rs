@@ -7,12 +7,11 @@
 //! A message has its intended time as its stamp, so that a subscriber can measure latency. Losses in the recording are
 //! reported and counted; nothing is published for them.
 
+use tickpath_bus::url::redact_logins;
 use tickpath_bus::{GAP_KIND, Gap, connect};
 use tickpath_clock::{Clock, HostClock, Pacer, Wait};
 use tickpath_log::{LogPath, Next, OverflowPolicy, Reader, ReaderStart, Registration};
 use tickpath_market::replay::{ReplaySpeed, ReplaySpeedError};
-
-use tickpath_bus::url::redact_logins;
 
 use super::{MAX_SLEEP_NS, RelayContext, RelayError, RelayMeter, TargetConfig, describe_gap};
 use crate::address::{log_path_address, topic_address};
@@ -48,15 +47,28 @@ pub struct Settings {
 
 /// Replays until the end, or until stopped.
 pub fn run(settings: &Settings, meter: &RelayMeter, context: &RelayContext<'_>) -> Result<(), RelayError> {
-    let Settings { recording: place, url, topic, .. } = settings;
+    let Settings { recording: path, url, topic, .. } = settings;
     let first_ns = first_utc_ns(settings)?;
-    if topic_address(url, topic) == log_path_address(place) {
-        return Err(RelayError::Loop(place.to_string()));
+    if topic_address(url, topic) == log_path_address(path) {
+        return Err(RelayError::Loop(path.to_string()));
     }
-    let outlet = TopicWriter::open(connect(url)?.as_ref(), (url, topic), &settings.target, settings.wait)?;
-    outlet.report_held(url, context);
-    (context.report)(&format!("replaying {place} to '{topic}' of {}", redact_logins(url)));
-    let mut player = RecordingPlayer::new(settings, meter, context, outlet, first_ns);
+    let writer = TopicWriter::open(connect(url)?.as_ref(), (url, topic), &settings.target, settings.wait)?;
+    writer.report_held(url, context);
+    (context.report)(&format!("replaying {path} to '{topic}' of {}", redact_logins(url)));
+    let clock = context.clock;
+    let mut player = RecordingPlayer {
+        settings,
+        meter,
+        context,
+        writer,
+        pacer: Pacer::new(clock, settings.wait),
+        max_sleep: clock.calibration().ticks_of_ns(MAX_SLEEP_NS),
+        begin: clock.ticks() + clock.calibration().ticks_of_ns(LEAD_NS),
+        first_ns,
+        rounds: 0,
+        rounds_ns: 0,
+        published: 0,
+    };
     while player.play_round(&mut RecordedLog::open(settings)?)? && settings.looped {}
     Ok(())
 }
@@ -73,43 +85,18 @@ struct RecordingPlayer<'a> {
     begin: u64,
     /// UTC time of the first recorded message, in nanoseconds.
     first_ns: u64,
-    /// Number of completed rounds.
     rounds: u64,
     /// Recorded duration of the completed rounds, in nanoseconds.
     rounds_ns: u64,
-    /// Messages published in all rounds.
     published: u64,
 }
 
-impl<'a> RecordingPlayer<'a> {
-    fn new(
-        settings: &'a Settings,
-        meter: &'a RelayMeter,
-        context: &'a RelayContext<'a>,
-        outlet: TopicWriter,
-        first_ns: u64,
-    ) -> Self {
-        let clock = context.clock;
-        Self {
-            settings,
-            meter,
-            context,
-            writer: outlet,
-            pacer: Pacer::new(clock, settings.wait),
-            max_sleep: clock.calibration().ticks_of_ns(MAX_SLEEP_NS),
-            begin: clock.ticks() + clock.calibration().ticks_of_ns(LEAD_NS),
-            first_ns,
-            rounds: 0,
-            rounds_ns: 0,
-            published: 0,
-        }
-    }
-
+impl RecordingPlayer<'_> {
     /// Publishes the recording once. Returns false if all requested messages are published, or if the replay was
     /// stopped.
-    fn play_round(&mut self, tape: &mut RecordedLog) -> Result<bool, RelayError> {
+    fn play_round(&mut self, recording: &mut RecordedLog) -> Result<bool, RelayError> {
         let (mut own_ns, mut messages) = (0u64, 0u64);
-        while let Some(record) = tape.read()? {
+        while let Some(record) = recording.read()? {
             if let Some(gap) = record.gap {
                 self.report_gap(&record, gap);
                 continue;
@@ -117,7 +104,7 @@ impl<'a> RecordingPlayer<'a> {
             // A stamp that goes back, as of another publisher, keeps its position and gets the preceding time.
             own_ns = own_ns.max(record.utc_ns.saturating_sub(self.first_ns));
             let is_done = self.settings.count == Some(self.published);
-            if is_done || !self.publish(&record, &tape.payload, own_ns)? {
+            if is_done || !self.publish(&record, &recording.payload, own_ns)? {
                 return Ok(false);
             }
             messages += 1;
@@ -138,15 +125,15 @@ impl<'a> RecordingPlayer<'a> {
         let Some(now) = self.wait_until(intended) else { return Ok(false) };
         let stamp = if self.settings.keep_stamps { record.stamp } else { intended.unwrap_or(now) };
         let item = CarriedItem::Message { id: None, stamp, kind: record.kind, payload };
-        let handed = self.writer.publish_until_stopped(item, self.context);
+        let outcome = self.writer.publish_until_stopped(item, self.context);
         let (topic, sequence) = (&self.settings.topic, record.sequence);
-        match handed.map_err(|reason| RelayError::Publish { topic: topic.clone(), sequence, reason })? {
+        match outcome.map_err(|reason| RelayError::Publish { topic: topic.clone(), sequence, reason })? {
             PublishOutcome::Stopped => {
                 self.meter.update(|totals| totals.unpublished += 1);
                 Ok(false)
             }
-            PublishOutcome::Published { at, refused } => {
-                let late_ns = intended.map(|intended| self.context.clock.ns_between(intended, at));
+            PublishOutcome::Published { ticks, refused } => {
+                let late_ns = intended.map(|intended| self.context.clock.ns_between(intended, ticks));
                 self.meter.update(|totals| {
                     totals.add_message(payload.len(), record.utc_ns);
                     totals.refused += u64::from(refused);
@@ -191,8 +178,8 @@ impl<'a> RecordingPlayer<'a> {
     fn report_gap(&self, record: &RecordedMessage, gap: Gap) {
         self.meter.update(|totals| totals.add_gap(gap));
         if self.rounds == 0 {
-            let words = describe_gap(gap);
-            (self.context.report)(&format!("the recording has a gap at sequence number {}: {words}", record.sequence));
+            let loss = describe_gap(gap);
+            (self.context.report)(&format!("the recording has a gap at sequence number {}: {loss}", record.sequence));
         }
     }
 }
@@ -200,11 +187,9 @@ impl<'a> RecordingPlayer<'a> {
 /// A recording that is read from start to end.
 struct RecordedLog {
     reader: Reader,
-    /// Payload of the last record.
     payload: Vec<u8>,
 }
 
-/// A record without its payload.
 struct RecordedMessage {
     sequence: u64,
     stamp: u64,
@@ -222,11 +207,10 @@ impl RecordedLog {
         let reader = Reader::open(&settings.recording, start, Registration::Unregistered)?;
         match reader.policy() {
             OverflowPolicy::Keep => Ok(Self { reader, payload: Vec::new() }),
-            policy => Err(RelayError::NotKept { place: settings.recording.clone(), policy }),
+            policy => Err(RelayError::NotKept(settings.recording.clone(), policy)),
         }
     }
 
-    /// Returns the next record; `None` at the end.
     fn read(&mut self) -> Result<Option<RecordedMessage>, RelayError> {
         let (sequence, stamp, kind) = match self.reader.next()? {
             Next::Message(message) => {
@@ -251,11 +235,11 @@ impl RecordedLog {
 
 /// Returns the UTC time of the first recorded message, in nanoseconds.
 fn first_utc_ns(settings: &Settings) -> Result<u64, RelayError> {
-    let mut tape = RecordedLog::open(settings)?;
-    while let Some(record) = tape.read()? {
+    let mut recording = RecordedLog::open(settings)?;
+    while let Some(record) = recording.read()? {
         if record.gap.is_none() {
             return Ok(record.utc_ns);
         }
     }
-    Err(RelayError::Empty { place: settings.recording.clone(), from: settings.start.unwrap_or(0) })
+    Err(RelayError::Empty(settings.recording.clone(), settings.start.unwrap_or(0)))
 }

@@ -31,7 +31,7 @@ use tickpath_log::{Reader, check_own_folder, open_own_file};
 
 use crate::address::is_same_topic;
 use crate::published_tail::PublishedTail;
-use crate::saver::{FileSaver, sibling_path, write, write_durably};
+use crate::saver::{FileSaver, remove_if_exists, sibling_path, write, write_durably};
 use crate::{MAX_EVENTS_PER_POLL, RelayError};
 
 /// Interval at which the position is written while messages are carried, in nanoseconds.
@@ -66,7 +66,6 @@ pub(crate) struct SavedPosition {
     saved_at: u64,
 }
 
-/// Position up to which a topic was carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CarriedPosition {
     /// None while the source is a log that does not exist yet: all its messages will be new.
@@ -75,10 +74,8 @@ pub(crate) struct CarriedPosition {
     pub log: Option<(u64, u64)>,
 }
 
-/// Content of a position file.
 #[allow(clippy::large_enum_variant, reason = "one is made for each start, and none is kept")]
 enum PositionFile {
-    /// No file.
     Missing,
     /// A file without a position.
     Invalid,
@@ -108,7 +105,7 @@ impl SavedPosition {
     /// and target, and its position is saved against a loss of power before anything is carried.
     fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
         let file = folder.join(name);
-        let failed = |reason| RelayError::SavePosition { file: file.clone(), reason };
+        let failed = |reason| RelayError::SavePosition(file.clone(), reason);
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         // Another user with write access could make the topic start anywhere.
         check_own_folder(folder).map_err(failed)?;
@@ -119,33 +116,23 @@ impl SavedPosition {
             Err(TryLockError::WouldBlock) => return Err(RelayError::PositionInUse(file)),
             Err(TryLockError::Error(reason)) => return Err(failed(reason)),
         }
-        let ends = format!("{}\n{}\n", ends[0], ends[1]);
-        let sure = sibling_path(&file, DURABLE_SUFFIX);
-        let place = match read_position(&file, &sure, &ends).map_err(failed)? {
+        let endpoints = format!("{}\n{}\n", ends[0], ends[1]);
+        let durable = sibling_path(&file, DURABLE_SUFFIX);
+        let position = match read_position(&file, &durable, &endpoints).map_err(failed)? {
             PositionFile::Missing => None,
-            PositionFile::Valid(place) => Some(place),
+            PositionFile::Valid(position) => Some(position),
             PositionFile::Invalid => return Err(RelayError::InvalidPosition(file)),
-            PositionFile::OtherEndpoints(ends) => return Err(RelayError::OtherPosition { file, ends }),
+            PositionFile::OtherEndpoints(ends) => return Err(RelayError::OtherPosition(file, ends)),
         };
-        match place {
-            Some(place) => write_durably(&sure, &format!("{place}{ends}")).map_err(failed)?,
+        match position {
+            Some(position) => write_durably(&durable, &format!("{position}{endpoints}")).map_err(failed)?,
             // The user has removed the file to start anew.
-            None => remove_if_exists(&sure).map_err(failed)?,
+            None => remove_if_exists(&durable).map_err(failed)?,
         }
-        let saver = FileSaver::start(sure).map_err(failed)?;
-        // The file may hold no position.
-        let written = None;
-        Ok(Self {
-            file,
-            saver,
-            _lock: lock,
-            endpoints: ends,
-            position: place,
-            written,
-            written_at: 0,
-            saved: place,
-            saved_at: 0,
-        })
+        let saver = FileSaver::start(durable).map_err(failed)?;
+        // Nothing counts as written, because the file may hold no position.
+        let (written, saved) = (None, position);
+        Ok(Self { file, saver, _lock: lock, endpoints, position, written, written_at: 0, saved, saved_at: 0 })
     }
 
     /// Returns whether a position is known.
@@ -166,12 +153,12 @@ impl SavedPosition {
 
     /// Returns the start position: after the saved one, or `otherwise` if there is none.
     pub fn start_position(&self, otherwise: StartPosition) -> StartPosition {
-        self.position.map_or(otherwise, |place| place.token.map_or(StartPosition::Sequence(0), StartPosition::After))
+        self.position.map_or(otherwise, |saved| saved.token.map_or(StartPosition::Sequence(0), StartPosition::After))
     }
 
     /// Returns the messages of the log after the saved position, if it is the same log.
     pub fn tail(&self, log: &Reader, end: u64) -> Result<PublishedTail, RelayError> {
-        match self.position.and_then(|place| place.log) {
+        match self.position.and_then(|position| position.log) {
             Some((next, identity)) if next < end && identity == log.identity() => {
                 PublishedTail::open(log.path(), next, end)
             }
@@ -182,9 +169,9 @@ impl SavedPosition {
     /// Returns the loss of a log that is shorter than at the saved position, or another one: the host has lost its end,
     /// or it was removed.
     pub fn log_loss(&self, log: &Reader, end: u64) -> Option<Gap> {
-        let (next, identity) = self.position.and_then(|place| place.log)?;
-        let there = if identity == log.identity() { end.min(next) } else { 0 };
-        (next > there).then(|| Gap::Missed(next - there))
+        let (next, identity) = self.position.and_then(|position| position.log)?;
+        let held = if identity == log.identity() { end.min(next) } else { 0 };
+        (next > held).then(|| Gap::Missed(next - held))
     }
 
     /// Saves the start position, if none is saved, before anything is carried: a carrier killed with the first messages
@@ -204,22 +191,22 @@ impl SavedPosition {
 
     /// Saves the position in this log, whose loss was published, before anything is carried.
     pub fn save_after_loss(&mut self, log: (u64, u64)) -> Result<(), RelayError> {
-        self.position = self.position.map(|place| CarriedPosition { log: Some(log), ..place });
+        self.position = self.position.map(|position| CarriedPosition { log: Some(log), ..position });
         self.write_both_files()
     }
 
-    /// Saves the position if it is due: the first one, after the interval, or if `now` is set. `position`, which takes a
-    /// token, is called only then.
+    /// Saves the position if it is due: the first one, after the interval, or if `now` is set. `position`, which takes
+    /// a token, is called only then.
     pub fn save_if_due(
         &mut self,
         clock: &impl Clock,
         now: bool,
-        place: impl FnOnce() -> Option<CarriedPosition>,
+        position: impl FnOnce() -> Option<CarriedPosition>,
     ) -> Result<(), RelayError> {
         let ticks = clock.ticks();
         let is_first = !self.is_known();
         if is_first || now || clock.ns_between(self.written_at, ticks) > WRITE_NS {
-            self.position = place().or(self.position);
+            self.position = position().or(self.position);
             self.written_at = ticks;
             if is_first {
                 self.saved_at = ticks;
@@ -232,28 +219,27 @@ impl SavedPosition {
     }
 
     /// Writes the final position to the disk; if it is unknown, the last known one.
-    pub fn save_final(&mut self, place: Option<CarriedPosition>) -> Result<(), RelayError> {
-        self.position = place.or(self.position);
-        let Some(place) = self.position else { return Ok(()) };
-        self.save_error(write_durably(&self.file, &self.text(place)))
+    pub fn save_final(&mut self, position: Option<CarriedPosition>) -> Result<(), RelayError> {
+        self.position = position.or(self.position);
+        let Some(position) = self.position else { return Ok(()) };
+        self.save_error(write_durably(&self.file, &self.text(position)))
     }
 
     /// Writes the position to the disk in both files, first in the one without which the topic would start anew. The
     /// saver, which writes the other file, has been given no position yet.
     fn write_both_files(&mut self) -> Result<(), RelayError> {
-        let Some(place) = self.position else { return Ok(()) };
+        let Some(position) = self.position else { return Ok(()) };
         for file in [&self.file, &sibling_path(&self.file, DURABLE_SUFFIX)] {
-            self.save_error(write_durably(file, &self.text(place)))?;
+            self.save_error(write_durably(file, &self.text(position)))?;
         }
-        (self.written, self.saved) = (Some(place), Some(place));
+        (self.written, self.saved) = (Some(position), Some(position));
         Ok(())
     }
 
-    /// Writes the position, if it has changed.
     fn write(&mut self) -> Result<(), RelayError> {
-        let Some(place) = self.position.filter(|_| self.position != self.written) else { return Ok(()) };
-        self.save_error(write(&self.file, &self.text(place)))?;
-        self.written = Some(place);
+        let Some(position) = self.position.filter(|_| self.position != self.written) else { return Ok(()) };
+        self.save_error(write(&self.file, &self.text(position)))?;
+        self.written = Some(position);
         Ok(())
     }
 
@@ -261,31 +247,30 @@ impl SavedPosition {
     /// busy with the previous one.
     fn save(&mut self, since_ns: i64, ticks: u64) -> Result<(), RelayError> {
         let is_due = self.position != self.saved && since_ns > SAVE_NS;
-        let Some(place) = self.position.filter(|_| is_due) else { return Ok(()) };
-        if self.save_error(self.saver.save(self.text(place)))? {
-            (self.saved, self.saved_at) = (Some(place), ticks);
+        let Some(position) = self.position.filter(|_| is_due) else { return Ok(()) };
+        if self.save_error(self.saver.save(self.text(position)))? {
+            (self.saved, self.saved_at) = (Some(position), ticks);
         }
         Ok(())
     }
 
-    fn text(&self, place: CarriedPosition) -> String {
-        format!("{place}{}", self.endpoints)
+    fn text(&self, position: CarriedPosition) -> String {
+        format!("{position}{}", self.endpoints)
     }
 
     fn save_error<T>(&self, written: io::Result<T>) -> Result<T, RelayError> {
-        written.map_err(|reason| RelayError::SavePosition { file: self.file.clone(), reason })
+        written.map_err(|reason| RelayError::SavePosition(self.file.clone(), reason))
     }
 }
 
 /// Reads the position from the file, or, if that holds none, from the one that survives a loss of power.
-fn read_position(file: &Path, sure: &Path, ends: &str) -> io::Result<PositionFile> {
-    match read_position_file(file, ends)? {
-        PositionFile::Invalid => Ok(match read_position_file(sure, ends)? {
-            PositionFile::Missing => PositionFile::Invalid,
-            of_before => of_before,
-        }),
-        found => Ok(found),
+fn read_position(file: &Path, durable: &Path, ends: &str) -> io::Result<PositionFile> {
+    let found = read_position_file(file, ends)?;
+    if !matches!(found, PositionFile::Invalid) {
+        return Ok(found);
     }
+    let earlier = read_position_file(durable, ends)?;
+    Ok(if matches!(earlier, PositionFile::Missing) { found } else { earlier })
 }
 
 fn read_position_file(file: &Path, ends: &str) -> io::Result<PositionFile> {
@@ -296,40 +281,32 @@ fn read_position_file(file: &Path, ends: &str) -> io::Result<PositionFile> {
     };
     Ok(match std::str::from_utf8(&bytes).ok().and_then(|text| CarriedPosition::parse(text, ends)) {
         None => PositionFile::Invalid,
-        Some(Ok(place)) => PositionFile::Valid(place),
+        Some(Ok(position)) => PositionFile::Valid(position),
         Some(Err(ends)) => PositionFile::OtherEndpoints(ends),
     })
-}
-
-/// Removes a file that may not exist.
-fn remove_if_exists(file: &Path) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(reason) if reason.kind() != ErrorKind::NotFound => Err(reason),
-        _ => Ok(()),
-    }
 }
 
 impl CarriedPosition {
     /// Parses a position. Returns `None` if the text is none, and the other source and target in words if it is between
     /// those.
     fn parse(text: &str, ends: &str) -> Option<Result<Self, String>> {
-        let (place, rest) = text.split_once('\n')?;
-        let mut words = place.split(' ');
-        let token = match words.next()? {
+        let (position, rest) = text.split_once('\n')?;
+        let mut fields = position.split(' ');
+        let token = match fields.next()? {
             NO_TOKEN => None,
-            word => Some(word.parse().ok()?),
+            token => Some(token.parse().ok()?),
         };
-        let mut number = || words.next().map(str::parse).transpose().ok();
+        let mut number = || fields.next().map(str::parse).transpose().ok();
         let log = match (number()?, number()?) {
             (Some(next), Some(identity)) => Some((next, identity)),
             (None, None) => None,
             _ => return None,
         };
-        if words.next().is_some() || rest.lines().count() != 2 || !rest.ends_with('\n') {
+        if fields.next().is_some() || rest.lines().count() != 2 || !rest.ends_with('\n') {
             return None;
         }
-        let is_here = rest.lines().zip(ends.lines()).all(|(found, ours)| is_same_topic(found, ours));
-        Some(if is_here { Ok(Self { token, log }) } else { Err(rest.trim_end().replace('\n', " to ")) })
+        let is_same = rest.lines().zip(ends.lines()).all(|(found, expected)| is_same_topic(found, expected));
+        Some(if is_same { Ok(Self { token, log }) } else { Err(rest.trim_end().replace('\n', " to ")) })
     }
 }
 
@@ -365,8 +342,17 @@ mod tests {
         SavedPosition::open(folder, "ticks", ends()).unwrap()
     }
 
+    /// Returns the start position of a carrier with this folder; now if none is saved.
+    fn start(folder: &Path) -> StartPosition {
+        open(folder).start_position(StartPosition::Now)
+    }
+
     fn token(next: u64) -> ResumeToken {
         format!("log:{next:x},2,3,4").parse().unwrap()
+    }
+
+    fn after(next: u64) -> StartPosition {
+        StartPosition::After(token(next))
     }
 
     fn at(next: u64) -> Option<CarriedPosition> {
@@ -374,94 +360,77 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_asked_for_when_it_is_to_be_written() {
+    fn a_position_is_requested_only_when_it_is_due() {
         let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1_000_000_000));
-        let mut kept = open(folder.path());
-        let mut asked = 0;
+        let mut saved = open(folder.path());
+        let mut requests = 0;
         for (ns, now, expected) in
             [(0, false, 1), (WRITE_NS, false, 1), (1, false, 2), (WRITE_NS, false, 2), (0, true, 3)]
         {
             clock.advance(ns as u64);
-            let place = || {
-                asked += 1;
-                at(asked)
+            let position = || {
+                requests += 1;
+                at(requests)
             };
-            kept.save_if_due(&clock, now, place).unwrap();
-            assert_eq!(asked, expected);
+            saved.save_if_due(&clock, now, position).unwrap();
+            assert_eq!(requests, expected);
         }
-        drop(kept);
-        let mut kept = open(folder.path());
-        assert_eq!(kept.start_position(StartPosition::Now), StartPosition::After(token(3)));
-        kept.save_final(None).unwrap();
-        drop(kept);
-        let mut kept = open(folder.path());
-        assert_eq!(
-            kept.start_position(StartPosition::Now),
-            StartPosition::After(token(3)),
-            "what is not known leaves it where it was"
-        );
-        kept.save_final(at(4)).unwrap();
-        drop(kept);
-        assert_eq!(open(folder.path()).start_position(StartPosition::Now), StartPosition::After(token(4)));
+        drop(saved);
+        assert_eq!(start(folder.path()), after(3));
+        open(folder.path()).save_final(None).unwrap();
+        assert_eq!(start(folder.path()), after(3), "an unknown position changes nothing");
+        open(folder.path()).save_final(at(4)).unwrap();
+        assert_eq!(start(folder.path()), after(4));
     }
 
     #[test]
-    fn a_topic_has_a_place_before_anything_of_it_is_carried() {
-        let begun = |token, is_from_log| {
+    fn a_start_position_is_saved_before_anything_is_carried() {
+        let started = |token, is_from_log| {
             let folder = tempfile::tempdir().unwrap();
             open(folder.path()).save_start(token, is_from_log, Some((7, 8))).unwrap();
-            let kept = open(folder.path());
-            assert_eq!(kept.position.and_then(|place| place.log), Some((7, 8)).filter(|_| kept.is_known()));
-            kept.start_position(StartPosition::Now)
+            let saved = open(folder.path());
+            assert_eq!(saved.position.and_then(|position| position.log), Some((7, 8)).filter(|_| saved.is_known()));
+            saved.start_position(StartPosition::Now)
         };
-        assert_eq!(begun(Some(token(1)), true), StartPosition::After(token(1)));
-        assert_eq!(begun(None, true), StartPosition::Sequence(0), "a log that comes later is new");
-        assert_eq!(begun(None, false), StartPosition::Now, "of a broker nothing is known yet");
+        assert_eq!(started(Some(token(1)), true), after(1));
+        assert_eq!(started(None, true), StartPosition::Sequence(0), "a log that is created later is new");
+        assert_eq!(started(None, false), StartPosition::Now, "the position in a broker is unknown yet");
         let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1));
-        let mut kept = open(folder.path());
-        for place in [None, at(1), at(2)] {
-            kept.save_if_due(&clock, false, || place).unwrap();
+        let mut saved = open(folder.path());
+        for position in [None, at(1), at(2)] {
+            saved.save_if_due(&clock, false, || position).unwrap();
         }
-        kept.save_start(Some(token(3)), true, None).unwrap();
-        drop(kept);
-        assert_eq!(
-            open(folder.path()).start_position(StartPosition::Now),
-            StartPosition::After(token(1)),
-            "the first one is kept at once"
-        );
+        saved.save_start(Some(token(3)), true, None).unwrap();
+        drop(saved);
+        assert_eq!(start(folder.path()), after(1), "the first one is saved at once");
     }
 
     #[test]
-    fn a_first_place_that_is_written_in_part_is_one() {
+    fn a_first_position_in_only_one_of_its_files_is_used() {
         let folder = tempfile::tempdir().unwrap();
-        let mut kept = open(folder.path());
+        let mut saved = open(folder.path());
         // Simulates a kill between the two writes.
-        let sure = folder.path().join(".ticks.sure");
-        fs::create_dir(&sure).unwrap();
-        assert!(kept.save_start(Some(token(1)), true, None).is_err());
-        drop(kept);
-        fs::remove_dir(&sure).unwrap();
-        assert_eq!(open(folder.path()).start_position(StartPosition::Now), StartPosition::After(token(1)));
+        let durable = folder.path().join(".ticks.sure");
+        fs::create_dir(&durable).unwrap();
+        assert!(saved.save_start(Some(token(1)), true, None).is_err());
+        drop(saved);
+        fs::remove_dir(&durable).unwrap();
+        assert_eq!(start(folder.path()), after(1));
     }
 
     #[test]
-    fn what_another_user_put_beside_a_place_is_not_followed() {
+    fn links_of_another_user_in_the_folder_are_not_followed() {
         let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1));
         let precious = folder.path().join("precious");
         fs::write(&precious, "an order journal").unwrap();
         let plant = |name: &str| std::os::unix::fs::symlink(&precious, folder.path().join(name)).unwrap();
-        let is_refused = |name: &str| {
-            matches!(SavedPosition::open(folder.path(), name, ends()), Err(RelayError::SavePosition { .. }))
-        };
+        let is_refused =
+            |name: &str| matches!(SavedPosition::open(folder.path(), name, ends()), Err(RelayError::SavePosition(..)));
         for name in [".ticks.new", "..ticks.sure.new", ".other.lock"] {
             plant(name);
         }
-        let mut kept = open(folder.path());
-        kept.save_if_due(&clock, true, || at(1)).unwrap();
-        drop(kept);
-        let kept = open(folder.path());
-        assert_eq!(kept.start_position(StartPosition::Now), StartPosition::After(token(1)));
-        drop(kept);
+        open(folder.path()).save_if_due(&clock, true, || at(1)).unwrap();
+        assert_eq!(start(folder.path()), after(1));
         assert!(is_refused("other"), "its lock is a link");
         assert_eq!(fs::read_to_string(&precious).unwrap(), "an order journal");
         let all = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
@@ -470,71 +439,51 @@ mod tests {
     }
 
     #[test]
-    fn what_a_loss_of_power_has_taken_is_what_it_was_before() {
-        for taken in ["", "log:1,2,3", "\0\0\0\0"] {
+    fn a_file_damaged_by_a_loss_of_power_is_replaced_by_the_durable_one() {
+        for damaged in ["", "log:1,2,3", "\0\0\0\0"] {
             // At this time nothing is due for the saver yet.
             let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(SAVE_NS as u64));
             let file = folder.path().join("ticks");
-            let mut kept = open(folder.path());
-            kept.save_if_due(&clock, true, || at(1)).unwrap();
-            kept.save_if_due(&clock, true, || at(2)).unwrap();
-            drop(kept);
-            assert_eq!(
-                open(folder.path()).start_position(StartPosition::Now),
-                StartPosition::After(token(2)),
-                "nobody has taken anything"
-            );
-            let mut kept = open(folder.path());
-            kept.save_if_due(&clock, true, || at(3)).unwrap();
-            drop(kept);
-            fs::write(&file, taken).unwrap();
-            let mut kept = open(folder.path());
-            assert_eq!(
-                kept.start_position(StartPosition::Now),
-                StartPosition::After(token(2)),
-                "what it began with is sure"
-            );
+            let mut saved = open(folder.path());
+            saved.save_if_due(&clock, true, || at(1)).unwrap();
+            saved.save_if_due(&clock, true, || at(2)).unwrap();
+            drop(saved);
+            assert_eq!(start(folder.path()), after(2), "the file is whole");
+            open(folder.path()).save_if_due(&clock, true, || at(3)).unwrap();
+            fs::write(&file, damaged).unwrap();
+            let mut saved = open(folder.path());
+            assert_eq!(saved.start_position(StartPosition::Now), after(2), "its first position is durable");
             clock.advance(SAVE_NS as u64);
-            while kept.saved != at(4) {
+            while saved.saved != at(4) {
                 clock.advance(WRITE_NS as u64 + 1);
-                kept.save_if_due(&clock, false, || at(4)).unwrap();
+                saved.save_if_due(&clock, false, || at(4)).unwrap();
                 yield_now();
             }
-            kept.save_if_due(&clock, true, || at(5)).unwrap();
-            drop(kept);
-            fs::write(&file, taken).unwrap();
-            assert_eq!(
-                open(folder.path()).start_position(StartPosition::Now),
-                StartPosition::After(token(4)),
-                "and what was saved since"
-            );
+            saved.save_if_due(&clock, true, || at(5)).unwrap();
+            drop(saved);
+            fs::write(&file, damaged).unwrap();
+            assert_eq!(start(folder.path()), after(4), "so is the last one that the saver wrote");
             fs::remove_file(&file).unwrap();
-            assert_eq!(
-                open(folder.path()).start_position(StartPosition::Now),
-                StartPosition::Now,
-                "who removes the file begins anew"
-            );
-            fs::write(&file, taken).unwrap();
+            assert_eq!(start(folder.path()), StartPosition::Now, "without the file the topic starts anew");
+            fs::write(&file, damaged).unwrap();
             let refused = SavedPosition::open(folder.path(), "ticks", ends());
-            assert!(matches!(refused, Err(RelayError::InvalidPosition(_))), "and there is nothing of before");
+            assert!(matches!(refused, Err(RelayError::InvalidPosition(_))), "no earlier position is left");
         }
     }
 
     #[test]
-    fn a_place_is_read_as_it_was_written_or_not_at_all() {
+    fn a_position_is_read_whole_or_not_at_all() {
         let ends = "redis 1/ticks\nshm://ticks\n";
         let logs = [None, Some((0, 7)), Some((u64::MAX, u64::MAX))];
         let tokens = [None, Some(token(1))];
         for (log, token) in logs.into_iter().flat_map(|log| tokens.map(|token| (log, token))) {
-            let place = CarriedPosition { token, log };
-            let text = format!("{place}{ends}");
-            assert_eq!(CarriedPosition::parse(&text, ends), Some(Ok(place)));
-            assert_eq!(
-                CarriedPosition::parse(&text, "redis 2/ticks\nshm://ticks\n"),
-                Some(Err("redis 1/ticks to shm://ticks".to_owned()))
-            );
+            let position = CarriedPosition { token, log };
+            let text = format!("{position}{ends}");
+            assert_eq!(CarriedPosition::parse(&text, ends), Some(Ok(position)));
+            let other = CarriedPosition::parse(&text, "redis 2/ticks\nshm://ticks\n");
+            assert_eq!(other, Some(Err("redis 1/ticks to shm://ticks".to_owned())));
             for bytes in 0..text.len() {
-                assert_ne!(CarriedPosition::parse(&text[..bytes], ends), Some(Ok(place)), "cut after {bytes} bytes");
+                assert_ne!(CarriedPosition::parse(&text[..bytes], ends), Some(Ok(position)), "cut after {bytes} bytes");
             }
         }
         for text in ["", "\n", "log:1,2,3,4 x\n", "log:1,2,3,4 1 2 3\n", "log:1,2,3 1 2\n"] {

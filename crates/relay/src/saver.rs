@@ -21,16 +21,16 @@ pub(crate) struct FileSaver {
 impl FileSaver {
     /// Starts the thread; it ends when this value is dropped, after its current text.
     pub fn start(file: PathBuf) -> io::Result<Self> {
-        let (texts, given) = sync_channel::<String>(0);
-        let (tell, failed) = channel();
+        let (texts, received) = sync_channel::<String>(0);
+        let (report, failed) = channel();
         let work = move || {
-            let mut written = given.iter().map(|text| write_durably(&file, &text));
+            let mut written = received.iter().map(|text| write_durably(&file, &text));
             if let Some(reason) = written.find_map(Result::err) {
                 // The receiver is gone if the saver was dropped.
-                let _ = tell.send(reason);
+                let _ = report.send(reason);
             }
         };
-        let thread = std::thread::Builder::new().name("place".to_owned()).spawn(work)?;
+        let thread = std::thread::Builder::new().name("saved-position".to_owned()).spawn(work)?;
         Ok(Self { texts: Some(texts), failed, thread: Some(thread) })
     }
 
@@ -58,15 +58,13 @@ impl Drop for FileSaver {
 
 /// Writes a file whole or not at all, as long as the host keeps running.
 pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
-    let (draft, mut out) = make_draft(file)?;
-    out.write_all(text.as_bytes())?;
+    let (draft, _) = write_draft(file, text)?;
     fs::rename(&draft, file)
 }
 
 /// Writes a file whole or not at all, even if the host fails: it is on the disk when this returns.
 pub(crate) fn write_durably(file: &Path, text: &str) -> io::Result<()> {
-    let (draft, mut out) = make_draft(file)?;
-    out.write_all(text.as_bytes())?;
+    let (draft, out) = write_draft(file, text)?;
     out.sync_data()?;
     fs::rename(&draft, file)?;
     // A name is on the disk once its folder is.
@@ -74,21 +72,26 @@ pub(crate) fn write_durably(file: &Path, text: &str) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Creates a file that is to replace another. The leftover of a killed process is removed first, and never followed.
-fn make_draft(file: &Path) -> io::Result<(PathBuf, File)> {
+/// Writes a file that is to replace another. The leftover of a killed process is removed first, and never followed.
+fn write_draft(file: &Path, text: &str) -> io::Result<(PathBuf, File)> {
     let draft = sibling_path(file, "new");
-    match fs::remove_file(&draft) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let out = File::create_new(&draft)?;
+    remove_if_exists(&draft)?;
+    let mut out = File::create_new(&draft)?;
+    out.write_all(text.as_bytes())?;
     Ok((draft, out))
 }
 
+pub(crate) fn remove_if_exists(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(reason) if reason.kind() != io::ErrorKind::NotFound => Err(reason),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the path of a file beside a topic's file. It belongs to no topic, because no topic name begins with a point.
-pub(crate) fn sibling_path(file: &Path, what: &str) -> PathBuf {
+pub(crate) fn sibling_path(file: &Path, suffix: &str) -> PathBuf {
     let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    file.with_file_name(format!(".{name}.{what}"))
+    file.with_file_name(format!(".{name}.{suffix}"))
 }
 
 #[cfg(test)]
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_writes_and_tells_what_it_cannot_write() {
+    fn the_saver_writes_a_text_and_reports_a_failed_write() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ticks");
         let saver = FileSaver::start(file.clone()).unwrap();

@@ -10,7 +10,9 @@
 //! the first message that can be compared. If that differs, or does not arrive, nothing counts as carried: messages may
 //! be there twice then, which is reported, and none is left out.
 
-use tickpath_bus::{Connection, ForeignMessage, Gap, Message, StartPosition, Subscriber, SubscriptionEvent};
+use tickpath_bus::{
+    Connection, ForeignMessage, Gap, Message, ReceiveError, StartPosition, Subscriber, SubscriptionEvent,
+};
 use tickpath_clock::{Clock, Wait};
 use tickpath_log::LogReadError;
 
@@ -45,12 +47,12 @@ impl SourceTopic<'_> {
             return Ok(());
         }
         let untouched = incoming.tail.reopen()?;
-        let is_ours = self.look_ahead(incoming, context)?;
-        incoming.tail = if is_ours { untouched } else { PublishedTail::default() };
-        if !is_ours {
+        let is_own = self.look_ahead(incoming, context)?;
+        incoming.tail = if is_own { untouched } else { PublishedTail::default() };
+        if !is_own {
             (context.report)(&format!(
-                "{} has lost messages behind the place that was kept, and what it holds now cannot be compared with what \
-                 comes: all of that is carried, and some may be there twice",
+                "{} has lost messages after the saved position, and the remaining ones cannot be compared with those \
+                 that arrive: all of these are carried, and some may be duplicates",
                 incoming.target
             ));
         }
@@ -63,16 +65,17 @@ impl SourceTopic<'_> {
         let mut subscriber = self.open()?;
         let began = context.clock.ticks();
         while !context.is_stopped() {
-            let mut found = Ok(None);
-            let polled = subscriber.poll(MAX_EVENTS_PER_POLL, &mut |event| {
-                if matches!(found, Ok(None)) {
-                    found = is_published_by_us(incoming, event, self.foreign_kind);
+            let mut is_own = None;
+            let polled = poll_events(&mut *subscriber, MAX_EVENTS_PER_POLL, |event| {
+                if is_own.is_none() {
+                    is_own = is_published_by_us(incoming, event, self.foreign_kind)?;
                 }
+                Ok(())
             });
-            if let Some(is_ours) = found? {
-                return Ok(is_ours);
+            if let Some(is_own) = is_own {
+                return Ok(is_own);
             }
-            let count = polled.map_err(|reason| RelayError::Receive { topic: self.topic.to_owned(), reason })?;
+            let count = polled?.map_err(|reason| RelayError::Receive(self.topic.to_owned(), reason))?;
             let is_late = context.clock.ns_between(began, context.clock.ticks()) > LOOK_AHEAD_NS;
             // A log delivers all its messages at once.
             if is_late || (count == 0 && incoming.is_from_log) {
@@ -84,6 +87,21 @@ impl SourceTopic<'_> {
         }
         Ok(true)
     }
+}
+
+/// Polls up to `max` events. After the first error of `carry`, which is returned, no further event is carried.
+pub(crate) fn poll_events(
+    subscriber: &mut dyn Subscriber,
+    max: usize,
+    mut carry: impl FnMut(SubscriptionEvent<'_>) -> Result<(), RelayError>,
+) -> Result<Result<usize, ReceiveError>, RelayError> {
+    let mut carried = Ok(());
+    let polled = subscriber.poll(max, &mut |event| {
+        if carried.is_ok() {
+            carried = carry(event);
+        }
+    });
+    carried.map(|()| polled)
 }
 
 /// Returns whether an event shows that this carrier published the lost messages; `None` if it does not show it yet.
@@ -102,9 +120,9 @@ fn is_published_by_us(
         }
         SubscriptionEvent::Gap(gap) => return incoming.tail.unpublished_gap(gap).map(|_| None),
     };
-    let is_behind = !incoming.tail.is_overwritten();
+    let was_compared = !incoming.tail.is_overwritten();
     let is_published = incoming.filter_published(&message, is_foreign)?.is_none();
-    Ok(is_behind.then_some(is_published))
+    Ok(was_compared.then_some(is_published))
 }
 
 #[cfg(test)]
@@ -114,7 +132,6 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use tickpath_bus::connect;
-    use tickpath_bus::message_id::clock_id;
     use tickpath_clock::HostClock;
     use tickpath_log::{Config, LogPath, OverflowPolicy, Writer};
 
@@ -125,51 +142,48 @@ mod tests {
 
     /// Creates a log that was given these numbers.
     fn write(folder: &Path, policy: OverflowPolicy, numbers: &[Numbers]) -> LogPath {
-        let place = LogPath::folder(folder.join(policy.name()));
-        let config = Config { segment_bytes: 4096, ..Config::topic(place.clone(), policy) };
+        let path = LogPath::folder(folder.join(policy.name()));
+        let config = Config { segment_bytes: 4096, ..Config::topic(path.clone(), policy) };
         let mut writer = Writer::open(&config, HostClock::get().unwrap().calibration()).unwrap();
         for number in numbers.iter().flat_map(|&(first, end)| first..end) {
             writer.publish(number, 16, &number.to_le_bytes()).unwrap();
         }
-        place
+        path
     }
 
-    /// Settles a ring that was given these numbers, all after the position, while others come. Returns the first one
-    /// that may come again, and the reports.
-    fn settled(ring: &[Numbers], comes: Numbers, is_stopped: bool) -> (Option<u64>, String) {
+    /// Checks the tail of a ring that was given these numbers, all after the position, while others arrive. Returns the
+    /// first one that may arrive again, and the reports.
+    fn check(ring: &[Numbers], incoming: Numbers, is_stopped: bool) -> (Option<u64>, String) {
         let folder = tempfile::tempdir().unwrap();
-        let place = write(folder.path(), OverflowPolicy::Overwrite, ring);
-        write(folder.path(), OverflowPolicy::Keep, &[comes]);
+        let path = write(folder.path(), OverflowPolicy::Overwrite, ring);
+        write(folder.path(), OverflowPolicy::Keep, &[incoming]);
         let end = ring.iter().map(|(first, end)| end - first).sum::<u64>();
-        let (clock, stop, told) = (HostClock::get().unwrap(), AtomicBool::new(is_stopped), Mutex::new(String::new()));
-        let tell = |words: &str| told.lock().unwrap().push_str(words);
-        let context = RelayContext { clock, stop: &stop, report: &tell };
-        let mut incoming = IncomingFilter {
-            tail: PublishedTail::open(&place, 0, end).unwrap(),
-            target: "'ring'".to_owned(),
-            clock: clock_id(clock.calibration()),
-            is_from_log: true,
-        };
+        let (clock, stop, reports) =
+            (HostClock::get().unwrap(), AtomicBool::new(is_stopped), Mutex::new(String::new()));
+        let report = |text: &str| reports.lock().unwrap().push_str(text);
+        let context = RelayContext { clock, stop: &stop, report: &report };
+        let tail = PublishedTail::open(&path, 0, end).unwrap();
+        let mut filter = IncomingFilter::new(tail, "'ring'".to_owned(), true, &context);
         let bus = connect(&format!("file://{}", folder.path().display())).unwrap();
         let (start, wait) = (StartPosition::Sequence(0), Wait::Yield);
         let source =
             SourceTopic { bus: bus.as_ref(), topic: OverflowPolicy::Keep.name(), start, wait, foreign_kind: 128 };
-        source.check_tail(&mut incoming, &context).unwrap();
-        let told = told.lock().unwrap().clone();
-        (incoming.tail.front_sequence(), told)
+        source.check_tail(&mut filter, &context).unwrap();
+        let reports = reports.lock().unwrap().clone();
+        (filter.tail.front_sequence(), reports)
     }
 
     #[test]
-    fn what_is_gone_was_carried_only_if_what_is_left_comes_behind_it() {
-        let is_whole = |(front, told): (Option<u64>, String)| front == Some(0) && told.is_empty();
+    fn lost_messages_count_as_carried_only_if_the_remaining_ones_arrive() {
+        let is_whole = |(front, reports): (Option<u64>, String)| front == Some(0) && reports.is_empty();
         // The carrier has filled the ring itself.
-        assert!(is_whole(settled(&[(0, 2_000)], (0, 2_000), false)));
-        assert!(is_whole(settled(&[(0, 2_000)], (0, 9_000), false)));
+        assert!(is_whole(check(&[(0, 2_000)], (0, 2_000), false)));
+        assert!(is_whole(check(&[(0, 2_000)], (0, 9_000), false)));
         // Nothing is lost.
-        assert!(is_whole(settled(&[(5_000, 5_010)], (0, 10), false)));
+        assert!(is_whole(check(&[(5_000, 5_010)], (0, 10), false)));
         // Nothing is carried.
-        assert!(is_whole(settled(&[(5_000, 7_000)], (0, 10), true)));
-        for (ring, comes) in [
+        assert!(is_whole(check(&[(5_000, 7_000)], (0, 10), true)));
+        for (ring, incoming) in [
             (vec![(5_000, 7_000)], (0, 100)),
             (vec![(5_000, 7_000)], (0, 4_000)),
             (vec![(0, 100), (5_000, 7_000)], (0, 4_000)),
@@ -177,9 +191,9 @@ mod tests {
             (vec![(0, 2_000)], (100, 9_000)),
             (vec![(0, 2_000)], (0, 0)),
         ] {
-            let (front, told) = settled(&ring, comes, false);
-            assert_eq!(front, None, "{comes:?} come, and the ring was given {ring:?}");
-            assert!(told.contains("cannot be compared"), "{comes:?} come, and the ring was given {ring:?}: {told}");
+            let (front, reports) = check(&ring, incoming, false);
+            assert_eq!(front, None, "{incoming:?} arrive, and the ring was given {ring:?}");
+            assert!(reports.contains("cannot be compared"), "{incoming:?} arrive, ring {ring:?}: {reports}");
         }
     }
 }

@@ -4,7 +4,6 @@ use tickpath_bus::Subscriber;
 
 use crate::{RelayContext, RelayMeter};
 
-/// Subscriber state that was reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct SubscriberWatch {
     is_out: bool,
@@ -22,25 +21,20 @@ impl SubscriberWatch {
         meter: &RelayMeter,
         context: &RelayContext<'_>,
     ) {
-        match (subscriber.outage(), self.is_out) {
-            (Some(why), false) => {
-                self.is_out = true;
-                (context.report)(&format!("'{topic}': nothing comes now: {why}"));
-            }
-            (None, true) => {
-                self.is_out = false;
-                (context.report)(&format!("'{topic}': the connection is made again"));
-            }
+        let outage = subscriber.outage();
+        let was_out = std::mem::replace(&mut self.is_out, outage.is_some());
+        match outage {
+            Some(why) if !was_out => (context.report)(&format!("'{topic}': no messages arrive at present: {why}")),
+            None if was_out => (context.report)(&format!("'{topic}': reconnected")),
             _ => {}
         }
         let (duplicates, late) = (subscriber.duplicates().unwrap_or(0), subscriber.out_of_order().unwrap_or(0));
-        let (again, behind) = (duplicates - self.duplicates, late - self.out_of_order);
-        if again + behind > 0 {
-            (self.duplicates, self.out_of_order) = (duplicates, late);
+        if (duplicates, late) != (self.duplicates, self.out_of_order) {
             meter.update(|totals| {
-                totals.duplicates += again;
-                totals.out_of_order += behind;
+                totals.duplicates += duplicates - self.duplicates;
+                totals.out_of_order += late - self.out_of_order;
             });
+            (self.duplicates, self.out_of_order) = (duplicates, late);
         }
     }
 }

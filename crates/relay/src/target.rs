@@ -1,15 +1,16 @@
 //! Target of carried messages: waits for room, and for an answer.
 
+use std::ops::Range;
+
 use tickpath_bus::url::redact_logins;
 use tickpath_bus::{Connection, Gap, Message, MessageId, Policy, PublishError, Publisher, TopicConfig};
 use tickpath_clock::{Clock, Wait, sleep_ns};
-use tickpath_log::{Reader, ReaderStart, Registration};
+use tickpath_log::{LogOpenError, LogPath, Reader, ReaderStart, Registration};
 
 use crate::address::held_sequences;
 use crate::published_tail::PublishedTail;
 use crate::{FULL_RETRY_NS, RETRY_NS, RelayContext, RelayError, TargetConfig};
 
-/// A topic to publish on.
 pub(crate) struct TopicWriter {
     pub topic: String,
     /// The log, if the topic is one; none on a broker.
@@ -20,7 +21,6 @@ pub(crate) struct TopicWriter {
     is_unsubscribed_reported: bool,
 }
 
-/// A log to publish into.
 pub(crate) struct TargetLog {
     /// Reader of the log.
     pub reader: Reader,
@@ -38,12 +38,10 @@ impl TargetLog {
     }
 }
 
-/// Item to publish.
 #[derive(Clone, Copy)]
 pub(crate) enum CarriedItem<'a> {
     /// A message, with the origin that it is to keep, if any.
     Message {
-        /// Origin to keep.
         id: Option<MessageId>,
         /// Stamp, in ticks of the origin's clock, or else of this host's.
         stamp: u64,
@@ -66,13 +64,10 @@ impl<'a> CarriedItem<'a> {
     }
 }
 
-/// Result of publishing an item.
 pub(crate) enum PublishOutcome {
-    /// The item is published.
     Published {
         /// Ticks at which the successful call began.
-        at: u64,
-        /// The topic refused the item at first.
+        ticks: u64,
         refused: bool,
     },
     /// The carrier was stopped before the item was published.
@@ -84,34 +79,30 @@ impl TopicWriter {
     pub fn open(
         connection: &dyn Connection,
         (url, topic): (&str, &str),
-        opening: &TargetConfig,
+        target: &TargetConfig,
         wait: Wait,
     ) -> Result<Self, RelayError> {
-        let usual = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
-        let policy = opening.policy.unwrap_or(usual);
-        let TargetConfig { capacity_bytes, max_age_ns, .. } = *opening;
+        let default_policy = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
+        let policy = target.policy.unwrap_or(default_policy);
+        let TargetConfig { capacity_bytes, max_age_ns, .. } = *target;
         let config = TopicConfig { capacity_bytes, max_age_ns, ..TopicConfig::new(policy) };
         let publisher = connection.publisher(topic, &config).map_err(RelayError::from_publisher)?;
-        let held = held_sequences(url, topic).map(|(place, extent)| (place, extent.end - extent.start));
-        let look = |place| Reader::open(place, ReaderStart::Now, Registration::Unregistered);
-        let there = held.as_ref().map(|(place, _)| look(place)).transpose()?;
-        let log = there.map(|there| TargetLog {
-            next: there.sequence(),
-            held: held.map_or(0, |(_, held)| held),
-            reader: there,
-        });
+        let open_log = |(path, held): (LogPath, Range<u64>)| {
+            let reader = Reader::open(&path, ReaderStart::Now, Registration::Unregistered)?;
+            Ok::<_, LogOpenError>(TargetLog { next: reader.sequence(), held: held.end - held.start, reader })
+        };
+        let log = held_sequences(url, topic).map(open_log).transpose()?;
         Ok(Self { topic: topic.to_owned(), log, publisher, wait, is_unsubscribed_reported: false })
     }
 
     /// Reports the messages that a log holds already, because they stay.
     pub fn report_held(&self, url: &str, context: &RelayContext<'_>) {
-        if let Some(TargetLog { reader: there, held: held @ 1.., .. }) = &self.log {
+        if let Some(TargetLog { reader, held: held @ 1.., .. }) = &self.log {
+            let (url, path) = (redact_logins(url), reader.path());
             (context.report)(&format!(
-                "'{}' of {} was there already: messages go behind its {held} messages; to begin anew, first: \
-                 tickpath log rm {}",
-                self.topic,
-                redact_logins(url),
-                there.path()
+                "'{}' of {url} exists already: messages are appended after its {held} messages; to start anew, first \
+                 run: tickpath log rm {path}",
+                self.topic
             ));
         }
     }
@@ -124,15 +115,15 @@ impl TopicWriter {
     ) -> Result<PublishOutcome, PublishError> {
         let mut refused = false;
         loop {
-            let at = context.clock.ticks();
+            let ticks = context.clock.ticks();
             match self.publish(item) {
                 Ok(()) => {
                     self.is_unsubscribed_reported = false;
-                    return Ok(self.published(at, refused));
+                    return Ok(self.published(ticks, refused));
                 }
                 Err(PublishError::Full) => {}
                 Err(PublishError::NoSubscriber) => self.report_unsubscribed(context),
-                Err(PublishError::Unknown(reason)) => return self.resend_in_doubt(reason, (at, refused), context),
+                Err(PublishError::Unknown(reason)) => return self.resend_in_doubt(reason, (ticks, refused), context),
                 Err(error) => return Err(error),
             }
             if context.is_stopped() {
@@ -152,28 +143,28 @@ impl TopicWriter {
                 self.publisher.publish_with_id(origin, stamp, kind, payload)
             }
             CarriedItem::Message { stamp, kind, payload, .. } => self.publisher.publish(stamp, kind, payload),
-            CarriedItem::Gap(at, gap) => self.publisher.publish_gap(at, gap),
+            CarriedItem::Gap(ticks, gap) => self.publisher.publish_gap(ticks, gap),
         }
     }
 
-    fn published(&mut self, at: u64, refused: bool) -> PublishOutcome {
+    fn published(&mut self, ticks: u64, refused: bool) -> PublishOutcome {
         if let Some(log) = &mut self.log {
             log.next += 1;
         }
-        PublishOutcome::Published { at, refused }
+        PublishOutcome::Published { ticks, refused }
     }
 
     /// Sends a message in doubt again, as the same message, until it is known to have arrived; subscribers get it once.
     fn resend_in_doubt(
         &mut self,
         reason: String,
-        (at, refused): (u64, bool),
+        (ticks, refused): (u64, bool),
         context: &RelayContext<'_>,
     ) -> Result<PublishOutcome, PublishError> {
-        (context.report)(&format!("'{}': {reason}; it is sent again, and comes once", self.topic));
+        (context.report)(&format!("'{}': {reason}; it is sent again, and subscribers get it once", self.topic));
         loop {
             match self.publisher.resend().map_err(|failed| failed.error) {
-                Ok(()) => return Ok(self.published(at, refused)),
+                Ok(()) => return Ok(self.published(ticks, refused)),
                 Err(PublishError::Unknown(_)) if context.is_stopped() => return Ok(PublishOutcome::Stopped),
                 Err(PublishError::Unknown(_)) => sleep_ns(RETRY_NS),
                 Err(error) => return Err(error),
@@ -184,7 +175,7 @@ impl TopicWriter {
     fn report_unsubscribed(&mut self, context: &RelayContext<'_>) {
         if !self.is_unsubscribed_reported {
             self.is_unsubscribed_reported = true;
-            (context.report)(&format!("nobody is subscribed to '{}', whose policy is 'fail'; waiting", self.topic));
+            (context.report)(&format!("'{}' has no subscriber, which its policy 'fail' requires; waiting", self.topic));
         }
     }
 }

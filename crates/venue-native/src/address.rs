@@ -32,11 +32,12 @@ impl FromStr for LineAddress {
     fn from_str(url: &str) -> Result<Self, ParseAddressError> {
         let read = || match url.split_once("://")? {
             ("unix", path) => (path.starts_with('/') && path.len() < MAX_PATH_BYTES).then(|| Self::Unix(path.into())),
-            ("tcp", place) => {
-                let (host, port) = place.strip_suffix('/').unwrap_or(place).rsplit_once(':')?;
+            ("tcp", authority) => {
+                let (host, port) = authority.strip_suffix('/').unwrap_or(authority).rsplit_once(':')?;
                 let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-                let sound = !host.is_empty() && !host.contains(['/', '@']) && (bare.is_some() || !host.contains(':'));
-                sound.then_some(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port: port.parse().ok()? })
+                let is_valid =
+                    !host.is_empty() && !host.contains(['/', '@']) && (bare.is_some() || !host.contains(':'));
+                is_valid.then_some(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port: port.parse().ok()? })
             }
             _ => None,
         };

@@ -104,7 +104,7 @@ impl FrameChannel {
                 Err(e) => self.broken = Some(e.to_string()),
             }
         }
-        let went = self.sent > before;
+        let has_sent = self.sent > before;
         if self.sent == self.out.len() {
             self.out.clear();
             self.sent = 0;
@@ -112,7 +112,7 @@ impl FrameChannel {
             self.out.drain(..self.sent);
             self.sent = 0;
         }
-        went
+        has_sent
     }
 
     /// Reads once. Returns true if bytes arrived; the error is the end of the connection, with its reason.
@@ -153,7 +153,7 @@ impl FrameChannel {
         let now = self.clock.ticks();
         let ms = |from: u64| self.clock.ns_between(from, now).max(0) as u64 / 1_000_000;
         if ms(self.last_received) > u64::from(SILENCE_MS) {
-            return Err(format!("it has said nothing for {SILENCE_MS} ms"));
+            return Err(format!("it has sent nothing for {SILENCE_MS} ms"));
         }
         if ms(self.last_heartbeat) >= u64::from(SILENCE_MS) / 4 {
             self.last_heartbeat = now;

@@ -55,7 +55,6 @@ pub struct TcpLine {
     venue: Option<VenueId>,
     clock: HostClock,
     state: TcpLineState,
-    /// Number of connects so far.
     connects: usize,
     resume: ResumeState,
     /// Number of the next expected report, and the first that is not journaled.
@@ -65,10 +64,8 @@ pub struct TcpLine {
 
 enum TcpLineState {
     Down,
-    /// The connect failed at its start.
     Failed(String),
     Connecting(LineSocket, u64),
-    /// The proof of the password is in progress.
     ProvingPassword(FrameChannel, u64, PasswordProof),
     AwaitingWelcome(FrameChannel, u64),
     Up(FrameChannel),
@@ -108,21 +105,20 @@ impl TcpLine {
         ConnectionLost(format!("{}: {why}", self.address))
     }
 
-    /// Advances a connect by one step.
     fn advance(&mut self) -> Result<usize, String> {
-        let since = match std::mem::replace(&mut self.state, TcpLineState::Down) {
-            TcpLineState::Failed(why) => return Err(why),
-            TcpLineState::Connecting(socket, since) => {
-                if socket.is_connected().map_err(|e| e.to_string())? {
-                    self.start_logon(FrameChannel::new(self.clock, socket), since)?;
-                    return Ok(1);
-                }
-                self.state = TcpLineState::Connecting(socket, since);
-                since
+        let since = match &self.state {
+            TcpLineState::Connecting(_, since)
+            | TcpLineState::ProvingPassword(_, since, _)
+            | TcpLineState::AwaitingWelcome(_, since) => *since,
+            TcpLineState::Failed(why) => return Err(why.clone()),
+            TcpLineState::Down | TcpLineState::Up(_) => return Ok(0),
+        };
+        match std::mem::replace(&mut self.state, TcpLineState::Down) {
+            TcpLineState::Connecting(socket, _) if socket.is_connected().map_err(|e| e.to_string())? => {
+                self.start_logon(FrameChannel::new(self.clock, socket), since)?;
+                return Ok(1);
             }
-            TcpLineState::ProvingPassword(mut channel, since, PasswordProof::Hashing(thread))
-                if thread.is_finished() =>
-            {
+            TcpLineState::ProvingPassword(mut channel, _, PasswordProof::Hashing(thread)) if thread.is_finished() => {
                 let hashed = thread.join().map_err(|_| "the proof of the password could not be made".to_owned())?;
                 let (logon, proof) = hashed.map_err(|e| e.to_string())?;
                 channel.queue(PROOF, 0, self.clock.ticks(), &[], &proof);
@@ -130,21 +126,10 @@ impl TcpLine {
                 self.state = TcpLineState::ProvingPassword(channel, since, PasswordProof::Sent(logon));
                 return Ok(1);
             }
-            TcpLineState::ProvingPassword(channel, since, proving) => {
-                self.state = TcpLineState::ProvingPassword(channel, since, proving);
-                since
-            }
-            TcpLineState::AwaitingWelcome(channel, since) => {
-                self.state = TcpLineState::AwaitingWelcome(channel, since);
-                since
-            }
-            other => {
-                self.state = other;
-                return Ok(0);
-            }
-        };
+            state => self.state = state,
+        }
         match self.clock.ns_between(since, self.clock.ticks()) > CONNECT_TIMEOUT_NS {
-            true => Err("nobody answered in time; is it the exchange that listens there?".to_owned()),
+            true => Err("no answer in time; does the exchange listen there?".to_owned()),
             false => Ok(0),
         }
     }
@@ -179,17 +164,13 @@ impl TcpLine {
             return Ok(flushed);
         }
         let mut done = flushed + 1;
-        loop {
-            let next = match &mut self.state {
-                TcpLineState::ProvingPassword(channel, ..) => {
-                    channel.next()?.map(|frame| (frame.kind, frame.text.to_vec()))
-                }
-                _ => None,
-            };
-            let Some((kind, text)) = next else { return Ok(done) };
+        while let TcpLineState::ProvingPassword(channel, ..) = &mut self.state
+            && let Some((kind, text)) = channel.next()?.map(|frame| (frame.kind, frame.text.to_vec()))
+        {
             self.handle_proof_frame(kind, text)?;
             done += 1;
         }
+        Ok(done)
     }
 
     fn handle_proof_frame(&mut self, kind: u8, text: Vec<u8>) -> Result<(), String> {
@@ -201,15 +182,15 @@ impl TcpLine {
             }
             (PROVED, TcpLineState::ProvingPassword(channel, since, PasswordProof::Sent(logon))) => {
                 logon.check(&text).map_err(|_| {
-                    "it does not know the password of the lines: it is not the exchange that it claims to be; check the \
-                     address and the password file"
+                    "it does not know the password of the lines: it is not the exchange that it claims to be; check \
+                     the address and the password file"
                         .to_owned()
                 })?;
                 self.log_on(channel, since);
             }
             (HEARTBEAT, state) => self.state = state,
             (REFUSED, _) => return Err(refusal_text(&text)),
-            _ => return Err("it says something before the password is proved".to_owned()),
+            _ => return Err("it sends a frame before the password is proved".to_owned()),
         }
         Ok(())
     }
@@ -229,11 +210,11 @@ impl TcpLine {
         }
         while let Some(frame) = channel.next()? {
             match (frame.kind, is_up) {
-                (WELCOME, true) => return Err("it says welcome twice".to_owned()),
+                (WELCOME, true) => return Err("it sends two welcomes".to_owned()),
                 (WELCOME | REFUSED, _) | (_, true) => {}
                 // A heartbeat of an exchange that has nothing yet.
                 (HEARTBEAT, false) => continue,
-                (_, false) => return Err("it says something before its welcome".to_owned()),
+                (_, false) => return Err("it sends a frame before its welcome".to_owned()),
             }
             is_up |= handle_frame(&frame, self.venue, &self.resume, &mut self.next_report, take)?;
             done += 1;
@@ -262,7 +243,7 @@ fn handle_frame(
             let welcome: LineWelcome = frame.message();
             if welcome.version < IDENTITY_VERSION && resume.oms != 0 {
                 return Err(format!(
-                    "the exchange speaks version {} of a line's messages, which mixes the order ids of all OMSes; update \
+                    "the exchange uses version {} of a line's messages, which mixes the order ids of all OMSes; update \
                      the exchange",
                     welcome.version
                 ));
@@ -271,17 +252,18 @@ fn handle_frame(
                 && found != u32::from(venue.0)
             {
                 return Err(format!(
-                    "venue {found} is at this address, and venue {venue} should be: set the venue's number or the line's url right"
+                    "venue {found} is at this address, and venue {venue} should be: correct the venue's number or the \
+                     line's url"
                 ));
             }
-            let knows = |known: u8, number| (known != 0).then_some(number);
+            let if_known = |is_known: u8, number| (is_known != 0).then_some(number);
             *next_report = resume.next_report;
             if welcome.knows_reports != 0 {
                 *next_report = welcome.next_report;
             }
             take(LineEvent::Up {
-                next_request: knows(welcome.knows_requests, welcome.next_request),
-                next_report: knows(welcome.knows_reports, welcome.next_report),
+                next_request: if_known(welcome.knows_requests, welcome.next_request),
+                next_report: if_known(welcome.knows_reports, welcome.next_report),
             });
             return Ok(true);
         }
@@ -289,7 +271,7 @@ fn handle_frame(
         kind if kind == Kind::ExecutionReport.code() => {
             let report = ExecutionReport::read(kind, frame.payload).map_err(|e| e.to_string())?;
             if frame.sequence > *next_report {
-                return Err(format!("report {} came where {next_report} was due", frame.sequence));
+                return Err(format!("report {} arrived instead of report {next_report}", frame.sequence));
             }
             if frame.sequence == *next_report {
                 *next_report += 1;
@@ -314,9 +296,9 @@ impl Line for TcpLine {
 
     fn connect(&mut self, resume: &ResumeState) {
         (self.resume, self.journaled) = (*resume, resume.next_report);
-        let begun = LineSocket::start_connect(&self.address, self.connects);
+        let socket = LineSocket::start_connect(&self.address, self.connects);
         self.connects += 1;
-        self.state = match begun {
+        self.state = match socket {
             Ok(socket) => TcpLineState::Connecting(socket, self.clock.ticks()),
             Err(e) => TcpLineState::Failed(e.to_string()),
         };
@@ -344,8 +326,8 @@ impl Line for TcpLine {
         if matches!(self.state, TcpLineState::Down) {
             return Ok(0);
         }
-        let begun = if matches!(self.state, TcpLineState::Up(_)) { Ok(0) } else { self.advance() };
-        begun.and_then(|begun| Ok(begun + self.read(take)?)).map_err(|why| self.lost(&why))
+        let advanced = if matches!(self.state, TcpLineState::Up(_)) { Ok(0) } else { self.advance() };
+        advanced.and_then(|done| Ok(done + self.read(take)?)).map_err(|why| self.lost(&why))
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

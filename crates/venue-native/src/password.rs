@@ -1,5 +1,5 @@
-//! The password of an exchange's lines: proved by SCRAM-SHA-256 before the logon, never sent. [`wire`](crate::wire) shows
-//! the frames.
+//! The password of an exchange's lines: proved by SCRAM-SHA-256 before the logon, never sent. [`wire`](crate::wire)
+//! shows the frames.
 
 use std::fmt;
 use std::fs;
@@ -21,19 +21,11 @@ pub struct LinePassword(Zeroizing<String>);
 #[derive(Debug, thiserror::Error)]
 pub enum LinePasswordError {
     /// The file cannot be read.
-    #[error("{file}: the password cannot be read ({reason}); name a file that this user may read", file = file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// The operating system's error.
-        reason: io::Error,
-    },
+    #[error("{}: the password cannot be read ({}); name a file that this user may read", .0.display(), .1)]
+    Unreadable(PathBuf, io::Error),
     /// The first line is empty.
-    #[error("{file}: the first line is empty; write the password there", file = file.display())]
-    Empty {
-        /// The file.
-        file: PathBuf,
-    },
+    #[error("{}: the first line is empty; write the password there", .0.display())]
+    Empty(PathBuf),
 }
 
 /// The exchange's data to check a password: enough to check a proof, too little to make one.
@@ -42,7 +34,6 @@ pub struct PasswordCheck(Secret);
 
 /// State of a proof on the client's side.
 pub(crate) enum PasswordProof {
-    /// The challenge has not arrived.
     AwaitingChallenge(ClientLogon),
     /// A thread of its own hashes for some milliseconds, because a line never waits.
     Hashing(JoinHandle<Result<(ClientLogon, Vec<u8>), ScramError>>),
@@ -54,11 +45,10 @@ impl LinePassword {
     /// Reads the first line of a file.
     pub fn read(file: &Path) -> Result<Self, LinePasswordError> {
         let text = fs::read_to_string(file).map(Zeroizing::new);
-        let text = text.map_err(|reason| LinePasswordError::Unreadable { file: file.to_owned(), reason })?;
-        match text.lines().next().filter(|line| !line.is_empty()) {
-            Some(line) => Ok(Self(Zeroizing::new(line.to_owned()))),
-            None => Err(LinePasswordError::Empty { file: file.to_owned() }),
-        }
+        let text = text.map_err(|reason| LinePasswordError::Unreadable(file.to_owned(), reason))?;
+        let password = text.lines().next().filter(|line| !line.is_empty());
+        let password = password.ok_or_else(|| LinePasswordError::Empty(file.to_owned()))?;
+        Ok(Self(Zeroizing::new(password.to_owned())))
     }
 
     /// Hashes the password, which takes some milliseconds.

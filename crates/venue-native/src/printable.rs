@@ -25,10 +25,10 @@ impl Display for Printable<'_> {
     }
 }
 
-/// Returns at most `most` bytes of a peer's text, cut between two characters; invalid UTF-8 is replaced.
-pub fn bounded(text: &[u8], most: usize) -> String {
-    let mut lossy = String::from_utf8_lossy(&text[..text.len().min(most)]).into_owned();
-    let end = lossy.floor_char_boundary(most);
+/// Returns at most `max` bytes of a peer's text, cut between two characters; invalid UTF-8 is replaced.
+pub fn bounded(text: &[u8], max: usize) -> String {
+    let mut lossy = String::from_utf8_lossy(&text[..text.len().min(max)]).into_owned();
+    let end = lossy.floor_char_boundary(max);
     lossy.truncate(end);
     lossy
 }

@@ -47,7 +47,6 @@ impl LineSocket {
         }
     }
 
-    /// Returns whether the socket is connected by now.
     pub(crate) fn is_connected(&self) -> io::Result<bool> {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut look = [PollFd::new(self, PollFlags::OUT)];

@@ -80,13 +80,13 @@ impl OrderBook {
     /// Queues an order with a limit and an open quantity behind all others at its price. The order must not cross the
     /// other side: [`match_taker`](Self::match_taker) comes first.
     pub fn insert(&mut self, order: BookOrder) -> BookSlot {
-        let rank = rank(order.side, order.price);
+        let rank = rank(order.side, order.price.0);
         let levels = &mut self.sides[index(order.side)];
-        let at = position(levels, rank);
-        if levels.get(at).is_none_or(|level| level.rank != rank) {
-            levels.insert(at, PriceLevel { rank, queue: OrderQueue::new() });
+        let index = position(levels, rank);
+        if levels.get(index).is_none_or(|level| level.rank != rank) {
+            levels.insert(index, PriceLevel { rank, queue: OrderQueue::new() });
         }
-        let slot = self.orders.push(&mut levels[at].queue, order);
+        let slot = self.orders.push(&mut levels[index].queue, order);
         if order.is_quote() {
             self.quotes[index(order.side)] = Some(slot);
         }
@@ -97,12 +97,12 @@ impl OrderBook {
     /// better levels move as well.
     pub fn remove(&mut self, slot: BookSlot) -> BookOrder {
         let resting = self.orders.get(slot);
-        let (side, rank) = (resting.side, rank(resting.side, resting.price));
+        let (side, rank) = (resting.side, rank(resting.side, resting.price.0));
         let levels = &mut self.sides[index(side)];
-        let at = position(levels, rank);
-        let order = self.orders.remove(&mut levels[at].queue, slot);
-        if levels[at].queue.is_empty() {
-            levels.remove(at);
+        let index = position(levels, rank);
+        let order = self.orders.remove(&mut levels[index].queue, slot);
+        if levels[index].queue.is_empty() {
+            levels.remove(index);
         }
         order
     }
@@ -111,8 +111,8 @@ impl OrderBook {
     pub fn reduce(&mut self, slot: BookSlot, quantity: Quantity) -> &mut BookOrder {
         let order = self.orders.get_mut(slot);
         let levels = &mut self.sides[index(order.side)];
-        let at = position(levels, rank(order.side, order.price));
-        levels[at].queue.open -= i128::from(order.quantity.0 - quantity.0);
+        let index = position(levels, rank(order.side, order.price.0));
+        levels[index].queue.open -= i128::from(order.quantity.0 - quantity.0);
         order.quantity = quantity;
         order
     }
@@ -153,7 +153,7 @@ impl OrderBook {
     pub fn depth(&self, side: Side) -> impl Iterator<Item = (Price, Quantity)> {
         self.sides[index(side)].iter().rev().map(move |level| {
             let open = i64::try_from(level.queue.open).unwrap_or(i64::MAX);
-            (Price(ranked(side, level.rank)), Quantity(open))
+            (Price(rank(side, level.rank)), Quantity(open))
         })
     }
 }
@@ -169,16 +169,11 @@ fn index(side: Side) -> usize {
 }
 
 /// Returns the rank of a price, higher for a price that is better for the other side: a bid's price, an offer's
-/// complement (a negation that cannot overflow).
-fn rank(side: Side, price: Price) -> i64 {
-    ranked(side, price.0)
-}
-
-/// Converts a price to its rank, and a rank to its price.
-fn ranked(side: Side, number: i64) -> i64 {
+/// complement (a negation that cannot overflow). The same function converts a rank to its price.
+fn rank(side: Side, price: i64) -> i64 {
     match side {
-        Side::Buy => number,
-        Side::Sell => !number,
+        Side::Buy => price,
+        Side::Sell => !price,
     }
 }
 
@@ -186,7 +181,7 @@ fn ranked(side: Side, number: i64) -> i64 {
 fn worst_rank(taker: &BookOrder) -> i64 {
     match taker.price {
         Price::ZERO => i64::MIN,
-        limit => rank(taker.side.opposite(), limit),
+        limit => rank(taker.side.opposite(), limit.0),
     }
 }
 

@@ -8,7 +8,6 @@ use crate::journal::END_OF_DAY;
 
 /// Interval between two checks of the venue's journal, in nanoseconds.
 const POLL_INTERVAL_NS: u64 = 10_000_000;
-/// Max number of checks.
 const MAX_POLLS: u32 = 1_000;
 
 /// Error of [`end_day`]: the end of the venue's day is not confirmed.
@@ -23,16 +22,9 @@ pub enum EndDayError {
     /// No running venue writes this journal.
     #[error("no exchange writes {0}; start it with `tickpath exchange`")]
     NotRunning(LogPath),
-    /// The process belongs to another user.
-    #[error("process {pid}, which writes {journal}, cannot be asked ({reason}); ask as its user")]
-    NotOurs {
-        /// Process id of the venue.
-        pid: u32,
-        /// Journal of the venue.
-        journal: LogPath,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
+    /// The process with this id, which writes this journal, belongs to another user.
+    #[error("process {0}, which writes {1}, cannot be signaled ({2}); run this command as its user")]
+    NotOurs(u32, LogPath, std::io::Error),
     /// The venue runs in another container, which this process cannot signal.
     #[error("the exchange that writes {0} is a process in another container; end its day in that one")]
     Elsewhere(LogPath),
@@ -47,10 +39,7 @@ pub fn end_day(journal: &LogPath, signal: Signal) -> Result<(), EndDayError> {
     let mut log = Reader::open(journal, ReaderStart::Now, Registration::Unregistered)?;
     let pid = log.writer().ok_or_else(|| EndDayError::NotRunning(journal.clone()))?;
     let process = Pid::from_raw(pid as i32).ok_or_else(|| EndDayError::Elsewhere(journal.clone()))?;
-    kill_process(process, signal).map_err(|reason| {
-        let (journal, reason) = (journal.clone(), reason.into());
-        EndDayError::NotOurs { pid, journal, reason }
-    })?;
+    kill_process(process, signal).map_err(|reason| EndDayError::NotOurs(pid, journal.clone(), reason.into()))?;
     for _ in 0..MAX_POLLS {
         while let Next::Message(record) = log.next()? {
             if record.kind == END_OF_DAY {

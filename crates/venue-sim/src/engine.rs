@@ -6,9 +6,9 @@
 //!     operator ──┘
 //! ```
 //!
-//! With a journal ([`VenueEngine::open`]) a killed venue restarts in the same state; without a journal ([`VenueEngine::new`]) it
-//! starts with empty books. While its client is away a venue runs without lanes ([`VenueEngine::leave`]) until it joins new
-//! ones ([`VenueEngine::resume`]).
+//! With a journal ([`VenueEngine::open`]) a killed venue restarts in the same state; without a journal
+//! ([`VenueEngine::new`]) it starts with empty books. While its client is away a venue runs without lanes
+//! ([`VenueEngine::leave`]) until it joins new ones ([`VenueEngine::resume`]).
 
 use std::collections::VecDeque;
 
@@ -39,15 +39,14 @@ pub struct VenueEngine<C> {
     quotes: Vec<TopOfBook>,
     /// A trade may have used up a side of a quote since the last check.
     pub(crate) has_traded: bool,
-    /// State of the socket lines.
     pub(crate) sessions: LineSessions,
     journal: Option<VenueJournal>,
     faults: FaultInjector,
     /// Reports that wait for room in the lane, each with its earliest time of sending (ticks). None is ever dropped.
     waiting: VecDeque<(u64, ExecutionReport)>,
-    /// Scratch for the reports of one input, each with the way that it goes.
+    /// Scratch for the reports of one input, each with the route that it goes.
     scratch: Vec<(usize, ExecutionReport)>,
-    refused: u64,
+    pub(crate) refused: u64,
     missed: u64,
     /// An input could not be journaled. A further input panics, because the journal would lack the first.
     is_failed: bool,
@@ -122,7 +121,7 @@ impl<C: Clock> VenueEngine<C> {
         let ends = lanes.as_mut().map(|(requests, reports)| (requests, &*reports));
         let recovered = RecoveredVenue::open(clock.ticks(), config, journal, ends, market.as_mut())?;
         let (requests, reports) = lanes.unzip();
-        let mut line = Self {
+        let mut engine = Self {
             quotes: if market.is_none() { config.quotes.clone() } else { Vec::new() },
             journal: Some(recovered.journal),
             faults: recovered.faults,
@@ -131,8 +130,8 @@ impl<C: Clock> VenueEngine<C> {
             sessions: recovered.sessions,
             ..Self::on(clock, recovered.venue, requests, reports, market)
         };
-        line.apply_changed_quotes()?;
-        Ok(line)
+        engine.apply_changed_quotes()?;
+        Ok(engine)
     }
 
     /// Leaves the lanes: the venue keeps following its market, and its reports wait.
@@ -142,15 +141,15 @@ impl<C: Clock> VenueEngine<C> {
 
     /// Ends the line. Returns its journal and its market, if it has them, for [`Self::resume`].
     pub fn into_parts(self) -> (Option<Writer>, Option<Reader>) {
-        (self.journal.map(VenueJournal::into_log), self.market)
+        (self.journal.map(|journal| journal.log), self.market)
     }
 
     /// Runs one turn: moves the market, takes requests, sends reports. Returns the number of messages handled.
     pub fn poll(&mut self) -> Result<usize, EngineError> {
         let sent = self.send_waiting()?;
-        let moved = self.apply_ticks()?;
-        let taken = self.take_requests()?;
-        Ok(sent + moved + taken + self.renew_quotes()?)
+        let ticks = self.apply_ticks()?;
+        let requests = self.take_requests()?;
+        Ok(sent + ticks + requests + self.renew_quotes()?)
     }
 
     /// Busts a fill of this day, as [`SimVenue::bust`] does.
@@ -170,7 +169,7 @@ impl<C: Clock> VenueEngine<C> {
 
     /// Sleeps until there may be work, or `timeout_ns` has passed.
     pub fn sleep(&self, timeout_ns: u64) {
-        let requests = self.requests.as_ref().filter(|_| !self.faults.is_halted());
+        let requests = self.requests.as_ref().filter(|_| !self.faults.halt);
         let sources: Vec<&Reader> = requests.into_iter().chain(&self.market).collect();
         let timeout_ns = self.max_sleep_ns(timeout_ns);
         match sources.is_empty() {
@@ -215,7 +214,7 @@ impl<C: Clock> VenueEngine<C> {
 
     fn take_requests(&mut self) -> Result<usize, EngineError> {
         let mut done = 0;
-        while done < MAX_PER_TURN && !self.faults.is_halted() {
+        while done < MAX_PER_TURN && !self.faults.halt {
             let Some(requests) = &mut self.requests else { break };
             let message = match requests.next()? {
                 Next::Empty => break,
@@ -268,8 +267,8 @@ impl<C: Clock> VenueEngine<C> {
             return Ok(0);
         }
         let mut done = 0;
-        for place in 0..self.quotes.len() {
-            let quote = self.quotes[place];
+        for index in 0..self.quotes.len() {
+            let quote = self.quotes[index];
             if !self.venue.is_quoted(quote.symbol) {
                 self.commit(self.clock.ticks(), VenueInput::Tick(0, quote))?;
                 done += 1;
@@ -281,68 +280,59 @@ impl<C: Clock> VenueEngine<C> {
     }
 
     fn operate(&mut self, input: VenueInput) -> Result<(), OperatorError> {
-        Ok(self.apply(self.clock.ticks(), input)??)
+        Ok(self.apply_from(LANES_ROUTE, self.clock.ticks(), input)??)
     }
 
     fn commit(&mut self, stamp: u64, input: VenueInput) -> Result<(), EngineError> {
         self.commit_from(LANES_ROUTE, stamp, input)
     }
 
-    /// Journals and applies an input that came by this way and cannot be refused.
-    pub(crate) fn commit_from(&mut self, way: usize, stamp: u64, input: VenueInput) -> Result<(), EngineError> {
-        self.apply_from(way, stamp, input)?.expect("only a change of a fill can be refused");
+    /// Journals and applies an input that came by this route and cannot be refused.
+    pub(crate) fn commit_from(&mut self, route: usize, stamp: u64, input: VenueInput) -> Result<(), EngineError> {
+        self.apply_from(route, stamp, input)?.expect("only a change of a fill can be refused");
         Ok(())
     }
 
-    /// Journals a record of this way that is no input of the venue.
-    pub(crate) fn journal_from(&mut self, way: usize, record: &VenueRecord) -> Result<(), EngineError> {
+    /// Journals a record of this route that is no input of the venue.
+    pub(crate) fn journal_from(&mut self, route: usize, record: &VenueRecord) -> Result<(), EngineError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        journal.append_from(way, self.clock.ticks(), record).map_err(EngineError::Journal)
-    }
-
-    /// Counts a message that is no valid request.
-    pub(crate) fn count_refused(&mut self) {
-        self.refused += 1;
-    }
-
-    /// Returns the time in ticks.
-    pub(crate) fn now(&self) -> u64 {
-        self.clock.ticks()
+        journal.append_from(route, self.clock.ticks(), record).map_err(EngineError::Journal)
     }
 
     /// Returns whether an injected halt keeps requests from being taken.
     pub(crate) fn is_halted(&self) -> bool {
-        self.faults.is_halted()
-    }
-
-    fn apply(&mut self, stamp: u64, input: VenueInput) -> Result<Result<(), FillError>, EngineError> {
-        self.apply_from(LANES_ROUTE, stamp, input)
+        self.faults.halt
     }
 
     /// Journals an input, applies it, and sends its reports behind those that wait already.
-    fn apply_from(&mut self, way: usize, stamp: u64, input: VenueInput) -> Result<Result<(), FillError>, EngineError> {
+    fn apply_from(
+        &mut self,
+        route: usize,
+        stamp: u64,
+        input: VenueInput,
+    ) -> Result<Result<(), FillError>, EngineError> {
         if let Some(journal) = &mut self.journal {
-            assert!(!self.is_failed, "a line that has ended is opened again, not used");
+            assert!(!self.is_failed, "an engine that has failed is opened again, not used");
             self.is_failed = true;
-            // Only requests have a way: other inputs leave the journal's current way unchanged.
+            // Only requests have a route: other inputs leave the journal's current route unchanged.
             match input {
-                VenueInput::Request(..) => journal.append_from(way, stamp, &VenueRecord::Input(input)),
+                VenueInput::Request(..) => journal.append_from(route, stamp, &VenueRecord::Input(input)),
                 _ => journal.append(stamp, &VenueRecord::Input(input)),
             }
             .map_err(EngineError::Journal)?;
             self.is_failed = false;
         }
         let books = (&mut self.venue, &mut self.faults);
-        let done = self.sessions.apply(way, stamp, &input, books, &mut self.scratch);
-        let due = match self.faults.delay_ns() {
+        let done = self.sessions.apply(route, stamp, &input, books, &mut self.scratch);
+        let due = match self.faults.delay_ns {
             0 => 0,
             ns => self.clock.ticks() + self.clock.calibration().ticks_of_ns(ns),
         };
-        let Self { scratch: made, sessions, waiting, .. } = self;
-        for (way, report) in made.drain(..) {
-            match way {
+        let Self { scratch: reports, sessions, waiting, .. } = self;
+        for (route, report) in reports.drain(..) {
+            match route {
                 LANES_ROUTE => waiting.push_back((due, report)),
-                way => sessions.keep_report(way, (due, report)),
+                route => sessions.keep_report(route, (due, report)),
             }
         }
         self.send_waiting()?;

@@ -31,22 +31,12 @@ pub enum VenueServerError {
     /// The line failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The quotes cannot be published.
-    #[error("{topic}: the quotes cannot be published ({reason})")]
-    Publish {
-        /// Topic of the quotes.
-        topic: LogPath,
-        /// Error of the log.
-        reason: LogPublishError,
-    },
-    /// The venue cannot listen at an address.
-    #[error("cannot listen on {address}: {reason}; name another place, or end who listens there")]
-    Listen {
-        /// Configured address.
-        address: LineAddress,
-        /// Error of the operating system.
-        reason: std::io::Error,
-    },
+    /// The quotes cannot be published on this topic.
+    #[error("{0}: the quotes cannot be published ({1})")]
+    Publish(LogPath, LogPublishError),
+    /// The venue cannot listen at a configured address.
+    #[error("cannot listen on {0}: {1}; use another address, or end the process that listens there")]
+    Listen(LineAddress, std::io::Error),
     /// The clock cannot be calibrated.
     #[error(transparent)]
     Clock(#[from] CalibrationError),
@@ -65,11 +55,12 @@ pub enum RecoverError {
     #[error(transparent)]
     Read(#[from] LogReadError),
     /// The journal cannot be written.
-    #[error("the venue's journal takes no more: {0}")]
+    #[error("the venue's journal cannot be written: {0}")]
     Journal(#[source] LogPublishError),
     /// The journal belongs to another venue, or to other rules.
     #[error(
-        "the journal is of venue {venue} under version {rules} of its rules; open it as that, or begin another journal"
+        "the journal belongs to venue {venue} under version {rules} of its rules; open it as that, or start another \
+         journal"
     )]
     OtherVenue {
         /// Venue number in the journal.
@@ -81,17 +72,18 @@ pub enum RecoverError {
     #[error(transparent)]
     Quote(#[from] EngineError),
     /// A record has no known form.
-    #[error("record {0} of the journal is none that this program writes; open it with the program that wrote it")]
+    #[error("record {0} of the journal has no form that this program knows; open it with the version that wrote it")]
     Record(u64),
     /// The report lane holds more reports than the journal leads to.
     #[error(
-        "the report lane holds {held} reports of a venue that has said only {said}; restore the end of its journal, or make the lane anew"
+        "the report lane holds {held} reports of a venue that has made only {produced}; restore the end of its \
+         journal, or recreate the lane"
     )]
     LaneAhead {
         /// Number of reports in the lane since this venue joined it.
         held: u64,
         /// Number of reports that a replay of the journal produces.
-        said: u64,
+        produced: u64,
     },
 }
 
@@ -102,10 +94,10 @@ pub enum EngineError {
     #[error(transparent)]
     Read(#[from] LogReadError),
     /// A report cannot be sent.
-    #[error("the report lane takes no more: {0}")]
+    #[error("the report lane cannot be written: {0}")]
     Publish(#[source] LogPublishError),
     /// An input cannot be journaled, and was not applied.
-    #[error("the venue's journal takes no more: {0}; then open the line again")]
+    #[error("the venue's journal cannot be written: {0}; then restart the venue")]
     Journal(#[source] LogPublishError),
 }
 

@@ -18,18 +18,12 @@ pub enum VenueEvent {
         /// Place of the request lane.
         lane: LogPath,
     },
-    /// The lanes exist, and the OMS is not running.
-    AwaitingOms {
-        /// Name of the awaited OMS.
-        oms: String,
-    },
+    /// The lanes exist, and the OMS of this name is not running.
+    AwaitingOms(String),
     /// The venue listens for socket lines at this address.
     Listening(LineAddress),
-    /// A socket line has logged on, and its requests are taken.
-    LineConnected {
-        /// Name in the line's logon.
-        line: String,
-    },
+    /// A socket line with this name in its logon has logged on, and its requests are taken.
+    LineConnected(String),
     /// A socket line has disconnected; its reports wait for it.
     LineDisconnected {
         /// Name in the line's logon.
@@ -47,15 +41,9 @@ pub enum VenueEvent {
         others: u64,
     },
     /// A connection waits and cannot be accepted; reported once for as long as any waits.
-    AcceptFailed {
-        /// Error of the operating system.
-        reason: io::Error,
-    },
-    /// The max number of connections is reached; reported once for as long as it is.
-    ConnectionLimit {
-        /// Max number of connections.
-        most: usize,
-    },
+    AcceptFailed(io::Error),
+    /// This max number of connections is reached; reported once for as long as it is.
+    ConnectionLimit(usize),
     /// Connections are accepted again.
     AcceptResumed,
     /// The venue has joined the lanes of an OMS and takes its requests.
@@ -72,11 +60,8 @@ pub enum VenueEvent {
         /// Number of orders that rest in the books.
         resting: usize,
     },
-    /// The lanes of the OMS were replaced or removed: the venue joins the new ones as soon as they exist.
-    LanesReplaced {
-        /// Name of the OMS.
-        oms: String,
-    },
+    /// The lanes of the OMS of this name were replaced or removed: the venue joins the new ones as soon as they exist.
+    LanesReplaced(String),
     /// The tick topic was created anew by its feed.
     TicksReplaced(LogPath),
     /// Messages were no valid requests, or were overwritten before they were read.
@@ -110,56 +95,60 @@ impl fmt::Display for VenueEvent {
             Self::AwaitingLanes { oms, lane } => {
                 write!(f, "waiting for the OMS '{oms}' to make its lanes ({lane}); start it, or check its name")
             }
-            Self::AwaitingOms { oms } => write!(f, "the lanes of the OMS '{oms}' are there; waiting for it"),
+            Self::AwaitingOms(oms) => write!(f, "the lanes of the OMS '{oms}' exist; waiting for it to start"),
             Self::Listening(address) => write!(f, "listening on {address}"),
             // The name is the peer's text, and the reason may hold more of it: both are made printable.
-            Self::LineConnected { line } => write!(f, "line '{}' has come", Printable(line)),
+            Self::LineConnected(line) => write!(f, "line '{}' has connected", Printable(line)),
             Self::LineDisconnected { line, why } => {
-                write!(f, "line '{}' is gone ({}); its reports wait for it", Printable(line), Printable(why))
+                write!(
+                    f,
+                    "line '{}' has disconnected ({}); its reports are kept for it",
+                    Printable(line),
+                    Printable(why)
+                )
             }
             Self::LineRefused { line, why, others } => {
                 write!(f, "line '{}' was refused ({})", Printable(line), Printable(why))?;
                 if *others > 0 { write!(f, "; so were {others} others before") } else { Ok(()) }
             }
-            Self::AcceptFailed { reason } => write!(
+            Self::AcceptFailed(reason) => write!(
                 f,
-                "a connection waits and cannot be taken ({reason}): raise the limit of open files (ulimit -n, LimitNOFILE \
-                 of a service), or close other connections"
+                "a connection waits and cannot be accepted ({reason}): raise the limit of open files (ulimit -n, \
+                 LimitNOFILE of a service), or close other connections"
             ),
-            Self::ConnectionLimit { most } => write!(
-                f,
-                "{most} connections are there, as many as may be: further ones wait; end some, or raise most_lines"
-            ),
-            Self::AcceptResumed => f.write_str("further connections are taken again"),
-            Self::Serving { oms, resting: rest } => write!(f, "serving the OMS '{oms}'; {}", orders(*rest)),
-            Self::OmsExited { oms, resting: rest } => {
-                write!(f, "the OMS '{oms}' has gone; {}; waiting for it", orders(*rest))
+            Self::ConnectionLimit(max) => {
+                write!(
+                    f,
+                    "the limit of {max} connections is reached: further ones wait; close some, or raise most_lines"
+                )
             }
-            Self::LanesReplaced { oms } => write!(f, "the lanes of the OMS '{oms}' are gone, or others than before"),
-            Self::TicksReplaced(topic) => write!(f, "{topic} was made anew; going on with its ticks"),
+            Self::AcceptResumed => f.write_str("connections are accepted again"),
+            Self::Serving { oms, resting } => write!(f, "serving the OMS '{oms}'; {}", orders(*resting)),
+            Self::OmsExited { oms, resting } => {
+                write!(f, "the OMS '{oms}' has exited; {}; waiting for it", orders(*resting))
+            }
+            Self::LanesReplaced(oms) => write!(f, "the lanes of the OMS '{oms}' were removed or replaced"),
+            Self::TicksReplaced(topic) => write!(f, "{topic} was recreated; its ticks are used from now on"),
             Self::MessagesLost { refused, missed } => write!(
                 f,
-                "so far {refused} messages of the OMS were no requests, and {missed} were gone before they were read"
+                "so far {refused} messages of the OMS were no requests, and {missed} were overwritten before a read"
             ),
             Self::Faults(faults) => write!(f, "{faults}"),
-            Self::DayEnded { expired, resting: rest } => {
-                let expired_orders = match expired {
-                    1 => "1 order has expired".to_owned(),
-                    count => format!("{count} orders have expired"),
-                };
-                write!(f, "the day has ended: {expired_orders}, {}", orders(*rest))
+            Self::DayEnded { expired, resting } => {
+                let has = if *expired == 1 { "order has" } else { "orders have" };
+                write!(f, "the day has ended: {expired} {has} expired, {}", orders(*resting))
             }
-            Self::ReloadFailed(mistakes) => write!(f, "the file was not taken: {mistakes}"),
+            Self::ReloadFailed(mistakes) => write!(f, "the file was not applied: {mistakes}"),
             Self::Stopped { resting: None } => f.write_str("stopped"),
-            Self::Stopped { resting: Some(rest) } => write!(f, "stopped; {}", orders(*rest)),
+            Self::Stopped { resting: Some(resting) } => write!(f, "stopped; {}", orders(*resting)),
         }
     }
 }
 
-fn orders(rest: usize) -> String {
-    match rest {
+fn orders(resting: usize) -> String {
+    match resting {
         0 => "no order rests".to_owned(),
         1 => "1 order rests".to_owned(),
-        rest => format!("{rest} orders rest"),
+        count => format!("{count} orders rest"),
     }
 }

@@ -51,8 +51,8 @@ impl Chance {
     pub(crate) const HALF: Self = Self(ALWAYS / 2);
 }
 
-/// Dice for faults that the venue's state does not depend on.
-#[derive(Debug)]
+/// Dice that decide whether a fault happens.
+#[derive(Debug, Default)]
 pub(crate) struct FaultDice {
     seed: u64,
     throws: u64,
@@ -68,7 +68,8 @@ impl FaultDice {
     pub fn happens(&mut self, Chance(chance): Chance) -> bool {
         chance > 0 && {
             self.throws += 1;
-            is_hit(self.seed, self.throws, chance)
+            let thrown = self.seed.wrapping_add(self.throws.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            mix(thrown) % u64::from(ALWAYS) < u64::from(chance)
         }
     }
 }
@@ -92,31 +93,40 @@ pub(crate) struct FaultChances {
 }
 
 impl FaultChances {
+    fn of(faults: &InjectedFaults) -> Self {
+        let InjectedFaults { seed, drop_requests, drop, double, swap, reject, .. } = *faults;
+        let chances = [drop_requests, drop, double, swap, reject].map(|Chance(millionths)| millionths.min(ALWAYS));
+        if chances == [0; 5] {
+            // Without chances the seed means nothing, so a changed seed alone is no change of the chances.
+            return Self::default();
+        }
+        let [drop_requests, drop, double, swap, reject] = chances;
+        Self { seed, drop_requests, drop, double, swap, reject, reserved: 0 }
+    }
+
     /// Returns the chances, in millionths, by name.
     pub fn fields(self) -> [(&'static str, u64); 6] {
-        let chances = [self.drop_requests, self.drop, self.double, self.swap, self.reject].map(u64::from);
-        let [drop_requests, drop, double, swap, reject] = chances;
         [
             ("seed", self.seed),
-            ("drop_requests", drop_requests),
-            ("drop", drop),
-            ("double", double),
-            ("swap", swap),
-            ("reject", reject),
+            ("drop_requests", self.drop_requests.into()),
+            ("drop", self.drop.into()),
+            ("double", self.double.into()),
+            ("swap", self.swap.into()),
+            ("reject", self.reject.into()),
         ]
     }
 }
 
-/// Fault injector with its state.
 #[derive(Debug, Default)]
 pub(crate) struct FaultInjector {
     chances: FaultChances,
-    /// Number of throws since the chances were set.
-    throws: u64,
+    /// Dice of these chances, thrown since they were set.
+    dice: FaultDice,
     /// Report that is to follow the next report.
     held: Option<RoutedReport>,
-    delay_ns: u64,
-    halt: bool,
+    /// Delay of each report, in nanoseconds.
+    pub delay_ns: u64,
+    pub halt: bool,
     scratch: Vec<ExecutionReport>,
 }
 
@@ -142,22 +152,12 @@ impl FaultInjector {
 
     /// Sets the chances, as a journal record does, and restarts the dice.
     pub fn set_chances(&mut self, chances: FaultChances) {
-        (self.chances, self.throws) = (chances, 0);
+        (self.chances, self.dice) = (chances, FaultDice::new(chances.seed));
     }
 
     /// Drops the held report, because its lane is lost.
     pub fn drop_held(&mut self) {
         self.held = None;
-    }
-
-    /// Returns the delay of each report, in nanoseconds.
-    pub fn delay_ns(&self) -> u64 {
-        self.delay_ns
-    }
-
-    /// Returns whether requests are halted.
-    pub fn is_halted(&self) -> bool {
-        self.halt
     }
 
     /// Applies an input, and fills the empty output list with the reports to send. The `view` is that of the input's
@@ -168,18 +168,18 @@ impl FaultInjector {
         venue: &mut SimVenue,
         view: ReportTranslation<'_>,
         stamp: u64,
-        told: &mut Vec<RoutedReport>,
+        out: &mut Vec<RoutedReport>,
     ) -> Result<(), FillError> {
         let is_quiet = self.chances == FaultChances::default() && self.held.is_none();
-        let mut made = std::mem::take(&mut self.scratch);
-        let applied = self.apply_or_drop(input, venue, view, stamp, &mut made);
-        for report in made.drain(..) {
+        let mut reports = std::mem::take(&mut self.scratch);
+        let applied = self.apply_or_drop(input, venue, view, stamp, &mut reports);
+        for report in reports.drain(..) {
             match is_quiet {
-                true => told.push(view.translate(report)),
-                false => self.emit(view.translate(report), told),
+                true => out.push(view.translate(report)),
+                false => self.emit(view.translate(report), out),
             }
         }
-        self.scratch = made;
+        self.scratch = reports;
         applied
     }
 
@@ -190,80 +190,58 @@ impl FaultInjector {
         venue: &mut SimVenue,
         view: ReportTranslation<'_>,
         stamp: u64,
-        made: &mut Vec<ExecutionReport>,
+        reports: &mut Vec<ExecutionReport>,
     ) -> Result<(), FillError> {
         match input {
-            VenueInput::Request(..) if self.happens(self.chances.drop_requests) => {}
-            VenueInput::Request(_, Request::New(new)) if self.happens(self.chances.reject) => {
-                venue.refuse(stamp, new, made);
+            VenueInput::Request(..) if self.dice.happens(Chance(self.chances.drop_requests)) => {}
+            VenueInput::Request(_, Request::New(new)) if self.dice.happens(Chance(self.chances.reject)) => {
+                venue.refuse(stamp, new, reports);
             }
-            input => input.apply(venue, &|order| view.is_owned(order), stamp, made)?,
+            input => input.apply(venue, &|order| view.is_owned(order), stamp, reports)?,
         }
         Ok(())
     }
 
-    fn emit(&mut self, report: RoutedReport, told: &mut Vec<RoutedReport>) {
-        if self.happens(self.chances.drop) {
+    fn emit(&mut self, report: RoutedReport, out: &mut Vec<RoutedReport>) {
+        if self.dice.happens(Chance(self.chances.drop)) {
             return;
         }
-        let copies = if self.happens(self.chances.double) { 2 } else { 1 };
-        if self.held.is_none() && self.happens(self.chances.swap) {
-            told.extend((1..copies).map(|_| report));
+        let copies = if self.dice.happens(Chance(self.chances.double)) { 2 } else { 1 };
+        if self.held.is_none() && self.dice.happens(Chance(self.chances.swap)) {
+            out.extend((1..copies).map(|_| report));
             self.held = Some(report);
             return;
         }
-        told.extend((0..copies).map(|_| report));
-        told.extend(self.held.take());
-    }
-
-    /// Throws the dice, and returns whether a fault with this chance happens.
-    fn happens(&mut self, chance: u32) -> bool {
-        if chance == 0 {
-            return false;
-        }
-        self.throws += 1;
-        is_hit(self.chances.seed, self.throws, chance)
-    }
-}
-
-impl FaultChances {
-    fn of(faults: &InjectedFaults) -> Self {
-        let InjectedFaults { seed, drop_requests, drop, double, swap, reject, .. } = *faults;
-        let chances = [drop_requests, drop, double, swap, reject].map(|Chance(millionths)| millionths.min(ALWAYS));
-        if chances == [0; 5] {
-            // Without chances the seed means nothing, so a changed seed alone is no change of the chances.
-            return Self::default();
-        }
-        let [drop_requests, drop, double, swap, reject] = chances;
-        Self { seed, drop_requests, drop, double, swap, reject, reserved: 0 }
+        out.extend((0..copies).map(|_| report));
+        out.extend(self.held.take());
     }
 }
 
 impl fmt::Display for InjectedFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_any() {
-            return f.write_str("nothing goes wrong on purpose");
+            return f.write_str("no injected faults");
         }
-        f.write_str("on purpose:")?;
+        f.write_str("injected faults:")?;
         let mut comma = "";
-        let mut add = |is_on: bool, what: fmt::Arguments<'_>| {
+        let mut add = |is_on: bool, fault: fmt::Arguments<'_>| {
             if is_on {
-                write!(f, "{comma} {what}")?;
+                write!(f, "{comma} {fault}")?;
                 comma = ",";
             }
             Ok(())
         };
-        for (chance, what) in [
+        for (chance, fault) in [
             (self.drop_requests, "of the requests are dropped"),
             (self.reject, "of the new orders are rejected"),
             (self.drop, "of the reports are dropped"),
             (self.double, "of the reports are doubled"),
-            (self.swap, "of the reports come behind the next one"),
+            (self.swap, "of the reports arrive after the next one"),
             (self.cut, "of the requests cut their line"),
         ] {
-            add(chance != Chance::default(), format_args!("{chance} {what}"))?;
+            add(chance != Chance::default(), format_args!("{chance} {fault}"))?;
         }
-        add(self.delay_ns > 0, format_args!("reports wait for {} ms", self.delay_ns / 1_000_000))?;
+        add(self.delay_ns > 0, format_args!("reports are delayed by {} ms", self.delay_ns / 1_000_000))?;
         add(self.halt, format_args!("no request is taken"))
     }
 }
@@ -288,11 +266,6 @@ impl fmt::Display for Chance {
         let text = format!("{}.{:06}", self.0 / ALWAYS, self.0 % ALWAYS);
         f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
     }
-}
-
-/// Returns whether the throw with this number, of dice with this seed, makes a fault with this chance happen.
-fn is_hit(seed: u64, thrown: u64, chance: u32) -> bool {
-    mix(seed.wrapping_add(thrown.wrapping_mul(0x9e37_79b9_7f4a_7c15))) % u64::from(ALWAYS) < u64::from(chance)
 }
 
 /// Turns numbers that count up into numbers without a pattern (the finaliser of SplitMix64).

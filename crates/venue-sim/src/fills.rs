@@ -11,13 +11,13 @@ pub enum FillError {
     #[error("no fill of this day has the execution id {0}; take the id from the fill's report, before the day ends")]
     Unknown(ExecId),
     /// The fill was busted before.
-    #[error("the fill {0} was taken back already; there is nothing left of it to change")]
+    #[error("the fill {0} is busted already, and cannot be changed any more")]
     Busted(ExecId),
     /// The corrected price is not above zero.
-    #[error("the corrected price is not above zero; give the price that holds")]
+    #[error("the corrected price is not above zero; give the correct price")]
     Price,
     /// The corrected quantity is not above zero, or makes the order's total overflow.
-    #[error("the corrected quantity is not above zero, or too large to be counted; to take the fill back, bust it")]
+    #[error("the corrected quantity is not above zero, or too large to be counted; to cancel the fill, bust it")]
     Quantity,
 }
 
@@ -61,20 +61,20 @@ impl DayFills {
 
     /// Returns the fills of an order that were neither busted nor corrected, oldest first.
     pub fn of_order(&mut self, order: OrderId) -> impl Iterator<Item = (ExecId, VenueFill)> + '_ {
-        for (place, fill) in (0..).zip(&self.today).skip(self.indexed) {
-            self.by_order.entry(fill.order.0).or_default().push(place);
+        for (index, fill) in (0..).zip(&self.today).skip(self.indexed) {
+            self.by_order.entry(fill.order.0).or_default().push(index);
         }
         self.indexed = self.today.len();
-        let places = self.by_order.get(&order.0).into_iter().flatten();
+        let indices = self.by_order.get(&order.0).into_iter().flatten();
         let fills =
-            places.map(|&place| (ExecId(self.earlier_fills + u64::from(place) + 1), self.today[place as usize]));
+            indices.map(|&index| (ExecId(self.earlier_fills + u64::from(index) + 1), self.today[index as usize]));
         fills.filter(|(_, fill)| fill.sequence > 0)
     }
 
     /// Returns a fill for a change, unless it is unknown or busted.
     pub fn get(&mut self, id: ExecId) -> Result<&mut VenueFill, FillError> {
-        let at = id.0.checked_sub(self.earlier_fills + 1).and_then(|at| usize::try_from(at).ok());
-        match at.and_then(|at| self.today.get_mut(at)) {
+        let index = id.0.checked_sub(self.earlier_fills + 1).and_then(|index| usize::try_from(index).ok());
+        match index.and_then(|index| self.today.get_mut(index)) {
             None => Err(FillError::Unknown(id)),
             Some(fill) if fill.quantity == Quantity::ZERO => Err(FillError::Busted(id)),
             Some(fill) => Ok(fill),

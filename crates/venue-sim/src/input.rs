@@ -1,13 +1,11 @@
-//! Inputs of a venue, and the ways that carry them.
+//! Inputs of a venue, and the routes that carry them.
 
 use tickpath_market::{ExecId, ExecutionReport, OrderId, Price, Quantity, Request, TopOfBook};
 
 use crate::{FillError, SimVenue};
 
-/// Way of the lanes.
 pub(crate) const LANES_ROUTE: usize = 0;
 
-/// Input that changes a venue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum VenueInput {
     /// Request with its sequence number in its lane.
@@ -36,10 +34,5 @@ impl VenueInput {
             Self::EndOfDay => venue.end_of_day(stamp, reports),
         }
         Ok(())
-    }
-
-    /// Returns the way of a replayed input, behind a record of `route`: only requests have a way other than the lanes.
-    pub fn route(&self, way: usize) -> usize {
-        if matches!(self, Self::Request(..)) { way } else { LANES_ROUTE }
     }
 }

@@ -6,14 +6,14 @@
 //! | 96 | the venue | [`VenueIdentity`] |
 //! | 97, 98, 99 | another lane of requests, another lane of reports, another market | [`LaneJoin`] |
 //! | 100 | a tick | [`TickHeader`], then each of its four numbers that differs from the symbol's last tick |
-//! | 101, 102, 103 | a busted fill, a corrected fill, the end of the day | [`BustRecord`], [`CorrectRecord`], nothing |
+//! | 101, 102, 103 | a busted fill, a corrected fill, the end of the day | execution id, [`CorrectRecord`], nothing |
 //! | 104 | added symbols | the new number of symbols |
 //! | 105 | new chances of the injected faults | [`FaultChances`] |
-//! | 106 | the way of the records that follow, zero for the lanes | the way, as 32 bits |
-//! | 107 | the first report of this way that must still be kept | its sequence number |
+//! | 106 | the route of the records that follow, zero for the lanes | the route, as 32 bits |
+//! | 107 | the first report of this route that must still be kept | its sequence number |
 //! | 108 | a line of an OMS that has named itself, and its first request | [`NamedLine`] |
 //!
-//! A record of a new line on a used way forgets the line that had the way before.
+//! A record of a new line on a used route forgets the line that had the route before.
 //!
 //! A record's stamp is the time in the venue's reports, so that a replay produces the same reports to the byte.
 
@@ -42,7 +42,6 @@ pub(crate) const ROUTE: u8 = 106;
 pub(crate) const CONFIRMED: u8 = 107;
 pub(crate) const NAMED_LINE: u8 = 108;
 
-/// Record of a journal.
 #[derive(Debug)]
 pub(crate) enum VenueRecord {
     Identity(VenueIdentity),
@@ -66,7 +65,7 @@ pub(crate) struct VenueIdentity {
     pub venue: u32,
 }
 
-/// Owner of a lane, and the place where the venue joined it.
+/// Owner of a lane, and the position at which the venue joined it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct LaneJoin {
@@ -84,7 +83,6 @@ pub(crate) struct NamedLine {
     pub oms: u64,
 }
 
-/// Head of a tick's record.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct TickHeader {
@@ -92,12 +90,6 @@ pub(crate) struct TickHeader {
     pub symbol: u32,
     /// Changed numbers: bit 0 is the bid, 1 its quantity, 2 the ask, 3 its quantity.
     pub changed: u32,
-}
-
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub(crate) struct BustRecord {
-    pub exec_id: u64,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -138,10 +130,10 @@ impl VenueRecord {
             REPORTS => Self::Reports(LaneJoin::read_from_bytes(payload).ok()?),
             MARKET => Self::Market(LaneJoin::read_from_bytes(payload).ok()?),
             TICK => {
-                let (moved, numbers) = TickHeader::read_from_prefix(payload).ok()?;
-                Self::Input(VenueInput::Tick(moved.sequence, ticks.read(&moved, numbers)?))
+                let (header, numbers) = TickHeader::read_from_prefix(payload).ok()?;
+                Self::Input(VenueInput::Tick(header.sequence, ticks.read(&header, numbers)?))
             }
-            BUST => Self::Input(VenueInput::Bust(ExecId(BustRecord::read_from_bytes(payload).ok()?.exec_id))),
+            BUST => Self::Input(VenueInput::Bust(ExecId(u64::read_from_bytes(payload).ok()?))),
             CORRECT => {
                 let CorrectRecord { exec_id, price, quantity } = CorrectRecord::read_from_bytes(payload).ok()?;
                 Self::Input(VenueInput::Correct(ExecId(exec_id), Price(price), Quantity(quantity)))
@@ -166,13 +158,13 @@ impl VenueRecord {
             kind
         };
         match self {
-            Self::Identity(founded) => put(VENUE_IDENTITY, founded.as_bytes()),
+            Self::Identity(identity) => put(VENUE_IDENTITY, identity.as_bytes()),
             Self::Requests(lane) => put(REQUESTS, lane.as_bytes()),
             Self::Reports(lane) => put(REPORTS, lane.as_bytes()),
             Self::Market(lane) => put(MARKET, lane.as_bytes()),
             Self::SymbolsAdded(symbols) => put(SYMBOLS_ADDED, symbols.as_bytes()),
             Self::Faults(chances) => put(FAULTS, chances.as_bytes()),
-            Self::Route(way) => put(ROUTE, way.as_bytes()),
+            Self::Route(route) => put(ROUTE, route.as_bytes()),
             Self::Confirmed(number) => put(CONFIRMED, number.as_bytes()),
             Self::NamedLine(named) => put(NAMED_LINE, named.as_bytes()),
             Self::Input(VenueInput::Request(sequence, request)) => {
@@ -183,7 +175,7 @@ impl VenueRecord {
                 ticks.write(*sequence, tick, payload);
                 TICK
             }
-            Self::Input(VenueInput::Bust(exec_id)) => put(BUST, BustRecord { exec_id: exec_id.0 }.as_bytes()),
+            Self::Input(VenueInput::Bust(exec_id)) => put(BUST, exec_id.0.as_bytes()),
             Self::Input(VenueInput::Correct(exec_id, price, quantity)) => {
                 put(CORRECT, CorrectRecord { exec_id: exec_id.0, price: price.0, quantity: quantity.0 }.as_bytes())
             }
@@ -201,15 +193,14 @@ impl LastTicks {
         Self(vec![[0; 4]; symbols as usize])
     }
 
-    /// Makes room for more symbols.
     pub fn add_symbols(&mut self, symbols: u32) {
         self.0.resize(self.0.len().max(symbols as usize), [0; 4]);
     }
 
-    fn read(&mut self, moved: &TickHeader, mut numbers: &[u8]) -> Option<TopOfBook> {
-        let last = self.0.get_mut(moved.symbol as usize)?;
+    fn read(&mut self, header: &TickHeader, mut numbers: &[u8]) -> Option<TopOfBook> {
+        let last = self.0.get_mut(header.symbol as usize)?;
         for (bit, number) in last.iter_mut().enumerate() {
-            if moved.changed & 1 << bit != 0 {
+            if header.changed & 1 << bit != 0 {
                 (*number, numbers) = i64::read_from_prefix(numbers).ok()?;
             }
         }
@@ -219,7 +210,7 @@ impl LastTicks {
             bid_quantity: Quantity(bid_quantity),
             ask: Price(ask),
             ask_quantity: Quantity(ask_quantity),
-            symbol: SymbolId(moved.symbol),
+            symbol: SymbolId(header.symbol),
             ..TopOfBook::default()
         })
     }
@@ -241,24 +232,18 @@ fn numbers(tick: &TopOfBook) -> [i64; 4] {
     [tick.bid.0, tick.bid_quantity.0, tick.ask.0, tick.ask_quantity.0]
 }
 
-/// Writer of the journal.
 pub(crate) struct VenueJournal {
-    log: Writer,
+    pub log: Writer,
     ticks: LastTicks,
-    /// Way of the next record, unless another way is recorded before it.
+    /// Route of the next record, unless another route is recorded before it.
     route: usize,
     payload: Vec<u8>,
 }
 
 impl VenueJournal {
     /// Appends to a log; `ticks` and `route` are the state at its end.
-    pub fn new(log: Writer, ticks: LastTicks, way: usize) -> Self {
-        Self { log, ticks, route: way, payload: Vec::with_capacity(128) }
-    }
-
-    /// Returns the log, open for writing.
-    pub fn into_log(self) -> Writer {
-        self.log
+    pub fn new(log: Writer, ticks: LastTicks, route: usize) -> Self {
+        Self { log, ticks, route, payload: Vec::with_capacity(128) }
     }
 
     /// Returns the ticks that make these quotes each symbol's last tick. A symbol without a quote gets an empty tick.
@@ -267,18 +252,16 @@ impl VenueJournal {
             let quote = quotes.iter().find(|quote| quote.symbol == symbol).copied();
             quote.unwrap_or(TopOfBook { symbol, ..TopOfBook::default() })
         };
-        let last = (0..).map(SymbolId).zip(&self.ticks.0);
-        let other =
-            last.map(|(symbol, last)| (wanted(symbol), last)).filter(|(wanted, last)| numbers(wanted) != **last);
-        other.map(|(wanted, _)| wanted).collect()
+        let ticks = (0..).map(SymbolId).map(wanted).zip(&self.ticks.0);
+        ticks.filter(|(wanted, last)| numbers(wanted) != **last).map(|(wanted, _)| wanted).collect()
     }
 
-    /// Writes a record of an input that came by this way, behind a record of the way if it changed.
+    /// Writes a record of an input that came by this route, behind a record of the route if it changed.
     #[inline]
-    pub fn append_from(&mut self, way: usize, stamp: u64, record: &VenueRecord) -> Result<(), LogPublishError> {
-        if way != self.route {
-            self.append(stamp, &VenueRecord::Route(way as u32))?;
-            self.route = way;
+    pub fn append_from(&mut self, route: usize, stamp: u64, record: &VenueRecord) -> Result<(), LogPublishError> {
+        if route != self.route {
+            self.append(stamp, &VenueRecord::Route(route as u32))?;
+            self.route = route;
         }
         self.append(stamp, record)
     }

@@ -5,8 +5,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::faults::FaultChances;
 use crate::journal::{
-    BUST, BustRecord, CONFIRMED, CORRECT, CorrectRecord, END_OF_DAY, FAULTS, LaneJoin, MARKET, NAMED_LINE, NamedLine,
-    REPORTS, REQUESTS, ROUTE, SYMBOLS_ADDED, TICK, TickHeader, VENUE_IDENTITY, VenueIdentity,
+    BUST, CONFIRMED, CORRECT, CorrectRecord, END_OF_DAY, FAULTS, LaneJoin, MARKET, NAMED_LINE, NamedLine, REPORTS,
+    REQUESTS, ROUTE, SYMBOLS_ADDED, TICK, TickHeader, VENUE_IDENTITY, VenueIdentity,
 };
 
 /// A record of a venue's journal.
@@ -49,8 +49,8 @@ impl<'a> JournalRecord<'a> {
             REQUESTS => ("requests_lane", lane(payload)?),
             REPORTS => ("reports_lane", lane(payload)?),
             MARKET => ("market_lane", lane(payload)?),
-            TICK => ("venue_tick", moved(payload)?),
-            BUST => ("bust", vec![number("exec_id", BustRecord::read_from_bytes(payload).ok()?.exec_id)]),
+            TICK => ("venue_tick", tick(payload)?),
+            BUST => ("bust", vec![number("exec_id", u64::read_from_bytes(payload).ok()?)]),
             CORRECT => {
                 let CorrectRecord { exec_id, price, quantity } = CorrectRecord::read_from_bytes(payload).ok()?;
                 let decimals = [decimal("price", Price(price)), decimal("quantity", Quantity(quantity))];
@@ -83,7 +83,7 @@ fn lane(payload: &[u8]) -> Option<Vec<(&'static str, FieldValue)>> {
 }
 
 /// Returns the fields of a tick, of its four numbers only those that differ from the symbol's last tick.
-fn moved(payload: &[u8]) -> Option<Vec<(&'static str, FieldValue)>> {
+fn tick(payload: &[u8]) -> Option<Vec<(&'static str, FieldValue)>> {
     let (TickHeader { sequence, symbol, changed }, mut numbers) = TickHeader::read_from_prefix(payload).ok()?;
     let mut fields = vec![number("lane_sequence", sequence), number("symbol", symbol)];
     for (bit, name) in ["bid", "bid_quantity", "ask", "ask_quantity"].into_iter().enumerate() {

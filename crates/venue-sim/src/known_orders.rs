@@ -49,7 +49,6 @@ pub(crate) struct EndedOrder {
     pub status: OrdStatus,
 }
 
-/// Table of known orders.
 #[derive(Debug)]
 pub(crate) struct KnownOrders {
     blocks: IdMap<u64, OrderBlock>,
@@ -103,7 +102,6 @@ impl KnownOrders {
         Self { blocks, resting: 0, expected_blocks }
     }
 
-    /// Returns the number of resting orders.
     pub fn resting_count(&self) -> usize {
         self.resting
     }
@@ -143,12 +141,10 @@ impl KnownOrders {
         self.resting += 1;
     }
 
-    /// Records that an order has ended.
     pub fn add_ended(&mut self, id: OrderId, ended: EndedOrder) {
         self.set(id, KnownOrder::Ended(ended));
     }
 
-    /// Removes the ended orders, and frees their memory.
     pub fn forget_ended(&mut self) {
         self.blocks.retain(|_, block| {
             block.forget_ended();

@@ -17,14 +17,12 @@ use tickpath_log::{
 };
 use tickpath_market::VenueId;
 
-/// Places of a venue's lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LanePlaces {
+pub(crate) struct LanePaths {
     pub requests: LogPath,
     pub reports: LogPath,
 }
 
-/// Venue's ends of its lanes.
 pub(crate) struct LaneEnds {
     pub requests: Reader,
     pub reports: Writer,
@@ -33,16 +31,14 @@ pub(crate) struct LaneEnds {
 
 /// Identity of the joined lanes, to detect their replacement.
 pub(crate) struct JoinedLanes {
-    places: LanePlaces,
+    paths: LanePaths,
     owners: [LogOwner; 2],
     /// Unregistered reader that checks for the lane's writer alone.
     requests: Reader,
 }
 
-/// Reason why no lanes can be joined.
 #[derive(Debug)]
 pub(crate) enum LanesUnavailable {
-    /// The OMS has not created the lanes.
     NoLanes,
     /// The lanes exist, and the OMS is not running.
     NoOms,
@@ -50,42 +46,37 @@ pub(crate) enum LanesUnavailable {
     Refused(LogOpenError),
 }
 
-/// State of the joined lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LaneStatus {
-    /// The lanes and the OMS are still the same.
     Same,
-    /// The OMS has exited.
     OmsExited,
     /// The lanes were removed or replaced.
     Replaced,
 }
 
-impl LanePlaces {
-    /// Returns the places of the lanes between a venue and the OMS of this name.
+impl LanePaths {
+    /// Returns the paths of the lanes between a venue and the OMS of this name.
     pub fn new(oms: &str, venue: VenueId) -> Result<Self, LogPathError> {
-        let place = |what| LogPath::shared_memory(&format!("{oms}.v{}.{what}", venue.0));
-        Ok(Self { requests: place("requests")?, reports: place("reports")? })
+        let path = |what| LogPath::shared_memory(&format!("{oms}.v{}.{what}", venue.0));
+        Ok(Self { requests: path("requests")?, reports: path("reports")? })
     }
 
     /// Joins the lanes, if they exist and the OMS is running.
     pub fn join(&self, calibration: &Calibration) -> Result<LaneEnds, LanesUnavailable> {
-        let look =
-            Reader::open(&self.reports, ReaderStart::Now, Registration::Unregistered).map_err(LanesUnavailable::of)?;
-        if !is_read(&look) {
+        let reports_reader = Reader::open(&self.reports, ReaderStart::Now, Registration::Unregistered)?;
+        if !is_read(&reports_reader) {
             return Err(LanesUnavailable::NoOms);
         }
         let config = LogConfig { mandatory: true, ..LogConfig::topic(self.reports.clone(), OverflowPolicy::Fail) };
-        let reports = Writer::open_existing(&config, calibration).map_err(LanesUnavailable::of)?;
+        let reports = Writer::open_existing(&config, calibration)?;
         // A reader that was killed is marked as away once a writer has joined, so this checks again.
-        if !is_read(&look) {
+        if !is_read(&reports_reader) {
             return Err(LanesUnavailable::NoOms);
         }
-        let requests =
-            Reader::open(&self.requests, ReaderStart::Cursor, Registration::Mandatory).map_err(LanesUnavailable::of)?;
-        let looks =
-            Reader::open(&self.requests, ReaderStart::Now, Registration::Unregistered).map_err(LanesUnavailable::of)?;
-        let joined = JoinedLanes { places: self.clone(), owners: [requests.owner(), reports.owner()], requests: looks };
+        let requests = Reader::open(&self.requests, ReaderStart::Cursor, Registration::Mandatory)?;
+        let watcher = Reader::open(&self.requests, ReaderStart::Now, Registration::Unregistered)?;
+        let owners = [requests.owner(), reports.owner()];
+        let joined = JoinedLanes { paths: self.clone(), owners, requests: watcher };
         Ok(LaneEnds { requests, reports, joined })
     }
 }
@@ -93,8 +84,8 @@ impl LanePlaces {
 impl JoinedLanes {
     /// Checks for the same lanes and a running OMS. Takes some microseconds, because it asks the operating system.
     pub fn check(&self) -> LaneStatus {
-        let LanePlaces { requests, reports } = &self.places;
-        let is_same = |(place, joined)| owner(place).is_ok_and(|found| found == joined);
+        let LanePaths { requests, reports } = &self.paths;
+        let is_same = |(path, joined)| owner(path).is_ok_and(|found| found == joined);
         if ![requests, reports].into_iter().zip(self.owners).all(is_same) {
             return LaneStatus::Replaced;
         }
@@ -102,8 +93,8 @@ impl JoinedLanes {
     }
 }
 
-impl LanesUnavailable {
-    fn of(reason: LogOpenError) -> Self {
+impl From<LogOpenError> for LanesUnavailable {
+    fn from(reason: LogOpenError) -> Self {
         match reason {
             LogOpenError::NotFound(_) => Self::NoLanes,
             reason => Self::Refused(reason),

@@ -114,5 +114,5 @@ pub use order_queue::BookSlot;
 pub use recover::EngineConfig;
 pub use reject::RejectReason;
 pub use server::{VenueControl, run};
-pub use settings::{Settings, VenueInitError, VenueSettingsError, init};
+pub use settings::{Settings, ThreadSettings, VenueInitError, VenueSettingsError, init};
 pub use venue::{Config, SimVenue};

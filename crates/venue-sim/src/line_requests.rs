@@ -6,6 +6,7 @@ use tickpath_venue_native::wire::{IDENTITY_VERSION, LineLogon, LineWelcome, VERS
 
 use crate::input::VenueInput;
 use crate::journal::{LaneJoin, NamedLine, VenueRecord};
+use crate::line_sessions::LineSession;
 use crate::owners::COMMON;
 use crate::{EngineError, VenueEngine};
 
@@ -15,49 +16,45 @@ const TRIM_EVERY: u64 = 4096;
 /// Upper bound of a line's sequence numbers, which no real line reaches.
 const MAX_SEQUENCE: u64 = 1 << 62;
 
-/// Reason of a refused logon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LogonRefusal {
-    /// The sequence numbers are beyond [`MAX_SEQUENCE`].
-    #[error("the numbers of this logon are beyond 2^62, which no line comes to; is its sender of another protocol?")]
+    #[error("the numbers of this logon are beyond 2^62, which no line reaches; does its sender use another protocol?")]
     Numbers,
-    /// The line's journal belongs to another OMS.
     #[error("the numbers of this line belong to another OMS; give each OMS a journal of its own")]
     OtherOms,
-    /// The max number of lines is known, and none can be forgotten.
     #[error(
-        "this exchange knows {0} lines, and each is here, has orders that rest, or has reports that nobody confirmed; raise \
-         most_lines in exchange.toml, or cancel the orders of lines that are gone"
+        "this exchange knows {0} lines, and each is connected, has resting orders or has unconfirmed reports; raise \
+         most_lines in exchange.toml, or cancel the orders of lines that are no longer used"
     )]
     Full(usize),
 }
 
 impl<C: Clock> VenueEngine<C> {
-    /// Logs a socket line on. Returns its way and the reply; beyond `most` known lines a new one replaces a line that
-    /// can be forgotten and is not connected (its way is not in `here`).
+    /// Logs a socket line on. Returns its route and the reply; beyond `max_lines` known lines a new one replaces a line
+    /// that can be forgotten and has no route in `connected`.
     pub(crate) fn logon(
         &mut self,
         logon: &LineLogon,
-        most: usize,
-        here: &[usize],
+        max_lines: usize,
+        connected: &[usize],
     ) -> Result<Result<(usize, LineWelcome), LogonRefusal>, EngineError> {
         if logon.next_request.max(logon.next_report) > MAX_SEQUENCE {
             return Ok(Err(LogonRefusal::Numbers));
         }
         let list = &self.sessions.list;
-        let known = list.iter().position(|session| session.journal == logon.journal).map(|place| place + 1);
-        let way = match known {
-            Some(way) => Some(way),
-            None if list.len() < most => Some(list.len() + 1),
-            None => self.sessions.find_evictable(here, self.venue()),
+        let known = list.iter().position(|session| session.journal == logon.journal).map(|index| index + 1);
+        let route = match known {
+            Some(route) => Some(route),
+            None if list.len() < max_lines => Some(list.len() + 1),
+            None => self.sessions.find_evictable(connected, self.venue()),
         };
-        let Some(way) = way else { return Ok(Err(LogonRefusal::Full(most))) };
+        let Some(route) = route else { return Ok(Err(LogonRefusal::Full(max_lines))) };
         let oms = if logon.version < IDENTITY_VERSION { COMMON } else { logon.oms };
-        let owner = if known.is_some() { self.sessions.owners.owner_of(way) } else { COMMON };
+        let owner = if known.is_some() { self.sessions.owners.owner_of(route) } else { COMMON };
         if oms != COMMON && owner != COMMON && oms != owner {
             return Ok(Err(LogonRefusal::OtherOms));
         }
-        let session = known.and_then(|way| self.sessions.get(way));
+        let session = known.and_then(|route| self.sessions.get(route));
         let knows_requests = session.is_some_and(|session| session.incarnation == logon.incarnation);
         let knows_reports = session.is_some_and(|session| (session.first..=session.end()).contains(&logon.next_report));
         let first = session.filter(|_| knows_requests).map_or(logon.next_request, |session| session.next_request);
@@ -67,12 +64,12 @@ impl<C: Clock> VenueEngine<C> {
                 COMMON => VenueRecord::Requests(lane(first)),
                 oms => VenueRecord::NamedLine(NamedLine { lane: lane(first), oms }),
             };
-            self.journal_from(way, &record)?;
-            self.sessions.start_requests(way, lane(first), oms);
+            self.journal_from(route, &record)?;
+            self.sessions.start_requests(route, lane(first), oms);
         }
         if !knows_reports {
-            self.journal_from(way, &VenueRecord::Reports(lane(logon.next_report)))?;
-            self.sessions.start_reports(way, lane(logon.next_report));
+            self.journal_from(route, &VenueRecord::Reports(lane(logon.next_report)))?;
+            self.sessions.start_reports(route, lane(logon.next_report));
         }
         let welcome = LineWelcome {
             version: VERSION,
@@ -82,40 +79,43 @@ impl<C: Clock> VenueEngine<C> {
             next_request: first,
             next_report: logon.next_report,
         };
-        Ok(Ok((way, welcome)))
+        Ok(Ok((route, welcome)))
     }
 
     /// Journals the confirmed reports of a disconnected line, so that the line can be forgotten after a restart as
     /// well.
-    pub(crate) fn disconnect_line(&mut self, way: usize) -> Result<(), EngineError> {
-        let Some(session) = self.sessions.get_mut(way).filter(|session| session.first > session.journaled_first) else {
-            return Ok(());
-        };
+    pub(crate) fn disconnect_line(&mut self, route: usize) -> Result<(), EngineError> {
+        self.journal_confirmed(route, 1)
+    }
+
+    /// Journals the confirmed reports of a line, if at least `min_new` of them are not journaled yet.
+    fn journal_confirmed(&mut self, route: usize, min_new: u64) -> Result<(), EngineError> {
+        let is_due = |session: &&mut LineSession| session.first >= session.journaled_first + min_new;
+        let Some(session) = self.sessions.get_mut(route).filter(is_due) else { return Ok(()) };
         session.journaled_first = session.first;
         let record = VenueRecord::Confirmed(session.first);
-        self.journal_from(way, &record)
+        self.journal_from(route, &record)
     }
 
     /// Applies a request of a line. Drops a duplicate, which has a number below the next one.
     #[inline]
-    pub(crate) fn apply_line_request(&mut self, way: usize, number: u64, request: Request) -> Result<(), EngineError> {
-        if self.sessions.get(way).is_none_or(|session| number < session.next_request) {
+    pub(crate) fn apply_line_request(
+        &mut self,
+        route: usize,
+        number: u64,
+        request: Request,
+    ) -> Result<(), EngineError> {
+        if self.sessions.get(route).is_none_or(|session| number < session.next_request) {
             return Ok(());
         }
         self.has_traded = true;
-        self.commit_from(way, self.clock.ticks(), VenueInput::Request(number, request))
+        self.commit_from(route, self.clock.ticks(), VenueInput::Request(number, request))
     }
 
     /// Drops a line's reports below `number`, which the client has in its journal. Journals this every [`TRIM_EVERY`]
     /// reports.
-    pub(crate) fn confirm_reports(&mut self, way: usize, number: u64) -> Result<(), EngineError> {
-        self.sessions.drop_confirmed(way, number);
-        let Some(session) = self.sessions.get_mut(way) else { return Ok(()) };
-        if session.first - session.journaled_first >= TRIM_EVERY {
-            session.journaled_first = session.first;
-            let record = VenueRecord::Confirmed(session.first);
-            self.journal_from(way, &record)?;
-        }
-        Ok(())
+    pub(crate) fn confirm_reports(&mut self, route: usize, number: u64) -> Result<(), EngineError> {
+        self.sessions.drop_confirmed(route, number);
+        self.journal_confirmed(route, TRIM_EVERY)
     }
 }

@@ -1,13 +1,13 @@
-//! Journaled state of the socket lines. A way is the route of an input or report, and the journal records it.
+//! Journaled state of the socket lines. A route is the path of an input or report, and the journal records it.
 //!
 //! ```text
-//!   way 0      the lanes
-//!   way 1 …    a line each, in the order of their first logons; a forgotten line leaves its way to another line
+//!   route 0      the lanes
+//!   route 1 …    a line each, in the order of their first logons; a forgotten line leaves its route to another line
 //! ```
 //!
-//! The answer to a request goes back by its way; later reports of an order go by the way of its owner's last request
-//! for that order. Reports of a line are numbered, and kept until the client confirms that they are in its journal; a
-//! replay of the venue's journal produces them again.
+//! The answer to a request goes back by its route; later reports of an order go by the route of its owner's last
+//! request for that order. Reports of a line are numbered, and kept until the client confirms that they are in its
+//! journal; a replay of the venue's journal produces them again.
 
 use std::collections::VecDeque;
 
@@ -30,8 +30,7 @@ pub(crate) struct LineSessions {
     routed: Vec<RoutedReport>,
 }
 
-/// State of a socket line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LineSession {
     /// Client journal that the line's sequence numbers belong to.
     pub journal: u64,
@@ -49,135 +48,116 @@ pub(crate) struct LineSession {
 }
 
 impl LineSessions {
-    /// Returns the line of this way.
-    pub fn get(&self, way: usize) -> Option<&LineSession> {
-        self.list.get(way.checked_sub(1)?)
+    pub fn get(&self, route: usize) -> Option<&LineSession> {
+        self.list.get(route.checked_sub(1)?)
     }
 
-    /// Returns the line of this way, mutably.
-    pub fn get_mut(&mut self, way: usize) -> Option<&mut LineSession> {
-        self.list.get_mut(way.checked_sub(1)?)
+    pub fn get_mut(&mut self, route: usize) -> Option<&mut LineSession> {
+        self.list.get_mut(route.checked_sub(1)?)
     }
 
     /// Starts the requests of a line at `lane.first`; `oms` is [`COMMON`] if the line names no OMS. Forgets a different
-    /// line that had this way before.
-    pub fn start_requests(&mut self, way: usize, lane: LaneJoin, oms: u64) {
+    /// line that had this route before.
+    pub fn start_requests(&mut self, route: usize, lane: LaneJoin, oms: u64) {
         let LaneJoin { journal, incarnation, first } = lane;
-        let is_known = self.get(way).is_some_and(|session| session.journal == journal);
+        let is_known = self.get(route).is_some_and(|session| session.journal == journal);
         if !is_known {
-            let kept = VecDeque::new();
-            let new = LineSession {
-                journal,
-                incarnation,
-                next_request: first,
-                first: 0,
-                unconfirmed: kept,
-                journaled_first: 0,
-                is_used: false,
-            };
-            match self.get_mut(way) {
+            let new = LineSession { journal, ..LineSession::default() };
+            match self.get_mut(route) {
                 Some(session) => {
                     *session = new;
-                    self.owners.free_route(way);
+                    self.owners.free_route(route);
                 }
                 None => self.list.push(new),
             }
         }
-        if let Some(session) = self.get_mut(way) {
+        if let Some(session) = self.get_mut(route) {
             (session.incarnation, session.next_request) = (incarnation, first);
         }
-        match (oms, self.owners.owner_of(way)) {
+        match (oms, self.owners.owner_of(route)) {
             (COMMON, _) => {}
-            (oms, COMMON) if is_known => self.owners.inherit(way, oms),
-            (oms, _) => self.owners.assign(way, oms),
+            (oms, COMMON) if is_known => self.owners.inherit(route, oms),
+            (oms, _) => self.owners.assign(route, oms),
         }
     }
 
-    /// Starts the reports of a line at `lane.first`.
-    pub fn start_reports(&mut self, way: usize, lane: LaneJoin) {
-        if let Some(session) = self.get_mut(way) {
+    pub fn start_reports(&mut self, route: usize, lane: LaneJoin) {
+        if let Some(session) = self.get_mut(route) {
             session.unconfirmed.clear();
             (session.first, session.journaled_first) = (lane.first, lane.first);
         }
     }
 
-    /// Applies an input that came by `way`, and fills the empty `out` with its reports, each with the way that it goes.
+    /// Applies an input that came by `route`, and fills the empty `out` with its reports, each with its route.
     pub fn apply(
         &mut self,
-        way: usize,
+        route: usize,
         stamp: u64,
         input: &VenueInput,
         (venue, faults): (&mut SimVenue, &mut FaultInjector),
         out: &mut Vec<(usize, ExecutionReport)>,
     ) -> Result<(), FillError> {
-        let (mut input, mut meant) = (*input, ResolvedRequest::default());
+        let (mut input, mut resolved) = (*input, ResolvedRequest::default());
         if let VenueInput::Request(number, request) = &mut input {
-            if let Some(session) = self.get_mut(way) {
+            if let Some(session) = self.get_mut(route) {
                 (session.next_request, session.is_used) = (number.saturating_add(1), true);
             }
-            meant = self.owners.resolve(way, request, venue);
+            resolved = self.owners.resolve(route, request, venue);
         }
-        let mut told = std::mem::take(&mut self.routed);
-        let applied = faults.apply(&input, venue, self.owners.translation(way, meant), stamp, &mut told);
-        out.extend(told.drain(..).map(|told| (self.owners.route_of(&told), told.report)));
-        self.routed = told;
+        let Self { owners, routed, .. } = self;
+        let applied = faults.apply(&input, venue, owners.translation(route, resolved), stamp, routed);
+        out.extend(routed.drain(..).map(|routed| (owners.route_of(&routed), routed.report)));
         match input {
-            VenueInput::Request(..) => self.owners.drop_unknown_route(meant, venue),
-            VenueInput::EndOfDay => self.owners.end_day(venue),
+            VenueInput::Request(..) => owners.drop_unknown_route(resolved, venue),
+            VenueInput::EndOfDay => owners.end_day(venue),
             _ => {}
         }
         applied
     }
 
-    /// Returns a way with a forgettable line: no report is kept for it, no order of it rests, and it is not in `here`.
-    /// A line that was never used goes first.
-    pub fn find_evictable(&self, here: &[usize], venue: &SimVenue) -> Option<usize> {
+    /// Returns a route with a forgettable line: no report is kept for it, no order of it rests, and it is not in
+    /// `connected`. A line that was never used goes first.
+    pub fn find_evictable(&self, connected: &[usize], venue: &SimVenue) -> Option<usize> {
         let rests = self.owners.routes_with_orders(self.list.len() + 1, venue);
-        let is_over =
-            |way: usize, session: &LineSession| session.unconfirmed.is_empty() && !rests[way] && !here.contains(&way);
-        let over: Vec<(usize, &LineSession)> =
-            (1..).zip(&self.list).filter(|(way, session)| is_over(*way, session)).collect();
-        let unused = over.iter().find(|(_, session)| !session.is_used);
-        unused.or(over.first()).map(|(way, _)| *way)
+        let is_evictable = |(route, session): &(usize, &LineSession)| {
+            session.unconfirmed.is_empty() && !rests[*route] && !connected.contains(route)
+        };
+        let evictable: Vec<(usize, &LineSession)> = (1..).zip(&self.list).filter(is_evictable).collect();
+        let unused = evictable.iter().find(|(_, session)| !session.is_used);
+        unused.or(evictable.first()).map(|(route, _)| *route)
     }
 
-    /// Keeps a report for a line.
-    pub fn keep_report(&mut self, way: usize, report: DueReport) {
-        if let Some(session) = self.get_mut(way) {
+    pub fn keep_report(&mut self, route: usize, report: DueReport) {
+        if let Some(session) = self.get_mut(route) {
             session.unconfirmed.push_back(report);
             session.is_used = true;
         }
     }
 
     /// Drops kept reports below this number, which the client has confirmed.
-    pub fn drop_confirmed(&mut self, way: usize, number: u64) {
-        let Some(session) = self.get_mut(way) else { return };
-        let gone = number.saturating_sub(session.first).min(session.unconfirmed.len() as u64);
-        session.unconfirmed.drain(..gone as usize);
-        session.first += gone;
+    pub fn drop_confirmed(&mut self, route: usize, number: u64) {
+        let Some(session) = self.get_mut(route) else { return };
+        let confirmed = number.saturating_sub(session.first).min(session.unconfirmed.len() as u64);
+        session.unconfirmed.drain(..confirmed as usize);
+        session.first += confirmed;
     }
 
     /// Does as [`Self::drop_confirmed`] for a journal record, and notes that the journal has this number.
-    pub fn apply_confirmed(&mut self, way: usize, number: u64) {
-        self.drop_confirmed(way, number);
-        if let Some(session) = self.get_mut(way) {
+    pub fn apply_confirmed(&mut self, route: usize, number: u64) {
+        self.drop_confirmed(route, number);
+        if let Some(session) = self.get_mut(route) {
             session.journaled_first = number;
         }
     }
 
     /// Returns the earliest time (ticks) that a line's last kept report waits for, if any is delayed.
     pub fn next_due(&self) -> Option<u64> {
-        self.list
-            .iter()
-            .filter_map(|session| session.unconfirmed.back())
-            .map(|(due, _)| *due)
-            .filter(|&due| due > 0)
-            .min()
+        let last = self.list.iter().filter_map(|session| session.unconfirmed.back());
+        last.map(|(due, _)| *due).filter(|&due| due > 0).min()
     }
 }
 
 impl LineSession {
-    /// Returns the number of the next report.
     pub fn end(&self) -> u64 {
         self.first + self.unconfirmed.len() as u64
     }

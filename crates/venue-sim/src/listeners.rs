@@ -18,13 +18,10 @@ const FIRST_PAUSE_NS: u64 = 10_000_000;
 /// Max pause after a failed accept, in nanoseconds.
 const MAX_PAUSE_NS: u64 = 1_000_000_000;
 
-/// All acceptors of a venue.
 pub(crate) struct LineListeners {
     clock: HostClock,
     list: Vec<LineListener>,
-    /// Max connections at once.
     max_connections: usize,
-    /// Whether that number is reached.
     is_full: bool,
     /// End of the pause after a failed accept, in ticks.
     paused_until: Option<u64>,
@@ -43,20 +40,20 @@ impl LineListeners {
     pub fn open(
         clock: HostClock,
         listen: &[LineAddress],
-        most: usize,
-        tell: &mut dyn FnMut(VenueEvent),
+        max_connections: usize,
+        notify: &mut dyn FnMut(VenueEvent),
     ) -> Result<Self, VenueServerError> {
         let mut list = Vec::new();
         for address in listen {
-            let wrong = |reason| VenueServerError::Listen { address: address.clone(), reason };
-            let (door, at) = LineListener::open(address).map_err(wrong)?;
-            tell(VenueEvent::Listening(at));
-            list.push(door);
+            let wrong = |reason| VenueServerError::Listen(address.clone(), reason);
+            let (listener, address) = LineListener::open(address).map_err(wrong)?;
+            notify(VenueEvent::Listening(address));
+            list.push(listener);
         }
         Ok(Self {
             clock,
             list,
-            max_connections: most,
+            max_connections,
             is_full: false,
             paused_until: None,
             pause_ns: FIRST_PAUSE_NS,
@@ -68,22 +65,22 @@ impl LineListeners {
     /// Returns the number accepted.
     pub fn accept(
         &mut self,
-        inside: usize,
-        tell: &mut dyn FnMut(VenueEvent),
+        open: usize,
+        notify: &mut dyn FnMut(VenueEvent),
         take: &mut dyn FnMut(LineSocket),
     ) -> usize {
         if self.paused_until.is_some_and(|until| self.clock.ns_between(self.clock.ticks(), until) > 0) {
             return 0;
         }
         let mut done = 0;
-        for place in 0..self.list.len() {
+        for index in 0..self.list.len() {
             loop {
-                self.is_full = inside + done >= self.max_connections;
+                self.is_full = open + done >= self.max_connections;
                 if self.is_full {
-                    self.report_once(VenueEvent::ConnectionLimit { most: self.max_connections }, tell);
+                    self.report_once(VenueEvent::ConnectionLimit(self.max_connections), notify);
                     return done;
                 }
-                match self.list[place].accept() {
+                match self.list[index].accept() {
                     Ok(socket) => {
                         take(socket);
                         done += 1;
@@ -93,7 +90,7 @@ impl LineListeners {
                     Err(e) if is_connection_error(&e) => {}
                     Err(reason) => {
                         self.pause();
-                        self.report_once(VenueEvent::AcceptFailed { reason }, tell);
+                        self.report_once(VenueEvent::AcceptFailed(reason), notify);
                         return done;
                     }
                 }
@@ -101,7 +98,7 @@ impl LineListeners {
         }
         (self.paused_until, self.pause_ns) = (None, FIRST_PAUSE_NS);
         if std::mem::take(&mut self.is_reported) {
-            tell(VenueEvent::AcceptResumed);
+            notify(VenueEvent::AcceptResumed);
         }
         done
     }
@@ -125,9 +122,9 @@ impl LineListeners {
         self.pause_ns = (self.pause_ns * 2).min(MAX_PAUSE_NS);
     }
 
-    fn report_once(&mut self, event: VenueEvent, tell: &mut dyn FnMut(VenueEvent)) {
+    fn report_once(&mut self, event: VenueEvent, notify: &mut dyn FnMut(VenueEvent)) {
         if !std::mem::replace(&mut self.is_reported, true) {
-            tell(event);
+            notify(event);
         }
     }
 }

@@ -56,8 +56,8 @@ impl SimVenue {
         }
         expired.sort_unstable_by_key(|(_, order)| order.venue_order_id);
         for (symbol, mut order) in expired {
-            let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
-            scribe.ended(&mut order, ClientOrderId(0), (ExecType::Expired, OrdStatus::Expired));
+            let mut writer = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+            writer.ended(&mut order, ClientOrderId(0), (ExecType::Expired, OrdStatus::Expired));
             self.known_orders.add_ended(order.id, EndedOrder::of(&order, symbol, OrdStatus::Expired));
         }
         self.known_orders.forget_ended();
@@ -92,12 +92,12 @@ impl SimVenue {
         }
         *self.fills.get(exec_id)? = VenueFill { quantity: after, sequence: 0, ..fill };
         let exec_type = if after == Quantity::ZERO { ExecType::TradeCancel } else { ExecType::TradeCorrect };
-        reports.extend(self.status_report(stamp, fill.order).map(|stands| ExecutionReport {
+        reports.extend(self.status_report(stamp, fill.order).map(|state| ExecutionReport {
             exec_id,
             last_price: fill.price,
             last_quantity: fill.quantity,
             exec_type: exec_type.code(),
-            ..stands
+            ..state
         }));
         Ok(())
     }

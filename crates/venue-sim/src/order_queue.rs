@@ -7,7 +7,6 @@ use crate::BookOrder;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BookSlot(u32);
 
-/// Orders at one price, by time.
 #[derive(Debug)]
 pub(crate) struct OrderQueue {
     /// Open quantity of all its orders, in 128 bits because hostile quantities overflow 64.
@@ -16,7 +15,6 @@ pub(crate) struct OrderQueue {
     tail: u32,
 }
 
-/// Storage of all resting orders of a book.
 #[derive(Debug)]
 pub(crate) struct OrderSlab {
     nodes: Vec<OrderNode>,
@@ -32,7 +30,6 @@ struct OrderNode {
     next: u32,
 }
 
-/// Marks the end of a list.
 const NONE: u32 = u32::MAX;
 
 impl OrderQueue {
@@ -44,7 +41,6 @@ impl OrderQueue {
         self.head == NONE
     }
 
-    /// Returns the oldest order.
     pub fn first(&self) -> Option<BookSlot> {
         (self.head != NONE).then_some(BookSlot(self.head))
     }
@@ -65,28 +61,26 @@ impl OrderSlab {
 
     /// Returns the orders of a queue, by time.
     pub fn iter(&self, queue: &OrderQueue) -> impl Iterator<Item = (BookSlot, &BookOrder)> {
-        let mut at = queue.head;
+        let mut index = queue.head;
         std::iter::from_fn(move || {
-            let slot = (at != NONE).then_some(BookSlot(at))?;
-            let node = &self.nodes[at as usize];
-            at = node.next;
+            let slot = (index != NONE).then_some(BookSlot(index))?;
+            let node = &self.nodes[index as usize];
+            index = node.next;
             Some((slot, &node.order))
         })
     }
 
-    /// Appends an order to a queue.
     pub fn push(&mut self, queue: &mut OrderQueue, order: BookOrder) -> BookSlot {
-        let at = self.insert_node(OrderNode { order, previous: queue.tail, next: NONE });
+        let index = self.insert_node(OrderNode { order, previous: queue.tail, next: NONE });
         match queue.tail {
-            NONE => queue.head = at,
-            tail => self.nodes[tail as usize].next = at,
+            NONE => queue.head = index,
+            tail => self.nodes[tail as usize].next = index,
         }
-        queue.tail = at;
+        queue.tail = index;
         queue.open += i128::from(order.open().0);
-        BookSlot(at)
+        BookSlot(index)
     }
 
-    /// Removes an order from its queue.
     pub fn remove(&mut self, queue: &mut OrderQueue, slot: BookSlot) -> BookOrder {
         let OrderNode { order, previous, next } = self.nodes[slot.0 as usize];
         match previous {
@@ -104,15 +98,15 @@ impl OrderSlab {
     }
 
     fn insert_node(&mut self, node: OrderNode) -> u32 {
-        let at = self.free;
-        if at != NONE {
-            self.free = self.nodes[at as usize].next;
-            self.nodes[at as usize] = node;
-            return at;
+        let index = self.free;
+        if index != NONE {
+            self.free = self.nodes[index as usize].next;
+            self.nodes[index as usize] = node;
+            return index;
         }
-        let at = self.nodes.len();
-        assert!(at < NONE as usize, "a book holds fewer than 2³² orders; 256 GiB of memory end before");
+        let index = self.nodes.len();
+        assert!(index < NONE as usize, "a book holds fewer than 2³² orders; 256 GiB of memory end before");
         self.nodes.push(node);
-        at as u32
+        index as u32
     }
 }

@@ -1,7 +1,7 @@
 //! Ownership of orders. Order ids are unique within an OMS only, so that two OMSes may use the same ids.
 //!
 //! ```text
-//!   line's id ── inward ──> venue's id ──> Venue ──> reports ── outward ──> line's id, and the way to its owner
+//!   line's id ── inward ──> venue's id ──> Venue ──> reports ── outward ──> line's id, and the route to its owner
 //! ```
 //!
 //! * **The common space** belongs to lanes, and to lines that name no OMS: the venue uses their ids unchanged, and each
@@ -18,31 +18,29 @@ use crate::SimVenue;
 use crate::input::LANES_ROUTE;
 use crate::used_ids::{IdMap, UsedIds};
 
-/// Owner of the common space.
 pub(crate) const COMMON: u64 = 0;
 /// First of the ids that the venue assigns. This id itself stands for every order that ended on an earlier day.
 const FORGOTTEN_ORDER: u64 = 1 << 63;
 /// Venue's id for orders that never existed.
 const NO_ORDER: u64 = u64::MAX;
-/// Way of a forgotten line: its reports are dropped.
+/// Route of a forgotten line: its reports are dropped.
 const NO_ROUTE: u32 = u32::MAX;
 
-/// All owners, and the ways of their orders.
-#[derive(Debug)]
+/// All owners, and the routes of their orders.
+#[derive(Debug, Default)]
 pub(crate) struct OrderOwners {
-    /// Owner of each way; [`COMMON`] for the lanes and for lines without a named OMS.
+    /// Owner of each route; [`COMMON`] for the lanes and for lines without a named OMS.
     owner_by_route: Vec<u64>,
     spaces: IdMap<u64, IdSpace>,
     /// Owner and client's id of each order with an id that the venue assigned.
     client_ids: IdMap<u64, (u64, u64)>,
-    /// Last id that the venue assigned.
-    last: u64,
-    /// Way of each order's last request by the venue's id, if that is not the way of the lanes.
+    /// Number of ids that the venue assigned.
+    assigned: u64,
+    /// Route of each order's last request by the venue's id, if that is not the route of the lanes.
     routes: IdMap<u64, u32>,
 }
 
-/// Order ids of an owner.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct IdSpace {
     /// Venue's ids of the orders that the venue knows, by the client's id.
     ids: IdMap<u64, u64>,
@@ -55,16 +53,14 @@ struct IdSpace {
 /// Order that a request addresses, by the venue's id and by the client's.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ResolvedRequest {
-    /// Venue's id.
     id: u64,
-    /// Client's id.
     client_id: u64,
     is_new: bool,
-    /// Whether it is a status request for all orders: the whole answer goes back by the request's way.
+    /// Whether it is a status request for all orders: the whole answer goes back by the request's route.
     covers_all: bool,
 }
 
-/// Translation of one input's reports to their owners' ids and ways.
+/// Translation of one input's reports to their owners' ids and routes.
 #[derive(Clone, Copy)]
 pub(crate) struct ReportTranslation<'a> {
     owners: &'a OrderOwners,
@@ -79,68 +75,54 @@ pub(crate) struct RoutedReport {
     pub report: ExecutionReport,
 }
 
-/// Destination of a report. An order's way is resolved late, because it may change while a report is held back.
+/// Destination of a report. An order's route is resolved late, because it may change while a report is held back.
 #[derive(Debug, Clone, Copy)]
 enum ReportDestination {
     Route(usize),
     Order(u64),
 }
 
-impl Default for OrderOwners {
-    fn default() -> Self {
-        let (spaces, names, ways) = (IdMap::default(), IdMap::default(), IdMap::default());
-        Self { owner_by_route: Vec::new(), spaces, client_ids: names, last: FORGOTTEN_ORDER, routes: ways }
-    }
-}
-
-impl Default for IdSpace {
-    fn default() -> Self {
-        Self { ids: IdMap::default(), used: UsedIds::with_capacity(0), inherits_common: false }
-    }
-}
-
 impl OrderOwners {
-    /// Returns the owner of a way.
-    pub fn owner_of(&self, way: usize) -> u64 {
-        self.owner_by_route.get(way).copied().unwrap_or(COMMON)
+    pub fn owner_of(&self, route: usize) -> u64 {
+        self.owner_by_route.get(route).copied().unwrap_or(COMMON)
     }
 
-    /// Assigns a way to an owner.
-    pub fn assign(&mut self, way: usize, owner: u64) {
-        if way >= self.owner_by_route.len() {
-            self.owner_by_route.resize(way + 1, COMMON);
+    pub fn assign(&mut self, route: usize, owner: u64) {
+        if route >= self.owner_by_route.len() {
+            self.owner_by_route.resize(route + 1, COMMON);
         }
-        self.owner_by_route[way] = owner;
+        self.owner_by_route[route] = owner;
     }
 
-    /// Assigns a way to the owner that used it before without a name, and leaves it its orders of the common space.
-    pub fn inherit(&mut self, way: usize, owner: u64) {
-        self.assign(way, owner);
+    /// Assigns a route to the owner that used it before without a name, and leaves it its orders of the common space.
+    pub fn inherit(&mut self, route: usize, owner: u64) {
+        self.assign(route, owner);
         self.spaces.entry(owner).or_default().inherits_common = true;
     }
 
-    /// Frees a way for another line. Later reports of the old line's orders are dropped.
-    pub fn free_route(&mut self, way: usize) {
-        self.assign(way, COMMON);
-        for of_order in self.routes.values_mut().filter(|of_order| **of_order as usize == way) {
-            *of_order = NO_ROUTE;
+    /// Frees a route for another line. Later reports of the old line's orders are dropped.
+    pub fn free_route(&mut self, route: usize) {
+        self.assign(route, COMMON);
+        for order_route in self.routes.values_mut().filter(|order_route| **order_route as usize == route) {
+            *order_route = NO_ROUTE;
         }
     }
 
-    /// Returns for each way below `routes` whether an order of it rests.
-    pub fn routes_with_orders(&self, ways: usize, venue: &SimVenue) -> Vec<bool> {
-        let mut rests = vec![false; ways];
-        for (&order, &way) in &self.routes {
-            if let Some(rests) = rests.get_mut(way as usize) {
-                *rests |= venue.is_resting(order);
+    /// Returns for each route below `routes` whether an order of it rests.
+    pub fn routes_with_orders(&self, routes: usize, venue: &SimVenue) -> Vec<bool> {
+        let mut rests = vec![false; routes];
+        for (&order, &route) in &self.routes {
+            if let Some(rests) = rests.get_mut(route as usize) {
+                *rests |= venue.known_orders.location(OrderId(order)).is_some();
             }
         }
         rests
     }
 
-    /// Replaces the client's order id in a request that came by `route` with the venue's id. Makes `route` the order's way.
+    /// Replaces the client's order id in a request that came by `route` with the venue's id, and makes `route` the
+    /// route of the order.
     #[inline]
-    pub fn resolve(&mut self, way: usize, request: &mut Request, venue: &mut SimVenue) -> ResolvedRequest {
+    pub fn resolve(&mut self, route: usize, request: &mut Request, venue: &mut SimVenue) -> ResolvedRequest {
         let (id, is_new) = match request {
             Request::New(new) => (&mut new.client_order_id.0, true),
             Request::Conditional(new) => (&mut new.order.client_order_id.0, true),
@@ -153,45 +135,47 @@ impl OrderOwners {
             Request::ReplaceConditional(replace) => (&mut replace.original.0, false),
             Request::MassCancel(_) => return ResolvedRequest::default(),
         };
-        let (name, owner) = (*id, self.owner_of(way));
+        let (name, owner) = (*id, self.owner_of(route));
         *id = self.venue_id(owner, name, is_new);
-        let meant = ResolvedRequest { id: *id, client_id: name, is_new, covers_all: false };
-        match meant.id {
+        let resolved = ResolvedRequest { id: *id, client_id: name, is_new, covers_all: false };
+        match resolved.id {
             // The id must count as used, so that the venue rejects a new order with it.
-            FORGOTTEN_ORDER => venue.mark_used(FORGOTTEN_ORDER),
+            FORGOTTEN_ORDER => {
+                venue.used_ids.insert(OrderId(FORGOTTEN_ORDER));
+            }
             NO_ORDER => {}
-            order if way != LANES_ROUTE => {
-                self.routes.insert(order, way as u32);
+            order if route != LANES_ROUTE => {
+                self.routes.insert(order, route as u32);
             }
             order if !self.routes.is_empty() => {
                 self.routes.remove(&order);
             }
             _ => {}
         }
-        meant
+        resolved
     }
 
-    /// Drops the way that a request gave to an order that the venue does not know.
+    /// Drops the route that a request gave to an order that the venue does not know.
     #[inline]
-    pub fn drop_unknown_route(&mut self, meant: ResolvedRequest, venue: &SimVenue) {
-        if !meant.is_new && !self.routes.is_empty() && !venue.is_known(meant.id) {
-            self.routes.remove(&meant.id);
+    pub fn drop_unknown_route(&mut self, request: ResolvedRequest, venue: &SimVenue) {
+        if !request.is_new && !self.routes.is_empty() && !venue.is_known(request.id) {
+            self.routes.remove(&request.id);
         }
     }
 
     /// Returns the translation for the reports of an input that came by `route`.
-    pub fn translation(&self, way: usize, meant: ResolvedRequest) -> ReportTranslation<'_> {
-        ReportTranslation { owners: self, route: way, request: meant }
+    pub fn translation(&self, route: usize, request: ResolvedRequest) -> ReportTranslation<'_> {
+        ReportTranslation { owners: self, route, request }
     }
 
-    /// Returns the way of a report; [`usize::MAX`] if it is to be dropped.
+    /// Returns the route of a report; [`usize::MAX`] if it is to be dropped.
     #[inline]
-    pub fn route_of(&self, told: &RoutedReport) -> usize {
-        match told.to {
-            ReportDestination::Route(way) => way,
+    pub fn route_of(&self, routed: &RoutedReport) -> usize {
+        match routed.to {
+            ReportDestination::Route(route) => route,
             ReportDestination::Order(order) => match self.routes.get(&order) {
                 Some(&NO_ROUTE) => usize::MAX,
-                Some(&way) => way as usize,
+                Some(&route) => route as usize,
                 None => LANES_ROUTE,
             },
         }
@@ -204,16 +188,16 @@ impl OrderOwners {
             let IdSpace { ids, used, .. } = space;
             ids.retain(|&name, &mut id| {
                 let is_known = venue.is_known(id);
-                if !is_known && venue.has_used(id) {
+                if !is_known && venue.used_ids.contains(OrderId(id)) {
                     used.insert(OrderId(name));
                 }
                 is_known
             });
         }
         self.client_ids.retain(|&id, _| venue.is_known(id));
-        // Drops spaces without orders and without a way: no line is left that could reuse their ids.
-        let Self { owner_by_route: by_way, spaces, .. } = self;
-        spaces.retain(|owner, space| !space.ids.is_empty() || *owner == COMMON || by_way.contains(owner));
+        // Drops spaces without orders and without a route: no line is left that could reuse their ids.
+        let Self { owner_by_route, spaces, .. } = self;
+        spaces.retain(|owner, space| !space.ids.is_empty() || *owner == COMMON || owner_by_route.contains(owner));
     }
 
     /// Returns the venue's id of an owner's order; a new order may get a fresh id.
@@ -222,7 +206,7 @@ impl OrderOwners {
         if owner == COMMON && name < FORGOTTEN_ORDER {
             return match self.may_change(COMMON, name) {
                 true => name,
-                // The id belongs to another owner: the new order is a duplicate, and the order keeps its way.
+                // The id belongs to another owner: the new order is a duplicate, and the order keeps its route.
                 false if is_new => FORGOTTEN_ORDER,
                 false => NO_ORDER,
             };
@@ -243,29 +227,30 @@ impl OrderOwners {
             return FORGOTTEN_ORDER;
         }
         let is_inherited = name < FORGOTTEN_ORDER && space.is_some_and(|space| space.inherits_common);
-        let came_by_it = |way: &u32| *way != NO_ROUTE && self.owner_of(*way as usize) == owner;
-        let is_there = match is_new {
-            true => self.routes.get(&name).is_some_and(came_by_it),
+        let is_by_owner = |route: &u32| *route != NO_ROUTE && self.owner_of(*route as usize) == owner;
+        let is_reachable = match is_new {
+            true => self.routes.get(&name).is_some_and(is_by_owner),
             false => self.may_change(owner, name),
         };
-        if is_inherited && is_there {
+        if is_inherited && is_reachable {
             return name;
         }
         if !is_new {
             return NO_ORDER;
         }
-        self.last += 1;
-        self.spaces.entry(owner).or_default().ids.insert(name, self.last);
-        self.client_ids.insert(self.last, (owner, name));
-        self.last
+        self.assigned += 1;
+        let id = FORGOTTEN_ORDER + self.assigned;
+        self.spaces.entry(owner).or_default().ids.insert(name, id);
+        self.client_ids.insert(id, (owner, name));
+        id
     }
 
-    /// Returns whether an owner may change the order with this id in the common space. It may if the order's way is its
-    /// own, or that of a line without a name while the owner has no name or had none before.
+    /// Returns whether an owner may change the order with this id in the common space. It may if the order's route is
+    /// its own, or that of a line without a name while the owner has no name or had none before.
     fn may_change(&self, owner: u64, id: u64) -> bool {
         let by = match self.routes.get(&id) {
             Some(&NO_ROUTE) => return false,
-            Some(&way) => self.owner_of(way as usize),
+            Some(&route) => self.owner_of(route as usize),
             None => COMMON,
         };
         by == owner || (by == COMMON && self.spaces.get(&owner).is_some_and(|space| space.inherits_common))
@@ -273,7 +258,7 @@ impl OrderOwners {
 }
 
 impl ReportTranslation<'_> {
-    /// Returns whether an order belongs to the owner of this input's way.
+    /// Returns whether an order belongs to the owner of this input's route.
     #[inline]
     pub fn is_owned(&self, order: OrderId) -> bool {
         let owner = self.owners.owner_of(self.route);
@@ -286,23 +271,23 @@ impl ReportTranslation<'_> {
     /// Translates a report of the venue for its owner.
     #[inline]
     pub fn translate(&self, mut report: ExecutionReport) -> RoutedReport {
-        let (id, ResolvedRequest { id: meant, client_id: name, is_new, covers_all: is_all }) =
-            (report.order_id.0, self.request);
+        let id = report.order_id.0;
+        let ResolvedRequest { id: requested, client_id, is_new, covers_all } = self.request;
         // A report without a sequence number is no event of an order: it answers the request alone.
-        let to = if id == 0 || report.venue_sequence == 0 || is_all {
+        let to = if id == 0 || report.venue_sequence == 0 || covers_all {
             ReportDestination::Route(self.route)
         } else {
             ReportDestination::Order(id)
         };
-        if meant != name && id == meant {
-            report.order_id = OrderId(name);
-            if is_new && report.client_order_id.0 == meant {
-                report.client_order_id = ClientOrderId(name);
+        if requested != client_id && id == requested {
+            report.order_id = OrderId(client_id);
+            if is_new && report.client_order_id.0 == requested {
+                report.client_order_id = ClientOrderId(client_id);
             }
         } else if id >= FORGOTTEN_ORDER
-            && let Some((_, name)) = self.owners.client_ids.get(&id)
+            && let Some((_, client_id)) = self.owners.client_ids.get(&id)
         {
-            report.order_id = OrderId(*name);
+            report.order_id = OrderId(*client_id);
         }
         RoutedReport { to, report }
     }

@@ -8,7 +8,6 @@ use zerocopy::IntoBytes;
 /// Publishing interval of each quote, in nanoseconds: a price without repetition becomes stale.
 const REPUBLISH_NS: u64 = 1_000_000_000;
 
-/// Publisher of the quotes on a tick topic.
 pub(crate) struct QuotePublisher<C> {
     clock: C,
     log: Writer,
@@ -24,10 +23,12 @@ impl<C: Clock> QuotePublisher<C> {
         Ok(Self { clock, log, quotes: quotes.to_vec(), published_at: None })
     }
 
-    /// Publishes the quotes, if they are due.
     pub fn publish_if_due(&mut self) -> Result<(), LogPublishError> {
         let (now, calibration) = (self.clock.ticks(), self.clock.calibration());
-        if self.published_at.is_some_and(|told| now.wrapping_sub(told) < calibration.ticks_of_ns(REPUBLISH_NS)) {
+        if self
+            .published_at
+            .is_some_and(|published| now.wrapping_sub(published) < calibration.ticks_of_ns(REPUBLISH_NS))
+        {
             return Ok(());
         }
         self.published_at = Some(now);

@@ -36,7 +36,6 @@ pub struct EngineConfig {
     pub faults: InjectedFaults,
 }
 
-/// Venue that was recovered from its journal and its lanes.
 pub(crate) struct RecoveredVenue {
     pub venue: SimVenue,
     pub journal: VenueJournal,
@@ -61,8 +60,8 @@ impl RecoveredVenue {
         let is_new = log.sequence() == 0;
         let mut replay = VenueReplay::new(config, lanes.as_ref().map(|(_, reports)| *reports));
         replay.run(&log)?;
-        let VenueReplay { mut venue, ticks, mut faults, held, produced: said, route: way, .. } = replay;
-        let mut journal = VenueJournal::new(log, ticks, way);
+        let VenueReplay { mut venue, ticks, mut faults, held, produced, route, .. } = replay;
+        let mut journal = VenueJournal::new(log, ticks, route);
         let mut write =
             |record: VenueRecord| journal.append_from(LANES_ROUTE, stamp, &record).map_err(RecoverError::Journal);
         if is_new {
@@ -75,7 +74,7 @@ impl RecoveredVenue {
         let mut missed = 0;
         if let Some((requests, reports)) = lanes {
             match held {
-                Some(held) if held > said => return Err(RecoverError::LaneAhead { held, said }),
+                Some(held) if held > produced => return Err(RecoverError::LaneAhead { held, produced }),
                 Some(_) => {}
                 None => write(VenueRecord::Reports(LaneJoin::new(reports.owner(), reports.sequence())))?,
             }
@@ -128,7 +127,6 @@ impl InboundLane {
     }
 }
 
-/// State of a replay.
 struct VenueReplay {
     config: Config,
     venue: SimVenue,
@@ -136,7 +134,6 @@ struct VenueReplay {
     ticks: LastTicks,
     requests: InboundLane,
     market: InboundLane,
-    /// Owner of the report lane.
     owner: LogOwner,
     /// Sequence number at the end of the report lane.
     tail: u64,
@@ -146,7 +143,6 @@ struct VenueReplay {
     produced: u64,
     unsent: VecDeque<ExecutionReport>,
     sessions: LineSessions,
-    /// Way of the replayed records.
     route: usize,
     scratch: Vec<(usize, ExecutionReport)>,
 }
@@ -186,13 +182,13 @@ impl VenueReplay {
 
     fn apply(&mut self, stamp: u64, record: VenueRecord) -> Result<(), RecoverError> {
         match record {
-            VenueRecord::Identity(founded) => self.check_identity(founded)?,
+            VenueRecord::Identity(identity) => self.check_identity(identity)?,
             VenueRecord::SymbolsAdded(symbols) => {
                 self.venue.add_symbols(symbols);
                 self.ticks.add_symbols(symbols);
             }
             VenueRecord::Faults(chances) => self.faults.set_chances(chances),
-            VenueRecord::Route(way) => self.route = way as usize,
+            VenueRecord::Route(route) => self.route = route as usize,
             VenueRecord::Requests(lane) if self.route != LANES_ROUTE => {
                 self.sessions.start_requests(self.route, lane, COMMON)
             }
@@ -201,15 +197,15 @@ impl VenueReplay {
             VenueRecord::Confirmed(number) => self.sessions.apply_confirmed(self.route, number),
             VenueRecord::Requests(lane) => self.requests = InboundLane::starting_at(lane),
             VenueRecord::Market(lane) => self.market = InboundLane::starting_at(lane),
-            VenueRecord::Reports(lane) => self.meet_reports(lane),
+            VenueRecord::Reports(lane) => self.start_reports(lane),
             VenueRecord::Input(input) => self.input(stamp, &input),
         }
         Ok(())
     }
 
-    fn check_identity(&mut self, founded: VenueIdentity) -> Result<(), RecoverError> {
-        let VenueIdentity { rules, symbols, venue } = founded;
-        if founded != (VenueIdentity { symbols, ..VenueIdentity::of(&self.config) }) {
+    fn check_identity(&mut self, identity: VenueIdentity) -> Result<(), RecoverError> {
+        let VenueIdentity { rules, symbols, venue } = identity;
+        if identity != (VenueIdentity { symbols, ..VenueIdentity::of(&self.config) }) {
             return Err(RecoverError::OtherVenue { venue, rules });
         }
         self.venue = SimVenue::new(Config { symbols, ..self.config });
@@ -218,7 +214,7 @@ impl VenueReplay {
     }
 
     /// Starts the reports of a new lane. Reports for earlier lanes are dropped, sent or not.
-    fn meet_reports(&mut self, lane: LaneJoin) {
+    fn start_reports(&mut self, lane: LaneJoin) {
         self.held = self.tail.checked_sub(lane.first).filter(|_| lane.is_of(self.owner));
         self.produced = 0;
         self.unsent.clear();
@@ -231,13 +227,14 @@ impl VenueReplay {
             VenueInput::Tick(sequence, _) => self.market.next = sequence + 1,
             _ => {}
         }
-        let way = input.route(self.route);
+        // Only requests have a route other than the lanes.
+        let route = if matches!(input, VenueInput::Request(..)) { self.route } else { LANES_ROUTE };
         // The only error is a refused operator action, which had no effect before the restart either.
         let books = (&mut self.venue, &mut self.faults);
-        let _ = self.sessions.apply(way, stamp, input, books, &mut self.scratch);
-        for (way, report) in self.scratch.drain(..) {
-            if way != LANES_ROUTE {
-                self.sessions.keep_report(way, (0, report));
+        let _ = self.sessions.apply(route, stamp, input, books, &mut self.scratch);
+        for (route, report) in self.scratch.drain(..) {
+            if route != LANES_ROUTE {
+                self.sessions.keep_report(route, (0, report));
                 continue;
             }
             self.produced += 1;

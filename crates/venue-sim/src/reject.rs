@@ -8,7 +8,7 @@ pub enum RejectReason {
     #[error("the order's id is zero, which means none; number orders from 1")]
     NoId = 1,
     /// A new order's id was used before.
-    #[error("an order with this id was here before; take an id that was never used")]
+    #[error("the order id was used before; use a new one")]
     DuplicateId = 2,
     /// A side, order type, time in force, position effect or kind of mass cancel has no valid code.
     #[error("a code field holds no known code; is the sender of another version?")]
@@ -17,7 +17,7 @@ pub enum RejectReason {
     #[error("the venue has no such symbol; use an id below its number of symbols")]
     UnknownSymbol = 4,
     /// The quantity is not above zero.
-    #[error("the quantity is not above zero; to take an order back, cancel it")]
+    #[error("the quantity is not above zero; to withdraw an order, cancel it")]
     Quantity = 5,
     /// A limit price is not above zero, or a market order has a price.
     #[error("the price does not fit the order type; a limit is above zero, a market order's price is zero")]
@@ -32,7 +32,7 @@ pub enum RejectReason {
     #[error("the order was done on an earlier day, of which the venue keeps nothing; look into that day's reports")]
     Forgotten = 9,
     /// The venue is configured to reject some orders, or the order is conditional.
-    #[error("the simulated venue was told to refuse some orders, and this is one; send it again under another id")]
+    #[error("the simulated venue is configured to reject some orders, and this is one; send it again under another id")]
     OnOrder = 10,
 }
 

@@ -20,10 +20,8 @@ pub(crate) struct ReportWriter<'a> {
 }
 
 impl ReportWriter<'_> {
-    /// Reports that an order is accepted.
     pub fn accepted(&mut self, order: &mut BookOrder, request: ClientOrderId) {
-        let report = self.count_event(order, request, ExecType::New);
-        self.reports.push(report);
+        self.reports.push(self.count_event(order, request, ExecType::New));
     }
 
     /// Reports a fill of a part of the order or of its rest. Quotes get no reports.
@@ -41,28 +39,21 @@ impl ReportWriter<'_> {
         self.reports.push(report);
     }
 
-    /// Reports an order's new price and total.
     pub fn replaced(&mut self, order: &mut BookOrder, request: ClientOrderId) {
-        let report = self.count_event(order, request, ExecType::Replaced);
-        self.reports.push(report);
+        self.reports.push(self.count_event(order, request, ExecType::Replaced));
     }
 
     /// Reports that an order has left the book, canceled or expired.
     pub fn ended(&mut self, order: &mut BookOrder, request: ClientOrderId, how: (ExecType, OrdStatus)) {
-        let (exec_type, status) = how;
-        let report = ExecutionReport {
-            leaves_quantity: Quantity::ZERO,
-            status: status.code(),
-            ..self.count_event(order, request, exec_type)
-        };
-        self.reports.push(report);
+        let (exec_type, status) = (how.0, how.1.code());
+        let event = self.count_event(order, request, exec_type);
+        self.reports.push(ExecutionReport { leaves_quantity: Quantity::ZERO, status, ..event });
     }
 
     /// Reports a rejected replace of an order that keeps working.
     pub fn replace_rejected(&mut self, order: &mut BookOrder, request: ClientOrderId, reject: RejectReason) {
-        let report =
-            ExecutionReport { reason: reject.code(), ..self.count_event(order, request, ExecType::CancelRejected) };
-        self.reports.push(report);
+        let event = self.count_event(order, request, ExecType::CancelRejected);
+        self.reports.push(ExecutionReport { reason: reject.code(), ..event });
     }
 
     /// Reports a rejected cancel or replace of an order that does not rest here.
@@ -73,44 +64,42 @@ impl ReportWriter<'_> {
         account: AccountId,
         reject: RejectReason,
     ) {
-        self.reports.push(ExecutionReport {
-            order_id: order,
-            client_order_id: request,
-            venue_stamp: self.stamp,
-            symbol: self.symbol,
-            account,
-            reason: reject.code(),
-            venue: self.venue,
-            exec_type: ExecType::CancelRejected.code(),
-            status: OrdStatus::Rejected.code(),
-            ..ExecutionReport::default()
-        });
+        let report = self.rejection(account, reject, ExecType::CancelRejected);
+        self.reports.push(ExecutionReport { order_id: order, client_order_id: request, ..report });
     }
 
     /// Reports a rejected new order. `sequence` is 1 if the rejection is an event of this order id, and otherwise zero.
     pub fn rejected(&mut self, new: &NewOrder, sequence: u64, reject: RejectReason) {
+        let report = self.rejection(new.account, reject, ExecType::Rejected);
         self.reports.push(ExecutionReport {
             order_id: OrderId(new.client_order_id.0),
             client_order_id: new.client_order_id,
             venue_sequence: sequence,
             price: new.price,
+            side: new.side,
+            ..report
+        });
+    }
+
+    /// Returns the fields that all rejections share.
+    fn rejection(&self, account: AccountId, reject: RejectReason, exec_type: ExecType) -> ExecutionReport {
+        ExecutionReport {
             venue_stamp: self.stamp,
             symbol: self.symbol,
-            account: new.account,
+            account,
             reason: reject.code(),
             venue: self.venue,
-            exec_type: ExecType::Rejected.code(),
+            exec_type: exec_type.code(),
             status: OrdStatus::Rejected.code(),
-            side: new.side,
             ..ExecutionReport::default()
-        });
+        }
     }
 
     /// Counts an event of an order. Returns its report with the order's present state.
     fn count_event(&self, order: &mut BookOrder, request: ClientOrderId, exec_type: ExecType) -> ExecutionReport {
         order.events += 1;
-        let stands = resting_report(self.venue, self.symbol, self.stamp, order);
-        ExecutionReport { client_order_id: request, exec_type: exec_type.code(), ..stands }
+        let state = resting_report(self.venue, self.symbol, self.stamp, order);
+        ExecutionReport { client_order_id: request, exec_type: exec_type.code(), ..state }
     }
 }
 

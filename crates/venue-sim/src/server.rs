@@ -4,7 +4,7 @@
 //! ```text
 //!             ┌──────────────── the OMS has exited, or has new lanes ────────────────┐
 //!             ▼                                                                      │
-//!   start ─> wait for lanes ──> Line::resume: the journal against these lanes ──> serve ──> stop
+//!   start ─> wait for lanes ──> VenueEngine: the journal against these lanes ──> serve ──> stop
 //!             its market keeps moving
 //! ```
 //!
@@ -26,7 +26,7 @@ use crate::acceptor::LineAcceptor;
 use crate::engine::VenueEngine;
 use crate::error::{EngineError, RecoverError, VenueServerError};
 use crate::event::VenueEvent;
-use crate::lanes::{JoinedLanes, LaneEnds, LanePlaces, LaneStatus, LanesUnavailable};
+use crate::lanes::{JoinedLanes, LaneEnds, LanePaths, LaneStatus, LanesUnavailable};
 use crate::quote_publisher::QuotePublisher;
 use crate::settings::Settings;
 
@@ -57,30 +57,30 @@ pub struct VenueControl {
 pub fn run<C: Clock>(
     clock: C,
     settings: Settings,
-    orders: &VenueControl,
-    tell: &mut dyn FnMut(VenueEvent),
+    control: &VenueControl,
+    notify: &mut dyn FnMut(VenueEvent),
 ) -> Result<(), VenueServerError> {
     // Before the thread is pinned and prioritised, because this measures wake-ups with a second thread.
-    let rests = (settings.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
-    apply_schedule(settings.cpu, settings.priority)?;
+    let adaptive_wait = (settings.thread.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
+    apply_schedule(settings.thread.cpu, settings.thread.priority)?;
     // Keeps the lines' password out of core dumps. If the system refuses this, LimitCORE=0 must do it.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let has_lanes = !settings.oms.is_empty();
-    let places =
-        has_lanes.then(|| LanePlaces::new(&settings.oms, settings.venue)).transpose().map_err(LogOpenError::from)?;
+    let paths =
+        has_lanes.then(|| LanePaths::new(&settings.oms, settings.venue)).transpose().map_err(LogOpenError::from)?;
     let mut server = VenueServer {
         clock,
         settings,
-        places,
-        control: orders,
-        notify: tell,
+        paths,
+        control,
+        notify,
         journal: None,
         engine: None,
         quote_publisher: None,
         acceptor: None,
         topic: None,
         loss_notice: LossNotice::default(),
-        adaptive_wait: rests,
+        adaptive_wait,
     };
     // Opened before any wait, so that a second process of the same venue fails at once.
     server.journal = Some(server.open_journal()?);
@@ -101,11 +101,11 @@ pub fn run<C: Clock>(
         server.leave(why);
         left = Some(why);
     }
-    if let (Some(gate), Some(line)) = (&server.acceptor, &mut server.engine) {
-        gate.close(line)?;
+    if let (Some(acceptor), Some(engine)) = (&server.acceptor, &mut server.engine) {
+        acceptor.close(engine)?;
     }
-    let rest = server.engine.as_ref().map(|line| line.venue().resting_orders());
-    (server.notify)(VenueEvent::Stopped { resting: rest });
+    let resting = server.engine.as_ref().map(|engine| engine.venue().resting_orders());
+    (server.notify)(VenueEvent::Stopped { resting });
     Ok(())
 }
 
@@ -113,10 +113,10 @@ struct VenueServer<'a, C> {
     clock: C,
     settings: Settings,
     /// None if no OMS uses lanes.
-    places: Option<LanePlaces>,
+    paths: Option<LanePaths>,
     control: &'a VenueControl,
     notify: &'a mut dyn FnMut(VenueEvent),
-    /// Open journal while there is no line.
+    /// Open journal while there is no engine.
     journal: Option<Writer>,
     engine: Option<VenueEngine<C>>,
     quote_publisher: Option<QuotePublisher<C>>,
@@ -128,7 +128,6 @@ struct VenueServer<'a, C> {
     adaptive_wait: Option<AdaptiveWait<C>>,
 }
 
-/// Reason for leaving the lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeaveReason {
     Stop,
@@ -151,11 +150,11 @@ impl<C: Clock> VenueServer<'_, C> {
     /// Waits for the lanes of a running OMS while the market keeps moving. Returns none if the venue is stopped before.
     fn await_lanes(&mut self, left: Option<LeaveReason>) -> Result<Option<LaneEnds>, VenueServerError> {
         // The exit of an OMS was reported when its lanes were left.
-        let (mut told_lanes, mut told_oms) = (false, left == Some(LeaveReason::OmsGone));
+        let (mut has_reported_lanes, mut has_reported_oms) = (false, left == Some(LeaveReason::OmsGone));
         let mut refused_at = None;
         while !self.control.stop.load(Ordering::Acquire) {
-            let Some(places) = &self.places else { return Ok(None) };
-            let absent = match places.join(self.clock.calibration()) {
+            let Some(paths) = &self.paths else { return Ok(None) };
+            let absent = match paths.join(self.clock.calibration()) {
                 Ok(lanes) => return Ok(Some(lanes)),
                 Err(absent) => absent,
             };
@@ -169,32 +168,32 @@ impl<C: Clock> VenueServer<'_, C> {
                 }
                 LanesUnavailable::NoLanes => {
                     refused_at = None;
-                    if !replace(&mut told_lanes, true) {
-                        (self.notify)(VenueEvent::AwaitingLanes { oms, lane: places.requests.clone() });
+                    if !replace(&mut has_reported_lanes, true) {
+                        (self.notify)(VenueEvent::AwaitingLanes { oms, lane: paths.requests.clone() });
                     }
                 }
                 LanesUnavailable::NoOms => {
                     refused_at = None;
                     // Not reported after missing lanes: an OMS that makes its lanes reads them a moment later.
-                    if !(replace(&mut told_oms, true) || told_lanes) {
-                        (self.notify)(VenueEvent::AwaitingOms { oms });
+                    if !(replace(&mut has_reported_oms, true) || has_reported_lanes) {
+                        (self.notify)(VenueEvent::AwaitingOms(oms));
                     }
                 }
             }
-            let began = self.clock.ticks();
-            while self.run_once()? > 0 && !self.has_elapsed(POLL_INTERVAL_NS, began) {}
+            let started = self.clock.ticks();
+            while self.run_once()? > 0 && !self.has_elapsed(POLL_INTERVAL_NS, started) {}
             self.run_periodic_tasks()?;
             match &self.acceptor {
-                Some(_) => self.serve_until(began)?,
+                Some(_) => self.serve_until(started)?,
                 None => sleep_ns(POLL_INTERVAL_NS),
             }
         }
         Ok(None)
     }
 
-    /// Serves sockets until [`POLL_INTERVAL_NS`] have passed since `began`.
-    fn serve_until(&mut self, began: u64) -> Result<(), VenueServerError> {
-        while !self.has_elapsed(POLL_INTERVAL_NS, began) {
+    /// Serves sockets until [`POLL_INTERVAL_NS`] have passed since `started`.
+    fn serve_until(&mut self, started: u64) -> Result<(), VenueServerError> {
+        while !self.has_elapsed(POLL_INTERVAL_NS, started) {
             if self.run_once()? == 0 {
                 self.idle();
             }
@@ -205,14 +204,13 @@ impl<C: Clock> VenueServer<'_, C> {
     /// Serves sockets without lanes until [`VenueControl::stop`] is set.
     fn serve_sockets(&mut self) -> Result<(), VenueServerError> {
         while !self.control.stop.load(Ordering::Acquire) {
-            let began = self.clock.ticks();
-            self.serve_until(began)?;
+            let started = self.clock.ticks();
+            self.serve_until(started)?;
             self.run_periodic_tasks()?;
             self.report_losses();
-            let is_other = |place: &LogPath| folder(place).is_some_and(|found| self.topic != Some(found));
-            if let Some(topic) = self.settings.ticks.clone().filter(is_other) {
+            if let Some(topic) = self.replaced_ticks().cloned() {
                 (self.notify)(VenueEvent::TicksReplaced(topic));
-                self.resume_without_lanes()?;
+                self.recover(None)?;
             }
         }
         Ok(())
@@ -224,97 +222,94 @@ impl<C: Clock> VenueServer<'_, C> {
         if self.settings.listen.is_empty() {
             return Ok(());
         }
-        self.resume_without_lanes()?;
+        self.recover(None)?;
         let Settings { listen, password, most_lines, .. } = &self.settings;
         let check = password.as_ref().map(LinePassword::check);
-        let mut gate = LineAcceptor::open(HostClock::get()?, listen, check, *most_lines, self.notify)?;
-        gate.set_cut(self.settings.faults.cut);
-        self.acceptor = Some(gate);
+        let mut acceptor = LineAcceptor::open(HostClock::get()?, listen, check, *most_lines, self.notify)?;
+        acceptor.cut = self.settings.faults.cut;
+        self.acceptor = Some(acceptor);
         Ok(())
     }
 
-    fn resume_without_lanes(&mut self) -> Result<(), VenueServerError> {
+    /// Recovers the venue from its journal, on these lanes or without lanes. Returns the number of resting orders.
+    fn recover(&mut self, lanes: Option<(Reader, Writer)>) -> Result<usize, VenueServerError> {
         let (journal, market) = self.engine.take().map_or_else(|| (self.journal.take(), None), VenueEngine::into_parts);
         let journal = journal.map_or_else(|| self.open_journal(), Ok)?;
         let market = self.open_market(market)?;
-        self.engine =
-            Some(VenueEngine::recover(self.clock.clone(), &self.settings.engine_config(), journal, None, market)?);
-        Ok(())
+        let config = self.settings.engine_config();
+        let engine = VenueEngine::recover(self.clock.clone(), &config, journal, lanes, market)?;
+        Ok(self.engine.insert(engine).venue().resting_orders())
+    }
+
+    /// Returns the tick topic, if its feed has created it anew.
+    fn replaced_ticks(&self) -> Option<&LogPath> {
+        let is_other = |path: &&LogPath| folder(path).is_some_and(|found| self.topic != Some(found));
+        self.settings.ticks.as_ref().filter(is_other)
     }
 
     /// Runs one turn of lanes, market and sockets. Returns the number of messages handled.
     fn run_once(&mut self) -> Result<usize, EngineError> {
-        let Some(line) = &mut self.engine else { return Ok(0) };
-        let mut done = line.poll()?;
-        if let Some(gate) = &mut self.acceptor {
-            done += gate.run_once(line, self.notify)?;
+        let Some(engine) = &mut self.engine else { return Ok(0) };
+        let mut done = engine.poll()?;
+        if let Some(acceptor) = &mut self.acceptor {
+            done += acceptor.run_once(engine, self.notify)?;
         }
-        if let Some(rests) = self.adaptive_wait.as_mut().filter(|_| done > 0) {
-            rests.note_work();
+        if let Some(adaptive_wait) = self.adaptive_wait.as_mut().filter(|_| done > 0) {
+            adaptive_wait.note_work();
         }
         Ok(done)
     }
 
     /// Waits after a turn without work, as the `wait` setting asks.
     fn idle(&mut self) {
-        let rest = match (self.settings.wait, &mut self.adaptive_wait) {
+        let action = match (self.settings.thread.wait, &mut self.adaptive_wait) {
             (Wait::Busy, _) => IdleAction::Spin,
             (Wait::Yield, _) => IdleAction::Yield,
             (Wait::Block | Wait::Adaptive, None) => IdleAction::Sleep(POLL_INTERVAL_NS),
-            (Wait::Block | Wait::Adaptive, Some(rests)) => rests.next_action(POLL_INTERVAL_NS),
+            (Wait::Block | Wait::Adaptive, Some(adaptive_wait)) => adaptive_wait.next_action(POLL_INTERVAL_NS),
         };
-        match (rest, &self.engine, &self.acceptor) {
-            (IdleAction::Sleep(ns), Some(line), None) => line.sleep(ns),
-            (IdleAction::Sleep(ns), Some(line), Some(gate)) => {
-                let has_lanes = self.places.is_some() || self.topic.is_some();
-                gate.sleep(line.max_sleep_ns(if has_lanes { ns.min(MAX_LANE_DELAY_NS) } else { ns }), line.is_halted());
+        match (action, &self.engine, &self.acceptor) {
+            (IdleAction::Sleep(ns), Some(engine), None) => engine.sleep(ns),
+            (IdleAction::Sleep(ns), Some(engine), Some(acceptor)) => {
+                let has_lanes = self.paths.is_some() || self.topic.is_some();
+                acceptor.sleep(
+                    engine.max_sleep_ns(if has_lanes { ns.min(MAX_LANE_DELAY_NS) } else { ns }),
+                    engine.is_halted(),
+                );
             }
             (IdleAction::Sleep(_), None, _) => IdleAction::Yield.perform(),
-            (rest, ..) => rest.perform(),
+            (action, ..) => action.perform(),
         }
-        if let (IdleAction::Sleep(_), Some(rests)) = (rest, &mut self.adaptive_wait) {
-            rests.note_wake_up();
+        if let (IdleAction::Sleep(_), Some(adaptive_wait)) = (action, &mut self.adaptive_wait) {
+            adaptive_wait.note_wake_up();
         }
     }
 
     /// Recovers the venue from its journal on these lanes. Returns none if the lanes were removed meanwhile.
     fn resume(&mut self, lanes: LaneEnds) -> Result<Option<JoinedLanes>, VenueServerError> {
         let LaneEnds { requests, reports, joined } = lanes;
-        let (journal, market) = self.engine.take().map_or_else(|| (self.journal.take(), None), VenueEngine::into_parts);
-        let journal = journal.map_or_else(|| self.open_journal(), Ok)?;
-        let market = self.open_market(market)?;
-        match VenueEngine::resume(
-            self.clock.clone(),
-            &self.settings.engine_config(),
-            journal,
-            requests,
-            reports,
-            market,
-        ) {
-            Ok(line) => {
-                let rest = line.venue().resting_orders();
-                (self.notify)(VenueEvent::Serving { oms: self.settings.oms.clone(), resting: rest });
-                (self.engine, self.loss_notice) = (Some(line), LossNotice::default());
-                Ok(Some(joined))
-            }
-            Err(RecoverError::Open(LogOpenError::NotFound(_))) => Ok(None),
-            Err(e) => Err(e.into()),
-        }
+        let resting = match self.recover(Some((requests, reports))) {
+            Err(VenueServerError::Recover(RecoverError::Open(LogOpenError::NotFound(_)))) => return Ok(None),
+            recovered => recovered?,
+        };
+        (self.notify)(VenueEvent::Serving { oms: self.settings.oms.clone(), resting });
+        self.loss_notice = LossNotice::default();
+        Ok(Some(joined))
     }
 
     fn serve(&mut self, joined: &JoinedLanes) -> Result<LeaveReason, VenueServerError> {
         let watch = self.clock.calibration().ticks_of_ns(LANE_CHECK_NS);
-        let mut looked = self.clock.ticks();
+        let mut checked = self.clock.ticks();
         while !self.control.stop.load(Ordering::Acquire) {
             if self.run_once()? > 0 {
                 continue;
             }
             let now = self.clock.ticks();
-            if now.wrapping_sub(looked) < watch {
+            if now.wrapping_sub(checked) < watch {
                 self.idle();
                 continue;
             }
-            looked = now;
+            checked = now;
             if let Some(left) = self.check_lanes(joined)? {
                 return Ok(left);
             }
@@ -327,25 +322,22 @@ impl<C: Clock> VenueServer<'_, C> {
     fn check_lanes(&mut self, joined: &JoinedLanes) -> Result<Option<LeaveReason>, VenueServerError> {
         self.run_periodic_tasks()?;
         self.report_losses();
-        let is_other = |place: &LogPath| folder(place).is_some_and(|found| self.topic != Some(found));
         Ok(match joined.check() {
             LaneStatus::OmsExited => Some(LeaveReason::OmsGone),
             LaneStatus::Replaced => Some(LeaveReason::OtherLanes),
-            LaneStatus::Same => {
-                self.settings.ticks.as_ref().filter(|place| is_other(place)).map(|_| LeaveReason::OtherTicks)
-            }
+            LaneStatus::Same => self.replaced_ticks().map(|_| LeaveReason::OtherTicks),
         })
     }
 
     fn leave(&mut self, why: LeaveReason) {
         let oms = self.settings.oms.clone();
-        let Some(line) = &mut self.engine else { return (self.notify)(VenueEvent::LanesReplaced { oms }) };
-        line.leave();
-        let rest = line.venue().resting_orders();
+        let Some(engine) = &mut self.engine else { return (self.notify)(VenueEvent::LanesReplaced(oms)) };
+        engine.leave();
+        let resting = engine.venue().resting_orders();
         match why {
             LeaveReason::Stop => {}
-            LeaveReason::OmsGone => (self.notify)(VenueEvent::OmsExited { oms, resting: rest }),
-            LeaveReason::OtherLanes => (self.notify)(VenueEvent::LanesReplaced { oms }),
+            LeaveReason::OmsGone => (self.notify)(VenueEvent::OmsExited { oms, resting }),
+            LeaveReason::OtherLanes => (self.notify)(VenueEvent::LanesReplaced(oms)),
             LeaveReason::OtherTicks => {
                 self.settings.ticks.iter().for_each(|topic| (self.notify)(VenueEvent::TicksReplaced(topic.clone())))
             }
@@ -355,28 +347,28 @@ impl<C: Clock> VenueServer<'_, C> {
     /// Publishes quotes, reloads the faults and ends the day when due, with lanes and without them.
     fn run_periodic_tasks(&mut self) -> Result<(), VenueServerError> {
         if let (Some(feed), Some(topic)) = (&mut self.quote_publisher, &self.settings.publish) {
-            feed.publish_if_due().map_err(|reason| VenueServerError::Publish { topic: topic.clone(), reason })?;
+            feed.publish_if_due().map_err(|reason| VenueServerError::Publish(topic.clone(), reason))?;
         }
         self.reload()?;
         self.end_day()
     }
 
-    /// Ends the day if [`VenueControl::end_day`] is set. Without a line there is no order to expire, and the flag stays set
-    /// until there is a line.
+    /// Ends the day if [`VenueControl::end_day`] is set. Without an engine there is no order to expire, and the flag
+    /// stays set until there is an engine.
     fn end_day(&mut self) -> Result<(), VenueServerError> {
-        let Some(line) = &mut self.engine else { return Ok(()) };
+        let Some(engine) = &mut self.engine else { return Ok(()) };
         if !self.control.end_day.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let before = line.venue().resting_orders();
-        line.end_of_day()?;
-        let rest = line.venue().resting_orders();
-        (self.notify)(VenueEvent::DayEnded { expired: before.saturating_sub(rest), resting: rest });
+        let before = engine.venue().resting_orders();
+        engine.end_of_day()?;
+        let resting = engine.venue().resting_orders();
+        (self.notify)(VenueEvent::DayEnded { expired: before.saturating_sub(resting), resting });
         Ok(())
     }
 
-    /// Reads the file again and applies its faults, if [`VenueControl::reload`] is set. Reports mistakes and keeps the old
-    /// faults.
+    /// Reads the file again and applies its faults, if [`VenueControl::reload`] is set. Reports mistakes and keeps the
+    /// old faults.
     fn reload(&mut self) -> Result<(), VenueServerError> {
         if !self.control.reload.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -384,11 +376,11 @@ impl<C: Clock> VenueServer<'_, C> {
         match Settings::read(&self.settings.file) {
             Ok(Settings { faults, .. }) => {
                 self.settings.faults = faults;
-                if let Some(gate) = &mut self.acceptor {
-                    gate.set_cut(faults.cut);
+                if let Some(acceptor) = &mut self.acceptor {
+                    acceptor.cut = faults.cut;
                 }
-                if let Some(line) = &mut self.engine {
-                    line.set_faults(faults)?;
+                if let Some(engine) = &mut self.engine {
+                    engine.set_faults(faults)?;
                 }
                 (self.notify)(VenueEvent::Faults(faults));
             }
@@ -399,8 +391,8 @@ impl<C: Clock> VenueServer<'_, C> {
 
     /// Reports the number of lost messages, at most once a minute and only after an increase.
     fn report_losses(&mut self) {
-        let Some(line) = &self.engine else { return };
-        let lost = (line.refused(), line.missed());
+        let Some(engine) = &self.engine else { return };
+        let lost = (engine.refused(), engine.missed());
         let is_due = self.loss_notice.lost == (0, 0) || self.has_elapsed(MINUTE_NS, self.loss_notice.at);
         if lost != self.loss_notice.lost && is_due {
             self.loss_notice = LossNotice { lost, at: self.clock.ticks() };
@@ -421,22 +413,22 @@ impl<C: Clock> VenueServer<'_, C> {
     /// Opens the tick topic, which it creates if the feed has not done so yet. Keeps the reader `before` on the same
     /// topic.
     fn open_market(&mut self, before: Option<Reader>) -> Result<Option<Reader>, LogOpenError> {
-        let Some(place) = &self.settings.ticks else { return Ok(None) };
-        if !place.exists() {
-            let topic = LogConfig::topic(place.clone(), OverflowPolicy::Overwrite);
+        let Some(path) = &self.settings.ticks else { return Ok(None) };
+        if !path.exists() {
+            let topic = LogConfig::topic(path.clone(), OverflowPolicy::Overwrite);
             // Fails if the feed has created the topic meanwhile, and then the topic exists as well.
             drop(Writer::open(&topic, self.clock.calibration()));
         }
-        let found = folder(place);
+        let found = folder(path);
         if before.is_some() && found == self.topic {
             return Ok(before);
         }
         self.topic = found;
-        let began = self.clock.ticks();
+        let started = self.clock.ticks();
         loop {
-            match Reader::open(place, ReaderStart::Oldest, Registration::Registered) {
+            match Reader::open(path, ReaderStart::Oldest, Registration::Registered) {
                 // The feed is still creating it.
-                Err(LogOpenError::NotFound(_)) if !self.has_elapsed(JOIN_TIMEOUT_NS, began) => {
+                Err(LogOpenError::NotFound(_)) if !self.has_elapsed(JOIN_TIMEOUT_NS, started) => {
                     sleep_ns(POLL_INTERVAL_NS)
                 }
                 opened => return opened.map(Some),
@@ -448,10 +440,10 @@ impl<C: Clock> VenueServer<'_, C> {
     /// topic.
     fn open_quote_publisher(&mut self) -> Result<(), LogOpenError> {
         let Settings { publish: Some(topic), quotes, .. } = &self.settings else { return Ok(()) };
-        let began = self.clock.ticks();
+        let started = self.clock.ticks();
         self.quote_publisher = loop {
             match QuotePublisher::open(self.clock.clone(), topic, quotes) {
-                Err(LogOpenError::HasWriter { .. }) if !self.has_elapsed(JOIN_TIMEOUT_NS, began) => {
+                Err(LogOpenError::HasWriter { .. }) if !self.has_elapsed(JOIN_TIMEOUT_NS, started) => {
                     sleep_ns(POLL_INTERVAL_NS)
                 }
                 opened => break Some(opened?),
@@ -465,6 +457,6 @@ impl<C: Clock> VenueServer<'_, C> {
     }
 }
 
-fn folder(place: &LogPath) -> Option<FolderId> {
-    std::fs::metadata(place.dir()).map(|folder| (folder.dev(), folder.ino())).ok()
+fn folder(path: &LogPath) -> Option<FolderId> {
+    std::fs::metadata(path.dir()).map(|folder| (folder.dev(), folder.ino())).ok()
 }

@@ -5,7 +5,6 @@
 mod init;
 mod instruments;
 
-use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ use tickpath_venue_native::{LineAddress, LinePassword};
 
 pub use init::{VenueInitError, init};
 
-use crate::lanes::LanePlaces;
+use crate::lanes::LanePaths;
 use crate::{Config, EngineConfig, InjectedFaults};
 
 /// Number of files that the exchange itself opens: journal, lanes, market data.
@@ -68,16 +67,24 @@ pub struct Settings {
     pub faults: InjectedFaults,
     /// Number of resting orders with memory allocated at the start.
     pub expected_orders: usize,
-    /// Wait strategy of the venue's thread.
+    /// The venue's thread.
+    pub thread: ThreadSettings,
+}
+
+/// Settings of the venue's thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadSettings {
+    /// Wait strategy.
     pub wait: Wait,
-    /// Processor of the venue's thread.
+    /// Processor; any if none is given.
     pub cpu: Option<usize>,
-    /// Priority of the venue's thread.
+    /// Scheduling priority.
     pub priority: Priority,
 }
 
 /// Error of unusable settings files: all mistakes, file by file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .list.iter().map(SettingsError::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct VenueSettingsError {
     /// Mistakes of each faulty file.
     pub list: Vec<SettingsError>,
@@ -101,10 +108,10 @@ impl Settings {
 
     /// Reads the file and the table that it names.
     pub fn read(file: &Path) -> Result<Self, VenueSettingsError> {
-        let mut taken = None;
-        let own = tickpath_settings::read(file, |top| taken = Some(Self::read_sections(top)));
+        let mut sections = None;
+        let own = tickpath_settings::read(file, |top| sections = Some(Self::read_sections(top)));
         let mut list: Vec<SettingsError> = own.err().into_iter().collect();
-        let Some((settings, table)) = taken else { return Err(VenueSettingsError { list }) };
+        let Some((settings, table)) = sections else { return Err(VenueSettingsError { list }) };
         // A missing name of the table is reported as a mistake of the file alone.
         list.extend(table.filter(|_| !settings.instruments_file.as_os_str().is_empty()));
         if list.is_empty() { Ok(settings) } else { Err(VenueSettingsError { list }) }
@@ -145,8 +152,8 @@ impl Settings {
         let needed = OWN_FILES + self.most_lines.max(MAX_CONNECTIONS) as u64;
         let limit = getrlimit(Resource::Nofile).current.filter(|&limit| limit < needed && !self.listen.is_empty())?;
         Some(format!(
-            "the limit is {limit} open files, and this configuration needs up to {needed}: lines would wait for a free one; \
-             `ulimit -n {needed}` before the exchange starts, or lower most_lines"
+            "the limit is {limit} open files, and this configuration needs up to {needed}: lines would wait for a \
+             free one; `ulimit -n {needed}` before the exchange starts, or lower most_lines"
         ))
     }
 
@@ -164,7 +171,7 @@ impl Settings {
             false => String::new(),
         };
         if top.has("oms")
-            && let Err(reason) = LanePlaces::new(&oms, VenueId(VENUES))
+            && let Err(reason) = LanePaths::new(&oms, VenueId(VENUES))
         {
             top.add_mistake("oms", reason);
         }
@@ -172,18 +179,21 @@ impl Settings {
             let read = LinePassword::read(&file);
             read.map_err(|reason| top.add_mistake("password_file", reason)).ok()
         });
-        let calls = top.text("name");
+        let name = top.text("name");
         let instruments_file = top.require_path("instruments");
-        let table = instruments::read(&instruments_file, venue, calls.as_deref());
-        let (wait, cpu, priority) = top.section("thread", thread);
+        let table = instruments::read(&instruments_file, venue, name.as_deref());
+        let thread = top.section("thread", thread);
+        let most_lines = top.number("most_lines", 1..=4_096).unwrap_or(DEFAULT_MAX_LINES);
+        let journal = top.require_path("journal");
         let mut settings = Self {
             file: top.file().to_owned(),
             venue,
             oms,
             listen,
             password,
-            most_lines: top.number("most_lines", 1..=4_096).unwrap_or(DEFAULT_MAX_LINES),
-            journal: absolute(top.require_path("journal")),
+            most_lines,
+            // An absolute path, because a journal is identified by its path.
+            journal: std::path::absolute(&journal).unwrap_or(journal),
             instruments_file,
             instruments: Vec::new(),
             ticks: topic(top, "ticks"),
@@ -191,9 +201,7 @@ impl Settings {
             publish: topic(top, "publish"),
             faults: top.section("faults", faults),
             expected_orders: top.number("expected_orders", 1..=50_000_000).unwrap_or(100_000),
-            wait,
-            cpu,
-            priority,
+            thread,
         };
         let is_known = table.is_ok() && number.is_some();
         let wrong = table.map(|instruments| settings.instruments = instruments).err();
@@ -208,23 +216,14 @@ impl Settings {
     }
 }
 
-impl fmt::Display for VenueSettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sentences: Vec<String> = self.list.iter().map(SettingsError::to_string).collect();
-        f.write_str(&sentences.join("\n"))
-    }
-}
-
-impl Error for VenueSettingsError {}
-
-fn thread(thread: &mut Section<'_>) -> (Wait, Option<usize>, Priority) {
+fn thread(thread: &mut Section<'_>) -> ThreadSettings {
     let wait = thread.one_of("wait", WAITS).unwrap_or(Wait::Block);
     let cpu = thread.number("cpu", 0..=4095);
     let available = tickpath_clock::cpus();
     if let Some(cpu) = cpu.filter(|cpu| !available.contains(cpu)) {
         thread.add_mistake("cpu", format!("CPU {cpu} is not available to this process; available: {available:?}"));
     }
-    (wait, cpu, thread.parsed("priority").unwrap_or_default())
+    ThreadSettings { wait, cpu, priority: thread.parsed("priority").unwrap_or_default() }
 }
 
 fn topic(top: &mut Section<'_>, key: &str) -> Option<LogPath> {
@@ -282,9 +281,4 @@ fn faults(faults: &mut Section<'_>) -> InjectedFaults {
         halt: faults.flag("halt").unwrap_or(false),
         cut,
     }
-}
-
-/// Makes a path absolute, because a journal is identified by its path.
-fn absolute(path: PathBuf) -> PathBuf {
-    std::path::absolute(&path).unwrap_or(path)
 }

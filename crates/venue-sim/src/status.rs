@@ -24,14 +24,14 @@ impl SimVenue {
             return self.status_of_all(stamp, status, is_mine, reports);
         }
         let id = OrderId(status.original.0);
-        let stands = self.status_report(stamp, id).unwrap_or_else(|| self.unknown_order_report(stamp, id, status));
+        let state = self.status_report(stamp, id).unwrap_or_else(|| self.unknown_order_report(stamp, id, status));
         if status.fills != 0 {
-            self.repeat_fills(&stands, reports);
+            self.repeat_fills(&state, reports);
         }
         reports.push(ExecutionReport {
             client_order_id: status.client_order_id,
             exec_type: ExecType::OrderStatus.code(),
-            ..stands
+            ..state
         });
     }
 
@@ -50,11 +50,11 @@ impl SimVenue {
         let client_order_id = status.client_order_id;
         let mine = self.known_orders.iter().map(|(id, _)| id).filter(|&id| is_mine(id));
         let mut all: Vec<ExecutionReport> = mine.filter_map(|id| self.status_report(stamp, id)).collect();
-        all.sort_unstable_by_key(|stands| (stands.venue_order_id.0, stands.order_id.0));
-        for stands in all {
-            let stands = ExecutionReport { client_order_id, ..stands };
-            self.repeat_fills(&stands, reports);
-            reports.push(ExecutionReport { exec_type: ExecType::OrderStatus.code(), ..stands });
+        all.sort_unstable_by_key(|state| (state.venue_order_id.0, state.order_id.0));
+        for state in all {
+            let state = ExecutionReport { client_order_id, ..state };
+            self.repeat_fills(&state, reports);
+            reports.push(ExecutionReport { exec_type: ExecType::OrderStatus.code(), ..state });
         }
         reports.push(ExecutionReport {
             client_order_id,
@@ -66,11 +66,11 @@ impl SimVenue {
         });
     }
 
-    /// Repeats the fill reports of an order, with `status_report` as its status.
-    fn repeat_fills(&mut self, stands: &ExecutionReport, reports: &mut Vec<ExecutionReport>) {
-        let total = Quantity(stands.cumulative_quantity.0.saturating_add(stands.leaves_quantity.0));
-        let fills = self.fills.of_order(stands.order_id);
-        reports.extend(fills.map(|(exec_id, fill)| repeated_fill(stands, total, exec_id, &fill)));
+    /// Repeats the fill reports of an order with this state.
+    fn repeat_fills(&mut self, state: &ExecutionReport, reports: &mut Vec<ExecutionReport>) {
+        let total = Quantity(state.cumulative_quantity.0.saturating_add(state.leaves_quantity.0));
+        let fills = self.fills.of_order(state.order_id);
+        reports.extend(fills.map(|(exec_id, fill)| repeated_fill(state, total, exec_id, &fill)));
     }
 
     /// Cancels the resting orders of an account that are the sender's, the oldest order first.
@@ -87,23 +87,23 @@ impl SimVenue {
             Some(MassCancelType::Symbol) => Some(all.symbol),
             None => {
                 let venue = self.venue;
-                let mut scribe = ReportWriter { venue, symbol: all.symbol, stamp, fills: &mut self.fills, reports };
-                return scribe.cancel_rejected(OrderId(0), request, all.account, RejectReason::UnknownCode);
+                let mut writer = ReportWriter { venue, symbol: all.symbol, stamp, fills: &mut self.fills, reports };
+                return writer.cancel_rejected(OrderId(0), request, all.account, RejectReason::UnknownCode);
             }
         };
-        let mut meant = Vec::new();
+        let mut covered = Vec::new();
         for (symbol, book) in
-            (0..).map(SymbolId).zip(&self.books).filter(|(symbol, _)| only.is_none_or(|o| o == *symbol))
+            (0..).map(SymbolId).zip(&self.books).filter(|(symbol, _)| only.is_none_or(|only| only == *symbol))
         {
-            let is_meant = |order: &BookOrder| !order.is_quote() && order.account == all.account && is_mine(order.id);
-            let orders = book.orders().filter(|(_, order)| is_meant(order));
-            meant.extend(orders.map(|(slot, order)| (order.venue_order_id, symbol, slot)));
+            let is_covered = |order: &BookOrder| !order.is_quote() && order.account == all.account && is_mine(order.id);
+            let orders = book.orders().filter(|(_, order)| is_covered(order));
+            covered.extend(orders.map(|(slot, order)| (order.venue_order_id, symbol, slot)));
         }
-        meant.sort_unstable_by_key(|&(venue_order_id, ..)| venue_order_id);
-        for (_, symbol, slot) in meant {
+        covered.sort_unstable_by_key(|&(venue_order_id, ..)| venue_order_id);
+        for (_, symbol, slot) in covered {
             let mut order = self.books[symbol.0 as usize].remove(slot);
-            let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
-            scribe.ended(&mut order, request, (ExecType::Canceled, OrdStatus::Canceled));
+            let mut writer = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+            writer.ended(&mut order, request, (ExecType::Canceled, OrdStatus::Canceled));
             self.known_orders.add_ended(order.id, EndedOrder::of(&order, symbol, OrdStatus::Canceled));
         }
     }
@@ -138,8 +138,8 @@ impl SimVenue {
     }
 }
 
-/// Returns a fill's report as it was first sent, for an order with the status `status_report`.
-fn repeated_fill(stands: &ExecutionReport, total: Quantity, exec_id: ExecId, fill: &VenueFill) -> ExecutionReport {
+/// Returns a fill's report as it was first sent, for an order with this state.
+fn repeated_fill(state: &ExecutionReport, total: Quantity, exec_id: ExecId, fill: &VenueFill) -> ExecutionReport {
     let leaves = Quantity((total.0 - fill.cumulative.0).max(0));
     let status = if leaves == Quantity::ZERO { OrdStatus::Filled } else { OrdStatus::PartiallyFilled };
     ExecutionReport {
@@ -152,6 +152,6 @@ fn repeated_fill(stands: &ExecutionReport, total: Quantity, exec_id: ExecId, fil
         exec_type: ExecType::Trade.code(),
         status: status.code(),
         reason: 0,
-        ..*stands
+        ..*state
     }
 }

@@ -13,7 +13,7 @@ pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<FoldHasher>>;
 
 /// Set of used ids, in blocks of 512 neighbours: ids that mostly count up take little more than a bit each, and an
 /// id far from all others takes about 80 bytes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct UsedIds {
     blocks: IdMap<u64, [u64; 8]>,
 }

@@ -131,8 +131,8 @@ impl SimVenue {
             return self.enter_order(stamp, new, reports);
         }
         self.known_orders.add_ended(id, EndedOrder::refused(new, RejectReason::OnOrder));
-        let mut scribe = ReportWriter { venue: self.venue, symbol: new.symbol, stamp, fills: &mut self.fills, reports };
-        scribe.rejected(new, 1, RejectReason::OnOrder);
+        let mut writer = ReportWriter { venue: self.venue, symbol: new.symbol, stamp, fills: &mut self.fills, reports };
+        writer.rejected(new, 1, RejectReason::OnOrder);
     }
 
     /// Replaces the maker's bid and offer of the tick's symbol at `stamp` (ticks). Client orders that the new quotes
@@ -140,10 +140,10 @@ impl SimVenue {
     pub fn top_of_book(&mut self, stamp: u64, tick: &TopOfBook, reports: &mut Vec<ExecutionReport>) {
         let symbol = tick.symbol;
         let Some(book) = self.books.get_mut(symbol.0 as usize) else { return };
-        let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+        let mut writer = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
         book.withdraw_quotes();
         for mut quote in maker_quotes(tick).into_iter().flatten() {
-            match_order(book, &mut self.known_orders, &mut quote, ClientOrderId(0), &mut scribe);
+            match_order(book, &mut self.known_orders, &mut quote, ClientOrderId(0), &mut writer);
             if !quote.is_filled() {
                 book.insert(quote);
             }
@@ -153,21 +153,6 @@ impl SimVenue {
     /// Returns whether an order rests or ended today.
     pub(crate) fn is_known(&self, order: u64) -> bool {
         self.known_orders.get(OrderId(order)).is_some()
-    }
-
-    /// Returns whether an order rests.
-    pub(crate) fn is_resting(&self, order: u64) -> bool {
-        self.known_orders.location(OrderId(order)).is_some()
-    }
-
-    /// Returns whether an id was ever used.
-    pub(crate) fn has_used(&self, order: u64) -> bool {
-        self.used_ids.contains(OrderId(order))
-    }
-
-    /// Marks an id as used.
-    pub(crate) fn mark_used(&mut self, order: u64) {
-        self.used_ids.insert(OrderId(order));
     }
 
     /// Returns the number of client orders that rest in the books.
@@ -204,26 +189,26 @@ impl SimVenue {
 
     fn enter_order(&mut self, stamp: u64, new: &NewOrder, reports: &mut Vec<ExecutionReport>) {
         let (symbol, request, id) = (new.symbol, new.client_order_id, OrderId(new.client_order_id.0));
-        let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+        let mut writer = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
         if id == OrderId(0) {
-            return scribe.rejected(new, 0, RejectReason::NoId);
+            return writer.rejected(new, 0, RejectReason::NoId);
         }
         if !self.used_ids.insert(id) {
-            return scribe.rejected(new, 0, RejectReason::DuplicateId);
+            return writer.rejected(new, 0, RejectReason::DuplicateId);
         }
         let terms = match read_terms(new, self.books.len()) {
             Ok(terms) => terms,
             Err(reject) => {
                 self.known_orders.add_ended(id, EndedOrder::refused(new, reject));
-                return scribe.rejected(new, 1, reject);
+                return writer.rejected(new, 1, reject);
             }
         };
         self.accepted += 1;
         let book = &mut self.books[symbol.0 as usize];
         let mut order = terms.order(new, VenueOrderId(self.accepted));
-        scribe.accepted(&mut order, request);
+        writer.accepted(&mut order, request);
         if terms.remainder != RemainderPolicy::FillOrExpire || book.can_fill(&order) {
-            match_order(book, &mut self.known_orders, &mut order, request, &mut scribe);
+            match_order(book, &mut self.known_orders, &mut order, request, &mut writer);
         }
         if order.is_filled() {
             return self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Filled));
@@ -231,47 +216,47 @@ impl SimVenue {
         if terms.remainder == RemainderPolicy::Rests {
             return self.known_orders.add_resting(id, BookLocation { symbol, slot: book.insert(order) });
         }
-        scribe.ended(&mut order, request, (ExecType::Expired, OrdStatus::Expired));
+        writer.ended(&mut order, request, (ExecType::Expired, OrdStatus::Expired));
         self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Expired));
     }
 
     fn cancel(&mut self, stamp: u64, cancel: &CancelOrder, reports: &mut Vec<ExecutionReport>) {
         let (request, id) = (cancel.client_order_id, OrderId(cancel.original.0));
-        let place = self.known_orders.location(id);
-        let symbol = place.map_or(cancel.symbol, |place| place.symbol);
-        let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
-        match place {
+        let location = self.known_orders.location(id);
+        let symbol = location.map_or(cancel.symbol, |location| location.symbol);
+        let mut writer = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+        match location {
             Some(BookLocation { symbol, slot }) => {
                 let mut order = self.books[symbol.0 as usize].remove(slot);
-                scribe.ended(&mut order, request, (ExecType::Canceled, OrdStatus::Canceled));
+                writer.ended(&mut order, request, (ExecType::Canceled, OrdStatus::Canceled));
                 self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Canceled));
             }
-            None => scribe.cancel_rejected(id, request, cancel.account, absence_reason(&self.used_ids, id)),
+            None => writer.cancel_rejected(id, request, cancel.account, absence_reason(&self.used_ids, id)),
         }
     }
 
     fn replace(&mut self, stamp: u64, replace: &ReplaceOrder, reports: &mut Vec<ExecutionReport>) {
         let (request, id) = (replace.client_order_id, OrderId(replace.original.0));
-        let place = self.known_orders.location(id);
-        let symbol = place.map_or(replace.symbol, |place| place.symbol);
-        let mut scribe = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
-        let Some(BookLocation { slot, .. }) = place else {
-            return scribe.cancel_rejected(id, request, replace.account, absence_reason(&self.used_ids, id));
+        let location = self.known_orders.location(id);
+        let symbol = location.map_or(replace.symbol, |location| location.symbol);
+        let mut writer = ReportWriter { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+        let Some(BookLocation { slot, .. }) = location else {
+            return writer.cancel_rejected(id, request, replace.account, absence_reason(&self.used_ids, id));
         };
         let book = &mut self.books[symbol.0 as usize];
         if let Err(reject) = limit_and_quantity(replace.price, replace.quantity) {
-            return scribe.replace_rejected(book.order_mut(slot), request, reject);
+            return writer.replace_rejected(book.order_mut(slot), request, reject);
         }
         let order = book.order(slot);
         let smaller = order.filled < replace.quantity && replace.quantity <= order.quantity;
         if smaller && replace.price == order.price {
-            return scribe.replaced(book.reduce(slot, replace.quantity), request);
+            return writer.replaced(book.reduce(slot, replace.quantity), request);
         }
         let mut order = book.remove(slot);
         order.price = replace.price;
         order.quantity = replace.quantity.max(order.filled);
-        scribe.replaced(&mut order, request);
-        match_order(book, &mut self.known_orders, &mut order, request, &mut scribe);
+        writer.replaced(&mut order, request);
+        match_order(book, &mut self.known_orders, &mut order, request, &mut writer);
         if order.is_filled() {
             self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Filled));
         } else {
@@ -286,14 +271,14 @@ fn match_order(
     known: &mut KnownOrders,
     taker: &mut BookOrder,
     request: ClientOrderId,
-    scribe: &mut ReportWriter<'_>,
+    writer: &mut ReportWriter<'_>,
 ) {
     book.match_taker(taker, |taker, other, quantity| {
         let price = other.price;
-        scribe.traded(taker, request, price, quantity);
-        scribe.traded(other, ClientOrderId(0), price, quantity);
+        writer.traded(taker, request, price, quantity);
+        writer.traded(other, ClientOrderId(0), price, quantity);
         if other.is_filled() && !other.is_quote() {
-            known.add_ended(other.id, EndedOrder::of(other, scribe.symbol, OrdStatus::Filled));
+            known.add_ended(other.id, EndedOrder::of(other, writer.symbol, OrdStatus::Filled));
         }
     });
 }

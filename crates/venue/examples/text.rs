@@ -7,7 +7,7 @@
 //!     NEW 7 id=12 symbol=1 account=1 side=1 price=… quantity=…        requests, numbered
 //!     CANCEL 8 id=13 order=12
 //!                           ACK 9                       it has all requests below this number
-//!                           REPORT 4 order=12 request=12 type=0 status=0 last=… …     numbered, from what the logon asked for
+//!                           REPORT 4 order=12 request=12 type=0 status=0 …    numbered, from the requested one on
 //! ```
 //!
 //! A real exchange's protocol has more, which goes to the same places: a login's answer and a sequence reset to
@@ -42,8 +42,8 @@ pub struct TextLine {
 impl TextLine {
     /// Creates a line that is down.
     pub fn new(address: SocketAddr) -> Self {
-        let (heard, out) = (Vec::new(), Vec::new());
-        Self { address, stream: None, failed: None, is_up: false, received: heard, out, next_report: 0 }
+        let (received, out) = (Vec::new(), Vec::new());
+        Self { address, stream: None, failed: None, is_up: false, received, out, next_report: 0 }
     }
 
     fn lost(&mut self, why: &str) -> ConnectionLost {
@@ -80,28 +80,29 @@ impl TextLine {
     }
 
     fn handle_line(&mut self, line: &str, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<(), String> {
-        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok()).ok_or(format!("'{line}' is none"));
-        let mut words = line.split(' ');
-        match words.next() {
+        let number =
+            |text: Option<&str>| text.and_then(|text| text.parse().ok()).ok_or(format!("'{line}' has no number"));
+        let mut fields = line.split(' ');
+        match fields.next() {
             Some("WELCOME") if !self.is_up => {
                 self.is_up = true;
-                let (next_request, next_report) = (Some(number(words.next())?), Some(self.next_report));
+                let (next_request, next_report) = (Some(number(fields.next())?), Some(self.next_report));
                 take(LineEvent::Up { next_request, next_report });
             }
-            Some("ACK") => take(LineEvent::Acknowledged(number(words.next())?)),
+            Some("ACK") => take(LineEvent::Acknowledged(number(fields.next())?)),
             Some("REPORT") => {
-                let number = number(words.next())?;
-                let report = read(words).ok_or(format!("'{line}' is no report"))?;
+                let number = number(fields.next())?;
+                let report = read(fields).ok_or(format!("'{line}' is no report"))?;
                 // Reports that were passed on already arrive again where the exchange cannot know that.
                 if number > self.next_report {
-                    return Err(format!("report {number} came where {} was due", self.next_report));
+                    return Err(format!("report {number} arrived instead of report {}", self.next_report));
                 }
                 if number == self.next_report {
                     self.next_report += 1;
                     take(LineEvent::Report { number, stamp: 0, report: &report });
                 }
             }
-            _ => return Err(format!("'{line}' is nothing that this exchange says")),
+            _ => return Err(format!("'{line}' is no message of this exchange")),
         }
         Ok(())
     }
@@ -116,7 +117,8 @@ impl Line for TextLine {
         (self.is_up, self.next_report) = (false, resume.next_report);
         self.received.clear();
         self.out = format!("LOGON desk {}\n", resume.next_report).into_bytes();
-        // Connecting to a distant exchange would block here: begin it without blocking, as `tickpath-venue-native` does.
+        // Connecting to a distant exchange would block here: begin it without blocking, as `tickpath-venue-native`
+        // does.
         let connected = TcpStream::connect(self.address).and_then(|stream| {
             stream.set_nonblocking(true)?;
             stream.set_nodelay(true)?;
@@ -185,15 +187,15 @@ fn write(number: u64, request: &Request) -> String {
         ),
         Request::Status(status) => format!("STATUS {number} id={id} order={}\n", status.original.0),
         Request::MassCancel(all) => format!("MASSCANCEL {number} id={id} account={}\n", all.account.0),
-        Request::Conditional(_) | Request::ReplaceConditional(_) => unreachable!("what is armed has not left its OMS"),
+        Request::Conditional(_) | Request::ReplaceConditional(_) => unreachable!("an armed order stays at its OMS"),
     }
 }
 
-/// Reads a report from the words after its number.
-fn read<'a>(words: impl Iterator<Item = &'a str>) -> Option<ExecutionReport> {
+/// Reads a report from the fields after its number.
+fn read<'a>(fields: impl Iterator<Item = &'a str>) -> Option<ExecutionReport> {
     let mut report = ExecutionReport::default();
-    for word in words {
-        let (key, value) = word.split_once('=')?;
+    for field in fields {
+        let (key, value) = field.split_once('=')?;
         match key {
             "order" => report.order_id = OrderId(value.parse().ok()?),
             "request" => report.client_order_id = ClientOrderId(value.parse().ok()?),

@@ -44,14 +44,14 @@ pub type LineCase = fn(&mut dyn TestVenue);
 
 /// All promises, with their names.
 pub const CASES: &[(&str, LineCase)] = &[
-    ("nothing leaves while it is down", nothing_leaves_while_down),
+    ("nothing is sent while the line is down", nothing_is_sent_while_down),
     ("requests arrive once and in order", requests_arrive),
     ("receipt is proven", receipt_is_proven),
-    ("reports are told once and in order", reports_arrive),
-    ("a loss is told once", loss_is_reported_once),
-    ("a connect says what the venue has", connect_reports_venue_state),
+    ("reports arrive once and in order", reports_arrive),
+    ("a loss is reported once", loss_is_reported_once),
+    ("a connect reports the state of the venue", connect_reports_venue_state),
     ("numbers may be left out", numbers_may_be_left_out),
-    ("what was said meanwhile is told", missed_reports_are_replayed),
+    ("missed reports are replayed", missed_reports_are_replayed),
 ];
 
 /// Runs all cases, each against a new venue.
@@ -80,165 +80,168 @@ impl<'a> LineUnderTest<'a> {
         Self { clock, venue, line, up: None, received: 0, reports: Vec::new(), losses: 0 }
     }
 
+    fn connected(venue: &'a mut dyn TestVenue) -> Self {
+        let mut test = Self::new(venue);
+        test.connect(0, 0);
+        test
+    }
+
     fn connect(&mut self, next_request: u64, next_report: u64) -> (Option<u64>, Option<u64>) {
         self.up = None;
         self.line.connect(&ResumeState { journal: 7, oms: 5, incarnation: 1, next_request, next_report });
-        self.wait_until("it is up", |talk| talk.up.is_some());
-        self.up.expect("just there")
+        self.wait_until("it is up", |test| test.up.is_some());
+        self.up.expect("the line is up")
+    }
+
+    /// Ends the connection at the venue, and waits until the line has reported the loss.
+    fn disconnect(&mut self) {
+        let losses = self.losses;
+        self.venue.disconnect();
+        self.wait_until("the loss is reported", |test| test.losses > losses);
+        assert_eq!(self.losses, losses + 1, "a loss is reported once");
     }
 
     fn send(&mut self, number: u64, request: &Request) {
         let mut sent = false;
-        self.wait_until("the line takes a request", |talk| {
-            sent |= !sent && talk.line.send(number, 1, request).is_ok();
+        self.wait_until("the line takes a request", |test| {
+            sent |= !sent && test.line.send(number, 1, request).is_ok();
             sent
         });
     }
 
     fn poll_once(&mut self) {
         let Self { line, up, received, reports, .. } = self;
-        let turned = line.poll(&mut |event| match event {
+        let polled = line.poll(&mut |event| match event {
             LineEvent::Up { next_request, next_report } => {
                 assert!(up.is_none(), "a connection is up once");
                 *up = Some((next_request, next_report));
             }
             LineEvent::Acknowledged(number) => {
-                assert!(up.is_some(), "nothing comes before the line is up");
+                assert!(up.is_some(), "no event precedes the end of the connect");
                 assert!(number >= *received, "proof of receipt is never taken back");
                 *received = number;
             }
             LineEvent::Report { number, report, .. } => {
-                assert!(up.is_some(), "nothing comes before the line is up");
+                assert!(up.is_some(), "no event precedes the end of the connect");
                 reports.push((number, report.order_id.0));
             }
         });
-        self.losses += u32::from(turned.is_err());
+        self.losses += u32::from(polled.is_err());
         self.venue.received_requests();
     }
 
-    fn wait_until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+    fn wait_until(&mut self, condition: &str, mut holds: impl FnMut(&mut Self) -> bool) {
         let began = self.clock.ticks();
-        while !is_so(self) {
+        while !holds(self) {
             self.poll_once();
             let waited = self.clock.ns_between(began, self.clock.ticks());
-            assert!(waited < TIMEOUT_NS, "in vain waited until {what}");
+            assert!(waited < TIMEOUT_NS, "timed out waiting until {condition}");
             sleep_ns(20_000);
         }
     }
 
     fn wait_for_requests(&mut self, ids: &[u64]) {
-        self.wait_until("the venue has all requests", |talk| talk.venue.received_requests().len() >= ids.len());
-        assert_eq!(self.venue.received_requests(), ids, "what the venue has, and what was sent");
+        self.wait_until("the venue has all requests", |test| test.venue.received_requests().len() >= ids.len());
+        assert_eq!(self.venue.received_requests(), ids, "requests at the venue, and requests sent");
     }
 }
 
-fn nothing_leaves_while_down(venue: &mut dyn TestVenue) {
-    let mut talk = LineUnderTest::new(venue);
-    assert_eq!(talk.line.send(0, 1, &order(1)), Err(LineSendError::Down), "a line that never was connected");
-    assert_eq!(talk.line.poll(&mut |_| panic!("nothing happened")), Ok(0));
-    talk.connect(0, 0);
-    talk.venue.disconnect();
-    talk.wait_until("the loss is told", |talk| talk.losses > 0);
-    assert_eq!(talk.line.send(0, 1, &order(1)), Err(LineSendError::Down), "a line that was lost");
-    assert!(talk.venue.received_requests().is_empty());
+fn nothing_is_sent_while_down(venue: &mut dyn TestVenue) {
+    let mut test = LineUnderTest::new(venue);
+    assert_eq!(test.line.send(0, 1, &order(1)), Err(LineSendError::Down), "a line that never was connected");
+    assert_eq!(test.line.poll(&mut |_| panic!("nothing happened")), Ok(0));
+    test.connect(0, 0);
+    test.disconnect();
+    assert_eq!(test.line.send(0, 1, &order(1)), Err(LineSendError::Down), "a line that was lost");
+    assert!(test.venue.received_requests().is_empty());
 }
 
 fn requests_arrive(venue: &mut dyn TestVenue) {
-    let mut talk = LineUnderTest::new(venue);
-    talk.connect(0, 0);
+    let mut test = LineUnderTest::connected(venue);
     let ids: Vec<u64> = (1..=300).collect();
     for &id in &ids {
-        talk.send(id - 1, &if id % 3 == 0 { cancel(id) } else { order(id) });
+        test.send(id - 1, &if id % 3 == 0 { cancel(id) } else { order(id) });
     }
-    talk.wait_for_requests(&ids);
+    test.wait_for_requests(&ids);
 }
 
 fn receipt_is_proven(venue: &mut dyn TestVenue) {
-    let mut talk = LineUnderTest::new(venue);
-    talk.connect(0, 0);
-    assert_eq!(talk.received, 0, "nothing was sent");
-    (0..20).for_each(|number| talk.send(number, &order(number + 1)));
-    if talk.venue.capabilities().requests {
-        talk.wait_until("receipt is proven", |talk| talk.received >= 20);
+    let mut test = LineUnderTest::connected(venue);
+    assert_eq!(test.received, 0, "nothing was sent");
+    (0..20).for_each(|number| test.send(number, &order(number + 1)));
+    if test.venue.capabilities().requests {
+        test.wait_until("receipt is proven", |test| test.received >= 20);
     }
-    assert!(talk.received <= 20, "receipt of what was never sent");
+    assert!(test.received <= 20, "receipt of what was never sent");
 }
 
 fn reports_arrive(venue: &mut dyn TestVenue) {
-    let mut talk = LineUnderTest::new(venue);
-    talk.connect(0, 0);
-    talk.send(0, &order(1));
-    talk.wait_for_requests(&[1]);
+    let mut test = LineUnderTest::connected(venue);
+    test.send(0, &order(1));
+    test.wait_for_requests(&[1]);
     for id in 0..300 {
-        talk.venue.send_report(&report(id));
-        talk.poll_once();
+        test.venue.send_report(&report(id));
+        test.poll_once();
     }
-    talk.wait_until("all reports are told", |talk| talk.reports.len() >= 300);
-    assert_eq!(talk.reports, (0..300).map(|id| (id, id)).collect::<Vec<_>>(), "numbers, and whose reports");
+    test.wait_until("all reports have arrived", |test| test.reports.len() >= 300);
+    assert_eq!(test.reports, (0..300).map(|id| (id, id)).collect::<Vec<_>>(), "numbers and orders of the reports");
 }
 
 fn loss_is_reported_once(venue: &mut dyn TestVenue) {
-    let mut talk = LineUnderTest::new(venue);
+    let mut test = LineUnderTest::new(venue);
     for round in 1..4 {
-        talk.connect(0, 0);
-        talk.venue.disconnect();
-        talk.wait_until("the loss is told", |talk| talk.losses == round);
-        (0..50).for_each(|_| talk.poll_once());
-        assert_eq!(talk.losses, round, "told once");
+        test.connect(0, 0);
+        test.disconnect();
+        (0..50).for_each(|_| test.poll_once());
+        assert_eq!(test.losses, round, "reported once");
     }
 }
 
 fn connect_reports_venue_state(venue: &mut dyn TestVenue) {
-    let mut talk = LineUnderTest::new(venue);
-    talk.connect(0, 0);
-    (0..5).for_each(|number| talk.send(number, &order(number + 1)));
-    talk.wait_for_requests(&[1, 2, 3, 4, 5]);
-    talk.venue.disconnect();
-    talk.wait_until("the loss is told", |talk| talk.losses == 1);
+    let mut test = LineUnderTest::connected(venue);
+    (0..5).for_each(|number| test.send(number, &order(number + 1)));
+    test.wait_for_requests(&[1, 2, 3, 4, 5]);
+    test.disconnect();
     // Three further requests that were never sent.
-    let (next_request, _) = talk.connect(8, 0);
-    match talk.venue.capabilities().requests {
-        true => assert_eq!(next_request, Some(5), "what the venue has"),
-        false => assert_eq!(next_request, None, "who does not know says so"),
+    let (next_request, _) = test.connect(8, 0);
+    match test.venue.capabilities().requests {
+        true => assert_eq!(next_request, Some(5), "requests at the venue"),
+        false => assert_eq!(next_request, None, "an unknown state is reported as none"),
     }
 }
 
 fn numbers_may_be_left_out(venue: &mut dyn TestVenue) {
-    let mut talk = LineUnderTest::new(venue);
-    talk.connect(0, 0);
-    talk.send(0, &order(1));
-    talk.send(7, &order(2));
-    talk.wait_for_requests(&[1, 2]);
-    if talk.venue.capabilities().requests {
-        talk.wait_until("receipt is proven", |talk| talk.received == 8);
-        talk.venue.disconnect();
-        talk.wait_until("the loss is told", |talk| talk.losses == 1);
-        assert_eq!(talk.connect(9, 0).0, Some(8));
-        talk.send(20, &order(3));
-        talk.wait_for_requests(&[1, 2, 3]);
+    let mut test = LineUnderTest::connected(venue);
+    test.send(0, &order(1));
+    test.send(7, &order(2));
+    test.wait_for_requests(&[1, 2]);
+    if test.venue.capabilities().requests {
+        test.wait_until("receipt is proven", |test| test.received == 8);
+        test.disconnect();
+        assert_eq!(test.connect(9, 0).0, Some(8));
+        test.send(20, &order(3));
+        test.wait_for_requests(&[1, 2, 3]);
     }
 }
 
 fn missed_reports_are_replayed(venue: &mut dyn TestVenue) {
-    let mut talk = LineUnderTest::new(venue);
-    talk.connect(0, 0);
-    talk.send(0, &order(1));
-    talk.wait_for_requests(&[1]);
-    (0..10).for_each(|id| talk.venue.send_report(&report(id)));
-    talk.wait_until("ten reports are told", |talk| talk.reports.len() == 10);
-    talk.venue.disconnect();
-    talk.wait_until("the loss is told", |talk| talk.losses == 1);
-    (10..20).for_each(|id| talk.venue.send_report(&report(id)));
+    let mut test = LineUnderTest::connected(venue);
+    test.send(0, &order(1));
+    test.wait_for_requests(&[1]);
+    (0..10).for_each(|id| test.venue.send_report(&report(id)));
+    test.wait_until("ten reports have arrived", |test| test.reports.len() == 10);
+    test.disconnect();
+    (10..20).for_each(|id| test.venue.send_report(&report(id)));
     // Two of the ten reports were not journaled.
-    talk.reports.clear();
-    let (_, next_report) = talk.connect(1, 8);
-    if !talk.venue.capabilities().reports {
-        assert_eq!(next_report, None, "who does not know says so");
+    test.reports.clear();
+    let (_, next_report) = test.connect(1, 8);
+    if !test.venue.capabilities().reports {
+        assert_eq!(next_report, None, "an unknown state is reported as none");
         return;
     }
     assert_eq!(next_report, Some(8));
-    talk.wait_until("the rest is told", |talk| talk.reports.len() >= 12);
-    assert_eq!(talk.reports, (8..20).map(|id| (id, id)).collect::<Vec<_>>(), "from the first that was asked for");
+    test.wait_until("the rest has arrived", |test| test.reports.len() >= 12);
+    assert_eq!(test.reports, (8..20).map(|id| (id, id)).collect::<Vec<_>>(), "from the first requested one on");
 }
 
 fn order(id: u64) -> Request {

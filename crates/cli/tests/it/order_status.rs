@@ -64,7 +64,7 @@ fn reconcile_lists_and_books_fills_whose_reports_were_lost() {
     assert_eq!(desk.order("new BTCUSDT buy 1 61800.1 --session 2 --id 8 --wait 1").code, Some(5));
     desk.change("exchange.toml", "\ndrop = 1\n", "\n#drop = 0\n");
     exchange.signal("-HUP");
-    exchange.await_words("nothing goes wrong on purpose");
+    exchange.await_words("no injected faults");
     let status = || desk.order("status 8 --session 2").out;
     assert!(status().contains("pending_new side=buy leaves=1 filled=0"), "{}", status());
     let reconcile = || desk.tickpath("oms reconcile SIM --reason anna --config @/oms.toml");

@@ -25,7 +25,7 @@ fn an_oms_reports_removed_lanes_and_a_restart_restores_all() {
     oms.await_words("were removed from /dev/shm");
     oms.await_words("unless RemoveIPC=no");
     oms.await_words("Restart the OMS");
-    exchange.await_words("are gone, or others than before");
+    exchange.await_words("were removed or replaced");
     // Clients of the OMS's socket are still served: the request waits for the venue.
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 2 --wait 1");
     assert_eq!(ran.code, Some(5), "{}{}", ran.out, ran.err);

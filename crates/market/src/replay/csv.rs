@@ -16,7 +16,6 @@ use super::json_line::{LineContent, price, quantity, symbol};
 use super::tick::MarketTick;
 use crate::{Side, TopOfBook, Trade};
 
-/// Columns that are read.
 #[derive(Deserialize)]
 struct TickRow {
     utc_ns: u64,
@@ -36,7 +35,6 @@ struct TickRow {
 pub(super) struct CsvColumns(StringRecord);
 
 impl CsvColumns {
-    /// Reads the names of the columns.
     pub(super) fn read(line: &[u8]) -> Result<Self, String> {
         cells(line).map(|names| Self(names.unwrap_or_default()))
     }

@@ -13,7 +13,6 @@ use crate::{DecimalError, Price, Quantity, Side, Symbol, TopOfBook, Trade};
 /// Nanoseconds in a millisecond, the unit of the exchange's own times.
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Content of a line.
 pub(super) enum LineContent {
     /// Receive time, instrument, and a tick whose symbol id is not set yet.
     Tick(u64, Symbol, MarketTick),
@@ -23,7 +22,6 @@ pub(super) enum LineContent {
     Other,
 }
 
-/// Reads one line; the error describes the mistake.
 pub(super) fn parse(line: &[u8]) -> Result<LineContent, String> {
     let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8 from byte {}", error.valid_up_to() + 1))?;
     let (at, json) = text.split_once(' ').ok_or("no receive time and JSON with a space between them")?;
@@ -44,19 +42,16 @@ pub(super) fn parse(line: &[u8]) -> Result<LineContent, String> {
     }
 }
 
-/// Writes one line, including its end.
 pub(super) fn write(mut out: impl Write, at_ns: u64, symbol: &str, event: &MarketTick) -> io::Result<()> {
     write!(out, "{at_ns} ")?;
-    let lowercase = symbol.to_lowercase();
+    let stream = |name: &str| format!("{}@{name}", symbol.to_lowercase());
     match event {
         MarketTick::Top(top) => {
-            let envelope =
-                StreamEnvelope { stream: format!("{lowercase}@bookTicker"), data: BookTicker::of(top, symbol) };
+            let envelope = StreamEnvelope { stream: stream("bookTicker"), data: BookTicker::of(top, symbol) };
             serde_json::to_writer(&mut out, &envelope)?;
         }
         MarketTick::Trade(trade) => {
-            let envelope =
-                StreamEnvelope { stream: format!("{lowercase}@trade"), data: TradeMessage::of(trade, symbol) };
+            let envelope = StreamEnvelope { stream: stream("trade"), data: TradeMessage::of(trade, symbol) };
             serde_json::to_writer(&mut out, &envelope)?;
         }
     }
@@ -89,7 +84,6 @@ struct MessageHead<'a> {
     snapshot: Option<IgnoredAny>,
 }
 
-/// A `bookTicker` message.
 #[derive(Serialize, Deserialize)]
 struct BookTicker<'a> {
     #[serde(borrow, rename = "e")]
@@ -134,7 +128,6 @@ impl<'a> BookTicker<'a> {
     }
 }
 
-/// A `trade` message.
 #[derive(Serialize, Deserialize)]
 struct TradeMessage<'a> {
     #[serde(borrow, rename = "e")]

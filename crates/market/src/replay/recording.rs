@@ -82,13 +82,8 @@ pub struct RecordingCounts {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be opened.
-    #[error("cannot open {}: {source}; give the path of a recording that this user may read", .path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
+    #[error("cannot open {}: {}; give the path of a recording that this user may read", .0.display(), .1)]
+    Open(PathBuf, #[source] io::Error),
     /// Reading failed midway.
     #[error("cannot read {name} at line {line}: {source}; if it is a gzip file, test it with `gzip -t`, fetch it anew")]
     Read {
@@ -101,8 +96,8 @@ pub enum RecordingError {
     },
     /// The recording has no line that can be replayed.
     #[error(
-        "{name} has no bookTicker or trade line ({tally}); record one of these streams as `LOCAL_NS JSON` lines, or write CSV \
-         with the columns utc_ns, symbol, bid, bid_quantity, ask, ask_quantity, or price and quantity of trades"
+        "{name} has no bookTicker or trade line ({tally}); record one of these streams as `LOCAL_NS JSON` lines, or \
+         write CSV with the columns utc_ns, symbol, bid, bid_quantity, ask, ask_quantity, or price and quantity of trades"
     )]
     NoTick {
         /// The file, or `the input`.
@@ -133,7 +128,7 @@ impl fmt::Display for RecordingCounts {
 impl Recording {
     /// Reads a recording from a file, plain or gzip.
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
-        let file = File::open(path).map_err(|source| RecordingError::Open { path: path.to_owned(), source })?;
+        let file = File::open(path).map_err(|source| RecordingError::Open(path.to_owned(), source))?;
         read(file, &path.display().to_string())
     }
 
@@ -185,7 +180,6 @@ fn read(mut input: impl Read, name: &str) -> Result<Recording, RecordingError> {
     Ok(collector.recording)
 }
 
-/// Assembles a recording from lines.
 #[derive(Default)]
 struct RecordingBuilder {
     recording: Recording,
@@ -269,7 +263,6 @@ impl RecordingBuilder {
     }
 }
 
-/// Result of reading a line.
 enum LineRead {
     Whole,
     TooLong,

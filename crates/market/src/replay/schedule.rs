@@ -56,9 +56,7 @@ pub struct ReplaySchedule<'a> {
     looped: bool,
     /// Duration of a round at the recorded times.
     round_ns: u64,
-    /// Index of the next tick in this round.
     next: usize,
-    /// Ticks returned in all rounds.
     returned: u64,
     /// Duration of all earlier rounds at the recorded times.
     rounds_ns: u64,

@@ -7,9 +7,7 @@ use crate::{Price, Quantity, SCALE, Side, Symbol, SymbolId, TopOfBook, Trade};
 const SYMBOL: Symbol = Symbol(*b"SYNUSDT\0\0\0\0\0\0\0\0\0");
 /// 2024-01-01 00:00:00 UTC.
 const START_NS: u64 = 1_704_067_200_000_000_000;
-/// The price step, 0.10.
 const STEP: i64 = SCALE / 10;
-/// The quantity step, 0.001.
 const LOT: i64 = SCALE / 1_000;
 /// The first bid, 61,800.00, in price steps.
 const FIRST_BID_STEPS: i64 = 618_000;
@@ -21,7 +19,8 @@ impl Recording {
     /// Creates a recording of a random walk with bursts, about 300 ticks a second. The same seed gives the same ticks
     /// on every machine.
     pub fn synthetic(seed: u64, ticks: usize) -> Self {
-        let mut walk = RandomWalk::new(seed);
+        let (random, at_ns, bid_steps) = (SplitMix64(seed), START_NS, FIRST_BID_STEPS);
+        let mut walk = RandomWalk { random, at_ns, bid_steps, spread_steps: 1, trades: 0, opened: false };
         let events: Vec<RecordedTick> = (0..ticks).map(|_| walk.tick()).collect();
         let trades = walk.trades;
         let tally =
@@ -31,7 +30,6 @@ impl Recording {
     }
 }
 
-/// State of the market.
 struct RandomWalk {
     random: SplitMix64,
     at_ns: u64,
@@ -42,11 +40,6 @@ struct RandomWalk {
 }
 
 impl RandomWalk {
-    fn new(seed: u64) -> Self {
-        let random = SplitMix64(seed);
-        Self { random, at_ns: START_NS, bid_steps: FIRST_BID_STEPS, spread_steps: 1, trades: 0, opened: false }
-    }
-
     /// Returns the next tick. The first is a top of book, so that a subscriber has a price from the start.
     fn tick(&mut self) -> RecordedTick {
         let is_trade = self.opened && self.random.below(4) == 0;
@@ -102,8 +95,8 @@ impl RandomWalk {
         }
     }
 
-    fn quantity(&mut self, most_lots: u64) -> Quantity {
-        Quantity((1 + self.random.below(most_lots) as i64) * LOT)
+    fn quantity(&mut self, max_lots: u64) -> Quantity {
+        Quantity((1 + self.random.below(max_lots) as i64) * LOT)
     }
 
     /// Returns the exchange's time: three milliseconds before the receive time, in whole milliseconds as exchanges send
@@ -117,14 +110,11 @@ impl RandomWalk {
 struct SplitMix64(u64);
 
 impl SplitMix64 {
-    fn draw(&mut self) -> u64 {
+    /// Draws a number below `bound`.
+    fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.draw() % bound
+        (mixed ^ (mixed >> 31)) % bound
     }
 }

@@ -159,20 +159,20 @@ fn unknown_codes_of_a_trigger_are_refused() {
         |trigger| &mut trigger.second.price_type,
         |trigger| &mut trigger.second.direction,
     ];
-    for (place, field) in codes.into_iter().enumerate() {
+    for (index, field) in codes.into_iter().enumerate() {
         for code in 0..=u8::MAX {
             let mut trigger = trigger(TriggerJoin::And);
             *field(&mut trigger) = code;
-            let is_known = match place {
+            let is_known = match index {
                 0 => TriggerJoin::from_code(code).is_some(),
                 1 | 3 => TriggerPriceType::from_code(code).is_some(),
                 _ => TriggerDirection::from_code(code).is_some(),
             };
             let order = ConditionalOrder { order: new_order(), trigger };
             let read = Request::read(Kind::ConditionalOrder.code(), order.as_bytes());
-            assert_eq!(read.is_ok(), is_known, "code {place} is {code}");
+            assert_eq!(read.is_ok(), is_known, "code {index} is {code}");
             let replace = ReplaceConditional { trigger, ..Default::default() };
-            assert_eq!(Request::ReplaceConditional(replace).check().is_ok(), is_known, "code {place} is {code}");
+            assert_eq!(Request::ReplaceConditional(replace).check().is_ok(), is_known, "code {index} is {code}");
         }
     }
     // A condition that is not read may have any codes.
@@ -189,7 +189,7 @@ fn fires(join: TriggerJoin, last: Option<i64>, bid: Option<i64>) -> bool {
 }
 
 #[test]
-fn a_trigger_fires_by_what_is_known() {
+fn a_trigger_fires_by_the_known_prices() {
     use TriggerJoin::{Alone, And, Or};
     for (last, bid, alone, and, or) in [
         (None, None, false, false, false),
@@ -222,7 +222,9 @@ fn unknown_codes_of_a_report_are_refused() {
 proptest! {
     #[test]
     fn random_bytes_are_a_whole_message_or_an_error(
-        kind in prop_oneof![any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(35_u8), Just(36_u8), Just(37_u8), Just(48_u8)],
+        kind in prop_oneof![
+            any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(35_u8), Just(36_u8), Just(37_u8), Just(48_u8)
+        ],
         bytes in prop_oneof![
             prop::collection::vec(any::<u8>(), 0..128),
             prop::collection::vec(0_u8..5, 40..=56),

@@ -23,7 +23,7 @@ const SNAPSHOT: &str = r#"{"lastUpdateId":5,"E":1,"T":1,"bids":[["1.0","2"]],"as
 const OTHER: &str = r#"{"stream":"x@aggTrade","data":{"e":"aggTrade","p":"1.0"}}"#;
 
 #[test]
-fn a_tick_holds_what_the_exchange_said() {
+fn a_tick_holds_the_values_of_its_message() {
     let text = format!("1000 {TICKER}\n2000 {TRADE}\r\n3000 {TICKER}");
     let recording = Recording::read(text.as_bytes()).unwrap();
     let names: Vec<_> = recording.symbols.iter().map(|symbol| symbol.as_str()).collect();
@@ -60,7 +60,7 @@ fn every_line_is_counted() {
 }
 
 #[test]
-fn a_line_that_is_no_message_is_named() {
+fn a_bad_line_is_listed_with_its_number() {
     for bad in [
         "",
         "1",
@@ -90,7 +90,7 @@ fn a_line_that_is_no_message_is_named() {
 }
 
 #[test]
-fn a_line_of_bytes_or_of_any_length_is_a_bad_line() {
+fn binary_and_overlong_lines_are_bad_lines() {
     let tick = format!("1 {TICKER}\n").into_bytes();
     for middle in [b"2 \xff\xfe".to_vec(), vec![b'1'; (16 << 20) + 1]] {
         let input = [tick.clone(), middle, b"\n".to_vec(), tick.clone()].concat();
@@ -114,7 +114,7 @@ fn an_input_without_a_tick_is_an_error() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn the_error_of_a_missing_file_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("missing.gz");
     let error = Recording::open(&path).unwrap_err();
@@ -124,7 +124,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn gzip_holds_what_plain_holds() {
+fn gzip_and_plain_files_hold_the_same_ticks() {
     let recording = Recording::synthetic(3, 2_000);
     let plain = written(&recording);
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn gzip_holds_what_plain_holds() {
 }
 
 #[test]
-fn a_gzip_that_ends_early_keeps_what_came() {
+fn a_truncated_gzip_keeps_the_ticks_before_its_end() {
     let recording = Recording::synthetic(4, 2_000);
     let whole = compressed(&written(&recording));
     let mut kept = 0;
@@ -170,7 +170,7 @@ fn a_broken_gzip_is_an_error() {
 }
 
 #[test]
-fn what_is_written_reads_the_same() {
+fn a_written_recording_reads_the_same() {
     for (seed, ticks) in [(0, 1), (1, 2), (2, 1_000), (u64::MAX, 5_000)] {
         let recording = Recording::synthetic(seed, ticks);
         assert_eq!(recording.events.len(), ticks, "seed {seed}");
@@ -183,7 +183,7 @@ fn what_is_written_reads_the_same() {
 }
 
 #[test]
-fn a_synthetic_market_is_a_market() {
+fn a_synthetic_market_is_plausible() {
     let recording = Recording::synthetic(6, 20_000);
     let mut top = TopOfBook::default();
     for RecordedTick { event, .. } in &recording.events {
@@ -278,7 +278,7 @@ fn the_committed_recording_is_whole() {
 }
 
 #[test]
-fn the_real_recording_is_whole_where_it_is() {
+fn the_real_recording_is_whole_if_present() {
     let path = in_repository("../shared/data/btcusdt_20240808.gz");
     if !path.exists() {
         println!("skipped: {} is not here", path.display());
@@ -324,7 +324,7 @@ fn in_repository(path: &str) -> PathBuf {
 }
 
 #[test]
-fn rows_are_ticks_with_their_times_and_what_is_wrong_is_named() {
+fn csv_rows_become_ticks_and_mistakes_are_listed() {
     let table = "symbol, utc_ns, bid, bid_quantity, ask, ask_quantity, price, quantity, aggressor, note\n\
                  BTCUSDT, 1704067200000000001, 61800.1, 2, 61800.2, 3, , , , first\n\
                  ETHUSDT, 1704067200000000002, , , , , 2200.5, 0.25, sell,\n\
@@ -343,16 +343,16 @@ fn rows_are_ticks_with_their_times_and_what_is_wrong_is_named() {
         ("61800.1".to_owned(), "3".to_owned(), 0)
     );
     assert_eq!((trade.price.to_string(), trade.aggressor, trade.symbol.0), ("2200.5".to_owned(), 2, 1));
-    let told = read.counts.to_string();
+    let tally = read.counts.to_string();
     for word in ["line 4", "invalid digit", "'bid_quantity' is empty", "'up' is no aggressor"] {
-        assert!(told.contains(word), "{word}: {told}");
+        assert!(tally.contains(word), "{word}: {tally}");
     }
     let none = Recording::read("time,price\n1,2\n".as_bytes()).unwrap_err().to_string();
     assert!(none.contains("missing field `utc_ns`") && none.contains("CSV"), "{none}");
 }
 
 #[test]
-fn a_table_of_windows_is_read_and_a_quote_that_is_not_closed_takes_no_rows() {
+fn csv_from_windows_is_read_and_an_open_quote_swallows_no_rows() {
     let table = "\u{feff}\"utc_ns\",\"symbol\",\"price\",\"quantity\",\"note\"\r\n\
                  1704067200000000001,\"BTCUSDT\",\"61800.1\",2,\"a \"\"good\"\" one\"\r\n\
                  1704067200000000002,BTCUSDT,61800.2,2,5\" wide\r\n\
@@ -368,8 +368,8 @@ fn a_table_of_windows_is_read_and_a_quote_that_is_not_closed_takes_no_rows() {
             let read = Recording::read(&*file).unwrap();
             let last: Vec<u64> = read.events.iter().map(|tick| tick.at_ns % 10).collect();
             assert_eq!((last, read.counts.bad, read.counts.lines), (vec![1, 2, 3, 4, 5, 7, 8], 1, 10));
-            let told = read.counts.to_string();
-            assert!(told.contains("line 8"), "{told}");
+            let tally = read.counts.to_string();
+            assert!(tally.contains("line 8"), "{tally}");
         }
     }
 }

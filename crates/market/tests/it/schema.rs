@@ -37,7 +37,7 @@ fn every_message_is_described_and_no_other() {
 }
 
 #[test]
-fn every_field_lies_where_the_schema_says() {
+fn every_field_has_the_offset_of_the_schema() {
     let document = Document::parse(SCHEMA).unwrap();
     let root = document.root_element();
     for &kind in Kind::ALL {
@@ -50,13 +50,13 @@ fn every_field_lies_where_the_schema_says() {
 
         let mut end = 0;
         for (node, field) in elements(message, "field").zip(&layout.fields) {
-            let place = format!("{}.{}", layout.name, field.name);
+            let context = format!("{}.{}", layout.name, field.name);
             let described_type = node.attribute("type").unwrap();
-            assert_eq!(node.attribute("name"), Some(described_name(field.name)), "{place}");
-            assert_eq!(number(node, "offset"), field.offset, "{place}");
-            assert_eq!(type_size(root, described_type), field.size, "{place}");
-            assert_eq!(field.offset, end, "{place} leaves a gap");
-            check_type(root, described_type, field, &place);
+            assert_eq!(node.attribute("name"), Some(described_name(field.name)), "{context}");
+            assert_eq!(number(node, "offset"), field.offset, "{context}");
+            assert_eq!(type_size(root, described_type), field.size, "{context}");
+            assert_eq!(field.offset, end, "{context} leaves a gap");
+            check_type(root, described_type, field, &context);
             end = field.offset + field.size;
         }
         assert_eq!(end, layout.size, "{kind:?} has padding at its end");
@@ -86,7 +86,7 @@ fn every_code_is_described() {
 
 /// A denial may have no known side, and a trigger's second condition may be absent: there such codes are zero.
 #[test]
-fn zero_is_none_where_a_code_may_be_left_open() {
+fn zero_means_none_in_optional_code_fields() {
     let document = Document::parse(SCHEMA).unwrap();
     let root = document.root_element();
     assert_eq!(number(type_named(root, "CodeOrNone"), "nullValue"), 0);
@@ -96,7 +96,7 @@ fn zero_is_none_where_a_code_may_be_left_open() {
 }
 
 #[test]
-fn a_trigger_lies_as_the_schema_says() {
+fn a_trigger_has_the_layout_of_the_schema() {
     let document = Document::parse(SCHEMA).unwrap();
     let root = document.root_element();
     let described = |name| {
@@ -249,13 +249,13 @@ fn field<M, F>(name: &'static str, offset: usize, _of: impl Fn(&M) -> &F) -> Fie
 }
 
 /// Checks a field's type: a newtype has its own name in the schema, and a code is an enum there, or a flag.
-fn check_type(root: Node<'_, '_>, described: &str, field: &Field, place: &str) {
+fn check_type(root: Node<'_, '_>, described: &str, field: &Field, context: &str) {
     if field.name == "reserved" {
-        assert!(described.starts_with("Reserved"), "{place}");
+        assert!(described.starts_with("Reserved"), "{context}");
     } else if field.type_name == "u8" && described != "Flag" {
-        assert_eq!(type_named(root, described).tag_name().name(), "enum", "{place}");
+        assert_eq!(type_named(root, described).tag_name().name(), "enum", "{context}");
     } else if field.type_name.starts_with(char::is_uppercase) {
-        assert_eq!(described, field.type_name, "{place}");
+        assert_eq!(described, field.type_name, "{context}");
     }
 }
 

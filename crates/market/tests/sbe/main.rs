@@ -9,7 +9,7 @@ mod messages;
 mod tool;
 
 use messages::ExpectedMessage;
-use tool::{Tool, bounded, said};
+use tool::{Tool, bounded, output};
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sbe");
 
@@ -25,7 +25,7 @@ fn codecs_in_java_carry_every_message() {
     compile.arg("-cp").arg(tool.class_path()).arg(Path::new(HERE).join("RoundTrip.java"));
     let sources = fs::read_dir(codecs.join("tickpath")).expect("the package is a folder");
     compile.args(sources.map(|source| source.expect("the folder can be read").path()));
-    said(&mut compile);
+    output(&mut compile);
     let mut program = tool::java();
     // The buffers of the generated code use internals of Java.
     program.args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp"]);
@@ -46,14 +46,14 @@ fn codecs_in_cpp_carry_every_message() {
     let mut compile = bounded(compiler);
     compile.args(words).args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I"]).arg(&codecs);
     compile.arg(Path::new(HERE).join("RoundTrip.cpp")).arg("-o").arg(&program);
-    said(&mut compile);
+    output(&mut compile);
     check(&mut bounded(&program), folder.path());
 }
 
 /// One fault for each part of the validation: the tool's errors, its warnings, and the faults that only the XSD
 /// rejects.
 #[test]
-fn a_fault_in_the_schema_is_told() {
+fn a_fault_in_the_schema_is_detected() {
     let Some(tool) = Tool::have("faults in the schema", &[]) else { return };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let text = fs::read_to_string(tool::schema()).expect("the schema is here");
@@ -65,8 +65,8 @@ fn a_fault_in_the_schema_is_told() {
         assert!(text.contains(right), "the schema has no {right}");
         let schema = folder.path().join("faulty.xml");
         fs::write(&schema, text.replacen(right, wrong, 1)).expect("the folder is ours");
-        let told = tool.generate("Java", &schema, &folder.path().join("codecs")).expect_err(wrong);
-        assert!(told.contains(sentence), "{wrong}: {told}");
+        let error = tool.generate("Java", &schema, &folder.path().join("codecs")).expect_err(wrong);
+        assert!(error.contains(sentence), "{wrong}: {error}");
     }
 }
 
@@ -76,8 +76,8 @@ fn check(program: &mut Command, folder: &Path) {
     let input = folder.join("messages");
     let bytes: Vec<u8> = sent.iter().flat_map(|one| one.bytes.iter().copied()).collect();
     fs::write(&input, bytes).expect("the folder is ours");
-    let said = said(program.stdin(Stdio::from(File::open(&input).expect("it was written"))));
-    let mut lines = said.lines();
+    let output = output(program.stdin(Stdio::from(File::open(&input).expect("it was written"))));
+    let mut lines = output.lines();
     for ExpectedMessage { line: expected, .. } in &sent {
         assert_eq!(lines.next(), Some(expected.as_str()), "left: what the codec read and wrote, right: what was sent");
     }

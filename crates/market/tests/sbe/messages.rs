@@ -273,8 +273,8 @@ impl ValueSource {
 
     /// Draws one of the codes, or null.
     fn code<C: Copy>(&mut self, all: &[C], code: fn(C) -> u8, none: u8) -> u8 {
-        let place = self.draw(&(0..=all.len()));
-        all.get(place).map_or(none, |&one| code(one))
+        let index = self.draw(&(0..=all.len()));
+        all.get(index).map_or(none, |&one| code(one))
     }
 
     fn word(&mut self) -> u64 {

@@ -43,26 +43,26 @@ impl Tool {
     /// Fetches the tool once, and again after a change of the list of libraries.
     fn fetched() -> Result<Self, String> {
         let pom = schema().with_file_name("pom.xml");
-        let wanted = fs::read(&pom).map_err(told)?;
+        let wanted = fs::read(&pom).map_err(error_text)?;
         let made_by_tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let home = made_by_tests.join("sbe-tool");
         if fs::read(home.join("pom.xml")).is_ok_and(|kept| kept == wanted) {
             return Ok(Self { home });
         }
-        fs::create_dir_all(made_by_tests).map_err(told)?;
-        let folder = tempfile::tempdir_in(made_by_tests).map_err(told)?;
+        fs::create_dir_all(made_by_tests).map_err(error_text)?;
+        let folder = tempfile::tempdir_in(made_by_tests).map_err(error_text)?;
         let mut fetch = ended_after(MOST_FETCH_SECONDS, "mvn");
         fetch.args(["-B", "-q", "-Dstyle.color=never", "-f"]).arg(&pom).arg("dependency:copy-dependencies");
         fetch.arg(format!("-DoutputDirectory={}", folder.path().display()));
-        heard(&mut fetch).map_err(|said| format!("Maven: {}", first_error(&said)))?;
-        let files = fs::read_dir(folder.path()).map_err(told)?;
+        run(&mut fetch).map_err(|output| format!("Maven: {}", first_error(&output)))?;
+        let files = fs::read_dir(folder.path()).map_err(error_text)?;
         let mut names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
         let jar = names.find(|name| name.starts_with("sbe-tool-")).ok_or("Maven fetched something else")?;
-        heard(bounded("jar").args(["--extract", "--file", jar.as_str(), XSD]).current_dir(folder.path()))?;
-        fs::write(folder.path().join("pom.xml"), &wanted).map_err(told)?;
+        run(bounded("jar").args(["--extract", "--file", jar.as_str(), XSD]).current_dir(folder.path()))?;
+        fs::write(folder.path().join("pom.xml"), &wanted).map_err(error_text)?;
         // The last of two concurrent fetches wins.
         let _ = fs::remove_dir_all(&home);
-        fs::rename(folder.path(), &home).map_err(told)?;
+        fs::rename(folder.path(), &home).map_err(error_text)?;
         Ok(Self { home })
     }
 
@@ -75,7 +75,7 @@ impl Tool {
         tool.arg(format!("-Dsbe.target.language={language}"));
         tool.arg(format!("-Dsbe.output.dir={}", folder.display()));
         tool.arg("-cp").arg(self.class_path()).arg("uk.co.real_logic.sbe.SbeTool").arg(schema);
-        let all = heard(&mut tool)?.concat();
+        let all = run(&mut tool)?.concat();
         if all.is_empty() { Ok(()) } else { Err(all) }
     }
 
@@ -104,9 +104,9 @@ pub fn bounded(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// Returns a command's output; the command must succeed.
-pub fn said(command: &mut Command) -> String {
-    let [said, _] = heard(command).unwrap_or_else(|all| panic!("{command:?}: {all}"));
-    said
+pub fn output(command: &mut Command) -> String {
+    let [output, _] = run(command).unwrap_or_else(|all| panic!("{command:?}: {all}"));
+    output
 }
 
 fn ended_after(seconds: &str, program: impl AsRef<OsStr>) -> Command {
@@ -116,19 +116,19 @@ fn ended_after(seconds: &str, program: impl AsRef<OsStr>) -> Command {
 }
 
 /// Returns a command's two outputs; on failure, both with the exit status.
-fn heard(command: &mut Command) -> Result<[String; 2], String> {
-    let ended = command.output().map_err(told)?;
-    let said = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-    if ended.status.success() { Ok(said) } else { Err(format!("{}{}", said.concat(), ended.status)) }
+fn run(command: &mut Command) -> Result<[String; 2], String> {
+    let ended = command.output().map_err(error_text)?;
+    let output = [ended.stdout, ended.stderr].map(|output| String::from_utf8_lossy(&output).into_owned());
+    if ended.status.success() { Ok(output) } else { Err(format!("{}{}", output.concat(), ended.status)) }
 }
 
 /// Returns the first error in Maven's output.
-fn first_error(said: &str) -> &str {
-    let rest = said.split_once("[ERROR] ").map_or(said, |(_, rest)| rest);
+fn first_error(output: &str) -> &str {
+    let rest = output.split_once("[ERROR] ").map_or(output, |(_, rest)| rest);
     rest.trim().lines().next().unwrap_or_default()
 }
 
-fn told(error: io::Error) -> String {
+fn error_text(error: io::Error) -> String {
     error.to_string()
 }
 

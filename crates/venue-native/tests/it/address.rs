@@ -14,7 +14,7 @@ fn addresses_are_read_and_written() {
     }
     let long = format!("unix:///{}", "x".repeat(200));
     for url in ["", "exchange", "tcp://host", "tcp://:1", "tcp://host:65536", "unix://here", "shm://oms", &long] {
-        let told = url.parse::<LineAddress>().unwrap_err().to_string();
-        assert!(told.contains("use tcp://HOST:PORT or unix:///PATH"), "{told}");
+        let error = url.parse::<LineAddress>().unwrap_err().to_string();
+        assert!(error.contains("use tcp://HOST:PORT or unix:///PATH"), "{error}");
     }
 }

@@ -32,13 +32,13 @@ struct Counterpart {
     is_known: bool,
     ids: Vec<u64>,
     next_request: u64,
-    said: Vec<ExecutionReport>,
+    reports: Vec<ExecutionReport>,
 }
 
 impl Counterpart {
     fn on(listener: Listener, remembers: bool) -> Self {
-        let (ids, said) = (Vec::new(), Vec::new());
-        Self { listener, remembers, stream: None, is_known: false, ids, next_request: 0, said }
+        let (ids, reports) = (Vec::new(), Vec::new());
+        Self { listener, remembers, stream: None, is_known: false, ids, next_request: 0, reports }
     }
 
     fn tcp(remembers: bool) -> Self {
@@ -63,9 +63,9 @@ impl Counterpart {
     }
 
     fn send_reports_from(&mut self, first: usize) {
-        for number in first..self.said.len() {
+        for number in first..self.reports.len() {
             let mut frame = Vec::new();
-            let report = self.said[number];
+            let report = self.reports[number];
             write_frame(&mut frame, Kind::ExecutionReport.code(), number as u64, 1, report.as_bytes());
             self.write(&frame);
         }
@@ -104,7 +104,7 @@ impl Counterpart {
             return self.send_reports_from(logon.next_report as usize);
         }
         let Some(request) = request else { return };
-        assert!(number >= self.next_request, "request {number} came twice");
+        assert!(number >= self.next_request, "request {number} arrived twice");
         self.next_request = number + 1;
         self.ids.push(request.client_order_id().0);
         write_frame(&mut frame, HEARTBEAT, self.next_request, 1, &[]);
@@ -144,8 +144,8 @@ impl TestVenue for Counterpart {
     }
 
     fn send_report(&mut self, report: &ExecutionReport) {
-        self.said.push(*report);
-        self.send_reports_from(self.said.len() - 1);
+        self.reports.push(*report);
+        self.send_reports_from(self.reports.len() - 1);
     }
 
     fn disconnect(&mut self) {
@@ -159,16 +159,16 @@ impl TestVenue for Counterpart {
 }
 
 #[test]
-fn over_tcp() {
+fn a_line_keeps_the_contract_over_tcp() {
     check(|| Counterpart::tcp(true));
 }
 
 #[test]
-fn over_a_unix_socket() {
+fn a_line_keeps_the_contract_over_a_unix_socket() {
     check(Counterpart::unix);
 }
 
 #[test]
-fn to_an_exchange_that_remembers_nothing() {
+fn a_line_keeps_the_contract_at_an_exchange_without_state() {
     check(|| Counterpart::tcp(false));
 }

@@ -14,12 +14,12 @@ fn answered_by(bytes: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it listens").port();
     let other = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody comes");
-        stream.write_all(&bytes).expect("it is heard");
+        let (mut stream, _) = listener.accept().expect("the line connects");
+        stream.write_all(&bytes).expect("the line reads");
         stream
     });
     let lost = lost(port);
-    drop(other.join().expect("it only speaks"));
+    drop(other.join().expect("the peer only writes"));
     lost
 }
 
@@ -29,7 +29,7 @@ fn lost(port: u16) -> String {
     line.connect(&ResumeState::default());
     let began = clock.ticks();
     loop {
-        match line.poll(&mut |event| panic!("nothing of this is sound: {event:?}")) {
+        match line.poll(&mut |event| panic!("no event is valid: {event:?}")) {
             Ok(_) => sleep_ns(50_000),
             Err(lost) => return lost.to_string(),
         }
@@ -38,7 +38,7 @@ fn lost(port: u16) -> String {
 }
 
 #[test]
-fn what_is_no_exchange_is_told() {
+fn a_peer_that_is_no_exchange_is_reported() {
     let mut refused = Vec::new();
     write_frame_with_text(&mut refused, REFUSED, 0, 0, &[], b"not today");
     let mut drawn = Vec::new();
@@ -56,7 +56,7 @@ fn what_is_no_exchange_is_told() {
 }
 
 #[test]
-fn nobody_there_is_told() {
+fn an_address_without_a_listener_is_reported() {
     let port = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it listens").port();
     let lost = lost(port);
     assert!(lost.contains("refused"), "{lost}");

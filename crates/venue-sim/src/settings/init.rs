@@ -10,28 +10,20 @@ const EXCHANGE: &str = include_str!("exchange.toml");
 #[derive(Debug, thiserror::Error)]
 pub enum VenueInitError {
     /// The file exists already.
-    #[error("{file} is there already, and nothing is written over; name another folder", file = file.display())]
-    Exists {
-        /// Existing file.
-        file: PathBuf,
-    },
+    #[error("{} exists already and is not overwritten; name another folder", .0.display())]
+    Exists(PathBuf),
     /// The file cannot be written.
-    #[error("{file}: cannot be written ({reason}); name a folder that this user may write to", file = file.display())]
-    Write {
-        /// File that was to be written.
-        file: PathBuf,
-        /// Error of the operating system.
-        reason: io::Error,
-    },
+    #[error("{}: cannot be written ({}); name a folder that this user may write to", .0.display(), .1)]
+    Write(PathBuf, io::Error),
 }
 
 /// Writes `exchange.toml` into a folder. Returns its path; the table of instruments that the file names is the OMS's.
 pub fn init(folder: &Path) -> Result<PathBuf, VenueInitError> {
     let file = folder.join("exchange.toml");
-    let wrong = |reason| VenueInitError::Write { file: file.clone(), reason };
+    let wrong = |reason| VenueInitError::Write(file.clone(), reason);
     fs::create_dir_all(folder).map_err(wrong)?;
     let mut made = match OpenOptions::new().write(true).create_new(true).open(&file) {
-        Err(reason) if reason.kind() == io::ErrorKind::AlreadyExists => return Err(VenueInitError::Exists { file }),
+        Err(reason) if reason.kind() == io::ErrorKind::AlreadyExists => return Err(VenueInitError::Exists(file)),
         made => made.map_err(wrong)?,
     };
     made.write_all(EXCHANGE.as_bytes()).map_err(wrong)?;

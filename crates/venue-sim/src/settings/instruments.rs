@@ -12,13 +12,13 @@ const SYMBOLS: u32 = (1 << 16) - 1;
 
 const COLUMNS: [&str; 3] = ["symbol", "number", "venue"];
 
-/// Reads the instruments of this venue, which the table names by its number or by `calls`, its name.
-pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<Vec<(Symbol, SymbolId)>, SettingsError> {
+/// Reads the instruments of this venue, which the table names by its number or by `name`.
+pub(super) fn read(file: &Path, venue: VenueId, name: Option<&str>) -> Result<Vec<(Symbol, SymbolId)>, SettingsError> {
     let text = read_text(file)?;
     let mut lines = table_lines(&text);
     let mut mistakes = Mistakes::new(file);
-    let places = lines.next().map(|(line, head)| columns(line, head, &mut mistakes));
-    let Some(places) = places.unwrap_or_else(|| {
+    let indices = lines.next().map(|(line, head)| columns(line, head, &mut mistakes));
+    let Some(indices) = indices.unwrap_or_else(|| {
         mistakes.add(1, "the table is empty; its first line names the columns: symbol,number,venue,multiplier");
         None
     }) else {
@@ -30,8 +30,8 @@ pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<V
             mistakes.add(line, TORN_CELL);
             continue;
         };
-        let [symbol, number, at] = places.map(|place| cells.get(place).unwrap_or_default());
-        if !(calls == Some(at) || at == venue.0.to_string()) {
+        let [symbol, number, listed_venue] = indices.map(|index| cells.get(index).unwrap_or_default());
+        if !(name == Some(listed_venue) || listed_venue == venue.0.to_string()) {
             continue;
         }
         match instrument(symbol, number, &listed) {
@@ -48,12 +48,12 @@ fn columns(line: usize, head: &str, mistakes: &mut Mistakes) -> Option<[usize; 3
         mistakes.add(line, TORN_CELL);
         return None;
     };
-    let place = |name: &str| head.iter().position(|column| column == name);
-    for missing in COLUMNS.iter().filter(|name| place(name).is_none()) {
+    let index = |name: &str| head.iter().position(|column| column == name);
+    for missing in COLUMNS.iter().filter(|name| index(name).is_none()) {
         mistakes.add(line, format!("column '{missing}' is missing; add it to this line, and its cell to each other"));
     }
-    let places = COLUMNS.map(place);
-    places.iter().all(Option::is_some).then(|| places.map(Option::unwrap_or_default))
+    let indices = COLUMNS.map(index);
+    indices.iter().all(Option::is_some).then(|| indices.map(Option::unwrap_or_default))
 }
 
 fn instrument(symbol: &str, number: &str, listed: &[(Symbol, SymbolId)]) -> Result<(Symbol, SymbolId), String> {

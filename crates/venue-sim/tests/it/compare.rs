@@ -13,7 +13,7 @@ use crate::naive::{
 use crate::random_commands::{Commands, SYMBOLS, seed};
 
 #[test]
-fn the_venue_does_what_the_naive_one_does() {
+fn the_venue_matches_a_naive_model() {
     let seed = seed();
     let mut venue = SimVenue::new(Config { venue: VENUE, symbols: SYMBOLS, expected_orders: 16 });
     let (mut naive, mut commands, mut seen) = (Naive::default(), Commands::new(seed, true), Seen::default());

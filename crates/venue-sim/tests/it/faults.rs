@@ -11,7 +11,7 @@ const ALWAYS: Chance = Chance(1_000_000);
 const HALF: Chance = Chance(500_000);
 
 #[test]
-fn each_fault_does_what_it_says() {
+fn each_fault_has_its_documented_effect() {
     let none = InjectedFaults::default();
     for (faults, expected) in [
         (none, vec![1, 2, 3, 4]),
@@ -30,20 +30,20 @@ fn each_fault_does_what_it_says() {
 }
 
 #[test]
-fn an_order_that_is_refused_on_purpose_is_over_and_its_id_is_used() {
+fn an_injected_rejection_ends_the_order_and_uses_up_its_id() {
     let mut world = World::with(InjectedFaults { reject: ALWAYS, ..InjectedFaults::default() });
     send(&mut world, 1);
     send(&mut world, 1);
     let mut line = world.open();
     settle(&mut line);
-    let told: Vec<_> = world.reports().iter().map(|report| (report.venue_sequence, report.reason)).collect();
-    assert_eq!(told, [(1, RejectReason::OnOrder.code()), (0, RejectReason::DuplicateId.code())]);
+    let reports: Vec<_> = world.reports().iter().map(|report| (report.venue_sequence, report.reason)).collect();
+    assert_eq!(reports, [(1, RejectReason::OnOrder.code()), (0, RejectReason::DuplicateId.code())]);
     assert!(world.reports().iter().all(|report| report.exec_type == ExecType::Rejected.code()));
     assert_eq!(line.venue().resting_orders(), 0);
 }
 
 #[test]
-fn a_delayed_report_leaves_when_its_time_has_come() {
+fn a_delayed_report_is_sent_when_it_is_due() {
     let mut world = World::with(InjectedFaults { delay_ns: 1_000, ..InjectedFaults::default() });
     send(&mut world, 1);
     let mut line = world.open();
@@ -63,7 +63,7 @@ fn a_delayed_report_leaves_when_its_time_has_come() {
 }
 
 #[test]
-fn faults_change_while_the_venue_runs_and_over_its_restarts() {
+fn faults_change_at_run_time_and_across_restarts() {
     let mut world = World::new();
     let mut line = world.open();
     let mut id = 0;
@@ -87,7 +87,7 @@ fn faults_change_while_the_venue_runs_and_over_its_restarts() {
     let [half, all, again, none, last] = seen[..] else { panic!("five times") };
     assert!((1..20).contains(&half) && (all, none) == (20, 0), "{seen:?}");
     assert_eq!((half, half), (again, last), "the same dice fall the same");
-    assert_eq!(line.venue().resting_orders(), id as usize, "what is dropped was said all the same");
+    assert_eq!(line.venue().resting_orders(), id as usize, "the venue has taken the orders of dropped reports");
 }
 
 #[test]

@@ -22,23 +22,23 @@ const HEARTBEATS: u64 = 3;
 const MOST_TICKS: u64 = 120;
 
 #[test]
-fn a_door_that_cannot_take_a_connection_is_left_alone_and_says_why() {
+fn a_listener_that_cannot_accept_pauses_and_reports_why() {
     let site = ExchangeFolder::new("");
     let exchange = site.start_with_files(FILES);
     let mut line = RawLine::up(&site, 1, 7);
     let crowd: Vec<UnixStream> = (0..CROWD).map(|_| UnixStream::connect(site.socket()).expect("it listens")).collect();
-    exchange.await_words("a connection waits and cannot be taken");
+    exchange.await_words("a connection waits and cannot be accepted");
     let (from, before) = (line.heartbeats, ticks(exchange.id()));
-    let mut heard = from;
+    let mut heartbeats = from;
     until(
         || {
             line.turn();
             // As rarely as the exchange sends one: it has nothing else to do.
-            if line.heartbeats > heard {
-                heard = line.heartbeats;
+            if line.heartbeats > heartbeats {
+                heartbeats = line.heartbeats;
                 line.beat();
             }
-            heard >= from + HEARTBEATS
+            heartbeats >= from + HEARTBEATS
         },
         || "heartbeats of the exchange".to_owned(),
     );
@@ -46,9 +46,9 @@ fn a_door_that_cannot_take_a_connection_is_left_alone_and_says_why() {
     assert!(used < MOST_TICKS, "{used} ticks of processor time over {HEARTBEATS} heartbeats");
     assert!(!line.is_closed, "a line that is logged on stays");
     // Connections that never log on are closed, whether or not the crowd leaves.
-    exchange.await_words("further connections are taken again");
-    let words = exchange.count("a connection waits and cannot be taken");
-    assert_eq!(words, exchange.count("further connections are taken again"), "once for as long as any waits");
+    exchange.await_words("connections are accepted again");
+    let words = exchange.count("a connection waits and cannot be accepted");
+    assert_eq!(words, exchange.count("connections are accepted again"), "once for as long as any waits");
     RawLine::up(&site, 2, 8);
     drop(crowd);
 }
@@ -77,17 +77,17 @@ fn a_connection_that_never_logs_on_is_closed_however_much_it_sends() {
 }
 
 #[test]
-fn a_name_of_the_wire_changes_no_terminal() {
+fn a_name_from_the_wire_is_printed_escaped() {
     let site = ExchangeFolder::new("");
     let exchange = site.start();
     let name = "desk\u{1b}[2J\r\n@listening on nothing\u{202e}\u{7}".as_bytes();
     let mut wire = RawLine::named(&site, 1, 7, name);
     wire.await_welcome();
     drop(wire);
-    exchange.await_words("is gone");
-    let told = exchange.told();
-    let lines: Vec<&String> = told.iter().filter(|line| line.starts_with("@line ")).collect();
-    assert_eq!(lines.len(), 2, "{told:?}");
+    exchange.await_words("has disconnected");
+    let output = exchange.output();
+    let lines: Vec<&String> = output.iter().filter(|line| line.starts_with("@line ")).collect();
+    assert_eq!(lines.len(), 2, "{output:?}");
     for line in lines {
         assert!(line.contains(r"'desk\u{1b}[2J\r\n@listening on nothing\u{202e}\u{7}'"), "{line}");
     }
@@ -95,11 +95,11 @@ fn a_name_of_the_wire_changes_no_terminal() {
     let mut wire = RawLine::named(&site, 1, 7, &[b'x'; 3_000]);
     wire.await_welcome();
     exchange.await_words("'xxx");
-    assert!(exchange.told().iter().all(|line| line.len() < 200));
+    assert!(exchange.output().iter().all(|line| line.len() < 200));
 }
 
 #[test]
-fn so_many_lines_are_known_and_one_that_is_over_makes_room() {
+fn a_new_line_replaces_a_forgettable_one_at_the_limit() {
     let site = ExchangeFolder::new("most_lines = 3\n");
     let exchange = site.start();
     let mut lines: Vec<RawLine> = (1..=3).map(|journal| RawLine::up(&site, journal, journal)).collect();
@@ -112,14 +112,14 @@ fn so_many_lines_are_known_and_one_that_is_over_makes_room() {
     exchange.await_words("line 'one too many' was refused");
     // One line is gone, and its order rests.
     drop(lines.pop());
-    exchange.await_words("line 'desk' is gone");
+    exchange.await_words("line 'desk' has disconnected");
     assert!(RawLine::named(&site, 4, 4, b"desk").await_refusal().contains("knows 3 lines"));
     // Another line is gone and has no order left.
     let mut over = lines.pop().expect("there are two");
     over.cancel(1);
     over.confirm();
     drop(over);
-    until(|| exchange.count("line 'desk' is gone") == 2, || "the end of the line".to_owned());
+    until(|| exchange.count("line 'desk' has disconnected") == 2, || "the end of the line".to_owned());
     // A restart keeps that knowledge.
     drop((lines, exchange));
     let _exchange = site.start();
@@ -155,14 +155,14 @@ fn a_line_proves_the_password_of_the_exchange() {
     let wrong = come_up(&mut tcp_line(&site, Some("wrong.password"))).expect_err("another password");
     assert!(wrong.contains("the password is not that of this exchange's lines"), "{wrong}");
     let none = come_up(&mut tcp_line(&site, None)).expect_err("no password");
-    assert!(none.contains("asks its lines for a password") && none.contains("password_file"), "{none}");
+    assert!(none.contains("requires a password") && none.contains("password_file"), "{none}");
     // A logon cannot bypass the proof.
-    assert!(RawLine::named(&site, 1, 7, b"desk").await_refusal().contains("asks its lines for a password"));
+    assert!(RawLine::named(&site, 1, 7, b"desk").await_refusal().contains("requires a password"));
     exchange.await_words("was refused");
 }
 
 #[test]
-fn a_line_takes_no_other_venue_than_its_own() {
+fn a_line_rejects_another_venue() {
     let site = ExchangeFolder::new("");
     let _exchange = site.start();
     let (own, other) = (VenueId(3), VenueId(4));
@@ -177,7 +177,7 @@ fn a_line_with_a_password_trusts_no_exchange_without_one() {
     site.write("lines.password", "correct horse\n");
     let _exchange = site.start();
     let why = come_up(&mut tcp_line(&site, Some("lines.password"))).expect_err("the exchange has no password");
-    assert!(why.contains("this exchange asks for no password"), "{why}");
+    assert!(why.contains("this exchange uses no password"), "{why}");
 }
 
 fn tcp_line(site: &ExchangeFolder, password: Option<&str>) -> TcpLine {

@@ -110,7 +110,7 @@ impl BookInvariants {
                 events: 0,
                 turn: self.turn,
             };
-            assert!(self.orders.insert(id, known).is_none(), "{}: {id} is accepted twice", self.place());
+            assert!(self.orders.insert(id, known).is_none(), "{}: {id} is accepted twice", self.context());
         }
         if report.venue_sequence == 0 || report.exec_type == ExecType::Rejected.code() {
             return;
@@ -122,10 +122,10 @@ impl BookInvariants {
         }
         let changes_a_fill = [ExecType::TradeCancel.code(), ExecType::TradeCorrect.code()].contains(&report.exec_type);
         let Some(mut known) = known.filter(|_| changes_a_fill || self.orders.contains_key(&id)) else {
-            panic!("{}: {id} is done already: {report:?}", self.place());
+            panic!("{}: {id} is done already: {report:?}", self.context());
         };
         known.events += 1;
-        assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.place());
+        assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.context());
         self.update(&mut known, report);
         self.check_standing(&known, report);
         if report.leaves_quantity.0 == 0 {
@@ -138,24 +138,24 @@ impl BookInvariants {
 
     /// Checks that a status agrees with the earlier reports.
     fn check_status(&self, known: &ExpectedOrder, report: &ExecutionReport) {
-        assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.place());
-        assert_eq!((report.exec_id.0, report.last_quantity.0), (0, 0), "{}: {report:?}", self.place());
+        assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.context());
+        assert_eq!((report.exec_id.0, report.last_quantity.0), (0, 0), "{}: {report:?}", self.context());
         let works = self.orders.contains_key(&report.order_id.0);
-        assert_eq!(works, report.leaves_quantity.0 > 0, "{}: {report:?}", self.place());
+        assert_eq!(works, report.leaves_quantity.0 > 0, "{}: {report:?}", self.context());
         self.check_standing(known, report);
     }
 
     fn check_standing(&self, known: &ExpectedOrder, report: &ExecutionReport) {
-        let told = (report.symbol, report.side, report.price, report.cumulative_quantity.0);
-        assert_eq!(told, (known.symbol, known.side, known.price, known.filled), "{}: {report:?}", self.place());
+        let reported = (report.symbol, report.side, report.price, report.cumulative_quantity.0);
+        assert_eq!(reported, (known.symbol, known.side, known.price, known.filled), "{}: {report:?}", self.context());
         let open = report.leaves_quantity.0;
-        assert!(open == 0 || open == known.total - known.filled, "{}: {known:?} {report:?}", self.place());
+        assert!(open == 0 || open == known.total - known.filled, "{}: {known:?} {report:?}", self.context());
     }
 
     /// Checks that no day order rests after the end of its day.
     fn end_day(&mut self) {
         for id in self.orders.keys() {
-            assert!(!self.day_orders[id], "{}: {id} is a day order, and rests", self.place());
+            assert!(!self.day_orders[id], "{}: {id} is a day order, and rests", self.context());
         }
         self.done.clear();
         self.fills.clear();
@@ -167,8 +167,8 @@ impl BookInvariants {
                 self.check_priority(known, report);
             }
             self.executions += 1;
-            assert_eq!(report.exec_id.0, self.executions, "{}: {report:?}", self.place());
-            assert!(report.last_quantity.0 > 0, "{}: {report:?}", self.place());
+            assert_eq!(report.exec_id.0, self.executions, "{}: {report:?}", self.context());
+            assert!(report.last_quantity.0 > 0, "{}: {report:?}", self.context());
             known.filled += report.last_quantity.0;
             self.fills.insert(report.exec_id.0, report.last_quantity.0);
             let sign = if known.side == Side::Buy.code() { 1 } else { -1 };
@@ -176,12 +176,12 @@ impl BookInvariants {
         }
         if report.exec_type == ExecType::TradeCancel.code() {
             let held = self.fills.remove(&report.exec_id.0);
-            assert_eq!(held, Some(report.last_quantity.0), "{}: {report:?}", self.place());
+            assert_eq!(held, Some(report.last_quantity.0), "{}: {report:?}", self.context());
             known.change_fill(-report.last_quantity.0);
         }
         if report.exec_type == ExecType::TradeCorrect.code() {
             let held = self.fills.insert(report.exec_id.0, report.last_quantity.0);
-            let Some(held) = held else { panic!("{}: no such fill holds: {report:?}", self.place()) };
+            let Some(held) = held else { panic!("{}: no such fill holds: {report:?}", self.context()) };
             known.change_fill(report.last_quantity.0 - held);
         }
         if report.exec_type == ExecType::Replaced.code() {
@@ -200,7 +200,7 @@ impl BookInvariants {
         for (id, other) in self.orders.iter().filter(|(_, o)| o.symbol == known.symbol && o.side == known.side) {
             let better = if buys { other.price > known.price } else { other.price < known.price };
             let earlier = other.price == known.price && other.turn < known.turn;
-            assert!(!better && !earlier, "{}: {id} was passed over: {report:?}", self.place());
+            assert!(!better && !earlier, "{}: {id} was passed over: {report:?}", self.context());
         }
     }
 
@@ -211,28 +211,28 @@ impl BookInvariants {
             let quote = self.quotes.entry((symbol, side)).or_default();
             *quote -= bought.abs();
             let left = *quote;
-            assert!(left >= 0, "{}: the maker's {side:?} traded {} too much", self.place(), -left);
+            assert!(left >= 0, "{}: the maker's {side:?} traded {} too much", self.context(), -left);
         }
     }
 
     fn compare(&self, venue: &SimVenue) {
-        assert_eq!(venue.resting_orders(), self.orders.len(), "{}", self.place());
+        assert_eq!(venue.resting_orders(), self.orders.len(), "{}", self.context());
         for symbol in (0..SYMBOLS).map(SymbolId) {
             for side in [Side::Buy, Side::Sell] {
                 let depth: i64 = venue.depth(symbol, side).map(|(_, quantity)| quantity.0).sum();
                 let orders = self.orders.values().filter(|o| o.symbol == symbol && o.side == side.code());
                 let open: i64 = orders.map(|o| o.total - o.filled).sum();
                 let quote = self.quotes.get(&(symbol, side)).copied().unwrap_or(0);
-                assert_eq!(depth, open + quote, "{}: {symbol} {side:?}", self.place());
+                assert_eq!(depth, open + quote, "{}: {symbol} {side:?}", self.context());
             }
             let best = |side| venue.depth(symbol, side).next().map(|(price, _)| price);
             if let (Some(bid), Some(ask)) = (best(Side::Buy), best(Side::Sell)) {
-                assert!(bid < ask, "{}: {symbol} is crossed at {bid} and {ask}", self.place());
+                assert!(bid < ask, "{}: {symbol} is crossed at {bid} and {ask}", self.context());
             }
         }
     }
 
-    fn place(&self) -> String {
+    fn context(&self) -> String {
         format!("seed {}, command {}", self.seed, self.number)
     }
 }

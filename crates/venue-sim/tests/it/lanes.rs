@@ -14,7 +14,7 @@ use crate::script::order;
 use crate::world::{MORNING, Step, World, settle};
 
 #[test]
-fn reports_wait_for_the_oms_over_a_restart() {
+fn reports_wait_for_the_oms_across_a_restart() {
     let mut world = World::new();
     world.reports = None;
     send(&mut world, buy(1, 5));
@@ -26,12 +26,12 @@ fn reports_wait_for_the_oms_over_a_restart() {
     world.attach_oms();
     world.clock.advance(50);
     settle(&mut world.open());
-    let told: Vec<(u8, u64)> = world.reports().iter().map(|report| (report.exec_type, report.venue_stamp)).collect();
-    assert_eq!(told, [(ExecType::New.code(), MORNING), (ExecType::Canceled.code(), MORNING + 50)]);
+    let reports: Vec<(u8, u64)> = world.reports().iter().map(|report| (report.exec_type, report.venue_stamp)).collect();
+    assert_eq!(reports, [(ExecType::New.code(), MORNING), (ExecType::Canceled.code(), MORNING + 50)]);
 }
 
 #[test]
-fn lost_lanes_begin_at_their_own_beginning() {
+fn recreated_lanes_start_at_their_first_message() {
     let mut world = World::new();
     for id in 1..=3 {
         send(&mut world, buy(id, 5));
@@ -60,7 +60,7 @@ fn lost_lanes_begin_at_their_own_beginning() {
 }
 
 #[test]
-fn lanes_are_met_once_and_each_restart_knows_them() {
+fn lanes_are_journaled_once_and_known_after_each_restart() {
     let mut world = World::new();
     let mut expected = Vec::new();
     for incarnation in 2..6 {
@@ -71,7 +71,7 @@ fn lanes_are_met_once_and_each_restart_knows_them() {
         assert_eq!(types(&world.reports()), expected[expected.len() - 1..]);
         world.lose_lanes(incarnation);
         settle(&mut world.open());
-        assert_eq!(world.reports(), [], "what was said before this lane is not said on it");
+        assert_eq!(world.reports(), [], "reports of earlier lanes are not sent on this one");
     }
     assert_eq!(world.open().venue().resting_orders(), expected.len());
 }
@@ -94,7 +94,7 @@ fn garbage_is_counted_and_a_duplicate_delivery_is_not_applied() {
 }
 
 #[test]
-fn the_operator_is_told_what_cannot_be_done() {
+fn an_operator_gets_an_error_for_an_impossible_change() {
     let mut world = World::new();
     send(&mut world, buy(1, 5));
     send(&mut world, Request::New(order(Side::Sell, 2, 5, 100)));
@@ -113,7 +113,7 @@ fn the_operator_is_told_what_cannot_be_done() {
 }
 
 #[test]
-fn the_journal_holds_what_a_tick_changes_and_no_tick_that_changes_nothing_here() {
+fn the_journal_holds_only_the_changes_of_each_tick() {
     let mut world = World::new();
     let tick = TopOfBook {
         bid: Price(99),
@@ -140,7 +140,7 @@ fn the_journal_holds_what_a_tick_changes_and_no_tick_that_changes_nothing_here()
 }
 
 #[test]
-fn a_journal_of_something_else_is_refused() {
+fn a_foreign_journal_is_refused() {
     let mut world = World::new();
     settle(&mut world.open());
     let venue = world.config.venue;
@@ -158,7 +158,7 @@ fn a_journal_of_something_else_is_refused() {
 }
 
 #[test]
-fn a_journal_that_lost_its_end_is_refused_rather_than_sent_over() {
+fn a_journal_that_lost_its_end_is_refused() {
     let mut world = World::new();
     send(&mut world, buy(1, 5));
     settle(&mut world.open());
@@ -169,8 +169,8 @@ fn a_journal_that_lost_its_end_is_refused_rather_than_sent_over() {
         journal.publish(*stamp, *kind, payload).expect("there is room");
     }
     drop(journal);
-    let e = world.try_open().err().expect("the lane knows more");
-    assert!(matches!(e, RecoverError::LaneAhead { held: 1, said: 0 }), "{e}");
+    let e = world.try_open().err().expect("the lane holds more");
+    assert!(matches!(e, RecoverError::LaneAhead { held: 1, produced: 0 }), "{e}");
 }
 
 fn send(world: &mut World, request: Request) {

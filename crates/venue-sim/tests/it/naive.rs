@@ -159,7 +159,7 @@ impl Naive {
             events: 0,
             arrival: 0,
         };
-        out.push(order.tell(cause, NEW));
+        out.push(order.report(cause, NEW));
         if new.time_in_force != FOK || self.reachable(&order) >= i128::from(order.total) {
             self.sweep(cause, &mut order, out);
         }
@@ -167,7 +167,7 @@ impl Naive {
             return;
         }
         if new.order_type == MARKET || new.time_in_force == IOC || new.time_in_force == FOK {
-            out.push(order.tell(cause, EXPIRED));
+            out.push(order.report(cause, EXPIRED));
         } else {
             self.rest(order);
         }
@@ -198,7 +198,7 @@ impl Naive {
         match self.find(cancel.original.0) {
             Some(at) => {
                 let mut order = self.live.remove(at);
-                out.push(order.tell(cause, CANCELED));
+                out.push(order.report(cause, CANCELED));
             }
             None => out.push(self.absent(cause, cancel.original.0, cancel.symbol, cancel.account)),
         }
@@ -210,11 +210,11 @@ impl Naive {
             out.push(ExecutionReport { reason: RejectReason::UnknownCode.code(), ..refused });
             return;
         }
-        let meant = |order: &Resting| {
+        let is_covered = |order: &Resting| {
             let symbol_fits = all.cancel_type == ALL_SYMBOLS || order.symbol == all.symbol;
             order.id != 0 && order.account == all.account && symbol_fits
         };
-        self.leave(cause, CANCELED, meant, out);
+        self.leave(cause, CANCELED, is_covered, out);
     }
 
     fn end_day(&mut self, stamp: u64, out: &mut Vec<ExecutionReport>) {
@@ -224,17 +224,18 @@ impl Naive {
     }
 
     /// Removes all matching orders, the oldest first.
-    fn leave(&mut self, cause: Cause, how: u8, meant: impl Fn(&Resting) -> bool, out: &mut Vec<ExecutionReport>) {
-        let (mut leaving, staying): (Vec<Resting>, Vec<Resting>) = self.live.iter().partition(|order| meant(order));
+    fn leave(&mut self, cause: Cause, how: u8, is_covered: impl Fn(&Resting) -> bool, out: &mut Vec<ExecutionReport>) {
+        let (mut leaving, staying): (Vec<Resting>, Vec<Resting>) =
+            self.live.iter().partition(|order| is_covered(order));
         self.live = staying;
         leaving.sort_by_key(|order| order.venue_id);
-        out.extend(leaving.iter_mut().map(|order| order.tell(cause, how)));
+        out.extend(leaving.iter_mut().map(|order| order.report(cause, how)));
     }
 
     fn status(&self, cause: Cause, id: u64, symbol: SymbolId, account: AccountId) -> ExecutionReport {
         if let Some(at) = self.find(id) {
             let mut order = Resting { events: self.live[at].events - 1, ..self.live[at] };
-            return order.tell(cause, ORDER_STATUS);
+            return order.report(cause, ORDER_STATUS);
         }
         let (last, forgotten) = (self.past.get(&id).copied(), self.used.contains(&id));
         let known = last.unwrap_or(ExecutionReport {
@@ -281,7 +282,7 @@ impl Naive {
             Some(at) => {
                 let order = &mut self.live[at];
                 (order.filled, order.total) = (sum as i64, sum as i64 + open);
-                order.tell(Cause { stamp, request: 0 }, exec_type)
+                order.report(Cause { stamp, request: 0 }, exec_type)
             }
             None => ExecutionReport {
                 client_order_id: ClientOrderId(0),
@@ -308,7 +309,7 @@ impl Naive {
         let (price, total) = (replace.price.0, replace.quantity.0);
         if total <= 0 || price <= 0 {
             let reject = if total <= 0 { RejectReason::Quantity } else { RejectReason::Price };
-            let refused = self.live[at].tell(cause, CANCEL_REJECTED);
+            let refused = self.live[at].report(cause, CANCEL_REJECTED);
             out.push(ExecutionReport { reason: reject.code(), ..refused });
             return;
         }
@@ -316,7 +317,7 @@ impl Naive {
         let keeps_place = price == order.price && total <= order.total;
         order.price = price;
         order.total = total.max(order.filled);
-        out.push(order.tell(cause, REPLACED));
+        out.push(order.report(cause, REPLACED));
         if order.open() == 0 {
             return;
         }
@@ -394,7 +395,7 @@ impl Naive {
         }
         self.executions += 1;
         self.fills.insert(self.executions, (order.id, price, quantity));
-        let trade = order.tell(cause, TRADE);
+        let trade = order.report(cause, TRADE);
         out.push(ExecutionReport {
             exec_id: ExecId(self.executions),
             last_price: Price(price),
@@ -446,7 +447,7 @@ impl Resting {
         self.symbol == other.symbol && self.side != other.side && (self.price == 0 || price_is_good)
     }
 
-    fn tell(&mut self, cause: Cause, exec_type: u8) -> ExecutionReport {
+    fn report(&mut self, cause: Cause, exec_type: u8) -> ExecutionReport {
         self.events += 1;
         let ended = exec_type == CANCELED || exec_type == EXPIRED;
         let status = match (ended, self.open(), self.filled) {

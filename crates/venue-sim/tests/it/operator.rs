@@ -9,7 +9,7 @@ use tickpath_venue_sim::FillError;
 use crate::script::{check, order, venue};
 
 #[test]
-fn a_status_tells_how_an_order_stands() {
+fn a_status_reports_the_state_of_a_working_order() {
     check("b1 5@100 | q9 1", "S1 0/5=N1");
     check("b1 5@100; s2 3@100 | q9 1; q9 2", "S1 3/2=P2; S2 3/0=F2");
     check("b1 5@100; r8 1 7@101 | q9 1", "S1 0/7=N2");
@@ -19,7 +19,7 @@ fn a_status_tells_how_an_order_stands() {
 }
 
 #[test]
-fn a_status_tells_how_an_order_ended() {
+fn a_status_reports_how_an_order_ended() {
     check("b1 5@100; c9 1 | q9 1", "S1 0/0=C2");
     check("b1 5@100; s2 3@100; c9 1 | q9 1", "S1 3/0=C3");
     check("b1 5@100; s2 5@100 | q9 1; q9 2", "S1 5/0=F2; S2 5/0=F2");
@@ -36,7 +36,7 @@ fn a_status_tells_how_an_order_ended() {
 }
 
 #[test]
-fn a_status_of_a_stranger_says_so() {
+fn a_status_of_an_unknown_order_is_rejected() {
     check("| q9 1", "S1 0/0=J0#7");
     check("| q9 0", "S0 0/0=J0#7");
     check("b1 5@100; c9 1 | q8 9", "S9 0/0=J0#7");
@@ -90,7 +90,7 @@ fn a_status_has_all_its_fields() {
 }
 
 #[test]
-fn a_mass_cancel_takes_what_rests_of_an_account() {
+fn a_mass_cancel_cancels_the_resting_orders_of_an_account() {
     let book = "b3 1@100; s2 1@105; b1 1@101; b4 1@99 a7; s5 2@101";
     check(&format!("{book} | m9 7 4"), "C3 0/0; C2 0/0; C5 1/0");
     check(&format!("{book} | m9 1 4; q9 4"), "C3 0/0; C2 0/0; C5 1/0; S4 0/1=N1");
@@ -102,7 +102,7 @@ fn a_mass_cancel_takes_what_rests_of_an_account() {
 }
 
 #[test]
-fn a_fill_is_taken_back() {
+fn a_fill_is_busted() {
     let traded = "b1 5@100; s2 3@100";
     check(&format!("{traded} | x2; q9 1"), "B1 0/2 3@100; S1 0/2=N3");
     check(&format!("{traded} | x1; q9 2"), "B2 0/0 3@100; S2 0/0=F3");
@@ -113,14 +113,14 @@ fn a_fill_is_taken_back() {
     check(&format!("{traded}; c9 1 | x2; q9 1; s3 1@100 ioc"), "B1 0/0 3@100; S1 0/0=C4; N3 0/1; X3 0/0");
     check("s1 2@100; b2 5@100 ioc | x1; q9 2", "B2 0/0 2@100; S2 0/0=X4");
     // A fill is busted once, and only if it exists.
-    let gone = "!the fill 2 was";
-    check(&format!("{traded}; x2 | x2; v2 1@100; q9 1"), &format!("{gone}; {gone}; S1 0/2=N3"));
+    let busted = "!the fill 2 is";
+    check(&format!("{traded}; x2 | x2; v2 1@100; q9 1"), &format!("{busted}; {busted}; S1 0/2=N3"));
     check(&format!("{traded} | x0; x3; v3 1@100"), &["!no fill of this"; 3].join("; "));
     check(&format!("| x1; x{}", u64::MAX), &["!no fill of this"; 2].join("; "));
 }
 
 #[test]
-fn a_total_counts_what_is_filled_and_open_after_a_bust() {
+fn the_total_is_filled_plus_open_after_a_bust() {
     let busted = "b1 5@100; s2 3@100; x2; b3 1@100";
     check(&format!("{busted}; r9 1 2@100 | s4 1@100"), "N4 0/1; T4 1/0@100; T1 1/1@100");
     check(&format!("{busted}; r9 1 3@100 | s4 1@100"), "N4 0/1; T4 1/0@100; T3 1/0@100");
@@ -148,7 +148,7 @@ fn a_fill_is_corrected() {
 }
 
 #[test]
-fn a_changed_fill_is_told_in_full() {
+fn a_changed_fill_is_reported_in_full() {
     let mut venue = venue();
     let mut reports = Vec::new();
     venue.request(11, &Request::New(order(Side::Buy, 7, 5, 100)), &mut reports);
@@ -203,7 +203,7 @@ fn the_day_ends() {
 }
 
 #[test]
-fn a_day_of_many_orders_leaves_nothing_but_what_is_good_till_canceled() {
+fn the_end_of_a_day_leaves_only_good_till_canceled_orders() {
     const ORDERS: u64 = 20_000;
     let mut venue = venue();
     let mut reports = Vec::new();

@@ -7,7 +7,7 @@ use tickpath_venue_sim::RejectReason;
 
 use crate::naive::{CANCEL_REJECTED, CANCELED, FILLED, NEW, Naive, ORDER_STATUS, REJECTED, TRADE};
 use crate::random_commands::{Command, Commands, seed};
-use crate::sockets::{ExchangeFolder, RawLine, told, until};
+use crate::sockets::{ExchangeFolder, RawLine, summaries, until};
 
 /// The identities of two OMSes.
 const ONE: u64 = 0x1111;
@@ -23,36 +23,36 @@ fn two_omses_with_equal_order_ids_have_orders_of_their_own() {
     let site = ExchangeFolder::new("");
     let _exchange = site.start();
     let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
-    assert_eq!(told(&one.order(Side::Buy, 7, 100)), [(NEW, 7, 0, 100)]);
-    assert_eq!(told(&other.order(Side::Buy, 7, 101)), [(NEW, 7, 0, 101)], "the id is another OMS's, too");
-    assert_eq!(told(&one.order(Side::Buy, 8, 99)), [(NEW, 8, 0, 99)]);
+    assert_eq!(summaries(&one.order(Side::Buy, 7, 100)), [(NEW, 7, 0, 100)]);
+    assert_eq!(summaries(&other.order(Side::Buy, 7, 101)), [(NEW, 7, 0, 101)], "the id is another OMS's, too");
+    assert_eq!(summaries(&one.order(Side::Buy, 8, 99)), [(NEW, 8, 0, 99)]);
     // Each OMS names its own order by the shared id.
-    assert_eq!(told(&other.cancel(7)), [(CANCELED, 7, 0, 101)]);
-    assert_eq!(told(&one.ask(&status(7))), [(ORDER_STATUS, 7, 0, 100)], "the order of the other OMS rests");
+    assert_eq!(summaries(&other.cancel(7)), [(CANCELED, 7, 0, 101)]);
+    assert_eq!(summaries(&one.ask(&status(7))), [(ORDER_STATUS, 7, 0, 100)], "the order of the other OMS rests");
     // An order of the other OMS is unknown to a cancel and to a question.
-    assert_eq!(told(&other.cancel(8)), [(CANCEL_REJECTED, 8, UNKNOWN_ORDER, 0)]);
-    assert_eq!(told(&other.ask(&status(8))), [(ORDER_STATUS, 8, UNKNOWN_ORDER, 0)]);
+    assert_eq!(summaries(&other.cancel(8)), [(CANCEL_REJECTED, 8, UNKNOWN_ORDER, 0)]);
+    assert_eq!(summaries(&other.ask(&status(8))), [(ORDER_STATUS, 8, UNKNOWN_ORDER, 0)]);
     // They trade with each other, and each receives reports on its own order under its own id.
-    assert_eq!(told(&other.order(Side::Sell, 9, 100)), [(NEW, 9, 0, 100), (TRADE, 9, 0, 100)]);
+    assert_eq!(summaries(&other.order(Side::Sell, 9, 100)), [(NEW, 9, 0, 100), (TRADE, 9, 0, 100)]);
     let from = one.reports.len();
     let mut news = Vec::new();
     until(
         || {
             one.turn();
-            news = told(&one.reports[from..]);
+            news = summaries(&one.reports[from..]);
             !news.is_empty()
         },
         || "the fill".to_owned(),
     );
     assert_eq!(news, [(TRADE, 7, 0, 100)]);
     // An id is used up only for the OMS that used it.
-    assert_eq!(told(&one.order(Side::Buy, 7, 100)), [(REJECTED, 7, RejectReason::DuplicateId.code(), 100)]);
-    assert_eq!(told(&other.cancel(9)), [(CANCEL_REJECTED, 9, RejectReason::TooLate.code(), 0)]);
-    assert_eq!(told(&one.cancel(8)), [(CANCELED, 8, 0, 99)]);
+    assert_eq!(summaries(&one.order(Side::Buy, 7, 100)), [(REJECTED, 7, RejectReason::DuplicateId.code(), 100)]);
+    assert_eq!(summaries(&other.cancel(9)), [(CANCEL_REJECTED, 9, RejectReason::TooLate.code(), 0)]);
+    assert_eq!(summaries(&one.cancel(8)), [(CANCELED, 8, 0, 99)]);
 }
 
 #[test]
-fn a_mass_cancel_means_the_orders_of_its_oms() {
+fn a_mass_cancel_covers_the_orders_of_its_oms() {
     let site = ExchangeFolder::new("");
     let _exchange = site.start();
     let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
@@ -66,14 +66,14 @@ fn a_mass_cancel_means_the_orders_of_its_oms() {
         cancel_type: MassCancelType::All.code(),
         ..MassCancel::default()
     });
-    assert_eq!(told(&one.ask(&all)), [(CANCELED, 1, 0, 100), (CANCELED, 2, 0, 100)]);
+    assert_eq!(summaries(&one.ask(&all)), [(CANCELED, 1, 0, 100), (CANCELED, 2, 0, 100)]);
     for id in [1, 2] {
-        assert_eq!(told(&other.cancel(id)), [(CANCELED, id, 0, 100)], "it rested until now");
+        assert_eq!(summaries(&other.cancel(id)), [(CANCELED, id, 0, 100)], "it rested until now");
     }
 }
 
 #[test]
-fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
+fn a_status_of_all_orders_covers_those_of_its_oms() {
     let site = ExchangeFolder::new("");
     let _exchange = site.start();
     let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
@@ -88,7 +88,7 @@ fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
     let mut second = RawLine::up(&site, 3, ONE);
     let answer = second.ask(&all(5));
     assert_eq!(
-        told(&answer),
+        summaries(&answer),
         [
             (TRADE, 7, 0, 100),
             (ORDER_STATUS, 7, 0, 100),
@@ -97,23 +97,23 @@ fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
             (ORDER_STATUS, 0, 0, 0)
         ]
     );
-    let stands = |report: &ExecutionReport| (report.status, report.cumulative_quantity.0, report.leaves_quantity.0);
-    let stands: Vec<(u8, i64, i64)> = answer.iter().map(stands).collect();
-    assert_eq!(stands, [(FILLED, 5, 0), (FILLED, 5, 0), (CANCELED, 0, 0), (NEW, 0, 5), (NEW, 0, 0)]);
+    let states = |report: &ExecutionReport| (report.status, report.cumulative_quantity.0, report.leaves_quantity.0);
+    let states: Vec<(u8, i64, i64)> = answer.iter().map(states).collect();
+    assert_eq!(states, [(FILLED, 5, 0), (FILLED, 5, 0), (CANCELED, 0, 0), (NEW, 0, 5), (NEW, 0, 0)]);
     assert!(answer.iter().all(|report| report.client_order_id == ClientOrderId(5)), "{answer:?}");
     assert!(answer[..4].iter().all(|report| !report.ends_status_answer()) && answer[4].ends_status_answer());
     assert_eq!(
-        told(&other.ask(&all(6))),
+        summaries(&other.ask(&all(6))),
         [(ORDER_STATUS, 7, 0, 98), (TRADE, 9, 0, 100), (ORDER_STATUS, 9, 0, 100), (ORDER_STATUS, 0, 0, 0)]
     );
     // An OMS without orders gets an empty answer; the question changes nothing.
     let mut third = RawLine::up(&site, 4, 0x3333);
-    assert_eq!(told(&third.ask(&all(7))), [(ORDER_STATUS, 0, 0, 0)]);
-    assert_eq!(told(&second.cancel(6)), [(CANCELED, 6, 0, 97)]);
+    assert_eq!(summaries(&third.ask(&all(7))), [(ORDER_STATUS, 0, 0, 0)]);
+    assert_eq!(summaries(&second.cancel(6)), [(CANCELED, 6, 0, 97)]);
 }
 
 #[test]
-fn an_exchange_that_was_killed_knows_whose_its_orders_are() {
+fn a_killed_exchange_recovers_the_owners_of_its_orders() {
     let site = ExchangeFolder::new("");
     let exchange = site.start();
     let (mut one, mut other) = (RawLine::up(&site, 1, ONE), RawLine::up(&site, 2, OTHER));
@@ -123,31 +123,31 @@ fn an_exchange_that_was_killed_knows_whose_its_orders_are() {
     drop(exchange);
     let _exchange = site.start();
     let (mut one, mut other) = (one.again(&site, 2, ONE), other.again(&site, 2, OTHER));
-    assert_eq!(told(&other.cancel(8)), [(CANCEL_REJECTED, 8, UNKNOWN_ORDER, 0)]);
-    assert_eq!(told(&one.cancel(7)), [(CANCELED, 7, 0, 100)]);
-    assert_eq!(told(&other.cancel(7)), [(CANCELED, 7, 0, 101)]);
+    assert_eq!(summaries(&other.cancel(8)), [(CANCEL_REJECTED, 8, UNKNOWN_ORDER, 0)]);
+    assert_eq!(summaries(&one.cancel(7)), [(CANCELED, 7, 0, 100)]);
+    assert_eq!(summaries(&other.cancel(7)), [(CANCELED, 7, 0, 101)]);
     // Another line of the same OMS can cancel it too.
     let mut second = RawLine::up(&site, 3, ONE);
-    assert_eq!(told(&second.cancel(8)), [(CANCELED, 8, 0, 99)]);
+    assert_eq!(summaries(&second.cancel(8)), [(CANCELED, 8, 0, 99)]);
 }
 
 #[test]
-fn lines_without_an_identity_share_their_orders_and_keep_them_when_they_get_one() {
+fn unnamed_lines_share_their_orders_and_keep_them_once_named() {
     let site = ExchangeFolder::new("");
     let exchange = site.start();
     let (mut first, mut second) = (RawLine::old(&site, 1), RawLine::old(&site, 2));
     for id in [1, 2, 3] {
-        assert_eq!(told(&first.order(Side::Buy, id, 100)), [(NEW, id, 0, 100)]);
+        assert_eq!(summaries(&first.order(Side::Buy, id, 100)), [(NEW, id, 0, 100)]);
     }
-    assert_eq!(told(&second.cancel(1)), [(CANCELED, 1, 0, 100)], "one space, as ever");
+    assert_eq!(summaries(&second.cancel(1)), [(CANCELED, 1, 0, 100)], "one space, as ever");
     drop(exchange);
     let _exchange = site.start();
     // The OMS of both lines has a later version now.
     let (mut first, mut second) = (first.again(&site, 2, ONE), second.again(&site, 2, ONE));
     let mut stranger = RawLine::up(&site, 3, OTHER);
-    assert_eq!(told(&stranger.cancel(2)), [(CANCEL_REJECTED, 2, UNKNOWN_ORDER, 0)]);
-    assert_eq!(told(&second.cancel(2)), [(CANCELED, 2, 0, 100)]);
-    assert_eq!(told(&first.cancel(3)), [(CANCELED, 3, 0, 100)]);
+    assert_eq!(summaries(&stranger.cancel(2)), [(CANCEL_REJECTED, 2, UNKNOWN_ORDER, 0)]);
+    assert_eq!(summaries(&second.cancel(2)), [(CANCELED, 2, 0, 100)]);
+    assert_eq!(summaries(&first.cancel(3)), [(CANCELED, 3, 0, 100)]);
     // From then on its lines belong to no other OMS.
     let mut thief = RawLine::named(&site, 1, OTHER, b"thief");
     assert!(thief.await_refusal().contains("belong to another OMS"));
@@ -156,7 +156,7 @@ fn lines_without_an_identity_share_their_orders_and_keep_them_when_they_get_one(
 /// The naive venue has one id space, in which each OMS has its own part by a bijection: each OMS receives the reports
 /// that it would receive if the other had no ids at all.
 #[test]
-fn two_owners_hear_what_two_naive_spaces_of_ids_tell() {
+fn two_owners_get_the_reports_of_two_naive_id_spaces() {
     let seed = seed();
     let site = ExchangeFolder::new("");
     let _exchange = site.start();
@@ -183,13 +183,13 @@ fn two_owners_hear_what_two_naive_spaces_of_ids_tell() {
             },
             || format!("seed {seed}: {wanted} reports of owner {owner}"),
         );
-        let heard: Vec<ExecutionReport> =
+        let received: Vec<ExecutionReport> =
             wire.reports.iter().map(|report| ExecutionReport { venue_stamp: 1, ..*report }).collect();
-        assert!(heard.len() >= 1_000, "seed {seed}: {} reports compare little", heard.len());
-        for (number, (heard, expected)) in heard.iter().zip(&expected[owner]).enumerate() {
-            assert_eq!(heard, expected, "seed {seed}, owner {owner}, report {number}");
+        assert!(received.len() >= 1_000, "seed {seed}: {} reports compare little", received.len());
+        for (number, (received, expected)) in received.iter().zip(&expected[owner]).enumerate() {
+            assert_eq!(received, expected, "seed {seed}, owner {owner}, report {number}");
         }
-        assert_eq!(heard.len(), wanted, "seed {seed}, owner {owner}");
+        assert_eq!(received.len(), wanted, "seed {seed}, owner {owner}");
     }
 }
 

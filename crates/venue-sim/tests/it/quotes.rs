@@ -9,7 +9,7 @@ use crate::script::order;
 use crate::world::{MORNING, Step, World, settle};
 
 #[test]
-fn what_is_used_up_is_quoted_again() {
+fn a_used_up_quote_is_renewed() {
     let mut world = quoting(&[quote(0, 99, 101, 10)]);
     let mut line = world.open_without_ticks();
     for (id, quantity) in [(1, 4), (2, 10), (3, 35)] {
@@ -23,7 +23,7 @@ fn what_is_used_up_is_quoted_again() {
 }
 
 #[test]
-fn a_restart_quotes_what_is_to_be_quoted_now() {
+fn a_restart_applies_the_configured_quotes() {
     let mut world = quoting(&[quote(0, 99, 101, 10), quote(1, 49, 51, 10)]);
     let mut line = world.open_without_ticks();
     send(&mut world, 1, 4);
@@ -49,7 +49,7 @@ fn a_restart_quotes_what_is_to_be_quoted_now() {
 }
 
 #[test]
-fn symbols_come_and_none_goes() {
+fn symbols_can_be_added_and_never_removed() {
     let mut world = quoting(&[quote(0, 99, 101, 10)]);
     drop(world.open_without_ticks());
     world.config.venue.symbols += 2;

@@ -27,12 +27,12 @@ const FAULTS: InjectedFaults = InjectedFaults {
 };
 
 #[test]
-fn a_venue_that_restarts_after_every_step_says_what_one_life_says() {
+fn a_venue_restarted_after_each_step_sends_the_same_reports() {
     restart_after_every_step(InjectedFaults::default());
 }
 
 #[test]
-fn a_venue_at_which_things_go_wrong_on_purpose_restarts_after_every_step() {
+fn a_venue_with_injected_faults_restarts_after_each_step() {
     restart_after_every_step(FAULTS);
 }
 
@@ -52,7 +52,7 @@ fn restart_after_every_step(faults: InjectedFaults) {
 }
 
 #[test]
-fn a_venue_that_lives_for_one_poll_at_a_time_works_a_backlog_off() {
+fn a_venue_restarted_after_each_poll_works_off_a_backlog() {
     let seed = seed();
     let backlog = || {
         let mut world = World::new();
@@ -67,12 +67,12 @@ fn a_venue_that_lives_for_one_poll_at_a_time_works_a_backlog_off() {
 }
 
 #[test]
-fn a_venue_comes_back_from_every_point_between_two_polls() {
+fn a_venue_recovers_from_a_crash_between_any_two_polls() {
     come_back_from_every_point(InjectedFaults::default());
 }
 
 #[test]
-fn a_venue_at_which_things_go_wrong_on_purpose_comes_back_from_every_point() {
+fn a_venue_with_injected_faults_recovers_from_any_crash() {
     come_back_from_every_point(FAULTS);
 }
 
@@ -158,7 +158,7 @@ fn take(world: &mut World, line: &mut VenueEngine<SimulatedClock>, number: usize
 }
 
 /// Restores the world at a point, and continues from there.
-fn check_point(steps: &[Step], one: &ReferenceRun, point: &RestartPoint, place: &str) {
+fn check_point(steps: &[Step], one: &ReferenceRun, point: &RestartPoint, context: &str) {
     let mut world = World::with(one.world.config.faults);
     for (number, step) in steps[..=point.at].iter().enumerate() {
         world.feed(step, MORNING + 1 + number as u64);
@@ -174,26 +174,26 @@ fn check_point(steps: &[Step], one: &ReferenceRun, point: &RestartPoint, place: 
         operate(&mut line, &steps[point.at]);
     }
     settle(&mut line);
-    let said = one.mark(point.at + 1).reports;
-    assert_same(&world.reports(), &one.world.reports()[..said], place);
+    let count = one.mark(point.at + 1).reports;
+    assert_same(&world.reports(), &one.world.reports()[..count], context);
     for (number, step) in steps.iter().enumerate().skip(point.at + 1) {
         take(&mut world, &mut line, number, step);
     }
-    check_end(&world, one, place);
+    check_end(&world, one, context);
 }
 
 /// Checks that lanes and journal equal those of the run without a kill, and the book that of the journal.
-fn check_end(world: &World, one: &ReferenceRun, place: &str) {
-    assert_same(&world.reports(), &one.world.reports(), place);
-    assert!(world.frames("journal") == one.world.frames("journal"), "{place}: the journals differ");
+fn check_end(world: &World, one: &ReferenceRun, context: &str) {
+    assert_same(&world.reports(), &one.world.reports(), context);
+    assert!(world.frames("journal") == one.world.frames("journal"), "{context}: the journals differ");
 }
 
-fn assert_same(reports: &[ExecutionReport], expected: &[ExecutionReport], place: &str) {
+fn assert_same(reports: &[ExecutionReport], expected: &[ExecutionReport], context: &str) {
     let differs = reports.iter().zip(expected).position(|(a, b)| a.as_bytes() != b.as_bytes());
     if let Some(at) = differs {
-        panic!("{place}: report {at} is {:?}, and not {:?}", reports[at], expected[at]);
+        panic!("{context}: report {at} is {:?}, and not {:?}", reports[at], expected[at]);
     }
-    assert_eq!(reports.len(), expected.len(), "{place}: so many reports");
+    assert_eq!(reports.len(), expected.len(), "{context}: so many reports");
 }
 
 fn mark(world: &World) -> RunMark {

@@ -23,7 +23,7 @@ fn orders_match_by_price_then_time() {
 }
 
 #[test]
-fn what_does_not_fill_at_once_expires_or_works() {
+fn the_unfilled_rest_of_an_order_expires_or_rests() {
     check("| b1 5@100 ioc", "N1 0/5; X1 0/0");
     check("s1 2@100 | b2 5@100 ioc", "N2 0/5; T2 2/3@100; T1 2/0@100; X2 2/0");
     check("s1 5@100 | b2 5@100 ioc", "N2 0/5; T2 5/0@100; T1 5/0@100");
@@ -39,7 +39,7 @@ fn what_does_not_fill_at_once_expires_or_works() {
 }
 
 #[test]
-fn cancels() {
+fn cancels_end_resting_orders_only() {
     check("b1 5@100 | c9 1", "C1 0/0");
     check("b1 5@100; s2 3@100 | c9 1", "C1 3/0");
     check("b1 5@100; c9 1 | s2 1@100", "N2 0/1");
@@ -53,7 +53,7 @@ fn cancels() {
 }
 
 #[test]
-fn replaces() {
+fn replaces_change_price_and_total() {
     // The same price and no higher total keep the place.
     check("b1 5@100; b2 5@100; r9 1 2@100 | s3 3@100", "N3 0/3; T3 2/1@100; T1 2/0@100; T3 3/0@100; T2 1/4@100");
     check("b1 5@100; b2 5@100; r9 1 5@100 | s3 1@100", "N3 0/1; T3 1/0@100; T1 1/4@100");
@@ -170,7 +170,7 @@ fn a_report_has_all_its_fields() {
 }
 
 #[test]
-fn a_long_queue_is_canceled_in_any_order_and_its_room_is_used_again() {
+fn a_long_queue_is_canceled_in_any_order_and_its_slots_are_reused() {
     const ORDERS: u64 = 100_000;
     let mut venue = venue();
     let mut reports = Vec::new();
@@ -195,7 +195,7 @@ fn a_long_queue_is_canceled_in_any_order_and_its_room_is_used_again() {
 }
 
 #[test]
-fn strangers_are_ignored() {
+fn ticks_of_unknown_symbols_are_ignored() {
     let mut venue = venue();
     let mut reports = Vec::new();
     let tick = TopOfBook { symbol: SymbolId(u32::MAX), ..tick("t 5@99 5@101") };

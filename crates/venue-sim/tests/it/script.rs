@@ -27,15 +27,15 @@ pub fn check(script: &str, expected: &str) {
     let mut venue = venue();
     let mut stamp = 0;
     let mut run = |commands: &str| {
-        let mut told = Vec::new();
+        let mut shown = Vec::new();
         for text in commands.split(';').map(str::trim).filter(|text| !text.is_empty()) {
             stamp += 1;
             match command(text).apply(&mut venue, stamp) {
-                Ok(reports) => told.extend(reports.iter().map(show)),
-                Err(e) => told.push(format!("!{}", e.to_string().split(' ').take(4).collect::<Vec<_>>().join(" "))),
+                Ok(reports) => shown.extend(reports.iter().map(show)),
+                Err(e) => shown.push(format!("!{}", e.to_string().split(' ').take(4).collect::<Vec<_>>().join(" "))),
             }
         }
-        told
+        shown
     };
     run(before);
     assert_eq!(run(after).join("; "), expected, "{script}");

@@ -27,22 +27,22 @@ const PAUSE_NS: u64 = 10_000_000;
 const SYMBOL: u32 = 2;
 
 #[test]
-fn an_order_fills_against_a_quote_and_the_venue_stops_when_it_is_told_to() {
+fn an_order_fills_against_a_quote_and_the_venue_stops_on_request() {
     let scene = Scene::new("[[quote]]\nsymbol = 'A'\nbid = 99.5\nask = 100.5\nquantity = 10\n");
     let venue = scene.start();
     venue.await_words("waiting for the OMS");
-    let dumps = dumpable_behavior().expect("Linux tells");
+    let dumps = dumpable_behavior().expect("Linux reports it");
     assert_eq!(dumps, DumpableBehavior::NotDumpable, "the password of its lines is in its memory");
     let mut oms = scene.make_oms(1);
     oms.send(1, 25);
     oms.await_filled(1, 25);
-    let told = venue.stop();
-    let counts = ["waiting for", "serving the OMS", "stopped; no order rests"].map(|words| count(&told, words));
-    assert_eq!((counts, told.len()), ([1, 1, 1], 3), "{told:?}");
+    let events = venue.stop();
+    let counts = ["waiting for", "serving the OMS", "stopped; no order rests"].map(|words| count(&events, words));
+    assert_eq!((counts, events.len()), ([1, 1, 1], 3), "{events:?}");
 }
 
 #[test]
-fn an_oms_that_comes_back_hears_what_happened_while_it_was_away() {
+fn an_oms_that_returns_gets_the_reports_of_its_absence() {
     let scene = Scene::new("ticks = '$oms.feed'\n");
     let mut feed = scene.feed();
     feed.tick(99, 101);
@@ -52,7 +52,7 @@ fn an_oms_that_comes_back_hears_what_happened_while_it_was_away() {
     oms.await_reports(1);
     for life in 1..4 {
         drop(oms);
-        venue.await_count("has gone; 1 order rests", life);
+        venue.await_count("has exited; 1 order rests", life);
         feed.tick(90, 99);
         // The OMS resumes with its lanes.
         oms = scene.take_up_oms();
@@ -61,13 +61,13 @@ fn an_oms_that_comes_back_hears_what_happened_while_it_was_away() {
         // The next order rests, too: ticks before a request are read before it.
         feed.tick(90, 101);
         oms.send(1 + life as u64, 5);
-        oms.await_reports(oms.told.len() + 1);
+        oms.await_reports(oms.received.len() + 1);
     }
     assert_eq!(count(&venue.stop(), "stopped; 1 order rests"), 1);
 }
 
 #[test]
-fn lanes_that_are_made_anew_are_joined() {
+fn a_venue_joins_recreated_lanes() {
     let scene = Scene::new("");
     let mut oms = scene.make_oms(1);
     let venue = scene.start();
@@ -87,7 +87,7 @@ fn lanes_that_are_made_anew_are_joined() {
     for what in ["requests", "reports"] {
         scene.lane(what).remove().expect("it is there");
     }
-    venue.await_count("are gone, or others than before", 1);
+    venue.await_count("were removed or replaced", 1);
     venue.await_count("waiting for the OMS", 1);
     let mut oms = scene.make_oms(5);
     oms.send(5, 5);
@@ -128,12 +128,12 @@ fn a_venue_that_never_had_an_oms_stops() {
     // Lanes of an OMS that was there.
     drop(scene.make_oms(1));
     let venue = scene.start();
-    venue.await_words("are there; waiting for it");
+    venue.await_words("exist; waiting for it");
     venue.stop();
 }
 
 #[test]
-fn ticks_may_come_later_and_from_another_feed() {
+fn a_tick_topic_may_appear_later_and_be_replaced() {
     let scene = Scene::new("ticks = '$oms.feed'\n");
     let mut oms = scene.make_oms(1);
     let venue = scene.start();
@@ -144,25 +144,25 @@ fn ticks_may_come_later_and_from_another_feed() {
     scene.ticks.remove().expect("the topic is there");
     scene.feed().tick(89, 99);
     oms.send(2, 5);
-    venue.await_count("was made anew", 1);
+    venue.await_count("was recreated", 1);
     oms.await_filled(2, 5);
     venue.stop();
 }
 
 #[test]
-fn faults_are_taken_up_while_it_runs() {
+fn a_running_venue_reloads_its_faults() {
     let scene = Scene::new("[faults]\nhalt = true\n");
     let mut oms = scene.make_oms(1);
     let venue = scene.start();
-    venue.await_words("on purpose: no request is taken");
+    venue.await_words("injected faults: no request is taken");
     venue.await_words("serving the OMS");
     oms.send(1, 5);
     scene.rewrite("halt = true", "double = 2");
     venue.orders.reload.store(true, Ordering::Release);
-    venue.await_words("the file was not taken: ");
+    venue.await_words("the file was not applied: ");
     scene.rewrite("double = 2", "double = 1");
     venue.orders.reload.store(true, Ordering::Release);
-    venue.await_words("on purpose: 1 of the reports are doubled");
+    venue.await_words("injected faults: 1 of the reports are doubled");
     oms.await_reports(2);
     venue.stop();
 }
@@ -174,22 +174,22 @@ fn quotes_are_published() {
     venue.await_words("waiting for");
     let mut market =
         Reader::open(&scene.ticks, ReaderStart::Oldest, Registration::Registered).expect("the topic is there");
-    let mut told = Vec::new();
+    let mut published = Vec::new();
     // The quote is sent again: a price that is not repeated is stale.
     until(
         || {
             let tick = |next: Next<'_>| match next {
-                Next::Message(message) => told.extend(TopOfBook::read_from_bytes(message.payload)),
+                Next::Message(message) => published.extend(TopOfBook::read_from_bytes(message.payload)),
                 _ => panic!("nothing is missed"),
             };
             market.drain(16, tick).expect("the topic is sound");
-            told.len() >= 2
+            published.len() >= 2
         },
         "two ticks",
     );
     let same = |tick: &TopOfBook| (tick.symbol, tick.bid.to_string(), tick.ask.to_string(), tick.ask_quantity);
-    assert_eq!(same(&told[0]), same(&told[1]));
-    assert_eq!(same(&told[0]).0, SymbolId(SYMBOL));
+    assert_eq!(same(&published[0]), same(&published[1]));
+    assert_eq!(same(&published[0]).0, SymbolId(SYMBOL));
     venue.stop();
 }
 
@@ -229,14 +229,14 @@ impl Scene {
 
     /// Starts the venue on a thread of its own.
     fn start(&self) -> Running {
-        let (settings, orders, told) = (self.settings(), VenueControl::default(), Arc::new(Mutex::new(Vec::new())));
-        let (clock, their_orders, says) = (self.clock, orders.clone(), told.clone());
+        let (settings, orders, events) = (self.settings(), VenueControl::default(), Arc::new(Mutex::new(Vec::new())));
+        let (clock, their_orders, sink) = (self.clock, orders.clone(), events.clone());
         let thread = std::thread::spawn(move || {
             run(clock, settings, &their_orders, &mut |event| {
-                says.lock().expect("nobody panics with it").push(event.to_string());
+                sink.lock().expect("nobody panics with it").push(event.to_string());
             })
         });
-        Running { orders, told, thread: Some(thread) }
+        Running { orders, events, thread: Some(thread) }
     }
 
     fn lane(&self, what: &str) -> LogPath {
@@ -265,7 +265,7 @@ impl Scene {
     fn oms(&self, requests: Writer) -> Oms {
         let reports = Reader::open(&self.lane("reports"), ReaderStart::Cursor, Registration::Mandatory);
         let reports = reports.expect("the lane is there, and nobody else reads it");
-        Oms { clock: self.clock, requests, reports, told: Vec::new() }
+        Oms { clock: self.clock, requests, reports, received: Vec::new() }
     }
 
     fn feed(&self) -> Feed {
@@ -278,8 +278,8 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         // Most scenes have only some of them.
-        for place in [self.lane("requests"), self.lane("reports"), self.ticks.clone()] {
-            let _ = place.remove();
+        for path in [self.lane("requests"), self.lane("reports"), self.ticks.clone()] {
+            let _ = path.remove();
         }
     }
 }
@@ -287,13 +287,13 @@ impl Drop for Scene {
 /// A running venue and its log lines; dropping it stops the venue.
 struct Running {
     orders: VenueControl,
-    told: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<String>>>,
     thread: Option<JoinHandle<Result<(), VenueServerError>>>,
 }
 
 impl Running {
-    fn told(&self) -> Vec<String> {
-        self.told.lock().expect("nobody panics with it").clone()
+    fn events(&self) -> Vec<String> {
+        self.events.lock().expect("nobody panics with it").clone()
     }
 
     fn await_words(&self, words: &str) {
@@ -304,10 +304,10 @@ impl Running {
         until(
             || {
                 let is_over = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
-                assert!(!is_over || count(&self.told(), words) >= wanted, "it ended: {:?}", self.told());
-                count(&self.told(), words) >= wanted
+                assert!(!is_over || count(&self.events(), words) >= wanted, "it ended: {:?}", self.events());
+                count(&self.events(), words) >= wanted
             },
-            &format!("'{words}' {wanted} times; it told {:?}", self.told()),
+            &format!("'{words}' {wanted} times; events: {:?}", self.events()),
         );
     }
 
@@ -315,8 +315,8 @@ impl Running {
     fn stop(mut self) -> Vec<String> {
         self.orders.stop.store(true, Ordering::Release);
         let ended = self.thread.take().expect("it is stopped once").join().expect("it does not panic");
-        ended.unwrap_or_else(|e| panic!("it ended: {e}; {:?}", self.told()));
-        self.told()
+        ended.unwrap_or_else(|e| panic!("it ended: {e}; {:?}", self.events()));
+        self.events()
     }
 }
 
@@ -334,7 +334,7 @@ struct Oms {
     clock: HostClock,
     requests: Writer,
     reports: Reader,
-    told: Vec<ExecutionReport>,
+    received: Vec<ExecutionReport>,
 }
 
 impl Oms {
@@ -351,7 +351,7 @@ impl Oms {
         until(
             || {
                 self.read();
-                self.told.len() >= wanted
+                self.received.len() >= wanted
             },
             "the reports",
         );
@@ -363,7 +363,7 @@ impl Oms {
         until(
             || {
                 self.read();
-                let fills = self.told.iter().filter(|report| report.order_id.0 == id);
+                let fills = self.received.iter().filter(|report| report.order_id.0 == id);
                 let fills = fills.filter(|report| report.exec_type == ExecType::Trade.code());
                 filled = fills.map(|fill| fill.last_quantity.0).sum();
                 filled >= Quantity::from_whole(quantity).0
@@ -374,9 +374,9 @@ impl Oms {
     }
 
     fn read(&mut self) {
-        let told = &mut self.told;
+        let received = &mut self.received;
         let take = |next: Next<'_>| match next {
-            Next::Message(message) => told.extend(ExecutionReport::read_from_bytes(message.payload)),
+            Next::Message(message) => received.extend(ExecutionReport::read_from_bytes(message.payload)),
             _ => panic!("a lane with a mandatory reader loses nothing"),
         };
         self.reports.drain(64, take).expect("the lane is sound");
@@ -401,8 +401,8 @@ impl Feed {
     }
 }
 
-fn count(told: &[String], words: &str) -> usize {
-    told.iter().filter(|sentence| sentence.contains(words)).count()
+fn count(events: &[String], words: &str) -> usize {
+    events.iter().filter(|sentence| sentence.contains(words)).count()
 }
 
 /// Polls until the condition holds, with a time limit.

@@ -11,7 +11,7 @@ const LEAST: &str = "venue = 3\noms = 'x'\njournal = 'j'\ninstruments = 'table.c
 const TABLE: &str = "# what can be traded\nvenue, number,multiplier,symbol\n\n3,\"7\",1,\"A\"\n4,0,1,A\nSIM,9,,B\n";
 
 #[test]
-fn the_first_file_is_good() {
+fn the_initial_file_is_valid() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let desk = folder.path().join("a/desk");
     let file = init(&desk).expect("the folder can be made");
@@ -27,13 +27,13 @@ fn the_first_file_is_good() {
         text.lines().filter_map(|line| line.strip_prefix('#').filter(|key| key.starts_with(char::is_alphabetic)));
     for key in keys.filter(|key| !["ticks", "listen", "cpu"].iter().any(|example| key.starts_with(example))) {
         fs::write(&file, text.replace(&format!("#{key}\n"), &format!("{key}\n"))).expect("it is ours");
-        let told = Settings::read(&file).unwrap_or_else(|wrong| panic!("{key}: {wrong}"));
-        assert_eq!(told, settings, "{key}");
+        let read = Settings::read(&file).unwrap_or_else(|wrong| panic!("{key}: {wrong}"));
+        assert_eq!(read, settings, "{key}");
     }
 }
 
 #[test]
-fn all_that_can_be_said_is_taken() {
+fn every_setting_is_read() {
     let settings = read(
         "name = 'SIM'\nexpected_orders = 5\npublish = 'p'\n[thread]\nwait = 'busy'\npriority = 'fifo:3'\n\
          [faults]\nseed = 9\ndrop = 0.25\nhalt = true\ndelay_ms = 2\n\
@@ -42,7 +42,8 @@ fn all_that_can_be_said_is_taken() {
     let settings = settings.unwrap_or_else(|wrong| panic!("{wrong}"));
     let numbers: Vec<u32> = settings.instruments.iter().map(|(_, SymbolId(number))| *number).collect();
     assert_eq!((numbers, settings.engine_config().venue.symbols, settings.expected_orders), (vec![7, 9], 10, 5));
-    assert_eq!((settings.wait, settings.priority, settings.cpu), (Wait::Busy, Priority::Fifo(3), None));
+    let thread = settings.thread;
+    assert_eq!((thread.wait, thread.priority, thread.cpu), (Wait::Busy, Priority::Fifo(3), None));
     let faults = settings.faults;
     assert_eq!((faults.seed, faults.drop, faults.delay_ns, faults.halt), (9, Chance(250_000), 2_000_000, true));
     let quote = settings.quotes[0];
@@ -53,7 +54,7 @@ fn all_that_can_be_said_is_taken() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line() {
+fn every_mistake_is_reported_with_its_line() {
     for (more, line, words) in [
         ("nam = 'A'", 5, "did you mean 'name'?"),
         ("ticks = 'a b'", 5, "no topic name"),
@@ -76,10 +77,10 @@ fn every_mistake_is_told_with_its_line() {
         ("[[quote]]\nsymbol = 'A'\nbid = 0.000000001\nask = 2\nquantity = 1", 7, "decimals"),
         ("ticks = 'a'\n[[quote]]\nsymbol = 'A'\nbid = 1\nask = 2\nquantity = 1", 5, "ticks or of quotes"),
     ] {
-        check(&told(read(&format!("{more}\n"))), "exchange.toml", line, words);
+        check(&mistakes(read(&format!("{more}\n"))), "exchange.toml", line, words);
     }
     let twice = "[[quote]]\nsymbol = 'A'\nbid = 1\nask = 2\nquantity = 1\n".repeat(2);
-    check(&told(read(&twice)), "exchange.toml", 11, "already");
+    check(&mistakes(read(&twice)), "exchange.toml", 11, "already");
     for (from, to, line, words) in [
         ("venue = 3\n", "", 1, "'venue' is missing"),
         ("venue = 3", "venue = 4096", 1, "out of range"),
@@ -87,12 +88,12 @@ fn every_mistake_is_told_with_its_line() {
         ("'j'", "''", 3, "empty path"),
         ("instruments = 'table.csv'", "", 1, "'instruments' is missing"),
     ] {
-        check(&told(read_both(&LEAST.replace(from, to), TABLE)), "exchange.toml", line, words);
+        check(&mistakes(read_both(&LEAST.replace(from, to), TABLE)), "exchange.toml", line, words);
     }
 }
 
 #[test]
-fn every_mistake_of_the_table_is_told_with_its_line() {
+fn every_table_mistake_is_reported_with_its_line() {
     for (table, line, words) in [
         ("", 1, "empty"),
         ("# nothing\n", 1, "empty"),
@@ -104,11 +105,11 @@ fn every_mistake_of_the_table_is_told_with_its_line() {
         ("symbol,number,venue\nA,1,3\n\nA,2,3\n", 4, "once"),
         ("symbol,number,venue\nA,1,3\nB,1,3\n", 3, "once"),
     ] {
-        check(&told(read_both(LEAST, table)), "table.csv", line, words);
+        check(&mistakes(read_both(LEAST, table)), "table.csv", line, words);
     }
     // Mistakes of both files at once; rows of other venues are ignored.
-    let told = told(read_both(&format!("{LEAST}x = 1\n"), "symbol,number,venue\nA,x,3\nB,x,4\n"));
-    assert_eq!(told.lines().count(), 2, "{told}");
+    let mistakes = mistakes(read_both(&format!("{LEAST}x = 1\n"), "symbol,number,venue\nA,x,3\nB,x,4\n"));
+    assert_eq!(mistakes.lines().count(), 2, "{mistakes}");
     assert!(
         read_both(LEAST, "symbol,number,venue\nA,x,4\n").expect("it is good").warnings()[0].contains("every order")
     );
@@ -128,12 +129,15 @@ fn read_both(text: &str, table: &str) -> Result<Settings, String> {
     Settings::read(Path::new(&file)).map_err(|wrong| within(wrong.to_string()))
 }
 
-fn told(read: Result<Settings, String>) -> String {
+fn mistakes(read: Result<Settings, String>) -> String {
     read.expect_err("it has a mistake")
 }
 
 /// Checks that the text is a single message at this line with these words.
-fn check(told: &str, file: &str, line: usize, words: &str) {
-    assert!(told.starts_with(&format!("{file}:{line}: ")) && told.contains(words), "no '{words}' at {line}: {told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+fn check(mistakes: &str, file: &str, line: usize, words: &str) {
+    assert!(
+        mistakes.starts_with(&format!("{file}:{line}: ")) && mistakes.contains(words),
+        "no '{words}' at {line}: {mistakes}"
+    );
+    assert_eq!(mistakes.lines().count(), 1, "{mistakes}");
 }

@@ -85,14 +85,14 @@ impl ExchangeFolder {
         this.args(["sockets::exchange_process", "--exact", "--nocapture"]).env(FOLDER, self.folder.path());
         this.envs(env.iter().map(|(name, value)| (name, value)));
         let mut child = this.stdout(Stdio::piped()).spawn().expect("this program starts again");
-        let (out, told) = (child.stdout.take().expect("it is piped"), Arc::new(Mutex::new(Vec::new())));
-        let says = told.clone();
+        let (out, output) = (child.stdout.take().expect("it is piped"), Arc::new(Mutex::new(Vec::new())));
+        let sink = output.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                says.lock().expect("nobody panics with it").push(line);
+                sink.lock().expect("nobody panics with it").push(line);
             }
         });
-        let process = Process { child, told };
+        let process = Process { child, output };
         process.await_words("@listening on ");
         process
     }
@@ -101,7 +101,7 @@ impl ExchangeFolder {
 /// Process of an exchange, killed on drop.
 pub struct Process {
     child: Child,
-    told: Arc<Mutex<Vec<String>>>,
+    output: Arc<Mutex<Vec<String>>>,
 }
 
 impl Process {
@@ -110,16 +110,16 @@ impl Process {
     }
 
     /// Returns all log lines so far.
-    pub fn told(&self) -> Vec<String> {
-        self.told.lock().expect("nobody panics with it").clone()
+    pub fn output(&self) -> Vec<String> {
+        self.output.lock().expect("nobody panics with it").clone()
     }
 
     pub fn count(&self, words: &str) -> usize {
-        self.told().iter().filter(|line| line.contains(words)).count()
+        self.output().iter().filter(|line| line.contains(words)).count()
     }
 
     pub fn await_words(&self, words: &str) {
-        until(|| self.count(words) > 0, || format!("'{words}'; it told {:?}", self.told()));
+        until(|| self.count(words) > 0, || format!("'{words}'; output: {:?}", self.output()));
     }
 }
 
@@ -310,7 +310,7 @@ impl RawLine {
 }
 
 /// Returns type, order, reason and price of each report.
-pub fn told(reports: &[ExecutionReport]) -> Vec<(u8, u64, u16, i64)> {
+pub fn summaries(reports: &[ExecutionReport]) -> Vec<(u8, u64, u16, i64)> {
     reports.iter().map(|report| (report.exec_type, report.order_id.0, report.reason, report.price.0)).collect()
 }
 

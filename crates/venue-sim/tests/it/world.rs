@@ -57,7 +57,7 @@ impl World {
             LogConfig { segment_bytes: 64 << 10, ..LogConfig::journal(LogPath::folder(folder.path().join("journal"))) };
         let venue = Config { venue: VenueId(3), symbols: SYMBOLS, expected_orders: 16 };
         let feed =
-            Writer::open(&LogConfig::topic(place(&name, "market"), OverflowPolicy::Overwrite), clock.calibration());
+            Writer::open(&LogConfig::topic(path(&name, "market"), OverflowPolicy::Overwrite), clock.calibration());
         let requests = make(&lane(&name, "requests", 1), &clock);
         drop(make(&lane(&name, "reports", 1), &clock));
         let mut world = Self {
@@ -76,15 +76,15 @@ impl World {
 
     /// Attaches the OMS's reader of reports.
     pub fn attach_oms(&mut self) {
-        let reader = Reader::open(&self.place("reports"), ReaderStart::Cursor, Registration::Mandatory);
+        let reader = Reader::open(&self.path("reports"), ReaderStart::Cursor, Registration::Mandatory);
         self.reports = Some(reader.expect("the lane is there, and nobody else reads it"));
     }
 
     /// Removes both lanes and makes those of the next incarnation of the OMS.
     pub fn lose_lanes(&mut self, incarnation: u64) {
         self.reports = None;
-        self.place("reports").remove().expect("the lane is there");
-        self.place("requests").remove().expect("the lane is there");
+        self.path("reports").remove().expect("the lane is there");
+        self.path("requests").remove().expect("the lane is there");
         drop(make(&lane(&self.name, "reports", incarnation), &self.clock));
         self.requests = make(&lane(&self.name, "requests", incarnation), &self.clock);
         self.attach_oms();
@@ -96,7 +96,7 @@ impl World {
 
     /// Opens the venue on these lanes, without ticks.
     pub fn open_without_ticks(&self) -> VenueEngine<SimulatedClock> {
-        let requests = Reader::open(&self.place("requests"), self.start, Registration::Mandatory);
+        let requests = Reader::open(&self.path("requests"), self.start, Registration::Mandatory);
         let requests = requests.expect("the lane is there, and nobody else reads it");
         let line = VenueEngine::open(self.clock.clone(), &self.config, requests, self.join_reports(), None);
         line.unwrap_or_else(|e| panic!("the line does not open: {e}"))
@@ -104,8 +104,8 @@ impl World {
 
     /// Opens the venue's line, with ticks from the oldest on.
     pub fn try_open(&self) -> Result<VenueEngine<SimulatedClock>, RecoverError> {
-        let requests = Reader::open(&self.place("requests"), self.start, Registration::Mandatory)?;
-        let market = Reader::open(&self.place("market"), ReaderStart::Oldest, Registration::Registered)?;
+        let requests = Reader::open(&self.path("requests"), self.start, Registration::Mandatory)?;
+        let market = Reader::open(&self.path("market"), ReaderStart::Oldest, Registration::Registered)?;
         VenueEngine::open(self.clock.clone(), &self.config, requests, self.join_reports(), Some(market))
     }
 
@@ -132,7 +132,7 @@ impl World {
     /// a venue that was killed before it read it.
     fn ask(&mut self, stamp: u64, kind: u8, payload: &[u8]) {
         if let Err(LogPublishError::NoReader) = self.requests.publish(stamp, kind, payload) {
-            let venue = Reader::open(&self.place("requests"), ReaderStart::Cursor, Registration::Mandatory);
+            let venue = Reader::open(&self.path("requests"), ReaderStart::Cursor, Registration::Mandatory);
             let published = self.requests.publish(stamp, kind, payload);
             published.expect("the lane has room");
             drop(venue);
@@ -147,8 +147,8 @@ impl World {
 
     /// Returns all frames of a log.
     pub fn frames(&self, name: &str) -> Vec<Frame> {
-        let place = if name == "journal" { self.config.journal.path.clone() } else { self.place(name) };
-        let mut reader = Reader::open(&place, ReaderStart::Oldest, Registration::Unregistered).expect("it is whole");
+        let path = if name == "journal" { self.config.journal.path.clone() } else { self.path(name) };
+        let mut reader = Reader::open(&path, ReaderStart::Oldest, Registration::Unregistered).expect("it is whole");
         let mut frames = Vec::new();
         while let Next::Message(message) = reader.next().expect("it is whole") {
             frames.push((message.stamp, message.kind, message.payload.to_vec()));
@@ -156,8 +156,8 @@ impl World {
         frames
     }
 
-    fn place(&self, name: &str) -> LogPath {
-        place(&self.name, name)
+    fn path(&self, name: &str) -> LogPath {
+        path(&self.name, name)
     }
 }
 
@@ -165,7 +165,7 @@ impl Drop for World {
     fn drop(&mut self) {
         // A failed test may have left only some of the lanes.
         for name in ["requests", "reports", "market"] {
-            let _ = self.place(name).remove();
+            let _ = self.path(name).remove();
         }
     }
 }
@@ -195,10 +195,10 @@ fn lane(world: &str, name: &str, incarnation: u64) -> LogConfig {
         owner: LogOwner { journal: 7, incarnation, base: 0 },
         mandatory: true,
         segment_bytes: 16 << 10,
-        ..LogConfig::topic(place(world, name), OverflowPolicy::Fail)
+        ..LogConfig::topic(path(world, name), OverflowPolicy::Fail)
     }
 }
 
-fn place(world: &str, name: &str) -> LogPath {
+fn path(world: &str, name: &str) -> LogPath {
     LogPath::shared_memory(&format!("{world}.{name}")).expect("the name is good")
 }

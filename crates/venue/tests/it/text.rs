@@ -1,4 +1,4 @@
-//! The example's line, checked against the contract with a counterpart that speaks its text protocol.
+//! The example's line, checked against the contract with a counterpart with its text protocol.
 
 #[path = "../../examples/text.rs"]
 #[expect(dead_code, reason = "an example has a main of its own")]
@@ -17,18 +17,18 @@ use example::TextLine;
 struct Counterpart {
     listener: TcpListener,
     stream: Option<TcpStream>,
-    heard: String,
+    received: String,
     ids: Vec<u64>,
     next_request: u64,
-    said: Vec<ExecutionReport>,
+    reports: Vec<ExecutionReport>,
 }
 
 impl Counterpart {
     fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         listener.set_nonblocking(true).expect("it can be");
-        let (heard, ids, said) = (String::new(), Vec::new(), Vec::new());
-        Self { listener, stream: None, heard, ids, next_request: 0, said }
+        let (received, ids, reports) = (String::new(), Vec::new(), Vec::new());
+        Self { listener, stream: None, received, ids, next_request: 0, reports }
     }
 
     fn write(&mut self, line: &str) {
@@ -39,22 +39,22 @@ impl Counterpart {
     }
 
     fn send_reports_from(&mut self, first: usize) {
-        for number in first..self.said.len() {
-            let ExecutionReport { order_id, exec_type, status, .. } = self.said[number];
+        for number in first..self.reports.len() {
+            let ExecutionReport { order_id, exec_type, status, .. } = self.reports[number];
             self.write(&format!("REPORT {number} order={} type={exec_type} status={status}\n", order_id.0));
         }
     }
 
     fn handle_line(&mut self, line: &str) {
-        let words: Vec<&str> = line.split(' ').collect();
-        if words[0] == "LOGON" {
+        let fields: Vec<&str> = line.split(' ').collect();
+        if fields[0] == "LOGON" {
             self.write(&format!("WELCOME {}\n", self.next_request));
-            return self.send_reports_from(words[2].parse().expect("the first report that it lacks"));
+            return self.send_reports_from(fields[2].parse().expect("the first report that it lacks"));
         }
-        let number: u64 = words[1].parse().expect("requests are numbered");
-        assert!(number >= self.next_request, "request {number} came twice");
+        let number: u64 = fields[1].parse().expect("requests are numbered");
+        assert!(number >= self.next_request, "request {number} arrived twice");
         self.next_request = number + 1;
-        let id = words[2].strip_prefix("id=").and_then(|id| id.parse().ok());
+        let id = fields[2].strip_prefix("id=").and_then(|id| id.parse().ok());
         self.ids.push(id.expect("a request has an id"));
         self.write(&format!("ACK {}\n", self.next_request));
     }
@@ -69,23 +69,23 @@ impl TestVenue for Counterpart {
         if let Ok((stream, _)) = self.listener.accept() {
             stream.set_nonblocking(true).expect("it can be");
             self.stream = Some(stream);
-            self.heard.clear();
+            self.received.clear();
         }
         let mut room = [0; 4096];
         while let Some(Ok(bytes @ 1..)) = self.stream.as_mut().map(|stream| stream.read(&mut room)) {
-            self.heard.push_str(std::str::from_utf8(&room[..bytes]).expect("it is text"));
+            self.received.push_str(std::str::from_utf8(&room[..bytes]).expect("it is text"));
         }
-        while let Some((line, rest)) = self.heard.split_once('\n') {
+        while let Some((line, rest)) = self.received.split_once('\n') {
             let (line, rest) = (line.to_owned(), rest.to_owned());
-            self.heard = rest;
+            self.received = rest;
             self.handle_line(&line);
         }
         self.ids.clone()
     }
 
     fn send_report(&mut self, report: &ExecutionReport) {
-        self.said.push(*report);
-        self.send_reports_from(self.said.len() - 1);
+        self.reports.push(*report);
+        self.send_reports_from(self.reports.len() - 1);
     }
 
     fn disconnect(&mut self) {
@@ -99,6 +99,6 @@ impl TestVenue for Counterpart {
 }
 
 #[test]
-fn the_examples_line_keeps_the_contract() {
+fn the_line_of_the_example_keeps_the_contract() {
     check(Counterpart::new);
 }

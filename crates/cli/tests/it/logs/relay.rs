@@ -170,11 +170,11 @@ fn a_replay_waits_for_room_in_a_full_topic() {
     let path = text(&folder.path().join("recording")).to_owned();
     let to = format!("{} ticks --policy fail --capacity 32768 --speed max --keep-stamps", topic.url);
     let running = Running::start(&format!("log replay {path} {to}"));
-    running.await_words("nobody is subscribed");
+    running.await_words("has no subscriber");
     let mut subscriber = subscriber(&topic.url, "ticks", bus::StartPosition::Oldest);
     assert_eq!(receive(subscriber.as_mut(), messages.len()), messages);
     let ran = running.end();
-    check(&ran, 0, "replayed: 2000 messages, 200000 bytes, 0 gaps", "nobody is subscribed");
+    check(&ran, 0, "replayed: 2000 messages, 200000 bytes, 0 gaps", "has no subscriber");
     assert!(!ran.out.contains(" 0 refused"), "a small topic was full at times: {}", ran.out);
 }
 
@@ -188,7 +188,7 @@ fn a_bridge_killed_at_its_first_messages_recognizes_them() {
     let line = format!("log bridge {url} {} --topic ticks --start oldest --policy fail", topic.url);
     let line = format!("{line} --capacity 32768 --resume {}", text(&places));
     let first = Running::start(&line);
-    first.await_words("nobody is subscribed");
+    first.await_words("has no subscriber");
     let mut subscriber = subscriber(&topic.url, "ticks", bus::StartPosition::Oldest);
     // The topic is full before the bridge has published the messages of its first read.
     let place = topic.place("ticks");
@@ -228,12 +228,12 @@ fn a_bridge_carries_both_ways_and_reports_a_lost_connection() {
     check(&outward.interrupt(), 0, "orders -> orders: 100 messages, 800 bytes, 0 gaps", "carrying");
 
     server.restart();
-    inward.await_words("'ticks': the connection was lost and made again");
+    inward.await_words("'ticks': the connection was lost");
     assert_eq!(loss(here.as_mut()), Gap::Reconnected, "the loss is carried, too");
     publish(publisher(&redis, "ticks").as_mut(), &sent(43));
     assert_eq!(receive(here.as_mut(), 100), sent(43));
     let ran = inward.interrupt();
-    check(&ran, 0, "ticks -> here: 200 messages, 1600 bytes, 1 gap (nobody knows", "carrying 'ticks'");
+    check(&ran, 0, "ticks -> here: 200 messages, 1600 bytes, 1 gap (of an unknown number", "carrying 'ticks'");
     assert!(ran.out.contains("trades -> trades: 100 messages"), "{}", ran.out);
 }
 
@@ -324,7 +324,7 @@ fn messages_with_stamps_of_another_host_get_their_time_of_arrival() {
         assert_eq!((messages[0].0, messages[1].1), (began, 41), "{messages:?}");
         assert!((began..=ended).contains(&messages[1].0), "{began} {ended} {messages:?}");
     }
-    let told = "'ticks' has messages of another host, or of one before its last start";
+    let told = "'ticks' has messages of another host, or from before this host's last start";
     check(&bridge.interrupt(), 0, "ticks -> ticks: 2 messages (1 of other hosts), 9 bytes, 0 gaps", told);
     check(&record.interrupt(), 0, "recorded: 2 messages (1 of other hosts), 9 bytes, 0 gaps", told);
 }
@@ -338,7 +338,7 @@ fn a_permanent_refusal_of_a_broker_ends_a_bridge() {
     bridge.await_words("carrying 'ticks'");
     publish(publisher(&topic.url, "ticks").as_mut(), &[(1, 40, b"one".to_vec())]);
     let ran = bridge.end();
-    check(&ran, 1, "", "'ticks' takes no messages");
+    check(&ran, 1, "", "'ticks' accepts no messages");
     assert!(ran.err.contains("WRONGTYPE"), "{}", ran.err);
 }
 
@@ -348,7 +348,7 @@ fn a_bridge_reports_the_messages_that_its_target_already_has() {
     let bridge = |words: &str| {
         let bridge = Running::start(&format!("log bridge {} {} --topic ticks", here.url, there.url));
         bridge.await_words("carrying 'ticks'");
-        assert_eq!(bridge.err().contains("was there already"), !words.is_empty(), "{}", bridge.err());
+        assert_eq!(bridge.err().contains("exists already"), !words.is_empty(), "{}", bridge.err());
         assert!(bridge.err().contains(words), "{}", bridge.err());
         bridge
     };
@@ -357,7 +357,7 @@ fn a_bridge_reports_the_messages_that_its_target_already_has() {
     publish(source.as_mut(), &[(1, 40, b"one".to_vec()), (2, 40, b"two".to_vec())]);
     assert_eq!(receive(subscriber(&there.url, "ticks", bus::StartPosition::Oldest).as_mut(), 2).len(), 2);
     first.interrupt();
-    let again = format!("behind its 2 messages; to begin anew, first: tickpath log rm {}", there.place("ticks"));
+    let again = format!("after its 2 messages; to start anew, first run: tickpath log rm {}", there.place("ticks"));
     bridge(&again).interrupt();
 }
 
@@ -372,9 +372,9 @@ fn a_bridge_waits_for_a_broker_that_accepts_nothing() {
     let mut source = publisher(&topic.url, "ticks");
     let sent: Vec<Carried> = (0..10).map(|n: u64| (n, 40, n.to_le_bytes().to_vec())).collect();
     publish(source.as_mut(), &sent);
-    bridge.await_words("takes nothing now, trying again");
+    bridge.await_words("accepts no messages at present, trying again");
     server.restart();
-    bridge.await_words("takes messages again");
+    bridge.await_words("accepts messages again");
     let mut stream = subscriber(&redis, "ticks", bus::StartPosition::Oldest);
     assert_eq!(receive(stream.as_mut(), 10), sent);
     check(&bridge.interrupt(), 0, "ticks -> ticks: 10 messages, 80 bytes, 0 gaps", "trying again");

@@ -122,7 +122,7 @@ fn overwritten_messages_of_a_ring_hide_no_later_message() {
     let bridge = Running::start(&line);
     (10..3_000).for_each(|number| assert_eq!(next(&mut *copy), number));
     let ran = bridge.interrupt();
-    let words = "'ticks' has lost messages behind the place that was kept, and what it holds now cannot be compared";
+    let words = "'ticks' has lost messages after the saved position, and the remaining ones cannot be compared";
     assert!(ran.code == Some(0) && ran.err.contains(words), "{:?} {}", ran.code, ran.err);
 
     // As if the bridge had been killed before it could save its place.
@@ -196,19 +196,19 @@ fn a_target_that_cannot_be_resumed_is_refused() {
     let (server, folder) = (RedisServer::start(), tempdir().expect("a temporary folder can be made"));
     let (url, places) = (format!("file://{}", text(folder.path())), folder.path().join("places"));
     let ran = tickpath(&format!("log bridge {} {url} --topic ticks --resume {}", server.url(), text(&places)));
-    assert!(ran.code == Some(2) && ran.err.contains("leave --resume away"), "{:?} {}", ran.code, ran.err);
+    assert!(ran.code == Some(2) && ran.err.contains("leave out --resume"), "{:?} {}", ran.code, ran.err);
     assert!(!places.exists(), "nothing was made");
     for bytes in [&b""[..], b"nonsense\n", b"log:1,2,3,4 5 6\n", &[0xff, 0]] {
         fs::create_dir_all(&places).expect("the folder is ours");
         fs::write(places.join("here=there"), bytes).expect("the folder is ours");
         let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&places)));
-        let words = "holds no place to go on at; remove it to begin anew";
+        let words = "holds no saved position; remove it";
         assert!(ran.code == Some(2) && ran.err.contains(words), "{:?} {}", ran.code, ran.err);
     }
     let ends = |from: &str, to: &str| format!("{url}/{from}\n{url}/{to}\n");
     fs::write(places.join("here=there"), format!("log:1,2,3,4\n{}", ends("here", "elsewhere"))).expect("it is ours");
     let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&places)));
-    let words = format!("on the way from {url}/here to {url}/elsewhere, which is another one");
+    let words = format!("the position of another topic, from {url}/here to {url}/elsewhere");
     assert!(ran.code == Some(2) && ran.err.contains(&words), "{:?} {}", ran.code, ran.err);
     fs::write(places.join("here=there"), format!("kafka:1,2,3,4\n{}", ends("here", "there"))).expect("it is ours");
     let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&places)));
@@ -224,7 +224,7 @@ fn a_target_that_cannot_be_resumed_is_refused() {
     fs::write(&file, "").expect("the folder is ours");
     let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&file)));
     assert!(
-        ran.code == Some(1) && ran.err.contains("name a folder that you may write, and of its own"),
+        ran.code == Some(1) && ran.err.contains("name a folder that only you may write to"),
         "{:?} {}",
         ran.code,
         ran.err
