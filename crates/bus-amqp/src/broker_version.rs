@@ -19,7 +19,7 @@ const MAX_VERSION: usize = 64;
 /// Returns the version, from the first frame that the broker sends to any client; none if the frame has none.
 pub(crate) fn version(server: &AmqpServer) -> io::Result<Option<String>> {
     let mut failed = io::Error::from(io::ErrorKind::NotConnected);
-    for host in server.hosts() {
+    for host in &server.hosts {
         match version_of(server, host) {
             Ok(version) => return Ok(version),
             Err(e) => failed = e,
@@ -41,7 +41,7 @@ fn is_limiting_version(version: &str) -> bool {
 }
 
 fn version_of(server: &AmqpServer, host: &AmqpHost) -> io::Result<Option<String>> {
-    read_version(&mut *dial(server, host, host.port(), TIMEOUT)?)
+    read_version(&mut *dial(server, host, host.port, TIMEOUT)?)
 }
 
 /// A raw connection that is written to and read from without the client library.
@@ -57,13 +57,13 @@ pub(crate) fn dial(
     patience: Duration,
 ) -> io::Result<Box<dyn RawStream>> {
     let mut failed = io::Error::from(io::ErrorKind::NotConnected);
-    for address in host.addresses_of(port).map_err(io::Error::other)? {
+    for address in host.addresses(port).map_err(io::Error::other)? {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(stream) => {
                 stream.set_read_timeout(Some(patience))?;
                 stream.set_write_timeout(Some(patience))?;
-                let Some(config) = server.tls() else { return Ok(Box::new(stream)) };
-                let name = server_name(host.name()).map_err(io::Error::other)?;
+                let Some(config) = &server.tls else { return Ok(Box::new(stream)) };
+                let name = server_name(&host.name).map_err(io::Error::other)?;
                 let connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
                 return Ok(Box::new(StreamOwned::new(connection, stream)));
             }

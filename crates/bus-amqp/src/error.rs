@@ -17,111 +17,82 @@ const RESOURCE_ERROR: u16 = 506;
 const NOT_ALLOWED: u16 = 530;
 const INTERNAL_ERROR: u16 = 541;
 
-/// The kind of login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AmqpLoginKind {
-    /// The default user `guest`.
     Guest,
-    /// A user name and a password.
     Password,
-    /// Our own certificate.
     Certificate,
 }
 
 /// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AmqpServerError {
-    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(io::Error),
-    /// No process listens on the port.
     #[error("refused the connection; start rabbitmq-server, or check host and port")]
     NotListening,
-    /// The server does not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
-    /// The server sends nothing, not even heartbeats.
     #[error(
         "has said nothing for as long as it may (silence=SECONDS in the URL, or 10); a firewall may have forgotten the \
          connection, the server hangs, or this process stood still: it is connected to again"
     )]
     Silent,
-    /// The broker blocks publishers, because it is short of memory or disk.
     #[error("takes no messages now, because it runs out of memory or disk; free some, or raise its limits")]
     Blocked,
-    /// Another program listens on the port.
     #[error("answers, but not as RabbitMQ does ({0}); check the port, or write amqps:// if it speaks TLS there")]
     NotAmqp(String),
-    /// The server has no TLS, or its certificate is not trusted.
     #[error("is not connected to over TLS: {0}")]
     Tls(String),
-    /// The server closed the connection before the login.
     #[error(
         "closed the connection before the login was over; write amqps:// if it speaks TLS there, else look into its \
          log, and try again"
     )]
     ClosedBeforeLogin,
-    /// The user name or password was refused.
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
     Login,
-    /// The URL has no login, and the default user was refused.
     #[error("wants a user name and a password; write amqp://USER:PASSWORD@HOST:PORT")]
     LoginRequired,
-    /// The broker has no user for our certificate.
     #[error(
         "has no user by the name in our certificate; make one, turn on rabbitmq_auth_mechanism_ssl and EXTERNAL there, \
          or write USER:PASSWORD@ in the URL"
     )]
     NoUser,
-    /// The virtual host does not exist, or this user may not open it.
     #[error("does not open the virtual host ({0}); check /VHOST at the end of the URL, or the user's rights")]
     VirtualHost(String),
-    /// The exchange or queue exists with other properties.
     #[error("has this name already, for something else ({0}); use another name, or delete that one")]
     Differs(String),
-    /// The queue exists with another number of most deliveries.
     #[error(
         "has this queue with another number of most deliveries, or of a RabbitMQ before 4, which had none ({0}); open \
          it with the number that it was made with, or pull it empty, remove it, and open it again"
     )]
     OtherLimit(String),
-    /// An exchange or queue that was opened does not exist any more.
     #[error("does not have it any more ({0}); somebody removed it: open it again")]
     Missing(String),
-    /// A message was returned, because its queue does not exist any more.
     #[error("has no such queue any more, somebody removed it; push again, which makes it anew")]
     QueueRemoved,
-    /// The broker answered with a negative acknowledgement.
     #[error(
         "did not take the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look into \
              its log (tickpath doctor names such policies), and send it again"
     )]
     NotConfirmed,
-    /// The broker answered with a negative acknowledgement, because of this policy of the queue.
     #[error("did not take the message: {0}; pull what waits there, then send it again")]
     Policy(String),
-    /// The broker refuses now what it accepts at other times.
     #[error("does not do it now ({0}); try again, and if that does not help, look into its log")]
     NotNow(String),
-    /// Any other refusal.
     #[error("refused: {0}; change the user's rights, or the server's settings")]
     Refused(String),
-    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
-    /// The network or the server failed.
     #[error("lost the connection ({0}); check the network and the server, and try again")]
     Lost(String),
-    /// This process lacks a thread, socket or clock.
     #[error("cannot be asked, because this process gets no thread, socket or clock ({0}); raise its limits")]
     LocalResource(io::Error),
-    /// None of several servers can be used.
     #[error("none of them can be used: {}", each(.0))]
     AllServersFailed(Vec<(String, AmqpServerError)>),
 }
 
 impl AmqpServerError {
-    /// Translates an error of the handshake with this host.
     pub fn from_handshake(error: lapin::Error, host: &str, login: AmqpLoginKind) -> Self {
         match error.kind() {
             ErrorKind::IOError(e) => tls_failure(e, host).map_or_else(|| Self::from_early(error.clone()), Self::Tls),
@@ -143,7 +114,6 @@ impl AmqpServerError {
         }
     }
 
-    /// Translates an error of the network.
     pub fn from_io(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::NotListening,
@@ -261,12 +231,10 @@ fn is_limit_of_deliveries(sentence: &str) -> bool {
     ["x-delivery-limit", "x-dead-letter-", "x-overflow"].iter().any(differs)
 }
 
-/// Returns true if the refusal is a limit on connections.
 fn is_connection_limit(refusal: &AMQPError) -> bool {
     refusal.get_id() == NOT_ALLOWED && refusal.get_message().as_str().contains("limit")
 }
 
-/// Joins several servers' names and errors.
 fn each(failed: &[(String, AmqpServerError)]) -> String {
     let sentences: Vec<String> = failed.iter().map(|(host, error)| format!("{host} {error}")).collect();
     sentences.join("; ")

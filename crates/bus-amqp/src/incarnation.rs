@@ -42,8 +42,8 @@ pub(crate) struct LastKnownQueue {
 impl Incarnation {
     /// Returns the incarnation of an existing queue or topic. None if this user may not make or bind exchanges, or if
     /// the virtual host's name is so long that the broker's answer is cut off.
-    pub fn identify(link: &AmqpConnection, place: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
-        match Self::find_or_create(link, place) {
+    pub fn identify(link: &AmqpConnection, destination: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
+        match Self::find_or_create(link, destination) {
             Err(AmqpServerError::Refused(_)) => Ok(None),
             found => found,
         }
@@ -51,9 +51,9 @@ impl Incarnation {
 
     /// Asks, without waiting, whether the queue or topic is still this one; fails if it is not. The check costs a
     /// channel, because the usual answer is a refusal and ends it, and must be dropped before the connection.
-    pub fn check(&self, link: &AmqpConnection, place: &AmqpDestination) -> IncarnationCheck {
-        let (opening, known, exchange) = (link.begin_channel(), self.clone(), identity_exchange(place.object()));
-        let (fresh, options) = (Self::random(), options(place));
+    pub fn check(&self, link: &AmqpConnection, destination: &AmqpDestination) -> IncarnationCheck {
+        let (opening, known, exchange) = (link.begin_channel(), self.clone(), identity_exchange(&destination.object));
+        let (fresh, options) = (Self::random(), options(destination));
         Box::pin(async move {
             let (arguments, channel) = (fresh?.arguments(), opening.await?);
             let declaring = channel.exchange_declare(exchange, ExchangeKind::Fanout, options, arguments);
@@ -78,10 +78,10 @@ impl Incarnation {
         format!("~~{}", self.0).into()
     }
 
-    fn find_or_create(link: &AmqpConnection, place: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
-        let (fresh, options) = (Self::random()?, options(place));
+    fn find_or_create(link: &AmqpConnection, destination: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
+        let (fresh, options) = (Self::random()?, options(destination));
         let arguments = fresh.arguments();
-        let exchange = identity_exchange(place.object());
+        let exchange = identity_exchange(&destination.object);
         let channel = link.channel()?;
         let declaring = channel.exchange_declare(exchange.clone(), ExchangeKind::Fanout, options, arguments);
         let found = match link.wait_for_answer(declaring) {
@@ -94,7 +94,7 @@ impl Incarnation {
         };
         // A refusal has ended the first channel.
         let channel = link.channel()?;
-        match place.object() {
+        match &destination.object {
             AmqpObject::Queue(queue) => {
                 let (key, options) = (ShortString::default(), QueueBindOptions::default());
                 link.wait_for_answer(channel.queue_bind(queue.clone(), exchange, key, options, FieldTable::default()))?;
@@ -135,9 +135,9 @@ impl Incarnation {
 }
 
 /// Returns the options of an exchange that holds an incarnation.
-fn options(place: &AmqpDestination) -> ExchangeDeclareOptions {
+fn options(destination: &AmqpDestination) -> ExchangeDeclareOptions {
     ExchangeDeclareOptions {
-        durable: place.is_durable(),
+        durable: destination.is_durable(),
         auto_delete: true,
         internal: true,
         ..ExchangeDeclareOptions::default()

@@ -161,11 +161,11 @@ impl AmqpBus {
     }
 
     fn topic(&self, name: &str) -> AmqpDestination {
-        AmqpDestination::topic(name, self.server.durability())
+        AmqpDestination::topic(name, self.server.durability)
     }
 
     fn queue(&self, name: &str) -> AmqpDestination {
-        AmqpDestination::queue(name, self.server.durability(), None)
+        AmqpDestination::queue(name, self.server.durability, None)
     }
 
     /// Refuses a queue name or configuration that cannot be opened.
@@ -197,7 +197,7 @@ impl AmqpBus {
 impl Connection for AmqpBus {
     fn server_description(&self) -> ServerDescription {
         let version = broker_version::version(&self.server).ok().flatten();
-        let kept = match self.server.durability() {
+        let kept = match self.server.durability {
             Durability::Transient => "memory".to_owned(),
             Durability::Durable { replicas: None } => "majority".to_owned(),
             Durability::Durable { replicas: Some(replicas) } => replicas.to_string(),
@@ -222,7 +222,7 @@ impl Connection for AmqpBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         if config.policy != Policy::Overwrite {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -234,7 +234,7 @@ impl Connection for AmqpBus {
     }
 
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         let from = match start {
             StartPosition::Now => {
                 return adaptive::subscriber(wait, AmqpSubscriber::open(self.server.clone(), topic, wait)?);
@@ -248,7 +248,7 @@ impl Connection for AmqpBus {
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         self.request(|link| self.topic(topic).delete(link))
     }
 
@@ -261,7 +261,7 @@ impl Connection for AmqpBus {
             detects_death: true,
             counts_waiting: true,
             exact_resend: false,
-            counts_deliveries: self.server.durability() != Durability::Transient,
+            counts_deliveries: self.server.durability != Durability::Transient,
             gives_back: true,
             max_payload: MAX_PAYLOAD_BYTES,
         }
@@ -269,8 +269,8 @@ impl Connection for AmqpBus {
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         self.check_queue(queue, config)?;
-        let place = AmqpDestination::queue(queue, self.server.durability(), config.max_deliveries);
-        Ok(Box::new(AmqpSender::open(self.server.clone(), place)?))
+        let destination = AmqpDestination::queue(queue, self.server.durability, config.max_deliveries);
+        Ok(Box::new(AmqpSender::open(self.server.clone(), destination)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {

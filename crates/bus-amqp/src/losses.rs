@@ -31,11 +31,12 @@ pub(crate) struct DropTracker {
 /// The publisher of a set of messages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum PublisherSet {
-    /// An empty set.
     #[default]
     Empty,
-    /// A single publisher, with its next sequence number.
-    Single { publisher: u64, next: u64 },
+    Single {
+        publisher: u64,
+        next: u64,
+    },
     /// Several publishers, or messages without numbers.
     Several,
 }

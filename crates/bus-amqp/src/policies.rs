@@ -31,29 +31,29 @@ const MAX_NAMED_QUEUES: usize = 3;
 const COLUMNS: &str = "?columns=name,policy,operator_policy,effective_policy_definition";
 
 /// Returns how a queue may lose or refuse pushed messages, in a sentence; none if it keeps all.
-pub(crate) fn queue_loss_risk(server: &AmqpServer, place: &AmqpDestination) -> Result<Option<String>, String> {
-    Ok(query_queue(server, place)?.as_ref().and_then(loss_sentence))
+pub(crate) fn queue_loss_risk(server: &AmqpServer, destination: &AmqpDestination) -> Result<Option<String>, String> {
+    Ok(query_queue(server, destination)?.as_ref().and_then(loss_sentence))
 }
 
 /// Returns the policy by which a queue refuses pushed messages, in a sentence, if there is one. Asks only if the URL
 /// names the port, because the request carries the login.
-pub(crate) fn refusing_policy(server: &AmqpServer, place: &AmqpDestination) -> Option<String> {
-    let told = server.names_management().then(|| query_queue(server, place).ok()).flatten().flatten()?;
+pub(crate) fn refusing_policy(server: &AmqpServer, destination: &AmqpDestination) -> Option<String> {
+    let told = server.names_management.then(|| query_queue(server, destination).ok()).flatten().flatten()?;
     let refuses = told["effective_policy_definition"]["overflow"].as_str()?.starts_with("reject");
     if refuses { loss_sentence(&told) } else { None }
 }
 
-fn query_queue(server: &AmqpServer, place: &AmqpDestination) -> Result<Option<Value>, String> {
-    let AmqpObject::Queue(queue) = place.object() else { return Ok(None) };
+fn query_queue(server: &AmqpServer, destination: &AmqpDestination) -> Result<Option<Value>, String> {
+    let AmqpObject::Queue(queue) = &destination.object else { return Ok(None) };
     query_any_host(
         server,
-        &format!("/api/queues/{}/{}{COLUMNS}", escaped(server.virtual_host()), escaped(queue.as_str())),
+        &format!("/api/queues/{}/{}{COLUMNS}", escaped(&server.virtual_host), escaped(queue.as_str())),
     )
 }
 
 /// Returns which queues of the virtual host may lose or refuse messages, and how; none if all keep theirs.
 pub(crate) fn all_loss_risks(server: &AmqpServer) -> Result<Option<String>, String> {
-    let path = format!("/api/queues/{}{COLUMNS}", escaped(server.virtual_host()));
+    let path = format!("/api/queues/{}{COLUMNS}", escaped(&server.virtual_host));
     let queues = query_any_host(server, &path)?.ok_or("the management API does not know this virtual host")?;
     let losing = queues.as_array().into_iter().flatten().filter_map(|queue| {
         let name = queue["name"].as_str()?;
@@ -101,15 +101,14 @@ fn query_any_host(server: &AmqpServer, path: &str) -> Result<Option<Value>, Stri
         return Err("the management API is asked with a user name and a password, and the URL has none".to_owned());
     }
     let mut failed = String::new();
-    for host in server.hosts() {
+    for host in &server.hosts {
         match get(server, host, path) {
             Ok(told) => return told,
             Err(e) => {
                 failed = format!(
                     "the management API at {}:{} does not answer ({e}); `rabbitmq-plugins enable rabbitmq_management`, or name \
                      its port: ?management=PORT",
-                    host.name(),
-                    server.management()
+                    host.name, server.management_port
                 );
             }
         }
@@ -120,11 +119,11 @@ fn query_any_host(server: &AmqpServer, path: &str) -> Result<Option<Value>, Stri
 fn get(server: &AmqpServer, host: &AmqpHost, path: &str) -> io::Result<Result<Option<Value>, String>> {
     let clock = HostClock::get().map_err(io::Error::other)?;
     let begun = clock.ticks();
-    let mut stream = dial(server, host, server.management(), API_TIMEOUT)?;
+    let mut stream = dial(server, host, server.management_port, API_TIMEOUT)?;
     let (user, password) = server.user();
     let login = STANDARD.encode(format!("{user}:{password}"));
     // An HTTP/1.0 answer comes in one piece, and ends with the connection.
-    let name = if host.name().contains(':') { format!("[{}]", host.name()) } else { host.name().to_owned() };
+    let name = if host.name.contains(':') { format!("[{}]", host.name) } else { host.name.clone() };
     let head = format!("GET {path} HTTP/1.0\r\nHost: {name}\r\nAuthorization: Basic {login}\r\n\r\n");
     stream.write_all(head.as_bytes())?;
     let (mut answer, mut part) = (Vec::new(), vec![0; 64 << 10]);
@@ -152,8 +151,7 @@ fn get(server: &AmqpServer, host: &AmqpHost, path: &str) -> io::Result<Result<Op
         b"404" if answer[end..].windows(NOT_FOUND.len()).any(|words| words == NOT_FOUND) => Ok(Ok(None)),
         b"401" | b"403" => Ok(Err(format!(
             "the management API at {}:{} does not let this user in; `rabbitmqctl set_user_tags USER management`",
-            host.name(),
-            server.management()
+            host.name, server.management_port
         ))),
         other => Err(io::Error::other(format!("status {}", String::from_utf8_lossy(other)))),
     }

@@ -31,11 +31,11 @@ impl AmqpPuller {
     /// Connects, and makes the queue if it does not exist.
     pub fn open(server: Arc<AmqpServer>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
         let &QueueConfig { delivery, foreign, max_deliveries: most_deliveries, .. } = config;
-        let place = AmqpDestination::queue(queue, server.durability(), most_deliveries);
-        let (is_counted, gives_up) = (place.is_durable(), place.limits_deliveries());
+        let destination = AmqpDestination::queue(queue, server.durability, most_deliveries);
+        let (is_counted, gives_up) = (destination.is_durable(), destination.max_deliveries.is_some());
         let queue = format!("queue '{queue}' on {}", server.name());
         Ok(Self {
-            receiver: AmqpReceiver::open(server, place, wait)?,
+            receiver: AmqpReceiver::open(server, destination, wait)?,
             queue,
             delivery,
             foreign,
@@ -179,7 +179,7 @@ impl Puller for AmqpPuller {
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.receiver.reconnects())
+        Some(self.receiver.reconnects)
     }
 
     fn outage(&self) -> Option<String> {

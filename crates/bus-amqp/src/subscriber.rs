@@ -28,11 +28,10 @@ pub(crate) struct AmqpSubscriber {
 }
 
 impl AmqpSubscriber {
-    /// Connects and subscribes.
     pub fn open(server: Arc<AmqpServer>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
-        let place = AmqpDestination::topic(topic, server.durability());
-        let inlet = AmqpReceiver::open(server, place, wait)?;
-        Ok(Self { receiver: inlet, tracker: MessageIdTracker::default(), drops: DropTracker::default(), pending: None })
+        let destination = AmqpDestination::topic(topic, server.durability);
+        let receiver = AmqpReceiver::open(server, destination, wait)?;
+        Ok(Self { receiver, tracker: MessageIdTracker::default(), drops: DropTracker::default(), pending: None })
     }
 
     /// Returns the next message, after reading all notices that were sent before it. None means that no message was
@@ -115,7 +114,7 @@ impl Subscriber for AmqpSubscriber {
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.receiver.reconnects())
+        Some(self.receiver.reconnects)
     }
 
     fn duplicates(&self) -> Option<u64> {

@@ -169,7 +169,6 @@ impl<T> NameWatch<T> {
         timeout_ns.min(self.interval().0 * MS)
     }
 
-    /// Returns the number of times that the reader moved on to another log.
     pub(crate) fn switches(&self) -> u64 {
         self.switches
     }
@@ -233,7 +232,6 @@ impl NamedWriter {
         Self { schedule: NameCheckSchedule::new(self.schedule.clock), writer, recreation: None }
     }
 
-    /// Returns the number of times that the log was made again.
     pub(crate) fn recreated(&self) -> u64 {
         self.recreation.as_ref().map_or(0, |named| named.recreated)
     }

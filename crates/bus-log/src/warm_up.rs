@@ -8,7 +8,6 @@ const IDLE_TURNS: u32 = 256;
 
 /// Warm-up of one end, and its schedule.
 pub(crate) struct IdleWarmUp<T> {
-    /// Turns without work.
     turns: u32,
     state: IdleWarmUpState<T>,
 }

@@ -59,9 +59,7 @@ pub(crate) struct AppenderParts<'a> {
     pub control: ControlFile,
     pub frame: FrameShape,
     pub segment_bytes: usize,
-    /// Set if readers gate the writer.
     pub gated: bool,
-    /// Calibration bytes, for every segment's header.
     pub calibration: &'a [u8],
 }
 

@@ -57,7 +57,6 @@ struct LockFile {
 /// Lock on one byte of a lock file, held until dropped.
 pub(crate) struct ByteLock {
     table: &'static LockTable,
-    /// Lock file.
     pub id: FileId,
     byte: u32,
 }

@@ -65,7 +65,6 @@ pub(super) struct RoleProcess {
 }
 
 impl RoleProcess {
-    /// Starts a child.
     pub fn spawn(fixture: &Fixture<'_>, role: ChildRole, name: &str) -> Self {
         let mut process = (fixture.spawn)(role, name);
         let output = process.stdout.take().expect("the child's standard output is piped");
@@ -94,7 +93,6 @@ impl RoleProcess {
         waited.unwrap_or_else(|e| panic!("the {} child did not get to work: {e}", self.role.name()))
     }
 
-    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }

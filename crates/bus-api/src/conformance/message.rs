@@ -127,7 +127,6 @@ impl TestDeadline {
 /// Messages that a subscriber got, each checked: whole, in order, once, and no loss without a report.
 #[derive(Debug)]
 pub(super) struct ReceivedTally {
-    /// Messages that arrived.
     pub received: u64,
     /// Messages that were reported as missed.
     pub missed: u64,

@@ -32,7 +32,6 @@ impl PulledNumbers {
         if pulled.redelivered { self.redelivered.push(number) } else { self.fresh.push(number) }
     }
 
-    /// Returns the number of messages that arrived.
     pub fn count(&self) -> usize {
         self.fresh.len() + self.redelivered.len()
     }
