@@ -20,7 +20,7 @@ const MAX_VERSION: usize = 64;
 pub(crate) fn version(server: &AmqpServer) -> io::Result<Option<String>> {
     let mut failed = io::Error::from(io::ErrorKind::NotConnected);
     for host in &server.hosts {
-        match version_of(server, host) {
+        match dial(server, host, host.port, TIMEOUT).and_then(|mut stream| read_version(&mut *stream)) {
             Ok(version) => return Ok(version),
             Err(e) => failed = e,
         }
@@ -38,10 +38,6 @@ pub(crate) fn has_default_delivery_limit(server: &AmqpServer) -> Result<bool, Am
 fn is_limiting_version(version: &str) -> bool {
     let major = version.split('.').next().and_then(|digits| digits.parse::<u32>().ok());
     major.is_some_and(|major| major >= 4)
-}
-
-fn version_of(server: &AmqpServer, host: &AmqpHost) -> io::Result<Option<String>> {
-    read_version(&mut *dial(server, host, host.port, TIMEOUT)?)
 }
 
 /// A raw connection that is written to and read from without the client library.
@@ -94,9 +90,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn from_version_4_on_messages_are_given_up() {
-        for (version, is) in [("3.10.8", false), ("3.13.7", false), ("4.0.0", true), ("10.1", true), ("", false)] {
-            assert_eq!(is_limiting_version(version), is, "{version}");
+    fn brokers_from_version_4_on_have_a_default_delivery_limit() {
+        for (version, has_limit) in [("3.10.8", false), ("3.13.7", false), ("4.0.0", true), ("10.1", true), ("", false)]
+        {
+            assert_eq!(is_limiting_version(version), has_limit, "{version}");
         }
     }
 }

@@ -34,8 +34,8 @@ pub(crate) enum AmqpServerError {
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
     #[error(
-        "has said nothing for as long as it may (silence=SECONDS in the URL, or 10); a firewall may have forgotten the \
-         connection, the server hangs, or this process stood still: it is connected to again"
+        "has sent nothing for the max silence (silence=SECONDS in the URL, or 10); a firewall may have dropped the \
+         connection, the server hangs, or this process was paused: the connection is made again"
     )]
     Silent,
     #[error("takes no messages now, because it runs out of memory or disk; free some, or raise its limits")]
@@ -63,20 +63,20 @@ pub(crate) enum AmqpServerError {
     #[error("has this name already, for something else ({0}); use another name, or delete that one")]
     Differs(String),
     #[error(
-        "has this queue with another number of most deliveries, or of a RabbitMQ before 4, which had none ({0}); open \
-         it with the number that it was made with, or pull it empty, remove it, and open it again"
+        "has this queue with another delivery limit, or of a RabbitMQ before 4, which had none ({0}); open it with the \
+         limit that it was made with, or pull it empty, remove it, and open it again"
     )]
     OtherLimit(String),
-    #[error("does not have it any more ({0}); somebody removed it: open it again")]
+    #[error("does not have it any more ({0}), because it was removed; open it again")]
     Missing(String),
-    #[error("has no such queue any more, somebody removed it; push again, which makes it anew")]
+    #[error("has no such queue any more, because it was removed; push again, which makes it anew")]
     QueueRemoved,
     #[error(
-        "did not take the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look into \
-             its log (tickpath doctor names such policies), and send it again"
+        "did not accept the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look into \
+         its log (tickpath doctor names such policies), and send it again"
     )]
     NotConfirmed,
-    #[error("did not take the message: {0}; pull what waits there, then send it again")]
+    #[error("did not accept the message: {0}; pull the waiting messages, then send it again")]
     Policy(String),
     #[error("does not do it now ({0}); try again, and if that does not help, look into its log")]
     NotNow(String),
@@ -86,7 +86,7 @@ pub(crate) enum AmqpServerError {
     Closed,
     #[error("lost the connection ({0}); check the network and the server, and try again")]
     Lost(String),
-    #[error("cannot be asked, because this process gets no thread, socket or clock ({0}); raise its limits")]
+    #[error("cannot be reached, because this process gets no thread, socket or clock ({0}); raise its limits")]
     LocalResource(io::Error),
     #[error("none of them can be used: {}", each(.0))]
     AllServersFailed(Vec<(String, AmqpServerError)>),
@@ -203,7 +203,7 @@ fn from_refusal(refusal: &AMQPError) -> AmqpServerError {
         // The node that holds a queue is down.
         NOT_FOUND if sentence.contains("down or inaccessible") => AmqpServerError::NotNow(sentence),
         NOT_FOUND => AmqpServerError::Missing(sentence),
-        PRECONDITION_FAILED if is_limit_of_deliveries(&sentence) => AmqpServerError::OtherLimit(sentence),
+        PRECONDITION_FAILED if is_delivery_limit(&sentence) => AmqpServerError::OtherLimit(sentence),
         PRECONDITION_FAILED if sentence.contains("inequivalent arg") => AmqpServerError::Differs(sentence),
         // Includes a quorum queue without a leader, which is an internal error.
         CONNECTION_FORCED | INTERNAL_ERROR => AmqpServerError::Lost(sentence),
@@ -225,8 +225,8 @@ fn printable_server_text(refusal: &AMQPError) -> String {
     refusal.get_message().as_str().chars().map(shown).collect()
 }
 
-/// Returns true if a queue differs in an argument that `most_deliveries` decides.
-fn is_limit_of_deliveries(sentence: &str) -> bool {
+/// Returns true if a queue differs in an argument that its delivery limit decides.
+fn is_delivery_limit(sentence: &str) -> bool {
     let differs = |argument: &&str| sentence.contains(&format!("inequivalent arg '{argument}"));
     ["x-delivery-limit", "x-dead-letter-", "x-overflow"].iter().any(differs)
 }
@@ -236,8 +236,7 @@ fn is_connection_limit(refusal: &AMQPError) -> bool {
 }
 
 fn each(failed: &[(String, AmqpServerError)]) -> String {
-    let sentences: Vec<String> = failed.iter().map(|(host, error)| format!("{host} {error}")).collect();
-    sentences.join("; ")
+    failed.iter().map(|(host, error)| format!("{host} {error}")).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -245,8 +244,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_become_sentences_and_pass_or_not() {
-        for (code, said, words, passes) in [
+    fn each_refusal_becomes_a_transient_or_permanent_error() {
+        for (code, text, words, passes) in [
             (320, "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'", "lost the", true),
             (403, "ACCESS_REFUSED - access to exchange 'x' in vhost '/' refused", "refused: ACCESS_REFUSED", false),
             (404, "NOT_FOUND - no exchange 'x' in vhost '/'", "open it again", true),
@@ -261,16 +260,16 @@ mod tests {
             (530, "NOT_ALLOWED - no", "refused: NOT_ALLOWED", false),
             (541, "INTERNAL_ERROR - queue 'x' has no leader", "lost the connection", true),
         ] {
-            let error = AmqpServerError::from(refusal(code, said));
+            let error = AmqpServerError::from(refusal(code, text));
             let sentence = error.to_string();
-            assert!(sentence.contains(words) && sentence.contains(said), "{said}: {sentence}");
-            assert_eq!(error.is_transient(), passes, "{said}");
-            assert_eq!(error.not_published("amqp://h:1").is_transient(), passes, "{said}");
+            assert!(sentence.contains(words) && sentence.contains(text), "{text}: {sentence}");
+            assert_eq!(error.is_transient(), passes, "{text}");
+            assert_eq!(error.not_published("amqp://h:1").is_transient(), passes, "{text}");
         }
     }
 
     #[test]
-    fn a_refused_handshake_says_what_to_check() {
+    fn a_refused_handshake_names_the_setting_to_check() {
         for (code, login, words) in [
             (403, AmqpLoginKind::Password, "check USER:PASSWORD@"),
             (403, AmqpLoginKind::Guest, "write amqp://USER:PASSWORD@HOST:PORT"),
@@ -284,20 +283,18 @@ mod tests {
     }
 
     #[test]
-    fn of_several_servers_each_is_told() {
+    fn the_error_of_several_servers_names_each() {
         let one = ("a:1".to_owned(), AmqpServerError::NotListening);
         let other = ("b:2".to_owned(), AmqpServerError::Login);
-        assert!(matches!(
-            AmqpServerError::combine(vec![("a:1".to_owned(), AmqpServerError::Login)]),
-            AmqpServerError::Login
-        ));
+        let single = AmqpServerError::combine(vec![("a:1".to_owned(), AmqpServerError::Login)]);
+        assert!(matches!(single, AmqpServerError::Login));
         let all = AmqpServerError::combine(vec![one, other]);
         let sentence = all.to_string();
         assert!(all.is_transient() && sentence.contains("a:1 refused the connection"), "{sentence}");
         assert!(sentence.contains("b:2 refused the user name"), "{sentence}");
     }
 
-    fn refusal(code: u16, said: &str) -> lapin::Error {
-        ErrorKind::ProtocolError(AMQPError::from_id(code, said.into()).expect("a number of AMQP")).into()
+    fn refusal(code: u16, text: &str) -> lapin::Error {
+        ErrorKind::ProtocolError(AMQPError::from_id(code, text.into()).expect("a number of AMQP")).into()
     }
 }

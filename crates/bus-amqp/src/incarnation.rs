@@ -157,9 +157,9 @@ fn bind(
 
 /// Returns the name of a queue's or topic's exchange, which no topic has. It is short, because the broker cuts its
 /// answers off at 255 bytes, and the same in all programs (FNV-1a).
-fn identity_exchange(what: &AmqpObject) -> ShortString {
+fn identity_exchange(object: &AmqpObject) -> ShortString {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hashed = match what {
+    let hashed = match object {
         AmqpObject::Queue(name) => name.as_str().to_owned(),
         // A queue's name has no space in it.
         AmqpObject::Exchange(name) => format!("topic {name}"),
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_incarnation_is_read_from_the_refusal_of_another_one() {
+    fn an_incarnation_is_parsed_from_the_brokers_refusal() {
         let (wanted, found) = (Incarnation::random().unwrap(), Incarnation::random().unwrap());
         assert_ne!(wanted, found);
         let [exchange, host] = [identity_exchange(&queue("orders")).to_string(), "v".repeat(32)];
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_queue_and_each_topic_has_an_exchange_of_its_own_for_ever() {
+    fn each_queue_and_each_topic_has_an_identity_exchange_of_its_own() {
         assert_eq!(identity_exchange(&queue("a")).as_str(), "~af63dc4c8601ec8c", "as FNV-1a has it everywhere");
         assert_ne!(identity_exchange(&queue("orders")), identity_exchange(&queue("orders.dead")));
         let topic = AmqpObject::Exchange("orders".into());

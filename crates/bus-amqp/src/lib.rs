@@ -241,7 +241,7 @@ impl Connection for AmqpBus {
             }
             StartPosition::Oldest => "start at the oldest message".to_owned(),
             StartPosition::Sequence(sequence) => format!("start at the sequence number {sequence}"),
-            StartPosition::After(_) => "go on behind a resume token".to_owned(),
+            StartPosition::After(_) => "resume after a token".to_owned(),
         };
         let remedy = "its topics keep no messages: start 'now', or use a queue, or a topic on shm:// or file://";
         Err(ConnectError::Unsupported { transport: TRANSPORT.name, what: from, remedy })

@@ -242,7 +242,7 @@ fn read_durability(url: &Url) -> Result<Durability, String> {
         (Some(""), replicas) => Ok(Durability::Durable { replicas }),
         (Some(_), _) => Err("'durable' has no value".to_owned()),
         (None, None) => Ok(Durability::Transient),
-        (None, Some(_)) => Err("only what is durable has replicas: add 'durable'".to_owned()),
+        (None, Some(_)) => Err("'replicas' needs a durable queue: add 'durable'".to_owned()),
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_durable_is_so_by_name() {
+    fn the_durable_option_decides_the_durability() {
         let durability = |url: &str| AmqpServer::parse(url).unwrap_or_else(|e| panic!("{url}: {e}")).durability;
         assert_eq!(durability("amqp://h"), Durability::Transient);
         assert_eq!(durability("amqp://h?durable"), Durability::Durable { replicas: None });
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_url_is_refused_without_telling_the_password() {
+    fn the_error_of_a_bad_url_does_not_repeat_the_password() {
         let long = format!("amqp://host/{}", "x".repeat(256));
         for bad in [
             "amqp://",

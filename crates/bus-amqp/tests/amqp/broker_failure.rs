@@ -13,22 +13,22 @@ use crate::dedicated_broker::DedicatedBroker;
 const KIND: u8 = 16;
 
 #[test]
-fn a_broker_takes_nothing_for_a_while_and_falls() {
+fn a_blocked_broker_and_its_restart_lose_no_acknowledged_message() {
     let mut own = DedicatedBroker::start("", &[]);
     // The first address has no listener.
     let closed = free_port();
     let plain = connect(&format!("amqp://127.0.0.1:{closed},{}", own.address()));
     let durable = connect(&own.url("?durable&replicas=1"));
 
-    nothing_is_lost_or_doubled_while_it_is_blocked(&own, &plain);
-    only_what_is_durable_survives(&mut own, &plain, &durable);
+    check_no_loss_or_duplicate_while_blocked(&own, &plain);
+    check_only_durable_queues_survive(&mut own, &plain, &durable);
 }
 
 fn connect(url: &str) -> AmqpBus {
     AmqpBus::connect(url).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn nothing_is_lost_or_doubled_while_it_is_blocked(own: &DedicatedBroker, bus: &AmqpBus) {
+fn check_no_loss_or_duplicate_while_blocked(own: &DedicatedBroker, bus: &AmqpBus) {
     let mut subscriber = subscriber(bus, "blocked", Wait::Block);
     let mut publisher = publisher(bus, "blocked");
     publisher.publish(1, KIND, b"before").unwrap();
@@ -53,7 +53,7 @@ fn nothing_is_lost_or_doubled_while_it_is_blocked(own: &DedicatedBroker, bus: &A
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"after"));
 }
 
-fn only_what_is_durable_survives(own: &mut DedicatedBroker, plain: &AmqpBus, durable: &AmqpBus) {
+fn check_only_durable_queues_survive(own: &mut DedicatedBroker, plain: &AmqpBus, durable: &AmqpBus) {
     let mut kept = (pusher(durable, "kept"), puller(durable, "kept", DeliveryGuarantee::AtLeastOnce));
     let mut lost = (pusher(plain, "lost"), puller(plain, "lost", DeliveryGuarantee::AtLeastOnce));
     let mut heard = (publisher(durable, "heard"), subscriber(durable, "heard", Wait::Block));
@@ -73,7 +73,7 @@ fn only_what_is_durable_survives(own: &mut DedicatedBroker, plain: &AmqpBus, dur
     assert!(matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("?durable")), "{news:?}");
     assert!(matches!(lost.1.acknowledge(), Err(ReceiveError::NotAcknowledged(_))));
     push(&mut *lost.0, 8);
-    assert_eq!(pull_stamps(&mut *lost.1, 1), [(8, false)], "it is made anew, and told once");
+    assert_eq!(pull_stamps(&mut *lost.1, 1), [(8, false)], "it is made anew, and reported once");
 
     assert_eq!(pull_stamps(&mut *kept.1, 2), [(7, true); 2], "nothing of what the old connection had sent ahead");
     assert!(matches!(kept.1.acknowledge(), Err(ReceiveError::NotAcknowledged(_))));
