@@ -56,7 +56,7 @@ fn check_no_loss_or_duplicate_while_blocked(own: &DedicatedBroker, bus: &AmqpBus
 fn check_only_durable_queues_survive(own: &mut DedicatedBroker, plain: &AmqpBus, durable: &AmqpBus) {
     let mut kept = (pusher(durable, "kept"), puller(durable, "kept", DeliveryGuarantee::AtLeastOnce));
     let mut lost = (pusher(plain, "lost"), puller(plain, "lost", DeliveryGuarantee::AtLeastOnce));
-    let mut heard = (publisher(durable, "heard"), subscriber(durable, "heard", Wait::Block));
+    let mut topic = (publisher(durable, "durable-topic"), subscriber(durable, "durable-topic", Wait::Block));
     for (pusher, puller) in [&mut kept, &mut lost] {
         pusher.push_batch(7, KIND, &[b"held", b"waits"]).unwrap();
         assert_eq!(pull_stamps(&mut **puller, 1), [(7, false)]);
@@ -81,9 +81,9 @@ fn check_only_durable_queues_survive(own: &mut DedicatedBroker, plain: &AmqpBus,
     assert_eq!(pull_stamps(&mut *kept.1, 1), [(9, false)]);
     kept.1.acknowledge().unwrap();
 
-    assert_eq!(next_event(&mut *heard.1), OwnedEvent::Gap(Gap::Reconnected));
-    heard.0.publish(1, KIND, b"again").unwrap_or_else(|e| panic!("a connection that has ended is made anew: {e}"));
-    assert_eq!(next_event(&mut *heard.1), OwnedEvent::message(1, b"again"));
+    assert_eq!(next_event(&mut *topic.1), OwnedEvent::Gap(Gap::Reconnected));
+    topic.0.publish(1, KIND, b"again").unwrap_or_else(|e| panic!("a connection that has ended is made anew: {e}"));
+    assert_eq!(next_event(&mut *topic.1), OwnedEvent::message(1, b"again"));
 }
 
 /// Pushes, and retries if the broker's death is detected only now, or the queue is not ready yet.
@@ -108,5 +108,5 @@ pub fn pull_until_error(puller: &mut dyn Puller) -> ReceiveError {
         }
         sleep_ns(1_000_000);
     }
-    panic!("nothing is told");
+    panic!("no error is reported");
 }

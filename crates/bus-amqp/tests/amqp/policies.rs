@@ -28,7 +28,7 @@ fn a_policy_that_drops_or_refuses_messages_is_reported() {
             }
             sleep_ns(50_000_000);
         }
-        panic!("{:?} is effect, and not '{effect}'", bus.loss_risk("orders"))
+        panic!("{:?} is reported, and not '{effect}'", bus.loss_risk("orders"))
     };
     assert_eq!(policy(""), None);
     let advice = |bus: &AmqpBus| bus.advise().pop().expect("it is always there");

@@ -233,7 +233,7 @@ fn unacknowledged_messages_of_a_disconnected_puller_are_redelivered() {
     relay.cut();
     // Whether this call finds or causes the lost connection, the broker may lack the acknowledgement.
     check_not_acknowledged(&mut *puller, 2);
-    puller.acknowledge().unwrap_or_else(|e| panic!("it is told once: {e}"));
+    puller.acknowledge().unwrap_or_else(|e| panic!("it is reported once: {e}"));
     let again = pull_stamps(&mut *puller, 8);
     assert_eq!(again.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (2..10).collect::<Vec<_>>());
     assert!(again[0].1 && again[1].1, "{again:?}");
@@ -266,7 +266,7 @@ fn a_disconnected_puller_does_not_hand_over_prefetched_messages() {
 
     relay.cut();
     let mut other = puller(&scratch.bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
-    assert_eq!(pull_stamps(&mut *other, COUNT).len(), COUNT, "the broker gives them to somebody else");
+    assert_eq!(pull_stamps(&mut *other, COUNT).len(), COUNT, "the broker gives them to another puller");
     other.acknowledge().unwrap();
     drop(other);
     pusher.push(2, KIND, b"after").unwrap();
@@ -315,7 +315,7 @@ fn an_unanswered_acknowledgement_leaves_messages_in_doubt() {
         }
     });
     relay.set(ProxyMode::Open);
-    puller.acknowledge().unwrap_or_else(|e| panic!("it is told once: {e}"));
+    puller.acknowledge().unwrap_or_else(|e| panic!("it is reported once: {e}"));
     let rest = pull_stamps(&mut *puller, 3);
     assert_eq!(rest.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3, 4]);
     puller.acknowledge().unwrap();
@@ -401,7 +401,7 @@ fn a_removed_queue_or_topic_is_reported_or_made_anew() {
 
     let mut publisher = publisher(&scratch.bus, &scratch.name);
     scratch.bus.remove_topic(&scratch.name).unwrap();
-    publisher.publish(4, KIND, b"nobody listens").unwrap();
+    publisher.publish(4, KIND, b"no subscriber").unwrap();
 }
 
 #[test]
