@@ -34,6 +34,15 @@ struct AdaptiveReceiver<T> {
     wait_strategy: AdaptiveWait<HostClock>,
 }
 
+/// Passes calls on to the wrapped receiver.
+macro_rules! delegate {
+    ($(fn $name:ident(self: $receiver:ty $(, $argument:ident: $type:ty)?) $(-> $result:ty)?;)+) => {
+        $(fn $name(self: $receiver $(, $argument: $type)?) $(-> $result)? {
+            self.inner.$name($($argument)?)
+        })+
+    };
+}
+
 impl<T: Subscriber> Subscriber for AdaptiveReceiver<T> {
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
         let found = self.inner.poll(limit, handler)?;
@@ -61,40 +70,16 @@ impl<T: Subscriber> Subscriber for AdaptiveReceiver<T> {
         }
     }
 
-    fn idle(&mut self) -> bool {
-        self.inner.idle()
-    }
-
-    fn set_warm_up(&mut self, keep: bool) {
-        self.inner.set_warm_up(keep);
-    }
-
-    fn resume_token(&self) -> Option<ResumeToken> {
-        self.inner.resume_token()
-    }
-
-    fn enable_bridge_mode(&mut self) {
-        self.inner.enable_bridge_mode();
-    }
-
-    fn publisher_state(&self) -> PublisherState {
-        self.inner.publisher_state()
-    }
-
-    fn reconnects(&self) -> Option<u64> {
-        self.inner.reconnects()
-    }
-
-    fn duplicates(&self) -> Option<u64> {
-        self.inner.duplicates()
-    }
-
-    fn out_of_order(&self) -> Option<u64> {
-        self.inner.out_of_order()
-    }
-
-    fn outage(&self) -> Option<String> {
-        self.inner.outage()
+    delegate! {
+        fn idle(self: &mut Self) -> bool;
+        fn set_warm_up(self: &mut Self, keep: bool);
+        fn resume_token(self: &Self) -> Option<ResumeToken>;
+        fn enable_bridge_mode(self: &mut Self);
+        fn publisher_state(self: &Self) -> PublisherState;
+        fn reconnects(self: &Self) -> Option<u64>;
+        fn duplicates(self: &Self) -> Option<u64>;
+        fn out_of_order(self: &Self) -> Option<u64>;
+        fn outage(self: &Self) -> Option<String>;
     }
 }
 
@@ -107,12 +92,11 @@ impl<T: Puller> Puller for AdaptiveReceiver<T> {
         Ok(found)
     }
 
-    fn acknowledge(&mut self) -> Result<(), ReceiveError> {
-        self.inner.acknowledge()
-    }
-
-    fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
-        self.inner.give_back(tag)
+    delegate! {
+        fn acknowledge(self: &mut Self) -> Result<(), ReceiveError>;
+        fn give_back(self: &mut Self, tag: u64) -> Result<(), ReceiveError>;
+        fn reconnects(self: &Self) -> Option<u64>;
+        fn outage(self: &Self) -> Option<String>;
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -123,13 +107,5 @@ impl<T: Puller> Puller for AdaptiveReceiver<T> {
             }
             IdleAction::Spin | IdleAction::Yield => relax(),
         }
-    }
-
-    fn reconnects(&self) -> Option<u64> {
-        self.inner.reconnects()
-    }
-
-    fn outage(&self) -> Option<String> {
-        self.inner.outage()
     }
 }

@@ -46,7 +46,9 @@ pub trait Connection: Send {
     /// Returns how the server, by its own settings, may lose or refuse messages pushed to a queue, in a sentence;
     /// `None` if it does neither. Fails if that is not known.
     fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
-        Err(ConnectError::Other(format!("nobody tells what this server drops of the queue '{queue}'").into()))
+        Err(ConnectError::Other(
+            format!("this server does not report which messages of the queue '{queue}' it drops").into(),
+        ))
     }
 
     /// Returns advice that takes an extra query to the server, beyond [`server_description`](Self::server_description).
@@ -77,8 +79,8 @@ impl ServerDescription {
     /// Returns a setting, or why the server does not report it.
     pub fn setting(&self, name: &str) -> Result<&str, String> {
         match self.settings.get(name) {
-            Some(told) => told.as_deref().map_err(Clone::clone),
-            None => Err(format!("'{name}' is not told")),
+            Some(value) => value.as_deref().map_err(Clone::clone),
+            None => Err(format!("'{name}' is not reported")),
         }
     }
 }

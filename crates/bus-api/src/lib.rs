@@ -45,9 +45,6 @@
 //! }
 //! ```
 //!
-//! An adapter declares the limits of its transport in [`Capabilities`]; the suite checks that it refuses the rest with
-//! a clear error. Facts needed before a connection exists (URLs, port, modes) are in the adapter's [`Transport`].
-//!
 //! An adapter exports the facts that are needed before a connection exists (URLs, port, modes) as a [`Transport`].
 //! [`url`] parses the URLs of all adapters, [`wire`] is the header of every message on a broker, [`Backoff`] is the
 //! pause before a retry.

@@ -50,7 +50,7 @@ impl ResumeToken {
     pub fn read(&self, transport: &str) -> Result<([u64; TOKEN_WORDS], MessageIdTracker), ConnectError> {
         if self.transport() != transport {
             let sentence = format!(
-                "the resume token '{self}' is of '{}' and this is '{transport}'; resume where it was taken",
+                "the resume token '{self}' is of '{}' and this is '{transport}'; resume on the transport that created it",
                 self.transport()
             );
             return Err(ConnectError::Other(sentence.into()));
@@ -78,8 +78,8 @@ impl fmt::Display for ResumeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d] = self.words;
         write!(f, "{}:{a:x},{b:x},{c:x},{d:x}", self.transport())?;
-        for LastMessage { publisher, next, is_loss_reported: is_told } in self.seen.iter().flatten() {
-            write!(f, ":{publisher:x},{next:x},{}", u8::from(*is_told))?;
+        for LastMessage { publisher, next, is_loss_reported } in self.seen.iter().flatten() {
+            write!(f, ":{publisher:x},{next:x},{}", u8::from(*is_loss_reported))?;
         }
         Ok(())
     }
@@ -98,11 +98,11 @@ fn parse(text: &str) -> Option<ResumeToken> {
     let transport = padded(parts.next()?)?;
     let words = numbers(parts.next()?)?;
     let mut seen = [None; MAX_PUBLISHERS];
-    for place in &mut seen {
+    for slot in &mut seen {
         let Some(last) = parts.next() else { break };
-        let [publisher, next, told] = numbers(last)?;
-        *place = (told <= 1).then_some(LastMessage { publisher, next, is_loss_reported: told == 1 });
-        place.as_ref()?;
+        let [publisher, next, flag] = numbers(last)?;
+        let is_loss_reported = [false, true].get(usize::try_from(flag).ok()?).copied()?;
+        *slot = Some(LastMessage { publisher, next, is_loss_reported });
     }
     parts.next().is_none().then_some(ResumeToken { transport, words, seen })
 }
@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(words in any::<[u64; 4]>(), publisher in any::<u64>(), number in any::<u64>()) {
+        fn a_token_is_parsed_as_it_was_formatted(words in any::<[u64; 4]>(), publisher in any::<u64>(), number in any::<u64>()) {
             let mut tracker = MessageIdTracker::default();
             let fresh = ResumeToken::new("redis+streams", words, &tracker);
             prop_assert_eq!(fresh.to_string().parse(), Ok(fresh));
@@ -140,7 +140,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_told_is_not_told_again_behind_a_token(number in 0..u64::MAX - 3) {
+        fn a_loss_reported_before_a_token_is_not_reported_after_it(number in 0..u64::MAX - 3) {
             let (mut tracker, origin) = (MessageIdTracker::default(), MessageId { clock: 1, publisher: 2, sequence: number });
             tracker.check(origin);
             tracker.loss_reported();
@@ -150,16 +150,16 @@ mod tests {
         }
 
         #[test]
-        fn of_several_publishers_the_last_ones_are_known(publishers in 1u64..20) {
-            let at = |publisher, number| MessageId { clock: 1, publisher, sequence: number };
+        fn a_token_keeps_the_most_recent_publishers(publishers in 1u64..20) {
+            let id = |publisher, number| MessageId { clock: 1, publisher, sequence: number };
             let mut tracker = MessageIdTracker::default();
-            (0..publishers).for_each(|publisher| _ = tracker.check(at(publisher, 7)));
+            (0..publishers).for_each(|publisher| _ = tracker.check(id(publisher, 7)));
             let token: ResumeToken = ResumeToken::new("kafka", [1; 4], &tracker).to_string().parse().unwrap();
             let (_, mut tracker) = token.read("kafka").unwrap();
             for publisher in publishers.saturating_sub(MAX_PUBLISHERS as u64)..publishers {
-                prop_assert_eq!(tracker.check(at(publisher, 7)), SequenceCheck::Duplicate);
-                prop_assert_eq!(tracker.check(at(publisher, 8)), SequenceCheck::InOrder);
-                prop_assert_eq!(tracker.check(at(publisher, 10)), SequenceCheck::Gap(1));
+                prop_assert_eq!(tracker.check(id(publisher, 7)), SequenceCheck::Duplicate);
+                prop_assert_eq!(tracker.check(id(publisher, 8)), SequenceCheck::InOrder);
+                prop_assert_eq!(tracker.check(id(publisher, 10)), SequenceCheck::Gap(1));
             }
         }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused_in_words() {
+    fn invalid_text_is_refused_as_a_token() {
         for text in [
             "",
             "kafka",

@@ -246,7 +246,7 @@ pub trait Subscriber: Send {
     /// Lends the next message in place, for as long as it is held, or returns the loss before it. Never waits. If bytes
     /// do not stay in place ([`Capabilities::lends`]), it returns [`LendError::Unsupported`] and takes nothing out.
     fn lend(&mut self) -> Result<LendOutcome, LendError> {
-        Err(LendError::Unsupported("this transport lends no messages, for none of them stays where it arrives"))
+        Err(LendError::Unsupported("this transport lends no messages, because none stays in place"))
     }
 
     /// Waits as the subscription was opened to: until an event may be available or, if it sleeps, until `timeout_ns` is

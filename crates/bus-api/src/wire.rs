@@ -135,8 +135,8 @@ pub fn send_valid(
     send: impl FnOnce(&[&[u8]]) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
     let check = |payload: &[u8]| check_message(kind, payload, limit).err();
-    let bad = payloads.iter().enumerate().find_map(|(at, payload)| check(payload).map(|error| (at, error)));
-    let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(at, _)| *at)];
+    let bad = payloads.iter().enumerate().find_map(|(index, payload)| check(payload).map(|error| (index, error)));
+    let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(index, _)| *index)];
     if !good.is_empty() {
         send(good)?;
     }
@@ -162,7 +162,7 @@ mod tests {
     const ORIGIN: MessageId = MessageId { clock: u64::MAX, publisher: 0x1122_3344_5566_7788, sequence: 9 };
 
     #[test]
-    fn what_was_encoded_is_decoded() {
+    fn a_message_is_decoded_as_it_was_encoded() {
         let bytes = encode(0x0102_0304_0506_0708, 200, ORIGIN, b"payload");
         let message = decode(&bytes).unwrap();
         assert_eq!((message.stamp, message.kind, message.payload), (0x0102_0304_0506_0708, 200, &b"payload"[..]));
@@ -178,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_gets_each_message_once_and_gaps_before_what_follows() {
+    fn a_subscriber_gets_each_message_once_and_each_gap_in_its_place() {
         let encoded = |number| encode(number, 16, MessageId { sequence: number, ..ORIGIN }, b"");
-        let (mut tracker, mut told) = (MessageIdTracker::default(), Vec::new());
+        let (mut tracker, mut events) = (MessageIdTracker::default(), Vec::new());
         for number in [0, 1, 1, 3, 2, 4] {
             let mut hand_over = || {
                 deliver(&mut tracker, None, &encoded(number), &mut |event| {
-                    told.push(match event {
+                    events.push(match event {
                         SubscriptionEvent::Message(message) => message.stamp.to_string(),
                         other => format!("{other:?}"),
                     });
@@ -192,7 +192,7 @@ mod tests {
             };
             assert!(hand_over() || hand_over(), "{number}");
         }
-        assert_eq!(told, ["0", "1", "Gap(Missed(1))", "3", "4"]);
+        assert_eq!(events, ["0", "1", "Gap(Missed(1))", "3", "4"]);
         // A gap that the topic's own count has reported is not reported again by sequence numbers.
         tracker.loss_reported();
         assert!(deliver(&mut tracker, Some(9), &encoded(7), &mut |_| {}));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_messages_are_not_ours() {
+    fn foreign_messages_are_not_decoded() {
         let mut padded = header(1, 16, ORIGIN);
         padded[12] = 1;
         // A time and a size, as other programs write them.

@@ -85,21 +85,21 @@ pub(super) fn next(subscriber: &mut dyn Subscriber, what: &str) -> (u64, u8, Vec
 /// Checks that no event arrives.
 pub fn check_no_event(subscriber: &mut dyn Subscriber) {
     for _ in 0..10 {
-        let polled = subscriber.poll(8, &mut |event| panic!("something came where nothing was published: {event:?}"));
+        let polled = subscriber.poll(8, &mut |event| panic!("an event arrived, and nothing was published: {event:?}"));
         assert_eq!(polled.expect("polled"), 0);
         subscriber.wait(1_000_000);
     }
 }
 
 /// Checks every few milliseconds whether the condition holds, for a minute or two.
-pub fn wait_until(mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(mut is_met: impl FnMut() -> bool) {
     for _ in 0..20_000 {
-        if is_so() {
+        if is_met() {
             return;
         }
         sleep_ns(3_000_000);
     }
-    panic!("it never came to be so");
+    panic!("the condition never held");
 }
 
 /// Time limit that ends a test that hangs.
@@ -179,13 +179,13 @@ impl ReceivedTally {
                 self.missed += missed;
                 self.next = self.next.map(|next| next + missed);
             }
-            SubscriptionEvent::Gap(Gap::Reconnected) => panic!("the connection was lost, though nobody cut it"),
-            SubscriptionEvent::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),
+            SubscriptionEvent::Gap(Gap::Reconnected) => panic!("the connection was lost without a fault"),
+            SubscriptionEvent::Foreign(foreign) => panic!("another program publishes here: {foreign:?}"),
             SubscriptionEvent::Message(message) => {
                 let number = message.stamp;
                 assert!(message.payload == payload(number), "message {number} is torn: {self:?}");
                 assert_eq!(message.sequence.is_some(), self.sequences, "message {number}");
-                let place = message.sequence.unwrap_or(number);
+                let position = message.sequence.unwrap_or(number);
                 let is_loose = self.restarts && !self.sequences;
                 if is_loose
                     && number > 0
@@ -200,9 +200,9 @@ impl ReceivedTally {
                 if is_restart {
                     self.tails.extend(self.next);
                 }
-                assert!(is_restart || self.next.is_none_or(|next| next == place), "{place} came: {self:?}");
-                assert!(self.restarts || place == number, "message {number} has the sequence number {place}");
-                self.next = Some(place + 1);
+                assert!(is_restart || self.next.is_none_or(|next| next == position), "{position} arrived: {self:?}");
+                assert!(self.restarts || position == number, "message {number} has the sequence number {position}");
+                self.next = Some(position + 1);
                 self.received += 1;
                 self.is_last |= message.kind == LAST;
             }

@@ -50,7 +50,7 @@ fn order(fixture: &Fixture<'_>) {
             pull_until(&mut *puller, &mut taken, "order", |taken| taken.count() as u64 >= last);
         }
         check_no_message(&mut *puller);
-        assert!(taken.redelivered.is_empty(), "marked, though nobody else pulls: {:?}", taken.redelivered);
+        assert!(taken.redelivered.is_empty(), "marked, though no other puller exists: {:?}", taken.redelivered);
         check_each_once(&taken.fresh, 0..COUNT, "order");
         let numbered = taken.sequences.len() as u64;
         assert!(numbered == 0 || numbered == COUNT, "{numbered} of {COUNT} messages have sequence numbers");
@@ -78,14 +78,14 @@ fn batch(fixture: &Fixture<'_>) {
     let error = pusher.push_batch(7, KIND, &payloads).expect_err("the message in the middle is too large");
     assert_eq!(error.done, 50, "{error}");
     assert!(matches!(error.error, PublishError::TooLarge { .. }), "{error}");
-    let mut came: Vec<_> = (0..150).map(|_| next(&mut *puller, "batch")).collect();
+    let mut pulled: Vec<_> = (0..150).map(|_| next(&mut *puller, "batch")).collect();
     check_no_message(&mut *puller);
     let mut expected: Vec<_> = short.iter().chain(&short[..50]).map(|sent| (7u64, KIND, sent.clone())).collect();
     if !queue.capabilities().ordered {
-        came.sort_unstable();
+        pulled.sort_unstable();
         expected.sort_unstable();
     }
-    assert!(came == expected, "the batches came with other messages, or in another order");
+    assert!(pulled == expected, "the batches arrived with other messages, or in another order");
 }
 
 /// Checks that pullers share the messages: each goes to one of them, once.
@@ -95,13 +95,13 @@ fn shared(fixture: &Fixture<'_>) {
         let pullers: Vec<_> = (0..3).map(|_| queue.puller(Wait::Block)).collect();
         let mut pusher = queue.pusher();
         let together = &AtomicU64::new(0);
-        let came: Vec<u64> = std::thread::scope(|scope| {
+        let pulled: Vec<u64> = std::thread::scope(|scope| {
             let start = |puller| scope.spawn(move || pull_together(puller, together, COUNT));
             let pulling: Vec<_> = pullers.into_iter().map(start).collect();
             push(&mut *pusher, 0..COUNT);
             pulling.into_iter().flat_map(|thread| thread.join().expect("pulled").all()).collect()
         });
-        check_each_once(&came, 0..COUNT, "shared");
+        check_each_once(&pulled, 0..COUNT, "shared");
     }
 }
 
@@ -120,8 +120,7 @@ fn kept(fixture: &Fixture<'_>) {
     }
 }
 
-/// Checks, at least once, that acknowledged messages are never redelivered, and that those held by a dropped puller
-/// are, marked.
+/// Checks that acknowledged messages are never redelivered, and that those held by a dropped puller are, marked.
 fn acknowledge(fixture: &Fixture<'_>) {
     let Some(queue) = fixture.queue_if_supported("acknowledge", DeliveryGuarantee::AtLeastOnce) else { return };
     let [mut done, mut held, mut rest] = <[PulledNumbers; 3]>::default();
@@ -194,8 +193,7 @@ fn second_pusher(fixture: &Fixture<'_>) {
     check_each_once(&taken.all(), 0..2, "two pushers");
 }
 
-/// Checks that the number of waiting messages is reported where the transport can; a queue that does not exist has
-/// none.
+/// Checks that waiting messages are counted where the transport can; a queue that does not exist has none.
 fn count(fixture: &Fixture<'_>) {
     for queue in fixture.queues("count") {
         queue.wait_for_count(0);
@@ -220,15 +218,15 @@ fn sizes(fixture: &Fixture<'_>) {
     let mut pusher = queue.pusher();
     let error = pusher.push(0, KIND, &vec![0; FAR_TOO_LARGE]).expect_err("far too large");
     let PublishError::TooLarge { bytes: FAR_TOO_LARGE, limit } = error else { panic!("{error}") };
-    let most = queue.capabilities().max_payload;
-    assert!(limit >= most, "{limit} passes, but {most} is promised");
+    let max = queue.capabilities().max_payload;
+    assert!(limit >= max, "{limit} passes, but {max} is promised");
     let larger = pusher.push(0, KIND, &vec![0; limit + 1]).expect_err("one more than the limit");
     assert!(matches!(larger, PublishError::TooLarge { .. }), "{larger}");
-    for bytes in [0, 1, 7, 8, 9, 63, 64, 65, 4096, most - 1, most, limit] {
-        let sent: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+    for bytes in [0, 1, 7, 8, 9, 63, 64, 65, 4096, max - 1, max, limit] {
+        let sent: Vec<u8> = (0..bytes).map(|index| (index % 251) as u8).collect();
         pusher.push(bytes as u64, KIND, &sent).expect("it fits");
         let message = next(&mut *puller, "sizes");
-        assert!(message == (bytes as u64, KIND, sent), "{bytes} bytes came as {} bytes", message.2.len());
+        assert!(message == (bytes as u64, KIND, sent), "{bytes} bytes arrived as {} bytes", message.2.len());
     }
 }
 

@@ -7,8 +7,8 @@ use tickpath_clock::Wait;
 use super::fixture::{Fixture, check_unsupported};
 use super::message::{KIND, TestDeadline, payload};
 use super::numbered_pull::{check_no_message, next, push};
-use super::scratch::ScratchQueue;
-use crate::{DeliveryGuarantee, Puller, ReceiveError, dead_letter_queue};
+use super::scratch::{ScratchQueue, queue_config};
+use crate::{DeliveryGuarantee, PulledMessage, Puller, ReceiveError, dead_letter_queue};
 
 /// A message as it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub(super) fn give_back(fixture: &Fixture<'_>) {
     }
     let counted = |count| capabilities.counts_deliveries.then_some(count);
     assert!(held.iter().all(|came| !came.redelivered && came.deliveries == counted(1)), "{held:?}");
-    for at in [4, 7] {
-        puller.give_back(held[at].tag).expect("given back");
+    for index in [4, 7] {
+        puller.give_back(held[index].tag).expect("given back");
     }
     let twice = puller.give_back(held[4].tag).expect_err("it is not held any more");
     assert!(matches!(twice, ReceiveError::NotAcknowledged(_)), "{twice}");
@@ -75,7 +75,7 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     let dead = ScratchQueue {
         connection: (fixture.connect)(),
         name: dead_letter_queue(&queue.name),
-        config: super::scratch::queue_config(DeliveryGuarantee::AtLeastOnce),
+        config: queue_config(DeliveryGuarantee::AtLeastOnce),
     };
     let mut puller = queue.puller(Wait::Block);
     push(&mut *queue.pusher(), 0..3);
@@ -100,7 +100,7 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     let mut letter = None;
     while letter.is_none() {
         // Some transports move the message only when the next puller would get it.
-        assert_eq!(pull_once(&mut *puller, 8), [], "it comes no more");
+        assert_eq!(pull_once(&mut *puller, 8), [], "it is not redelivered");
         let pulled = buried.pull(1, &mut |pulled| {
             letter = Some((pulled.message.stamp, pulled.message.kind, pulled.message.payload.to_vec()));
         });
@@ -129,7 +129,7 @@ fn pull_unacknowledged(puller: &mut dyn Puller, count: usize) -> Vec<PullRecord>
 fn pull_once(puller: &mut dyn Puller, limit: usize) -> Vec<PullRecord> {
     let mut came = Vec::new();
     let pulled = puller.pull(limit, &mut |pulled| {
-        let crate::PulledMessage { message, redelivered, deliveries, tag } = pulled;
+        let PulledMessage { message, redelivered, deliveries, tag } = pulled;
         assert_eq!(message.payload, payload(message.stamp), "message {} is torn", message.stamp);
         came.push(PullRecord { number: message.stamp, redelivered, deliveries, tag });
     });
