@@ -36,9 +36,15 @@ struct AdaptiveReceiver<T> {
 
 /// Passes calls on to the wrapped receiver.
 macro_rules! delegate {
-    ($(fn $name:ident(self: $receiver:ty $(, $argument:ident: $type:ty)?) $(-> $result:ty)?;)+) => {
-        $(fn $name(self: $receiver $(, $argument: $type)?) $(-> $result)? {
-            self.inner.$name($($argument)?)
+    (
+        &mut self: $(fn $change:ident($($argument:ident: $type:ty)?) $(-> $changed:ty)?;)+
+        &self: $(fn $query:ident() -> $answer:ty;)+
+    ) => {
+        $(fn $change(&mut self $(, $argument: $type)?) $(-> $changed)? {
+            self.inner.$change($($argument)?)
+        })+
+        $(fn $query(&self) -> $answer {
+            self.inner.$query()
         })+
     };
 }
@@ -71,15 +77,17 @@ impl<T: Subscriber> Subscriber for AdaptiveReceiver<T> {
     }
 
     delegate! {
-        fn idle(self: &mut Self) -> bool;
-        fn set_warm_up(self: &mut Self, keep: bool);
-        fn resume_token(self: &Self) -> Option<ResumeToken>;
-        fn enable_bridge_mode(self: &mut Self);
-        fn publisher_state(self: &Self) -> PublisherState;
-        fn reconnects(self: &Self) -> Option<u64>;
-        fn duplicates(self: &Self) -> Option<u64>;
-        fn out_of_order(self: &Self) -> Option<u64>;
-        fn outage(self: &Self) -> Option<String>;
+        &mut self:
+        fn idle() -> bool;
+        fn set_warm_up(keep: bool);
+        fn enable_bridge_mode();
+        &self:
+        fn resume_token() -> Option<ResumeToken>;
+        fn publisher_state() -> PublisherState;
+        fn reconnects() -> Option<u64>;
+        fn duplicates() -> Option<u64>;
+        fn out_of_order() -> Option<u64>;
+        fn outage() -> Option<String>;
     }
 }
 
@@ -93,10 +101,12 @@ impl<T: Puller> Puller for AdaptiveReceiver<T> {
     }
 
     delegate! {
-        fn acknowledge(self: &mut Self) -> Result<(), ReceiveError>;
-        fn give_back(self: &mut Self, tag: u64) -> Result<(), ReceiveError>;
-        fn reconnects(self: &Self) -> Option<u64>;
-        fn outage(self: &Self) -> Option<String>;
+        &mut self:
+        fn acknowledge() -> Result<(), ReceiveError>;
+        fn give_back(tag: u64) -> Result<(), ReceiveError>;
+        &self:
+        fn reconnects() -> Option<u64>;
+        fn outage() -> Option<String>;
     }
 
     fn wait(&mut self, timeout_ns: u64) {
