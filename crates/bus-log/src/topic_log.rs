@@ -1,7 +1,7 @@
 //! The log of a topic or queue: its size, batch publishing, and its errors as errors of the bus.
 
 use tickpath_bus_api::{BatchError, ConnectError, PublishError};
-use tickpath_log::{LogOpenError, LogPathError, Writer};
+use tickpath_log::{LogOpenError, LogPathError, LogPublishError, Writer};
 
 /// Name of this transport, in its tokens too.
 pub(crate) const NAME: &str = "log";
@@ -37,13 +37,13 @@ pub(crate) fn connect_error(error: LogOpenError) -> ConnectError {
     }
 }
 
-pub(crate) fn publish_error(error: tickpath_log::LogPublishError) -> PublishError {
+pub(crate) fn publish_error(error: LogPublishError) -> PublishError {
     match error {
-        tickpath_log::LogPublishError::Full => PublishError::Full,
-        tickpath_log::LogPublishError::NoReader => PublishError::NoSubscriber,
-        tickpath_log::LogPublishError::TooLarge { bytes, limit } => PublishError::TooLarge { bytes, limit },
+        LogPublishError::Full => PublishError::Full,
+        LogPublishError::NoReader => PublishError::NoSubscriber,
+        LogPublishError::TooLarge { bytes, limit } => PublishError::TooLarge { bytes, limit },
         // A full disk may have room again later.
-        e @ tickpath_log::LogPublishError::Grow(_) => PublishError::Unavailable(e.to_string()),
+        e @ LogPublishError::Grow(_) => PublishError::Unavailable(e.to_string()),
         e => PublishError::Other(Box::new(e)),
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_and_urls_come_from_files_and_from_nowhere_else() {
+    fn passwords_and_urls_are_read_from_files() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         writeln!(file, "s@c:r?t \nmore").unwrap();
         let path = file.path().display();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_so_and_no_password_is_repeated() {
+    fn a_missing_source_is_named_and_no_password_is_repeated() {
         for (text, word) in [
             ("env:TICKPATH_TEST_NOT_SET", "TICKPATH_TEST_NOT_SET"),
             ("@/no/such/file", "/no/such/file"),

@@ -52,7 +52,7 @@ fn lent_frames_stay_while_the_cursor_holds_them() {
 /// A growing log, here a ring that is never filled: lent messages are read beside the writer, and after writer, reader
 /// and all segments were dropped.
 #[test]
-fn what_is_lent_outlives_its_reader() {
+fn lent_frames_outlive_their_reader() {
     const LENT: u64 = 100;
     let (mut appender, regions, _) = ring(64, false);
     let mut follower = enter(&regions, 0).expect("it was just opened");
@@ -116,7 +116,7 @@ fn a_late_cursor_holds_the_writer() {
 
 /// Random words stored anywhere by an untrusted writer: a step returns a frame inside its segment, an end, or damage.
 #[test]
-fn a_stranger_rewrites_what_is_read() {
+fn random_writes_of_a_stranger_stay_inside_the_segment() {
     let (mut appender, regions, _) = ring(2, false);
     (0..2).for_each(|sequence| assert!(append(&mut appender, sequence)));
     let region = &regions[0];
@@ -211,7 +211,7 @@ fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, ControlFile) {
 
 /// Runs over frames of one length, some of another in between: no frame is passed twice, or before it is there.
 #[test]
-fn frames_alike_are_run_over() {
+fn runs_of_equal_frames_are_passed_once() {
     let (mut appender, regions, control) = ring(2, true);
     control.activate(0, 0, 1);
     let mut follower = enter(&regions, 0).expect("it was just opened");
@@ -256,7 +256,7 @@ fn frames_alike_are_run_over() {
 /// Batches of two to four messages, some of which fill segments or cross a segment's end, beside readers that are
 /// lapped: a message read is whole, and the rest of a batch that fits its segment is visible with its first message.
 #[test]
-fn batches_are_there_at_once() {
+fn batches_become_visible_at_once() {
     let (mut appender, regions, _) = ring(3, false);
     let mut follower = enter(&regions, 0).expect("it was just opened");
     thread::scope(|scope| {

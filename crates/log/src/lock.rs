@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_locks_hold_up_nobody_for_ever() {
+    fn a_strangers_locks_block_no_process_for_ever() {
         let scene = LockFixture::new();
         let file = scene.open();
         for number in 0..2 * MAX_MARKS as u64 {

@@ -147,7 +147,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_process_without_a_number_is_in_another_container() {
+    fn a_process_without_an_id_is_in_another_container() {
         assert_eq!(ProcessId(7).to_string(), "process 7");
         assert_eq!(ProcessId(0).to_string(), "a process in another container");
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_does_not_live_though_its_parent_has_not_heard() {
+    fn a_zombie_process_is_dead() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
         // `spawn` may return while the child is inside exec, where its image changes: a reply comes after the exec.
         child.stdin.as_mut().unwrap().write_all(b"?").expect("cat reads");

@@ -17,7 +17,7 @@ fn read(reader: &CountersReader) -> Vec<(String, Vec<u64>)> {
 }
 
 #[test]
-fn what_is_counted_is_read_by_its_name() {
+fn counters_are_read_by_their_names() {
     let place = place("named");
     let mut counters = Counters::open(&place, 7, &runs()).expect("nobody else counts");
     let reader = CountersReader::open(&place).expect("they are there");
@@ -36,7 +36,7 @@ fn what_is_counted_is_read_by_its_name() {
 }
 
 #[test]
-fn another_start_is_noticed() {
+fn a_reader_detects_a_restart_of_the_writer() {
     let place = place("again");
     let counters = Counters::open(&place, 1, &runs()).expect("nobody else counts");
     let old = CountersReader::open(&place).expect("they are there");
@@ -49,7 +49,7 @@ fn another_start_is_noticed() {
 }
 
 #[test]
-fn what_are_no_counters_is_refused_and_a_file_cut_short_ends_nobody() {
+fn invalid_counters_are_refused_and_a_truncation_kills_no_reader() {
     let place = place("hostile");
     let counters = Counters::open(&place, 1, &runs()).expect("nobody else counts");
     let file = place.dir().join("words");

@@ -34,7 +34,7 @@ fn a_fork_does_not_publish() {
 }
 
 #[test]
-fn a_fork_does_not_make_a_log_anew() {
+fn a_fork_does_not_recreate_a_log() {
     for file in ["data", "writer.lock"] {
         let scratch = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
         let mut writer = scratch.writer();

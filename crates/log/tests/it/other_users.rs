@@ -63,7 +63,7 @@ fn a_log_of_this_user_is_opened_in_each_way() {
 }
 
 #[test]
-fn a_file_that_another_user_has_made_or_can_change_is_refused() {
+fn a_file_of_another_user_or_writable_by_one_is_refused() {
     for (attack, words) in attacks() {
         for (file, users) in FILES {
             let scratch = queue();
@@ -82,7 +82,7 @@ fn a_file_that_another_user_has_made_or_can_change_is_refused() {
 }
 
 #[test]
-fn a_folder_that_another_user_has_made_or_can_change_is_refused() {
+fn a_folder_of_another_user_or_writable_by_one_is_refused() {
     for (attack, words) in attacks() {
         let scratch = queue();
         let dir = scratch.place().dir().to_owned();

@@ -14,7 +14,7 @@ use crate::{ALL_POLICIES, ScratchLog, payload, read_on};
 const OURS: LogOwner = LogOwner { journal: 7, incarnation: 3, base: 41 };
 
 #[test]
-fn a_log_says_whose_it_is() {
+fn a_log_reports_its_owner() {
     for policy in ALL_POLICIES {
         let mut scratch = ScratchLog::shared(policy, 2);
         assert!(matches!(owner(scratch.place()), Err(LogOpenError::NotFound(_))));
@@ -32,7 +32,7 @@ fn a_log_says_whose_it_is() {
 }
 
 #[test]
-fn who_joins_makes_nothing() {
+fn open_existing_creates_nothing() {
     let join = |scratch: &ScratchLog| Writer::open_existing(&scratch.config, &Calibration::nanoseconds());
     for policy in ALL_POLICIES {
         let scratch = ScratchLog::shared(policy, 2);
@@ -67,7 +67,7 @@ fn an_empty_log_begins_with_the_number_that_it_was_made_for() {
 }
 
 #[test]
-fn who_writes_to_a_retired_log_is_told() {
+fn a_writer_of_a_retired_log_gets_an_error() {
     for mandatory in [true, false] {
         let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
         scratch.config.mandatory = mandatory;
@@ -108,7 +108,7 @@ fn the_lane_of_a_killed_reader_is_retired() {
 
 /// The holder of a lock on a file with shared write access is not trusted.
 #[test]
-fn who_reads_is_known_and_can_be_left_behind() {
+fn a_living_mandatory_reader_is_named_and_can_be_overridden() {
     let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     scratch.config.mandatory = true;
     let ours = Some(std::process::id());
@@ -123,7 +123,7 @@ fn who_reads_is_known_and_can_be_left_behind() {
 }
 
 #[test]
-fn garbage_is_retired_too() {
+fn a_damaged_log_is_retired() {
     for (file, bytes) in [("data", &b"no log"[..]), ("data", b""), ("control", b"none"), ("control", &[7; 30_000])] {
         let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
         drop(scratch.writer());
