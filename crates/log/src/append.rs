@@ -20,7 +20,6 @@ const LINES_AHEAD: usize = 17;
 /// Cache lines that an idle writer takes per turn: a message that arrives waits until they are here.
 const LINES_PER_TURN: usize = 4;
 
-/// Appender of frames to segments.
 pub(crate) struct Appender {
     pub segments: Segments,
     pub control: ControlFile,
@@ -28,10 +27,11 @@ pub(crate) struct Appender {
     segment_bytes: usize,
     /// Set if readers gate the writer.
     gated: bool,
-    region: Region,
-    index: u64,
+    pub region: Region,
+    pub index: u64,
     offset: usize,
-    sequence: u64,
+    /// Sequence number of the next frame.
+    pub sequence: u64,
     /// Calibration bytes, copied into every segment's header.
     calibration: Vec<u8>,
     /// Index and first sequence number of each segment still present, oldest first; empty for a growing log.
@@ -53,7 +53,6 @@ pub(crate) enum BlockedReason {
     Io(std::io::Error),
 }
 
-/// Parts that an appender is built from.
 pub(crate) struct AppenderParts<'a> {
     pub segments: Segments,
     pub control: ControlFile,
@@ -95,11 +94,6 @@ impl Appender {
         }
     }
 
-    /// Returns the sequence number of the next frame.
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
     /// Returns the sequence number of the oldest frame still present.
     pub fn oldest(&self) -> u64 {
         self.bases.front().map_or(self.sequence, |&(_, base)| base)
@@ -112,22 +106,14 @@ impl Appender {
 
     /// Returns true if the current segment's header carries this calibration.
     pub fn is_stamped_by(&self, calibration: &[u8]) -> bool {
-        let mut there = vec![0; calibration.len()];
-        self.region.copy_out(SEGMENT_CALIBRATION, &mut there);
-        there == calibration
+        let mut found = vec![0; calibration.len()];
+        self.region.copy_out(SEGMENT_CALIBRATION, &mut found);
+        found == calibration
     }
 
     /// Forces a new check of all cursors before the next segment is recycled.
     pub fn recheck_cursors(&mut self) {
         (self.slowest, self.done_below) = (0, 0);
-    }
-
-    pub fn index(&self) -> u64 {
-        self.index
-    }
-
-    pub fn region(&self) -> &Region {
-        &self.region
     }
 
     /// Guards the mappings: from here on a truncated file kills no process.
@@ -195,11 +181,11 @@ impl Appender {
             if alike.is_empty() {
                 break;
             }
-            let commit = |place: usize| CommitWord::new(first.len(), kind, from + place as u64);
+            let commit = |index: usize| CommitWord::new(first.len(), kind, from + index as u64);
             self.region.put_all(begin, bytes, [commit(count).0, stamp], 1 << 32, alike);
             if self.frame.crc {
-                for (place, payload) in alike.iter().enumerate() {
-                    self.write_checksum(begin + place * bytes, commit(count + place), stamp, payload);
+                for (index, payload) in alike.iter().enumerate() {
+                    self.write_checksum(begin + index * bytes, commit(count + index), stamp, payload);
                 }
             }
             count += alike.len();
@@ -390,7 +376,6 @@ impl Appender {
     }
 }
 
-/// Reason why a frame was not appended.
 pub(crate) enum AppendError {
     TooLarge(usize),
     Blocked(BlockedReason),

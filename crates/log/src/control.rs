@@ -39,7 +39,6 @@ const AWAY: u64 = 2;
 /// Slot of the mandatory reader, where a log names one.
 pub(crate) const MANDATORY: usize = 0;
 
-/// Words of a control file.
 #[derive(Clone)]
 pub(crate) struct ControlFile {
     pub region: Region,
@@ -59,10 +58,6 @@ pub struct ReaderInfo {
 }
 
 impl ControlFile {
-    pub fn new(region: Region) -> Self {
-        Self { region }
-    }
-
     /// Returns the word with the magic number, at the start of the file.
     pub fn magic(&self) -> &AtomicU64 {
         self.region.word(0)

@@ -297,7 +297,7 @@ impl MissingSegment {
             let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed).min(MAX_BASE);
             let mut follower = SegmentCursor::new(region, shape.frame, shape.segment_bytes, index, base, false);
             while let Ok(CursorStep::Frame(_)) = follower.skip_frame() {}
-            follower.sequence()
+            follower.sequence
         });
         LogReadError::Damaged { sequence, segment, offset, what }
     }
@@ -319,5 +319,5 @@ fn map_control(file: &File, others: ProcessTrust) -> io::Result<ControlFile> {
     let region = Region::map(file, 0, CONTROL_BYTES, Access::Write)?;
     region.guard_against(others)?;
     region.populate();
-    Ok(ControlFile::new(region))
+    Ok(ControlFile { region })
 }

@@ -22,17 +22,18 @@ pub(crate) const HOLE: &str = "nothing is there, but later frames are";
 
 /// Cursor over the frames of one segment.
 pub(crate) struct SegmentCursor {
-    region: Region,
+    pub region: Region,
     frame: FrameShape,
     segment_bytes: usize,
-    index: u64,
-    offset: usize,
-    sequence: u64,
+    pub index: u64,
+    pub offset: usize,
+    /// Sequence number of the next frame.
+    pub sequence: u64,
     /// Next commit word if the next frame has the last one's length and kind, and the bytes that it takes then.
     expected: CommitWord,
     bytes: usize,
-    /// Set if frames are pinned: lent in place instead of copied.
-    lend: bool,
+    /// Set if frames stay in place until the cursor moves, and are lent instead of copied.
+    pub lend: bool,
 }
 
 /// Content at the cursor.
@@ -55,7 +56,6 @@ enum FrameState {
     Other(CursorStep),
 }
 
-/// A frame that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameAt {
     pub sequence: u64,
@@ -78,34 +78,6 @@ impl SegmentCursor {
     pub fn new(region: Region, frame: FrameShape, segment_bytes: usize, index: u64, base: u64, lend: bool) -> Self {
         let (offset, expected) = (SEGMENT_HEADER_BYTES, CommitWord::new(0, FIRST_KIND, base));
         Self { region, frame, segment_bytes, index, offset, sequence: base, expected, bytes: frame.bytes(0), lend }
-    }
-
-    pub fn index(&self) -> u64 {
-        self.index
-    }
-
-    pub fn offset(&self) -> usize {
-        self.offset
-    }
-
-    /// Returns the sequence number of the next frame.
-    #[inline(always)]
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    pub fn region(&self) -> &Region {
-        &self.region
-    }
-
-    /// Returns true if frames stay in place until the cursor moves, so that they need not be copied.
-    pub fn lends(&self) -> bool {
-        self.lend
-    }
-
-    /// Sets whether a registered cursor pins frames from here on.
-    pub fn set_lending(&mut self, lend: bool) {
-        self.lend = lend;
     }
 
     /// Peeks at the cursor without moving it: none if the segment is full and the next one must be checked.
@@ -148,10 +120,10 @@ impl SegmentCursor {
         self.read_frame(commit, bytes, buffer)
     }
 
-    /// Steps over at most `most` lent frames that are like the last one. Only commit words are read, and each offset is
+    /// Steps over at most `max` lent frames that are like the last one. Only commit words are read, and each offset is
     /// known before the previous word arrives, so that the processor loads many lines at once.
     #[inline(always)]
-    pub fn read_run(&mut self, most: usize) -> FrameRun {
+    pub fn read_run(&mut self, max: usize) -> FrameRun {
         let from = FrameAt {
             sequence: self.sequence,
             stamp: 0,
@@ -160,10 +132,9 @@ impl SegmentCursor {
             offset: self.offset + FRAME_HEADER_BYTES,
         };
         let is_plain = self.lend && !self.frame.crc;
-        let most = if is_plain { most } else { 0 };
+        let max = if is_plain { max } else { 0 };
         // Pairs with the release of the writer's commit.
-        let count =
-            self.region.count_words(self.offset, self.bytes, self.expected.0, 1 << 32, self.segment_bytes, most);
+        let count = self.region.count_words(self.offset, self.bytes, self.expected.0, 1 << 32, self.segment_bytes, max);
         self.offset += count * self.bytes;
         self.sequence += count as u64;
         self.expected = CommitWord(self.expected.0.wrapping_add((count as u64) << 32));
@@ -171,10 +142,10 @@ impl SegmentCursor {
     }
 
     #[inline(always)]
-    pub fn run_frame(&self, run: &FrameRun, place: usize) -> FrameAt {
-        let offset = run.from.offset + place * run.bytes;
+    pub fn run_frame(&self, run: &FrameRun, index: usize) -> FrameAt {
+        let offset = run.from.offset + index * run.bytes;
         let stamp = self.region.word(offset + 8 - FRAME_HEADER_BYTES).load(Ordering::Relaxed);
-        FrameAt { sequence: run.from.sequence + place as u64, stamp, offset, ..run.from }
+        FrameAt { sequence: run.from.sequence + index as u64, stamp, offset, ..run.from }
     }
 
     /// Reads the frame of this commit word, which was read at the cursor and fits; none if it was recycled or its

@@ -35,7 +35,7 @@ fn lent_frames_stay_while_the_cursor_holds_them() {
     let (mut appender, regions, control) = ring(2, true);
     control.activate(0, 0, 1);
     let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.set_lending(true);
+    follower.lend = true;
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let missed = follow(follower, &regions, |next| control.cursor(0).store(next, Ordering::Release));
@@ -56,25 +56,25 @@ fn lent_frames_outlive_their_reader() {
     const LENT: u64 = 100;
     let (mut appender, regions, _) = ring(64, false);
     let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.set_lending(true);
+    follower.lend = true;
     let (lend, lent) = channel();
     let mut kept: Vec<LentFrame> = Vec::new();
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut buffer = Vec::new();
-            while follower.sequence() < LENT {
+            while follower.sequence < LENT {
                 match follower.step(&mut buffer).expect("nothing is damaged") {
                     CursorStep::Frame(at) => {
                         // SAFETY: just found in this segment, and no segment of a ring that is not full is recycled.
-                        let frame = unsafe { LentFrame::in_place(follower.region().clone(), at) };
+                        let frame = unsafe { LentFrame::in_place(follower.region.clone(), at) };
                         lend.send(frame).expect("somebody listens");
                     }
                     CursorStep::Empty => spin_loop(),
                     // The very next segment: a later one may be present by the time of the check.
-                    CursorStep::End | CursorStep::Lapped => match enter(&regions, follower.index() + 1) {
+                    CursorStep::End | CursorStep::Lapped => match enter(&regions, follower.index + 1) {
                         Some(next) => {
                             follower = next;
-                            follower.set_lending(true);
+                            follower.lend = true;
                         }
                         None => spin_loop(),
                     },
@@ -99,13 +99,13 @@ fn lent_frames_outlive_their_reader() {
 fn a_late_cursor_holds_the_writer() {
     for segments in [2, 3, 4] {
         let (mut appender, regions, control) = ring(segments, true);
-        while appender.index() < 7 {
-            let sequence = appender.sequence();
+        while appender.index < 7 {
+            let sequence = appender.sequence;
             assert!(append(&mut appender, sequence));
         }
         let oldest = enter(&regions, 8 - segments as u64).expect("it is there still");
-        control.activate(0, oldest.sequence(), 1);
-        let tail = appender.sequence();
+        control.activate(0, oldest.sequence, 1);
+        let tail = appender.sequence;
         let refused = (tail..tail + 100).find(|&sequence| !append(&mut appender, sequence));
         assert!(refused.is_some(), "a hundred messages do not fit into {segments} segments");
         assert!(!oldest.is_lapped());
@@ -139,7 +139,7 @@ fn random_writes_of_a_stranger_stay_inside_the_segment() {
             let mut follower = SegmentCursor::new(region.clone(), FRAME, SEGMENT_BYTES, 0, 0, false);
             while let Ok(CursorStep::Frame(at)) = follower.step(&mut buffer) {
                 assert_eq!(follower.payload(at.offset, at.length, &buffer).len(), at.length);
-                assert!(follower.offset() <= SEGMENT_BYTES);
+                assert!(follower.offset <= SEGMENT_BYTES);
             }
             let _ = (follower.has_news(), follower.has_later_frame());
         }
@@ -149,9 +149,9 @@ fn random_writes_of_a_stranger_stay_inside_the_segment() {
 /// Reads to the last message; publishes each cursor before it moves. Returns the number of lost messages.
 fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
     let (mut buffer, mut received, mut missed) = (Vec::new(), 0, 0);
-    let lends = follower.lends();
-    while follower.sequence() < MESSAGES {
-        let expected = follower.sequence();
+    let lends = follower.lend;
+    while follower.sequence < MESSAGES {
+        let expected = follower.sequence;
         publish(expected);
         match follower.step(&mut buffer).expect("nothing is damaged") {
             CursorStep::Frame(FrameAt { sequence, stamp, kind, length, offset }) => {
@@ -162,8 +162,8 @@ fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnM
             CursorStep::Empty => spin_loop(),
             CursorStep::End | CursorStep::Lapped => match following(regions, &follower) {
                 Some(mut next) => {
-                    next.set_lending(lends);
-                    missed += next.sequence() - expected;
+                    next.lend = lends;
+                    missed += next.sequence - expected;
                     follower = next;
                 }
                 None => spin_loop(),
@@ -178,7 +178,7 @@ fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnM
 fn following(regions: &[Region], follower: &SegmentCursor) -> Option<SegmentCursor> {
     let indices = regions.iter().filter_map(|region| {
         let generation = region.word(GENERATION).load(Ordering::Acquire);
-        (generation.is_multiple_of(2) && generation > holding(follower.index())).then(|| generation / 2 - 1)
+        (generation.is_multiple_of(2) && generation > holding(follower.index)).then(|| generation / 2 - 1)
     });
     indices.min().and_then(|index| enter(regions, index))
 }
@@ -196,7 +196,7 @@ fn enter(regions: &[Region], index: u64) -> Option<SegmentCursor> {
 
 fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, ControlFile) {
     let regions: Vec<_> = (0..segments).map(|_| Region::heap(SEGMENT_BYTES)).collect();
-    let control = ControlFile::new(Region::heap(CONTROL_BYTES));
+    let control = ControlFile { region: Region::heap(CONTROL_BYTES) };
     let parts = AppenderParts {
         segments: Segments::Ring(regions.clone()),
         control: control.clone(),
@@ -215,13 +215,13 @@ fn runs_of_equal_frames_are_passed_once() {
     let (mut appender, regions, control) = ring(2, true);
     control.activate(0, 0, 1);
     let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.set_lending(true);
+    follower.lend = true;
     let payload = |sequence: u64| vec![sequence as u8; if sequence.is_multiple_of(11) { 70 } else { 20 }];
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut buffer = Vec::new();
-            while follower.sequence() < MESSAGES {
-                let first = follower.sequence();
+            while follower.sequence < MESSAGES {
+                let first = follower.sequence;
                 control.cursor(0).store(first, Ordering::Release);
                 let run = follower.read_run(4);
                 for place in 0..run.count {
@@ -230,15 +230,15 @@ fn runs_of_equal_frames_are_passed_once() {
                     assert_eq!((at.sequence, at.stamp, at.kind), (sequence, sequence * 3, 16));
                     assert_eq!(follower.payload(at.offset, at.length, &buffer), payload(sequence));
                 }
-                assert_eq!(follower.sequence(), first + run.count as u64);
+                assert_eq!(follower.sequence, first + run.count as u64);
                 match follower.step(&mut buffer).expect("nothing is damaged") {
                     CursorStep::Frame(at) => assert_eq!(at.stamp, at.sequence * 3),
                     CursorStep::Empty => spin_loop(),
                     CursorStep::End | CursorStep::Lapped => match following(&regions, &follower) {
                         Some(next) => {
-                            assert_eq!(next.sequence(), follower.sequence());
+                            assert_eq!(next.sequence, follower.sequence);
                             follower = next;
-                            follower.set_lending(true);
+                            follower.lend = true;
                         }
                         None => spin_loop(),
                     },
@@ -261,8 +261,8 @@ fn batches_become_visible_at_once() {
     let mut follower = enter(&regions, 0).expect("it was just opened");
     thread::scope(|scope| {
         let writer = scope.spawn(move || {
-            while appender.sequence() < MESSAGES {
-                let first = appender.sequence();
+            while appender.sequence < MESSAGES {
+                let first = appender.sequence;
                 // Each message holds the number of messages behind it in its batch.
                 let messages: Vec<Vec<u8>> =
                     (0..2 + first % 3).map(|place| vec![(1 + first % 3 - place) as u8; 1 + place as usize]).collect();

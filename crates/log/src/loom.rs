@@ -54,7 +54,7 @@ fn a_reader_continues_in_the_next_segment() {
             assert!(matches!(step(&mut follower), CursorStep::Frame(_)));
             assert_eq!(step(&mut follower), CursorStep::End);
             if let Some(mut next) = enter(&regions, 1, 1) {
-                assert_eq!(next.sequence(), 1);
+                assert_eq!(next.sequence, 1);
                 assert!(matches!(step(&mut next), CursorStep::Frame(_) | CursorStep::Empty));
             }
         });
@@ -74,7 +74,7 @@ fn a_recycled_frame_is_read_whole_or_not_at_all() {
             CursorStep::Frame(at) => assert_eq!(at.sequence, 0),
             CursorStep::Lapped => {
                 if let Some(mut next) = enter(&regions, 2, 1) {
-                    assert_eq!(next.sequence(), 2);
+                    assert_eq!(next.sequence, 2);
                     assert!(matches!(step(&mut next), CursorStep::Frame(_) | CursorStep::Empty));
                 }
             }
@@ -220,7 +220,7 @@ impl RingModel {
     fn new(segments: usize, frames: usize, gated: bool) -> Self {
         let bytes = segment_bytes(frames);
         let regions: Vec<_> = (0..segments).map(|_| Region::heap(bytes)).collect();
-        let control = ControlFile::new(Region::heap(CONTROL_BYTES));
+        let control = ControlFile { region: Region::heap(CONTROL_BYTES) };
         let parts = AppenderParts {
             segments: Segments::Ring(regions.clone()),
             control: control.clone(),
@@ -244,7 +244,7 @@ impl RingModel {
 
     /// Appends the next messages in one segment; returns their number.
     fn append_batch(&mut self, count: u64) -> usize {
-        let first = self.appender.sequence();
+        let first = self.appender.sequence;
         let messages: Vec<_> = (first..first + count).map(message).collect();
         let payloads: Vec<&[u8]> = messages.iter().map(|message| &message[..]).collect();
         assert!(self.appender.make_room_for_all(&payloads).is_ok(), "nothing is in the way");
@@ -270,7 +270,7 @@ fn enter(regions: &[Region], index: u64, frames: usize) -> Option<SegmentCursor>
 
 /// Executes one step; a frame must be whole, and the expected one.
 fn step(follower: &mut SegmentCursor) -> CursorStep {
-    let (expected, mut buffer) = (follower.sequence(), Vec::new());
+    let (expected, mut buffer) = (follower.sequence, Vec::new());
     let step = follower.step(&mut buffer).expect("nothing is damaged");
     if let CursorStep::Frame(at) = step {
         assert_eq!((at.sequence, at.length), (expected, 16));

@@ -240,13 +240,13 @@ impl Reader {
         if self.shape.policy != OverflowPolicy::Keep || self.has_news() {
             return Ok(());
         }
-        let index = self.follower.index();
+        let index = self.follower.index;
         let surveyed = self.segments.survey(current_boot_id()).map_err(unreadable(index))?;
         let Some(surveyed) = surveyed else { return Ok(()) };
         let extent = surveyed.map_err(|missing| missing.damage(&self.segments, &self.shape))?;
         // Frames behind an open batch belong to the batch.
         let is_hole = extent.found > index + 1
-            || self.follower.sequence() < extent.durable.sequence
+            || self.follower.sequence < extent.durable.sequence
             || self.follower.has_later_frame() && !self.follower.is_open();
         // The writer may have published meanwhile.
         if is_hole && !self.has_news() { Err(self.follower.damage(HOLE)) } else { Ok(()) }
@@ -255,18 +255,18 @@ impl Reader {
     /// Returns true if the files of an untrusted log were truncated; from then on [`Self::next`] fails too. Asks the
     /// operating system; [`faults`](crate::faults) indicates at no cost when to ask.
     pub fn is_truncated(&self) -> bool {
-        let bytes = self.shape.data_bytes(self.follower.index());
-        truncation::is_truncated(self.follower.region(), self.control.as_ref(), &self.path, bytes)
+        let bytes = self.shape.data_bytes(self.follower.index);
+        truncation::is_truncated(&self.follower.region, self.control.as_ref(), &self.path, bytes)
     }
 
     /// Returns the sequence number of the next message.
     pub fn sequence(&self) -> u64 {
-        self.follower.sequence()
+        self.follower.sequence
     }
 
     /// Returns the sequence number at which the next message or gap to be returned begins.
     pub fn next_reported(&self) -> u64 {
-        self.follower.sequence() - self.missed
+        self.follower.sequence - self.missed
     }
 
     /// Returns the identity that distinguishes this log from any earlier or later log at its place.
@@ -308,14 +308,14 @@ impl Reader {
     /// Returns the calibration of the stamps at the reader's position.
     pub fn calibration(&self) -> Calibration {
         let mut bytes = [0; size_of::<Calibration>()];
-        self.follower.region().copy_out(SEGMENT_CALIBRATION, &mut bytes);
+        self.follower.region.copy_out(SEGMENT_CALIBRATION, &mut bytes);
         Calibration::read_from_bytes(&bytes).ok().filter(Calibration::is_sound).unwrap_or(self.shape.calibration)
     }
 
     /// Returns the bytes from the first segment's start to the cursor, as if no segment had ever been recycled.
     pub fn position(&self) -> u64 {
-        let before = self.follower.index().saturating_mul(self.shape.segment_bytes as u64);
-        before.saturating_add(self.follower.offset() as u64)
+        let before = self.follower.index.saturating_mul(self.shape.segment_bytes as u64);
+        before.saturating_add(self.follower.offset as u64)
     }
 
     /// Returns the registered readers.
@@ -352,7 +352,7 @@ impl Reader {
     /// Returns nothing, or an error if the files of an untrusted log were truncated.
     #[inline(always)]
     fn empty_or_truncated(&self) -> Result<FrameOrGap, LogReadError> {
-        let is_cut = || truncation::is_known_truncated(self.follower.region(), self.control.as_ref());
+        let is_cut = || truncation::is_known_truncated(&self.follower.region, self.control.as_ref());
         if self.trust == ProcessTrust::Untrusted && is_cut() {
             Err(LogReadError::Truncated)
         } else {
@@ -383,18 +383,18 @@ impl Reader {
 
     /// Enters the next segment, or a later one if that was recycled already. Returns false if it is not opened yet.
     fn enter_next(&mut self) -> Result<bool, LogReadError> {
-        let next = self.follower.index() + 1;
+        let next = self.follower.index + 1;
         let Some(region) = self.segments.get(next).map_err(unreadable(next))? else { return Ok(false) };
         let Some(mut follower) = enter(region, &self.shape, next) else {
             // The segment holds a later index, or cannot be entered yet.
             let is_past = self.is_past(next);
             return if is_past { self.catch_up().map(|()| true) } else { Ok(false) };
         };
-        if follower.sequence() != self.follower.sequence() {
+        if follower.sequence != self.follower.sequence {
             let what = "the next segment begins with another number";
             return Err(self.follower.damage(what));
         }
-        follower.set_lending(self.follower.lends());
+        follower.lend = self.follower.lend;
         self.follower = follower;
         Ok(true)
     }
@@ -414,16 +414,16 @@ impl Reader {
                 return Err(self.follower.damage("the segment was recycled, though our cursor holds it"));
             }
         }
-        let (before, index) = (self.follower.sequence(), self.follower.index());
+        let (before, index) = (self.follower.sequence, self.follower.index);
         for _ in 0..tries(self.trust) {
             let mut there = present_segments(&self.segments, &self.shape).map_err(unreadable(index))?;
-            there.retain(|follower| follower.index() > index && follower.sequence() >= before);
+            there.retain(|follower| follower.index > index && follower.sequence >= before);
             if there.is_empty() {
                 relax();
                 continue;
             }
             self.follower = there.swap_remove(there.len() / 2);
-            self.missed = self.follower.sequence() - before;
+            self.missed = self.follower.sequence - before;
             return Ok(());
         }
         Err(self.follower.damage("the ring went on, but no later segment is there"))
@@ -450,7 +450,7 @@ impl Reader {
             return true;
         }
         self.follower.has_news().unwrap_or_else(|| {
-            let next = self.follower.index() + 1;
+            let next = self.follower.index + 1;
             self.segments.generation(next).is_some_and(|generation| generation >= holding(next))
         })
     }
@@ -519,7 +519,7 @@ fn present_segments(segments: &Segments, shape: &LogShape) -> std::io::Result<Ve
             there.extend(enter(region, shape, index));
         }
     }
-    there.sort_by_key(SegmentCursor::index);
+    there.sort_by_key(|follower| follower.index);
     Ok(there)
 }
 

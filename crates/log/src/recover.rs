@@ -192,7 +192,7 @@ impl ResumableLog<'_> {
                 Err(_) => break TailContent::Torn,
             }
         };
-        SegmentEnd { segment, offset: follower.offset(), sequence: follower.sequence(), content: rest }
+        SegmentEnd { segment, offset: follower.offset, sequence: follower.sequence, content: rest }
     }
 
     /// Returns true if data behind the end must be cut. A torn last frame was never acknowledged; with frames behind it

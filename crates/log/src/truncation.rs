@@ -17,8 +17,8 @@ impl Writer {
     /// Returns true if the files of a guarded log were truncated. Asks the operating system, as
     /// [`Reader::is_truncated`](crate::Reader::is_truncated) does.
     pub fn is_truncated(&self) -> bool {
-        let bytes = self.shape.data_bytes(self.appender.index());
-        is_truncated(self.appender.region(), Some(&self.appender.control), self.path(), bytes)
+        let bytes = self.shape.data_bytes(self.appender.index);
+        is_truncated(&self.appender.region, Some(&self.appender.control), self.path(), bytes)
     }
 }
 

@@ -221,8 +221,8 @@ impl Writer {
     /// Allocates and faults in `bytes` bytes of a growing log behind its end. Call it after a sync: a sync makes every
     /// page that it writes, even one without frames yet, cost another fault at the next write.
     pub fn reserve(&mut self, bytes: u64) -> std::io::Result<()> {
-        self.appender.region().populate();
-        let next = self.appender.index() + 1;
+        self.appender.region.populate();
+        let next = self.appender.index + 1;
         self.appender.segments.preallocate(next, bytes.div_ceil(self.shape.segment_bytes as u64))
     }
 
@@ -260,7 +260,7 @@ impl Writer {
 
     /// Returns the sequence number of the next message.
     pub fn sequence(&self) -> u64 {
-        self.appender.sequence()
+        self.appender.sequence
     }
 
     /// Returns the owner of the log.
@@ -354,7 +354,7 @@ impl Writer {
             return Err(LogPublishError::Kind(kind));
         }
         self.check_writable()?;
-        let sequence = self.appender.sequence();
+        let sequence = self.appender.sequence;
         match self.appender.append(stamp, kind, payload) {
             Ok(()) => Ok(sequence),
             Err(e) => self.retry_append(e, stamp, kind, payload),
@@ -384,7 +384,7 @@ impl Writer {
     fn retry_append(&mut self, e: AppendError, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, LogPublishError> {
         self.unblock(e)?;
         self.check_room(payload.len())?;
-        let sequence = self.appender.sequence();
+        let sequence = self.appender.sequence;
         self.appender.append(stamp, kind, payload)?;
         Ok(sequence)
     }
@@ -466,7 +466,7 @@ fn resume(
         ResumeError::Io(e) => io(e),
         ResumeError::Damaged(what) => LogOpenError::damaged(place, what),
     })?;
-    let next = appender.index() + 1;
+    let next = appender.index + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
     if found.mandatory && !appender.control.has_mandatory() {
         // The control file was lost: no message counts as read.

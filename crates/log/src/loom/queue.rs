@@ -22,7 +22,7 @@ const RELEASED: u64 = 1;
 #[test]
 fn each_message_goes_to_one_puller_and_the_cursor_follows() {
     bounded(|| {
-        let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
+        let claims = group(ControlFile { region: Region::heap(CONTROL_BYTES) });
         let theirs = claims.clone();
         let other = thread::spawn(move || {
             let owner = theirs.join(1, QueueDelivery::AtLeastOnce);
@@ -42,7 +42,7 @@ fn each_message_goes_to_one_puller_and_the_cursor_follows() {
 fn messages_of_a_dead_puller_are_redelivered() {
     for finishes in 0..=2 {
         bounded(move || {
-            let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
+            let claims = group(ControlFile { region: Region::heap(CONTROL_BYTES) });
             let lock = Arc::new(AtomicU64::new(HELD));
             let (theirs, held) = (claims.clone(), lock.clone());
             let dying = thread::spawn(move || claim_and_die(&theirs, &held, QueueDelivery::AtLeastOnce, finishes));
@@ -67,7 +67,7 @@ fn messages_of_a_dead_puller_are_redelivered() {
 #[test]
 fn messages_handed_over_by_a_dead_puller_are_done() {
     bounded(|| {
-        let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
+        let claims = group(ControlFile { region: Region::heap(CONTROL_BYTES) });
         let lock = Arc::new(AtomicU64::new(HELD));
         let (theirs, held) = (claims.clone(), lock.clone());
         let dying = thread::spawn(move || claim_and_die(&theirs, &held, QueueDelivery::AtMostOnce, 0));

@@ -58,10 +58,10 @@ impl Reader {
     /// Moves to this sequence number, or to the oldest message if it was recycled.
     #[cold]
     pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), LogReadError> {
-        let segment = self.follower.index();
+        let segment = self.follower.index;
         for _ in 0..TRIES {
             let there = present_segments(&self.segments, &self.shape).map_err(unreadable(segment))?;
-            let found = there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1);
+            let found = there.partition_point(|f| f.sequence <= wanted).saturating_sub(1);
             let Some(follower) = there.into_iter().nth(found) else {
                 relax();
                 continue;
@@ -72,12 +72,12 @@ impl Reader {
             }
         }
         let what = "no segment stays long enough to enter";
-        Err(LogReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset(), what })
+        Err(LogReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset, what })
     }
 
     /// Steps over the frames of this segment before the wanted one. Returns false if the reader was lapped meanwhile.
     fn walk_to(&mut self, wanted: u64) -> Result<bool, LogReadError> {
-        while self.follower.sequence() < wanted {
+        while self.follower.sequence < wanted {
             match self.follower.skip_frame()? {
                 CursorStep::Frame(_) => {}
                 CursorStep::Lapped => return Ok(false),
@@ -91,7 +91,7 @@ impl Reader {
     /// Enters the next segment, or returns what prevents it.
     #[cold]
     fn walk_on(&mut self) -> Result<Option<WalkStep>, LogReadError> {
-        let segment = self.follower.index() + 1;
+        let segment = self.follower.index + 1;
         let region = self.segments.get(segment).map_err(unreadable(segment))?;
         match region.and_then(|region| enter(region, &self.shape, segment)) {
             Some(follower) => {

@@ -198,7 +198,8 @@ pub fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let variable = |name| std::env::var(name).expect("the parent has set it");
     let place: LogPath = variable(PLACE).parse().expect("the parent names a place");
-    let policy: OverflowPolicy = variable(POLICY).parse().expect("the parent names a policy");
+    let name = variable(POLICY);
+    let policy = ALL_POLICIES.into_iter().find(|policy| policy.name() == name).expect("the parent names a policy");
     match role.as_str() {
         "writer" => publish_for_ever(&place, policy),
         "batcher" => publish_batches_for_ever(&place, policy),
