@@ -28,8 +28,7 @@ pub(crate) fn version(server: &AmqpServer) -> io::Result<Option<String>> {
     Err(failed)
 }
 
-/// Returns true if the broker gives up messages that a quorum queue has delivered too often, which it does by default
-/// from version 4 on.
+/// Returns true if quorum queues give messages up after too many deliveries: by default from version 4 on.
 pub(crate) fn has_default_delivery_limit(server: &AmqpServer) -> Result<bool, AmqpServerError> {
     let version = version(server).map_err(|e| AmqpServerError::from_io(&e))?;
     Ok(version.is_some_and(|version| is_limiting_version(&version)))

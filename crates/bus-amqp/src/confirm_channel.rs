@@ -116,8 +116,7 @@ pub(crate) fn wait_for_answers(sent: &mut [SentMessage], mut patience: Duration)
     }
 }
 
-/// Returns the fate of each message, with the error of those that are not published. `silence` gives the error of a
-/// message without an answer.
+/// Returns the fate of each message, with the error of those that are not published; of unanswered ones `silence()`.
 pub(crate) fn fates(
     sent: &[SentMessage],
     numbers: &[u64],

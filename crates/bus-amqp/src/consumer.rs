@@ -30,8 +30,7 @@ use crate::signal::Signal;
 /// Max messages that a puller holds, handed over or sent ahead, before it must acknowledge.
 pub const MAX_UNACKNOWLEDGED: u16 = 256;
 
-/// The same for a queue with a delivery limit: a message sent ahead counts as delivered, and must not be given up before
-/// it was handed over.
+/// The same for a queue with a delivery limit, so that no delivery is counted before the message is handed over.
 const MAX_COUNTED: u16 = 1;
 
 /// Max messages that a subscriber is sent ahead of the last message that it polled.
@@ -132,8 +131,7 @@ impl AmqpConsumer {
         let (queue, prefetch) = match &destination.object {
             AmqpObject::Exchange(exchange) => {
                 let dropped = DropNotices::open(&link, &channel, signal.clone())?;
-                // Read before the binding, so that a removal after it is reported: this is the bound topic, or one
-                // before it.
+                // Read before the binding, so that a removal after it is reported.
                 let found = Incarnation::identify(&link, destination)?;
                 let queue = subscribe(&link, &channel, exchange, dropped.arguments())?;
                 notices = Some(dropped);
@@ -142,8 +140,7 @@ impl AmqpConsumer {
                 (queue, PrefetchWindow::new(MAX_PREFETCH))
             }
             AmqpObject::Queue(queue) => {
-                // Read before consuming, so that a removal after it is reported: this is the consumed queue, or one
-                // before it.
+                // Read before consuming, so that a removal after it is reported.
                 incarnation = Incarnation::identify(&link, destination)?;
                 let max = if destination.max_deliveries.is_some() { MAX_COUNTED } else { MAX_UNACKNOWLEDGED };
                 (queue.clone(), PrefetchWindow::new(max))

@@ -103,8 +103,7 @@ impl AmqpDestination {
         arguments
     }
 
-    /// Returns the arguments of a queue with a limit of deliveries. The dead-letter queue has a message before it is
-    /// removed here.
+    /// Returns the arguments of a queue with a delivery limit. A dead letter is stored before it is removed here.
     fn limited_arguments(&self, max_deliveries: NonZeroU32, dead: &ShortString) -> FieldTable {
         let mut arguments = self.basic_arguments();
         // The broker counts from the second delivery on.
@@ -147,8 +146,7 @@ impl AmqpDestination {
         }
     }
 
-    /// Returns the number of a queue's messages that no puller was sent; none if the queue does not exist, or for an
-    /// exchange, which holds nothing.
+    /// Returns the number of a queue's messages that no puller was sent; none for an exchange, or without the queue.
     pub fn waiting(&self, link: &AmqpConnection) -> Result<Option<u64>, AmqpServerError> {
         let AmqpObject::Queue(name) = &self.object else { return Ok(None) };
         let channel = link.channel()?;
@@ -160,8 +158,7 @@ impl AmqpDestination {
         }
     }
 
-    /// Returns the destination of its messages. A message that no queue receives is returned to a pusher; a topic
-    /// without subscribers drops it.
+    /// Returns the destination of its messages. A pusher gets a message back that no queue receives; a topic drops it.
     pub fn publish_address(&self) -> PublishAddress {
         let (exchange, key, mandatory) = match &self.object {
             AmqpObject::Exchange(name) => (name.clone(), ShortString::default(), false),

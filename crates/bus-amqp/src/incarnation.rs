@@ -58,8 +58,7 @@ impl Incarnation {
             let (arguments, channel) = (fresh?.arguments(), opening.await?);
             let declaring = channel.exchange_declare(exchange, ExchangeKind::Fanout, options, arguments);
             match declaring.await.map_err(AmqpServerError::from) {
-                // The exchange was gone with the queue; the next puller or subscriber binds the new exchange to the new
-                // queue.
+                // The exchange was gone with the queue; the next puller or subscriber binds the new exchange.
                 Ok(()) => Err(AmqpServerError::Missing("another one has its name by now".to_owned())),
                 Err(AmqpServerError::Differs(sentence)) => match Self::parse_refusal(&sentence) {
                     Some(now) if now != known => Err(AmqpServerError::Missing(sentence)),
@@ -72,8 +71,7 @@ impl Incarnation {
         })
     }
 
-    /// Returns the exchange that exists as long as the topic of this incarnation does. No topic and no queue has its
-    /// name.
+    /// Returns the exchange that exists as long as the topic of this incarnation. No topic or queue has its name.
     pub fn exchange(&self) -> ShortString {
         format!("~~{}", self.0).into()
     }

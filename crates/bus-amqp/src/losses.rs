@@ -1,5 +1,4 @@
-//! Losses of which the broker has given notice: reported as uncountable, unless the publisher's sequence numbers count
-//! them.
+//! Losses reported by the broker: a gap without a count, unless the publisher's sequence numbers count them.
 //!
 //! ```text
 //!   all that came, what was dropped and what follows is of one publisher     its numbers: Missed(n)
@@ -71,8 +70,7 @@ impl PublisherSet {
         matches!(self, Self::Single { publisher, next } if publisher == origin.publisher && origin.sequence < next)
     }
 
-    /// Returns true if the messages that came, were lost and follow are all from one publisher, whose sequence numbers
-    /// then count the loss.
+    /// Returns true if all messages are from one publisher, whose sequence numbers then count the loss.
     fn counts_loss(self, lost: Self, now: Option<MessageId>) -> bool {
         let publisher = now.map(|now| now.publisher);
         let is_only = |set: Self| matches!(set, Self::Single { publisher: only, .. } if Some(only) == publisher);
@@ -109,8 +107,7 @@ impl DropTracker {
         }
     }
 
-    /// Returns true once if a loss is to be reported before the message of this tag, whose sequence number does not
-    /// show it.
+    /// Returns true once if a loss is to be reported before this message, whose sequence number does not show it.
     #[inline]
     pub fn take_loss_before(&mut self, tag: u64, origin: Option<MessageId>) -> bool {
         if self.dropped.is_empty() || origin.is_some_and(|origin| self.received_from.has_passed(origin)) {
@@ -123,8 +120,7 @@ impl DropTracker {
         is_uncounted
     }
 
-    /// Returns true once if there was a loss that perhaps no message follows; to be called when all earlier messages
-    /// are handed over.
+    /// Returns true once if there was a loss that perhaps no message follows, when all earlier ones are handed over.
     pub fn take_trailing_loss(&mut self) -> bool {
         let is_trailing = self.dropped.iter().any(|dropped| dropped.is_last);
         if is_trailing {
@@ -147,8 +143,7 @@ mod tests {
         Some(MessageId { clock: 1, publisher, sequence: number })
     }
 
-    /// Returns whether a loss is reported before `next`, after `received`, with `dropped` by notices of the tags 10, 11
-    /// and so on.
+    /// Returns whether a loss of `dropped`, by notices of the tags 10, 11 and so on, is reported before `next`.
     fn is_reported(received: &[Option<MessageId>], dropped: &[Option<MessageId>], next: Option<MessageId>) -> bool {
         let mut losses = DropTracker::default();
         received.iter().for_each(|&origin| losses.record_received(origin));

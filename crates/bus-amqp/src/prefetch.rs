@@ -16,8 +16,7 @@ pub const MAX_PREFETCH_BYTES: usize = 64 << 20;
 /// The number of messages sent ahead at first.
 const INITIAL_PREFETCH: u16 = (MAX_PREFETCH_BYTES / MAX_PAYLOAD_BYTES) as u16;
 
-/// The number of messages polled before more are asked for, except for the first time: a change takes a moment, in
-/// which none come.
+/// The number of messages polled before each further increase: a change takes a moment, in which none arrive.
 const MESSAGES_BEFORE_GROWTH: u16 = 1024;
 
 /// The number of messages sent ahead on one connection.
@@ -54,8 +53,7 @@ impl PrefetchWindow {
         None
     }
 
-    /// Returns how many messages of this length the bound holds, at least one; a power of two, so that it changes
-    /// rarely.
+    /// Returns how many messages of this length the bound holds, at least one; a power of two, to change rarely.
     fn max_fitting(&self, bytes: usize) -> u16 {
         let whole = (MAX_PREFETCH_BYTES / bytes.max(1)).clamp(1, usize::from(self.max));
         1 << whole.ilog2()

@@ -83,8 +83,7 @@ impl AmqpReceiver {
         self.reconnect_on_error(taken)
     }
 
-    /// Returns the next message for a puller. Unread messages of a connection known to be lost are redelivered to any
-    /// puller, so they are dropped here.
+    /// Returns the next message for a puller; drops those of a lost connection, which are redelivered to any puller.
     pub fn take_owned(&mut self) -> Option<Delivery> {
         let delivery = self.take()?;
         if self.consumer.as_ref().is_some_and(AmqpConsumer::is_up) {
@@ -94,8 +93,7 @@ impl AmqpReceiver {
         None
     }
 
-    /// Returns the next notice of messages that the broker has dropped. To be called until there is none, after each
-    /// message taken.
+    /// Returns the next notice of dropped messages. To be called after each message taken, until there is none.
     #[inline]
     pub fn take_notice(&mut self) -> Option<Delivery> {
         let taken = self.consumer.as_mut()?.take_notice();
@@ -116,8 +114,7 @@ impl AmqpReceiver {
         }
     }
 
-    /// Records that a message is handed over, and is acknowledged later. Returns its tag, which is unique over
-    /// connections.
+    /// Records a message as handed over, to be acknowledged later. Returns its tag, which is unique over connections.
     pub fn hold(&mut self, delivery: &Delivery) -> u64 {
         if let Some(consumer) = &mut self.consumer {
             consumer.hold(delivery.delivery_tag);
@@ -145,14 +142,12 @@ impl AmqpReceiver {
         }
     }
 
-    /// Returns the number of messages handed over and not acknowledged, if the broker sends no more before an
-    /// acknowledgement.
+    /// Returns the number of unacknowledged messages, if the broker sends no more before an acknowledgement.
     pub fn unacknowledged_if_full(&self) -> Option<usize> {
         self.consumer.as_ref().filter(|consumer| consumer.is_full()).map(AmqpConsumer::held)
     }
 
-    /// Acknowledges all messages handed over. Returns once how many may be redelivered, because their connection is
-    /// lost.
+    /// Acknowledges all messages handed over. Returns once how many may be redelivered after a lost connection.
     pub fn acknowledge(&mut self) -> UnacknowledgedCounts {
         let redelivered = std::mem::take(&mut self.redelivered);
         let is_sent = self.consumer.as_ref().is_some_and(AmqpConsumer::is_up);

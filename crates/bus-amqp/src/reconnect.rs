@@ -38,8 +38,7 @@ pub(crate) struct AmqpReconnectTarget {
 }
 
 impl AmqpReconnect {
-    /// Starts trying after a pause. The thread first closes the remains of the lost connection, which can take its
-    /// time, too.
+    /// Starts trying after a pause. The thread first closes the lost connection, which can take its time, too.
     pub fn start(
         target: AmqpReconnectTarget,
         why: &AmqpServerError,

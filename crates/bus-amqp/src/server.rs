@@ -31,8 +31,7 @@ const VIRTUAL_HOST: &str = "/";
 /// Max bytes of a virtual host's name in AMQP.
 const MAX_VIRTUAL_HOST_BYTES: usize = 255;
 
-/// Heartbeat intervals within a server's silence. The client library closes a connection after two missed heartbeats,
-/// and checks twice per interval.
+/// Heartbeat intervals within a server's silence: the client library gives up after two, checked twice per interval.
 const HEARTBEATS: f64 = 2.5;
 
 /// Max bytes of a frame in both directions: the minimum that every RabbitMQ accepts. The client library allocates 64 of

@@ -130,8 +130,7 @@ impl Subscriber for AmqpSubscriber {
     }
 }
 
-/// Returns true if perhaps no message follows a dropped one: it has expired, or was longer than all that the broker
-/// keeps.
+/// Returns true if perhaps no message follows a dropped one: it has expired, or was longer than the broker's bound.
 fn may_be_last(notice: &Delivery) -> bool {
     let headers = notice.properties.headers().as_ref();
     let why = headers.and_then(|headers| headers.inner().get("x-first-death-reason"));
@@ -144,8 +143,7 @@ fn message_id_of(delivery: &Delivery) -> Option<MessageId> {
     wire::decode(&delivery.data).and_then(|message| message.id)
 }
 
-/// Returns the headers from another program, in JSON; values that are no text are shown as the client library prints
-/// them.
+/// Returns the headers from another program, in JSON; values that are no text as the client library prints them.
 fn headers(delivery: &Delivery) -> Option<String> {
     let (mut object, mut fields) = (JsonObject::default(), JsonObject::default());
     for (name, value) in delivery.properties.headers().iter().flat_map(|headers| headers.inner()) {

@@ -8,8 +8,7 @@ use crate::queue::{PulledMessage, Puller};
 use crate::token::ResumeToken;
 use crate::topic::{PublisherState, Subscriber, SubscriptionEvent};
 
-/// Wraps a subscriber opened with [`Wait::Adaptive`], which then sleeps only when that strategy says so; returns any
-/// other unchanged.
+/// Wraps a subscriber opened with [`Wait::Adaptive`], so that it sleeps only when that strategy decides.
 pub fn subscriber(wait: Wait, inner: impl Subscriber + 'static) -> Result<Box<dyn Subscriber>, ConnectError> {
     match wait {
         Wait::Adaptive => Ok(Box::new(AdaptiveReceiver { inner, wait_strategy: adaptive_wait()? })),

@@ -72,8 +72,7 @@ pub enum PublishError {
 }
 
 impl PublishError {
-    /// Returns true if the same call can succeed later because the load, the network or the servers have changed,
-    /// without any other action.
+    /// Returns true if the same call can succeed later without any other action.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Full | Self::NoSubscriber | Self::Unavailable(_) | Self::Unknown(_) => true,
@@ -81,8 +80,7 @@ impl PublishError {
         }
     }
 
-    /// Returns the error for a message that is certainly not published. `is_transient` states whether the cause can pass
-    /// by itself.
+    /// Returns the error for a message that is certainly not published; a transient cause can pass by itself.
     pub fn not_published(sentence: String, is_transient: bool) -> Self {
         if is_transient { Self::Unavailable(sentence) } else { Self::Other(sentence.into()) }
     }
@@ -117,8 +115,7 @@ impl Fate {
         if self == Self::Published { self } else { Self::Unknown }
     }
 
-    /// Returns how many sequence numbers of the publisher the batch has used: all up to the last message that is
-    /// published or in doubt.
+    /// Returns how many sequence numbers the batch has used: up to the last message that is published or in doubt.
     pub fn used(fates: &[Self]) -> usize {
         fates.iter().rposition(|&fate| fate != Self::NotPublished).map_or(0, |last| last + 1)
     }
@@ -138,8 +135,7 @@ pub struct BatchError {
 }
 
 impl BatchError {
-    /// Returns the error of a batch whose first `done` messages are published. The next one failed for this reason, and
-    /// those after it were not sent.
+    /// Returns the error of a batch whose first `done` messages are published, and whose next one failed.
     pub fn failed_at(done: usize, error: PublishError) -> Self {
         let rest = if error.fate() == Fate::Unknown { vec![Fate::Unknown] } else { Vec::new() };
         Self { done, fates: rest, error }

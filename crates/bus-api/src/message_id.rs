@@ -161,8 +161,7 @@ impl MessageIdTracker {
         self.last.map(|(publisher, progress)| self.last_message(publisher, progress))
     }
 
-    /// Returns whether a message, or a later one of its publisher, was seen; true if no message with an origin was
-    /// seen.
+    /// Returns whether a message, or a later one of its publisher, was seen; true if no message with an id was seen.
     pub fn has_seen(&self, origin: MessageId) -> bool {
         let last = self.last.filter(|&(publisher, _)| publisher == origin.publisher).map(|(_, progress)| progress);
         let known = last.or_else(|| self.others.get(&origin.publisher).copied());
@@ -366,8 +365,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a model that keeps everything: delivered numbers rise, and with the reported gaps cover all
-        /// numbers.
+        /// Compares with a model that keeps everything: delivered numbers rise, and with the gaps cover all numbers.
         #[test]
         fn no_message_is_delivered_twice_or_lost_silently(
             steps in prop::collection::vec((0u64..3, prop_oneof![8 => Just(0i64), 1 => 1..5i64, 1 => -4..0i64]), 1..200),

@@ -45,8 +45,7 @@ impl ResumeToken {
         Self { transport: name, words, seen: std::array::from_fn(|_| latest.next()) }
     }
 
-    /// Returns the position's words and a tracker that detects known duplicates. Fails for the token of another
-    /// transport.
+    /// Returns the position's words, and a tracker that detects known duplicates. Fails for another transport's token.
     pub fn read(&self, transport: &str) -> Result<([u64; TOKEN_WORDS], MessageIdTracker), ConnectError> {
         if self.transport() != transport {
             let sentence = format!(

@@ -127,8 +127,7 @@ impl<'a> SubscriptionEvent<'a> {
 pub struct Capabilities {
     /// Messages have sequence numbers, and losses are counted exactly.
     pub sequences: bool,
-    /// A subscription can start at the oldest message, at a sequence number where there are any, and after a
-    /// [token](Subscriber::resume_token).
+    /// A subscription can start in the past: at the oldest message, a number, or a [token](Subscriber::resume_token).
     pub history: bool,
     /// Under [`Policy::Overwrite`], messages older than [`TopicConfig::max_age_ns`] are removed.
     pub max_age: bool,
@@ -175,8 +174,7 @@ pub struct TopicConfig {
     pub policy: Policy,
     /// Approximate capacity in bytes; the transport rounds.
     pub capacity_bytes: usize,
-    /// Maximum age of messages under [`Policy::Overwrite`], in nanoseconds, where [`Capabilities::max_age`] says so;
-    /// the transport rounds up.
+    /// Max age of messages under [`Policy::Overwrite`], in ns, where [`Capabilities::max_age`] holds; rounded up.
     pub max_age_ns: Option<u64>,
     /// Permissions of the topic's files, where it is made of files.
     pub mode: u32,
@@ -249,12 +247,10 @@ pub trait Subscriber: Send {
         Err(LendError::Unsupported("this transport lends no messages, because none stays in place"))
     }
 
-    /// Waits as the subscription was opened to: until an event may be available or, if it sleeps, until `timeout_ns` is
-    /// over. The caller polls again.
+    /// Waits as the subscription was opened to, until an event may be available or `timeout_ns` is over.
     fn wait(&mut self, timeout_ns: u64);
 
-    /// Passes a moment without sleeping, however the subscription was opened. Returns true if the transport used the
-    /// time for warm-up.
+    /// Passes a moment without sleeping. Returns true if the transport used the time for warm-up.
     fn idle(&mut self) -> bool {
         relax();
         false
@@ -277,14 +273,12 @@ pub trait Subscriber: Send {
     /// Returns whether a publisher of this topic is alive.
     fn publisher_state(&self) -> PublisherState;
 
-    /// Returns the number of reconnects, including those without a gap because nothing can have been missed; `None` if
-    /// they are not counted.
+    /// Returns the number of reconnects, with and without a gap; `None` if they are not counted.
     fn reconnects(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the number of duplicates that were dropped, by their publishers' sequence numbers; `None` if they are
-    /// not counted.
+    /// Returns the number of duplicates that were dropped by their sequence numbers; `None` if they are not counted.
     fn duplicates(&self) -> Option<u64> {
         None
     }
@@ -295,8 +289,7 @@ pub trait Subscriber: Send {
         None
     }
 
-    /// Returns why nothing arrives now, as a sentence: the connection is lost and being made again. `None` while it
-    /// stands.
+    /// Returns why nothing arrives now, as a sentence: the connection is being made again. `None` while it stands.
     fn outage(&self) -> Option<String> {
         None
     }

@@ -46,8 +46,7 @@ impl TopicNames {
         self.0.get(topic).map(String::as_str)
     }
 
-    /// Returns the name of a topic on the server: the one that the URL sets, or else its own, which must be valid on
-    /// every transport.
+    /// Returns a topic's name on the server: as set by the URL, or its own, which must be valid on every transport.
     pub fn resolve<'a>(&self, topic: &'a str) -> Result<Cow<'a, str>, ConnectError> {
         match self.server_name(topic) {
             Some(name) => Ok(Cow::Owned(name.to_owned())),

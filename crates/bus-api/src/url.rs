@@ -13,16 +13,13 @@ use std::time::Duration;
 use crate::error::ConnectError;
 use crate::topic_names::{NAME_OPTION, TopicNames};
 
-/// Options of every transport over TCP, in this order: TLS required, file of the trusted authorities, and files of the
-/// client's certificate and its key.
+/// Options of every transport over TCP: TLS required, trusted authorities, the client's certificate and its key.
 pub const TLS_OPTIONS: [&str; 4] = ["tls", "ca", "cert", "key"];
 
-/// Option that names the place of the password, on every transport. The password must replace it before the URL is
-/// parsed here.
+/// Option that names the place of the password, which must replace it before the URL is parsed here.
 pub const PASSWORD_OPTION: &str = "password";
 
-/// Option that names the place of the Redis sentinels' password, where it differs from the servers' password; handled
-/// like [`PASSWORD_OPTION`].
+/// Option for the password of Redis sentinels, where it differs; handled like [`PASSWORD_OPTION`].
 pub const SENTINEL_PASSWORD_OPTION: &str = "sentinel-password";
 
 /// Option of every transport over a network: seconds that a server may be silent. The client asks for a sign of life
@@ -100,8 +97,7 @@ impl Url {
         seconds.map(Duration::from_secs_f64).ok_or_else(refusal)
     }
 
-    /// Returns the files for TLS if TLS is required, by the option `tls` or by a secure scheme. The error is a
-    /// sentence.
+    /// Returns the files for TLS if TLS is required, by the option `tls` or a secure scheme. The error is a sentence.
     pub fn tls(&self, is_secure_scheme: bool) -> Result<Option<ClientTlsFiles>, String> {
         let file = |option| match self.option(option) {
             Some("") => Err(format!("'{option}' in the URL names no file")),

@@ -18,8 +18,7 @@ pub const HEADER_BYTES: usize = 40;
 /// Header size of a message without an origin, in bytes.
 const SHORT_HEADER_BYTES: usize = 16;
 
-/// Mark that distinguishes a message with this header from other bytes of that length; its last letter is the format's
-/// version.
+/// Mark of a message with this header; its last letter is the format's version.
 const MARK: [u8; 7] = *b"tickpt2";
 
 /// Mark of a message without an origin.
@@ -104,8 +103,7 @@ pub fn deliver(
     true
 }
 
-/// Returns the message in the bytes that a puller has taken. A message of another program gets this kind, if one is
-/// given, and no stamp.
+/// Returns the message that a puller has taken. A foreign message gets this kind, if one is given, and no stamp.
 pub fn decode_pulled(bytes: &[u8], foreign: Option<u8>) -> Option<Message<'_>> {
     let adopt = |kind| Message { sequence: None, stamp: 0, kind, payload: bytes, id: None };
     decode(bytes).or_else(|| foreign.map(adopt))

@@ -22,8 +22,7 @@ use crate::warm_up::IdleWarmUp;
 pub(crate) struct LogSubscriber {
     path: LogPath,
     start: StartPosition,
-    /// True if the topic did not exist: its first message counts as "from now on", and earlier lost ones are reported
-    /// as a gap.
+    /// True if the topic did not exist: its first message counts as new, and earlier lost ones are reported as a gap.
     was_absent: bool,
     wait: Wait,
     reader: Option<Reader>,
@@ -146,8 +145,7 @@ impl LogSubscriber {
         Ok(*reported == 0)
     }
 
-    /// Checks whether the log still has its name, and moves on to the log that has it now; returns the gap between
-    /// them, if any.
+    /// Checks whether the log still has its name; moves on to the log that has it now, with any gap between them.
     #[cold]
     fn follow_successor(&mut self) -> Option<LogSwitch> {
         let old = self.reader.as_ref()?;

@@ -72,8 +72,7 @@ impl Appender {
         Ok(appender)
     }
 
-    /// Builds an appender that resumes behind `tail`, in the region of its segment; `bases` names all segments present
-    /// if the log is a ring.
+    /// Builds an appender that resumes behind `tail`, in the region of its segment; `bases` names a ring's segments.
     pub fn at(parts: AppenderParts, region: Region, tail: LogTail, bases: VecDeque<(u64, u64)>) -> Self {
         let AppenderParts { segments, control, frame, segment_bytes, gated, calibration } = parts;
         Self {
@@ -208,8 +207,7 @@ impl Appender {
         fence(Ordering::Release);
     }
 
-    /// Writes all of a frame but its commit word. Its first line comes last: readers poll it, and would take it away
-    /// again before the rest is written.
+    /// Writes all of a frame but its commit word, its first line last: readers poll that line, and would take it away.
     #[inline(always)]
     fn write(&self, at: usize, commit: CommitWord, stamp: u64, payload: &[u8]) {
         let (head, rest) = payload.split_at(payload.len().min(LINE_BYTES - FRAME_HEADER_BYTES));

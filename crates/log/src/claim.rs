@@ -161,8 +161,7 @@ impl ClaimTable {
     #[inline(always)]
     pub fn claim(&self, sequence: u64, owner: ClaimOwner) -> Option<Claim> {
         let word = self.word(sequence);
-        // Pairs with the release below: a process that sees a claim sees its puller's slot, and the cursor that the
-        // puller saw.
+        // Pairs with the release below: a process that sees a claim sees its puller's slot, and the puller's cursor.
         let found = word.load(Ordering::Acquire);
         let claim = if found == self.free(sequence) {
             Claim::First

@@ -89,8 +89,7 @@ impl ControlFile {
         self.region.word(READERS).load(Ordering::Relaxed)
     }
 
-    /// Names the mandatory reader, which is away and needs all messages from `sequence` on. The caller must be the
-    /// log's writer.
+    /// Names the mandatory reader, which is away and needs all messages from `sequence` on. Only for the log's writer.
     pub fn add_mandatory(&self, sequence: u64) {
         self.cursor(MANDATORY).store(sequence, Ordering::Relaxed);
         self.word(MANDATORY, 0).store(AWAY, Ordering::SeqCst);
@@ -177,8 +176,7 @@ impl ControlFile {
         self.word(slot, 8)
     }
 
-    /// Returns the readers whose cursors gate the writer: those registered now, and the mandatory reader also while it
-    /// is away.
+    /// Returns the readers whose cursors gate the writer: the registered ones, and an absent mandatory reader.
     pub fn registered(&self) -> impl Iterator<Item = ReaderInfo> + '_ {
         (0..MAX_READERS).filter_map(|slot| {
             let state = self.word(slot, 0).load(Ordering::SeqCst);

@@ -1,5 +1,4 @@
-//! Reading half of the protocol, inside one segment: no files, no processes. Design: `docs/design/spinning.md` and
-//! `docs/design/bulk-reading.md`.
+//! Reading half of the protocol, inside one segment. Design: `docs/design/spinning.md`, `docs/design/bulk-reading.md`.
 
 use tickpath_clock::relax;
 
@@ -148,8 +147,7 @@ impl SegmentCursor {
         FrameAt { sequence: run.from.sequence + index as u64, stamp, offset, ..run.from }
     }
 
-    /// Reads the frame of this commit word, which was read at the cursor and fits; none if it was recycled or its
-    /// checksum is wrong.
+    /// Reads the frame of this commit word, which fits; none if it was recycled or its checksum is wrong.
     #[inline(always)]
     fn read_frame(&mut self, commit: CommitWord, bytes: usize, buffer: &mut Vec<u8>) -> Option<FrameAt> {
         let length = commit.length();
@@ -239,8 +237,7 @@ impl SegmentCursor {
         !self.lend && self.region.word(GENERATION).load(Ordering::Relaxed) != holding(self.index)
     }
 
-    /// Returns true if the word at the cursor claims to be the next frame, as the torn last write of a writer that
-    /// crashed with its host does.
+    /// Returns true if the word at the cursor claims to be the next frame, as a write torn by a crash of the host does.
     pub fn claims_next(&self) -> bool {
         let commit = CommitWord(self.region.word(self.offset).load(Ordering::Acquire));
         let bytes = self.frame.bytes(commit.length());
@@ -261,11 +258,9 @@ impl SegmentCursor {
         })
     }
 
-    /// Returns true if a batch at the cursor is being written, or was when its writer was killed: frames behind it are
-    /// no messages yet.
+    /// Returns true if the batch at the cursor is unfinished: frames behind it are no messages yet.
     pub fn is_open(&self) -> bool {
-        // Pairs with the fence in `open_batch`: a reader that has seen a frame behind the word sees the batch open, or
-        // complete.
+        // Pairs with the fence in `open_batch`: a reader that has seen a frame behind the word sees the batch's state.
         fence(Ordering::Acquire);
         let has_word = self.offset < self.segment_bytes;
         has_word && self.region.word(self.offset).load(Ordering::Acquire) == CommitWord::open(self.sequence).0

@@ -36,8 +36,7 @@ static RANGES: [GuardedRange; MAX_RANGES] = [const { GuardedRange::new() }; MAX_
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS: SetOnce<libc::sigaction> = SetOnce::new();
 
-/// Returns the number of faults on truncated guarded ranges in this process. After a change at least one log is cut:
-/// check each.
+/// Returns the number of faults on truncated guarded ranges. After a change at least one log is cut: check each.
 pub fn faults() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }

@@ -49,8 +49,7 @@ fn lent_frames_stay_while_the_cursor_holds_them() {
     });
 }
 
-/// A growing log, here a ring that is never filled: lent messages are read beside the writer, and after writer, reader
-/// and all segments were dropped.
+/// A ring that is never filled, as a growing log: lent messages outlive writer, reader and all segments.
 #[test]
 fn lent_frames_outlive_their_reader() {
     const LENT: u64 = 100;

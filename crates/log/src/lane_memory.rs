@@ -11,8 +11,7 @@ use crate::mapping::{Access, allocate};
 use crate::region::Region;
 
 impl LanePair {
-    /// Creates both lanes, and returns the descriptors with which the other side joins: the memory that it writes, and
-    /// ours.
+    /// Creates both lanes, and the descriptors with which the other side joins: of its own memory, and of ours.
     pub fn create() -> io::Result<(Self, [OwnedFd; 2])> {
         let sealed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         let (theirs, fd_of_theirs) = memory("tickpath-requests", Access::Read, sealed)?;

@@ -278,8 +278,7 @@ impl LockFile {
             if who.is_alive(us) {
                 return Ok(Some(who));
             }
-            // The kernel reports one lock at a time, in no order; a length of zero, up to the end of the file, comes
-            // from an untrusted user.
+            // The kernel reports one lock at a time, in no order; an untrusted lock may have no end.
             let end = if request.l_len == 0 { to } else { request.l_start.saturating_add(request.l_len) };
             unseen.extend([(from, start), (end, to)].into_iter().filter(|(from, to)| from < to));
         }
@@ -371,8 +370,7 @@ mod tests {
 
     const FILE: &str = "lock";
 
-    /// A lock file, and two copies of the library in this process: the table is the only state of a copy that concerns
-    /// locks.
+    /// A lock file, and two copies of the library in this process: a copy's only state of locks is its table.
     struct LockFixture {
         place: LogPath,
         copies: [&'static LockTable; 2],

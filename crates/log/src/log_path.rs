@@ -71,8 +71,7 @@ impl LogPath {
         Self { dir: dir.into(), shared_memory: false, group: None }
     }
 
-    /// Returns the same place, where members of this group id are trusted besides this process's user and root: they
-    /// may own and write the log's files.
+    /// Returns the same place, where members of this group id are trusted, too: they may own and write the log's files.
     pub fn shared_with(self, group: u32) -> Self {
         Self { group: Some(group), ..self }
     }

@@ -29,8 +29,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` from `offset`, which must be a multiple of the page size and inside the file: a shorter file is an
-    /// error here, not a SIGBUS later.
+    /// Maps `bytes` from `offset`, a multiple of the page size: a shorter file is an error here, not a SIGBUS later.
     pub fn new(file: &File, offset: u64, bytes: usize, access: Access) -> io::Result<Self> {
         let have = file.metadata()?.len();
         if offset + bytes as u64 > have {

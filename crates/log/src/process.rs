@@ -2,8 +2,7 @@
 
 use std::{fmt, fs, io};
 
-/// A process id for display. Zero is a process without an id here: it lives in another container, which shares the
-/// files and not the process ids.
+/// A process id for display. Zero is a process of another container, which shares the files but no process ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessId(pub u32);
 

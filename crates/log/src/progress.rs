@@ -1,5 +1,4 @@
-//! Extent of a growing log, recorded in its header page: so that a file which lost its end, or a page in the middle, is
-//! not taken for a shorter log.
+//! Extent of a growing log, in its header page: a file that lost its end or a page is not taken for a shorter log.
 //!
 //! ```text
 //!   1024  boot · segments opened in it or before · checksum      by the writer, when it has opened a segment

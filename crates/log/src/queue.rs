@@ -119,8 +119,7 @@ fn map(file: &File, control: ControlFile, capacity: u64) -> io::Result<ClaimTabl
     Ok(ClaimTable::new(region, control, capacity))
 }
 
-/// Returns the number of owner words, at least as many as the smallest frames that fit the ring, and the bytes of their
-/// file.
+/// Returns the number of owner words, at least one for each of the smallest frames, and the bytes of their file.
 fn size(shape: &LogShape) -> (u64, usize) {
     let frames = (shape.segment_bytes - SEGMENT_HEADER_BYTES) / shape.frame.bytes(0);
     let capacity = (frames * shape.segments).next_power_of_two() as u64;

@@ -32,8 +32,7 @@ use slot::CursorSlot;
 /// Max frames found in one run and handed over together.
 const MAX_RUN: usize = 32;
 
-/// Max attempts to find a segment while a writer recycles the ring. A writer passes in microseconds, so a reader that
-/// fails this often has met damage.
+/// Max attempts to find a segment while a writer recycles the ring in microseconds: beyond it there is damage.
 const TRIES: u32 = 100_000;
 
 /// Start position of a reader.
@@ -234,8 +233,7 @@ impl Reader {
         }
     }
 
-    /// Checks at the reader's end of a log on a disk that nothing lies behind it: a hole, left by a lost page, would
-    /// pass for the end.
+    /// Checks at the end of a log on a disk that nothing lies behind it: a hole would pass for the end.
     pub fn check_end(&self) -> Result<(), LogReadError> {
         if self.shape.policy != OverflowPolicy::Keep || self.has_news() {
             return Ok(());
@@ -274,8 +272,7 @@ impl Reader {
         self.identity
     }
 
-    /// Returns true if the log's data file was removed or replaced. Messages that its writer still publishes arrive.
-    /// Asks the operating system.
+    /// Returns true if the log's data file was removed or replaced; messages still arrive. Asks the operating system.
     pub fn is_removed(&self) -> bool {
         self.data.is_some_and(|data| lock::is_replaced(&self.path, DATA, data))
     }
@@ -455,8 +452,7 @@ impl Reader {
         })
     }
 
-    /// Sets the sleeper's flag and makes the sleeper's half of the fence; the caller must check for news once more
-    /// afterwards.
+    /// Sets the sleeper's flag and makes the sleeper's half of the fence; the caller must then check for news again.
     fn announce_sleep(&self, control: &ControlFile) -> bool {
         control.sleepers().store(1, Ordering::SeqCst);
         WakeBarrier::from_code(control.barrier().load(Ordering::SeqCst)).sleeper_fence()

@@ -1,5 +1,4 @@
-//! Memory that other processes change concurrently: words are atomics, copies race by design. Copies:
-//! `docs/design/copies.md`.
+//! Memory that other processes change concurrently: atomic words, and copies that race (`docs/design/copies.md`).
 
 use std::fs::File;
 use std::io;

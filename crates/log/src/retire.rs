@@ -27,8 +27,7 @@ pub fn remove_stale(place: &LogPath) -> Result<(), LogOpenError> {
     removed
 }
 
-/// Removes a log despite its readers and other content of its folder: for a log whose files belong to another user, who
-/// need not agree.
+/// Removes a log despite its readers and other content of its folder: for files of a user who need not agree.
 pub fn force_remove(place: &LogPath) -> Result<(), LogOpenError> {
     remove(place).or_else(|refused| {
         rename_and_remove(place).map_err(|e| match refused {
@@ -48,8 +47,7 @@ fn remove(place: &LogPath) -> Result<(), LogOpenError> {
     }
 }
 
-/// Renames the folder, and removes as much of it as possible: a user with write access may have created folders in it,
-/// or withdrawn the permission.
+/// Renames the folder, and removes as much of it as possible: another user may have withdrawn permissions in it.
 fn rename_and_remove(place: &LogPath) -> std::io::Result<()> {
     let mut name = place.dir().as_os_str().to_owned();
     name.push(format!(".aside-{}-{}", std::process::id(), ASIDE.fetch_add(1, Ordering::Relaxed)));

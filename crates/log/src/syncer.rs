@@ -19,8 +19,7 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// Returns once all messages before `upto`, a former tail of the writer, would survive a loss of power. Fails in a
-    /// fork.
+    /// Returns once all messages before `upto`, a former tail, would survive a loss of power. Fails in a fork.
     pub fn sync(&mut self, upto: LogTail) -> io::Result<()> {
         refuse_fork(self.fork_generation)?;
         self.file.sync_data()?;

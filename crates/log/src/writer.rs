@@ -49,8 +49,7 @@ impl Writer {
         Self::open_or(create, config, calibration, ProcessTrust::Trusted)
     }
 
-    /// As [`Self::open`], for a log whose files an untrusted process can write to as well: guarded before the first
-    /// access, see [`Self::guard`].
+    /// As [`Self::open`], for a log that an untrusted process can write to: guarded before the first access.
     pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
@@ -59,8 +58,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Resumes an existing log, as [`Self::open`] does, and never creates one. A log whose creation was not finished
-    /// counts as missing.
+    /// Resumes an existing log, as [`Self::open`] does, and never creates one. A half-created log counts as missing.
     pub fn open_existing(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::require_first_segment(&config.path)?;
@@ -211,8 +209,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Checks that a message of `payload` bytes could be published now; the error is the reason why not. May open the
-    /// next segment for it.
+    /// Checks that a message of `payload` bytes could be published now, or why not. May open the next segment for it.
     #[cold]
     pub fn check_room(&mut self, payload: usize) -> Result<(), LogPublishError> {
         self.with_room(|appender| appender.make_room(payload))
@@ -288,8 +285,7 @@ impl Writer {
         self.appender.control.registered().filter(|reader| !reader.away).count()
     }
 
-    /// Returns true if a reader is present. Asks the kernel for each reader's lock, because the count still includes
-    /// killed readers.
+    /// Returns true if a reader is present. Asks the kernel for the readers' locks: the count includes killed readers.
     pub fn has_live_reader(&self) -> bool {
         // An unnamed log is written and read by its creator.
         if self._lock.is_none() {
@@ -306,8 +302,7 @@ impl Writer {
         self.data.is_removed() || self._lock.is_some() && !self.has_lock()
     }
 
-    /// Returns the extent of data dropped when the log was opened, after a loss of power or a kill in a batch; none if
-    /// none was.
+    /// Returns the data dropped when the log was opened, after a loss of power or a kill in a batch, if any.
     pub fn dropped_data(&self) -> Option<DroppedData> {
         self.dropped
     }
@@ -373,8 +368,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns true if the count of zero readers is right. The count is exact for a mandatory reader; for others the
-    /// cursors decide.
+    /// Returns true if the count of zero readers is right: always for a mandatory reader, else by the cursors.
     #[cold]
     fn has_no_reader(&self) -> bool {
         self.shape.mandatory || self.appender.control.registered().next().is_none()
@@ -454,8 +448,7 @@ fn resume(
     // A counter calibrated twice in a boot keeps its first calibration.
     let same_boot = wanted.calibration.agrees_with(&found.calibration);
     let calibration = if same_boot { &found.calibration } else { &wanted.calibration }.as_bytes();
-    // From the header, not from this configuration: a creator killed before the first segment has already announced the
-    // number.
+    // From the header, not from this configuration: a killed creator may have announced that number already.
     let first = found.first_sequence;
     let boot = wanted.calibration.boot_id;
     let extent = segments.survey(Some(boot)).map_err(io)?.transpose();

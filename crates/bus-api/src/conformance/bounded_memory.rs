@@ -12,8 +12,7 @@ const BATCH: usize = 50;
 const BYTES: usize = 1_000;
 const PAUSE_NS: u64 = 1_000_000;
 
-/// Max growth of the process, in bytes: 64 MiB unread, and as much for the read-ahead of the client library and the
-/// overhead of the allocator.
+/// Max growth of the process, in bytes: 64 MiB unread, and as much for the client library and the allocator.
 const MAX_GROWTH_BYTES: u64 = 128 << 20;
 
 /// Publishes for three seconds, or for a minute in a long run (`TICKPATH_SOAK`), and measures the growth of a process

@@ -170,8 +170,7 @@ struct PublishedNumbers {
     published: Vec<u64>,
 }
 
-/// The subscriber's result: numbers in the order of arrival, each with whether a gap was reported since the previous
-/// one.
+/// The subscriber's result: numbers in the order of arrival, each with whether a gap was reported before it.
 #[derive(Debug, Default)]
 struct ReceivedNumbers {
     gaps: u64,
@@ -196,8 +195,7 @@ fn publish(publisher: &mut dyn Publisher, is_over: &AtomicBool, has_ended: &Atom
     sent
 }
 
-/// Publishes one message; returns true when it is known to be published. A message in doubt is sent again until its
-/// fate is known.
+/// Publishes one message, again while it is in doubt; returns true when it is known to be published.
 fn send(publisher: &mut dyn Publisher, kind: u8, number: u64, unknown: &mut u64) -> bool {
     let mut outcome = publisher.publish(number, kind, &number.to_le_bytes());
     while let Err(PublishError::Unknown(_)) = outcome {

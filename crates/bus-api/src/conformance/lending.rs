@@ -21,8 +21,7 @@ pub(super) fn lending(fixture: &Fixture<'_>) {
     assert_eq!(foreign_policy, None, "a policy that does not exist here lends nothing");
 }
 
-/// Checks that lent messages stay unchanged after their subscriber and publisher have gone and another publisher
-/// continues.
+/// Checks that lent messages stay unchanged when their subscriber and publisher are gone and another publishes.
 fn lends(topic: &ScratchTopic, policy: Policy) {
     const COUNT: u64 = 1_500;
     let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Adaptive);

@@ -85,8 +85,7 @@ fn next_mapped<T>(subscriber: &mut dyn Subscriber, map: impl Fn(SubscriptionEven
     panic!("no event arrived");
 }
 
-/// Returns the stamps of the next messages, each with whether it is marked as redelivered, after waiting up to a minute
-/// or two. None is acknowledged.
+/// Pulls messages, and acknowledges none, for up to a minute or two; returns stamps, each with the redelivered mark.
 pub fn pull_stamps(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
     let mut pulled = Vec::new();
     for _ in 0..MAX_POLLS {

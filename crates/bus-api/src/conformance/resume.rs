@@ -10,8 +10,7 @@ use crate::{
     Gap, MessageId, Policy, Publisher, ResumeToken, StartPosition, Subscriber, SubscriptionEvent, TopicConfig,
 };
 
-/// Checks that a subscriber that starts after a token gets exactly the messages behind it, wherever the token was
-/// taken.
+/// Checks that a subscriber that starts after a token gets exactly the messages behind it, wherever it was taken.
 pub(super) fn resume(fixture: &Fixture<'_>) {
     let topic = fixture.topic("resume");
     if !topic.capabilities().history {
@@ -146,8 +145,7 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
     check_no_event(&mut *subscriber);
 }
 
-/// Takes the messages carried as 5, 6, 6, 5, 7 and one of the publisher's own; returns true if the duplicates did not
-/// arrive.
+/// Takes the messages carried as 5, 6, 6, 5, 7 and one own message; returns true if no duplicate arrived.
 fn is_id_kept(topic: &ScratchTopic, subscriber: &mut dyn Subscriber, publisher: &mut dyn Publisher) -> bool {
     publish(publisher, 8..9);
     let came = collect(subscriber, 4);

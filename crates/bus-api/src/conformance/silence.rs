@@ -115,8 +115,7 @@ fn push(pusher: &mut dyn Pusher, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// Pulls and acknowledges until the condition holds for the puller and the numbers that arrived. Notices of redelivery
-/// are ignored.
+/// Pulls and acknowledges until the condition holds; ignores notices of redelivery.
 fn pull(puller: &mut dyn Puller, received: &mut Vec<u64>, mut is_done: impl FnMut(&dyn Puller, &[u64]) -> bool) {
     let deadline = TestDeadline::new();
     while !is_done(puller, received) {

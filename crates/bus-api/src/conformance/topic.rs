@@ -419,8 +419,7 @@ fn removal(fixture: &Fixture<'_>) {
     topic.connection.remove_topic(&topic.name).expect("it is gone");
 }
 
-/// Returns the past positions at which a subscription can start, each with its first number; `middle` is a number in
-/// between.
+/// Returns the past positions at which a subscription can start, each with its first number; `middle` is one of them.
 fn starts(capabilities: &Capabilities, middle: u64) -> Vec<(StartPosition, u64)> {
     let all = [(StartPosition::Oldest, 0), (StartPosition::Sequence(0), 0), (StartPosition::Sequence(middle), middle)];
     let possible = match (capabilities.history, capabilities.sequences) {

@@ -15,8 +15,7 @@ use crate::region::Region;
 /// Records that fill the ring: one of its four lines stays free.
 const FULL: u64 = 3;
 
-/// Sends a line and a half, around the ring's end, to a receiver: the ring is full, or has room; its records are lines,
-/// or a line and a half, too.
+/// Sends a line and a half, around the ring's end, into a full ring, one with room, and one of longer records.
 #[test]
 fn a_lane_delivers_all_bytes_in_order() {
     for (lengths, received_before) in [(&[16, 16, 16][..], 0), (&[16, 16, 16], 2), (&[96, 16], 0)] {

@@ -186,8 +186,7 @@ fn read_and_finish(regions: &[Region], claims: &ClaimTable, owner: ClaimOwner) -
     taken
 }
 
-/// Checks that each message was finished by the dead puller, or received once by the other, and marked if the dead one
-/// had it.
+/// Checks that the dead puller finished each message, or the other received it once, marked if the dead one had it.
 fn check_shares(claimed: &[u64], finishes: usize, ours: &[(u64, Claim)]) {
     let (finished, left) = claimed.split_at(finishes.min(claimed.len()));
     for sequence in 0..MESSAGES {

@@ -39,8 +39,7 @@ pub enum NextLent {
     Empty,
 }
 
-/// A message that stays unchanged until this is dropped, independent of its reader, its writer and the log's name.
-/// Keeps its segment mapped.
+/// A message that stays unchanged and mapped until this is dropped, independent of reader, writer and name.
 pub struct LentFrame {
     /// Sequence number: from 0, without gaps.
     pub sequence: u64,
@@ -63,8 +62,7 @@ impl Reader {
         self.shape.policy == OverflowPolicy::Keep && self.is_ours && self.follower.lend
     }
 
-    /// As [`Self::next`], but a message stays for as long as it is held. Returns none where [`Self::lends`] is false;
-    /// then no message was read.
+    /// As [`Self::next`], but a message stays while it is held; none, without a read, if [`Self::lends`] is false.
     pub fn lend(&mut self) -> Result<Option<NextLent>, LogReadError> {
         if !self.lends() {
             return Ok(None);

@@ -1,5 +1,4 @@
-//! A puller's walk through its log: with no cursor that gates the writer, past messages claimed by others, and without
-//! copying.
+//! A puller's walk through its log: gates no writer, passes messages claimed by others, and copies nothing.
 
 use tickpath_clock::relax;
 
