@@ -1,5 +1,4 @@
-//! Advice on a broker's settings that cost time or lose messages. AMQP reports no settings: the advice holds for every
-//! broker, and for the storage that the URL asks for.
+//! Advice on settings that cost time or lose messages: for every broker, since AMQP reports none, and for the URL's.
 
 use tickpath_bus_api::{Advice, ServerDescription};
 

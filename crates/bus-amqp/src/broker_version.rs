@@ -12,7 +12,6 @@ use crate::server::{AmqpHost, AmqpServer};
 
 /// Max bytes read of the broker's first frame.
 const MAX_BYTES: usize = 64 << 10;
-
 /// Max characters of a version.
 const MAX_VERSION: usize = 64;
 

@@ -17,10 +17,8 @@ use crate::signal::complete;
 
 /// Max time for a server to accept a connection, and to answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Max time for the broker to confirm the close of a connection, which is then dropped without it.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-
 /// The name of our connections in the broker's list.
 const CLIENT_NAME: &str = "tickpath";
 

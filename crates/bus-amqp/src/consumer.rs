@@ -42,10 +42,8 @@ pub const MAX_BEHIND_BYTES: usize = 64 << 20;
 /// A subscriber acknowledges when it has taken one in this many of the messages sent ahead: rarely, because each
 /// acknowledgement costs a packet, and before the broker runs out of credit.
 const ACKNOWLEDGE_ONE_IN: usize = 4;
-
 /// The interval between checks of a subscription.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Empty polls between two looks at the clock.
 const POLLS_PER_CHECK: u32 = 256;
 
@@ -212,8 +210,7 @@ impl AmqpConsumer {
         Ok(None)
     }
 
-    /// Changes the number of messages sent ahead: ends the consumer, which still returns what it was sent, and makes
-    /// another one, without waiting for either.
+    /// Changes the number of messages sent ahead: drains the consumer, and makes another one, without waiting.
     #[cold]
     fn start_prefetch_change(&mut self, ahead: u16) -> Result<(), AmqpServerError> {
         let (channel, tag) = (self.channel.clone(), self.consumer.tag());
@@ -348,8 +345,7 @@ impl TopicCheck {
         is_due
     }
 
-    /// Checks the topic and binds the queue, on a channel of its own: a refusal ends the channel, and the library
-    /// remembers a channel's bindings for as long as it lives.
+    /// Checks the topic and binds the queue, on a channel of its own: a refusal ends it, and it remembers bindings.
     fn check_and_bind(&self, link: &AmqpConnection) -> IncarnationCheck {
         let (opening, queue, exchange) = (link.begin_channel(), self.queue.clone(), self.exchange.clone());
         let incarnation = self.incarnation.clone();

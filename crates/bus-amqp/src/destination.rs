@@ -16,10 +16,8 @@ use crate::server::{AmqpServer, Durability};
 
 /// The prefix of names that the broker refuses.
 const RESERVED: &str = "amq.";
-
 /// The delivery mode of messages that do not survive the broker.
 const TRANSIENT: u8 = 1;
-
 /// The delivery mode of messages that survive the broker.
 const PERSISTENT: u8 = 2;
 

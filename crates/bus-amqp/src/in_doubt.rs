@@ -35,8 +35,7 @@ impl InDoubtMessages {
         self.bodies.iter().cloned()
     }
 
-    /// Drops the messages that are published by now, and returns the fate of all. A message whose last attempt failed
-    /// stays in doubt, because an earlier copy may be published.
+    /// Drops the messages that are published by now, and returns the fate of all; a failed resend stays in doubt.
     pub fn settle(&mut self, destination: &AmqpDestination) -> Vec<Fate> {
         let found = fates(&self.sent, &self.numbers, destination, || AmqpServerError::Timeout);
         let settled: Vec<Fate> = found.into_iter().map(|(fate, _why)| fate.after_resend()).collect();

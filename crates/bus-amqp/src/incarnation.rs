@@ -153,8 +153,7 @@ fn bind(
     link.wait_for_answer(channel.exchange_bind(topic.clone(), exchange, key, options, FieldTable::default()))
 }
 
-/// Returns the name of a queue's or topic's exchange, which no topic has. It is short, because the broker cuts its
-/// answers off at 255 bytes, and the same in all programs (FNV-1a).
+/// Returns the name of an identity exchange: no topic's, short as the broker cuts answers off, and stable (FNV-1a).
 fn identity_exchange(object: &AmqpObject) -> ShortString {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let hashed = match object {

@@ -179,8 +179,7 @@ impl AmqpBus {
         }
     }
 
-    /// Runs a request on the control connection, and repeats it once on a new connection if it fails: the old one may
-    /// have been lost, or have used up its channels.
+    /// Runs a request on the control connection, and once more on a new one, if the old one was lost or is used up.
     fn request<T>(&self, question: impl Fn(&AmqpConnection) -> Result<T, AmqpServerError>) -> Result<T, ConnectError> {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = control.as_ref().and_then(|link| question(link).ok()) {

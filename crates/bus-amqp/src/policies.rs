@@ -17,16 +17,12 @@ use crate::server::{AmqpHost, AmqpServer};
 
 /// Max time to connect to the management API, to wait for a part of its answer, and to read all of it.
 const API_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Max bytes of an answer: some ten thousand queues.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
-
 /// The text of a 404 for a queue that does not exist; other 404s have another text.
 const NOT_FOUND: &[u8] = b"Object Not Found";
-
 /// Max queues that a sentence names; the others are counted.
 const MAX_NAMED_QUEUES: usize = 3;
-
 /// The columns requested of a queue, without its statistics.
 const COLUMNS: &str = "?columns=name,policy,operator_policy,effective_policy_definition";
 
@@ -35,8 +31,7 @@ pub(crate) fn queue_loss_risk(server: &AmqpServer, destination: &AmqpDestination
     Ok(query_queue(server, destination)?.as_ref().and_then(loss_sentence))
 }
 
-/// Returns the policy by which a queue refuses pushed messages, in a sentence, if there is one. Asks only if the URL
-/// names the port, because the request carries the login.
+/// Returns a policy that refuses pushed messages, if the URL names the port: the request carries the login.
 pub(crate) fn refusing_policy(server: &AmqpServer, destination: &AmqpDestination) -> Option<String> {
     let queue = server.names_management.then(|| query_queue(server, destination).ok()).flatten().flatten()?;
     let refuses = queue["effective_policy_definition"]["overflow"].as_str()?.starts_with("reject");

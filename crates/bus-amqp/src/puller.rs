@@ -188,8 +188,7 @@ impl Puller for AmqpPuller {
     }
 }
 
-/// Returns how often a quorum queue has delivered a message, this time included. The broker's header counts the
-/// deliveries before, and comes from the second delivery on.
+/// Returns how often a quorum queue has delivered a message, from a header that counts the earlier deliveries.
 fn deliveries(delivered: &Delivered) -> u32 {
     let headers = delivered.properties.headers().as_ref();
     let before = headers.and_then(|headers| headers.inner().get("x-delivery-count"));

@@ -26,7 +26,6 @@ pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// Max messages of a batch in flight.
 const WINDOW_MESSAGES: usize = 1024;
-
 /// Max bytes of a batch in flight, unless a single message is longer.
 const WINDOW_BYTES: usize = 4 << 20;
 
@@ -89,8 +88,7 @@ impl AmqpSender {
         wire::send_valid(header.kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_valid(header, good))
     }
 
-    /// Sends all messages, a window at a time, up to the first window that fails. If the connection was lost, messages
-    /// that surely did not leave are sent once more, on a new one.
+    /// Sends all messages by windows, up to one that fails; messages that did not leave are resent on a new connection.
     fn send_valid(&mut self, header: BatchHeader, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let mut done = 0;
         let mut may_connect = self.ensure_connected().map_err(|e| BatchError::failed_at(done, self.unpublished(&e)))?;

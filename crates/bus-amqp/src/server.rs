@@ -13,24 +13,17 @@ use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 use crate::error::{AmqpLoginKind, AmqpServerError};
 
 pub(crate) const PORT: u16 = 5672;
-
 const TLS_PORT: u16 = 5671;
-
 /// The default ports of the management API, without and with TLS.
 const MANAGEMENT_PORTS: [u16; 2] = [15672, 15671];
-
 /// The option for another management port.
 const MANAGEMENT_OPTION: &str = "management";
-
 /// The default user name and password, which RabbitMQ accepts from loopback.
 const GUEST: &str = "guest";
-
 /// The default virtual host.
 const VIRTUAL_HOST: &str = "/";
-
 /// Max bytes of a virtual host's name in AMQP.
 const MAX_VIRTUAL_HOST_BYTES: usize = 255;
-
 /// Heartbeat intervals within a server's silence: the client library gives up after two, checked twice per interval.
 const HEARTBEATS: f64 = 2.5;
 

@@ -34,8 +34,7 @@ impl AmqpSubscriber {
         Ok(Self { receiver, tracker: MessageIdTracker::default(), drops: DropTracker::default(), pending: None })
     }
 
-    /// Returns the next message, after reading all notices that were sent before it. None means that no message was
-    /// sent before the last notice that is not handed over.
+    /// Returns the next message, after all notices sent before it; none if none was sent before the last notice.
     #[inline]
     fn take(&mut self) -> Option<Delivery> {
         loop {

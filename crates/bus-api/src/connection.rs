@@ -40,8 +40,7 @@ pub trait Connection: Send {
     /// Returns the number of messages in a queue that no puller has taken, 0 if there is no queue; `None` if uncounted.
     fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError>;
 
-    /// Returns how the server, by its own settings, may lose or refuse messages pushed to a queue, in a sentence;
-    /// `None` if it does neither. Fails if that is not known.
+    /// Returns how the server's settings may lose or refuse messages of a queue; `None` if not. Fails if unknown.
     fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
         Err(ConnectError::Other(
             format!("this server does not report which messages of the queue '{queue}' it drops").into(),

@@ -108,8 +108,7 @@ impl Fate {
         fates.iter().enumerate().filter(|&(_, &fate)| fate == Self::Unknown).map(|(index, _)| index)
     }
 
-    /// Returns the fate of a message in doubt after it was sent again with this fate: unless it is published now, it
-    /// stays in doubt, because an earlier copy may be published.
+    /// Returns the fate of a message in doubt that was resent with this fate: in doubt, unless it is published now.
     #[must_use]
     pub fn after_resend(self) -> Self {
         if self == Self::Published { self } else { Self::Unknown }

@@ -14,7 +14,6 @@ use tickpath_clock::{Calibration, Clock, HostClock};
 
 /// Max publishers of one topic that are tracked; beyond it the publisher that was silent longest is forgotten.
 const MAX_PUBLISHERS: usize = 1024;
-
 /// Max runs of missing numbers that are kept, over all publishers of a topic; beyond it the oldest run is forgotten.
 const MAX_HOLES: usize = 1024;
 

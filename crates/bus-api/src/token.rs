@@ -15,10 +15,8 @@ use crate::message_id::{LastMessage, MessageIdTracker};
 
 /// Number of words in a transport's position.
 const TOKEN_WORDS: usize = 4;
-
 /// Max publishers whose last messages a token holds.
 const MAX_PUBLISHERS: usize = 8;
-
 /// Max length of a transport's name in a token, in bytes.
 const MAX_TRANSPORT_BYTES: usize = 16;
 

@@ -72,8 +72,7 @@ pub struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Returns whether the stamp was taken by `clock`, that of this host. A stamp of another host, or from before this
-    /// host's last boot, gives no time here.
+    /// Returns whether the stamp was taken by `clock`, that of this host since its last boot.
     pub fn is_of_clock(&self, clock: u64) -> bool {
         self.id.is_none_or(|origin| origin.clock == clock)
     }
@@ -226,8 +225,7 @@ pub trait Publisher: Send {
         Ok(())
     }
 
-    /// Signals that there is nothing to publish now; a spinning caller repeats it until there is. A transport may use
-    /// the time for warm-up, which no subscriber sees.
+    /// Signals that there is nothing to publish now; a spinning caller repeats it. May be used for warm-up.
     fn idle(&mut self) {}
 
     /// Returns the number of reconnects; `None` if they are not counted.
@@ -259,8 +257,7 @@ pub trait Subscriber: Send {
     /// Sets whether time spent spinning may be used for warm-up, where the transport can; on by default.
     fn set_warm_up(&mut self, _keep: bool) {}
 
-    /// Returns the position after all events passed to the handler, gaps included. `None` without history, or as long
-    /// as nothing is known of the topic yet.
+    /// Returns the position after all events passed to the handler. `None` without history, or for an unknown topic.
     fn resume_token(&self) -> Option<ResumeToken> {
         None
     }
@@ -283,8 +280,7 @@ pub trait Subscriber: Send {
         None
     }
 
-    /// Returns the number of messages that were dropped because they came after a later one of their publisher and had
-    /// been reported as missed; `None` if they are not counted.
+    /// Returns the number of late messages that were dropped, reported as missed before; `None` if not counted.
     fn out_of_order(&self) -> Option<u64> {
         None
     }

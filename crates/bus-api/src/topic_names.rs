@@ -8,7 +8,6 @@ use crate::wire::check_name;
 
 /// Max length of a name on the server, in bytes.
 const MAX_BYTES: usize = 255;
-
 /// Prefix of a local name in an option of a URL: `name.btc=market:BTC/USDT%40trade`.
 pub(crate) const NAME_OPTION: &str = "name.";
 

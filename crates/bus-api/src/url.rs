@@ -31,7 +31,6 @@ pub const DEFAULT_SILENCE: Duration = Duration::from_secs(10);
 
 /// Valid range of the silence option. Some servers send a sign of life once a second at most.
 const SILENCE_SECONDS: std::ops::RangeInclusive<f64> = 3.0..=3600.0;
-
 /// Max length of an unknown option name that an error repeats, in bytes.
 const MAX_ECHOED_NAME_BYTES: usize = 20;
 
@@ -225,8 +224,7 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<Strin
     Ok((found, names))
 }
 
-/// Returns the error for an unknown option. It names the option only if that looks like one and cannot be part of a
-/// password with a '?', which an '@' would follow.
+/// Returns the error for an unknown option, with its name only if that cannot be part of a password with a '?'.
 fn unknown_option(name: &str, options: &str, known: &[&str]) -> String {
     let is_name_byte = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
     let is_named = (1..=MAX_ECHOED_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_name_byte);

@@ -17,10 +17,8 @@ pub const HEADER_BYTES: usize = 40;
 
 /// Header size of a message without an origin, in bytes.
 const SHORT_HEADER_BYTES: usize = 16;
-
 /// Mark of a message with this header; its last letter is the format's version.
 const MARK: [u8; 7] = *b"tickpt2";
-
 /// Mark of a message without an origin.
 const SHORT_MARK: [u8; 7] = *b"tickpt1";
 

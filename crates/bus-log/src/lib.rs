@@ -66,7 +66,6 @@ pub const TRANSPORT: Transport = Transport {
 
 /// Suffix of the name of a queue's log.
 const QUEUE_SUFFIX: &str = ".queue";
-
 /// Max length of a queue's name, in bytes: the name of its log is limited to 128 bytes, as a topic's is.
 const MAX_QUEUE_NAME_BYTES: usize = 128 - QUEUE_SUFFIX.len();
 

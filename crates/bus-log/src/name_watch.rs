@@ -22,20 +22,15 @@ struct CheckInterval(u64);
 
 /// Interval of a publisher's checks: once a second, with the time that [`FREQUENT_CALLS`] adds.
 const PUBLISHER_INTERVAL: CheckInterval = CheckInterval(900);
-
 /// Interval of a subscriber's checks: messages that the publisher writes to the new log meanwhile must stay there.
 const READER_INTERVAL: CheckInterval = CheckInterval(100);
-
 /// Interval of attempts to find or make the new log, while the name of the old one is gone.
 const SUCCESSOR_INTERVAL: CheckInterval = CheckInterval(10);
-
 /// Max number of calls between two reads of the clock.
 const MAX_CALLS: u32 = 16;
-
 /// Calls that together take less than this need no read of the clock between them. Otherwise one message a millisecond
 /// would pay for a read of its own.
 const FREQUENT_CALLS: CheckInterval = CheckInterval(100);
-
 /// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
 
@@ -223,8 +218,7 @@ impl NamedWriter {
         self.recreation.as_ref().map_or(0, |recreation| recreation.recreated)
     }
 
-    /// Checks whether the log still has its name, if that is due. Must be called before each publish, with its stamp,
-    /// and while there is nothing to publish.
+    /// Checks whether the log still has its name, if that is due: before each publish, with its stamp, and when idle.
     #[inline(always)]
     pub(crate) fn check_name(&mut self, stamp: u64) -> Result<(), PublishError> {
         // A stamp is nearly always of now, and costs no read of the clock; one of the past means no check.

@@ -126,8 +126,7 @@ impl LogSubscriber {
         last.or(self.predecessor.filter(|before| before.next == next))
     }
 
-    /// Reports the gap that the subscription begins with, or checks whether a writer has made the log. Returns true if
-    /// there is a log to read, and no gap before it.
+    /// Reports a gap at the start, or attaches to a new log; returns true if there is a log to read, and no gap before.
     #[cold]
     fn try_attach(
         &mut self,

@@ -5,13 +5,10 @@ use tickpath_log::{LogOpenError, LogPathError, LogPublishError, Writer};
 
 /// Name of this transport, in its tokens too.
 pub(crate) const NAME: &str = "log";
-
 /// Number of segments in the ring of a topic or queue.
 pub(crate) const SEGMENTS: usize = 8;
-
 /// The longest payload that is sure to pass with the default sizes, in bytes.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 64 << 10;
-
 /// Interval at which a reader that may sleep checks whether its topic or queue exists, in nanoseconds.
 pub(crate) const ATTACH_INTERVAL_NS: u64 = 1_000_000;
 

@@ -16,7 +16,6 @@ use crate::{LogPublishError, LogTail};
 
 /// Max cache lines of the next frame that a writer prefetches: a kilobyte and the frame's header.
 const LINES_AHEAD: usize = 17;
-
 /// Cache lines that an idle writer takes per turn: a message that arrives waits until they are here.
 const LINES_PER_TURN: usize = 4;
 
@@ -43,13 +42,11 @@ pub(crate) struct Appender {
     done_below: u64,
 }
 
-/// Reason why the next segment cannot be entered.
 pub(crate) enum BlockedReason {
     /// The cursor of this reader is in the segment that would be recycled.
     ByReader(usize),
     /// A message of a queue in the segment that would be recycled is not done.
     ByGroup,
-    /// The segment cannot be created.
     Io(std::io::Error),
 }
 
@@ -199,8 +196,7 @@ impl Appender {
         (behind <= self.segment_bytes && payload.len() <= MAX_PAYLOAD_BYTES).then_some(behind)
     }
 
-    /// Marks a batch as open: a writer killed in it leaves whole frames behind a missing one, which without the mark
-    /// would be a hole in a log with checksums.
+    /// Marks a batch as open: the whole frames that a writer killed in it leaves are then no frames behind a hole.
     fn open_batch(&self, at: usize) {
         self.region.word(at).store(CommitWord::open(self.sequence).0, Ordering::Relaxed);
         // Pairs with the acquire of a reader that checks for a hole.
@@ -365,7 +361,6 @@ impl Appender {
         }
     }
 
-    /// Marks the rest of the current segment as unused.
     fn end_segment(&self) {
         if self.offset < self.segment_bytes {
             let end = CommitWord::new(0, KIND_END, self.sequence);

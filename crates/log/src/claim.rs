@@ -60,7 +60,6 @@ pub enum QueueDelivery {
     AtLeastOnce,
 }
 
-/// Shared words of a queue.
 #[derive(Clone)]
 pub(crate) struct ClaimTable {
     region: Region,
@@ -77,7 +76,6 @@ pub(crate) struct ClaimOwner {
     state: u64,
 }
 
-/// Result of a successful claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// No puller had claimed the message before.
@@ -98,7 +96,6 @@ impl ClaimTable {
         OWNERS + capacity as usize * 8
     }
 
-    /// Initialises fresh words as those of a queue.
     pub fn write_header(&self) {
         self.region.word(CAPACITY).store(self.capacity(), Ordering::Relaxed);
         self.region.word(0).store(MAGIC, Ordering::Release);
@@ -200,8 +197,7 @@ impl ClaimTable {
         }
     }
 
-    /// Returns the number of messages before `tail` that are neither claimed nor done; claims of pullers in `gone`, a
-    /// bit per slot, count as not claimed.
+    /// Returns the number of unclaimed messages before `tail`; claims of pullers in `gone` (slot bits) do not count.
     pub fn backlog(&self, tail: u64, gone: u64) -> u64 {
         let waits = |&sequence: &u64| {
             let found = self.word(sequence).load(Ordering::Acquire);

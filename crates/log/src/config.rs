@@ -24,7 +24,6 @@ pub enum OverflowPolicy {
 }
 
 impl OverflowPolicy {
-    /// Returns the policy's number in a log's header.
     pub(crate) fn code(self) -> u32 {
         self as u32
     }

@@ -31,11 +31,9 @@ const NAMED: usize = 96;
 const GROUP: usize = if cfg!(loom) { 104 } else { 128 };
 const CURSORS: usize = if cfg!(loom) { 128 } else { 4096 };
 const CURSOR_BYTES: usize = 64;
-
 const FREE: u64 = 0;
 const ACTIVE: u64 = 1;
 const AWAY: u64 = 2;
-
 /// Slot of the mandatory reader, where a log names one.
 pub(crate) const MANDATORY: usize = 0;
 
@@ -58,7 +56,6 @@ pub struct ReaderInfo {
 }
 
 impl ControlFile {
-    /// Returns the word with the magic number, at the start of the file.
     pub fn magic(&self) -> &AtomicU64 {
         self.region.word(0)
     }
@@ -73,7 +70,6 @@ impl ControlFile {
         self.region.half_word(SLEEPERS)
     }
 
-    /// Wakes the sleeping readers, if there are any.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn wake_sleepers(&self) {

@@ -36,7 +36,6 @@ const MODE: u32 = 0o600;
 /// File in the folder of the name, and its draft during creation.
 const FILE: &str = "words";
 const DRAFT: &str = "words.new";
-
 /// Byte offsets in the header.
 const VERSION_AT: usize = 8;
 const INCARNATION_AT: usize = 16;

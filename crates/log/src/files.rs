@@ -28,7 +28,6 @@ use crate::{Config, LogOpenError, LogOwner, LogPath, LogReadError, OverflowPolic
 
 const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"TICKCTL1");
 
-/// Checked fields of a log's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogShape {
     pub policy: OverflowPolicy,

@@ -30,7 +30,6 @@ use crate::mapping::Access;
 
 /// Environment variable for the group whose members share logs with this user: a number, or a name in `/etc/group`.
 const GROUP: &str = "TICKPATH_GROUP";
-
 /// Max symbolic links followed to one folder.
 const MAX_LINKS: usize = 8;
 

@@ -13,7 +13,6 @@ use crate::sync::{Ordering, fence};
 
 /// Polls of the next commit word by a spinning reader before it checks anything else.
 const SPIN_POLLS: usize = 12;
-
 /// Kinds of damage at the position of a frame.
 pub(crate) const WRONG: &str = "the checksum is wrong";
 pub(crate) const MISFIT: &str = "the commit word does not fit the sequence";

@@ -24,14 +24,12 @@ use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Max ranges that one process can guard: each log takes two.
 const MAX_RANGES: usize = 4096;
-
 /// Low two bits of a range's state; above them, the number of times it was taken.
 const STATE: u64 = 3;
 const FREE: u64 = 0;
 const CHANGING: u64 = 1;
 const LIVE: u64 = 2;
 const TRUNCATED: u64 = 3;
-
 static RANGES: [GuardedRange; MAX_RANGES] = [const { GuardedRange::new() }; MAX_RANGES];
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS: SetOnce<libc::sigaction> = SetOnce::new();

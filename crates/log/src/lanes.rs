@@ -26,10 +26,8 @@ const RING_OFFSET: usize = if cfg!(loom) { 192 } else { 4096 };
 pub(crate) const BYTES: usize = RING_OFFSET + RING as usize;
 /// Max bytes of a record: a part of the ring, so that a sender need not wait until all of it is read.
 const MAX_RECORD_BYTES: usize = 16 << 10;
-
 /// Max bytes of the ring that one read goes through; the last record may exceed it.
 const MAX_READ_BYTES: u64 = RING / 4;
-
 const HEAD: usize = 0;
 const SLEEPS: usize = 64;
 const WAITS: usize = 128;

@@ -83,8 +83,7 @@ pub(crate) struct LogHeader {
     pub checksum: u32,
 }
 
-/// Owner of a log: a journal, its incarnation, and the log's start in it. Written when the log is created and never
-/// compared here; all zeros mean no owner.
+/// Owner of a log: a journal, its incarnation, and the log's start in it. Never compared here; zeros mean no owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct LogOwner {
@@ -153,8 +152,7 @@ pub(crate) fn holding(index: u64) -> u64 {
     2 * index + 2
 }
 
-/// Returns the index that a slot in a ring of `ring` segments, or in a growing file, holds by its generation; none if
-/// it holds none, or an index that cannot lie there.
+/// Returns the index that a slot of a ring, or of a growing file, holds by its generation; none if none can be there.
 pub(crate) fn index_held(generation: u64, place: u64, ring: Option<u64>) -> Option<u64> {
     /// Max index: only damage exceeds it.
     const MAX_INDEX: u64 = 1 << 62;

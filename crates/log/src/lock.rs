@@ -61,7 +61,6 @@ pub(crate) struct ByteLock {
     byte: u32,
 }
 
-/// Result of an attempt to lock.
 #[derive(Debug)]
 pub(crate) enum TryLock {
     Acquired(ByteLock),
@@ -89,7 +88,6 @@ pub(crate) fn holder(place: &LogPath, file: &str, byte: u32) -> io::Result<Optio
 }
 
 impl LockTable {
-    /// Returns the table of this process.
     fn here() -> &'static Self {
         static HERE: AtomicPtr<LockTable> = AtomicPtr::new(null_mut());
         loop {
@@ -310,10 +308,8 @@ impl fmt::Debug for ByteLock {
 
 /// Max marks of one byte that are checked.
 const MAX_MARKS: usize = 1000;
-
 /// Error codes of a kernel or file system without locks of open files.
 const NO_MARKS: [i32; 4] = [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOLCK];
-
 /// Offset of the first mark, behind all lockable bytes.
 const MARKS: i64 = 1 << 62;
 

@@ -20,10 +20,8 @@ pub(crate) const DATA_DRAFT: &str = "data.new";
 pub(crate) const CONTROL_DRAFT: &str = "control.new";
 pub(crate) const QUEUE_DRAFT: &str = "queue.new";
 
-/// Folder of shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Max bytes of a topic's name.
 const MAX_NAME_BYTES: usize = 128;
 
 /// Location of a log.
@@ -81,7 +79,6 @@ impl LogPath {
         Self { group: other.group, ..self }
     }
 
-    /// Returns true if a trusted group is named.
     pub(crate) fn is_shared(&self) -> bool {
         self.group.is_some()
     }

@@ -17,7 +17,6 @@ use crate::segments::Segments;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const FRAME: FrameShape = FrameShape { align: 64, crc: false };
-
 /// Stamp of every batch.
 const BATCH: u64 = u64::MAX;
 
@@ -128,8 +127,7 @@ fn a_batch_laps_a_reader() {
     });
 }
 
-/// A writer that recycles and a reader that pins: at least one sees the other. With one more frame before, the writer
-/// has checked the cursors already, and found none.
+/// A writer that recycles or a reader that pins sees the other, also if the writer had checked the cursors before.
 #[test]
 fn a_writer_never_recycles_what_a_reader_has_pinned() {
     for frames_before in [0, 1] {

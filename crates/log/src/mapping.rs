@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use crate::guard::TruncationGuard;
 
-/// Access to the mapped memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,

@@ -163,8 +163,7 @@ impl QueuePuller {
         self.claims.advance();
     }
 
-    /// Waits once for news, at most `timeout_ns` if it sleeps; the caller then pulls again. Returns every 100 ms while
-    /// others hold messages, so that their death is noticed.
+    /// Waits once for news, at most `timeout_ns`, or 100 ms while others hold messages; the caller then pulls again.
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
         if !wait.sleeps() {
             return self.reader.wait(wait, timeout_ns);

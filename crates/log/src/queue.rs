@@ -45,7 +45,6 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Makes this writer the writer of a queue.
     pub(crate) fn make_queue(&mut self, config: &Config) -> Result<(), LogOpenError> {
         let control = self.appender.control.clone();
         let claims = match open_claims(&config.path, &self.shape, control.clone()) {

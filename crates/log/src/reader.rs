@@ -31,7 +31,6 @@ use slot::CursorSlot;
 
 /// Max frames found in one run and handed over together.
 const MAX_RUN: usize = 32;
-
 /// Max attempts to find a segment while a writer recycles the ring in microseconds: beyond it there is damage.
 const TRIES: u32 = 100_000;
 
@@ -357,8 +356,7 @@ impl Reader {
         }
     }
 
-    /// Continues in the next segment, or in a later one if this one was recycled. Goes round the ring at most once,
-    /// however fast the writer ends its segments.
+    /// Continues in the next segment, or in a later one if this one was recycled; goes round the ring at most once.
     #[cold]
     fn leave_segment(&mut self, mut step: CursorStep) -> Result<FrameOrGap, LogReadError> {
         for _ in 0..=self.segments.ring_len().unwrap_or(u64::MAX) {
@@ -459,8 +457,7 @@ impl Reader {
     }
 }
 
-/// Sleeps until one of the readers may have news, or `timeout_ns` is over. Yields the core instead if a reader is not
-/// registered, or for more than 128 readers.
+/// Sleeps until a reader may have news, or `timeout_ns` is over; yields if one is unregistered, or for over 128.
 pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     let controls: Vec<_> = readers.iter().filter_map(|reader| Some((*reader, reader.control.as_ref()?))).collect();
     if controls.len() < readers.len() || controls.is_empty() || controls.len() > MAX_SLEEP_FLAGS {
@@ -478,7 +475,6 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     }
 }
 
-/// Returns the error of a segment that cannot be mapped.
 fn unreadable(segment: u64) -> impl Fn(std::io::Error) -> LogReadError {
     move |reason| LogReadError::Io { segment, reason }
 }
@@ -527,8 +523,7 @@ fn tries(others: ProcessTrust) -> u32 {
     }
 }
 
-/// Returns a cursor at the oldest segment. Retries while a short ring recycles, when no segment is present for a
-/// moment; fails before the first segment is opened.
+/// Returns a cursor at the oldest segment; retries while a short ring recycles, fails before the first is opened.
 pub(crate) fn oldest(
     place: &LogPath,
     segments: &Segments,

@@ -20,7 +20,6 @@ pub struct DroppedData {
     pub bytes: u64,
 }
 
-/// Reason why a log cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResumeError {
     #[error(transparent)]
@@ -29,7 +28,6 @@ pub(crate) enum ResumeError {
     Io(#[from] std::io::Error),
 }
 
-/// An existing log, to be resumed.
 pub(crate) struct ResumableLog<'a> {
     pub parts: AppenderParts<'a>,
     /// Sequence number of the first message if no segment is there.
@@ -56,7 +54,6 @@ struct SegmentEnd {
 /// Content behind the whole frames.
 #[derive(Clone, Copy)]
 enum TailContent {
-    /// No frame.
     Nothing,
     /// The torn last write of a writer that crashed with its host, or a batch in which its writer was killed.
     Torn,
@@ -115,8 +112,7 @@ impl ResumableLog<'_> {
         Ok(Some(NewestSegment { index, base, bases }))
     }
 
-    /// Goes back, in a log of another boot, to the last segment before which nothing is missing, and clears all behind
-    /// it. Returns the number of bytes cleared.
+    /// Goes back, in a log of another boot, to the last gapless segment, and clears all behind it; returns the bytes.
     fn drop_fragments(&self, found: &mut NewestSegment) -> Result<u64, ResumeError> {
         let Some(extent) = self.extent.filter(|extent| !extent.same_boot) else { return Ok(0) };
         for index in extent.durable.segment..found.index {
@@ -148,8 +144,7 @@ impl ResumableLog<'_> {
         Ok(bytes)
     }
 
-    /// Ends the segment before the newest: a writer killed between opening a segment and ending the one before leaves
-    /// readers at a zero commit word there for ever.
+    /// Ends the segment before the newest, which a killed writer may have left open: readers would stay there for ever.
     fn end_previous(&self, found: &NewestSegment) -> Result<(), ResumeError> {
         let Some((region, base)) = self.segment(found.index - 1)? else { return Ok(()) };
         let end = self.scan_segment(&region, found.index - 1, base);

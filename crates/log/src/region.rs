@@ -32,7 +32,6 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Returns zeroed words on the heap, for tests and models.
     #[cfg(test)]
     pub fn heap(bytes: usize) -> Self {
         let words: Vec<AtomicU64> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
@@ -46,7 +45,6 @@ impl Region {
         Ok(Self { base: mapping.base(), bytes, memory: Arc::new(RegionMemory::Mapped(mapping)) })
     }
 
-    /// Returns a part of this region.
     pub fn part(&self, offset: usize, bytes: usize) -> Self {
         assert!(offset.is_multiple_of(8) && offset + bytes <= self.bytes, "a part lies inside its region");
         // SAFETY: the offset is inside the memory that the owner holds.
@@ -78,12 +76,10 @@ impl Region {
         self.mapping().into_iter().for_each(Mapping::populate);
     }
 
-    /// Returns the guard of the whole mapping, if it has one.
     pub fn guarded(&self) -> Option<&TruncationGuard> {
         self.mapping()?.guarded()
     }
 
-    /// Returns the word at a byte offset.
     #[inline(always)]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "a word lies inside its region");
@@ -210,7 +206,6 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset), bytes) }
     }
 
-    /// Prefetches a cache line for reading.
     #[inline(always)]
     pub fn prefetch_read(&self, offset: usize) {
         if offset < self.bytes {
@@ -222,7 +217,6 @@ impl Region {
         }
     }
 
-    /// Prefetches a cache line for writing.
     #[inline(always)]
     pub fn prefetch_write(&self, offset: usize) {
         if offset < self.bytes {

@@ -18,7 +18,6 @@ use crate::{
     sync::Ordering,
 };
 
-/// Source of segments.
 pub(crate) enum Segments {
     Ring(Vec<Region>),
     #[cfg(not(loom))]
@@ -163,7 +162,6 @@ impl Segments {
         Ok(())
     }
 
-    /// Makes the written pages durable.
     pub fn sync(&self) -> io::Result<()> {
         self.growing_file().map_or(Ok(()), |(file, _)| file.sync_data())
     }

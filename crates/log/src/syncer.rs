@@ -62,8 +62,7 @@ impl Writer {
     }
 }
 
-/// Rejects a fork: it has published nothing, and another thread of its parent may have held the lock of the marks at
-/// the fork, so that waiting for the lock would block for ever.
+/// Rejects a fork: a thread of its parent may have held the lock of the marks, which the fork would wait for for ever.
 fn refuse_fork(opened: ForkGeneration) -> io::Result<()> {
     if opened.is_forked() { Err(io::Error::other(LogPublishError::Forked)) } else { Ok(()) }
 }

@@ -22,8 +22,7 @@ impl Writer {
     }
 }
 
-/// Returns true if one of the two was found cut, or its file is shorter than its mapping; `bytes` is the data file's
-/// minimum size. A detected truncation stays recorded.
+/// Returns true if one of the two was truncated; `bytes` is the data file's minimum size. The result is recorded.
 pub(crate) fn is_truncated(data: &Region, control: Option<&ControlFile>, place: &LogPath, bytes: u64) -> bool {
     let length = |file| place.open_folder().and_then(|folder| folder.metadata(file)).map(|found| found.len());
     let is_short = |region: &Region, file, bytes| {

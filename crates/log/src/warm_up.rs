@@ -74,7 +74,6 @@ impl WarmUpLog {
     }
 }
 
-/// Allocates memory without a name.
 fn memory(bytes: usize) -> io::Result<File> {
     let file = File::from(memfd_create("tickpath-rehearsal", MemfdFlags::CLOEXEC)?);
     allocate(&file, 0, bytes as u64)?;

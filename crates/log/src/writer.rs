@@ -160,8 +160,7 @@ impl Writer {
         self.fork_generation.is_forked()
     }
 
-    /// Prefetches the cache lines of the next message, assuming `payload` bytes, and reads the words that a publish
-    /// checks. Meant for idle turns; changes nothing.
+    /// Prefetches the cache lines of the next message of `payload` bytes, and the words that a publish checks.
     #[inline]
     pub fn warm_up(&self, payload: usize) {
         self.appender.prefetch_next(payload);

@@ -11,12 +11,10 @@ use super::scratch::default_topic_config;
 const BATCH: usize = 50;
 const BYTES: usize = 1_000;
 const PAUSE_NS: u64 = 1_000_000;
-
 /// Max growth of the process, in bytes: 64 MiB unread, and as much for the client library and the allocator.
 const MAX_GROWTH_BYTES: u64 = 128 << 20;
 
-/// Publishes for three seconds, or for a minute in a long run (`TICKPATH_SOAK`), and measures the growth of a process
-/// that is subscribed and never polls.
+/// Publishes for 3 s, or a minute with `TICKPATH_SOAK`, and measures the growth of a subscriber that never polls.
 pub fn check_bounded_memory(url: &str, connect: BusConnector) {
     let connecting = || connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
     let fixture = Fixture {

@@ -16,10 +16,8 @@ use crate::{ConnectError, Connection, DeliveryGuarantee, Puller, StartPosition};
 
 /// Line that a child writes to its standard output when it is at work, followed by its own data.
 const READY: &str = "tickpath-child-is-ready";
-
 /// Messages that a publisher sends as fast as it can.
 const UNPACED_MESSAGES: u64 = 5_000;
-
 /// Number of messages that a holding child holds.
 pub(super) const HELD_MESSAGES: usize = 10;
 

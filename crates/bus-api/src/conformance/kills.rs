@@ -24,10 +24,8 @@ use crate::{BatchError, Gap, PublishError, Publisher, StartPosition, Subscriber,
 /// Kinds of the counted messages, and of the last one.
 const COUNTED: u8 = 200;
 const LAST: u8 = 201;
-
 /// The longest pause between two kills, in nanoseconds.
 const PAUSE_NS: u64 = 30_000_000;
-
 /// One kill in this many does not wait until messages arrive again after the previous kill.
 const HASTY_ONE_IN: u64 = 4;
 

@@ -9,13 +9,10 @@ use crate::{Capabilities, Gap, PublishError, Publisher, Subscriber, Subscription
 
 /// Kind of numbered messages.
 pub(super) const KIND: u8 = 16;
-
 /// Kind of the last message.
 pub(super) const LAST: u8 = 255;
-
 /// Max length of a numbered message, in bytes.
 const MAX_BYTES: u64 = 4096;
-
 /// Time after which an operation counts as hanging, in nanoseconds.
 const TIMEOUT_NS: i64 = 60_000_000_000;
 

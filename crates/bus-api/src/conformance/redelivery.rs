@@ -19,8 +19,7 @@ struct PullRecord {
     tag: u64,
 }
 
-/// Checks that a message that is given back is redelivered, marked, while the others are acknowledged; a message that
-/// the puller does not hold is refused.
+/// Checks that a given back message is redelivered, marked, without the others; that of another puller is refused.
 pub(super) fn give_back(fixture: &Fixture<'_>) {
     let Some(queue) = fixture.queue_if_supported("given_back", DeliveryGuarantee::AtLeastOnce) else { return };
     let capabilities = queue.capabilities();

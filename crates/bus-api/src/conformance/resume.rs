@@ -103,8 +103,7 @@ pub(super) fn resume_behind(fixture: &Fixture<'_>) {
     assert_eq!(next, COUNT);
 }
 
-/// Checks that a carried message keeps its origin on a broker, so that duplicates are dropped and its publisher's gaps
-/// reported. A published loss arrives as a loss on every transport.
+/// Checks that a carried message keeps its id, duplicates are dropped, and gaps and published losses arrive.
 pub(super) fn carried(fixture: &Fixture<'_>) {
     let topic = fixture.topic("carried");
     let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);

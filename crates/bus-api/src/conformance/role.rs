@@ -24,7 +24,6 @@ pub enum ChildRole {
 impl ChildRole {
     /// Roles that publish or subscribe.
     pub(super) const OF_TOPICS: [Self; 4] = [Self::Publisher, Self::Subscriber, Self::NonPoller, Self::Sleeper];
-
     const OF_QUEUES: [Self; 4] = [Self::Pusher, Self::Puller, Self::Holder, Self::AtMostOnceHolder];
 
     /// Returns the role whose variant has this name.

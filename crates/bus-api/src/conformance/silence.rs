@@ -12,7 +12,6 @@ use crate::{
 
 /// Max length of one sleep, in nanoseconds; an outage of the server may end it earlier.
 const SLEEP_NS: u64 = 50_000_000;
-
 /// Numbers published before the network drops the connections, while it does, and when it works again.
 const BEFORE: std::ops::Range<u64> = 0..10;
 const MEANWHILE: std::ops::Range<u64> = 10..20;

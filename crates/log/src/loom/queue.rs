@@ -14,7 +14,6 @@ use crate::region::Region;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const MESSAGES: u64 = 2;
-
 /// States of the lock of the puller that dies.
 const HELD: u64 = 0;
 const RELEASED: u64 = 1;

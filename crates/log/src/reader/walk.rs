@@ -7,7 +7,6 @@ use crate::follow::{CursorStep, FrameAt};
 use crate::guard::ProcessTrust;
 use crate::{LogOpenError, LogPath, LogReadError, files};
 
-/// Content at a puller's position.
 pub(crate) enum WalkStep {
     /// A frame; the puller is behind it now. It is pinned only once it is claimed.
     Frame(FrameAt),
