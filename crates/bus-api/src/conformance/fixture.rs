@@ -16,6 +16,14 @@ pub struct Fixture<'a> {
 /// Check of one promise against a transport; panics with the reason where it is broken.
 pub type ConformanceCase = fn(&Fixture<'_>);
 
+/// Lists cases, each with the name of its function.
+macro_rules! cases {
+    ($($case:ident),+ $(,)?) => {
+        &[$((stringify!($case), $case)),+]
+    };
+}
+pub(super) use cases;
+
 /// Name suffixes that every transport can carry.
 pub(super) const GOOD_NAMES: [&str; 3] = ["A.z", "0-9_", "r1:BTC-USDT"];
 

@@ -5,38 +5,21 @@ use std::sync::mpsc::sync_channel;
 
 use tickpath_clock::Wait;
 
-use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, check_name_refused, check_unsupported};
+use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, cases, check_name_refused, check_unsupported};
 use super::message::{KIND, TestDeadline};
 use super::numbered_pull::{
     PulledNumbers, check_each_once, check_marked, check_no_message, hold, next, pull, pull_until, push,
 };
-use super::queue_process;
-use super::redelivery;
+use super::queue_process::{killed_anywhere, puller_killed, pusher_killed};
+use super::redelivery::{dead_letters, give_back};
 use super::scratch::{queue_config, surest_delivery};
 use crate::{ConnectError, DeliveryGuarantee, PublishError, Puller};
 
 /// The cases of queues, by name.
-pub const QUEUE_CASES: &[(&str, ConformanceCase)] = &[
-    ("order", order),
-    ("batch", batch),
-    ("shared", shared),
-    ("kept", kept),
-    ("acknowledge", acknowledge),
-    ("at_most_once", at_most_once),
-    ("unsupported", unsupported),
-    ("second_pusher", second_pusher),
-    ("count", count),
-    ("sizes", sizes),
-    ("kinds", kinds),
-    ("names", names),
-    ("waiting", waiting),
-    ("removal", removal),
-    ("give_back", redelivery::give_back),
-    ("dead_letters", redelivery::dead_letters),
-    ("puller_killed", queue_process::puller_killed),
-    ("pusher_killed", queue_process::pusher_killed),
-    ("killed_anywhere", queue_process::killed_anywhere),
-];
+pub const QUEUE_CASES: &[(&str, ConformanceCase)] = cases! {
+    order, batch, shared, kept, acknowledge, at_most_once, unsupported, second_pusher, count, sizes, kinds, names,
+    waiting, removal, give_back, dead_letters, puller_killed, pusher_killed, killed_anywhere,
+};
 
 /// Checks that one puller gets every message once, whole, unmarked, and in the order of pushing where that is promised.
 fn order(fixture: &Fixture<'_>) {

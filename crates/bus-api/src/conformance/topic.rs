@@ -4,46 +4,22 @@ use std::sync::mpsc::sync_channel;
 
 use tickpath_clock::Wait;
 
-use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, check_name_refused, check_unsupported};
+use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, cases, check_name_refused, check_unsupported};
 use super::lending::lending;
 use super::message::{
     KIND, LAST, ReceivedTally, TestDeadline, check_no_event, next, payload, publish, publish_until_full, receive,
 };
-use super::process;
-use super::resume;
+use super::process::{killed_anywhere, publisher_killed, sleeper_killed, subscriber_killed};
+use super::resume::{carried, resume, resume_anew, resume_behind};
 use super::scratch::default_topic_config;
 use crate::{Capabilities, ConnectError, Gap, Policy, PublishError, PublisherState, StartPosition, SubscriptionEvent};
 
 /// The cases of topics, by name.
-pub const CASES: &[(&str, ConformanceCase)] = &[
-    ("order", order),
-    ("batch", batch),
-    ("whole_batches", whole_batches),
-    ("concurrent", concurrent),
-    ("slow_subscriber", slow_subscriber),
-    ("fan_out", fan_out),
-    ("late_join", late_join),
-    ("gone", gone),
-    ("start_order", start_order),
-    ("no_publisher", no_publisher),
-    ("second_publisher", second_publisher),
-    ("policy_fail", policy_fail),
-    ("policy_keep", policy_keep),
-    ("lending", lending),
-    ("sizes", sizes),
-    ("kinds", kinds),
-    ("names", names),
-    ("waiting", waiting),
-    ("removal", removal),
-    ("resume", resume::resume),
-    ("resume_anew", resume::resume_anew),
-    ("resume_behind", resume::resume_behind),
-    ("carried", resume::carried),
-    ("publisher_killed", process::publisher_killed),
-    ("subscriber_killed", process::subscriber_killed),
-    ("sleeper_killed", process::sleeper_killed),
-    ("killed_anywhere", process::killed_anywhere),
-];
+pub const CASES: &[(&str, ConformanceCase)] = cases! {
+    order, batch, whole_batches, concurrent, slow_subscriber, fan_out, late_join, gone, start_order, no_publisher,
+    second_publisher, policy_fail, policy_keep, lending, sizes, kinds, names, waiting, removal, resume, resume_anew,
+    resume_behind, carried, publisher_killed, subscriber_killed, sleeper_killed, killed_anywhere,
+};
 
 /// Checks that a subscriber that keeps up gets every message once, whole, in the order of publishing.
 fn order(fixture: &Fixture<'_>) {
