@@ -44,12 +44,7 @@ pub(crate) trait RawStream: Read + Write {}
 impl<T: Read + Write> RawStream for T {}
 
 /// Connects to a port of a host, by TLS where the URL asks for it.
-pub(crate) fn dial(
-    server: &AmqpServer,
-    host: &AmqpHost,
-    port: u16,
-    patience: Duration,
-) -> io::Result<Box<dyn RawStream>> {
+pub fn dial(server: &AmqpServer, host: &AmqpHost, port: u16, patience: Duration) -> io::Result<Box<dyn RawStream>> {
     let mut failed = io::Error::from(io::ErrorKind::NotConnected);
     for address in host.addresses(port).map_err(io::Error::other)? {
         match TcpStream::connect_timeout(&address, patience) {

@@ -42,7 +42,6 @@ pub const MAX_BEHIND_BYTES: usize = 64 << 20;
 /// A subscriber acknowledges when it has taken one in this many of the messages sent ahead: rarely, because each
 /// acknowledgement costs a packet, and before the broker runs out of credit.
 const ACKNOWLEDGE_ONE_IN: usize = 4;
-/// The interval between checks of a subscription.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Empty polls between two looks at the clock.
 const POLLS_PER_CHECK: u32 = 256;
@@ -65,7 +64,6 @@ pub(crate) struct AmqpConsumer {
     waker: Waker,
     /// The tags of the messages that are handed over and not acknowledged, rising.
     held: Vec<u64>,
-    /// The checks of a topic's subscription.
     topic_check: Option<TopicCheck>,
     /// The number of empty polls since the last look at the clock.
     empty_polls: u32,

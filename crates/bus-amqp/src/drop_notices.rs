@@ -59,7 +59,6 @@ impl Wake for NoticeWaker {
 }
 
 impl DropNotices {
-    /// Makes a queue of notices, for this connection alone.
     pub fn open(link: &AmqpConnection, channel: &Channel, woken: Arc<Signal>) -> Result<Self, AmqpServerError> {
         let own = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
         let mut arguments = FieldTable::default();

@@ -187,15 +187,9 @@ mod tests {
     #[test]
     fn losses_that_sequence_numbers_do_not_count_are_reported() {
         assert!(is_reported(&[of(1, 0)], &[of(1, 1)], of(2, 5)), "the publisher has ended");
-        assert!(
-            is_reported(&[of(1, 0)], &[of(2, 0)], of(2, 5)),
-            "the first messages of the second publisher are unseen"
-        );
+        assert!(is_reported(&[of(1, 0)], &[of(2, 0)], of(2, 5)), "the second publisher's start is unseen");
         assert!(is_reported(&[of(1, 0)], &[of(2, 0)], of(1, 5)), "the second publisher came and ended unseen");
-        assert!(
-            is_reported(&[of(1, 0), of(2, 0)], &[of(1, 1)], of(1, 5)),
-            "the last messages of the second publisher are gone, too"
-        );
+        assert!(is_reported(&[of(1, 0), of(2, 0)], &[of(1, 1)], of(1, 5)), "the second publisher's end is unseen");
         assert!(is_reported(&[None], &[None], None), "messages without numbers");
         assert!(is_reported(&[of(1, 0)], &[None], of(1, 1)));
         assert!(is_reported(&[of(1, 0)], &[of(1, 1)], None));

@@ -40,10 +40,8 @@ pub(crate) fn refusing_policy(server: &AmqpServer, destination: &AmqpDestination
 
 fn query_queue(server: &AmqpServer, destination: &AmqpDestination) -> Result<Option<Value>, String> {
     let AmqpObject::Queue(queue) = &destination.object else { return Ok(None) };
-    query_any_host(
-        server,
-        &format!("/api/queues/{}/{}{COLUMNS}", escaped(&server.virtual_host), escaped(queue.as_str())),
-    )
+    let path = format!("/api/queues/{}/{}{COLUMNS}", escaped(&server.virtual_host), escaped(queue.as_str()));
+    query_any_host(server, &path)
 }
 
 /// Returns which queues of the virtual host may lose or refuse messages, and how; none if all keep theirs.
@@ -185,11 +183,8 @@ mod tests {
             ),
         ] {
             let queue = json!({"name": "orders", "policy": "P", "effective_policy_definition": definition});
-            assert_eq!(
-                loss_sentence(&queue),
-                effects.map(|effects| format!("the policy 'P' {effects}")),
-                "{definition}"
-            );
+            let expected = effects.map(|effects| format!("the policy 'P' {effects}"));
+            assert_eq!(loss_sentence(&queue), expected, "{definition}");
         }
     }
 

@@ -13,7 +13,6 @@ use crate::sender::MAX_PAYLOAD_BYTES;
 /// Max bytes that a subscriber or puller is sent ahead, by the lengths of the messages that it has seen.
 pub const MAX_PREFETCH_BYTES: usize = 64 << 20;
 
-/// The number of messages sent ahead at first.
 const INITIAL_PREFETCH: u16 = (MAX_PREFETCH_BYTES / MAX_PAYLOAD_BYTES) as u16;
 /// The number of messages polled before each further increase: a change takes a moment, in which none arrive.
 const MESSAGES_BEFORE_GROWTH: u16 = 1024;

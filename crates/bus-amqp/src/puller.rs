@@ -27,6 +27,8 @@ pub(crate) struct AmqpPuller {
     limits_deliveries: bool,
 }
 
+type Handler<'a> = &'a mut dyn FnMut(PulledMessage<'_>);
+
 impl AmqpPuller {
     /// Connects, and makes the queue if it does not exist.
     pub fn open(server: Arc<AmqpServer>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
@@ -45,11 +47,7 @@ impl AmqpPuller {
     }
 
     /// Hands over messages that the caller acknowledges later.
-    fn pull_at_least_once(
-        &mut self,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<usize, ReceiveError> {
+    fn pull_at_least_once(&mut self, limit: usize, handler: Handler<'_>) -> Result<usize, ReceiveError> {
         if limit > 0
             && let Some(count) = self.receiver.unacknowledged_if_full()
         {
@@ -81,11 +79,7 @@ impl AmqpPuller {
     }
 
     /// Hands over messages that are acknowledged before, so that no other puller gets them.
-    fn pull_at_most_once(
-        &mut self,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<usize, ReceiveError> {
+    fn pull_at_most_once(&mut self, limit: usize, handler: Handler<'_>) -> Result<usize, ReceiveError> {
         let mut taken = Vec::new();
         for _ in 0..limit {
             let Some(delivery) = self.receiver.take_owned() else { break };

@@ -141,10 +141,8 @@ impl AmqpSender {
         let numbers: Vec<u64> = (0..payloads.len()).map(|index| id(index).sequence).collect();
         let Some(channel) = &self.channel else {
             // Not reached: `ensure_connected` has connected.
-            return WindowOutcome {
-                fates: vec![Fate::NotPublished; payloads.len()],
-                error: Some(AmqpServerError::Closed),
-            };
+            let fates = vec![Fate::NotPublished; payloads.len()];
+            return WindowOutcome { fates, error: Some(AmqpServerError::Closed) };
         };
         let sent = channel.send(&self.destination, (0..payloads.len()).map(encode));
         let settled = WindowOutcome::new(fates(&sent, &numbers, &self.destination, || channel.silence()));

@@ -16,7 +16,6 @@ pub(crate) const PORT: u16 = 5672;
 const TLS_PORT: u16 = 5671;
 /// The default ports of the management API, without and with TLS.
 const MANAGEMENT_PORTS: [u16; 2] = [15672, 15671];
-/// The option for another management port.
 const MANAGEMENT_OPTION: &str = "management";
 /// The default user name and password, which RabbitMQ accepts from loopback.
 const GUEST: &str = "guest";
@@ -101,23 +100,18 @@ impl AmqpServer {
         }
     }
 
-    /// Returns user name and password.
     pub fn user(&self) -> (String, String) {
         self.login.clone().unwrap_or_else(|| (GUEST.to_owned(), GUEST.to_owned()))
     }
 
-    /// Returns the URI of a host for the client library.
     pub fn uri(&self, host: &AmqpHost) -> AMQPUri {
         let (username, password) = self.user();
+        let userinfo = AMQPUserInfo { username, password };
         let auth_mechanism = (self.login() == AmqpLoginKind::Certificate).then_some(SASLMechanism::External);
         AMQPUri {
             // The stream that the library is given is already encrypted.
             scheme: AMQPScheme::AMQP,
-            authority: AMQPAuthority {
-                userinfo: AMQPUserInfo { username, password },
-                host: host.name.clone(),
-                port: host.port,
-            },
+            authority: AMQPAuthority { userinfo, host: host.name.clone(), port: host.port },
             vhost: self.virtual_host.clone(),
             query: AMQPQueryString {
                 frame_max: Some(MAX_FRAME_BYTES),
@@ -129,12 +123,10 @@ impl AmqpServer {
         }
     }
 
-    /// Returns an error as a sentence with the servers' name.
     pub fn sentence(&self, error: &AmqpServerError) -> String {
         format!("{} {error}", self.name())
     }
 
-    /// Turns an error into that of a connect.
     pub fn error(&self, error: &AmqpServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
     }

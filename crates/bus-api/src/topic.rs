@@ -203,13 +203,7 @@ pub trait Publisher: Send {
 
     /// Publishes a message of another bus. On a broker it keeps its origin, so that subscribers detect its duplicates
     /// and gaps as at the source; a log has no place for an origin. Errors are those of [`publish`](Self::publish).
-    fn publish_with_id(
-        &mut self,
-        _origin: MessageId,
-        stamp: u64,
-        kind: u8,
-        payload: &[u8],
-    ) -> Result<(), PublishError> {
+    fn publish_with_id(&mut self, _id: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         self.publish(stamp, kind, payload)
     }
 

@@ -58,13 +58,7 @@ struct BridgeState {
 type WarmUpPair = (Writer, LogSubscriber);
 
 impl LogSubscriber {
-    pub(crate) fn new(
-        path: LogPath,
-        clock: HostClock,
-        start: StartPosition,
-        wait: Wait,
-        reader: Option<Reader>,
-    ) -> Self {
+    pub fn new(path: LogPath, clock: HostClock, start: StartPosition, wait: Wait, reader: Option<Reader>) -> Self {
         Self {
             path,
             start,

@@ -22,7 +22,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -61,7 +60,6 @@ pub(crate) struct ByteLock {
     byte: u32,
 }
 
-#[derive(Debug)]
 pub(crate) enum TryLock {
     Acquired(ByteLock),
     /// Held by another copy or thread of this process, or by another process; 0 if its id is unknown.
@@ -297,12 +295,6 @@ impl Drop for ByteLock {
         if entry.get().bytes.is_empty() {
             entry.remove();
         }
-    }
-}
-
-impl fmt::Debug for ByteLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByteLock").field("id", &self.id).field("byte", &self.byte).finish()
     }
 }
 

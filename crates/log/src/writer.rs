@@ -222,20 +222,15 @@ impl Writer {
         self.appender.segments.preallocate(next, bytes.div_ceil(self.shape.segment_bytes as u64))
     }
 
-    /// Ends a growing log: syncs it, moves its files to `folder`, and resumes with the next sequence number in a new
+    /// Ends a growing log: syncs it, moves its files to `dir`, and resumes with the next sequence number in a new
     /// log at the old place, as `config` says. A kill in the middle leaves the log in place, or a place without a log;
     /// then the next [`Self::open`] needs the next number as [`Config::first_sequence`].
-    pub fn archive_to(
-        &mut self,
-        config: &Config,
-        calibration: &Calibration,
-        folder: &Path,
-    ) -> Result<(), LogOpenError> {
+    pub fn archive_to(&mut self, config: &Config, calibration: &Calibration, dir: &Path) -> Result<(), LogOpenError> {
         assert!(self.policy() == OverflowPolicy::Keep, "a ring is never full of history");
         let fail = |e| LogOpenError::from_io(&self.path, 0, e);
         self.sync().map_err(fail)?;
         let next = Config { first_sequence: self.sequence(), path: self.path.clone(), ..config.clone() };
-        files::move_to(&next, folder).map_err(fail)?;
+        files::move_to(&next, dir).map_err(fail)?;
         let shape = LogShape::of(&next, calibration)?;
         let appender = create(&next, &shape)?;
         appender.control.barrier().store(self.barrier.code(), Ordering::SeqCst);
@@ -435,11 +430,8 @@ fn resume(
     let same = |s: &LogShape| (s.policy, s.segment_bytes, s.segments);
     // A configuration without a mandatory reader accepts a log with one.
     if same(wanted) != same(&found) || wanted.mandatory && !found.mandatory {
-        return Err(LogOpenError::ConfigMismatch {
-            place: place.clone(),
-            found: describe(&found),
-            wanted: describe(wanted),
-        });
+        let place = place.clone();
+        return Err(LogOpenError::ConfigMismatch { place, found: describe(&found), wanted: describe(wanted) });
     }
     if place.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
         return Err(LogOpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
@@ -477,11 +469,10 @@ fn resume(
         appender.roll().map_err(|blocked| match blocked {
             BlockedReason::ByGroup => LogOpenError::OtherBoot(place.clone()),
             BlockedReason::Io(e) => io(e),
-            BlockedReason::ByReader(_) => LogOpenError::ConfigMismatch {
-                place: place.clone(),
-                found: "readers of another boot".to_owned(),
-                wanted: "a new segment".to_owned(),
-            },
+            BlockedReason::ByReader(_) => {
+                let (found, wanted) = ("readers of another boot".to_owned(), "a new segment".to_owned());
+                LogOpenError::ConfigMismatch { place: place.clone(), found, wanted }
+            }
         })?;
     }
     Ok((appender, cut))

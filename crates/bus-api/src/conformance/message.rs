@@ -168,11 +168,7 @@ impl ReceivedTally {
     pub fn event(&mut self, event: SubscriptionEvent<'_>) {
         match event {
             SubscriptionEvent::Gap(Gap::Missed(missed)) => {
-                assert!(
-                    self.sequences && missed > 0,
-                    "a count of {missed} from a transport that counts: {}",
-                    self.sequences
-                );
+                assert!(self.sequences && missed > 0, "a count of {missed}, sequence numbers: {}", self.sequences);
                 self.missed += missed;
                 self.next = self.next.map(|next| next + missed);
             }

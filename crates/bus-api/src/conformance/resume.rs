@@ -122,11 +122,7 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
         for number in [9, 9, 11] {
             publisher.publish_with_id(id(number), number, KIND, &payload(number)).expect("carried");
         }
-        assert_eq!(
-            collect(&mut *subscriber, 1),
-            numbers(11..12),
-            "a message that was reported as missed is not delivered"
-        );
+        assert_eq!(collect(&mut *subscriber, 1), numbers(11..12), "a message reported as missed is not delivered");
         assert!(matches!(subscriber.duplicates(), Some(0 | 3)), "{:?} duplicates", subscriber.duplicates());
         assert_eq!(subscriber.out_of_order(), Some(1));
     }

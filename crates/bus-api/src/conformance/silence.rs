@@ -3,12 +3,11 @@
 use tickpath_clock::Wait;
 
 use super::child::BusConnector;
-use super::message::{KIND, TestDeadline, payload, publish};
+use super::message::{TestDeadline, publish};
 use super::network_proxy::NetworkProxy;
+use super::numbered_pull::push;
 use super::scratch::default_topic_config;
-use crate::{
-    Connection, DeliveryGuarantee, Gap, Puller, Pusher, QueueConfig, StartPosition, Subscriber, SubscriptionEvent,
-};
+use crate::{Connection, DeliveryGuarantee, Gap, Puller, QueueConfig, StartPosition, Subscriber, SubscriptionEvent};
 
 /// Max length of one sleep, in nanoseconds; an outage of the server may end it earlier.
 const SLEEP_NS: u64 = 50_000_000;
@@ -106,12 +105,6 @@ fn check_puller(near: &dyn Connection, far: &dyn Connection, relay: &NetworkProx
     }
     drop((pusher, puller));
     near.remove_queue(queue).unwrap_or_else(|e| panic!("{queue}: {e}"));
-}
-
-fn push(pusher: &mut dyn Pusher, numbers: std::ops::Range<u64>) {
-    for number in numbers {
-        pusher.push(number, KIND, &payload(number)).unwrap_or_else(|e| panic!("{number} is not pushed: {e}"));
-    }
 }
 
 /// Pulls and acknowledges until the condition holds; ignores notices of redelivery.
