@@ -44,9 +44,9 @@ pub(crate) fn policies(risk: Result<Option<String>, String>) -> Advice {
         Ok(Some(risk)) => Advice::safety(
             name,
             risk,
-            "messages that were pushed and confirmed are dropped, or messages are refused, and no client gets the reason",
-            "rabbitmqctl set_policy with a pattern that spares these queues, or a larger limit; overflow=reject-publish \
-             refuses messages that would be dropped otherwise",
+            "messages that were pushed and confirmed are dropped, or pushed ones refused, and no client gets the reason",
+            "rabbitmqctl set_policy with a pattern that spares these queues, or a larger limit; \
+             overflow=reject-publish refuses messages that would be dropped otherwise",
         ),
         Err(why) => Advice::unknown(name, why),
     }

@@ -301,9 +301,8 @@ impl AmqpConsumer {
         let _begun = self.channel.basic_ack(tag, BasicAckOptions { multiple: true }).now_or_never();
     }
 
-    /// Checks a topic's subscription once a second: whether the topic is still the same, then binds the queue again, a
-    /// no-op while the topic exists. Fails if the topic was removed; where incarnations cannot be told apart, repairs
-    /// the binding to a topic that was made anew.
+    /// Checks once a second that a topic is still the same, and binds the queue again, a no-op while the topic exists.
+    /// Fails if the topic was removed; where incarnations cannot be told apart, binds to the new topic.
     #[cold]
     fn check_topic(&mut self) {
         self.empty_polls = 0;

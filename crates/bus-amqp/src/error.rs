@@ -72,8 +72,8 @@ pub(crate) enum AmqpServerError {
     #[error("has no such queue any more, because it was removed; push again, which makes it anew")]
     QueueRemoved,
     #[error(
-        "did not accept the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look into \
-         its log (tickpath doctor names such policies), and send it again"
+        "did not accept the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look \
+         into its log (tickpath doctor names such policies), and send it again"
     )]
     NotConfirmed,
     #[error("did not accept the message: {0}; pull the waiting messages, then send it again")]

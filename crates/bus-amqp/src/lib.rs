@@ -26,16 +26,14 @@
 //!   quorum queues, on as many nodes as `&replicas=N` says. All users of a topic or a queue must agree on it.
 //!
 //! A **topic** is a fanout exchange of the same name, made by the first publisher or subscriber, and not deleted with
-//! its last subscriber. A subscriber has a queue of its own there, which ends with its connection. RabbitMQ stores
-//! nothing for later subscribers, and numbers no messages; so there is neither history nor a sequence number, and only
-//! the policy `overwrite`.
+//! its last subscriber. A subscriber's own queue there ends with its connection. RabbitMQ stores nothing for later
+//! subscribers, and numbers no messages: there is no history, no sequence number, and only the policy `overwrite`.
 //!
 //! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
 //!   with the first window that fails. A topic without subscribers confirms, too.
 //! * A subscriber is sent up to [`MAX_PREFETCH`] messages and [`MAX_PREFETCH_BYTES`] ahead, estimated from the lengths
-//!   that it has seen: the bytes are exceeded only where long messages follow many short ones, until the first of them
-//!   is polled. For a subscriber that is further behind the broker keeps [`MAX_BEHIND_BYTES`] and drops the oldest
-//!   messages.
+//!   that it has seen, and exceeded only where long messages follow many short ones. For a subscriber that is further
+//!   behind the broker keeps [`MAX_BEHIND_BYTES`] and drops the oldest messages.
 //! * Dropped messages are counted as [`Gap::Missed`](tickpath_bus_api::Gap) where the publisher's sequence numbers
 //!   allow it, else reported as `Reconnected`; so is a topic that was removed and made anew
 //!   (`docs/design/rabbitmq-losses.md`).
@@ -63,9 +61,8 @@
 //!   connection are not handed over. The broker closes the connection of a puller that holds messages for longer than
 //!   its `consumer_timeout`, half an hour, with the same effect.
 //! * A queue that no longer exists when the connection is made again is reported as
-//!   [`MessagesLost`](tickpath_bus_api::ReceiveError::MessagesLost), also if a pusher has already made it anew. So is
-//!   the number of messages that may be gone, with at most once, when a puller loses its connection as it takes them
-//!   out.
+//!   [`MessagesLost`](tickpath_bus_api::ReceiveError::MessagesLost), also if a pusher has made it anew. So is the
+//!   number of messages that may be gone, at most once, when a puller loses its connection while it takes them out.
 //!
 //! For both: a message that was sent and not confirmed, because the connection was lost or no answer came for 5 s, is
 //! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again automatically. A message that surely did
@@ -79,8 +76,7 @@
 //! a `~` before them on the broker, which no name of ours can have.
 //!
 //! Each publisher, subscriber, pusher and puller has a connection with two threads: `lapin-io-loop`, the library's,
-//! which writes, reads and parses, and `amqp`, which waits for the socket. The caller polls the library's futures
-//! itself:
+//! and `amqp`, which waits for the socket. The caller polls the library's futures itself:
 //!
 //! ```text
 //!   publish   caller ──> io loop ──> socket ─broker─> socket ──> amqp ──> io loop ──> caller

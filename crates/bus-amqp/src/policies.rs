@@ -177,8 +177,8 @@ mod tests {
             (
                 json!({"message-ttl": 0, "expires": 60000, "dead-letter-exchange": "dead"}),
                 Some(
-                    "drops messages that are not pulled within 0 ms, removes the queue when it is unused for 60000 ms, and \
-                     sends dropped messages to the exchange 'dead'",
+                    "drops messages that are not pulled within 0 ms, removes the queue when it is unused for 60000 ms, \
+                     and sends dropped messages to the exchange 'dead'",
                 ),
             ),
         ] {

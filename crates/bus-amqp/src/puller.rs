@@ -58,8 +58,8 @@ impl AmqpPuller {
                 format!("{MAX_UNACKNOWLEDGED}, or {MAX_PREFETCH_BYTES} bytes by the longest recent message")
             };
             let sentence = format!(
-                "{count} messages are handed over and not acknowledged, which is the most that a puller can hold: {max}; \
-                 acknowledge them, then pull again"
+                "{count} messages are handed over and not acknowledged, which is the most that a puller can hold: \
+                 {max}; acknowledge them, then pull again"
             );
             return Err(ReceiveError::Other(sentence.into()));
         }
@@ -95,8 +95,8 @@ impl AmqpPuller {
             UnacknowledgedCounts { unknown: 0, .. } => return Ok(0),
             UnacknowledgedCounts { unknown: count, .. } => {
                 return Err(ReceiveError::MessagesLost(format!(
-                    "{count} messages of {} may be gone: the connection was lost while they were taken out of it, before \
-                     the broker had answered; messages still in it are redelivered, marked. Use 'at-least-once' where \
+                    "{count} messages of {} may be gone: the connection was lost while they were taken out of it, \
+                     before the broker had answered; messages still in it are redelivered, marked. Use 'at-least-once' where \
                      none may be lost",
                     self.queue
                 )));
@@ -120,9 +120,9 @@ impl Puller for AmqpPuller {
         // Messages lost with the connection are redelivered, unless the queue was lost, too.
         if self.receiver.take_reconnected()? && self.receiver.take_queue_gone() {
             return Err(ReceiveError::MessagesLost(format!(
-                "{} did not exist any more when the connection was made again, and its messages are gone: the broker was \
-                 restarted, or the queue was removed. It was made again and is pulled from; amqp://…?durable keeps queues \
-                 on disk",
+                "{} did not exist any more when the connection was made again, and its messages are gone: the broker \
+                 was restarted, or the queue was removed. It was made again and is pulled from; amqp://…?durable keeps \
+                 queues on disk",
                 self.queue
             )));
         }
@@ -147,8 +147,8 @@ impl Puller for AmqpPuller {
         }
         if unknown > 0 {
             sentences.push(format!(
-                "{unknown} messages of {} are in doubt, because the connection was lost before the broker had answered: \
-                 they are acknowledged, or are redelivered, marked",
+                "{unknown} messages of {} are in doubt, because the connection was lost before the broker had \
+                 answered: they are acknowledged, or are redelivered, marked",
                 self.queue
             ));
         }
@@ -162,8 +162,8 @@ impl Puller for AmqpPuller {
             }
             DeliveryGuarantee::AtLeastOnce if self.receiver.give_back(tag) => return Ok(()),
             DeliveryGuarantee::AtLeastOnce => {
-                "it was not handed over, or is acknowledged, given back already, or lost with its connection, after which \
-                 it is redelivered"
+                "it was not handed over, or is acknowledged, given back already, or lost with its connection, after \
+                 which it is redelivered"
             }
         };
         Err(ReceiveError::NotAcknowledged(format!("message {tag} of {} cannot be given back: {why}", self.queue)))

@@ -26,9 +26,8 @@ const MAX_VIRTUAL_HOST_BYTES: usize = 255;
 /// Heartbeat intervals within a server's silence: the client library gives up after two, checked twice per interval.
 const HEARTBEATS: f64 = 2.5;
 
-/// Max bytes of a frame in both directions: the minimum that every RabbitMQ accepts. The client library allocates 64 of
-/// them at the login, and parses nested tables by recursion, seven bytes a level: a publisher's headers in a longer
-/// frame would overflow the stack.
+/// Max bytes of a frame: the minimum that every RabbitMQ accepts. The client library allocates 64 of them at the login,
+/// and parses nested tables by recursion: a publisher's headers in a longer frame would overflow the stack.
 const MAX_FRAME_BYTES: u32 = 8 << 10;
 
 /// The form of a URL of this transport, for errors.
@@ -261,8 +260,8 @@ mod tests {
     #[test]
     fn the_error_of_a_bad_url_does_not_repeat_the_password() {
         let long = format!("amqp://host/{}", "x".repeat(256));
-        let bad = "amqp:// amqp://:5672 amqp:///vhost http://ann:secret@host:1 amqps://ann:secret@host:1?ca=/no/such/file \
-                   amqp://ann:secret@host:1?ca=/no/such/file amqp://ann@host:1 amqp://:secret@host:1 \
+        let bad = "amqp:// amqp://:5672 amqp:///vhost http://ann:secret@host:1 \
+                   amqps://ann:secret@host:1?ca=/no/such/file amqp://ann:secret@host:1?ca=/no/such/file amqp://ann@host:1 amqp://:secret@host:1 \
                    amqp://ann:secret%4@host:1 amqp://ann:secret@host:99999 amqp://ann:secret@host:0 \
                    amqp://ann:secret@host: amqp://ann:secret@::1:5672 amqp://ann:secret@[::1 \
                    amqp://ann:secret@[::1]5672 amqp://ann:secret@host:1/a?heartbeat=5 \

@@ -46,8 +46,7 @@
 //! ```
 //!
 //! An adapter exports the facts that are needed before a connection exists (URLs, port, modes) as a [`Transport`].
-//! [`url`] parses the URLs of all adapters, [`wire`] is the header of every message on a broker, [`Backoff`] is the
-//! pause before a retry.
+//! [`url`] parses all URLs, [`wire`] is the header of every message on a broker, [`Backoff`] the pause before a retry.
 //!
 //! # Invariants
 //!

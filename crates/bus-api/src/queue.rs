@@ -5,9 +5,9 @@
 //!        └───────puller(queue)──> Puller ── pull(handler) ─> Pulled … acknowledge()
 //! ```
 //!
-//! * **At most once or at least once, by name**: under [`DeliveryGuarantee::AtMostOnce`] a delivered message is gone, even if
-//!   its puller dies at that moment. Under [`DeliveryGuarantee::AtLeastOnce`] it is gone once acknowledged; if its puller dies
-//!   or is dropped before, another puller gets it, marked as redelivered.
+//! * **At most once or at least once, by name**: under [`DeliveryGuarantee::AtMostOnce`] a delivered message is gone,
+//!   even if its puller dies at that moment. Under [`DeliveryGuarantee::AtLeastOnce`] it is gone once acknowledged; if
+//!   its puller dies or is dropped before, another puller gets it, marked as redelivered.
 //! * **A pushed message is kept**: when `push` returns, the queue has it, with or without a puller, where
 //!   [`QueueCapabilities::keeps_without_puller`] says so.
 //! * **Order** is that of pushing where [`QueueCapabilities::ordered`] says so, for messages that are not redelivered,

@@ -47,7 +47,7 @@ impl ResumeToken {
     pub fn read(&self, transport: &str) -> Result<([u64; TOKEN_WORDS], MessageIdTracker), ConnectError> {
         if self.transport() != transport {
             let sentence = format!(
-                "the resume token '{self}' is of '{}' and this is '{transport}'; resume on the transport that created it",
+                "the resume token '{self}' is of '{}' and this is '{transport}'; resume on its own transport",
                 self.transport()
             );
             return Err(ConnectError::Other(sentence.into()));
@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_parsed_as_it_was_formatted(words in any::<[u64; 4]>(), publisher in any::<u64>(), number in any::<u64>()) {
+        fn a_token_is_parsed_as_written(words in any::<[u64; 4]>(), publisher in any::<u64>(), number in any::<u64>()) {
             let mut tracker = MessageIdTracker::default();
             let fresh = ResumeToken::new("redis+streams", words, &tracker);
             prop_assert_eq!(fresh.to_string().parse(), Ok(fresh));

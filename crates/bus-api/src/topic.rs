@@ -134,9 +134,8 @@ pub struct Capabilities {
     pub single_publisher: bool,
     /// A subscriber can query whether a publisher is alive.
     pub publisher_liveness: bool,
-    /// A batch becomes visible at once: a subscriber that sees its first message finds all of it. Holds for batches
-    /// that take at most a sixteenth of their topic, where a message takes 16 bytes more than its length, rounded up to
-    /// 64.
+    /// A batch becomes visible at once: a subscriber that sees its first message finds all of it. Holds up to a
+    /// sixteenth of the topic, where a message takes its length and 16 bytes, rounded up to 64.
     pub whole_batches: bool,
     /// Policies available here; the default first.
     pub policies: &'static [Policy],
@@ -212,9 +211,8 @@ pub trait Publisher: Send {
         self.publish(stamp, GAP_KIND, &gap.encode())
     }
 
-    /// Resolves the messages that the last call left in doubt, and sends them again if need be as the same messages:
-    /// each subscriber gets them once. The next call that publishes gives them up. The error counts messages among
-    /// those in doubt.
+    /// Resolves the messages that the last call left in doubt, and resends them if need be as the same messages; the
+    /// next call that publishes gives them up. The error counts messages among those in doubt.
     fn resend(&mut self) -> Result<(), BatchError> {
         Ok(())
     }
@@ -257,8 +255,7 @@ pub trait Subscriber: Send {
     }
 
     /// Switches to delivery for a bridge: a published loss arrives as its message of [`GAP_KIND`], and messages of a
-    /// log get an origin. That origin is made of the log's identity, its writer's boot and the sequence number, so that
-    /// every bridge carries the same.
+    /// log get an id, made of the log's identity, its writer's boot and the sequence number, the same for every bridge.
     fn enable_bridge_mode(&mut self);
 
     /// Returns whether a publisher of this topic is alive.

@@ -21,7 +21,7 @@ impl TopicNames {
         check_name("topic", topic).map_err(|e| e.to_string())?;
         if server_name.len() > MAX_BYTES || server_name.chars().any(char::is_control) {
             return Err(format!(
-                "the value of '{NAME_OPTION}{topic}' in the URL is longer than {MAX_BYTES} bytes, or has control characters"
+                "'{NAME_OPTION}{topic}' in the URL has a value of over {MAX_BYTES} bytes, or with control characters"
             ));
         }
         match self.0.insert(topic.to_owned(), server_name) {

@@ -67,9 +67,8 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
 }
 
 /// Passes the event in these bytes to the handler; a duplicate or late message makes none. If messages of its publisher
-/// are missing, it reports that gap instead and returns false, and the caller passes the same bytes again: each call
-/// makes at most one event. A gap that the topic's own count shows must be [reported](MessageIdTracker::loss_reported)
-/// to the tracker first.
+/// are missing, it reports that gap instead and returns false, and the caller passes the same bytes again. A gap that
+/// the topic's own count shows must be [reported](MessageIdTracker::loss_reported) to the tracker first.
 #[inline]
 pub fn deliver(
     tracker: &mut MessageIdTracker,

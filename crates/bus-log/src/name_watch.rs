@@ -274,8 +274,8 @@ impl LogRecreation {
             }
             Ok(()) => RecreateFailure {
                 sentence: format!(
-                    "{}: {unfinished} messages wait there for pullers that have the queue open to finish them. Open another \
-                     pusher to continue without these messages",
+                    "{}: {unfinished} messages wait there for pullers that have the queue open to finish them. Open \
+                     another pusher to continue without these messages",
                     removed_sentence(path)
                 ),
                 is_transient: true,

@@ -208,8 +208,7 @@ impl ClaimTable {
     }
 
     /// Makes all words agree with a log that holds the messages from `oldest` to before `tail`: for a new queue, and
-    /// for a queue on a disk of which a crash of the host kept one page and lost another. Words that agree stay, so
-    /// pullers may be active; no pusher may be.
+    /// one of which a crash of the host kept only some pages. Pullers may be active, because words that agree stay.
     pub fn restore(&self, oldest: u64, tail: u64) {
         let found = self.control.group_cursor();
         let cursor = found.unwrap_or(oldest).clamp(oldest, tail);

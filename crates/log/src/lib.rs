@@ -18,8 +18,7 @@
 //!   process updates and any other reads.
 //!
 //! `docs/log-format.md` draws the bytes. `append.rs` (writing), `follow.rs` (reading) and `claim.rs` (queues) hold the
-//! whole protocol and know neither files nor processes, so that a model checker and an interpreter run it on plain
-//! memory.
+//! protocol and know neither files nor processes, so that a model checker and an interpreter run it.
 //!
 //! ```
 //! use tickpath_clock::{Clock, HostClock};

@@ -16,9 +16,8 @@
 //!
 //! The record lock is taken first, so that of several competing processes only one proceeds to mark and to check marks.
 //!
-//! A table records the bytes held by this copy's own threads, because an open file has no conflict with itself. A table
-//! belongs to a process. A fork begins with a fresh table and never locks its parent's: a thread that does not exist in
-//! the fork may have held that lock.
+//! A table records the bytes held by this copy's own threads, because an open file has no conflict with itself. A fork
+//! begins with a fresh table, because a thread that it does not have may have held its parent's lock.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -73,9 +73,8 @@ impl ProcessIdentity {
         Self { pid, began, image }
     }
 
-    /// Returns false if the process has ended, runs another program by now, or lives where `us`, this process, cannot
-    /// see it, as in another container. An unreadable `/proc` is no proof of an end: then it lives as long as a process
-    /// has its id.
+    /// Returns false if the process has ended, runs another program by now, or lives in another container than `us`,
+    /// this process. Where `/proc` is unreadable, it lives as long as a process has its id.
     pub fn is_alive(self, us: Self) -> bool {
         if self.pid == us.pid {
             return self == us || self.is_bare() || us.is_bare();

@@ -110,9 +110,9 @@ impl Reader {
         Self::open_file(place, file, shape, start, registration, ProcessTrust::Trusted)
     }
 
-    /// Opens a log that an untrusted process writes or can write to: as its mandatory reader if the log names one, else
-    /// registered. Every message is copied before it is checked, so concurrent changes do no harm, and a truncated file
-    /// kills no process: see [`Self::is_truncated`].
+    /// Opens a log that an untrusted process can write to: as its mandatory reader if the log names one, else
+    /// registered. Every message is copied before it is checked, and a truncated file kills no process
+    /// ([`Self::is_truncated`]).
     pub fn open_untrusted(place: &LogPath, start: ReaderStart) -> Result<Self, LogOpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
         files::reject_holes(place, &file)?;

@@ -128,9 +128,8 @@ impl ResumableLog<'_> {
         Ok(self.clear_from(found.index + 1)?)
     }
 
-    /// Zeroes the segments from `first` on that another boot has opened; returns their size in bytes. Scans the whole
-    /// file, because a loss of power may keep pieces of a segment and lose the mark that it was opened; never cuts a
-    /// ring, which has no end.
+    /// Zeroes the segments of another boot from `first` on; returns their size in bytes. Scans the whole file, because
+    /// a loss of power may lose the mark that a segment was opened; never cuts a ring, which has no end.
     fn clear_from(&self, first: u64) -> std::io::Result<u64> {
         let Some(extent) = self.extent else { return Ok(0) };
         let mut bytes = extent.opened.saturating_sub(first) * self.parts.segment_bytes as u64;
@@ -215,9 +214,8 @@ impl SegmentEnd {
     }
 }
 
-/// Zeroes all data behind a segment's last frame; returns the bytes up to the last nonzero one. A torn write must never
-/// be taken for a frame, even after a second loss of power; from the end down, so that a kill in the middle leaves the
-/// word that explains why there is data to clear.
+/// Zeroes all data behind a segment's last frame, so that a torn write is never taken for a frame; returns the bytes up
+/// to the last nonzero one. From the end down: a kill in the middle leaves the word that explains the data.
 fn clear(region: &Region, offset: usize, segment_bytes: usize) -> u64 {
     let mut cleared = 0;
     for at in (offset..segment_bytes).step_by(8).rev() {

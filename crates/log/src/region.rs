@@ -137,10 +137,9 @@ impl Region {
         }
     }
 
-    /// Writes frames of equally long payloads, `step` bytes apart: two words, of which the first grows by `add`
-    /// from frame to frame, and the payload as [`Self::copy_in`] does. Uses as few stores as possible, all of them
-    /// to the frames: stores queue behind the one that waits for its cache line, and the fewer a line has, the more
-    /// lines are in flight at once.
+    /// Writes frames of equally long payloads, `step` bytes apart: two words, of which the first grows by `add` from
+    /// frame to frame, and the payload as [`Self::copy_in`] does. Uses as few stores as possible: the fewer a cache
+    /// line has, the more lines are in flight at once.
     #[inline(never)]
     pub fn put_all(&self, offset: usize, step: usize, words: [u64; 2], add: u64, payloads: &[&[u8]]) {
         let bytes = payloads.first().map_or(0, |payload| payload.len());

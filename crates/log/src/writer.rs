@@ -118,10 +118,9 @@ impl Writer {
         }
     }
 
-    /// Recreates the log where its files [were removed](Self::is_removed) and resumes there with the next sequence
-    /// number; a log found under the name by now is resumed instead, unless another writer has it. On an error the
-    /// writer keeps its old files. In shared memory remaining files are removed too, because readers hold no cursor in
-    /// a log with another control file.
+    /// Recreates the log where its files [were removed](Self::is_removed), or resumes one found there by now, with the
+    /// next sequence number; on an error the writer keeps its old files. In shared memory remaining files are removed
+    /// too, because readers hold no cursor in a log with another control file.
     pub fn recreate(&mut self, config: &Config, calibration: &Calibration) -> Result<(), LogOpenError> {
         if self.fork_generation.is_forked() {
             let what = "this process is a fork of the one that writes the log; open a log of your own here".to_owned();
@@ -187,9 +186,8 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// Publishes messages that become visible together, with one check for sleeping readers: a reader that finds the
-    /// first finds all. A batch larger than a segment becomes visible in parts; a kill in the middle leaves none, or
-    /// the parts already visible.
+    /// Publishes messages that become visible together, with one check for sleeping readers. A batch larger than a
+    /// segment becomes visible in parts; a kill in the middle leaves none, or the parts already visible.
     #[inline]
     pub fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), LogBatchError> {
         let mut done = 0;

@@ -76,9 +76,8 @@ impl KillRun<'_> {
         if std::env::var_os("TICKPATH_SOAK").is_some() { 5_000 } else { 200 }
     }
 
-    /// Runs the kills, and panics where a promise is broken. `kill` kills the broker and waits until it is gone;
-    /// `restart` starts it again with its kept data and returns when it answers. With a folder in `TICKPATH_BUS_PROOF`
-    /// it writes a row of the table there.
+    /// Runs the kills, and panics where a promise is broken: `kill` returns when the broker is gone, `restart` when it
+    /// answers again, with its data. Writes a row of the table into the folder `TICKPATH_BUS_PROOF`, if it is set.
     pub fn run<B>(&self, broker: &mut B, kill: fn(&mut B), restart: fn(&mut B)) -> KillCounts {
         let restarts = AtomicU64::new(0);
         let mut restart_broker = |pause_ns| {

@@ -70,7 +70,8 @@ pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
     }
 }
 
-/// Checks that after random kills of pullers the queue still works: no unmarked duplicate arrives, and it becomes empty.
+/// Checks that after random kills of pullers the queue still works: no unmarked duplicate arrives, and it becomes
+/// empty.
 pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     const ROUNDS: u64 = 10;
     const COUNT: u64 = 200;

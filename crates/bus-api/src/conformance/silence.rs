@@ -17,8 +17,7 @@ const MEANWHILE: std::ops::Range<u64> = 10..20;
 const AFTER: std::ops::Range<u64> = 20..30;
 
 /// Checks that each receiver reports in bounded time that nothing arrives, why, and when messages can arrive again, and
-/// loses nothing silently. The relayed URL goes through the relay and gives a server up after the shortest silence; the
-/// direct one does not.
+/// loses nothing silently. Only the relayed URL goes through the relay, with the shortest silence.
 pub fn check_silence_reported(direct: &str, relayed: &str, relay: &NetworkProxy, connect: BusConnector) {
     for wait in [Wait::Block, Wait::Yield] {
         let topic = format!("tickpath:test-{}-silence-{}", std::process::id(), wait.name());

@@ -1,6 +1,5 @@
-//! Models of the lanes between two processes: a ring that fills and wraps around, with a sleeper on either side. The
-//! ringing is the code of `lane_stream.rs`, over a bell instead of a socket. At most four preemptions, unless
-//! `LOOM_MAX_PREEMPTIONS` says otherwise.
+//! Models of the lanes between two processes: a ring that fills and wraps around, with a sleeper on either side, rung
+//! by `lane_stream.rs` over a bell. At most four preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
 
 use std::io::{self, Read, Write};
 
