@@ -261,7 +261,8 @@ mod tests {
     fn the_error_of_a_bad_url_does_not_repeat_the_password() {
         let long = format!("amqp://host/{}", "x".repeat(256));
         let bad = "amqp:// amqp://:5672 amqp:///vhost http://ann:secret@host:1 \
-                   amqps://ann:secret@host:1?ca=/no/such/file amqp://ann:secret@host:1?ca=/no/such/file amqp://ann@host:1 amqp://:secret@host:1 \
+                   amqps://ann:secret@host:1?ca=/no/such/file amqp://ann:secret@host:1?ca=/no/such/file \
+                   amqp://ann@host:1 amqp://:secret@host:1 \
                    amqp://ann:secret%4@host:1 amqp://ann:secret@host:99999 amqp://ann:secret@host:0 \
                    amqp://ann:secret@host: amqp://ann:secret@::1:5672 amqp://ann:secret@[::1 \
                    amqp://ann:secret@[::1]5672 amqp://ann:secret@host:1/a?heartbeat=5 \

@@ -310,8 +310,8 @@ mod tests {
     fn the_error_of_a_bad_url_does_not_repeat_the_password() {
         let bad = "a:1 x://:secret@ x://:secret@a:0 x://:secret@a:99999 x://:secret@a: x://:secret@::1:5 \
                    x://:secret@[::1 x://:secret@[::1]5 x://:secret@a,,b x://:secret%4@a x://:what?secret@a:1 \
-                   x://:secret@a?stream x://:secret@a?streams&streams x://ann:12?secret@a:1 x://ann:12?streams&secret@a:1 \
-                   x://a?strem=secret x://:secret@a?ca= x://:secret@a?";
+                   x://:secret@a?stream x://:secret@a?streams&streams x://ann:12?secret@a:1 \
+                   x://ann:12?streams&secret@a:1 x://a?strem=secret x://:secret@a?ca= x://:secret@a?";
         for bad in bad.split(' ').chain(["x://:secret@a b"]) {
             let refused = match parse(bad) {
                 Err(error) => error.to_string(),

@@ -384,6 +384,19 @@ impl From<AppendError> for LogPublishError {
     }
 }
 
+#[cfg(test)]
+impl Appender {
+    /// Builds a ring on the heap, with its segments and its control file.
+    pub fn on_heap(segments: usize, segment_bytes: usize, gated: bool) -> (Self, Vec<Region>, ControlFile) {
+        let regions: Vec<_> = (0..segments).map(|_| Region::heap(segment_bytes)).collect();
+        let control = ControlFile { region: Region::heap(crate::control::CONTROL_BYTES) };
+        let frame = FrameShape { align: 64, crc: false };
+        let segments = Segments::Ring(regions.clone());
+        let parts = AppenderParts { segments, control: control.clone(), frame, segment_bytes, gated, calibration: &[] };
+        (Self::fresh(parts, 0).expect("memory cannot fail"), regions, control)
+    }
+}
+
 /// Returns the checksum of a frame, over every byte that a reader trusts.
 pub(crate) fn frame_crc(commit: CommitWord, stamp: u64, payload: &[u8]) -> u32 {
     let mut head = [0; 16];

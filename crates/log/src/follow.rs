@@ -5,8 +5,8 @@ use tickpath_clock::relax;
 use crate::LogReadError;
 use crate::append::frame_crc;
 use crate::layout::{
-    CommitWord, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES,
-    READ_AHEAD_LINES, SEGMENT_HEADER_BYTES, holding,
+    BASE_SEQUENCE, CommitWord, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES,
+    MAX_BASE, READ_AHEAD_LINES, SEGMENT_HEADER_BYTES, holding,
 };
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
@@ -76,6 +76,18 @@ impl SegmentCursor {
     pub fn new(region: Region, frame: FrameShape, segment_bytes: usize, index: u64, base: u64, lend: bool) -> Self {
         let (offset, expected) = (SEGMENT_HEADER_BYTES, CommitWord::new(0, FIRST_KIND, base));
         Self { region, frame, segment_bytes, index, offset, sequence: base, expected, bytes: frame.bytes(0), lend }
+    }
+
+    /// Returns a cursor at the first frame of a segment that is present, if the segment holds this index.
+    pub fn enter(region: Region, frame: FrameShape, segment_bytes: usize, index: u64) -> Option<Self> {
+        // Pairs with the writer's release when it opens the segment.
+        if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
+            return None;
+        }
+        let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
+        (still && base <= MAX_BASE).then(|| Self::new(region, frame, segment_bytes, index, base, false))
     }
 
     /// Peeks at the cursor without moving it: none if the segment is full and the next one must be checked.

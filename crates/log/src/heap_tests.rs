@@ -4,14 +4,13 @@ use std::hint::spin_loop;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use crate::append::{AppendError, Appender, AppenderParts, BlockedReason};
-use crate::control::{CONTROL_BYTES, ControlFile};
+use crate::append::{AppendError, Appender, BlockedReason};
+use crate::control::ControlFile;
 use crate::follow::{CursorStep, FrameAt, SegmentCursor};
-use crate::layout::{BASE_SEQUENCE, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
+use crate::layout::{FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
 use crate::reader::lent::LentFrame;
 use crate::region::Region;
-use crate::segments::Segments;
-use crate::sync::{Ordering, fence};
+use crate::sync::Ordering;
 
 const MESSAGES: u64 = if cfg!(miri) { 150 } else { 50_000 };
 const FRAME: FrameShape = FrameShape { align: 64, crc: false };
@@ -183,29 +182,12 @@ fn following(regions: &[Region], follower: &SegmentCursor) -> Option<SegmentCurs
 }
 
 fn enter(regions: &[Region], index: u64) -> Option<SegmentCursor> {
-    let region = &regions[(index % regions.len() as u64) as usize];
-    let held = || region.word(GENERATION).load(Ordering::Acquire) == holding(index);
-    if !held() {
-        return None;
-    }
-    let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
-    fence(Ordering::Acquire);
-    held().then(|| SegmentCursor::new(region.clone(), FRAME, SEGMENT_BYTES, index, base, false))
+    let region = regions[(index % regions.len() as u64) as usize].clone();
+    SegmentCursor::enter(region, FRAME, SEGMENT_BYTES, index)
 }
 
 fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, ControlFile) {
-    let regions: Vec<_> = (0..segments).map(|_| Region::heap(SEGMENT_BYTES)).collect();
-    let control = ControlFile { region: Region::heap(CONTROL_BYTES) };
-    let parts = AppenderParts {
-        segments: Segments::Ring(regions.clone()),
-        control: control.clone(),
-        frame: FRAME,
-        segment_bytes: SEGMENT_BYTES,
-        gated,
-        calibration: &[],
-    };
-    let made = Appender::fresh(parts, 0);
-    (made.expect("memory cannot fail"), regions, control)
+    Appender::on_heap(segments, SEGMENT_BYTES, gated)
 }
 
 /// Runs over frames of one length, some of another in between: no frame is passed twice, or before it is there.

@@ -8,12 +8,11 @@ use ::loom::model;
 use ::loom::sync::{Arc, Condvar, Mutex};
 use ::loom::thread;
 
-use crate::append::{AppendError, Appender, AppenderParts, BlockedReason};
-use crate::control::{CONTROL_BYTES, ControlFile, MANDATORY};
+use crate::append::{AppendError, Appender, BlockedReason};
+use crate::control::{ControlFile, MANDATORY};
 use crate::follow::{CursorStep, SegmentCursor};
-use crate::layout::{BASE_SEQUENCE, FRAME_HEADER_BYTES, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
+use crate::layout::{FRAME_HEADER_BYTES, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
 use crate::region::Region;
-use crate::segments::Segments;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const FRAME: FrameShape = FrameShape { align: 64, crc: false };
@@ -216,19 +215,8 @@ struct RingModel {
 impl RingModel {
     /// Builds `segments` segments of `frames` frames each.
     fn new(segments: usize, frames: usize, gated: bool) -> Self {
-        let bytes = segment_bytes(frames);
-        let regions: Vec<_> = (0..segments).map(|_| Region::heap(bytes)).collect();
-        let control = ControlFile { region: Region::heap(CONTROL_BYTES) };
-        let parts = AppenderParts {
-            segments: Segments::Ring(regions.clone()),
-            control: control.clone(),
-            frame: FRAME,
-            segment_bytes: bytes,
-            gated,
-            calibration: &[],
-        };
-        let made = Appender::fresh(parts, 0);
-        Self { appender: made.expect("memory cannot fail"), regions, control, frames }
+        let (appender, regions, control) = Appender::on_heap(segments, segment_bytes(frames), gated);
+        Self { appender, regions, control, frames }
     }
 
     /// Appends a message; returns false if a cursor, or a message that a group has not done, blocks it.
@@ -256,14 +244,8 @@ impl RingModel {
 
 /// Returns a cursor at the start of this segment, if it holds this index; as a reader enters.
 fn enter(regions: &[Region], index: u64, frames: usize) -> Option<SegmentCursor> {
-    let region = &regions[(index % regions.len() as u64) as usize];
-    if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
-        return None;
-    }
-    let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
-    fence(Ordering::Acquire);
-    let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
-    still.then(|| SegmentCursor::new(region.clone(), FRAME, segment_bytes(frames), index, base, false))
+    let region = regions[(index % regions.len() as u64) as usize].clone();
+    SegmentCursor::enter(region, FRAME, segment_bytes(frames), index)
 }
 
 /// Executes one step; a frame must be whole, and the expected one.

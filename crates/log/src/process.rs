@@ -79,8 +79,8 @@ impl ProcessIdentity {
         if self.pid == us.pid {
             return self == us || self.is_bare() || us.is_bare();
         }
-        let told = if us.is_bare() { Ok(None) } else { Self::read(&format!("/proc/{}/stat", self.pid)) };
-        match told {
+        let found = if us.is_bare() { Ok(None) } else { Self::read(&format!("/proc/{}/stat", self.pid)) };
+        match found {
             Ok(Some(now)) if now.pid == self.pid && !self.is_bare() => {
                 now.began == self.began && (now.image == self.image || now.image == 0)
             }
@@ -92,17 +92,16 @@ impl ProcessIdentity {
 
     /// Reads a `stat` file; `InvalidData` if the process has ended and is a zombie.
     fn read(path: &str) -> io::Result<Option<Self>> {
-        let told = fs::read(path)?;
-        let told = String::from_utf8_lossy(&told);
-        Self::parse(&told).transpose()
+        let stat = fs::read(path)?;
+        Self::parse(&String::from_utf8_lossy(&stat)).transpose()
     }
 
     /// Parses a `stat` file; none for any other text, an error for a process that has ended.
-    fn parse(told: &str) -> Option<io::Result<Self>> {
-        let pid = told.split_ascii_whitespace().next()?.parse().ok()?;
+    fn parse(stat: &str) -> Option<io::Result<Self>> {
+        let pid = stat.split_ascii_whitespace().next()?.parse().ok()?;
         // The name before it may contain any character.
-        let (_, told) = told.rsplit_once(')')?;
-        let fields: Vec<&str> = told.split_ascii_whitespace().collect();
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - STATE).copied();
         // The first thread may have ended alone.
         let has_ended = matches!(field(STATE)?, "Z" | "X") && field(THREADS)?.parse::<u32>().ok()? < 2;
@@ -155,8 +154,8 @@ mod tests {
         let here = ProcessIdentity::current();
         assert!(here.is_alive(here) && here.image != 0, "{here:?}");
         assert_eq!(ProcessIdentity::from_word(here.word()), here);
-        let most = ProcessIdentity { pid: 0x3f_ffff, began: 0xffff, image: 0x7fff };
-        assert_eq!((most.word(), ProcessIdentity::from_word(most.word())), ((1 << ProcessIdentity::BITS) - 1, most));
+        let max = ProcessIdentity { pid: 0x3f_ffff, began: 0xffff, image: 0x7fff };
+        assert_eq!((max.word(), ProcessIdentity::from_word(max.word())), ((1 << ProcessIdentity::BITS) - 1, max));
         for other in
             [ProcessIdentity { began: here.began ^ 1, ..here }, ProcessIdentity { image: here.image ^ 0x4000, ..here }]
         {
@@ -183,9 +182,9 @@ mod tests {
         assert!(begun.is_alive(here));
         drop(child.stdin.take());
         // SAFETY: the struct is plain numbers, for which zeros are valid.
-        let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the child is this process's, and `told` a valid place for its status; it stays a zombie by WNOWAIT.
-        let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut told, libc::WEXITED | libc::WNOWAIT) };
+        let mut status: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the child is this process's, and `status` a valid place for its status; it stays a zombie by WNOWAIT.
+        let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut status, libc::WEXITED | libc::WNOWAIT) };
         assert_eq!((waited, now().map_err(|e| e.kind())), (0, Err(io::ErrorKind::InvalidData)));
         assert!(!begun.is_alive(here));
         assert!(child.wait().expect("it has ended").success());

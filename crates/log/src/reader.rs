@@ -16,14 +16,14 @@ use crate::control::{ControlFile, ReaderInfo};
 use crate::files::{self, LogShape};
 use crate::follow::{CursorStep, FrameAt, HOLE, SegmentCursor};
 use crate::guard::ProcessTrust;
-use crate::layout::{BASE_SEQUENCE, GENERATION, MAX_BASE, SEGMENT_CALIBRATION, holding, index_held};
+use crate::layout::{GENERATION, SEGMENT_CALIBRATION, holding, index_held};
 use crate::lock::{self, FileId};
 use crate::log_path::DATA;
 use crate::mapping::Access;
 use crate::progress::current_boot_id;
 use crate::region::Region;
 use crate::segments::Segments;
-use crate::sync::{Ordering, fence};
+use crate::sync::Ordering;
 use crate::truncation;
 use crate::{LogOpenError, LogOwner, LogPath, LogReadError, OverflowPolicy};
 
@@ -487,15 +487,7 @@ enum FrameOrGap {
 
 /// Returns a cursor at the start of this segment, if it holds this index.
 fn enter(region: Region, shape: &LogShape, index: u64) -> Option<SegmentCursor> {
-    // Pairs with the writer's release when it opens the segment.
-    if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
-        return None;
-    }
-    let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
-    fence(Ordering::Acquire);
-    let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
-    (still && base <= MAX_BASE)
-        .then(|| SegmentCursor::new(region, shape.frame, shape.segment_bytes, index, base, false))
+    SegmentCursor::enter(region, shape.frame, shape.segment_bytes, index)
 }
 
 /// Returns cursors at the start of each segment present, oldest first.

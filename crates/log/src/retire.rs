@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::control::MANDATORY;
+use crate::control::{ControlFile, MANDATORY};
 use crate::guard::ProcessTrust;
 use crate::lock::{self, TryLock};
 use crate::log_path::READER_LOCKS;
@@ -17,7 +17,7 @@ pub fn remove_stale(place: &LogPath) -> Result<(), LogOpenError> {
     }
     // Held to the end, so that no mandatory reader registers meanwhile.
     let ours = match lock::try_lock(place, READER_LOCKS, MANDATORY as u32, 0o600) {
-        Ok(TryLock::HeldBy(pid)) if names_mandatory(place) => {
+        Ok(TryLock::HeldBy(pid)) if control(place).is_some_and(|control| control.has_mandatory()) => {
             return Err(LogOpenError::HasReader { place: place.clone(), pid });
         }
         ours => ours.ok(),
@@ -59,13 +59,13 @@ fn rename_and_remove(place: &LogPath) -> std::io::Result<()> {
 /// Number of folders that this process has renamed.
 static ASIDE: AtomicU64 = AtomicU64::new(0);
 
-fn names_mandatory(place: &LogPath) -> bool {
-    files::open_control(place, ProcessTrust::Untrusted).is_ok_and(|control| control.has_mandatory())
+fn control(place: &LogPath) -> Option<ControlFile> {
+    files::open_control(place, ProcessTrust::Untrusted).ok()
 }
 
 /// Reports to a writer of the open log that it has no readers. Registered readers continue on files without a name.
 fn release_readers(place: &LogPath) {
-    let Ok(control) = files::open_control(place, ProcessTrust::Untrusted) else { return };
+    let Some(control) = control(place) else { return };
     let registered: Vec<_> = control.registered().collect();
     registered.iter().for_each(|reader| control.release(reader.slot));
 }
