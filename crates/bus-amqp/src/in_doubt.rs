@@ -22,10 +22,6 @@ impl InDoubtMessages {
         self.sent.push(sent);
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.sent.is_empty()
-    }
-
     pub fn is_waiting(&self) -> bool {
         self.sent.iter().any(SentMessage::is_waiting)
     }

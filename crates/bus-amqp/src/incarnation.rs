@@ -13,9 +13,9 @@
 use std::io;
 use std::pin::Pin;
 
+use lapin::ExchangeKind;
 use lapin::options::{ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use lapin::{Channel, ExchangeKind};
 use tickpath_bus_api::Numbering;
 use tickpath_clock::HostClock;
 
@@ -98,10 +98,15 @@ impl Incarnation {
                 link.wait_for_answer(channel.queue_bind(queue.clone(), exchange, key, options, FieldTable::default()))?;
             }
             AmqpObject::Exchange(topic) => {
-                bind(link, &channel, topic, exchange)?;
+                // The topic's exchange is bound to the others, so that they are deleted with it.
+                let bind = |exchange: ShortString| {
+                    let (key, options, none) = <(ShortString, ExchangeBindOptions, FieldTable)>::default();
+                    link.wait_for_answer(channel.exchange_bind(topic.clone(), exchange, key, options, none))
+                };
+                bind(exchange)?;
                 let (own, kind) = (found.exchange(), ExchangeKind::Fanout);
                 link.wait_for_answer(channel.exchange_declare(own.clone(), kind, options, FieldTable::default()))?;
-                bind(link, &channel, topic, own)?;
+                bind(own)?;
             }
         }
         Ok(Some(found))
@@ -140,17 +145,6 @@ fn options(destination: &AmqpDestination) -> ExchangeDeclareOptions {
         internal: true,
         ..ExchangeDeclareOptions::default()
     }
-}
-
-/// Binds a topic's exchange to this one, so that this one is deleted with the topic.
-fn bind(
-    link: &AmqpConnection,
-    channel: &Channel,
-    topic: &ShortString,
-    exchange: ShortString,
-) -> Result<(), AmqpServerError> {
-    let (key, options) = (ShortString::default(), ExchangeBindOptions::default());
-    link.wait_for_answer(channel.exchange_bind(topic.clone(), exchange, key, options, FieldTable::default()))
 }
 
 /// Returns the name of an identity exchange: no topic's, short as the broker cuts answers off, and stable (FNV-1a).

@@ -163,7 +163,7 @@ impl AmqpSender {
         let is_up = self.channel.as_ref().is_some_and(ConfirmChannel::is_up);
         wait_for_answers(&mut self.in_doubt.sent, if is_up { TIMEOUT } else { Duration::ZERO });
         let mut fates = self.in_doubt.settle(&self.destination);
-        if self.in_doubt.is_empty() {
+        if self.in_doubt.sent.is_empty() {
             return Ok(());
         }
         let Some((why, still)) = self.send_in_doubt() else { return Ok(()) };

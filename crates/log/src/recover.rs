@@ -83,7 +83,7 @@ impl ResumableLog<'_> {
         let bytes = dropped + if is_cut { cleared } else { 0 };
         if bytes > 0 {
             // Before a frame overwrites another: after a second loss of power both could be present.
-            self.parts.segments.sync()?;
+            self.parts.segments.growing_file().map_or(Ok(()), |(file, _)| file.sync_data())?;
         }
         self.parts.segments.record_opened(found.index);
         let cut = (bytes > 0).then_some(DroppedData { sequence: end.sequence, bytes });

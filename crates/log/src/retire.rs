@@ -56,7 +56,6 @@ fn rename_and_remove(place: &LogPath) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Number of folders that this process has renamed.
 static ASIDE: AtomicU64 = AtomicU64::new(0);
 
 fn control(place: &LogPath) -> Option<ControlFile> {

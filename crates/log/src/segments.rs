@@ -161,10 +161,6 @@ impl Segments {
         growing.preallocator = Some(SegmentPreallocator::start(growing.file.try_clone()?, growing.segment_bytes));
         Ok(())
     }
-
-    pub fn sync(&self) -> io::Result<()> {
-        self.growing_file().map_or(Ok(()), |(file, _)| file.sync_data())
-    }
 }
 
 #[cfg(not(loom))]

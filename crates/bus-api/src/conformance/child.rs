@@ -18,7 +18,6 @@ use crate::{ConnectError, Connection, DeliveryGuarantee, Puller, StartPosition};
 const READY: &str = "tickpath-child-is-ready";
 /// Messages that a publisher sends as fast as it can.
 const UNPACED_MESSAGES: u64 = 5_000;
-/// Number of messages that a holding child holds.
 pub(super) const HELD_MESSAGES: usize = 10;
 
 /// Function by which a transport's tests connect to a URL.

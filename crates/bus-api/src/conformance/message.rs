@@ -122,7 +122,7 @@ impl TestDeadline {
 }
 
 /// Messages that a subscriber got, each checked: whole, in order, once, and no loss without a report.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ReceivedTally {
     pub received: u64,
     /// Messages that were reported as missed.
@@ -143,15 +143,7 @@ pub(super) struct ReceivedTally {
 impl ReceivedTally {
     /// Creates the tally of one publisher, whose next message has this number.
     pub fn from(first: u64, capabilities: &Capabilities) -> Self {
-        Self {
-            received: 0,
-            missed: 0,
-            is_last: false,
-            next: Some(first),
-            sequences: capabilities.sequences,
-            restarts: false,
-            tails: Vec::new(),
-        }
+        Self { next: Some(first), sequences: capabilities.sequences, ..Self::default() }
     }
 
     /// Creates the tally of publishers that each begin at 0, joined in the middle.
