@@ -167,11 +167,11 @@ impl ClaimTable {
         } else {
             return None;
         };
-        let ours = owner.state
+        let claimed = owner.state
             | (owner.slot as u64) << STATE_BITS
             | (self.lap(sequence) & LAP_MASK) << LAP_SHIFT
             | owner.epoch << EPOCH_SHIFT;
-        word.compare_exchange(found, ours, Ordering::AcqRel, Ordering::Relaxed).ok().map(|_| claim)
+        word.compare_exchange(found, claimed, Ordering::AcqRel, Ordering::Relaxed).ok().map(|_| claim)
     }
 
     /// Marks a message done; the caller has claimed it and no longer reads its bytes.

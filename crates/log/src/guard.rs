@@ -156,16 +156,16 @@ fn install() -> io::Result<()> {
         return Ok(());
     }
     // SAFETY: a `sigaction` is plain numbers, for which zero is valid.
-    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
-    ours.sa_sigaction = handler as usize;
-    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // Read first and set then: at the first fault, the previous handler must be known.
     let previous = set_handler(None)?;
-    if previous.sa_sigaction != ours.sa_sigaction {
+    if previous.sa_sigaction != action.sa_sigaction {
         PREVIOUS.get_or_init(|| previous);
     }
-    set_handler(Some(&ours))?;
+    set_handler(Some(&action))?;
     IS_INSTALLED.store(true, Ordering::Release);
     Ok(())
 }

@@ -205,9 +205,9 @@ fn runs_of_equal_frames_are_passed_once() {
                 let first = follower.sequence;
                 control.cursor(0).store(first, Ordering::Release);
                 let run = follower.read_run(4);
-                for place in 0..run.count {
-                    let at = follower.run_frame(&run, place);
-                    let sequence = first + place as u64;
+                for index in 0..run.count {
+                    let at = follower.run_frame(&run, index);
+                    let sequence = first + index as u64;
                     assert_eq!((at.sequence, at.stamp, at.kind), (sequence, sequence * 3, 16));
                     assert_eq!(follower.payload(at.offset, at.length, &buffer), payload(sequence));
                 }
@@ -246,7 +246,7 @@ fn batches_become_visible_at_once() {
                 let first = appender.sequence;
                 // Each message holds the number of messages behind it in its batch.
                 let messages: Vec<Vec<u8>> =
-                    (0..2 + first % 3).map(|place| vec![(1 + first % 3 - place) as u8; 1 + place as usize]).collect();
+                    (0..2 + first % 3).map(|index| vec![(1 + first % 3 - index) as u8; 1 + index as usize]).collect();
                 let payloads: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
                 assert!(appender.make_room_for_all(&payloads).is_ok(), "nothing is in the way");
                 assert_eq!(appender.append_batch(first, 16, &payloads), payloads.len(), "it fits a segment");

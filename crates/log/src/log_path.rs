@@ -86,7 +86,7 @@ impl LogPath {
     /// Lists the topics that lie in shared memory now, by name.
     pub fn all_in_shared_memory() -> std::io::Result<Vec<String>> {
         let mut names = Self::names_in_shared_memory()?;
-        names.retain(|name| Self::shared_memory(name).is_ok_and(|place| place.exists()));
+        names.retain(|name| Self::shared_memory(name).is_ok_and(|path| path.exists()));
         Ok(names)
     }
 
@@ -177,8 +177,8 @@ mod tests {
             ("shm://tickpath:r1:BTC-USDT_1.a", "/dev/shm/tickpath.tickpath:r1:BTC-USDT_1.a"),
             ("file:///tmp/journal", "/tmp/journal"),
         ] {
-            let place: LogPath = url.parse().unwrap();
-            assert_eq!((place.dir().to_str().unwrap(), place.to_string().as_str()), (dir, url));
+            let path: LogPath = url.parse().unwrap();
+            assert_eq!((path.dir().to_str().unwrap(), path.to_string().as_str()), (dir, url));
         }
     }
 

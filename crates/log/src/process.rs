@@ -47,7 +47,7 @@ impl ProcessIdentity {
     pub fn current() -> Self {
         let pid = std::process::id();
         match Self::read("/proc/self/stat") {
-            Ok(Some(here)) if here.pid == pid => here,
+            Ok(Some(found)) if found.pid == pid => found,
             _ => Self { pid, began: 0, image: 0 },
         }
     }
@@ -151,23 +151,24 @@ mod tests {
 
     #[test]
     fn a_word_names_its_process() {
-        let here = ProcessIdentity::current();
-        assert!(here.is_alive(here) && here.image != 0, "{here:?}");
-        assert_eq!(ProcessIdentity::from_word(here.word()), here);
+        let current = ProcessIdentity::current();
+        assert!(current.is_alive(current) && current.image != 0, "{current:?}");
+        assert_eq!(ProcessIdentity::from_word(current.word()), current);
         let max = ProcessIdentity { pid: 0x3f_ffff, began: 0xffff, image: 0x7fff };
         assert_eq!((max.word(), ProcessIdentity::from_word(max.word())), ((1 << ProcessIdentity::BITS) - 1, max));
-        for other in
-            [ProcessIdentity { began: here.began ^ 1, ..here }, ProcessIdentity { image: here.image ^ 0x4000, ..here }]
-        {
-            assert!(!other.is_alive(here), "{other:?} is not {here:?}");
+        for other in [
+            ProcessIdentity { began: current.began ^ 1, ..current },
+            ProcessIdentity { image: current.image ^ 0x4000, ..current },
+        ] {
+            assert!(!other.is_alive(current), "{other:?} is not {current:?}");
         }
         // Without more information, an id alone identifies a process.
-        let bare = ProcessIdentity { pid: here.pid, began: 0, image: 0 };
-        assert!(bare.is_alive(here) && here.is_alive(bare));
+        let bare = ProcessIdentity { pid: current.pid, began: 0, image: 0 };
+        assert!(bare.is_alive(current) && current.is_alive(bare));
         let parent = ProcessIdentity { pid: std::os::unix::process::parent_id(), began: 0, image: 0 };
-        assert!(parent.is_alive(here) && parent.is_alive(bare));
-        let nobody = ProcessIdentity { pid: 0x3f_ffff, began: 0, image: 0 };
-        assert!(!nobody.is_alive(here) && !nobody.is_alive(bare));
+        assert!(parent.is_alive(current) && parent.is_alive(bare));
+        let absent = ProcessIdentity { pid: 0x3f_ffff, began: 0, image: 0 };
+        assert!(!absent.is_alive(current) && !absent.is_alive(bare));
     }
 
     #[test]
@@ -178,16 +179,16 @@ mod tests {
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).expect("cat answers");
         let pid = child.id();
         let now = || ProcessIdentity::read(&format!("/proc/{pid}/stat"));
-        let (begun, here) = (now().unwrap().expect("it waits for us"), ProcessIdentity::current());
-        assert!(begun.is_alive(here));
+        let (begun, current) = (now().unwrap().expect("it waits for us"), ProcessIdentity::current());
+        assert!(begun.is_alive(current));
         drop(child.stdin.take());
         // SAFETY: the struct is plain numbers, for which zeros are valid.
         let mut status: libc::siginfo_t = unsafe { std::mem::zeroed() };
         // SAFETY: the child is this process's, and `status` a valid place for its status; it stays a zombie by WNOWAIT.
         let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut status, libc::WEXITED | libc::WNOWAIT) };
         assert_eq!((waited, now().map_err(|e| e.kind())), (0, Err(io::ErrorKind::InvalidData)));
-        assert!(!begun.is_alive(here));
+        assert!(!begun.is_alive(current));
         assert!(child.wait().expect("it has ended").success());
-        assert!(!begun.is_alive(here));
+        assert!(!begun.is_alive(current));
     }
 }

@@ -105,47 +105,47 @@ pub struct Reader {
 
 impl Reader {
     /// Opens a log that a writer has created.
-    pub fn open(place: &LogPath, start: ReaderStart, registration: Registration) -> Result<Self, LogOpenError> {
-        let (file, shape) = files::open_data(place, Access::Read)?;
-        Self::open_file(place, file, shape, start, registration, ProcessTrust::Trusted)
+    pub fn open(path: &LogPath, start: ReaderStart, registration: Registration) -> Result<Self, LogOpenError> {
+        let (file, shape) = files::open_data(path, Access::Read)?;
+        Self::open_file(path, file, shape, start, registration, ProcessTrust::Trusted)
     }
 
     /// Opens a log that an untrusted process can write to: as its mandatory reader if the log names one, else
     /// registered. Every message is copied before it is checked, and a truncated file kills no process
     /// ([`Self::is_truncated`]).
-    pub fn open_untrusted(place: &LogPath, start: ReaderStart) -> Result<Self, LogOpenError> {
-        let (file, shape) = files::open_data(place, Access::Read)?;
-        files::reject_holes(place, &file)?;
+    pub fn open_untrusted(path: &LogPath, start: ReaderStart) -> Result<Self, LogOpenError> {
+        let (file, shape) = files::open_data(path, Access::Read)?;
+        files::reject_holes(path, &file)?;
         let registration = if shape.mandatory { Registration::Mandatory } else { Registration::Registered };
-        Self::open_file(place, file, shape, start, registration, ProcessTrust::Untrusted)
+        Self::open_file(path, file, shape, start, registration, ProcessTrust::Untrusted)
     }
 
     /// Opens an untrusted log at the oldest message, unregistered: the writer neither sees nor waits for this reader.
-    pub fn observe_untrusted(place: &LogPath) -> Result<Self, LogOpenError> {
-        let (file, shape) = files::open_data(place, Access::Read)?;
-        files::reject_holes(place, &file)?;
-        Self::open_file(place, file, shape, ReaderStart::Oldest, Registration::Unregistered, ProcessTrust::Untrusted)
+    pub fn observe_untrusted(path: &LogPath) -> Result<Self, LogOpenError> {
+        let (file, shape) = files::open_data(path, Access::Read)?;
+        files::reject_holes(path, &file)?;
+        Self::open_file(path, file, shape, ReaderStart::Oldest, Registration::Unregistered, ProcessTrust::Untrusted)
     }
 
     fn open_file(
-        place: &LogPath,
+        path: &LogPath,
         file: File,
         shape: LogShape,
         start: ReaderStart,
         registration: Registration,
         others: ProcessTrust,
     ) -> Result<Self, LogOpenError> {
-        let io = |e| LogOpenError::from_io(place, 0, e);
+        let io = |e| LogOpenError::from_io(path, 0, e);
         let identity = files::identity(&file, &shape).map_err(io)?;
         let is_ours = files::is_ours(&file).map_err(io)?;
         let data = Some(lock::file_id(&file.metadata().map_err(io)?));
         let segments = shape.segments(file, Access::Read, others).map_err(io)?;
         let settled = match segments.survey(current_boot_id()).map_err(io)? {
-            Some(Err(missing)) => return Err(LogOpenError::damaged(place, missing.damage(&segments, &shape))),
+            Some(Err(missing)) => return Err(LogOpenError::damaged(path, missing.damage(&segments, &shape))),
             surveyed => surveyed.and_then(Result::ok).map_or(0, |extent| extent.settled()),
         };
-        let follower = oldest(place, &segments, &shape, others)?;
-        let unnamed = Self::unnamed(follower, segments, shape, place);
+        let follower = oldest(path, &segments, &shape, others)?;
+        let unnamed = Self::unnamed(follower, segments, shape, path);
         let mut reader = Self { identity, data, settled, is_ours, trust: others, ..unnamed };
         reader.register(registration)?;
         reader.go_to(start)?;
@@ -153,12 +153,12 @@ impl Reader {
     }
 
     /// Builds an unregistered reader of a log that has no name, or none yet.
-    pub(crate) fn unnamed(follower: SegmentCursor, segments: Segments, shape: LogShape, place: &LogPath) -> Self {
+    pub(crate) fn unnamed(follower: SegmentCursor, segments: Segments, shape: LogShape, path: &LogPath) -> Self {
         Self {
             follower,
             segments,
             shape,
-            path: place.clone(),
+            path: path.clone(),
             control: None,
             slot: None,
             buffer: Vec::new(),
@@ -200,7 +200,7 @@ impl Reader {
             if self.missed == 0 {
                 let run = self.follower.read_run(MAX_RUN.min(limit - count));
                 (0..run.count)
-                    .for_each(|place| hand_over(Next::Message(self.message(self.follower.run_frame(&run, place)))));
+                    .for_each(|index| hand_over(Next::Message(self.message(self.follower.run_frame(&run, index)))));
                 count += run.count;
                 if run.count > 0 {
                     continue;
@@ -411,13 +411,13 @@ impl Reader {
         }
         let (before, index) = (self.follower.sequence, self.follower.index);
         for _ in 0..tries(self.trust) {
-            let mut there = present_segments(&self.segments, &self.shape).map_err(unreadable(index))?;
-            there.retain(|follower| follower.index > index && follower.sequence >= before);
-            if there.is_empty() {
+            let mut present = present_segments(&self.segments, &self.shape).map_err(unreadable(index))?;
+            present.retain(|follower| follower.index > index && follower.sequence >= before);
+            if present.is_empty() {
                 relax();
                 continue;
             }
-            self.follower = there.swap_remove(there.len() / 2);
+            self.follower = present.swap_remove(present.len() / 2);
             self.missed = self.follower.sequence - before;
             return Ok(());
         }
@@ -492,7 +492,7 @@ fn enter(region: Region, shape: &LogShape, index: u64) -> Option<SegmentCursor> 
 
 /// Returns cursors at the start of each segment present, oldest first.
 fn present_segments(segments: &Segments, shape: &LogShape) -> std::io::Result<Vec<SegmentCursor>> {
-    let mut there = Vec::new();
+    let mut present = Vec::new();
     for slot in 0..segments.ring_len().unwrap_or(u64::MAX) {
         let Some(region) = segments.get(slot)? else { break };
         let generation = region.word(GENERATION).load(Ordering::Acquire);
@@ -500,11 +500,11 @@ fn present_segments(segments: &Segments, shape: &LogShape) -> std::io::Result<Ve
             break;
         }
         if let Some(index) = index_held(generation, slot, segments.ring_len()) {
-            there.extend(enter(region, shape, index));
+            present.extend(enter(region, shape, index));
         }
     }
-    there.sort_by_key(|follower| follower.index);
-    Ok(there)
+    present.sort_by_key(|follower| follower.index);
+    Ok(present)
 }
 
 /// Returns the max attempts to find a segment; fewer with an untrusted writer, so that it cannot hold the reader up.
@@ -517,20 +517,20 @@ fn tries(others: ProcessTrust) -> u32 {
 
 /// Returns a cursor at the oldest segment; retries while a short ring recycles, fails before the first is opened.
 pub(crate) fn oldest(
-    place: &LogPath,
+    path: &LogPath,
     segments: &Segments,
     shape: &LogShape,
     others: ProcessTrust,
 ) -> Result<SegmentCursor, LogOpenError> {
     for _ in 0..tries(others) {
-        let held = present_segments(segments, shape).map_err(|e| LogOpenError::from_io(place, 0, e))?;
+        let held = present_segments(segments, shape).map_err(|e| LogOpenError::from_io(path, 0, e))?;
         if let Some(oldest) = held.into_iter().next() {
             return Ok(oldest);
         }
         if segments.generation(0).is_none_or(|generation| generation == 0) {
-            return Err(LogOpenError::NotFound(place.clone()));
+            return Err(LogOpenError::NotFound(path.clone()));
         }
         relax();
     }
-    Err(LogOpenError::damaged(place, "no segment is whole"))
+    Err(LogOpenError::damaged(path, "no segment is whole"))
 }

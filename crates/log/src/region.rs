@@ -91,11 +91,11 @@ impl Region {
     /// Returns the length of the run of words, `step` bytes apart, that equal `first`, `first + add` and so on: at
     /// most `most`, each with its `step` bytes before `end`. Loads each word with acquire.
     #[inline(always)]
-    pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, most: usize) -> usize {
+    pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, max: usize) -> usize {
         let aligned = offset.is_multiple_of(8) && step.is_multiple_of(8) && step >= 8;
         assert!(aligned && end <= self.bytes, "the words lie inside their region");
         let (mut at, mut expected, mut count) = (offset, first, 0);
-        while count < most && at + step <= end {
+        while count < max && at + step <= end {
             // SAFETY: aligned, and inside the memory: as in `word`, with the bounds checked above.
             let word = unsafe { self.base.add(at).cast::<AtomicU64>().as_ref() };
             if word.load(Ordering::Acquire) != expected {

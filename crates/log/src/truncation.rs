@@ -23,8 +23,8 @@ impl Writer {
 }
 
 /// Returns true if one of the two was truncated; `bytes` is the data file's minimum size. The result is recorded.
-pub(crate) fn is_truncated(data: &Region, control: Option<&ControlFile>, place: &LogPath, bytes: u64) -> bool {
-    let length = |file| place.open_folder().and_then(|folder| folder.metadata(file)).map(|found| found.len());
+pub(crate) fn is_truncated(data: &Region, control: Option<&ControlFile>, path: &LogPath, bytes: u64) -> bool {
+    let length = |file| path.open_folder().and_then(|folder| folder.metadata(file)).map(|found| found.len());
     let is_short = |region: &Region, file, bytes| {
         let Some(guard) = region.guarded() else { return false };
         // By name: a removed log is still whole where it is open.

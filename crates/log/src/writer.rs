@@ -87,20 +87,20 @@ impl Writer {
         others: ProcessTrust,
     ) -> Result<Self, LogOpenError> {
         let wanted = LogShape::of(config, calibration)?;
-        let place = &config.path;
+        let path = &config.path;
         let barrier = WakeBarrier::of_this_host();
-        let (shape, (appender, dropped)) = match files::open_data(place, Access::Write) {
+        let (shape, (appender, dropped)) = match files::open_data(path, Access::Write) {
             Err(LogOpenError::NotFound(_)) => (wanted, (missing(config, &wanted)?, None)),
             Err(e) => return Err(e),
             Ok((file, shape)) => {
                 let control = files::open_or_create_control(config, others)?;
                 let segments = shape.segments(file, Access::Write, others);
-                let segments = segments.map_err(|e| LogOpenError::from_io(place, shape.segment_bytes as u64, e))?;
+                let segments = segments.map_err(|e| LogOpenError::from_io(path, shape.segment_bytes as u64, e))?;
                 (shape, resume(config, &wanted, shape, segments, control)?)
             }
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
-        Ok(Self { dropped, ..Self::new(appender, shape, place.clone(), barrier) })
+        Ok(Self { dropped, ..Self::new(appender, shape, path.clone(), barrier) })
     }
 
     /// Builds a writer without a lock.
@@ -284,8 +284,8 @@ impl Writer {
             return true;
         }
         // Absent readers hold no lock, and a returning reader must find its lock free.
-        let here: Vec<_> = self.appender.control.registered().filter(|reader| !reader.away).collect();
-        !here.is_empty() && !here.iter().all(|reader| free_if_dead(&self.path, &self.appender, reader.slot))
+        let present: Vec<_> = self.appender.control.registered().filter(|reader| !reader.away).collect();
+        !present.is_empty() && !present.iter().all(|reader| free_if_dead(&self.path, &self.appender, reader.slot))
     }
 
     /// Returns true if the log's data file, or the lock file that excludes a second writer, was removed or replaced.
@@ -423,16 +423,16 @@ fn resume(
     mut segments: Segments,
     control: ControlFile,
 ) -> Result<(Appender, Option<DroppedData>), LogOpenError> {
-    let place = &config.path;
-    let io = |e| LogOpenError::from_io(place, found.segment_bytes as u64, e);
+    let path = &config.path;
+    let io = |e| LogOpenError::from_io(path, found.segment_bytes as u64, e);
     let same = |s: &LogShape| (s.policy, s.segment_bytes, s.segments);
     // A configuration without a mandatory reader accepts a log with one.
     if same(wanted) != same(&found) || wanted.mandatory && !found.mandatory {
-        let place = place.clone();
+        let place = path.clone();
         return Err(LogOpenError::ConfigMismatch { place, found: describe(&found), wanted: describe(wanted) });
     }
-    if place.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
-        return Err(LogOpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
+    if path.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
+        return Err(LogOpenError::Clock { place: path.clone(), found: clock_name(&found.calibration) });
     }
     // A counter calibrated twice in a boot keeps its first calibration.
     let same_boot = wanted.calibration.agrees_with(&found.calibration);
@@ -441,12 +441,12 @@ fn resume(
     let first = found.first_sequence;
     let boot = wanted.calibration.boot_id;
     let extent = segments.survey(Some(boot)).map_err(io)?.transpose();
-    let extent = extent.map_err(|missing| LogOpenError::damaged(place, missing.damage(&segments, &found)))?;
+    let extent = extent.map_err(|missing| LogOpenError::damaged(path, missing.damage(&segments, &found)))?;
     segments.set_boot_id(boot);
     let remains = ResumableLog { parts: parts(&found, segments, control, calibration), first, extent };
     let (mut appender, cut) = remains.resume().map_err(|e| match e {
         ResumeError::Io(e) => io(e),
-        ResumeError::Damaged(what) => LogOpenError::damaged(place, what),
+        ResumeError::Damaged(what) => LogOpenError::damaged(path, what),
     })?;
     let next = appender.index + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
@@ -455,9 +455,9 @@ fn resume(
         appender.control.add_mandatory(appender.oldest());
     }
     for reader in appender.control.registered().collect::<Vec<_>>() {
-        free_if_dead(place, &appender, reader.slot);
+        free_if_dead(path, &appender, reader.slot);
     }
-    let has_queue = || place.open_folder().is_ok_and(|folder| folder.metadata(QUEUE).is_ok());
+    let has_queue = || path.open_folder().is_ok_and(|folder| folder.metadata(QUEUE).is_ok());
     if appender.control.group_cursor().is_none() && has_queue() {
         // The queue lost its control file: a message counts as done only by its owner word.
         appender.control.set_group_cursor(appender.oldest());
@@ -465,11 +465,11 @@ fn resume(
     if !appender.is_stamped_by(calibration) {
         // Another boot: its stamps need a segment with their own calibration.
         appender.roll().map_err(|blocked| match blocked {
-            BlockedReason::ByGroup => LogOpenError::OtherBoot(place.clone()),
+            BlockedReason::ByGroup => LogOpenError::OtherBoot(path.clone()),
             BlockedReason::Io(e) => io(e),
             BlockedReason::ByReader(_) => {
                 let (found, wanted) = ("readers of another boot".to_owned(), "a new segment".to_owned());
-                LogOpenError::ConfigMismatch { place: place.clone(), found, wanted }
+                LogOpenError::ConfigMismatch { place: path.clone(), found, wanted }
             }
         })?;
     }
@@ -477,8 +477,8 @@ fn resume(
 }
 
 /// Frees the cursor of a reader whose process has ended, as its free lock shows; returns false while the process lives.
-fn free_if_dead(place: &LogPath, appender: &Appender, slot: usize) -> bool {
-    let lock = lock::try_lock(place, READER_LOCKS, slot as u32, 0o600);
+fn free_if_dead(path: &LogPath, appender: &Appender, slot: usize) -> bool {
+    let lock = lock::try_lock(path, READER_LOCKS, slot as u32, 0o600);
     let is_dead = matches!(lock, Ok(TryLock::Acquired(_)));
     if is_dead {
         appender.control.release(slot);

@@ -71,13 +71,13 @@ impl Reader {
     }
 
     fn take_mandatory_slot(&mut self) -> Result<(), LogOpenError> {
-        let place = &self.path;
-        let control = files::open_control(place, self.trust)?;
+        let path = &self.path;
+        let control = files::open_control(path, self.trust)?;
         if !self.shape.mandatory || !control.has_mandatory() {
-            return Err(LogOpenError::NoMandatory(place.clone()));
+            return Err(LogOpenError::NoMandatory(path.clone()));
         }
         match self.try_lock(MANDATORY)? {
-            TryLock::HeldBy(pid) => Err(LogOpenError::HasReader { place: place.clone(), pid }),
+            TryLock::HeldBy(pid) => Err(LogOpenError::HasReader { place: path.clone(), pid }),
             TryLock::Acquired(lock) => {
                 control.set_mandatory_present(std::process::id());
                 self.set_slot(CursorSlot::new(MANDATORY, control, lock));
@@ -101,17 +101,17 @@ impl Reader {
         let start = self.resolve(start);
         for _ in 0..tries(self.trust) {
             let io = |e| LogOpenError::from_io(&self.path, 0, e);
-            let mut there = present_segments(&self.segments, &self.shape).map_err(io)?;
+            let mut present = present_segments(&self.segments, &self.shape).map_err(io)?;
             let found = match start {
                 ReaderStart::Oldest | ReaderStart::Cursor => 0,
-                ReaderStart::Now => there.len().saturating_sub(1),
-                ReaderStart::Sequence(wanted) => there.partition_point(|f| f.sequence <= wanted).saturating_sub(1),
+                ReaderStart::Now => present.len().saturating_sub(1),
+                ReaderStart::Sequence(wanted) => present.partition_point(|f| f.sequence <= wanted).saturating_sub(1),
             };
-            if there.is_empty() {
+            if present.is_empty() {
                 relax();
                 continue;
             }
-            self.follower = there.swap_remove(found);
+            self.follower = present.swap_remove(found);
             self.pin(start);
             if self.follower.is_lapped() {
                 continue;

@@ -18,9 +18,9 @@ pub(crate) enum WalkStep {
 
 impl Reader {
     /// Opens a reader that gates no writer, and may sleep all the same.
-    pub(crate) fn open_for_puller(place: &LogPath) -> Result<Self, LogOpenError> {
-        let mut reader = Self::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
-        reader.control = Some(files::open_control(place, ProcessTrust::Trusted)?);
+    pub(crate) fn open_for_puller(path: &LogPath) -> Result<Self, LogOpenError> {
+        let mut reader = Self::open(path, ReaderStart::Oldest, Registration::Unregistered)?;
+        reader.control = Some(files::open_control(path, ProcessTrust::Trusted)?);
         Ok(reader)
     }
 
@@ -58,9 +58,9 @@ impl Reader {
     pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), LogReadError> {
         let segment = self.follower.index;
         for _ in 0..TRIES {
-            let there = present_segments(&self.segments, &self.shape).map_err(unreadable(segment))?;
-            let found = there.partition_point(|f| f.sequence <= wanted).saturating_sub(1);
-            let Some(follower) = there.into_iter().nth(found) else {
+            let present = present_segments(&self.segments, &self.shape).map_err(unreadable(segment))?;
+            let found = present.partition_point(|f| f.sequence <= wanted).saturating_sub(1);
+            let Some(follower) = present.into_iter().nth(found) else {
                 relax();
                 continue;
             };
