@@ -53,7 +53,7 @@ fn read_password(name: &str, source: &str) -> Result<String, ConnectError> {
 
 /// Returns a URL up to its options, with this password.
 fn insert_login(place: &str, password: &str) -> Result<String, ConnectError> {
-    let (scheme, rest) = place.split_once("://").ok_or_else(|| refused("a URL begins with what speaks there"))?;
+    let (scheme, rest) = place.split_once("://").ok_or_else(|| refused("a URL begins with a scheme"))?;
     let (user, servers) = rest.rsplit_once('@').unwrap_or(("", rest));
     if user.contains(':') {
         return Err(refused("there is a password in the URL already, and 'password=' names another one"));
@@ -69,10 +69,10 @@ fn environment_variable(name: &str) -> Result<String, ConnectError> {
 
 fn first_line(file: &str) -> Result<String, ConnectError> {
     let text = std::fs::read_to_string(file)
-        .map_err(|e| refused(&format!("{file} cannot be read ({e}); name a file whose first line is what is meant")))?;
+        .map_err(|e| refused(&format!("{file} cannot be read ({e}); name a file with the value in its first line")))?;
     match text.lines().next().map(str::trim_end).filter(|line| !line.is_empty()) {
         Some(line) => Ok(line.to_owned()),
-        None => Err(refused(&format!("{file} has nothing in its first line; write what is meant there"))),
+        None => Err(refused(&format!("{file} has nothing in its first line; write the value there"))),
     }
 }
 

@@ -439,7 +439,7 @@ mod tests {
         let scene = LockFixture::new();
         let kept = [2, 0, 1].map(|number| scene.marked_by(3, dead(number)));
         assert_eq!(scene.holders(3), [None; 2]);
-        drop(scene.lock(0, 3).expect("who has marked it is dead"));
+        drop(scene.lock(0, 3).expect("its holder is dead"));
         let living = scene.marked_by(3, ProcessIdentity::current());
         assert_eq!(scene.holders(3), [Some(std::process::id()); 2]);
         assert!(scene.lock(0, 3).is_none());

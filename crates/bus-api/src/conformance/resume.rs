@@ -24,8 +24,8 @@ pub(super) fn resume(fixture: &Fixture<'_>) {
     let (mut tokens, mut count) = (Vec::new(), 0);
     while count < 60 {
         tokens.push((token(&*first), count));
-        let came = collect(&mut *first, 7);
-        assert_eq!(came, numbers(count..count + 7));
+        let events = collect(&mut *first, 7);
+        assert_eq!(events, numbers(count..count + 7));
         count += 7;
     }
     drop(first);
@@ -65,9 +65,9 @@ pub(super) fn resume_anew(fixture: &Fixture<'_>) {
     topic.connection.remove_topic(&topic.name).expect("removed");
     publish(&mut *topic.publisher(), 100..110);
     let mut second = topic.subscriber(StartPosition::After(token), Wait::Yield);
-    let came = collect(&mut *second, 11);
-    assert_eq!(came[0], OwnedEvent::Gap(Gap::Reconnected), "{came:?}");
-    assert_eq!(came[1..], numbers(100..110));
+    let events = collect(&mut *second, 11);
+    assert_eq!(events[0], OwnedEvent::Gap(Gap::Reconnected), "{events:?}");
+    assert_eq!(events[1..], numbers(100..110));
     check_no_event(&mut *second);
 }
 
@@ -143,12 +143,12 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
 /// Takes the messages carried as 5, 6, 6, 5, 7 and one own message; returns true if no duplicate arrived.
 fn is_id_kept(topic: &ScratchTopic, subscriber: &mut dyn Subscriber, publisher: &mut dyn Publisher) -> bool {
     publish(publisher, 8..9);
-    let came = collect(subscriber, 4);
-    if came == [numbers(5..8), numbers(8..9)].concat() {
+    let events = collect(subscriber, 4);
+    if events == [numbers(5..8), numbers(8..9)].concat() {
         return true;
     }
-    assert!(topic.capabilities().single_publisher, "a broker's messages keep their origin: {came:?}");
-    assert_eq!(came, [5, 6, 6, 5].map(|number| numbers(number..number + 1)).concat());
+    assert!(topic.capabilities().single_publisher, "a broker's messages keep their origin: {events:?}");
+    assert_eq!(events, [5, 6, 6, 5].map(|number| numbers(number..number + 1)).concat());
     assert_eq!(collect(subscriber, 2), numbers(7..9));
     false
 }

@@ -208,7 +208,7 @@ fn a_guarded_writer_outlives_its_truncated_files() {
                     Err(e) => panic!("{e}"),
                 }
             }
-            assert!(faults() > before, "nobody has touched what is gone");
+            assert!(faults() > before, "no read has touched the lost pages");
             std::mem::forget(_registered);
         }
     }

@@ -31,7 +31,7 @@ fn lent_messages_outlive_reader_writer_and_log() {
         drop((writer, reader));
         // Another writer opens the log, and continues.
         publish(&mut self::writer(&scratch, &this_boot()), 200..300);
-        scratch.place().remove().expect("nobody has it open");
+        scratch.place().remove().expect("no process has it open");
         check(&lent, 0);
         assert!(lent.iter().all(|lent| !lent.is_copy()));
     }
@@ -119,7 +119,7 @@ fn a_fork_reads_lent_messages_and_is_lent_none() {
 }
 
 fn writer(scratch: &ScratchLog, calibration: &Calibration) -> Writer {
-    Writer::open(&scratch.config, calibration).expect("nobody else writes")
+    Writer::open(&scratch.config, calibration).expect("there is no other writer")
 }
 
 fn publish(writer: &mut Writer, numbers: std::ops::Range<u64>) {

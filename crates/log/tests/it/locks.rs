@@ -77,12 +77,12 @@ fn closing_a_lock_file_frees_no_lock() {
     close();
     let pid = u64::from(std::process::id());
     let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
-    assert_eq!([(); 3].map(|()| number(&mut other)), [pid; 3], "the writer, the reader, and who refuses");
+    assert_eq!([(); 3].map(|()| number(&mut other)), [pid; 3], "the writer, the reader, and the refusal");
     drop(us);
     let recorder = scratch.reader(ReaderStart::Now);
     close();
     let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
-    assert_eq!([(); 4].map(|()| number(&mut other)), [0, pid, 0, 2], "nobody buries who lives");
+    assert_eq!([(); 4].map(|()| number(&mut other)), [0, pid, 0, 2], "a live holder is not freed");
     drop((reader, recorder));
     let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
     assert_eq!([(); 4].map(|()| number(&mut other)), [0; 4]);
@@ -152,7 +152,7 @@ pub fn child(role: &str, place: &LogPath) {
             drop(ours);
         }
         "writing parent" | "changing parent" => {
-            let ours = Writer::open(&config(place), &Calibration::nanoseconds()).expect("nobody writes");
+            let ours = Writer::open(&config(place), &Calibration::nanoseconds()).expect("there is no writer");
             print_number(pid);
             print_number(fork_one());
             if role == "changing parent" {

@@ -111,7 +111,8 @@ fn data_that_was_not_durable_is_cut_and_reported() {
             lose(&journal, loss);
             let opened = Writer::open(&journal.config, &boot([2; 16]));
             let mut writer = opened.unwrap_or_else(|e| panic!("{loss:?}, firm to {firm:?}: {e}"));
-            let cut = writer.dropped_data().unwrap_or_else(|| panic!("{loss:?}, firm to {firm:?}: nobody is told"));
+            let cut =
+                writer.dropped_data().unwrap_or_else(|| panic!("{loss:?}, firm to {firm:?}: no loss is reported"));
             assert_eq!((cut.sequence, writer.sequence()), (first, first), "{loss:?}, firm to {firm:?}");
             assert!(cut.bytes > 0);
             for sequence in first..first + 200 {

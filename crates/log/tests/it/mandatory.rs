@@ -57,7 +57,7 @@ fn a_recorder_alone_does_not_count_as_a_reader() {
     drop(reader);
     assert!(matches!(publish(&mut writer), Err(LogPublishError::NoReader)), "at once after a clean end");
     assert!(matches!(writer.check_room(0), Err(LogPublishError::NoReader)));
-    assert_eq!(writer.readers(), 1, "who is away is not there");
+    assert_eq!(writer.readers(), 1, "a reader that is away is not counted");
     let away: Vec<_> =
         scratch.observer(ReaderStart::Oldest).readers().into_iter().filter(|reader| reader.away).collect();
     assert_eq!(away.iter().map(|reader| (reader.slot, reader.cursor, reader.pid)).collect::<Vec<_>>(), [(0, 0, 0)]);
@@ -164,7 +164,7 @@ fn a_log_has_at_most_one_mandatory_reader() {
     for policy in [OverflowPolicy::Overwrite, OverflowPolicy::Keep] {
         let config = Config { mandatory: true, ..ScratchLog::shared(policy, 2).config.clone() };
         let refused =
-            Writer::open(&config, &Calibration::nanoseconds()).err().expect("nobody waits for a reader there");
+            Writer::open(&config, &Calibration::nanoseconds()).err().expect("only `fail` has a mandatory reader");
         assert!(refused.to_string().contains("use 'fail'"), "{refused}");
     }
     let queue = Config { mandatory: true, ..ScratchLog::shared(OverflowPolicy::Fail, 2).config.clone() };
@@ -219,7 +219,7 @@ fn lane(segments: usize) -> ScratchLog {
 }
 
 fn mandatory(scratch: &ScratchLog, start: ReaderStart) -> Reader {
-    Reader::open(scratch.place(), start, Registration::Mandatory).expect("nobody else is the reader")
+    Reader::open(scratch.place(), start, Registration::Mandatory).expect("there is no other mandatory reader")
 }
 
 /// Publishes until the reader holds the writer.

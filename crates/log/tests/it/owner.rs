@@ -25,7 +25,7 @@ fn a_log_reports_its_owner() {
         assert_eq!(owners, [OURS; 3]);
         drop(writer);
         scratch.config.owner = LogOwner::default();
-        assert_eq!(scratch.writer().owner(), OURS, "who opens it changes nothing");
+        assert_eq!(scratch.writer().owner(), OURS, "a later open changes nothing");
     }
     let nobodys = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
     assert_eq!(nobodys.writer().owner(), LogOwner { journal: 0, incarnation: 0, base: 0 });
@@ -115,7 +115,7 @@ fn a_living_mandatory_reader_is_named_and_can_be_overridden() {
     let mut old = scratch.writer();
     let reader = Reader::open(scratch.place(), ReaderStart::Now, Registration::Mandatory).expect("it is there");
     assert_eq!((writer(scratch.place()), mandatory_reader(scratch.place())), (ours, ours));
-    force_remove(scratch.place()).expect("nobody is asked");
+    force_remove(scratch.place()).expect("it asks no process");
     assert_eq!((writer(scratch.place()), mandatory_reader(scratch.place())), (None, None));
     assert!(matches!(old.publish(0, 16, b"after"), Err(LogPublishError::NoReader)));
     drop(scratch.writer());

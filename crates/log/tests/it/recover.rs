@@ -77,7 +77,7 @@ fn damage_in_the_middle_is_refused() {
     for bit in 0..(FRAME_HEADER_BYTES + LENGTH + 4) * 8 {
         fs::write(scratch.data(), &whole).expect("the file can be written");
         flip(&scratch, FIRST_FRAME + 2 * FRAME_BYTES + bit / 8, 1 << (bit % 8));
-        let error = open(&scratch).err().unwrap_or_else(|| panic!("bit {bit} is damaged, and nobody says so"));
+        let error = open(&scratch).err().unwrap_or_else(|| panic!("bit {bit} is damaged, and no error follows"));
         assert!(matches!(error, LogOpenError::Damaged { .. }), "bit {bit}: {error}");
         assert!(error.to_string().contains("sequence 2"), "bit {bit}: {error}");
         let (read, error) = read_to_damage(&scratch);
