@@ -302,7 +302,7 @@ impl AmqpConsumer {
     }
 
     /// Checks once a second that a topic is still the same, and binds the queue again, a no-op while the topic exists.
-    /// Fails if the topic was removed; where incarnations cannot be told apart, binds to the new topic.
+    /// Fails if the topic was removed; where incarnations are indistinguishable, binds to the new topic.
     #[cold]
     fn check_topic(&mut self) {
         self.empty_polls = 0;

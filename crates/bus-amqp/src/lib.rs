@@ -23,7 +23,7 @@
 //!   With these and no user in the URL, the certificate is the login (SASL `EXTERNAL`, for which the broker needs the
 //!   plugin `rabbitmq_auth_mechanism_ssl`).
 //! * **Durable**: `?durable` makes exchanges and queues that survive the broker, and messages persistent: queues are
-//!   quorum queues, on as many nodes as `&replicas=N` says. All users of a topic or a queue must agree on it.
+//!   quorum queues, on the number of nodes in `&replicas=N`. All users of a topic or a queue must agree on it.
 //!
 //! A **topic** is a fanout exchange of the same name, made by the first publisher or subscriber, and not deleted with
 //! its last subscriber. A subscriber's own queue there ends with its connection. RabbitMQ stores nothing for later

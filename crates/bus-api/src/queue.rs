@@ -8,9 +8,9 @@
 //! * **At most once or at least once, by name**: under [`DeliveryGuarantee::AtMostOnce`] a delivered message is gone,
 //!   even if its puller dies at that moment. Under [`DeliveryGuarantee::AtLeastOnce`] it is gone once acknowledged; if
 //!   its puller dies or is dropped before, another puller gets it, marked as redelivered.
-//! * **A pushed message is kept**: when `push` returns, the queue has it, with or without a puller, where
-//!   [`QueueCapabilities::keeps_without_puller`] says so.
-//! * **Order** is that of pushing where [`QueueCapabilities::ordered`] says so, for messages that are not redelivered,
+//! * **A pushed message is kept**: when `push` returns, the queue has it, with or without a puller, under
+//!   [`QueueCapabilities::keeps_without_puller`].
+//! * **Order** is that of pushing under [`QueueCapabilities::ordered`], for messages that are not redelivered,
 //!   as long as there is one puller.
 
 use std::fmt;
@@ -161,8 +161,8 @@ pub trait Pusher: Send {
         Ok(())
     }
 
-    /// Resolves messages in doubt as [`Publisher::resend`](crate::Publisher::resend) does; exact where
-    /// [`QueueCapabilities::exact_resend`] says so.
+    /// Resolves messages in doubt as [`Publisher::resend`](crate::Publisher::resend) does; exact under
+    /// [`QueueCapabilities::exact_resend`].
     fn resend(&mut self) -> Result<(), BatchError> {
         Ok(())
     }

@@ -192,7 +192,7 @@ pub trait Publisher: Send {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
 
     /// Publishes messages that share a stamp, as cheaply as the transport can; an error states the fate of each. They
-    /// become visible at once where [`Capabilities::whole_batches`] says so.
+    /// become visible at once under [`Capabilities::whole_batches`].
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         for (done, payload) in payloads.iter().enumerate() {
             self.publish(stamp, kind, payload).map_err(|error| BatchError::failed_at(done, error))?;
@@ -289,6 +289,6 @@ pub enum PublisherState {
     Alive(u32),
     /// Absent: it has ended, or none ever started.
     Absent,
-    /// The transport cannot tell.
+    /// The transport does not report it.
     Unknown,
 }

@@ -204,7 +204,7 @@ impl QueuePuller {
     /// Ends the slots of pullers whose processes have ended.
     #[cold]
     fn free_dead_pullers(&mut self) {
-        // Locks of a queue recreated under the same name say nothing about this queue's pullers.
+        // Locks of a queue recreated under the same name are unrelated to this queue's pullers.
         let others = self.claims.slots().filter(|&slot| slot != self.owner.slot && !self.reader.is_removed());
         for slot in others {
             if let Ok(TryLock::Acquired(_lock)) =

@@ -221,7 +221,7 @@ impl Writer {
     }
 
     /// Ends a growing log: syncs it, moves its files to `dir`, and resumes with the next sequence number in a new
-    /// log at the old place, as `config` says. A kill in the middle leaves the log in place, or a place without a log;
+    /// log at the old place, shaped by `config`. A kill in the middle leaves the log in place, or a place without a log;
     /// then the next [`Self::open`] needs the next number as [`Config::first_sequence`].
     pub fn archive_to(&mut self, config: &Config, calibration: &Calibration, dir: &Path) -> Result<(), LogOpenError> {
         assert!(self.policy() == OverflowPolicy::Keep, "a ring is never full of history");

@@ -153,7 +153,7 @@ fn unsupported(fixture: &Fixture<'_>) {
     }
 }
 
-/// Checks that a queue has one pusher where the transport says so, and that the error of the second names the first.
+/// Checks that a queue has one pusher if the transport requires it, and that the error of the second names the first.
 fn second_pusher(fixture: &Fixture<'_>) {
     let queue = fixture.queue("second");
     let mut puller = queue.puller(Wait::Block);

@@ -231,7 +231,7 @@ fn no_publisher(fixture: &Fixture<'_>) {
     }
 }
 
-/// Checks that a topic has one publisher where the transport says so, and that the error of the second names the first.
+/// Checks that a topic has one publisher if the transport requires it; the error of the second names the first.
 fn second_publisher(fixture: &Fixture<'_>) {
     let topic = fixture.topic("second");
     let mut first = topic.publisher();

@@ -1,5 +1,5 @@
 //! Models of the lanes between two processes: a ring that fills and wraps around, with a sleeper on either side, rung
-//! by `lane_stream.rs` over a bell. At most four preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+//! by `lane_stream.rs` over a bell. At most four preemptions, unless `LOOM_MAX_PREEMPTIONS` is set.
 
 use std::io::{self, Read, Write};
 

@@ -1,5 +1,5 @@
 //! Models of the claim protocol: pullers that share, one that dies, and the writer behind them. Three threads have too
-//! many orders to try them all: at most two preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+//! many orders to try them all: at most two preemptions, unless `LOOM_MAX_PREEMPTIONS` is set.
 
 use ::loom::model::Builder;
 use ::loom::sync::Arc;

@@ -92,7 +92,7 @@ fn a_writer_of_a_retired_log_gets_an_error() {
     }
 }
 
-/// As an OMS finds a lane of a killed OMS: the reader's cursor says that a reader exists.
+/// The cursor shows that a reader exists, as an OMS finds a lane of a killed OMS.
 #[test]
 fn the_lane_of_a_killed_reader_is_retired() {
     let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
